@@ -1,0 +1,55 @@
+# Everything runs with Python 3.11 or newer and a JDK 17 or newer.  `make help` lists it.
+
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?= $(if $(wildcard $(BIN)/pip),$(BIN)/python,python3)
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check lint format fuzz bench clean java python
+
+help: ## what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: java $(STAMP) ## make data, run a band join through the optimizer, and show what it did
+	$(BIN)/dovetail demo
+
+test: java lint ## linter, types and every test
+	$(BIN)/python -m pytest
+
+check: lint ## linter, types and the tests without a JVM, in seconds
+	$(BIN)/python -m pytest -q -m "not spark"
+
+format: $(STAMP) ## lay out the code and mend what the linter can
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+fuzz: java $(STAMP) ## the property tests, longer, and elsewhere each time
+	$(BIN)/python -m pytest -m hypothesis --hypothesis-profile=fuzz
+
+bench: java $(STAMP) ## the benchmarks, as tables
+	$(BIN)/python -m benchmarks
+
+clean: ## remove caches, builds and made data; the virtual environment stays
+	rm -rf .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf .data dovetail-data artifacts derby.log metastore_db spark-warehouse
+	find . -path ./$(VENV) -prune -o -name __pycache__ -type d -exec rm -rf {} +
+
+lint: $(STAMP)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+$(STAMP): pyproject.toml constraints.txt | python
+	test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,dev]'
+	@touch $@
+
+python:
+	@command -v $(PYTHON) >/dev/null || { \
+	  echo "There is no $(PYTHON) here; name a Python 3.11 or newer: make PYTHON=python3.12 …" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "$(PYTHON) is too old; name a Python 3.11 or newer: make PYTHON=python3.12 …" >&2; exit 1; }
+
+java: python
+	@$(PYTHON) -c 'import runpy, sys; java = runpy.run_path("optimizer/doctor.py")["java"](); sys.exit(None if java.ok else str(java))'

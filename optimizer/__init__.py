@@ -1,0 +1,39 @@
+"""Dovetail: finds the joins that Spark plans badly, rewrites them, explains itself, lets Spark run the result.
+
+>>> from optimizer import Optimizer, Options
+>>> opt = Optimizer(spark)                                        # doctest: +SKIP
+>>> opt.plan("SELECT * FROM p JOIN i ON p.x BETWEEN i.lo AND i.hi").explain()   # doctest: +SKIP
+"""
+
+from optimizer.api import Optimizer
+from optimizer.options import Options
+from optimizer.plan import Declined, Plan
+from optimizer.planning import plan_sql
+from optimizer.verify import Verification
+from planner.errors import (
+    CatalogError,
+    DovetailError,
+    EnvironmentProblem,
+    GoldenError,
+    InputError,
+    OptionError,
+    Place,
+    RuleError,
+)
+
+__all__ = [
+    "CatalogError",
+    "Declined",
+    "DovetailError",
+    "EnvironmentProblem",
+    "GoldenError",
+    "InputError",
+    "OptionError",
+    "Optimizer",
+    "Options",
+    "Place",
+    "Plan",
+    "RuleError",
+    "Verification",
+    "plan_sql",
+]

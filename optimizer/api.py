@@ -1,0 +1,110 @@
+"""Optimizer: the one object a user holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from optimizer.checks import schema_difference
+from optimizer.driver import Stage
+from optimizer.options import Options
+from optimizer.parameters import named
+from optimizer.plan import Declined, Plan
+from optimizer.planning import plan_sql
+from optimizer.verify import Verification, verify
+from planner.errors import CatalogError, one_of
+from planner.logical import Statement
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Optimizer:
+    """Plans SQL for a Spark session, classic or Connect, and lets Spark run it.
+
+    >>> opt = Optimizer(spark)                                      # doctest: +SKIP
+    >>> opt.sql("SELECT * FROM p JOIN i ON p.x BETWEEN i.lo AND i.hi").show()   # doctest: +SKIP
+    """
+
+    def __init__(self, session: SparkSession, options: Options | None = None):
+        self.session = session
+        self.options = options or Options()
+        self.keys: dict[tuple[str, ...], tuple[tuple[str, ...], ...]] = {}
+
+    def sql(self, text: str, args: dict[str, Any] | list[Any] | None = None, **frames: Any) -> DataFrame:
+        """Run a statement: drop-in for ``spark.sql``.
+
+        ``args`` are named or positional parameters, ``frames`` DataFrames and values for ``{name}`` in the text, as in
+        ``spark.sql``; a statement with ``frames`` goes to Spark as written.  Raises exactly what Spark raises.
+        """
+        if frames:
+            return self.session.sql(text, args=args, **frames) if args else self.session.sql(text, **frames)
+        return self.plan(text, args).dataframe()
+
+    def plan(
+        self, text: str, args: dict[str, Any] | list[Any] | None = None, *, stop_after: Stage = "lower"
+    ) -> Plan:
+        """Plan a statement and look before it runs.
+
+        Asks Spark for the tables it needs and for the analysed schema of a rewriting.  May run one aggregate over an
+        interval side (``Options.measure_lengths``); never runs the statement.
+        """
+        from planner.runtime.catalog import SparkCatalog
+
+        start = perf_counter()
+        catalog = SparkCatalog(self.session)
+        numbered, arguments = named(text, args)
+        plan = plan_sql(numbered, catalog, self.options, stop_after=stop_after)
+        if plan.rewritten:
+            plan = self._checked(plan, arguments)
+        if not plan.rewritten:
+            arguments = args
+        timings = {**plan.timings, "catalog": catalog.seconds, "total": perf_counter() - start}
+        return replace(plan, text=text, arguments=arguments, given=args, session=self.session, timings=timings)
+
+    def _checked(self, plan: Plan, arguments: Any) -> Plan:
+        """The plan if Spark's analysis gives both texts one schema; else one that runs the original."""
+        from planner.runtime.batch import analysed
+
+        assert plan.rewriting is not None
+        head = plan.logical.prefix if isinstance(plan.logical, Statement) else ""
+        before = analysed(self.session, plan.text[len(head) :].rstrip().rstrip(";"), arguments)
+        after = analysed(self.session, plan.rewriting[len(head) :], arguments)
+        if isinstance(before, str):
+            return replace(plan, rewriting=None)  # Spark's own error comes when it runs
+        if isinstance(after, str):
+            reason: str | None = f"Spark does not take the rewriting: {after}"
+        else:
+            reason = schema_difference(before[1], after[1])
+        if reason is None:
+            return replace(plan, frame=None if head else after[0])  # type: ignore[index]
+        declined = (*plan.declined, Declined("schema check", f"{reason}; the original runs"))
+        return replace(plan, rewriting=None, declined=declined)
+
+    def verify(self, text: str, args: dict[str, Any] | list[Any] | None = None) -> Verification:
+        """Run a query as written and as rewritten, and compare the two multisets of rows inside Spark."""
+        return verify(self.session, self.plan(text, args))
+
+    def declare_key(self, table: str, columns: Iterable[str]) -> None:
+        """Promise that ``columns`` are unique in ``table``.
+
+        Raises ``CatalogError`` for a table or column that does not exist.
+        """
+        from planner.runtime.catalog import SparkCatalog
+
+        name = tuple(part.strip("`") for part in table.split("."))
+        found = SparkCatalog(self.session).columns(name)
+        if found is None:
+            tables = [t.name for t in self.session.catalog.listTables()]
+            raise CatalogError(f"there is no table {table!r}; {one_of(tables, table)}")
+        known = {c.name.lower(): c.name for c in found}
+        wanted = tuple(columns)
+        if not wanted:
+            raise CatalogError(f"a key of {table} needs at least one column; possible: {', '.join(known.values())}")
+        for column in wanted:
+            if column.lower() not in known:
+                raise CatalogError(f"{table} has no column {column!r}; {one_of(known.values(), column)}")
+        key = tuple(known[c.lower()] for c in wanted)
+        self.keys[name] = (*self.keys.get(name, ()), key)

@@ -1,0 +1,147 @@
+"""The driver applies rules: it walks, orders, times, and checks every step.
+
+Around every rule stands the same seat belt: skip it if it is switched off, time it, compare the output before and after,
+write down what changed.  Around every batch: stop when it is settled, and report a plan that comes round again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Literal
+
+from optimizer.options import Options
+from optimizer.trace import Step, Trace
+from planner.catalog import Catalog
+from planner.errors import RuleError
+from planner.explain import show_steps, show_tree
+from planner.logical import Cte, Derived, Logical
+from planner.physical.base import Physical, Spark
+from planner.tree import Node
+from rules.batches import BATCHES
+from rules.rule import Batch, Context, Rule
+
+Stage = Literal["parse", "normalize", "recognize", "lower"]
+STAGES: tuple[Stage, ...] = ("parse", "normalize", "recognize", "lower")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A planning: the plan as read, after the logical batches, and as Spark shall run it (None when stopped before)."""
+
+    logical: Logical
+    optimized: Logical
+    physical: Physical | None
+    trace: Trace
+
+
+def drive(
+    plan: Logical,
+    catalog: Catalog,
+    options: Options,
+    stop_after: Stage = "lower",
+    batches: tuple[Batch, ...] = BATCHES,
+) -> Outcome:
+    """Run the batches over a plan, up to and with the stage ``stop_after``.
+
+    Raises ``RuleError`` when a rule changes the output of a node, when a batch goes round in circles, or when a rule
+    fails; the message holds the trace.
+    """
+    driver = _Driver(catalog, options)
+    logical, physical = plan, None
+    for batch in batches[: STAGES.index(stop_after)]:
+        if batch.name == "lower":
+            physical = driver.lower(plan, batch)
+        else:
+            plan = driver.settle(plan, batch)
+    driver.trace.refusals = tuple(driver.refusals)
+    return Outcome(logical, plan, physical, driver.trace)
+
+
+class _Driver:
+    def __init__(self, catalog: Catalog, options: Options):
+        self.options = options
+        self.trace = Trace()
+        self.context = Context(catalog, options, options.force)
+        self.refusals = self.context.refusals
+
+    def settle(self, plan: Logical, batch: Batch) -> Logical:
+        """Apply a batch bottom-up, once or until nothing changes."""
+        seen = {plan}
+        while True:
+            before, steps = plan, len(self.trace.steps)
+            # Only what a rule says of the plan as it now stands counts.
+            self._look_at(plan, batch)
+            plan = self._visit(plan, batch)  # type: ignore[assignment]
+            if plan is before or not batch.settle:
+                return plan
+            if plan in seen:
+                story = show_steps(self.trace.steps[steps:])
+                raise RuleError(f"the {batch.name} batch goes round in circles\n{story}")
+            seen.add(plan)
+
+    def lower(self, plan: Logical, batch: Batch) -> Physical:
+        """Replace every logical node by a physical one, parents first: a rule sees its inputs before they are lowered."""
+        self._look_at(plan, batch)
+        return self._lower(plan, batch)  # type: ignore[return-value]
+
+    def _look_at(self, plan: Logical, batch: Batch) -> None:
+        ctx = self.context
+        ctx.definitions = {n.key: n for n in plan.walk() if isinstance(n, Cte)}
+        ctx.__dict__.pop("names", None)
+        names = {r.name for r in batch.rules}
+        for refusal in [r for r in ctx.refusals if r.rule in names]:
+            del ctx.refusals[refusal]
+
+    def _visit(self, node: Node, batch: Batch) -> Node:
+        node = node.map_nodes(lambda below: self._inside(node, below, lambda: self._visit(below, batch)))
+        for rule in batch.rules:
+            new = self._apply(rule, node)
+            if new is not None and new != node:
+                self._check_output(rule, node, new)
+                self.trace.steps.append(Step(batch.name, rule, node, new))
+                node = new
+        return node
+
+    def _lower(self, node: Node, batch: Batch) -> Node:
+        for rule in batch.rules:
+            new = self._apply(rule, node)
+            if new is None:
+                continue
+            self._check_output(rule, node, new)
+            if not isinstance(new, Spark):
+                self.trace.steps.append(Step(batch.name, rule, node, new))
+            return new.map_nodes(lambda below: self._inside(node, below, lambda: self._lower(below, batch)))
+        raise RuleError(f"no rule lowers {type(node).__name__}")
+
+    def _inside(self, node: Node, below: Node, go):  # type: ignore[no-untyped-def]
+        """Visit ``below`` knowing whether it is a subquery that may lean on the query around it."""
+        ctx = self.context
+        lateral = isinstance(node, Derived) and node.lateral
+        if not lateral and not any(below is p for p in node.subplans):
+            return go()
+        outer = ctx.enclosing
+        ctx.enclosing = (*outer, below)  # type: ignore[assignment]
+        try:
+            return go()
+        finally:
+            ctx.enclosing = outer
+
+    def _apply(self, rule: Rule, node: Node) -> Node | None:
+        if rule.name in self.options.disabled_rules or not isinstance(node, rule.on):
+            return None
+        self.context.rule = rule.name
+        start = perf_counter()
+        try:
+            return rule.function(node, self.context)
+        except Exception as error:
+            raise RuleError(f"{rule.name} failed on {show_tree(node)}\n{type(error).__name__}: {error}") from error
+        finally:
+            seconds = self.trace.seconds
+            seconds[rule.name] = seconds.get(rule.name, 0.0) + perf_counter() - start
+
+    @staticmethod
+    def _check_output(rule: Rule, before: Node, after: Node) -> None:
+        old, new = before.output, after.output  # type: ignore[attr-defined]
+        if old != new:
+            raise RuleError(f"{rule.name} changed the output from {old} to {new} on\n{show_tree(before)}")

@@ -1,0 +1,84 @@
+"""What a user may switch: rules, thresholds, strictness."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from planner.cost import Thresholds
+from planner.errors import OptionError, one_of
+from rules.batches import RULES
+
+
+@dataclass(frozen=True)
+class Options(Thresholds):
+    """Options of an optimizer; immutable.
+
+    Raises ``OptionError`` for a value or rule name that is not possible.
+    """
+
+    force: bool = False
+    """Apply every sound rewriting, whatever the costs say: for tests on small tables."""
+
+    disabled_rules: tuple[str, ...] = ()
+    """Names of rules that do not run; ``dovetail rules`` lists them."""
+
+    strict: bool = False
+    """Raise a broken promise of a rule instead of running the query as written: for our own tests."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.disabled_rules, str):
+            raise OptionError(f"disabled_rules takes a list of names, not the text {self.disabled_rules!r}")
+        object.__setattr__(self, "disabled_rules", tuple(self.disabled_rules))
+        known = [r.name for r in RULES]
+        for name in self.disabled_rules:
+            if name not in known:
+                raise OptionError(f"there is no rule {name!r}; {one_of(known, name)}")
+            if name == "leave_to_spark":
+                raise OptionError("leave_to_spark cannot be disabled: every plan ends in it")
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.type == "bool" and not isinstance(value, bool):
+                raise OptionError(f"{field.name} is true or false, not {value!r}")
+            if field.type in ("int", "float") and (isinstance(value, bool) or not isinstance(value, int | float)):
+                raise OptionError(f"{field.name} is a number, not {value!r}")
+            if field.type in ("int", "float") and value < _LEAST.get(field.name, 0):
+                raise OptionError(f"{field.name} is at least {_LEAST.get(field.name, 0)}, not {value!r}")
+
+    @classmethod
+    def from_mapping(cls, given: dict[str, Any], base: Options | None = None) -> Options:
+        """Options from names and values, as a command line or a golden header gives them.
+
+        Text is read as the option's type.  Raises ``OptionError`` for a name that is not an option.
+        """
+        known = {f.name: f for f in fields(cls)}
+        read: dict[str, Any] = {}
+        for name, value in given.items():
+            if name not in known:
+                raise OptionError(f"there is no option {name!r}; {one_of(known, name)}")
+            read[name] = _read(name, str(known[name].type), value) if isinstance(value, str) else value
+        return replace(base or cls(), **read)
+
+
+_LEAST = {"level_spread": 1, "level_reach": 1}
+
+
+def _read(name: str, kind: str, text: str) -> Any:
+    text = text.strip()
+    try:
+        match kind:
+            case "bool":
+                return {"true": True, "false": False}[text.lower()]
+            case "int":
+                return int(text.replace("_", ""))
+            case "float":
+                return float(text)
+            case _:
+                return tuple(_split(text))
+    except (KeyError, ValueError) as error:
+        raise OptionError(f"{name} cannot be {text!r}; it is a {kind}") from error
+
+
+def _split(text: str) -> Iterable[str]:
+    return (part.strip() for part in text.split(",") if part.strip())

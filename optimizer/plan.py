@@ -1,0 +1,123 @@
+"""A planned statement: what it was, what it became, why, and how to run it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from optimizer.trace import Trace
+from planner.errors import OptionError, Place, one_of
+from planner.explain import show_refusals, show_steps, show_tree, to_json
+from planner.logical import Logical
+from planner.physical.base import Physical
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Mode = Literal["plan", "trace", "cost", "sql", "json"]
+MODES: tuple[Mode, ...] = ("plan", "trace", "cost", "sql", "json")
+
+
+class Declined(NamedTuple):
+    """A rule, or a stage of the planning, that held back."""
+
+    rule: str
+    reason: str
+    place: Place | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the optimizer made of a statement.
+
+    ``rewritten``: whether Spark gets another text than the user's.  ``rules``: names of the rules that fired, in order.
+    ``declined``: who held back, why, and where.  ``logical``, ``optimized``, ``physical``: the trees, None where the
+    statement was not carried or planning was stopped.  ``timings``: seconds per stage, ``catalog`` included in ``total``.
+    """
+
+    text: str
+    rewriting: str | None
+    declined: tuple[Declined, ...]
+    trace: Trace = field(default_factory=Trace)
+    logical: Logical | None = None
+    optimized: Logical | None = None
+    physical: Physical | None = None
+    choices: tuple[str, ...] = ()
+    timings: dict[str, float] = field(default_factory=dict)
+    arguments: Any = None
+    given: Any = None
+    frame: DataFrame | None = None
+    session: Any = None
+
+    @property
+    def rewritten(self) -> bool:
+        """Whether Spark gets another text than the user's."""
+        return self.rewriting is not None
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """Names of the rules that fired, in order."""
+        return self.trace.rules
+
+    def sql(self) -> str:
+        """The statement as Spark gets it: the rewriting, or the user's text byte for byte."""
+        return self.text if self.rewriting is None else self.rewriting
+
+    def dataframe(self) -> DataFrame:
+        """The statement as a DataFrame, drop-in for ``spark.sql``.  Raises what Spark raises."""
+        from planner.runtime.batch import run
+
+        if self.frame is not None:
+            return self.frame
+        if self.session is None:
+            raise OptionError("this plan was made without a session and cannot run; plan it with Optimizer(spark)")
+        frame = run(self.session, self.sql(), self.arguments)
+        return frame
+
+    def explain(self, mode: Mode = "plan") -> str:
+        """The plan as text: ``plan``, ``trace``, ``cost``, ``sql`` or ``json``.  Raises ``OptionError`` for another mode."""
+        match mode:
+            case "plan":
+                return "\n".join([self._tree(), *self._refusals()])
+            case "trace":
+                return "\n".join([show_steps(self.trace.steps) or "no rule fired", *self._refusals()])
+            case "cost":
+                said = self.choices or ("no choice was made: Spark's own plan runs",)
+                return "\n".join([self._tree(), *said])
+            case "sql":
+                return self.sql()
+            case "json":
+                return json.dumps(self._json(), indent=2, ensure_ascii=False)
+        raise OptionError(f"explain has no mode {mode!r}; {one_of(MODES, str(mode))}")
+
+    def _tree(self) -> str:
+        plan = self.physical if self.rewritten and self.physical is not None else self.optimized
+        if plan is None:
+            return "Spark runs the statement as written"
+        return show_tree(plan)
+
+    def _refusals(self) -> list[str]:
+        said = show_refusals(self.declined)
+        return [said] if said else []
+
+    def _json(self) -> dict[str, Any]:
+        plan = self.physical or self.optimized
+        return {
+            "rewritten": self.rewritten,
+            "rules": list(self.rules),
+            "declined": [
+                {
+                    "rule": d.rule,
+                    "reason": d.reason,
+                    "line": d.place.line if d.place else None,
+                    "column": d.place.column if d.place else None,
+                }
+                for d in self.declined
+            ],
+            "plan": to_json(plan) if plan is not None else None,
+            "sql": self.sql(),
+        }
+
+    def __repr__(self) -> str:
+        return f"<Plan rewritten={self.rewritten} rules={list(self.rules)}>"

@@ -1,0 +1,66 @@
+"""SQL text -> Plan, against any catalog; no Spark needed."""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+from optimizer.checks import reads_back
+from optimizer.driver import STAGES, Stage, drive
+from optimizer.options import Options
+from optimizer.plan import Declined, Plan
+from planner.catalog import Catalog
+from planner.errors import NotCarried, OptionError, RuleError, one_of
+from planner.from_sql import from_sql
+from planner.physical.rendered import Rendered
+from planner.to_sql import to_sql
+
+
+def plan_sql(text: str, catalog: Catalog, options: Options | None = None, *, stop_after: Stage = "lower") -> Plan:
+    """Plan a statement.
+
+    ``stop_after``: the last stage to run (parse, normalize, recognize, lower).  Whatever goes wrong, the result is a plan
+    that runs the user's text as written, with the reason in ``declined``; with ``Options(strict=True)`` a rule's fault is
+    raised as ``RuleError``.  Raises ``OptionError`` for a stage that does not exist.
+    """
+    if stop_after not in STAGES:
+        raise OptionError(f"there is no stage {stop_after!r}; {one_of(STAGES, str(stop_after))}")
+    options = options or Options()
+    start = perf_counter()
+    timings: dict[str, float] = {}
+    try:
+        logical, notes = from_sql(text)
+    except NotCarried as no:
+        timings["parse"] = timings["total"] = perf_counter() - start
+        return Plan(text, None, (Declined("from_sql", no.reason, no.place),), timings=timings)
+    timings["parse"] = perf_counter() - start
+    declined = [Declined("from_sql", n.reason, n.place) for n in notes]
+    try:
+        outcome = drive(logical, catalog, options, stop_after)
+    except RuleError as error:
+        if options.strict:
+            raise
+        timings["total"] = perf_counter() - start
+        declined.append(Declined("driver", f"a rule broke a promise, the query runs as written: {error}"))
+        return Plan(text, None, tuple(declined), logical=logical, optimized=logical, timings=timings)
+    timings["rules"] = perf_counter() - start - timings["parse"]
+    declined += [Declined(r.rule, r.reason, r.place) for r in outcome.trace.refusals]
+    rewriting = None
+    if outcome.physical is not None and any(isinstance(n, Rendered) for n in outcome.physical.walk()):
+        try:
+            rewriting = to_sql(outcome.physical)
+            if not reads_back(logical, text):
+                rewriting = None
+                declined.append(Declined("from_sql", "the plan does not print back to the words it was read from"))
+        except NotCarried as no:
+            declined.append(Declined("to_sql", no.reason, no.place))
+    timings["total"] = perf_counter() - start
+    return Plan(
+        text,
+        rewriting,
+        tuple(declined),
+        outcome.trace,
+        outcome.logical,
+        outcome.optimized,
+        outcome.physical,
+        timings=timings,
+    )

@@ -1,0 +1,140 @@
+"""How wide a bin is, and how many levels of them: arithmetic only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
+from math import ceil, floor, inf
+
+from planner.axis import Axis
+from planner.stats import LengthClass
+
+# Beyond this many bins from zero a bin's number is no longer exact enough to be trusted; all further values share one.
+MOST_BINS = 2**48
+MOST_BINS_FLOAT32 = 2**19
+MARGIN = Fraction(1, 8)
+EVERYTHING = 1e300
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """Bins for a band of constant width: rows meet when their bins are ``first`` to ``last`` apart.
+
+    ``shift`` is added to the right side's position before it is binned, in units of the axis.
+    """
+
+    width: Fraction
+    first: int
+    last: int
+    shift: Fraction = Fraction(0)
+
+    @property
+    def copies(self) -> int:
+        """How many copies of a row are made."""
+        return self.last - self.first + 1
+
+
+def neighbours(low: Fraction, high: Fraction, axis: Axis) -> Neighbours:
+    """Choose bins for ``left - right in [low, high]``.
+
+    Exact axes are cut by integer division, which truncates toward zero: bins that differ by δ in position differ in
+    number by floor(δ/w) to ceil(δ/w), one more on the far side of zero.  On other axes an eighth of a bin covers the
+    rounding of Spark's arithmetic and ours, and a band that excludes 0 is shifted to begin there, since beyond
+    ``MOST_BINS`` all values share a bin.
+    """
+    shift = Fraction(0)
+    if not axis.exact and (low > 0 or high < 0):
+        shift, low, high = low, Fraction(0), high - low
+    span = high - low
+    tries = {span, span / 2, abs(low), abs(high)} - {Fraction(0)} or {Fraction(1)}
+    best = min((_neighbours(low, high, width, axis) for width in sorted(tries)), key=lambda n: _cost(n, span))
+    return Neighbours(best.width, best.first, best.last, shift)
+
+
+def _neighbours(low: Fraction, high: Fraction, width: Fraction, axis: Axis) -> Neighbours:
+    if axis.exact:
+        width = Fraction(max(2, ceil(width)))
+        return Neighbours(width, floor(low / width) - (low > 0), ceil(high / width) + (high < 0))
+    width = width * Fraction(5, 4)
+    return Neighbours(width, floor(low / width - MARGIN), ceil(high / width + MARGIN))
+
+
+def _cost(n: Neighbours, span: Fraction) -> Fraction:
+    """Copies made, and candidates met for each true neighbour; both cost about the same."""
+    return n.copies * (1 + n.width / (span or n.width))
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Bins for intervals of mixed length: an interval lives on the first level that is ``reach`` bins long or longer.
+
+    ``widths`` grow; a point is looked up once on every level.
+    """
+
+    widths: tuple[float, ...]
+    reach: int
+
+
+def levels(classes: tuple[LengthClass, ...], axis: Axis, *, spread: float, reach: int) -> Levels:
+    """Choose levels from measured lengths.
+
+    A level's bins are as wide as its intervals are long on average: then the copies are at most two for each interval,
+    and a point meets about twice the intervals that hold it.  A level is split while its mean is more than ``spread``
+    times its median, or its longest interval more than ``reach`` bins long.
+    """
+    finite = [c for c in classes if c.longest < EVERYTHING]
+    widths = tuple(dict.fromkeys(_widths(finite, _least(axis), spread, reach)))
+    if len(finite) < len(classes) or not widths:
+        widths = (*widths, EVERYTHING)
+    return Levels(widths, reach)
+
+
+def unmeasured_levels(axis: Axis, reach: int) -> Levels:
+    """Levels for lengths that nobody has measured: few enough, and none of them a trap."""
+    if axis.exact:
+        top = {"date": 2.0**23, "number": 2.0**36 if axis.small else 2.0**64}.get(axis.name, 2.0**64)
+        step = 2.0**12
+    else:
+        top, step = EVERYTHING, 2.0**12
+    start = _least(axis) if axis.exact else 2.0**-12
+    widths = [start]
+    while widths[-1] * reach < top and len(widths) < 4:
+        widths.append(widths[-1] * step)
+    return Levels((*widths, EVERYTHING), reach)
+
+
+def _least(axis: Axis) -> float:
+    return 2.0 if axis.exact else 0.0
+
+
+def _widths(classes: list[LengthClass], least: float, spread: float, reach: int) -> list[float]:
+    """Widths for intervals of these classes, which come in order of length."""
+    count = sum(c.count for c in classes)
+    if not count:
+        return []
+    mean = sum(c.total for c in classes) / count
+    width = max(mean, least)
+    if width == 0:
+        return [1.0]
+    if len(classes) > 1 and (width > spread * max(_median(classes), least, 5e-324) or classes[-1].longest > reach * width):
+        cut = min(range(1, len(classes)), key=lambda n: max(_skew(classes[:n], least), _skew(classes[n:], least)))
+        return [*_widths(classes[:cut], least, spread, reach), *_widths(classes[cut:], least, spread, reach)]
+    return [_round(width)]
+
+
+def _skew(classes: list[LengthClass], least: float) -> float:
+    mean = sum(c.total for c in classes) / max(1, sum(c.count for c in classes))
+    median = max(_median(classes), least)
+    return mean / median if median else (inf if mean else 1.0)
+
+
+def _median(classes: list[LengthClass]) -> float:
+    sums = list(accumulate(c.count for c in classes))
+    middle = next(c for c, s in zip(classes, sums, strict=True) if 2 * s >= sums[-1])
+    return middle.total / middle.count if middle.count else 0.0
+
+
+def _round(width: float) -> float:
+    """A width with two digits, so that a plan can be read."""
+    return float(f"{width:.1e}")

@@ -1,0 +1,31 @@
+"""What a choice costs, in pairs and rows; every threshold is an option of the user's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.stats import Statistics
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """The numbers that decide between plans; ``optimizer.Options`` carries them."""
+
+    nested_loop_pairs: int = 4_000_000
+    """Below so many pairs Spark's nested loop is as good as bins; it does about 17 million a second."""
+
+    level_spread: float = 1024.0
+    """An interval level is split when its mean length is more than this many times its median."""
+
+    level_reach: int = 65_536
+    """No interval is copied to more than about this many bins."""
+
+    measure_lengths: bool = True
+    """Whether planning may run one aggregate over the intervals to learn how long they are."""
+
+
+def at_most_pairs(left: Statistics, right: Statistics) -> int | None:
+    """How many pairs a nested loop would compare, or None when a side is unknown."""
+    if left.rows is None or right.rows is None:
+        return None
+    return left.rows * right.rows

@@ -1,0 +1,67 @@
+"""What a user may see: the thing, its place in the SQL, and the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+
+@dataclass(frozen=True, order=True)
+class Place:
+    """A position in the user's SQL, both counted from 1."""
+
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"line {self.line}, column {self.column}"
+
+
+class DovetailError(Exception):
+    """The base of every error that Dovetail raises on purpose."""
+
+
+class OptionError(DovetailError, ValueError):
+    """An option, or a rule name in an option, that does not exist or has a wrong value."""
+
+
+class CatalogError(DovetailError, ValueError):
+    """A table or column that the catalog does not have, or a catalog file that cannot be read."""
+
+
+class GoldenError(DovetailError, ValueError):
+    """A golden plan file that is not well formed, or a plan that breaks a claim written in it."""
+
+
+class InputError(DovetailError, ValueError):
+    """A file, table argument or output of the command line that cannot be used."""
+
+
+class EnvironmentProblem(DovetailError, RuntimeError):
+    """Something the machine lacks, with the sentence that mends it."""
+
+    def __init__(self, message: str, *, remedy: str):
+        super().__init__(f"{message}; {remedy}")
+        self.remedy = remedy
+
+
+class RuleError(DovetailError, RuntimeError):
+    """A rule broke a promise: our bug.  The user's query runs as written; tests raise it."""
+
+
+class NotCarried(DovetailError):
+    """The logical algebra cannot carry this SQL; it goes to Spark as written.  Not an error for the user."""
+
+    def __init__(self, reason: str, place: Place | None = None):
+        super().__init__(reason)
+        self.reason = reason
+        self.place = place
+
+
+def one_of(names: Iterable[str], wrong: str) -> str:
+    """Return the end of a message that names what is possible, nearest first: ``did you mean …; possible: …``."""
+    possible = sorted(names)
+    near = get_close_matches(wrong, possible, n=1)
+    listed = ", ".join(possible) or "none"
+    return f"did you mean {near[0]!r}? possible: {listed}" if near else f"possible: {listed}"

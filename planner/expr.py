@@ -1,0 +1,114 @@
+"""Scalar: one SQL expression as a value, in the user's own words; the only door to sqlglot's mutable trees."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from planner.errors import NotCarried, Place
+from planner.tree import Holder, Node
+
+HOLE = "__plan_"
+_HOLES = re.compile(HOLE + r"(\d+)")
+
+
+@dataclass(frozen=True)
+class ColumnRef:
+    """A column as written: ``parts`` are its names from the outermost in, unquoted; ``text`` is SQL."""
+
+    parts: tuple[str, ...]
+    text: str
+
+
+@dataclass(frozen=True)
+class Scalar(Holder):
+    """An SQL expression, clause or list item, to the letter as the user wrote it.
+
+    The text of each subquery is replaced by ``__plan_0``, ``__plan_1`` …, and ``plans`` holds its plan.  Two scalars
+    are equal when text and plans are; the place does not count.
+    """
+
+    text: str
+    plans: tuple[Node, ...] = ()
+    place: Place | None = field(default=None, compare=False)
+
+    def with_plans(self, plans: tuple[Node, ...]) -> Scalar:
+        """Return the same expression over other subqueries."""
+        return replace(self, plans=plans)
+
+    def render(self, say: Callable[[Node], str]) -> str:
+        """Return the text with every subquery said by ``say``."""
+        if not self.plans:
+            return self.text
+        return _HOLES.sub(lambda m: say(self.plans[int(m.group(1))]), self.text)
+
+    @property
+    def shown(self) -> str:
+        """The text on one line, for plans: a subquery is shown by its number."""
+        return " ".join(_HOLES.sub(lambda m: f"subquery {int(m.group(1)) + 1}", self.text).split())
+
+    @cached_property
+    def tree(self) -> exp.Expression:
+        """The parsed expression.  Callers look and do not touch.  Raises ``NotCarried`` when sqlglot cannot read it."""
+        return parse(self.text, self.place)
+
+    @cached_property
+    def columns(self) -> tuple[ColumnRef, ...]:
+        """The columns it mentions outside subqueries, each once, in order.  Raises ``NotCarried``."""
+        return tuple(dict.fromkeys(column_ref(c) for c in _columns(self.tree)))
+
+    def __str__(self) -> str:
+        return self.shown
+
+
+def parse(text: str, place: Place | None = None) -> exp.Expression:
+    """Parse one Spark expression.  Raises ``NotCarried`` when sqlglot cannot read it."""
+    try:
+        tree = sqlglot.parse_one(f"SELECT {text}", dialect="spark")
+    except SqlglotError as error:
+        raise NotCarried(f"sqlglot cannot read {text!r}: {str(error).splitlines()[0]}", place) from error
+    if not isinstance(tree, exp.Select) or len(tree.expressions) != 1:
+        raise NotCarried(f"{text!r} is not one expression", place)
+    found: exp.Expression = tree.expressions[0]
+    return found
+
+
+def sql(tree: exp.Expression) -> str:
+    """Print a tree that we made, as Spark SQL."""
+    return tree.sql(dialect="spark")
+
+
+def quote(name: str) -> str:
+    """Quote a name for Spark where it needs it."""
+    return name if re.fullmatch(r"[A-Za-z_][A-Za-z_0-9]*", name) else "`" + name.replace("`", "``") + "`"
+
+
+def column_ref(column: exp.Expression) -> ColumnRef:
+    """The reference a sqlglot column (or a dotted chain over one) makes."""
+    if isinstance(column, exp.Dot):
+        inner = column_ref(column.this)
+        return ColumnRef((*inner.parts, column.expression.name), sql(column))
+    return ColumnRef(tuple(p.name for p in column.parts), sql(column))
+
+
+def _columns(tree: exp.Expression) -> Iterator[exp.Expression]:
+    if isinstance(tree, exp.Column) and not tree.name.startswith(HOLE):
+        yield tree
+        return
+    if isinstance(tree, exp.Dot) and isinstance(_root(tree), exp.Column):
+        yield tree
+        return
+    for child in tree.iter_expressions():
+        yield from _columns(child)
+
+
+def _root(tree: exp.Expression) -> exp.Expression:
+    while isinstance(tree, exp.Dot):
+        tree = tree.this
+    return tree

@@ -1,0 +1,218 @@
+"""Which relation a column belongs to, and what type an expression has: Spark's rules of resolution, on demand.
+
+Nothing is looked up in the catalog before a rule asks.  What cannot be told for certain is ``Unresolved``, with the
+reason; Spark itself will resolve the query, so there is nothing to guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from planner.catalog import Catalog
+from planner.expr import ColumnRef, Scalar, column_ref
+from planner.logical import (
+    BandJoin,
+    Cte,
+    Derived,
+    Join,
+    LateralView,
+    Limit,
+    Logical,
+    Nested,
+    Project,
+    Relation,
+    Scan,
+    SetOp,
+    Sort,
+    With,
+    Wrapped,
+)
+from planner.schema import Column, SqlType, sql_type
+from planner.tree import Node
+
+
+class Unresolved(Exception):
+    """A name that cannot be told for certain; the text says why."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A relation in FROM: the names it goes by, from the outermost in, and its columns (None: not known)."""
+
+    names: tuple[str, ...]
+    columns: tuple[Column, ...] | None
+
+
+class Resolver:
+    """Resolves columns against a catalog and the WITH definitions of one statement."""
+
+    def __init__(self, catalog: Catalog, definitions: Mapping[str, Cte]):
+        self.catalog = catalog
+        self.definitions = definitions
+        self._columns: dict[tuple[str, ...], tuple[Column, ...] | None] = {}
+
+    def fold(self, name: str) -> str:
+        """The form of a name in which two names are compared."""
+        return name if self.catalog.settings.case_sensitive else name.lower()
+
+    def sources(self, plan: Node) -> tuple[Source, ...]:
+        """The relations whose columns a condition over ``plan`` can name, in order."""
+        match plan:
+            case Scan():
+                return (self._scan(plan),)
+            case Derived():
+                return (Source(_one(plan.alias), _renamed(self.columns(plan.query), plan.renames)),)
+            case Nested() if plan.alias:
+                return (Source((plan.alias,), None),)
+            case Join() | BandJoin() if plan.kind in ("semi", "anti"):
+                return self.sources(plan.left)
+            case LateralView():
+                columns = tuple(Column(c) for c in plan.columns) or None
+                return (*self.sources(plan.child), Source(_one(plan.alias), columns))
+            case Relation() if not isinstance(plan, Nested):
+                columns = tuple(Column(c) for c in plan.renames) or None
+                return (Source(_one(plan.alias), columns),)
+        return tuple(s for child in plan.children for s in self.sources(child))
+
+    def columns(self, query: Logical) -> tuple[Column, ...] | None:
+        """The columns that a query returns, or None when they cannot be told."""
+        match query:
+            case With() | Sort() | Limit() | Wrapped():
+                return self.columns(query.child)
+            case SetOp():
+                left = self.columns(query.left)
+                return left and tuple(Column(c.name) for c in left)
+            case Project():
+                found: list[Column] = []
+                for item in query.items:
+                    more = self._item(item, query)
+                    if more is None:
+                        return None
+                    found += more
+                return tuple(found)
+        return None
+
+    def resolve(self, ref: ColumnRef, sources: tuple[Source, ...]) -> tuple[int, Column]:
+        """The relation (its index in ``sources``) and the column that ``ref`` names.
+
+        A reference into a struct resolves to its column with the type unknown.  Raises ``Unresolved``.
+        """
+        for qualifiers in range(min(3, len(ref.parts) - 1), -1, -1):
+            found = self._match(ref.parts, qualifiers, sources)
+            if len(found) > 1:
+                raise Unresolved(f"{ref.text} could belong to more than one relation")
+            if found:
+                return found[0]
+        raise Unresolved(f"{ref.text} is not a column of these relations")
+
+    def _match(
+        self, parts: tuple[str, ...], qualifiers: int, sources: tuple[Source, ...]
+    ) -> list[tuple[int, Column]]:
+        qualifier = tuple(map(self.fold, parts[:qualifiers]))
+        name, rest = self.fold(parts[qualifiers]), parts[qualifiers + 1 :]
+        found = []
+        for index, source in enumerate(sources):
+            names = tuple(map(self.fold, source.names))
+            if qualifier and (not names or names[-len(qualifier) :] != qualifier):
+                continue
+            if source.columns is None:
+                if not qualifier:
+                    raise Unresolved(f"the columns of {'.'.join(source.names) or 'a relation'} are not known")
+                found.append((index, Column(parts[qualifiers])))
+                continue
+            hits = [c for c in source.columns if self.fold(c.name) == name]
+            found += [(index, Column(c.name) if rest else c) for c in hits]
+        return found
+
+    def type_of(self, tree: exp.Expression, sources: tuple[Source, ...]) -> SqlType | None:
+        """The type of an expression as far as it can be told without Spark; None where it cannot."""
+        match tree:
+            case exp.Paren():
+                return self.type_of(tree.this, sources)
+            case exp.Column() | exp.Dot():
+                return self.resolve(column_ref(tree), sources)[1].type
+            case exp.Cast():  # TryCast too
+                return sql_type(tree.to.sql(dialect="spark"))
+            case exp.Literal() if tree.is_string:
+                return SqlType("string")
+            case exp.Literal():
+                return _literal(tree.name)
+            case exp.Neg() | exp.Abs() | exp.Max() | exp.Min():
+                return self.type_of(tree.this, sources)
+            case exp.Coalesce() | exp.Greatest() | exp.Least():
+                types = {self.type_of(e, sources) for e in (tree.this, *tree.expressions)}
+                return next(iter(types)) if len(types) == 1 else None
+            case exp.Count():
+                return SqlType("bigint")
+            case exp.UnixSeconds() | exp.UnixMillis() | exp.UnixMicros():
+                return SqlType("bigint")
+            case exp.TimestampTrunc():
+                return SqlType("timestamp")
+            case exp.CurrentDate():
+                return SqlType("date")
+        return None
+
+    def _scan(self, scan: Scan) -> Source:
+        if scan.cte and scan.cte in self.definitions:
+            cte = self.definitions[scan.cte]
+            columns = _renamed(self.columns(cte.query), cte.renames)
+        else:
+            if scan.name not in self._columns:
+                self._columns[scan.name] = self.catalog.columns(scan.name)
+            columns = self._columns[scan.name]
+        aliased = bool(scan.suffix) and self.fold(scan.alias or "") != self.fold(scan.name[-1])
+        names = _one(scan.alias) if aliased or scan.suffix else scan.name
+        return Source(names, _renamed(columns, scan.renames))
+
+    def _item(self, item: Scalar, query: Project) -> list[Column] | None:
+        """The columns that one item of a select list returns."""
+        sources = self.sources(query.child)
+        try:
+            tree = item.tree
+            if isinstance(tree, exp.Star):
+                if tree.args.get("except_") or tree.args.get("replace") or _merged(query.child):
+                    return None
+                return _all(sources)
+            if isinstance(tree, exp.Column) and isinstance(tree.this, exp.Star):
+                names = tuple(self.fold(p.name) for p in tree.parts[:-1])
+                wanted = [s for s in sources if tuple(map(self.fold, s.names))[-len(names) :] == names]
+                return None if tree.this.args.get("except_") else _all(wanted)
+            name = tree.alias_or_name if isinstance(tree, exp.Alias | exp.Column) else ""
+            return [Column(name or "", self.type_of(tree.unalias(), sources))]
+        except Unresolved:
+            return None
+
+
+def _one(alias: str | None) -> tuple[str, ...]:
+    return (alias,) if alias else ()
+
+
+def _all(sources: list[Source] | tuple[Source, ...]) -> list[Column] | None:
+    if any(s.columns is None for s in sources):
+        return None
+    return [c for s in sources for c in s.columns or ()]
+
+
+def _merged(plan: Node) -> bool:
+    return any(isinstance(n, Join) and (n.using or n.natural) for n in plan.walk())
+
+
+def _renamed(columns: tuple[Column, ...] | None, renames: tuple[str, ...]) -> tuple[Column, ...] | None:
+    if not renames:
+        return columns
+    if columns is None or len(columns) != len(renames):
+        return tuple(Column(name) for name in renames)
+    return tuple(Column(name, c.type) for name, c in zip(renames, columns, strict=True))
+
+
+def _literal(text: str) -> SqlType:
+    if "e" in text.lower():
+        return SqlType("double")
+    if "." in text:
+        before, behind = text.split(".")
+        precision, scale = max(len(before.lstrip("0")) + len(behind), 1), len(behind)
+        return SqlType("decimal", precision, scale, f"decimal({precision},{scale})")
+    return SqlType("int" if int(text) < 2**31 else "bigint")

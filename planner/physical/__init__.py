@@ -1,0 +1,1 @@
+"""What Spark will be asked to do: data only, no pyspark; a file per family."""

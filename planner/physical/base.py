@@ -1,0 +1,66 @@
+"""What physical nodes share, and the operator that leaves a clause to Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from planner.logical import Logical
+from planner.tree import Node, plan_node
+
+
+class Physical(Node):
+    """The base of physical nodes: data and properties, no pyspark."""
+
+    label: ClassVar[str] = ""
+
+    @property
+    def detail(self) -> str:
+        """What distinguishes this node from others of its kind, as one line."""
+        return ""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Further lines for a reader; nothing volatile."""
+        return ()
+
+    @property
+    def output(self) -> tuple[str, ...]:
+        """What comes out, symbolically, as for logical nodes."""
+        return tuple(name for child in self.children for name in child.output)  # type: ignore[attr-defined]
+
+
+@plan_node
+class Spark(Physical):
+    """An operator that Spark runs as the user wrote it; its inputs stand in ``op`` where the logical ones stood."""
+
+    op: Logical
+
+    @property
+    def label(self) -> str:  # type: ignore[override]
+        return self.op.label
+
+    @property
+    def detail(self) -> str:
+        return self.op.detail
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return self.op.children
+
+    @property
+    def subplans(self) -> tuple[Node, ...]:
+        return self.op.subplans
+
+    @property
+    def output(self) -> tuple[str, ...]:
+        return self.op.output
+
+    def map_nodes(self, fn: Callable[[Node], Node]) -> Node:
+        op = self.op.map_nodes(fn)
+        return self if op is self.op else Spark(op)  # type: ignore[arg-type]
+
+
+def unwrap(node: Node) -> Node:
+    """The logical operator inside a ``Spark`` node; any other node itself."""
+    return node.op if isinstance(node, Spark) else node

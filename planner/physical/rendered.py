@@ -1,0 +1,39 @@
+"""Operators that render themselves as a relation in FROM."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, runtime_checkable
+
+from planner.expr import Scalar
+from planner.tree import Node
+
+
+class Names:
+    """Aliases for the relations that a rewriting adds; unique in a statement, and no user's."""
+
+    def __init__(self) -> None:
+        self._made = 0
+
+    def new(self) -> str:
+        """Return an alias that was not given before."""
+        self._made += 1
+        return f"__dt{self._made}"
+
+
+@runtime_checkable
+class Rendered(Protocol):
+    """A physical operator over relations that Spark SQL can express."""
+
+    kind: str
+
+    @property
+    def sides(self) -> tuple[Node, ...]:
+        """Its inputs, in the order in which ``*`` shows their columns."""
+        ...
+
+    def render(
+        self, sides: tuple[str, ...], names: Names, conjunction: Callable[[tuple[Scalar, ...]], str]
+    ) -> str:
+        """Return the text of a relation.  ``sides``: the text of each input, in parentheses where it is a join."""
+        ...

@@ -1,0 +1,91 @@
+"""The reader that the parts of ``from_sql`` share: tokens, WITH names in scope, expressions as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from planner.errors import NotCarried, Place
+from planner.expr import HOLE, Scalar
+from planner.logical import Logical
+from planner.tokens import Tokens
+
+QUERY_STARTS = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE"})
+
+
+@dataclass(frozen=True)
+class Note:
+    """Why a piece of SQL was kept as text."""
+
+    reason: str
+    place: Place | None
+
+
+@dataclass
+class Reader:
+    """The tokens of one statement, the WITH names in scope, and the notes made on the way.
+
+    ``read_query`` reads a range of tokens as a query; the reader has it so that expressions and FROM, which hold
+    queries, need not know the reader of queries, which holds them.
+    """
+
+    tokens: Tokens
+    read_query: Callable[[Reader, int, int], Logical]
+    scopes: list[dict[str, str]] = field(default_factory=list)
+    keys: set[str] = field(default_factory=set)
+    notes: list[Note] = field(default_factory=list)
+
+    def scalar(self, lo: int, hi: int) -> Scalar:
+        """The text of tokens ``[lo, hi)`` with each subquery replaced by a hole."""
+        t = self.tokens
+        if hi <= lo:
+            raise NotCarried("an expression is missing", t.place(t[min(lo, len(t) - 1)].start))
+        parts: list[str] = []
+        plans: list[Logical] = []
+        at = t[lo].start
+        i = lo
+        while i < hi:
+            if t[i].word == "(" and t.word(i + 1, hi) in ("SELECT", "WITH"):
+                close = t.match[i]
+                parts += [t.text[at : t[i].end], f"{HOLE}{len(plans)}"]
+                plans.append(self.read_query(self, i + 1, close))
+                at = t[close].start
+                i = close
+            i += 1
+        parts.append(t.text[at : t[hi - 1].end])
+        return Scalar("".join(parts), tuple(plans), t.place(t[lo].start))
+
+    def conjuncts(self, lo: int, hi: int) -> tuple[Scalar, ...]:
+        """Cut a condition at its outermost ANDs; whole when an OR stands at the same level."""
+        t = self.tokens
+        cuts = []
+        between = case = 0
+        for i in t.top(lo, hi):
+            match t[i].word:
+                case "OR":
+                    if not case:
+                        return (self.scalar(lo, hi),)
+                case "CASE":
+                    case += 1
+                case "END":
+                    case -= 1
+                case "BETWEEN":
+                    between += not case
+                case "AND" if between and not case:
+                    between -= 1
+                case "AND" if not case:
+                    cuts.append(i)
+        bounds = zip([lo, *(c + 1 for c in cuts)], [*cuts, hi], strict=True)
+        return tuple(self.scalar(a, b) for a, b in bounds)
+
+    def cte_key(self, name: str) -> str:
+        """The key of the WITH definition that a one-part name stands for here, or nothing."""
+        for scope in reversed(self.scopes):
+            if name.lower() in scope:
+                return scope[name.lower()]
+        return ""
+
+    def fail(self, reason: str, index: int) -> NotCarried:
+        """The exception for something at token ``index`` that is not carried."""
+        t = self.tokens
+        return NotCarried(reason, t.place(t[min(index, len(t) - 1)].start))

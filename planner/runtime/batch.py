@@ -1,0 +1,25 @@
+"""Hand a statement to Spark, and ask what it would return."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+Arguments = dict[str, Any] | list[Any] | None
+
+
+def run(session: SparkSession, text: str, args: Arguments = None) -> DataFrame:
+    """``session.sql`` with exactly this text."""
+    return session.sql(text, args=args) if args else session.sql(text)
+
+
+def analysed(session: SparkSession, text: str, args: Arguments = None) -> tuple[DataFrame, StructType] | str:
+    """The DataFrame and analysed schema of a query, or the first line of Spark's error.  Runs nothing."""
+    try:
+        frame = run(session, text, args)
+        return frame, frame.schema
+    except PySparkException as error:
+        return str(error).strip().splitlines()[0]

@@ -1,0 +1,75 @@
+"""Columns and types, as far as the rules need to know them; types are written as Spark writes them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+INTEGRAL = ("tinyint", "smallint", "int", "bigint")
+_ALIASES = {
+    "byte": "tinyint",
+    "short": "smallint",
+    "integer": "int",
+    "long": "bigint",
+    "real": "float",
+    "dec": "decimal",
+    "numeric": "decimal",
+    "timestamp_ltz": "timestamp",
+    "timestampntz": "timestamp_ntz",
+    "timestampltz": "timestamp",
+}
+# Digits before the point and behind it that hold every value of an integral type, as Spark widens it.
+_DIGITS = {"tinyint": (3, 0), "smallint": (5, 0), "int": (10, 0), "bigint": (20, 0)}
+
+
+@dataclass(frozen=True)
+class SqlType:
+    """A Spark type: its name, with precision and scale for decimals; ``text`` is the whole of it."""
+
+    name: str
+    precision: int = 0
+    scale: int = 0
+    text: str = ""
+
+    @property
+    def integral(self) -> bool:
+        """TINYINT to BIGINT."""
+        return self.name in INTEGRAL
+
+    @property
+    def fractional(self) -> bool:
+        """FLOAT, DOUBLE, DECIMAL."""
+        return self.name in ("float", "double", "decimal")
+
+    @property
+    def numeric(self) -> bool:
+        """Any number."""
+        return self.integral or self.fractional
+
+    @property
+    def digits(self) -> tuple[int, int]:
+        """Digits before and behind the decimal point; (0, 0) where it does not apply."""
+        if self.name == "decimal":
+            return self.precision - self.scale, self.scale
+        return _DIGITS.get(self.name, (0, 0))
+
+    def __str__(self) -> str:
+        return (self.text or self.name).upper()
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a relation; ``type`` is None where it is not known."""
+
+    name: str
+    type: SqlType | None = None
+
+
+def sql_type(text: str) -> SqlType:
+    """Read a type as Spark writes it (``decimal(10,2)``, ``timestamp_ntz``, ``array<int>``)."""
+    text = text.strip().lower()
+    if found := re.fullmatch(r"(decimal|dec|numeric)(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?", text):
+        precision, scale = int(found[2] or 10), int(found[3] or 0)
+        return SqlType("decimal", precision, scale, f"decimal({precision},{scale})")
+    name = _ALIASES.get(text, text)
+    return SqlType(re.split(r"[<( ]", name)[0], text=name)

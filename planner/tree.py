@@ -1,0 +1,115 @@
+"""Frozen nodes, identity-keeping transforms, a cached hash.
+
+A node is a frozen dataclass.  Its *children* are the nodes in its fields; its *subplans* are the plans of the
+subqueries inside its expressions (``x IN (SELECT …)``).  Nothing is ever edited: ``map_nodes`` builds a new node, or
+returns the same object when nothing below it changed, so that ``is`` answers every question about progress.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar, dataclass_transform
+
+T = TypeVar("T")
+
+
+@dataclass_transform(frozen_default=True)
+def plan_node(cls: type[T]) -> type[T]:
+    """Make a class a frozen dataclass that hashes once."""
+    made = dataclass(frozen=True)(cls)
+    slow_hash = made.__hash__
+
+    def cached_hash(self: Any) -> int:
+        known: int | None = self.__dict__.get("_hash")
+        if known is None:
+            known = slow_hash(self)
+            self.__dict__["_hash"] = known
+        return known
+
+    made.__hash__ = cached_hash  # type: ignore[method-assign, assignment]
+    return made
+
+
+class Holder:
+    """Something that is not a node but holds plans: an expression with subqueries in it."""
+
+    @property
+    def plans(self) -> tuple[Node, ...]:
+        """The plans held, in the order in which they are written."""
+        raise NotImplementedError
+
+    def with_plans(self, plans: tuple[Node, ...]) -> Holder:
+        """Return the same thing holding other plans."""
+        raise NotImplementedError
+
+
+class Node:
+    """The base of logical and physical nodes."""
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """The nodes in the fields of this node, in field order."""
+        return tuple(_nodes(self))
+
+    @property
+    def subplans(self) -> tuple[Node, ...]:
+        """The plans of the subqueries inside this node's expressions, in the order in which they are written."""
+        return tuple(p for h in _holders(self) for p in h.plans)
+
+    def map_nodes(self, fn: Callable[[Node], Node]) -> Node:
+        """Return this node with ``fn`` applied to each child and subplan; itself if none changed."""
+        return _map_fields(self, lambda value: _map_value(value, fn))
+
+    def walk(self) -> Iterator[Node]:
+        """Yield this node and everything below it, parents first, subplans included."""
+        yield self
+        for below in (*self.children, *self.subplans):
+            yield from below.walk()
+
+
+def transform_up(node: Node, fn: Callable[[Node], Node]) -> Node:
+    """Apply ``fn`` to every node, children before parents, subplans included."""
+    return fn(node.map_nodes(lambda below: transform_up(below, fn)))
+
+
+def _field_values(node: Node) -> list[Any]:
+    return [getattr(node, f.name) for f in fields(node)]  # type: ignore[arg-type]
+
+
+def _nodes(value: Any) -> Iterator[Node]:
+    for v in _field_values(value):
+        if isinstance(v, Node):
+            yield v
+        elif isinstance(v, tuple):
+            yield from (x for x in v if isinstance(x, Node))
+
+
+def _holders(node: Node) -> Iterator[Holder]:
+    for v in _field_values(node):
+        if isinstance(v, Holder):
+            yield v
+        elif isinstance(v, tuple):
+            yield from (x for x in v if isinstance(x, Holder))
+
+
+def _map_value(value: Any, fn: Callable[[Node], Node]) -> Any:
+    if isinstance(value, Node):
+        return fn(value)
+    if isinstance(value, Holder) and value.plans:
+        new = tuple(fn(p) for p in value.plans)
+        return value if all(a is b for a, b in zip(new, value.plans, strict=True)) else value.with_plans(new)
+    if isinstance(value, tuple) and any(isinstance(x, Node | Holder) for x in value):
+        items = tuple(_map_value(x, fn) for x in value)
+        return value if all(a is b for a, b in zip(items, value, strict=True)) else items
+    return value
+
+
+def _map_fields(node: Node, fn: Callable[[Any], Any]) -> Node:
+    changed = {}
+    for f in fields(node):  # type: ignore[arg-type]
+        old = getattr(node, f.name)
+        new = fn(old)
+        if new is not old:
+            changed[f.name] = new
+    return replace(node, **changed) if changed else node  # type: ignore[type-var]

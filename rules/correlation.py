@@ -1,0 +1,51 @@
+"""Does a subquery name columns of the query around it?"""
+
+from planner.errors import NotCarried
+from planner.expr import Scalar
+from planner.logical import Derived, Join, LateralView, Logical, Nested, OneRow, Opaque, Project, Relation
+from planner.names import Resolver, Unresolved
+from planner.tree import Node
+
+
+def correlated(query: Logical, names: Resolver) -> bool:
+    """Whether a subquery leans on the query around it, as far as can be told: True also where it cannot be told."""
+    return any(isinstance(n, Project) and not _closed(n, names) for n in query.walk())
+
+
+def leans_on_left(relation: Logical) -> bool:
+    """Whether a relation in FROM is LATERAL, and so reads the row to its left."""
+    if isinstance(relation, Derived | Opaque):
+        return relation.lateral
+    below = relation.children if isinstance(relation, Join | Nested | LateralView) else ()
+    return any(leans_on_left(child) for child in below)  # type: ignore[arg-type]
+
+
+def _closed(block: Project, names: Resolver) -> bool:
+    """Whether every column of one SELECT is one of its own relations' or its own select list's."""
+    scalars: list[Scalar] = [*block.items]
+    node: Node = block.child
+    while not isinstance(node, Relation | Join | OneRow):
+        scalars += _scalars(node)
+        node = node.children[0]
+    for below in node.walk():
+        if isinstance(below, Join):
+            scalars += below.condition
+    sources = names.sources(node)
+    try:
+        aliases = {names.fold(i.tree.alias) for i in block.items if i.tree.alias}
+        for scalar in scalars:
+            for column in scalar.columns:
+                if len(column.parts) == 1 and names.fold(column.parts[0]) in aliases:
+                    continue
+                if column.parts[-1] != "*":
+                    names.resolve(column, sources)
+    except (NotCarried, Unresolved):
+        return False
+    return True
+
+
+def _scalars(node: Node) -> list[Scalar]:
+    found: list[Scalar] = []
+    for value in vars(node).values():
+        found += [v for v in (value if isinstance(value, tuple) else (value,)) if isinstance(v, Scalar)]
+    return found

@@ -1,0 +1,1 @@
+"""Rules of the lower batch, a file each."""

@@ -1,0 +1,11 @@
+"""Whatever nobody has a better plan for."""
+
+from planner.logical import Logical
+from planner.physical.base import Spark
+from rules.rule import Context, rule
+
+
+@rule(Logical)
+def leave_to_spark(node: Logical, ctx: Context) -> Spark:
+    """Leave a clause to Spark as the user wrote it."""
+    return Spark(node)

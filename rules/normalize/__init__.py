@@ -1,0 +1,1 @@
+"""Rules of the normalize batch, a file each."""

@@ -1,0 +1,66 @@
+"""Push filters to the join they speak of: ``FROM a, b WHERE a.x BETWEEN b.lo AND b.hi`` is a join on that band."""
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from planner.band import looks_like_band
+from planner.errors import NotCarried
+from planner.expr import Scalar
+from planner.logical import Filter, Join, Logical
+from planner.names import Unresolved
+from rules.rule import Context, rule
+
+_VOLATILE = (exp.Rand, exp.Randn, exp.Anonymous, exp.Subquery, exp.Exists, exp.Uuid)
+
+
+@rule(Filter)
+def push_filters(node: Filter, ctx: Context) -> Logical | None:
+    """Move a condition of WHERE to the inner join whose two sides it compares.
+
+    Spark does so itself, later; we need to see the join's condition now.  Nothing moves to an outer, semi or anti join,
+    whose ON means something else, nor to a join with USING; and nothing at all where no comparison could be a band,
+    so that other queries cost no look-up of names.
+    """
+    if node.clause != "WHERE" or not isinstance(node.child, Join):
+        return None
+    if not any(looks_like_band(c) for c in node.condition):
+        return None
+    tree, kept = node.child, []
+    for conjunct in node.condition:
+        moved = _place(conjunct, tree, ctx)
+        if moved is None:
+            kept.append(conjunct)
+        else:
+            tree = moved
+    if tree is node.child:
+        return None
+    return Filter(tree, tuple(kept), node.clause) if kept else tree
+
+
+def _place(conjunct: Scalar, join: Join, ctx: Context) -> Join | None:
+    """The join with the conjunct added at the deepest place where it compares two sides; None if there is none."""
+    if join.kind not in ("inner", "cross") or join.using or join.natural:
+        return None
+    try:
+        sides = _sides(conjunct, join, ctx)
+    except (NotCarried, Unresolved):
+        return None
+    if sides == {"left", "right"}:
+        keyword = "JOIN" if join.kind == "cross" else join.keyword
+        return Join(join.left, join.right, "inner", keyword, (*join.condition, conjunct))
+    if sides == {"left"} and isinstance(join.left, Join):
+        below = _place(conjunct, join.left, ctx)
+        return below and replace(join, left=below)
+    if sides == {"right"} and isinstance(join.right, Join):
+        below = _place(conjunct, join.right, ctx)
+        return below and replace(join, right=below)
+    return None
+
+
+def _sides(conjunct: Scalar, join: Join, ctx: Context) -> set[str]:
+    if conjunct.plans or isinstance(conjunct.tree, _VOLATILE) or conjunct.tree.find(*_VOLATILE):
+        return set()
+    sources = ctx.names.sources(join)
+    middle = len(ctx.names.sources(join.left))
+    return {"left" if ctx.names.resolve(c, sources)[0] < middle else "right" for c in conjunct.columns}

@@ -1,0 +1,1 @@
+"""Rules of the recognize batch, a file each."""

@@ -1,0 +1,70 @@
+"""Recognize band joins: ``p.x BETWEEN i.lo AND i.hi``, ``c.ts BETWEEN v.ts AND v.ts + INTERVAL 10 MINUTES``."""
+
+from typing import Literal
+
+from sqlglot import exp
+
+from planner.band import NotABand, Side, Vocabulary, looks_like_band, read_bands
+from planner.errors import NotCarried
+from planner.expr import column_ref
+from planner.logical import BandJoin, Join, Logical
+from planner.names import Unresolved
+from planner.schema import SqlType
+from rules.correlation import correlated, leans_on_left
+from rules.rule import Context, rule
+
+
+@rule(Join)
+def band_join(join: Join, ctx: Context) -> Logical | None:
+    """Name a join whose condition keeps a value of one side between two values of the other.
+
+    Spark plans such a join by its equality keys alone, or as a nested loop when it has none.  Once the band has a name,
+    lowering can cut it into bins.  This rule chooses nothing, and the condition stays whole, as written: the join
+    means exactly what it meant before.
+    """
+    candidates = [c for c in join.condition if looks_like_band(c)]
+    if not candidates:
+        return None
+    place = candidates[0].place
+    if join.kind != "inner":
+        return ctx.decline(f"a {join.kind} join must also keep rows that match nothing", place)
+    if leans_on_left(join.right):
+        return ctx.decline("the right side is LATERAL: it is made anew for each left row", place)
+    if any(correlated(query, ctx.names) for query in ctx.enclosing):
+        return ctx.decline("it stands in a subquery that names columns of the query around it", place)
+    bands, refusals = read_bands(join.condition, _vocabulary(join, ctx))
+    if not bands:
+        for no in refusals:
+            ctx.decline(no.reason, no.place)
+        return None
+    return BandJoin(join.left, join.right, join.kind, bands[0], join.condition)
+
+
+def _vocabulary(join: Join, ctx: Context) -> Vocabulary:
+    sources = ctx.names.sources(join)
+    middle = len(ctx.names.sources(join.left))
+
+    def side(tree: exp.Expression) -> Side | Literal["both"] | None:
+        found: set[Side] = set()
+        for column in _columns(tree):
+            try:
+                index, _ = ctx.names.resolve(column_ref(column), sources)
+            except Unresolved as no:
+                raise NotABand(str(no)) from no
+            found.add("left" if index < middle else "right")
+        return "both" if len(found) > 1 else next(iter(found), None)
+
+    def type_of(tree: exp.Expression) -> SqlType | None:
+        try:
+            return ctx.names.type_of(tree, sources)
+        except (Unresolved, NotCarried) as no:
+            raise NotABand(str(no)) from no
+
+    settings = ctx.catalog.settings
+    return Vocabulary(side, type_of, settings.ansi, settings.fixed_zone)
+
+
+def _columns(tree: exp.Expression) -> list[exp.Expression]:
+    if isinstance(tree, exp.Column) or (isinstance(tree, exp.Dot) and isinstance(tree.this, exp.Column | exp.Dot)):
+        return [tree]
+    return [c for below in tree.iter_expressions() for c in _columns(below)]

@@ -1,0 +1,111 @@
+"""What a rule is.
+
+    @rule(on=Join)
+    def band_join(join, ctx):
+        \"\"\"One sentence, which the trace prints.\"\"\"
+
+A rule looks at one node and returns a new one; or None for "not mine"; or ``ctx.decline(reason)`` for "mine, but not
+this one, and here is why".  It never edits and never walks: the driver does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+from planner.catalog import Catalog
+from planner.cost import Thresholds
+from planner.errors import NotCarried, Place
+from planner.expr import Scalar
+from planner.logical import Cte, Logical, Project, With
+from planner.names import Resolver
+from planner.stats import UNKNOWN, LengthClass, Statistics
+from planner.to_sql import to_sql
+from planner.tree import Node
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a rule held back, and where in the SQL."""
+
+    rule: str
+    reason: str
+    place: Place | None = None
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A named change of a plan: ``why`` is the first sentence of its docstring."""
+
+    name: str
+    on: tuple[type, ...]
+    function: Callable[[Any, Context], Node | None]
+    why: str
+    doc: str
+
+
+def rule(*on: type) -> Callable[[Callable[[Any, Context], Node | None]], Rule]:
+    """Make a function of (node, context) the rule of its name, for nodes of these types."""
+
+    def decorate(function: Callable[[Any, Context], Node | None]) -> Rule:
+        doc = (function.__doc__ or "").strip()
+        why = " ".join(doc.split("\n\n")[0].split())
+        return Rule(function.__name__, on, function, why, doc)
+
+    return decorate
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rules that run together, once or until nothing changes; ``why`` says why the batch stands where it does."""
+
+    name: Literal["normalize", "recognize", "lower"]
+    why: str
+    rules: tuple[Rule, ...]
+    settle: bool = False
+
+
+@dataclass
+class Context:
+    """What a rule may ask: names, statistics, thresholds.  And where it says why it held back."""
+
+    catalog: Catalog
+    thresholds: Thresholds
+    force: bool = False
+    definitions: Mapping[str, Cte] = field(default_factory=dict)
+    enclosing: tuple[Logical, ...] = ()  # the subqueries in expressions, and LATERAL ones, around the node at hand
+    rule: str = ""
+    refusals: dict[Refusal, None] = field(default_factory=dict)
+
+    @cached_property
+    def names(self) -> Resolver:
+        """The resolver of names for this statement."""
+        return Resolver(self.catalog, self.definitions)
+
+    def decline(self, reason: str, place: Place | None = None) -> None:
+        """Hold back, and say why to the person whose query it is."""
+        self.refusals.setdefault(Refusal(self.rule, reason, place))
+
+    def statistics(self, relation: Logical) -> Statistics:
+        """What is known about the rows of a relation in FROM; unknown for one that cannot stand alone."""
+        try:
+            return self.catalog.statistics(self._query(relation))
+        except NotCarried:
+            return UNKNOWN
+
+    def lengths(self, relation: Logical, length: str) -> tuple[LengthClass, ...] | None:
+        """Measure ``length``, an expression over the columns of ``relation``; None when that cannot be run."""
+        if not self.thresholds.measure_lengths or self.enclosing:
+            return None
+        try:
+            return self.catalog.lengths(self._query(relation, f"{length} AS length"))
+        except NotCarried:
+            return None
+
+    def _query(self, relation: Logical, item: str = "*") -> str:
+        select: Logical = Project(relation, (Scalar(item),))
+        if self.definitions:
+            select = With(tuple(self.definitions.values()), select)
+        return to_sql(select)

@@ -1,0 +1,54 @@
+"""The same smoke test of the API on every kind of session; one process holds one JVM."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from where_it_runs_main import INTERVALS, POINTS, observe
+
+PROGRAM = Path(__file__).with_name("where_it_runs_main.py")
+
+
+def expect(seen: dict[str, Any], *session: str) -> None:
+    inside = [
+        [p, i] for p, x in POINTS for i, lo, hi in INTERVALS if None not in (x, lo, hi) and lo <= x <= hi
+    ]
+    above = [[p, x + 1] for p, x in POINTS if x is not None and x > 5]
+    assert seen == {
+        "session": list(session),
+        "band_rewritten": True,
+        "band_explained": True,
+        "band_rows": sorted(inside, key=repr),
+        "band_verified": True,
+        "no_join_rewritten": False,
+        "no_join_rows": sorted(above, key=repr),
+        "spark_band_rows": sorted(inside, key=repr),
+        "spark_no_join_rows": sorted(above, key=repr),
+    }
+
+
+def in_a_process_of_its_own(where: str, scratch: Path) -> dict[str, Any]:
+    command = [sys.executable, str(PROGRAM), where, str(scratch)]
+    done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_on_a_classic_session(spark):
+    expect(observe(spark.newSession()), "classic", "local[2]")
+
+
+@pytest.mark.cluster
+def test_on_executors_in_processes_of_their_own(tmp_path):
+    expect(in_a_process_of_its_own("cluster", tmp_path), "classic", "local-cluster[2,1,1024]")
+
+
+@pytest.mark.connect
+def test_on_spark_connect(tmp_path):
+    expect(in_a_process_of_its_own("connect", tmp_path), "connect", "local[2]")

@@ -1,0 +1,1 @@
+"""TPC-H and TPC-DS: data and queries that nobody here wrote."""

@@ -1,0 +1,52 @@
+"""What the API shows on one session, as JSON: `python where_it_runs_main.py cluster|connect SCRATCH`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from sessions import start
+
+POINTS = [(1, 5), (2, 5), (3, 10), (4, 25), (5, -3), (6, None), (None, 7)]
+INTERVALS = [(1, 0, 5), (2, 5, 10), (3, 20, 30), (4, 30, 20), (5, None, 9), (6, -(10**6), 10**6), (6, 7, 7)]
+BAND = "SELECT p.id, i.id FROM p JOIN i ON p.x BETWEEN i.lo AND i.hi"
+NO_JOIN = "SELECT id,  x + 1 AS next FROM p WHERE x > 5"
+
+
+def observe(session: SparkSession) -> dict[str, Any]:
+    """Run the smoke test of the API and tell what it showed."""
+    from optimizer import Optimizer, Options
+
+    session.createDataFrame(POINTS, "id INT, x INT").createOrReplaceTempView("p")
+    session.createDataFrame(INTERVALS, "id INT, lo INT, hi INT").createOrReplaceTempView("i")
+    opt = Optimizer(session, Options(force=True))
+    kind = "connect" if "connect" in type(session).__module__ else "classic"
+    band, no_join = opt.plan(BAND), opt.plan(NO_JOIN)
+    return {
+        "session": [kind, session.conf.get("spark.master")],
+        "band_rewritten": band.rewritten,
+        "band_explained": bool(band.explain()),
+        "band_rows": rows(opt.sql(BAND)),
+        "band_verified": opt.verify(BAND).same,
+        "no_join_rewritten": no_join.rewritten,
+        "no_join_rows": rows(opt.sql(NO_JOIN)),
+        "spark_band_rows": rows(session.sql(BAND)),
+        "spark_no_join_rows": rows(session.sql(NO_JOIN)),
+    }
+
+
+def rows(frame: Any) -> list[list[int | None]]:
+    """Return a frame's rows in one order, as JSON has them."""
+    return sorted(map(list, frame.collect()), key=repr)
+
+
+if __name__ == "__main__":
+    session = start(sys.argv[1], Path(sys.argv[2]))
+    try:
+        print(json.dumps(observe(session)))
+    finally:
+        session.stop()
