@@ -43,9 +43,7 @@ class Optimizer:
             return self.session.sql(text, args=args, **frames) if args else self.session.sql(text, **frames)
         return self.plan(text, args).dataframe()
 
-    def plan(
-        self, text: str, args: dict[str, Any] | list[Any] | None = None, *, stop_after: Stage = "lower"
-    ) -> Plan:
+    def plan(self, text: str, args: dict[str, Any] | list[Any] | None = None, *, stop_after: Stage = "lower") -> Plan:
         """Plan a statement and look before it runs.
 
         Asks Spark for the tables it needs and for the analysed schema of a rewriting.  May run one aggregate over an
@@ -78,8 +76,8 @@ class Optimizer:
             reason: str | None = f"Spark does not take the rewriting: {after}"
         else:
             reason = schema_difference(before[1], after[1])
-        if reason is None:
-            return replace(plan, frame=None if head else after[0])  # type: ignore[index]
+            if reason is None:
+                return replace(plan, frame=None if head else after[0])
         declined = (*plan.declined, Declined("schema check", f"{reason}; the original runs"))
         return replace(plan, rewriting=None, declined=declined)
 

@@ -1,11 +1,12 @@
 """The driver applies rules: it walks, orders, times, and checks every step.
 
-Around every rule stands the same seat belt: skip it if it is switched off, time it, compare the output before and after,
-write down what changed.  Around every batch: stop when it is settled, and report a plan that comes round again.
+Around every rule stands the same seat belt: skip it if it is switched off, time it, compare the output before and
+after, write down what changed.  Around every batch: stop when it is settled, and report a plan that comes round again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Literal
@@ -33,6 +34,7 @@ class Outcome:
     optimized: Logical
     physical: Physical | None
     trace: Trace
+    choices: tuple[str, ...] = ()
 
 
 def drive(
@@ -55,7 +57,7 @@ def drive(
         else:
             plan = driver.settle(plan, batch)
     driver.trace.refusals = tuple(driver.refusals)
-    return Outcome(logical, plan, physical, driver.trace)
+    return Outcome(logical, plan, physical, driver.trace, tuple(driver.context.choices))
 
 
 class _Driver:
@@ -81,7 +83,7 @@ class _Driver:
             seen.add(plan)
 
     def lower(self, plan: Logical, batch: Batch) -> Physical:
-        """Replace every logical node by a physical one, parents first: a rule sees its inputs before they are lowered."""
+        """Replace every logical node by a physical one, parents first: rules see their inputs unlowered."""
         self._look_at(plan, batch)
         return self._lower(plan, batch)  # type: ignore[return-value]
 
@@ -114,14 +116,14 @@ class _Driver:
             return new.map_nodes(lambda below: self._inside(node, below, lambda: self._lower(below, batch)))
         raise RuleError(f"no rule lowers {type(node).__name__}")
 
-    def _inside(self, node: Node, below: Node, go):  # type: ignore[no-untyped-def]
+    def _inside(self, node: Node, below: Node, go: Callable[[], Node]) -> Node:
         """Visit ``below`` knowing whether it is a subquery that may lean on the query around it."""
         ctx = self.context
         lateral = isinstance(node, Derived) and node.lateral
         if not lateral and not any(below is p for p in node.subplans):
             return go()
         outer = ctx.enclosing
-        ctx.enclosing = (*outer, below)  # type: ignore[assignment]
+        ctx.enclosing = (*outer, below)
         try:
             return go()
         finally:

@@ -28,7 +28,8 @@ class Options(Thresholds):
     """Raise a broken promise of a rule instead of running the query as written: for our own tests."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.disabled_rules, str):
+        given: object = self.disabled_rules
+        if isinstance(given, str):
             raise OptionError(f"disabled_rules takes a list of names, not the text {self.disabled_rules!r}")
         object.__setattr__(self, "disabled_rules", tuple(self.disabled_rules))
         known = [r.name for r in RULES]

@@ -33,7 +33,7 @@ class Plan:
 
     ``rewritten``: whether Spark gets another text than the user's.  ``rules``: names of the rules that fired, in order.
     ``declined``: who held back, why, and where.  ``logical``, ``optimized``, ``physical``: the trees, None where the
-    statement was not carried or planning was stopped.  ``timings``: seconds per stage, ``catalog`` included in ``total``.
+    statement was not carried or planning was stopped.  ``timings``: seconds per stage; ``total`` includes ``catalog``.
     """
 
     text: str
@@ -44,6 +44,7 @@ class Plan:
     optimized: Logical | None = None
     physical: Physical | None = None
     choices: tuple[str, ...] = ()
+    stopped: bool = False
     timings: dict[str, float] = field(default_factory=dict)
     arguments: Any = None
     given: Any = None
@@ -72,11 +73,10 @@ class Plan:
             return self.frame
         if self.session is None:
             raise OptionError("this plan was made without a session and cannot run; plan it with Optimizer(spark)")
-        frame = run(self.session, self.sql(), self.arguments)
-        return frame
+        return run(self.session, self.sql(), self.arguments)
 
     def explain(self, mode: Mode = "plan") -> str:
-        """The plan as text: ``plan``, ``trace``, ``cost``, ``sql`` or ``json``.  Raises ``OptionError`` for another mode."""
+        """The plan as text: ``plan``, ``trace``, ``cost``, ``sql`` or ``json``; raises ``OptionError`` for others."""
         match mode:
             case "plan":
                 return "\n".join([self._tree(), *self._refusals()])
@@ -92,7 +92,9 @@ class Plan:
         raise OptionError(f"explain has no mode {mode!r}; {one_of(MODES, str(mode))}")
 
     def _tree(self) -> str:
-        plan = self.physical if self.rewritten and self.physical is not None else self.optimized
+        plan = self.physical if self.rewritten else self.logical
+        if self.stopped:
+            plan = self.physical or self.optimized
         if plan is None:
             return "Spark runs the statement as written"
         return show_tree(plan)
@@ -102,7 +104,7 @@ class Plan:
         return [said] if said else []
 
     def _json(self) -> dict[str, Any]:
-        plan = self.physical or self.optimized
+        plan = self.physical if self.rewritten else self.logical
         return {
             "rewritten": self.rewritten,
             "rules": list(self.rules),

@@ -18,9 +18,9 @@ from planner.to_sql import to_sql
 def plan_sql(text: str, catalog: Catalog, options: Options | None = None, *, stop_after: Stage = "lower") -> Plan:
     """Plan a statement.
 
-    ``stop_after``: the last stage to run (parse, normalize, recognize, lower).  Whatever goes wrong, the result is a plan
-    that runs the user's text as written, with the reason in ``declined``; with ``Options(strict=True)`` a rule's fault is
-    raised as ``RuleError``.  Raises ``OptionError`` for a stage that does not exist.
+    ``stop_after``: the last stage to run (parse, normalize, recognize, lower).  Whatever goes wrong, the result is a
+    plan that runs the user's text as written, with the reason in ``declined``; with ``Options(strict=True)`` a rule's
+    fault is raised as ``RuleError``.  Raises ``OptionError`` for a stage that does not exist.
     """
     if stop_after not in STAGES:
         raise OptionError(f"there is no stage {stop_after!r}; {one_of(STAGES, str(stop_after))}")
@@ -62,5 +62,7 @@ def plan_sql(text: str, catalog: Catalog, options: Options | None = None, *, sto
         outcome.logical,
         outcome.optimized,
         outcome.physical,
+        outcome.choices,
+        stopped=stop_after != STAGES[-1],
         timings=timings,
     )

@@ -35,8 +35,8 @@ _UNITS = {
 class Axis:
     """An axis: ``name`` is number, date, timestamp or timestamp_ntz.
 
-    ``exact``: positions are whole numbers that BIGINT holds, so bins can be cut by integer division.  ``float32``: a FLOAT
-    takes part, with 24 bits.  ``small``: every value is so small that DOUBLE holds it and sums of it to the letter.
+    ``exact``: positions are whole numbers that BIGINT holds, so bins can be cut by integer division.  ``float32``: a
+    FLOAT takes part, with 24 bits.  ``small``: values so small that DOUBLE holds them and their sums exactly.
     """
 
     name: str
@@ -58,7 +58,13 @@ class Axis:
         sign, rest = ("-" if micros < 0 else ""), abs(micros)
         if not rest:
             return "0d" if self.name == "date" else "0s"
-        for unit, size in (("d", DAY), ("h", 3_600 * SECOND), ("m", 60 * SECOND), ("s", SECOND), ("ms", 1_000)):
+        for unit, size in (
+            ("d", DAY),
+            ("h", 3_600 * SECOND),
+            ("m", 60 * SECOND),
+            ("s", SECOND),
+            ("ms", 1_000),
+        ):
             if rest % size == 0:
                 return f"{sign}{rest // size}{unit}"
         return f"{sign}{number(rest / SECOND)}s"
@@ -69,7 +75,9 @@ class Axis:
             case "date":
                 return f"unix_date({text})"
             case "timestamp":
-                return f"unix_micros({text})" if type_.name == "timestamp" else f"unix_micros(CAST({text} AS TIMESTAMP))"
+                return (
+                    f"unix_micros({text})" if type_.name == "timestamp" else f"unix_micros(CAST({text} AS TIMESTAMP))"
+                )
             case "timestamp_ntz":
                 return f"({text} - TIMESTAMP_NTZ '1970-01-01 00:00:00') DIV INTERVAL '0.000001' SECOND"
         if self.exact or type_.name == "double":
@@ -112,7 +120,7 @@ def axis_of(types: Sequence[SqlType], *, arithmetic: bool, ansi: bool) -> Axis |
 
 
 def interval_micros(tree: exp.Interval) -> Fraction | None:
-    """The length of a day-time interval literal in microseconds; None for months, years and whatever is not a literal."""
+    """The length of a day-time interval literal in microseconds; None for months, years and non-literals."""
     value, unit = tree.this, tree.args.get("unit")
     if not isinstance(value, exp.Literal) or unit is None:
         return None

@@ -1,8 +1,8 @@
 """The one reader of band conditions: ``p.x BETWEEN i.lo AND i.hi``, ``abs(a.x - b.y) <= 5``, ``a.ts - b.ts <= …``.
 
-Every comparison is brought into the form  Σ ±leaf + constant ≤ 0  over real numbers; a leaf is the largest piece of an
-expression that is not a sum.  One leaf on one side of the join against a sum on the other is a *bound* of that leaf, its
-*point*; a lower and an upper bound of the same point are a *band*:
+Every comparison is brought into the form  Σ ±leaf + constant ≤ 0  over real numbers; a leaf is the largest piece of
+an expression that is not a sum.  One leaf on one side of the join against a sum on the other is a *bound* of that
+leaf, its *point*; a lower and an upper bound of the same point are a *band*:
 
     DistanceBand   a.x - b.y in [-250, 250]        both ends are the same leaf and a constant
     IntervalBand   p.x between i.lo and i.hi       anything else
@@ -123,6 +123,7 @@ class _Bound:
     lower: bool
     end: End
     mixed: bool  # the user's text does arithmetic over both sides
+    sum: str  # what is added up on the other side, where that is more than one leaf
     constants: frozenset[str]  # what kinds of constants are added: "number", "days", "clock"
     conjunct: Scalar
 
@@ -137,6 +138,18 @@ def looks_like_band(conjunct: Scalar) -> bool:
         return False
 
 
+def is_or_of_comparisons(conjunct: Scalar) -> bool:
+    """Whether a conjunct is an OR that compares by order, which no bins can follow."""
+    if "or" not in conjunct.text.lower() or conjunct.plans:
+        return False
+    try:
+        return isinstance(_bare(conjunct.tree), exp.Or) and bool(
+            conjunct.tree.find(exp.Between, exp.LT, exp.LTE, exp.GT, exp.GTE)
+        )
+    except NotCarried:
+        return False
+
+
 def read_bands(conjuncts: tuple[Scalar, ...], words: Vocabulary) -> tuple[tuple[Band, ...], tuple[NotABand, ...]]:
     """Find the bands in a condition.
 
@@ -145,6 +158,7 @@ def read_bands(conjuncts: tuple[Scalar, ...], words: Vocabulary) -> tuple[tuple[
     """
     bounds: list[_Bound] = []
     refusals: list[NotABand] = []
+    refused: set[Scalar] = set()
     for conjunct in conjuncts:
         if not looks_like_band(conjunct):
             continue
@@ -153,7 +167,8 @@ def read_bands(conjuncts: tuple[Scalar, ...], words: Vocabulary) -> tuple[tuple[
                 bounds += _read_bounds(small, large, conjunct, words)
             except NotABand as no:
                 refusals.append(NotABand(no.reason, no.place or conjunct.place))
-    bands, more = _pair(bounds, words)
+                refused.add(conjunct)
+    bands, more = _pair(bounds, words, refused)
     return bands, (*refusals, *more)
 
 
@@ -210,7 +225,8 @@ def _read_bounds(small: exp.Expression, large: exp.Expression, conjunct: Scalar,
         # coefficient·point + Σ + constant ≤ 0
         end = End(tuple((-coefficient * c, leaf) for c, leaf in rest), -coefficient * sum_.constant)
         constants = frozenset(sum_.constants)
-        found.append(_Bound(point, point_side, coefficient < 0, end, mixed, constants, conjunct))  # type: ignore[arg-type]
+        added = " and ".join(leaf.text for _, leaf in rest) if len(rest) > 1 else ""
+        found.append(_Bound(point, point_side, coefficient < 0, end, mixed, added, constants, conjunct))  # type: ignore[arg-type]
     if not found:
         raise NotABand(f"{conjunct.shown} does not bound one expression of either side")
     return found
@@ -285,7 +301,17 @@ def _constant(tree: exp.Expression) -> Fraction | None:
     return None
 
 
-_SAFE = (exp.Column, exp.Dot, exp.Literal, exp.Placeholder, exp.Coalesce, exp.Greatest, exp.Least, exp.Paren, exp.Null)
+_SAFE = (
+    exp.Column,
+    exp.Dot,
+    exp.Literal,
+    exp.Placeholder,
+    exp.Coalesce,
+    exp.Greatest,
+    exp.Least,
+    exp.Paren,
+    exp.Null,
+)
 
 
 def _safe(tree: exp.Expression) -> bool:
@@ -299,12 +325,14 @@ def _safe(tree: exp.Expression) -> bool:
     return isinstance(tree, _SAFE) and all(_safe(e) for e in tree.iter_expressions())
 
 
-def _pair(bounds: list[_Bound], words: Vocabulary) -> tuple[tuple[Band, ...], tuple[NotABand, ...]]:
-    """Put lower and upper bounds of the same point together."""
+def _pair(
+    bounds: list[_Bound], words: Vocabulary, refused: set[Scalar]
+) -> tuple[tuple[Band, ...], tuple[NotABand, ...]]:
+    """Put lower and upper bounds of the same point together; ``refused`` have had their reason said."""
     distances: dict[tuple[str, str], Band] = {}
     intervals: dict[tuple[Side, str], Band] = {}
     refusals: list[NotABand] = []
-    used: set[Scalar] = set()
+    used = set(refused)
     for low in (b for b in bounds if b.lower):
         for high in (b for b in bounds if not b.lower and b.side == low.side and b.point == low.point):
             conjuncts = tuple(dict.fromkeys((low.conjunct, high.conjunct)))
@@ -327,12 +355,16 @@ def _pair(bounds: list[_Bound], words: Vocabulary) -> tuple[tuple[Band, ...], tu
     for b in bounds:
         if b.conjunct not in used:
             used.add(b.conjunct)
-            refusals.append(NotABand(f"{b.conjunct.shown} is open at one end; not a band", b.conjunct.place))
+            both = {o.lower for o in bounds if o.conjunct == b.conjunct} == {True, False}
+            reason = (
+                f"adds up {b.sum}; a band holds one expression" if both and b.sum else "is open at one end; not a band"
+            )
+            refusals.append(NotABand(f"{b.conjunct.shown} {reason}", b.conjunct.place))
     return (*distances.values(), *intervals.values()), tuple(refusals)
 
 
 def _axis(low: _Bound, high: _Bound, words: Vocabulary) -> Axis:
-    """The axis on which a point and its two ends lie.  Raises ``NotABand`` where real arithmetic would not be a safe guide."""
+    """The axis of a point and its two ends.  Raises ``NotABand`` where real arithmetic is not a safe guide."""
     leaves = [low.point, *(leaf for b in (low, high) for _, leaf in b.end.terms)]
     arithmetic = any(b.mixed or not b.end.bare for b in (low, high))
     axis = axis_of([leaf.type for leaf in leaves], arithmetic=arithmetic, ansi=words.ansi)
@@ -342,7 +374,8 @@ def _axis(low: _Bound, high: _Bound, words: Vocabulary) -> Axis:
         for b in (low, high):
             if not _wraps_harmlessly(b):
                 raise NotABand(
-                    f"{b.conjunct.shown} could wrap around, since spark.sql.ansi.enabled is false", b.conjunct.place
+                    f"{b.conjunct.shown} could wrap around, since spark.sql.ansi.enabled is false",
+                    b.conjunct.place,
                 )
     return axis
 

@@ -117,7 +117,9 @@ def _widths(classes: list[LengthClass], least: float, spread: float, reach: int)
     width = max(mean, least)
     if width == 0:
         return [1.0]
-    if len(classes) > 1 and (width > spread * max(_median(classes), least, 5e-324) or classes[-1].longest > reach * width):
+    if len(classes) > 1 and (
+        width > spread * max(_median(classes), least, 5e-324) or classes[-1].longest > reach * width
+    ):
         cut = min(range(1, len(classes)), key=lambda n: max(_skew(classes[:n], least), _skew(classes[n:], least)))
         return [*_widths(classes[:cut], least, spread, reach), *_widths(classes[cut:], least, spread, reach)]
     return [_round(width)]

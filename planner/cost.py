@@ -29,3 +29,13 @@ def at_most_pairs(left: Statistics, right: Statistics) -> int | None:
     if left.rows is None or right.rows is None:
         return None
     return left.rows * right.rows
+
+
+def said(statistics: Statistics) -> str:
+    """A number of rows for people: an estimate, or that there is none."""
+    return "an unknown number of" if statistics.rows is None else f"about {statistics.rows:,}"
+
+
+def said_pairs(pairs: int | None) -> str:
+    """A number of pairs for people."""
+    return "an unknown number of pairs" if pairs is None else f"up to {float(pairs):.2g} pairs"

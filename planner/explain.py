@@ -88,9 +88,12 @@ def show_refusals(refusals: Iterable[Refusal]) -> str:
     """Every rule that held back: why, and where in the SQL."""
     lines = []
     for r in refusals:
-        where = f" ({r.place})" if r.place else ""
-        wrapped = textwrap.wrap(f"-- {r.rule} held back: {r.reason}{where}", WIDTH, break_long_words=False)
-        lines += [wrapped[0], *(f"--   {line}" for line in wrapped[1:])]
+        where = (
+            f" ({r.place})".replace(" ", "\N{NO-BREAK SPACE}").replace("\N{NO-BREAK SPACE}", " ", 1) if r.place else ""
+        )
+        said = f"-- {r.rule} held back: {r.reason}{where}"
+        wrapped = textwrap.wrap(said, WIDTH, subsequent_indent="--   ", break_long_words=False, break_on_hyphens=False)
+        lines += [line.replace("\N{NO-BREAK SPACE}", " ") for line in wrapped]
     return "\n".join(lines)
 
 

@@ -94,6 +94,7 @@ def column_ref(column: exp.Expression) -> ColumnRef:
     if isinstance(column, exp.Dot):
         inner = column_ref(column.this)
         return ColumnRef((*inner.parts, column.expression.name), sql(column))
+    assert isinstance(column, exp.Column)
     return ColumnRef(tuple(p.name for p in column.parts), sql(column))
 
 

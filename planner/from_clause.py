@@ -24,7 +24,8 @@ def from_clause(r: Reader, lo: int, hi: int) -> Logical:
     t = r.tokens
     tops = t.top(lo, hi)
     if t.word(lo, hi) != "VALUES" and any(
-        t[i].word in ("PIVOT", "UNPIVOT", "MATCH_RECOGNIZE", "MATCH_CONDITION", "NEAREST") and t.word(i + 1, hi) in ("(", "INCLUDE", "EXCLUDE")
+        t[i].word in ("PIVOT", "UNPIVOT", "MATCH_RECOGNIZE", "MATCH_CONDITION", "NEAREST")
+        and t.word(i + 1, hi) in ("(", "INCLUDE", "EXCLUDE")
         for i in tops
     ):
         return Opaque(r.scalar(lo, hi))
@@ -152,7 +153,8 @@ def _alias(r: Reader, lo: int, hi: int) -> tuple[str | None, tuple[str, ...], bo
     t = r.tokens
     if lo >= hi:
         return None, (), True
-    end, renames = hi, ()
+    end = hi
+    renames: tuple[str, ...] = ()
     if t[hi - 1].word == ")" and t[t.match[hi - 1] - 1].is_name and t.match[hi - 1] - 1 >= lo:
         opening = t.match[hi - 1]
         if t[opening - 1].word in ("TABLESAMPLE", "OPTIONS"):
@@ -184,4 +186,3 @@ def _lateral_view(r: Reader, child: Logical, lo: int, hi: int) -> LateralView:
         i += 1
     columns = tuple(t[a].text for a, b in t.split(i, hi) if b - a == 1) if i < hi else ()
     return LateralView(child, r.scalar(lo, hi), alias, columns)
-

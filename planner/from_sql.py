@@ -31,7 +31,14 @@ from planner.logical import (
 from planner.reader import QUERY_STARTS, Note, Reader
 from planner.tokens import Token, Tokens, tokenize
 
-_TAILS = {"ORDER BY": Sort, "SORT BY": Sort, "CLUSTER BY": Sort, "DISTRIBUTE BY": Sort, "LIMIT": Limit, "OFFSET": Limit}
+_TAILS: dict[str, type[Sort] | type[Limit]] = {
+    "ORDER BY": Sort,
+    "SORT BY": Sort,
+    "CLUSTER BY": Sort,
+    "DISTRIBUTE BY": Sort,
+    "LIMIT": Limit,
+    "OFFSET": Limit,
+}
 _CLAUSES = ("FROM", "WHERE", "GROUP BY", "HAVING", "QUALIFY", "WINDOW")
 
 
@@ -63,7 +70,7 @@ def from_sql(text: str) -> tuple[Logical, tuple[Note, ...]]:
 
 
 def _query_start(t: Tokens, hi: int) -> int:
-    """Where the query of a statement begins: 0, or behind INSERT INTO t, CREATE TABLE t AS …"""
+    """Where the query of a statement begins: 0, or behind INSERT INTO t or CREATE TABLE t AS."""
     first = t[0].word
     if first in QUERY_STARTS or first == "(":
         return 0
@@ -156,7 +163,9 @@ def _tails(t: Tokens, lo: int, hi: int) -> tuple[int, list[tuple[type[Sort] | ty
 
 def _is_clause(t: Tokens, i: int, hi: int) -> bool:
     """Tell LIMIT the clause from a column of that name."""
-    return t[i].word.endswith(" BY") or (t[i - 1].word not in (".", ",", "AS", "SELECT", "BY") and _operand(t, i + 1, hi))
+    return t[i].word.endswith(" BY") or (
+        t[i - 1].word not in (".", ",", "AS", "SELECT", "BY") and _operand(t, i + 1, hi)
+    )
 
 
 def _operand(t: Tokens, i: int, hi: int) -> bool:
@@ -248,7 +257,7 @@ def _clauses(r: Reader, lo: int, hi: int) -> dict[str, int]:
         word = " ".join(t[i].word.split())
         if word not in _CLAUSES or t[i - 1].word == ".":
             continue
-        if word == "FROM" and t[i - 1].word in ("DISTINCT",) and i - 1 > lo:
+        if word == "FROM" and t[i - 1].word == "DISTINCT" and i - 1 > lo:
             continue  # IS DISTINCT FROM
         if word == "WINDOW" and not (t.word(i + 2, hi) == "AS" and t.word(i + 3, hi) == "("):
             continue
@@ -272,4 +281,3 @@ def _names(r: Reader, opening: int) -> tuple[str, ...]:
     """Names in parentheses."""
     t = r.tokens
     return tuple(_name(r, a, b) for a, b in t.split(opening + 1, t.match[opening]))
-

@@ -108,9 +108,7 @@ class Resolver:
                 return found[0]
         raise Unresolved(f"{ref.text} is not a column of these relations")
 
-    def _match(
-        self, parts: tuple[str, ...], qualifiers: int, sources: tuple[Source, ...]
-    ) -> list[tuple[int, Column]]:
+    def _match(self, parts: tuple[str, ...], qualifiers: int, sources: tuple[Source, ...]) -> list[tuple[int, Column]]:
         qualifier = tuple(map(self.fold, parts[:qualifiers]))
         name, rest = self.fold(parts[qualifiers]), parts[qualifiers + 1 :]
         found = []
@@ -127,7 +125,7 @@ class Resolver:
             found += [(index, Column(c.name) if rest else c) for c in hits]
         return found
 
-    def type_of(self, tree: exp.Expression, sources: tuple[Source, ...]) -> SqlType | None:
+    def type_of(self, tree: exp.Expr, sources: tuple[Source, ...]) -> SqlType | None:
         """The type of an expression as far as it can be told without Spark; None where it cannot."""
         match tree:
             case exp.Paren():

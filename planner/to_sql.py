@@ -12,6 +12,8 @@ from planner.errors import NotCarried
 from planner.expr import Scalar, quote
 from planner.logical import (
     Aggregate,
+    BandJoin,
+    Cte,
     Derived,
     Filter,
     Join,
@@ -55,8 +57,10 @@ class _Printer:
             case Statement():
                 return f"{node.prefix}{self.query(node.child)}"
             case With():
-                said = ",\n".join(f"{d.head} (\n{self.query(d.query)}\n)" for d in map(unwrap, node.definitions))  # type: ignore[attr-defined]
-                return f"WITH {said}\n{self.query(node.child)}"
+                definitions = ",\n".join(self.query(d) for d in node.definitions)
+                return f"WITH {definitions}\n{self.query(node.child)}"
+            case Cte():
+                return f"{node.head} (\n{self.query(node.query)}\n)"
             case Sort() | Limit():
                 return f"{self.query(node.child)}\n{self.scalar(node.clause)}"
             case SetOp():
@@ -106,7 +110,7 @@ class _Printer:
         for item in project.items:
             if item.text == "*":
                 said += [f"{name}.*" for name in _star_names(source)]
-            elif re.match(r"\*|.*\(\s*\*\s*\)|.*[(,]\s*\*", item.text, re.S) and not re.fullmatch(
+            elif re.match(r"\*|.*\(\s*\*\s*\)|.*[(,]\s*\*", item.text, re.DOTALL) and not re.fullmatch(
                 r"(?is)count\s*\(\s*\*\s*\).*", item.text
             ):
                 raise NotCarried(f"{item.shown} would show a column that the rewriting adds", item.place)
@@ -131,6 +135,9 @@ class _Printer:
                 return f"{self.relation(node.child, commas=commas)} {self.scalar(node.text)}"
             case Join():
                 return self._wrap(self.join(node, commas), operand)
+            case BandJoin():  # named, and not lowered: still the join it was
+                plain = Join(node.left, node.right, node.kind, "JOIN", node.condition)
+                return self._wrap(self.join(plain, commas), operand)
             case Rendered():
                 sides = tuple(self.relation(side, operand=n > 0) for n, side in enumerate(node.sides))
                 return self._wrap(node.render(sides, self.names, self.conjunction), operand)
@@ -180,7 +187,13 @@ def _is_comma_item(node: Node) -> bool:
 def _from_tree(node: Node) -> list[Node]:
     """The relations and joins of one FROM, without what is inside subqueries."""
     node = unwrap(node)
-    below = node.sides if isinstance(node, Rendered) else node.children if isinstance(node, Join | LateralView | Nested) else ()
+    below = (
+        node.sides
+        if isinstance(node, Rendered)
+        else node.children
+        if isinstance(node, Join | LateralView | Nested)
+        else ()
+    )
     return [node, *(n for child in below for n in _from_tree(child))]
 
 

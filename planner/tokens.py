@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sqlglot.dialects import Spark
 from sqlglot.errors import TokenError
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from planner.errors import NotCarried, Place
 
@@ -23,8 +23,10 @@ _TEXTS = frozenset({TokenType.STRING, TokenType.RAW_STRING, TokenType.IDENTIFIER
 
 @dataclass(frozen=True)
 class Token:
-    """One token: ``word`` is its text in capitals, empty for strings and quoted names; ``start`` and ``end`` are
-    offsets into the statement, ``end`` exclusive."""
+    """One token: ``word`` is its text in capitals, empty for strings and quoted names.
+
+    ``start`` and ``end`` are offsets into the statement, ``end`` exclusive.
+    """
 
     word: str
     text: str

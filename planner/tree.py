@@ -27,7 +27,7 @@ def plan_node(cls: type[T]) -> type[T]:
             self.__dict__["_hash"] = known
         return known
 
-    made.__hash__ = cached_hash  # type: ignore[method-assign, assignment]
+    made.__hash__ = cached_hash  # type: ignore[method-assign]
     return made
 
 

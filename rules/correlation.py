@@ -1,23 +1,23 @@
-"""Does a subquery name columns of the query around it?"""
+"""Whether a subquery names columns of the query around it."""
 
 from planner.errors import NotCarried
 from planner.expr import Scalar
-from planner.logical import Derived, Join, LateralView, Logical, Nested, OneRow, Opaque, Project, Relation
+from planner.logical import Derived, Join, LateralView, Nested, OneRow, Opaque, Project, Relation
 from planner.names import Resolver, Unresolved
 from planner.tree import Node
 
 
-def correlated(query: Logical, names: Resolver) -> bool:
+def correlated(query: Node, names: Resolver) -> bool:
     """Whether a subquery leans on the query around it, as far as can be told: True also where it cannot be told."""
     return any(isinstance(n, Project) and not _closed(n, names) for n in query.walk())
 
 
-def leans_on_left(relation: Logical) -> bool:
+def leans_on_left(relation: Node) -> bool:
     """Whether a relation in FROM is LATERAL, and so reads the row to its left."""
     if isinstance(relation, Derived | Opaque):
         return relation.lateral
     below = relation.children if isinstance(relation, Join | Nested | LateralView) else ()
-    return any(leans_on_left(child) for child in below)  # type: ignore[arg-type]
+    return any(leans_on_left(child) for child in below)
 
 
 def _closed(block: Project, names: Resolver) -> bool:

@@ -75,9 +75,10 @@ class Context:
     thresholds: Thresholds
     force: bool = False
     definitions: Mapping[str, Cte] = field(default_factory=dict)
-    enclosing: tuple[Logical, ...] = ()  # the subqueries in expressions, and LATERAL ones, around the node at hand
+    enclosing: tuple[Node, ...] = ()  # the subqueries in expressions, and LATERAL ones, around the node at hand
     rule: str = ""
     refusals: dict[Refusal, None] = field(default_factory=dict)
+    choices: list[str] = field(default_factory=list)
 
     @cached_property
     def names(self) -> Resolver:
@@ -87,6 +88,10 @@ class Context:
     def decline(self, reason: str, place: Place | None = None) -> None:
         """Hold back, and say why to the person whose query it is."""
         self.refusals.setdefault(Refusal(self.rule, reason, place))
+
+    def choose(self, chosen: str, *rejected: str) -> None:
+        """Write down a choice and what else there was, with their estimates: for ``explain("cost")`` only."""
+        self.choices += [f"chosen: {chosen}", *(f"  rejected: {other}" for other in rejected)]
 
     def statistics(self, relation: Logical) -> Statistics:
         """What is known about the rows of a relation in FROM; unknown for one that cannot stand alone."""

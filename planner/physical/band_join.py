@@ -38,8 +38,8 @@ class NeighbourBandJoin(Physical):
     """A band of constant width, cut into bins; the ``copied`` side is copied to the neighbouring bins."""
 
     label: ClassVar[str] = "NeighbourBandJoin"
-    left: Physical
-    right: Physical
+    left: Node
+    right: Node
     kind: JoinKind
     band: DistanceBand
     condition: tuple[Scalar, ...]
@@ -60,10 +60,8 @@ class NeighbourBandJoin(Physical):
         width = self.band.axis.human(self.bins.width)
         return (f"bins of {width}; {self.copied} side copied to {self.bins.copies} of them",)
 
-    def render(
-        self, sides: tuple[str, ...], names: Names, conjunction: Callable[[tuple[Scalar, ...]], str]
-    ) -> str:
-        """``left JOIN (right JOIN LATERAL explode(array(-1, 0, 1)) AS n(step)) ON bin(left) = bin(right) + step AND …``."""
+    def render(self, sides: tuple[str, ...], names: Names, conjunction: Callable[[tuple[Scalar, ...]], str]) -> str:
+        """``left JOIN (right JOIN LATERAL explode(array(-1, 0, 1)) AS n(step)) ON bin(left) = bin(right) + step …``."""
         step = names.new()
         steps = ", ".join(str(n) for n in self._steps())
         near = f"LATERAL explode(array({steps})) AS {step}(step)"
@@ -78,9 +76,7 @@ class NeighbourBandJoin(Physical):
 
     def _steps(self) -> range:
         bins = self.bins
-        return (
-            range(bins.first, bins.last + 1) if self.copied == "right" else range(-bins.last, -bins.first + 1)
-        )
+        return range(bins.first, bins.last + 1) if self.copied == "right" else range(-bins.last, -bins.first + 1)
 
     def _bin(self, text: str, *, left: bool) -> str:
         axis, bins = self.band.axis, self.bins
@@ -99,8 +95,8 @@ class LevelBandJoin(Physical):
     """A point in an interval, cut into bins by the length of the interval."""
 
     label: ClassVar[str] = "LevelBandJoin"
-    left: Physical
-    right: Physical
+    left: Node
+    right: Node
     kind: JoinKind
     band: IntervalBand
     condition: tuple[Scalar, ...]
@@ -122,10 +118,8 @@ class LevelBandJoin(Physical):
         how = "lengths measured" if self.measured else "lengths not measured"
         return (f"bins by length, {how}; {other} side copied to the bins it touches",)
 
-    def render(
-        self, sides: tuple[str, ...], names: Names, conjunction: Callable[[tuple[Scalar, ...]], str]
-    ) -> str:
-        """``points JOIN (intervals JOIN LATERAL explode(sequence(bin(lo), bin(hi))) AS b(bin)) ON bin(point) = b.bin AND …``."""
+    def render(self, sides: tuple[str, ...], names: Names, conjunction: Callable[[tuple[Scalar, ...]], str]) -> str:
+        """``points JOIN (intervals JOIN LATERAL explode(sequence(…)) AS b(bin)) ON bin(point) = b.bin AND …``."""
         points, intervals = sides if self.band.side == "left" else sides[::-1]
         bin_ = names.new()
         say = _IntervalSql(self.band, self.levels)
@@ -153,9 +147,12 @@ def length_of(band: IntervalBand) -> str:
 
 
 def length_classes(lengths: str) -> str:
-    """SQL that sorts the one column ``length`` of a query into powers of two: count, total and longest of each class."""
+    """SQL that sorts the column ``length`` of a query into powers of two: count, total, longest of each."""
     power = "CASE WHEN length > 0 AND length < 1e300D THEN floor(log2(length)) WHEN length > 0 THEN 9999 ELSE -9999 END"
-    return f"SELECT count(*), sum(length), max(length)\nFROM (\n{lengths}\n)\nWHERE length >= 0\nGROUP BY {power}\nORDER BY 3"
+    return (
+        f"SELECT count(*), sum(length), max(length)\nFROM (\n{lengths}\n)\n"
+        f"WHERE length >= 0\nGROUP BY {power}\nORDER BY 3"
+    )
 
 
 @dataclass(frozen=True)
@@ -175,7 +172,7 @@ class _IntervalSql:
 
     def bin(self, position: str, width: str) -> str:
         """The number of the bin that a position lies in."""
-        if self.band.axis.exact and self._plain:
+        if self.band.axis.exact and (self._plain or self.band.axis.small):
             return f"floor({_grouped(position)} / {width})"
         if EVERYTHING in self.levels.widths:
             position = f"least(greatest({position}, -1e300D), 1e300D)"
@@ -224,7 +221,7 @@ def _detail(kind: JoinKind, condition: tuple[Scalar, ...], band: DistanceBand | 
 
 
 def _grouped(text: str) -> str:
-    return f"({text})" if " " in text and not text.endswith(")") or text.startswith("(") else text
+    return f"({text})" if (" " in text and not text.endswith(")")) or text.startswith("(") else text
 
 
 def _double(value: float) -> str:

@@ -32,8 +32,6 @@ class Rendered(Protocol):
         """Its inputs, in the order in which ``*`` shows their columns."""
         ...
 
-    def render(
-        self, sides: tuple[str, ...], names: Names, conjunction: Callable[[tuple[Scalar, ...]], str]
-    ) -> str:
+    def render(self, sides: tuple[str, ...], names: Names, conjunction: Callable[[tuple[Scalar, ...]], str]) -> str:
         """Return the text of a relation.  ``sides``: the text of each input, in parentheses where it is a join."""
         ...

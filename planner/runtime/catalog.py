@@ -32,7 +32,10 @@ class SparkCatalog:
     def settings(self) -> Settings:
         """The settings of the session that decide what SQL means."""
         start = perf_counter()
-        get = self.session.conf.get
+
+        def get(name: str, default: str) -> str:
+            return self.session.conf.get(name, default) or default
+
         found = Settings(
             ansi=get("spark.sql.ansi.enabled", "true").lower() == "true",
             case_sensitive=get("spark.sql.caseSensitive", "false").lower() == "true",

@@ -2,11 +2,11 @@
 
 from planner.band import DistanceBand
 from planner.bins import levels, neighbours, unmeasured_levels
-from planner.cost import at_most_pairs
+from planner.cost import at_most_pairs, said, said_pairs
 from planner.logical import BandJoin, Join
 from planner.physical.band_join import LevelBandJoin, NeighbourBandJoin, length_of
 from planner.physical.base import Physical, Spark
-from planner.stats import Statistics
+from planner.stats import UNKNOWN
 from rules.rule import Context, rule
 
 
@@ -15,22 +15,24 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
     """Cut a band into bins and join on the bin, unless Spark's own join is as good.
 
     A band of constant width gets bins of about that width, and the smaller side is copied to the neighbouring bins.
-    Intervals get bins as wide as they are long, on levels where their lengths differ widely; their lengths are measured,
-    since one bin width would copy a long interval into millions of bins.
+    Intervals get bins as wide as they are long, on levels where their lengths differ widely; their lengths are
+    measured, since one bin width would copy a long interval into millions of bins.
     """
-    left, right = Statistics(), Statistics()
-    if not ctx.force:
-        left, right = ctx.statistics(join.left), ctx.statistics(join.right)
-        pairs = at_most_pairs(left, right)
-        if pairs is not None and pairs < ctx.thresholds.nested_loop_pairs:
-            ctx.decline(
-                f"{join.band}: so few rows that Spark's own join is as good (nested_loop_pairs)",
-                join.band.conjuncts[0].place,
-            )
-            return Spark(Join(join.left, join.right, join.kind, "JOIN", join.condition))
+    left, right = (UNKNOWN, UNKNOWN) if ctx.force else (ctx.statistics(join.left), ctx.statistics(join.right))
+    pairs = at_most_pairs(left, right)
+    own = f"Spark's own join, {said_pairs(pairs)} of {said(left)} × {said(right)} rows"
+    if pairs is not None and pairs < ctx.thresholds.nested_loop_pairs:
+        ctx.decline(
+            f"{join.band}: so few rows that Spark's own join is as good (nested_loop_pairs)",
+            join.band.conjuncts[0].place,
+        )
+        ctx.choose(own, "bins, which cost a shuffle more")
+        return Spark(Join(join.left, join.right, join.kind, "JOIN", join.condition))
     if isinstance(join.band, DistanceBand):
         bins = neighbours(join.band.low, join.band.high, join.band.axis)
         copied = "left" if left.rows is not None and right.rows is not None and left.rows < right.rows else "right"
+        width = join.band.axis.human(bins.width)
+        ctx.choose(f"bins of {width} for {join.band}, {copied} side copied {bins.copies} times", own)
         return NeighbourBandJoin(join.left, join.right, join.kind, join.band, join.condition, bins, copied)
     band, at = join.band, ctx.thresholds
     intervals = join.right if band.side == "left" else join.left
@@ -40,6 +42,6 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
         if measured is None
         else levels(measured, band.axis, spread=at.level_spread, reach=at.level_reach)
     )
-    return LevelBandJoin(
-        join.left, join.right, join.kind, band, join.condition, chosen, measured=measured is not None
-    )
+    widths = ", ".join(f"{w:g}" for w in chosen.widths)
+    ctx.choose(f"bins of {widths} {band.axis.unit}".rstrip() + f" for {band}", own)
+    return LevelBandJoin(join.left, join.right, join.kind, band, join.condition, chosen, measured=measured is not None)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from planner.band import looks_like_band
+from planner.band import is_or_of_comparisons, looks_like_band
 from planner.errors import NotCarried
 from planner.expr import Scalar
 from planner.logical import Filter, Join, Logical
@@ -24,7 +24,7 @@ def push_filters(node: Filter, ctx: Context) -> Logical | None:
     """
     if node.clause != "WHERE" or not isinstance(node.child, Join):
         return None
-    if not any(looks_like_band(c) for c in node.condition):
+    if not any(looks_like_band(c) or is_or_of_comparisons(c) for c in node.condition):
         return None
     tree, kept = node.child, []
     for conjunct in node.condition:

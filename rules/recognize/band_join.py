@@ -4,7 +4,7 @@ from typing import Literal
 
 from sqlglot import exp
 
-from planner.band import NotABand, Side, Vocabulary, looks_like_band, read_bands
+from planner.band import NotABand, Side, Vocabulary, is_or_of_comparisons, looks_like_band, read_bands
 from planner.errors import NotCarried
 from planner.expr import column_ref
 from planner.logical import BandJoin, Join, Logical
@@ -23,6 +23,9 @@ def band_join(join: Join, ctx: Context) -> Logical | None:
     means exactly what it meant before.
     """
     candidates = [c for c in join.condition if looks_like_band(c)]
+    for conjunct in join.condition:
+        if is_or_of_comparisons(conjunct):
+            ctx.decline(f"{conjunct.shown} is an OR; bins can follow only what must always hold", conjunct.place)
     if not candidates:
         return None
     place = candidates[0].place

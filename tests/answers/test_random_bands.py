@@ -1,0 +1,66 @@
+"""Every rewriting, forced, returns what plain Spark returns, on random queries over random tables."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import event, given, note, settings
+from hypothesis import strategies as st
+
+from optimizer import Optimizer, Options
+from random_bands import RandomQuery, band_joins
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+OPTIONS = (
+    Options(force=True, strict=True),
+    Options(force=True, strict=True, measure_lengths=False),
+    Options(force=True, strict=True, level_spread=1.5, level_reach=2),
+)
+
+
+def rows(session: SparkSession, run: Any) -> Counter[tuple[Any, ...]] | str:
+    """The multiset of rows, with NaN made equal to itself; or the class of Spark's error."""
+    from pyspark.errors import PySparkException
+
+    try:
+        return Counter(
+            tuple("NaN" if isinstance(v, float) and math.isnan(v) else v for v in r) for r in run().collect()
+        )
+    except PySparkException as error:
+        return error.getCondition() or "error"
+
+
+@pytest.mark.hypothesis
+@given(band_joins(), st.sampled_from(OPTIONS))
+@settings(max_examples=int(os.environ.get("DOVETAIL_FUZZ", "250")))
+def test_the_same_rows_as_plain_spark(spark: SparkSession, case: RandomQuery, options: Options) -> None:
+    session = spark
+    session.conf.set("spark.sql.ansi.enabled", str(case.ansi).lower())
+    session.conf.set("spark.sql.session.timeZone", case.zone)
+    try:
+        for view in case.views:
+            session.sql(view)
+            note(view)
+        note(f"ansi {case.ansi}, zone {case.zone}, {options}")
+        note(case.query)
+        plan = Optimizer(session, options).plan(case.query)
+        note(plan.sql())
+        event(f"rewritten {plan.rewritten}")
+        if not plan.rewritten:
+            assert plan.declined, "neither rewritten nor a reason"
+            return
+        expected = rows(session, lambda: session.sql(case.query))
+        if isinstance(expected, str):
+            event(f"plain Spark raises {expected}")
+            return
+        event("rows" if expected else "no rows")
+        assert rows(session, plan.dataframe) == expected
+        assert plan.dataframe().schema == session.sql(case.query).schema
+    finally:
+        session.conf.set("spark.sql.ansi.enabled", "true")
+        session.conf.set("spark.sql.session.timeZone", "UTC")
