@@ -52,8 +52,8 @@ class Optimizer:
         from planner.runtime.catalog import SparkCatalog
 
         start = perf_counter()
-        catalog = SparkCatalog(self.session)
         numbered, arguments = named(text, args)
+        catalog = SparkCatalog(self.session, arguments)
         plan = plan_sql(numbered, catalog, self.options, stop_after=stop_after)
         if plan.rewritten:
             plan = self._checked(plan, arguments)

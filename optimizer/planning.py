@@ -32,6 +32,12 @@ def plan_sql(text: str, catalog: Catalog, options: Options | None = None, *, sto
     except NotCarried as no:
         timings["parse"] = timings["total"] = perf_counter() - start
         return Plan(text, None, (Declined("from_sql", no.reason, no.place),), timings=timings)
+    except Exception as error:  # our bug; whatever it is, it must not cost the user the query
+        if options.strict:
+            raise
+        timings["parse"] = timings["total"] = perf_counter() - start
+        reason = f"the reader failed, the query runs as written: {type(error).__name__}: {error}"
+        return Plan(text, None, (Declined("from_sql", reason),), timings=timings)
     timings["parse"] = perf_counter() - start
     declined = [Declined("from_sql", n.reason, n.place) for n in notes]
     try:

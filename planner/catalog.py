@@ -39,6 +39,10 @@ class Catalog(Protocol):
         """The columns of a table or view, or None when there is no such table."""
         ...
 
+    def schema(self, query: str) -> tuple[Column, ...] | None:
+        """The columns that a query returns, with their types; None when that cannot be told.  Never runs it."""
+        ...
+
     def statistics(self, relation: str) -> Statistics:
         """What is known about the rows of ``relation``, a query in SQL; never runs it."""
         ...

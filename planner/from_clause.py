@@ -23,6 +23,9 @@ def from_clause(r: Reader, lo: int, hi: int) -> Logical:
     """Read the tokens behind FROM.  What has no place in the algebra (PIVOT) makes the whole clause ``Opaque``."""
     t = r.tokens
     tops = t.top(lo, hi)
+    for i in tops:
+        if t[i].word == "ASOF" and t.word(i + 1, hi) == "JOIN":
+            raise r.fail("an ASOF join is not carried", i)
     if t.word(lo, hi) != "VALUES" and any(
         t[i].word in ("PIVOT", "UNPIVOT", "MATCH_RECOGNIZE", "MATCH_CONDITION", "NEAREST")
         and t.word(i + 1, hi) in ("(", "INCLUDE", "EXCLUDE")
@@ -61,8 +64,6 @@ def _join_words(r: Reader, lo: int, hi: int) -> list[tuple[int, int]]:
             start = i
             while start > lo and t[start - 1].word in _MODIFIERS:
                 start -= 1
-            if start > lo and t[start - 1].word == "ASOF":
-                raise r.fail("an ASOF join is not carried", start - 1)
             found.append((start, i))
     return found
 

@@ -163,8 +163,9 @@ def _tails(t: Tokens, lo: int, hi: int) -> tuple[int, list[tuple[type[Sort] | ty
 
 def _is_clause(t: Tokens, i: int, hi: int) -> bool:
     """Tell LIMIT the clause from a column of that name."""
+    before = t[i - 1].word
     return t[i].word.endswith(" BY") or (
-        t[i - 1].word not in (".", ",", "AS", "SELECT", "BY") and _operand(t, i + 1, hi)
+        before not in (".", ",", "AS", "SELECT") and not before.endswith("BY") and _operand(t, i + 1, hi)
     )
 
 
@@ -222,7 +223,8 @@ def _primary(r: Reader, lo: int, hi: int) -> Logical:
 def _select(r: Reader, lo: int, hi: int) -> Logical:
     t = r.tokens
     at = _clauses(r, lo + 1, hi)
-    ranges = dict(zip(at, zip(at.values(), [*list(at.values())[1:], hi], strict=True), strict=True))
+    starts = list(at.values())
+    ranges = {word: (start, end) for (word, start), end in zip(at.items(), [*starts[1:], hi], strict=False)}
     plan: Logical = OneRow()
     if "FROM" in ranges:
         plan = from_clause(r, ranges["FROM"][0] + 1, ranges["FROM"][1])

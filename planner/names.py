@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from planner.catalog import Catalog
+from planner.errors import NotCarried
 from planner.expr import ColumnRef, Scalar, column_ref
 from planner.logical import (
     BandJoin,
@@ -31,6 +32,7 @@ from planner.logical import (
     Wrapped,
 )
 from planner.schema import Column, SqlType, sql_type
+from planner.to_sql import to_sql
 from planner.tree import Node
 
 
@@ -64,7 +66,7 @@ class Resolver:
             case Scan():
                 return (self._scan(plan),)
             case Derived():
-                return (Source(_one(plan.alias), _renamed(self.columns(plan.query), plan.renames)),)
+                return (Source(_one(plan.alias), _renamed(self._known(plan.query), plan.renames)),)
             case Nested() if plan.alias:
                 return (Source((plan.alias,), None),)
             case Join() | BandJoin() if plan.kind in ("semi", "anti"):
@@ -94,6 +96,21 @@ class Resolver:
                     found += more
                 return tuple(found)
         return None
+
+    def _known(self, query: Logical) -> tuple[Column, ...] | None:
+        """The columns of a query, from its text where that tells them all with their types, else from the catalog."""
+        columns = self.columns(query)
+        if columns is not None and all(c.name and c.type for c in columns):
+            return columns
+        try:
+            return self.catalog.schema(self.standing_alone(query)) or columns
+        except NotCarried:
+            return columns
+
+    def standing_alone(self, query: Logical) -> str:
+        """A query as SQL, with the WITH definitions that it may need before it."""
+        definitions = tuple(self.definitions.values())
+        return to_sql(With(definitions, query) if definitions else query)
 
     def resolve(self, ref: ColumnRef, sources: tuple[Source, ...]) -> tuple[int, Column]:
         """The relation (its index in ``sources``) and the column that ``ref`` names.
@@ -156,7 +173,7 @@ class Resolver:
     def _scan(self, scan: Scan) -> Source:
         if scan.cte and scan.cte in self.definitions:
             cte = self.definitions[scan.cte]
-            columns = _renamed(self.columns(cte.query), cte.renames)
+            columns = _renamed(self._known(cte.query), cte.renames)
         else:
             if scan.name not in self._columns:
                 self._columns[scan.name] = self.catalog.columns(scan.name)

@@ -19,10 +19,10 @@ from planner.catalog import Catalog
 from planner.cost import Thresholds
 from planner.errors import NotCarried, Place
 from planner.expr import Scalar
-from planner.logical import Cte, Logical, Project, With
+from planner.logical import Cte, Logical, Project
 from planner.names import Resolver
+from planner.schema import SqlType
 from planner.stats import UNKNOWN, LengthClass, Statistics
-from planner.to_sql import to_sql
 from planner.tree import Node
 
 
@@ -93,6 +93,14 @@ class Context:
         """Write down a choice and what else there was, with their estimates: for ``explain("cost")`` only."""
         self.choices += [f"chosen: {chosen}", *(f"  rejected: {other}" for other in rejected)]
 
+    def type_of(self, expression: str, relation: Logical) -> SqlType | None:
+        """The type of an expression over the columns of ``relation``, as the catalog tells it."""
+        try:
+            columns = self.catalog.schema(self._query(relation, expression))
+        except NotCarried:
+            return None
+        return columns[0].type if columns else None
+
     def statistics(self, relation: Logical) -> Statistics:
         """What is known about the rows of a relation in FROM; unknown for one that cannot stand alone."""
         try:
@@ -110,7 +118,4 @@ class Context:
             return None
 
     def _query(self, relation: Logical, item: str = "*") -> str:
-        select: Logical = Project(relation, (Scalar(item),))
-        if self.definitions:
-            select = With(tuple(self.definitions.values()), select)
-        return to_sql(select)
+        return self.names.standing_alone(Project(relation, (Scalar(item),)))

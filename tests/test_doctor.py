@@ -133,9 +133,7 @@ def test_pyspark_is_read_without_importing_it():
     assert alone("import sys; assert doctor['pyspark']().ok; print('pyspark' in sys.modules)") == "False\n"
 
 
-@pytest.mark.parametrize(
-    ("version", "ok"), [("4.0.0", True), ("4.1.0.dev3", True), ("10.2.0", True), ("3.5.7", False)]
-)
+@pytest.mark.parametrize(("version", "ok"), [("4.0.0", True), ("4.1.0.dev3", True), ("10.2.0", True), ("3.5.7", False)])
 def test_pyspark_must_be_new_enough(monkeypatch, tmp_path, version, ok):
     package = tmp_path / "pyspark"
     package.mkdir()
@@ -221,9 +219,7 @@ def test_every_check_is_made_once_and_fast():
 
 def test_a_check_reads_as_one_line():
     assert str(doctor.Check("Java", ok=True, found="17 at /java", remedy="")) == "Java: 17 at /java"
-    assert (
-        str(doctor.Check("Java", ok=False, found="none", remedy="install one")) == "Java: none; install one"
-    )
+    assert str(doctor.Check("Java", ok=False, found="none", remedy="install one")) == "Java: none; install one"
 
 
 def test_the_doctor_can_be_asked_before_anything_is_installed():

@@ -16,9 +16,7 @@ PROGRAM = Path(__file__).with_name("where_it_runs_main.py")
 
 
 def expect(seen: dict[str, Any], *session: str) -> None:
-    inside = [
-        [p, i] for p, x in POINTS for i, lo, hi in INTERVALS if None not in (x, lo, hi) and lo <= x <= hi
-    ]
+    inside = [[p, i] for p, x in POINTS for i, lo, hi in INTERVALS if None not in (x, lo, hi) and lo <= x <= hi]
     above = [[p, x + 1] for p, x in POINTS if x is not None and x > 5]
     assert seen == {
         "session": list(session),

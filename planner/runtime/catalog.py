@@ -8,9 +8,11 @@ from time import perf_counter
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
 from planner.catalog import Settings
 from planner.physical.band_join import length_classes
+from planner.runtime.batch import Arguments, analysed, run
 from planner.schema import Column, sql_type
 from planner.stats import UNKNOWN, LengthClass, Statistics
 
@@ -21,12 +23,17 @@ _ROW_BYTES = 8  # a guess for files, where Spark knows bytes only: rows are more
 
 
 class SparkCatalog:
-    """What one planning asks of a session; asks each question once.  ``seconds`` is the time spent asking."""
+    """What one planning asks of a session; asks each question once.
 
-    def __init__(self, session: SparkSession):
+    ``arguments`` are the statement's parameters, which pieces of it may name; ``seconds`` is the time spent asking.
+    """
+
+    def __init__(self, session: SparkSession, arguments: Arguments = None):
         self.session = session
+        self.arguments = arguments
         self.seconds = 0.0
         self._statistics: dict[str, Statistics] = {}
+        self._schemas: dict[str, tuple[Column, ...] | None] = {}
 
     @cached_property
     def settings(self) -> Settings:
@@ -54,14 +61,23 @@ class SparkCatalog:
             return None
         finally:
             self.seconds += perf_counter() - start
-        return tuple(Column(f.name, sql_type(f.dataType.simpleString())) for f in schema.fields)
+        return _columns(schema)
+
+    def schema(self, query: str) -> tuple[Column, ...] | None:
+        """The columns of a query as Spark analyses it, or None when Spark does not take it."""
+        if query not in self._schemas:
+            start = perf_counter()
+            found = analysed(self.session, query, self.arguments)
+            self._schemas[query] = None if isinstance(found, str) else _columns(found[1])
+            self.seconds += perf_counter() - start
+        return self._schemas[query]
 
     def statistics(self, relation: str) -> Statistics:
         """Spark's own estimate for a query, from EXPLAIN COST; the query does not run."""
         if relation not in self._statistics:
             start = perf_counter()
             try:
-                said = self.session.sql(f"EXPLAIN COST {relation}").collect()[0][0]
+                said = run(self.session, f"EXPLAIN COST {relation}", self.arguments).collect()[0][0]
                 self._statistics[relation] = read_statistics(said)
             except PySparkException:
                 self._statistics[relation] = UNKNOWN
@@ -72,12 +88,16 @@ class SparkCatalog:
         """Sort the lengths that ``query`` returns into classes; a Spark job over the intervals, a few rows back."""
         start = perf_counter()
         try:
-            rows = self.session.sql(length_classes(query)).collect()
+            rows = run(self.session, length_classes(query), self.arguments).collect()
         except PySparkException:
             return None
         finally:
             self.seconds += perf_counter() - start
         return tuple(LengthClass(int(n), float(total), float(longest)) for n, total, longest in rows)
+
+
+def _columns(schema: StructType) -> tuple[Column, ...]:
+    return tuple(Column(f.name, sql_type(f.dataType.simpleString())) for f in schema.fields)
 
 
 def read_statistics(plan: str) -> Statistics:

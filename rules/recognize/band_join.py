@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from planner.band import NotABand, Side, Vocabulary, is_or_of_comparisons, looks_like_band, read_bands
 from planner.errors import NotCarried
-from planner.expr import column_ref
+from planner.expr import column_ref, sql
 from planner.logical import BandJoin, Join, Logical
 from planner.names import Unresolved
 from planner.schema import SqlType
@@ -59,7 +59,7 @@ def _vocabulary(join: Join, ctx: Context) -> Vocabulary:
 
     def type_of(tree: exp.Expression) -> SqlType | None:
         try:
-            return ctx.names.type_of(tree, sources)
+            return ctx.names.type_of(tree, sources) or ctx.type_of(sql(tree), join)
         except (Unresolved, NotCarried) as no:
             raise NotABand(str(no)) from no
 

@@ -24,13 +24,14 @@ OPTIONS = (
 
 
 def rows(session: SparkSession, run: Any) -> Counter[tuple[Any, ...]] | str:
-    """The multiset of rows, with NaN made equal to itself; or the class of Spark's error."""
+    """The multiset of rows, as text (Python has no year 10000 and no equal NaN); or the class of Spark's error."""
     from pyspark.errors import PySparkException
 
     try:
-        return Counter(
-            tuple("NaN" if isinstance(v, float) and math.isnan(v) else v for v in r) for r in run().collect()
-        )
+        frame = run()
+        names = [f"c{n}" for n in range(len(frame.columns))]
+        texts = frame.toDF(*names).selectExpr(*(f"CAST({n} AS STRING)" for n in names))
+        return Counter(map(tuple, texts.collect()))
     except PySparkException as error:
         return error.getCondition() or "error"
 

@@ -37,9 +37,7 @@ def without_partner(rows: Iterable[Sequence[Any]], others: Iterable[Sequence[Any
 def assert_same_rows(actual: Sequence[Sequence[Any]], expected: Sequence[Sequence[Any]]) -> None:
     """Fail with a few examples of what is missing and what is too much."""
     missing, extra = without_partner(expected, actual), without_partner(actual, expected)
-    assert not missing, (
-        f"{len(missing)} of {len(expected)} rows are missing, such as {missing[:3]}; {extra[:3]}"
-    )
+    assert not missing, f"{len(missing)} of {len(expected)} rows are missing, such as {missing[:3]}; {extra[:3]}"
     assert not extra, f"{len(extra)} of {len(actual)} rows are too much, such as {extra[:3]}"
 
 

@@ -62,9 +62,7 @@ def queries(suite: str) -> dict[str, str]:
 def _queries(suite: str) -> dict[str, str]:
     spec = SUITES[suite]
     with _connect(spec) as connection:
-        found = connection.execute(
-            f"SELECT query_nr, query FROM {suite}_queries() ORDER BY query_nr"
-        ).fetchall()
+        found = connection.execute(f"SELECT query_nr, query FROM {suite}_queries() ORDER BY query_nr").fetchall()
     texts = {f"{spec.prefix}{number:02}": for_spark(text) for number, text in found}
     if list(texts) != spec.ids:
         raise ValueError(f"{suite}: expected {spec.count} queries, DuckDB has {len(texts)}")

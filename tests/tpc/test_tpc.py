@@ -2,7 +2,7 @@
 
 Where no rule fires, the two are one text: it is proved that Spark got exactly that text, and it runs once.
 Where a rule fires, both run. `ORDER BY … LIMIT n` may cut through rows of equal rank and leaves open which of
-them stay. So with the LIMIT taken off both must give the same rows, and what stays under it must be n of these,
+them stay. So with the LIMIT taken off both must give the same rows, and what stays under it must be n of them,
 with the very sort keys that the first n have in plain Spark.
 """
 

@@ -1,0 +1,1 @@
+"""What stands behind the command line: inputs, outputs, sessions, and how things are said."""

@@ -1,0 +1,226 @@
+"""What the user hands in: a query, tables, an output, options.  All of it is looked at before any work starts."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from optimizer.options import Options
+from planner.errors import InputError
+
+FORMATS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
+_COMPRESSED = (".gz", ".bz2", ".zst", ".zstd", ".lz4", ".snappy", ".deflate")
+_POSSIBLE = ".parquet, .csv, .json, .jsonl or .ndjson"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A file or directory that the query calls by a name."""
+
+    name: str
+    path: str
+    format: str
+    lines: bool = True  # JSON: an object a line, not one array over all lines
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where rows go: one file, or (``directory``) a directory of part files as Spark writes it."""
+
+    path: str
+    format: str
+    directory: bool
+    overwrite: bool
+
+
+@dataclass(frozen=True)
+class Job:
+    """A query, its tables, and how and where it runs."""
+
+    text: str
+    tables: tuple[Table, ...] = ()
+    options: Options = field(default_factory=Options)
+    master: str = "local[*]"
+    remote: str | None = None
+    settings: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def here(self) -> bool:
+        """Whether Spark sees this machine's files."""
+        return (self.remote or self.master).startswith("local")
+
+
+def read_query(path: str | None, text: str | None) -> str:
+    """The SQL of a file, of stdin (``-``), or of ``--sql``.  Raises ``InputError``."""
+    if (path is None) == (text is None):
+        raise InputError("name a file with a query, or `-` for stdin, or give the query with --sql")
+    if text is None:
+        text = _text_of(path or "")
+    if not text.strip():
+        raise InputError(f"there is no query in {'--sql' if path is None else 'stdin' if path == '-' else path}")
+    return text
+
+
+def _text_of(path: str) -> str:
+    try:
+        raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+        return raw.decode("utf-8-sig")
+    except FileNotFoundError as error:
+        hint = "; a query itself goes behind --sql" if re.search(r"\s", path) else ""
+        raise InputError(f"there is no file {path}{hint}") from error
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{'stdin' if path == '-' else path} is not text in UTF-8") from error
+
+
+def read_pairs(option: str, given: Sequence[str]) -> dict[str, str]:
+    """The ``name=value`` of a repeatable option.  Raises ``InputError`` for one of another form, or given twice."""
+    pairs: dict[str, str] = {}
+    for pair in given:
+        name, equals, value = (part.strip() for part in pair.partition("="))
+        if not (name and equals and value):
+            raise InputError(f"{option} wants name=value, not {pair!r}")
+        if name in pairs:
+            raise InputError(f"{option} {name} is given twice")
+        pairs[name] = value
+    return pairs
+
+
+def read_tables(given: Sequence[str], *, here: bool) -> tuple[Table, ...]:
+    """The tables of ``--table name=path``; files are looked for where Spark is to read them ``here``.
+
+    Raises ``InputError``.
+    """
+    tables: list[Table] = []
+    for name, path in read_pairs("--table", given).items():
+        if not re.fullmatch(r"[^\W\d]\w*", name):
+            raise InputError(f"--table {name}={path}: a table's name has letters, digits and _, and no digit first")
+        if any(t.name.lower() == name.lower() for t in tables):
+            raise InputError(f"--table {name} is given twice: Spark does not tell capitals from small letters")
+        tables.append(_table(name, path, look=here and "://" not in path))
+    return tuple(tables)
+
+
+def _table(name: str, path: str, *, look: bool) -> Table:
+    where = f"--table {name}={path}"
+    if not look:
+        return Table(name, path, format_of(path) or "parquet")
+    files = list(_files(path))
+    if not files:
+        kind = "no data file in" if Path(path).is_dir() else "no file or directory"
+        raise InputError(f"{where}: there is {kind} {path}")
+    if unreadable := next((f for f in files if not os.access(f, os.R_OK)), None):
+        raise InputError(f"{where}: {unreadable} cannot be read")
+    formats = {format_of(str(f)): f for f in files}
+    if odd := formats.get(None):
+        raise InputError(f"{where}: {odd} is of no known format; possible: {_POSSIBLE}")
+    if len(formats) > 1:
+        raise InputError(f"{where}: files of several formats ({', '.join(sorted(filter(None, formats)))})")
+    found = next(iter(formats)) or ""
+    return Table(name, path, found, lines=found != "json" or not _is_array(files[0]))
+
+
+def _files(path: str) -> Iterator[Path]:
+    """The data files of a path: of a directory those below it that Spark would read."""
+    matches = [path] if Path(path).exists() else sorted(glob.glob(path))  # noqa: PTH207 - absolute patterns too
+    for match in map(Path, matches):
+        if not match.is_dir():
+            yield match
+            continue
+        for below in sorted(match.rglob("*")):
+            hidden = any(p.startswith(("_", ".")) and "=" not in p for p in below.relative_to(match).parts)
+            if below.is_file() and not hidden:
+                yield below
+
+
+def format_of(path: str) -> str | None:
+    """The format that a path's ending tells, compressed or not.
+
+    >>> format_of("a/b.csv.gz"), format_of("e.snappy.parquet"), format_of("notes.txt")
+    ('csv', 'parquet', None)
+    """
+    plain = path.rstrip("/").lower()
+    for ending in _COMPRESSED:
+        plain = plain.removesuffix(ending)
+    return FORMATS.get(Path(plain).suffix)
+
+
+def _is_array(path: Path) -> bool:
+    if path.suffix.lower() in _COMPRESSED:
+        return False
+    with path.open("rb") as file:
+        return file.read(1024).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
+
+
+def read_output(path: str | None, *, overwrite: bool, here: bool) -> Output | None:
+    """Where ``--out`` points.  Raises ``InputError`` for one that exists, unless ``overwrite``."""
+    if path is None:
+        if overwrite:
+            raise InputError("--overwrite is about --out; there is no --out")
+        return None
+    written = format_of(path)
+    directory = path.endswith(("/", os.sep)) or not here or "://" in path
+    if written is None and not directory:
+        raise InputError(f"--out {path}: end it in {_POSSIBLE}, or in / for a directory of Parquet files")
+    if path.lower().endswith(_COMPRESSED):
+        raise InputError(f"--out {path}: compressed text is not written; leave out the last ending")
+    output = Output(path, written or "parquet", directory, overwrite)
+    if here and "://" not in path:
+        _check_place(output)
+    return output
+
+
+def _check_place(output: Output) -> None:
+    path = Path(output.path)
+    where = f"--out {output.path}"
+    if not path.absolute().parent.is_dir():
+        raise InputError(f"{where}: there is no directory {path.parent}")
+    if not os.access(path.absolute().parent, os.W_OK):
+        raise InputError(f"{where}: {path.parent} cannot be written")
+    if not os.path.lexists(path):
+        return
+    if path.is_dir() and not output.directory:
+        raise InputError(f"{where}: that is a directory; end it in / to write one")
+    if not path.is_dir() and output.directory:
+        raise InputError(f"{where}: that is a file")
+    if output.directory and not any(path.iterdir()):
+        return
+    if not output.overwrite:
+        raise InputError(f"{where} exists; --overwrite replaces it")
+    if output.directory and (other := next(_not_spark(path), None)):
+        raise InputError(f"{where}: {other.name} was not written by Spark; the directory is not replaced")
+
+
+def _not_spark(directory: Path) -> Iterator[Path]:
+    """What a directory holds that Spark does not write."""
+    return (p for p in directory.iterdir() if p.is_dir() or not re.match(r"part-|_SUCCESS$|\.", p.name))
+
+
+def read_job(
+    query: str | None,
+    sql: str | None,
+    tables: Sequence[str] | None,
+    options: Sequence[str] | None,
+    force: bool,
+    master: str,
+    remote: str | None,
+    conf: Sequence[str] | None,
+) -> Job:
+    """All that the commands with a query have in common, as they were given.
+
+    Raises ``InputError`` or ``OptionError``.
+    """
+    given: dict[str, Any] = dict(read_pairs("--option", options or ()))
+    if force:
+        given["force"] = True
+    job = Job("", (), Options.from_mapping(given), master, remote, read_pairs("--conf", conf or ()))
+    found = read_tables(tables or (), here=job.here)
+    # stdin last: who types the query hears of other faults first
+    return replace(job, text=read_query(query, sql), tables=found)

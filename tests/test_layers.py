@@ -1,0 +1,56 @@
+"""Imports lean one way: optimizer → rules → planner; golden_plans stands beside, and nobody imports it."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import networkx as nx
+
+ROOT = Path(__file__).parents[1]
+LAYERS = ("planner", "rules", "optimizer", "golden_plans")
+
+
+def imports() -> nx.DiGraph:
+    """Module -> the project's modules that it imports, wherever in the file the import stands."""
+    graph = nx.DiGraph()
+    for layer in LAYERS:
+        for path in (ROOT / layer).rglob("*.py"):
+            name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+            graph.add_node(name)
+            for node in ast.walk(ast.parse(path.read_text())):
+                targets = []
+                if isinstance(node, ast.ImportFrom) and node.module:
+                    targets = [node.module, *(f"{node.module}.{a.name}" for a in node.names)]
+                elif isinstance(node, ast.Import):
+                    targets = [a.name for a in node.names]
+                for target in targets:
+                    path_of = ROOT.joinpath(*target.split("."))
+                    if target.split(".")[0] in LAYERS and (path_of.with_suffix(".py").exists() or path_of.is_dir()):
+                        graph.add_edge(name, target)
+    return graph
+
+
+def test_imports_lean_one_way() -> None:
+    rank = {layer: n for n, layer in enumerate(LAYERS)}
+    uphill = [(a, b) for a, b in imports().edges if rank[b.split(".")[0]] > rank[a.split(".")[0]]]
+    assert uphill == []
+
+
+def test_no_module_imports_itself_by_a_detour() -> None:
+    graph = imports()
+    packages = [n for n in graph if (ROOT.joinpath(*n.split(".")) / "__init__.py").exists()]
+    graph.remove_edges_from([(a, b) for a, b in graph.edges if b in packages and a.startswith(b)])
+    assert list(nx.simple_cycles(graph)) == []
+
+
+def test_only_the_runtime_imports_pyspark() -> None:
+    """At the top of a file, that is: the optimizer must plan where there is no Spark."""
+    for layer in LAYERS:
+        for path in (ROOT / layer).rglob("*.py"):
+            if "runtime" in path.parts:
+                continue
+            tree = ast.parse(path.read_text())
+            top = [n for n in tree.body if isinstance(n, ast.Import | ast.ImportFrom)]
+            names = [getattr(n, "module", None) or n.names[0].name for n in top]
+            assert not [n for n in names if n.split(".")[0] == "pyspark"], path
