@@ -207,7 +207,7 @@ def _read_bounds(small: exp.Expression, large: exp.Expression, conjunct: Scalar,
     sum_.add(small, 1)
     sum_.add(large, -1)
     sides = {side for side, *_ in sum_.terms.values()}
-    if not {"left", "right"} <= sides:
+    if not {"left", "right"} <= sides and "both" not in sides:
         return []
     for text, (side, _, leaf) in sum_.terms.items():
         if side == "both":
