@@ -209,8 +209,8 @@ timestamp_micros({_moment(1)}) AS ts
 CAST(CASE WHEN {_uniform(4)} * 100 < 85 THEN 0 ELSE 5 + 95 * pow({_uniform(5)}, 3) END AS DECIMAL(10, 2)) AS amount
 """
 
-# Lengths spread evenly over the orders of magnitude between 5 seconds and 3 hours.
-_LENGTH = f"CAST(5e6D * pow(2160D, {_uniform(14)}) AS BIGINT)"
+# Lengths spread evenly over the orders of magnitude between 5 seconds and 2 hours.
+_LENGTH = f"CAST(5e6D * pow(1440D, {_uniform(14)}) AS BIGINT)"
 SESSIONS = f"""
 id AS session_id
 CAST(floor(pow({_uniform(15)}, 2) * 50000) AS INT) AS user_id

@@ -14,7 +14,7 @@ from rich.text import Text
 from optimizer.commands import say
 from optimizer.commands.inputs import Job
 from optimizer.commands.work import optimizer_for
-from optimizer.demo import FULL, QUERY, QUICK, Demo, Run, run_demo
+from optimizer.demo import FULL, QUERY, QUICK, Demo, run_demo
 from planner.errors import InputError
 from planner.explain import show_tree
 
@@ -30,7 +30,7 @@ def show_demo(data: Path, *, quick: bool, json: bool) -> None:
     if json:
         say.print_json(_as_json(demo))
     else:
-        _tell(demo, Console(highlight=False))
+        _tell(demo, say.page())
     if not demo.agree:
         say.fail("plain Spark and Dovetail gave different answers for the slice; please report this", 1)
 
@@ -42,7 +42,7 @@ def _tell(demo: Demo, console: Console) -> None:
     def part(title: str, *bodies: RenderableType) -> None:
         console.print(Text(title, style="bold"))
         for body in bodies:
-            console.print(Padding(body, (0, 0, 0, 2)))
+            console.print(Padding(body, (0, 0, 0, 2), expand=False))
         console.print()
 
     console.print()
@@ -76,16 +76,12 @@ def _tell(demo: Demo, console: Console) -> None:
 
 
 def _side_by_side(demo: Demo) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    for name in ("the slice", "seconds", "pairs a second"):
-        table.add_column(name, justify="left" if name == "the slice" else "right")
-
-    def row(name: str, run: Run) -> None:
-        table.add_row(name, f"{run.seconds:.2f}", f"{demo.size.slice_pairs / run.seconds / 1e6:,.0f} million")
-
-    row("plain Spark", demo.plain)
-    row("Dovetail", demo.dovetail)
-    table.add_row("plain Spark ÷ Dovetail", f"{demo.plain.seconds / demo.dovetail.seconds:.1f}", "")
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    table.add_column("the slice")
+    table.add_column("seconds", justify="right")
+    table.add_row("plain Spark", f"{demo.plain.seconds:.2f}")
+    table.add_row("Dovetail", f"{demo.dovetail.seconds:.2f}")
+    table.add_row("plain Spark ÷ Dovetail", f"{demo.plain.seconds / demo.dovetail.seconds:.1f}", style="bold")
     return table
 
 
@@ -98,8 +94,8 @@ def _near(path: Path) -> str:
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
-def _sql(text: str) -> Syntax:
-    return Syntax(text, "sql", theme="ansi_light", background_color="default", word_wrap=True)
+def _sql(text: str) -> Text:
+    return Syntax("", "sql", theme="ansi_light", background_color="default").highlight(text.rstrip())
 
 
 def _as_json(demo: Demo) -> dict[str, object]:

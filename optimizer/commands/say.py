@@ -26,6 +26,11 @@ def out() -> Console:
     return Console(width=None if sys.stdout.isatty() else WIDE, highlight=False, soft_wrap=False)
 
 
+def page() -> Console:
+    """A console on stdout for text to read."""
+    return Console(width=None if sys.stdout.isatty() else 110, highlight=False)
+
+
 def err() -> Console:
     """The console on stderr."""
     return Console(stderr=True, highlight=False, soft_wrap=True)
@@ -68,7 +73,7 @@ def seconds(amount: float) -> str:
 
 def rows_table(columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[Any]]) -> Table:
     """Rows under columns of (name, type) as a table: numbers to the right, NULL told from text."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     for name, kind in columns:
         right = kind.split("(")[0] in _NUMBERS
         table.add_column(Text(name), justify="right" if right else "left", overflow="fold")

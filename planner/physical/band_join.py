@@ -151,7 +151,7 @@ def length_classes(lengths: str) -> str:
     power = "CASE WHEN length > 0 AND length < 1e300D THEN floor(log2(length)) WHEN length > 0 THEN 9999 ELSE -9999 END"
     return (
         f"SELECT count(*), sum(length), max(length)\nFROM (\n{lengths}\n)\n"
-        f"WHERE length >= 0\nGROUP BY {power}\nORDER BY 3"
+        f"WHERE length >= 0\nGROUP BY {power}"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
+from math import inf, isnan
 from time import perf_counter
 
 from pyspark.errors import PySparkException
@@ -93,7 +94,8 @@ class SparkCatalog:
             return None
         finally:
             self.seconds += perf_counter() - start
-        return tuple(LengthClass(int(n), float(total), float(longest)) for n, total, longest in rows)
+        classes = (LengthClass(int(n), float(total), float(longest)) for n, total, longest in rows)
+        return tuple(sorted(classes, key=lambda c: inf if isnan(c.longest) else c.longest))
 
 
 def _columns(schema: StructType) -> tuple[Column, ...]:

@@ -156,7 +156,10 @@ def _last_words(log: bytes) -> str:
     """The line in which the launcher or the JVM says why it ended, or nothing."""
     lines = [line.strip() for line in log.decode(errors="replace").splitlines()]
     reasons = [line for line in lines if re.match(r"(Error|Exception in thread|Caused by|Unrecognized)\b", line)]
-    return f"Spark did not start: {reasons[-1]}" if reasons else ""
+    if not reasons:
+        return ""
+    plain = re.sub(r"^(Exception in thread \S+|Caused by:|Error:) (?:[\w.$]+(?:Error|Exception): )?", "", reasons[-1])
+    return f"Spark did not start: {plain}"
 
 
 @contextmanager
