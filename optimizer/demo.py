@@ -10,7 +10,7 @@ the number of rows, whatever the machine.
 
 from __future__ import annotations
 
-import json
+import hashlib
 import os
 import shutil
 import tempfile
@@ -34,7 +34,6 @@ GROUP BY s.device, e.kind
 ORDER BY s.device, e.kind"""
 
 _SEED = 20240101
-_FORMAT = 1  # of the data: another number makes it anew
 
 Row = tuple[Any, ...]
 Progress = Callable[[str], AbstractContextManager[None]]
@@ -139,9 +138,11 @@ def make_data(session: SparkSession, data: Path, size: Size) -> tuple[Path, bool
     """The folder with the tables, and whether they had to be made.
 
     They are made in a folder beside it, which takes its name when all is written: a folder of that name is complete.
+    The name tells the numbers of rows and the recipe, so that no other data is taken for these.
     """
-    name = f"v{_FORMAT}-{size.events}-{size.sessions}-{size.slice_events}-{size.slice_sessions}-seed-{_SEED}"
-    folder = data / name
+    rows = "-".join(str(n) for n in vars(size).values())
+    recipe = hashlib.sha256(f"{EVENTS}{SESSIONS}".encode()).hexdigest()[:8]
+    folder = data / f"{rows}-{recipe}"
     if folder.is_dir():
         return folder, False
     data.mkdir(parents=True, exist_ok=True)
@@ -149,7 +150,6 @@ def make_data(session: SparkSession, data: Path, size: Size) -> tuple[Path, bool
     try:
         _write(session, making, size)
         making.chmod(0o755)
-        (making / "about.json").write_text(json.dumps({"seed": _SEED} | vars(size)) + "\n")
         try:
             making.rename(folder)
         except OSError:

@@ -89,8 +89,8 @@ class _Driver:
 
     def _look_at(self, plan: Logical, batch: Batch) -> None:
         ctx = self.context
-        ctx.definitions = {n.key: n for n in plan.walk() if isinstance(n, Cte)}
-        ctx.__dict__.pop("names", None)
+        ctx.definitions.clear()
+        ctx.definitions.update({n.key: n for n in plan.walk() if isinstance(n, Cte)})
         names = {r.name for r in batch.rules}
         for refusal in [r for r in ctx.refusals if r.rule in names]:
             del ctx.refusals[refusal]

@@ -7,6 +7,7 @@ reason; Spark itself will resolve the query, so there is nothing to guess.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -31,7 +32,7 @@ from planner.logical import (
     With,
     Wrapped,
 )
-from planner.schema import Column, SqlType, sql_type
+from planner.schema import INTEGRAL, Column, SqlType, sql_type
 from planner.to_sql import to_sql
 from planner.tree import Node
 
@@ -54,7 +55,9 @@ class Resolver:
     def __init__(self, catalog: Catalog, definitions: Mapping[str, Cte]):
         self.catalog = catalog
         self.definitions = definitions
-        self._columns: dict[tuple[str, ...], tuple[Column, ...] | None] = {}
+        self._tables: dict[tuple[str, ...], tuple[Column, ...] | None] = {}
+        self._queries: dict[Node, tuple[Column, ...] | None] = {}
+        self._sources: dict[Node, tuple[Source, ...]] = {}
 
     def fold(self, name: str) -> str:
         """The form of a name in which two names are compared."""
@@ -62,6 +65,11 @@ class Resolver:
 
     def sources(self, plan: Node) -> tuple[Source, ...]:
         """The relations whose columns a condition over ``plan`` can name, in order."""
+        if plan not in self._sources:
+            self._sources[plan] = self._find_sources(plan)
+        return self._sources[plan]
+
+    def _find_sources(self, plan: Node) -> tuple[Source, ...]:
         match plan:
             case Scan():
                 return (self._scan(plan),)
@@ -99,13 +107,13 @@ class Resolver:
 
     def _known(self, query: Logical) -> tuple[Column, ...] | None:
         """The columns of a query, from its text where that tells them all with their types, else from the catalog."""
-        columns = self.columns(query)
-        if columns is not None and all(c.name and c.type for c in columns):
-            return columns
-        try:
-            return self.catalog.schema(self.standing_alone(query)) or columns
-        except NotCarried:
-            return columns
+        if query not in self._queries:
+            columns = self.columns(query)
+            if columns is None or not all(c.name and c.type for c in columns):
+                with suppress(NotCarried):
+                    columns = self.catalog.schema(self.standing_alone(query)) or columns
+            self._queries[query] = columns
+        return self._queries[query]
 
     def standing_alone(self, query: Logical) -> str:
         """A query as SQL, with the WITH definitions that it may need before it."""
@@ -158,8 +166,7 @@ class Resolver:
             case exp.Neg() | exp.Abs() | exp.Max() | exp.Min():
                 return self.type_of(tree.this, sources)
             case exp.Coalesce() | exp.Greatest() | exp.Least():
-                types = {self.type_of(e, sources) for e in (tree.this, *tree.expressions)}
-                return next(iter(types)) if len(types) == 1 else None
+                return _common([self.type_of(e, sources) for e in (tree.this, *tree.expressions)])
             case exp.Count():
                 return SqlType("bigint")
             case exp.UnixSeconds() | exp.UnixMillis() | exp.UnixMicros():
@@ -175,9 +182,9 @@ class Resolver:
             cte = self.definitions[scan.cte]
             columns = _renamed(self._known(cte.query), cte.renames)
         else:
-            if scan.name not in self._columns:
-                self._columns[scan.name] = self.catalog.columns(scan.name)
-            columns = self._columns[scan.name]
+            if scan.name not in self._tables:
+                self._tables[scan.name] = self.catalog.columns(scan.name)
+            columns = self._tables[scan.name]
         aliased = bool(scan.suffix) and self.fold(scan.alias or "") != self.fold(scan.name[-1])
         names = _one(scan.alias) if aliased or scan.suffix else scan.name
         return Source(names, _renamed(columns, scan.renames))
@@ -199,6 +206,14 @@ class Resolver:
             return [Column(name or "", self.type_of(tree.unalias(), sources))]
         except Unresolved:
             return None
+
+
+def _common(types: list[SqlType | None]) -> SqlType | None:
+    """The type that holds all of these, where there is little to it: one type, or integers of any size."""
+    known = [t for t in types if t is not None]
+    if len(known) == len(types) and all(t.integral for t in known):
+        return max(known, key=lambda t: INTEGRAL.index(t.name))
+    return known[0] if len(known) == len(types) and len(set(known)) == 1 else None
 
 
 def _one(alias: str | None) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ this one, and here is why".  It never edits and never walks: the driver does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -74,7 +74,7 @@ class Context:
     catalog: Catalog
     thresholds: Thresholds
     force: bool = False
-    definitions: Mapping[str, Cte] = field(default_factory=dict)
+    definitions: dict[str, Cte] = field(default_factory=dict)
     enclosing: tuple[Node, ...] = ()  # the subqueries in expressions, and LATERAL ones, around the node at hand
     rule: str = ""
     refusals: dict[Refusal, None] = field(default_factory=dict)

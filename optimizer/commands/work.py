@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from optimizer.api import Optimizer
 from optimizer.commands.inputs import Job, Output, Table
 from optimizer.commands.say import status
 from optimizer.doctor import available_memory, require_java
+from planner.errors import EnvironmentProblem, InputError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+_CONNECT_PORT = 15002
 
 
 @contextmanager
 def optimizer_for(job: Job, app: str = "dovetail") -> Iterator[Optimizer]:
     """An optimizer over a session that knows the job's tables.
 
-    Raises ``EnvironmentProblem`` without a Java, or when Spark does not start.
+    Raises ``EnvironmentProblem`` without a Java, without a server, or when Spark does not start.
     """
     if job.remote is None or job.here:
         require_java()
+    else:
+        require_server(job.remote)
     with ExitStack() as stack:
         with status("starting Spark"):
             from planner.runtime.session import local_session
@@ -38,6 +45,20 @@ def optimizer_for(job: Job, app: str = "dovetail") -> Iterator[Optimizer]:
                 for table in job.tables:
                     read_table(session, table).createOrReplaceTempView(table.name)
         yield Optimizer(session, job.options)
+
+
+def require_server(remote: str) -> None:
+    """Raise ``EnvironmentProblem`` unless somebody listens: Spark's own client would try for minutes."""
+    host, port, address = "", _CONNECT_PORT, urlsplit(remote)
+    with suppress(ValueError):  # a port that is no number
+        host, port = address.hostname or "", address.port or port
+    if address.scheme != "sc" or not host:
+        raise InputError(f"--remote {remote}: a server is named as sc://host:port")
+    try:
+        socket.create_connection((host, port), timeout=10).close()
+    except OSError as error:
+        remedy = "start one, or name another with --remote"
+        raise EnvironmentProblem(f"no Spark Connect server answers at {host}:{port}", remedy=remedy) from error
 
 
 def read_table(session: SparkSession, table: Table) -> DataFrame:

@@ -159,7 +159,7 @@ def _last_words(log: bytes) -> str:
     if not reasons:
         return ""
     plain = re.sub(r"^(Exception in thread \S+|Caused by:|Error:) (?:[\w.$]+(?:Error|Exception): )?", "", reasons[-1])
-    return f"Spark did not start: {plain}"
+    return f"Spark did not start: {plain.rstrip('.')}"
 
 
 @contextmanager
