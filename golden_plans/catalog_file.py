@@ -1,0 +1,340 @@
+'''A catalog in a TOML file: what a golden plan is planned against, without Spark.
+
+    extends = "shop"                       # optional: take over what shop.toml has, and override some of it
+
+    [session]                              # optional, as are its three keys
+    ansi = true
+    time_zone = "UTC"
+    case_sensitive = false
+
+    [tables.points]                        # also [tables."sales.points"], [tables."spark_catalog.sales.points"]
+    columns = { id = "BIGINT", x = "INT" } # in order, with Spark's types
+    keys = [["id"]]                        # optional
+    rows = 2_000_000                       # optional statistics: leave out what you do not know
+    bytes = 32_000_000
+    data = """
+    id | x
+    1  | 10
+    2  | NULL
+    """
+
+``data`` is a small table in text, for tests that run the plans: its first line names columns, NULL is NULL, a value in
+single quotes is taken to the letter, and arrays, maps and structs are written as JSON.
+'''
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+from zoneinfo import ZoneInfo
+
+from planner.catalog import Settings
+from planner.errors import CatalogError, NotCarried, one_of
+from planner.expr import quote
+from planner.from_sql import from_sql
+from planner.logical import Derived, Filter, Logical, Project, Scan, Sort, With, Wrapped
+from planner.schema import Column, SqlType, sql_type
+from planner.stats import UNKNOWN, LengthClass, Statistics
+from planner.tokens import tokenize
+
+_DEFAULTS = ("spark_catalog", "default")
+_FILE_KEYS = ("extends", "session", "tables")
+_SESSION_KEYS = {"ansi": bool, "time_zone": str, "case_sensitive": bool}
+_TABLE_KEYS = ("bytes", "columns", "data", "keys", "rows")
+_TYPES = frozenset(
+    "tinyint smallint int bigint float double decimal string char varchar binary boolean date timestamp timestamp_ntz "
+    "interval array map struct variant void".split()
+)
+
+Row = tuple[str | None, ...]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a catalog file: ``data`` holds a few rows, a text or None for each column."""
+
+    name: tuple[str, ...]
+    columns: tuple[Column, ...]
+    keys: tuple[tuple[str, ...], ...] = ()
+    statistics: Statistics = UNKNOWN
+    data: tuple[Row, ...] = ()
+
+    def query(self) -> str:
+        """A query in Spark SQL that returns the rows of ``data`` with the table's types."""
+        names = [f"c{n}" for n in range(len(self.columns))]
+        rows = self.data or ((None,) * len(self.columns),)
+        said = ",\n".join("  (" + ", ".join(map(_text, row)) + ")" for row in rows)
+        items = ", ".join(f"{_cast(n, c)} AS {quote(c.name)}" for n, c in zip(names, self.columns, strict=True))
+        empty = "" if self.data else "\nWHERE false"
+        return f"SELECT {items}\nFROM VALUES\n{said}\nAS data({', '.join(names)}){empty}"
+
+
+@dataclass(frozen=True)
+class CatalogFile:
+    """The tables and settings of a catalog file; a ``planner.catalog.Catalog``."""
+
+    path: Path
+    settings: Settings
+    tables: tuple[Table, ...]
+    _named: dict[tuple[str, ...], Table] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        named = {self._full(t.name): t for t in self.tables}
+        object.__setattr__(self, "_named", named)
+
+    def table(self, name: tuple[str, ...]) -> Table | None:
+        """The table of this name, which may leave out database and catalog; None when there is none."""
+        return self._named.get(self._full(name))
+
+    def columns(self, name: tuple[str, ...]) -> tuple[Column, ...] | None:
+        """The columns of a table, or None when there is no such table."""
+        table = self.table(name)
+        return table.columns if table else None
+
+    def keys(self, name: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+        """The declared keys of a table."""
+        table = self.table(name)
+        return table.keys if table else ()
+
+    def schema(self, query: str) -> tuple[Column, ...] | None:
+        """None: only Spark knows the types of what a query computes."""
+        return None
+
+    def statistics(self, relation: str) -> Statistics:
+        """The statistics of the one table that a query reads, filtered or not; unknown for any other query."""
+        try:
+            plan, _ = from_sql(relation)
+        except NotCarried:
+            return UNKNOWN
+        definitions = {d.key: d.query for d in plan.definitions} if isinstance(plan, With) else {}
+        return self._statistics(plan, definitions)
+
+    def lengths(self, query: str) -> tuple[LengthClass, ...] | None:
+        """None: a file cannot run a query."""
+        return None
+
+    def _statistics(self, plan: Logical, definitions: dict[str, Logical]) -> Statistics:
+        match plan:
+            case Scan() if plan.cte:
+                return self._statistics(definitions[plan.cte], definitions) if plan.cte in definitions else UNKNOWN
+            case Scan():
+                table = self.table(plan.name)
+                return table.statistics if table and plan.plain else UNKNOWN
+            case Derived():
+                return self._statistics(plan.query, definitions)
+            case Project() if plan.quantifier.upper() != "DISTINCT" and all(_plain(i.text) for i in plan.items):
+                return self._statistics(plan.child, definitions)
+            case With() | Wrapped() | Sort():
+                return self._statistics(plan.child, definitions)
+            case Filter() if plan.clause == "WHERE":
+                return self._statistics(plan.child, definitions)
+        return UNKNOWN
+
+    def _full(self, name: tuple[str, ...]) -> tuple[str, ...]:
+        full = (*_DEFAULTS[: max(0, 3 - len(name))], *name)
+        return full if self.settings.case_sensitive else tuple(part.lower() for part in full)
+
+
+def read_catalog(path: Path) -> CatalogFile:
+    """Read a catalog file.  Raises ``CatalogError``, which names the file and what is wrong in it."""
+    return _read(path, ())
+
+
+def _read(path: Path, seen: tuple[Path, ...]) -> CatalogFile:
+    path = path.resolve()
+    if path in seen:
+        raise CatalogError(f"{path.name}: extends itself: {' > '.join(p.name for p in (*seen, path))}")
+    try:
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise CatalogError(f"there is no catalog file {path.name} in {path.parent.name}/") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise CatalogError(f"{path.name}: cannot be read: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise CatalogError(f"{path.name}: not TOML: {error}") from error
+    return _File(path, given).read(seen)
+
+
+class _File:
+    """One parsed TOML file; every complaint names the file and the key."""
+
+    def __init__(self, path: Path, given: dict[str, Any]):
+        self.path = path
+        self.given = given
+
+    def read(self, seen: tuple[Path, ...]) -> CatalogFile:
+        self.check(self.given, _FILE_KEYS, "")
+        base = CatalogFile(self.path, Settings(), ())
+        if "extends" in self.given:
+            name = self.expect(self.given["extends"], str, "extends")
+            beside = self.path.with_name(name if name.endswith(".toml") else f"{name}.toml")
+            if not beside.exists():
+                others = [p.stem for p in self.path.parent.glob("*.toml") if p != self.path]
+                raise self.wrong("extends", f"there is no catalog {name!r} beside this file; {one_of(others, name)}")
+            base = _read(beside, (*seen, self.path))
+        settings = self.settings(base.settings)
+        tables = {t.name: t for t in base.tables}
+        for name, body in self.expect(self.given.get("tables", {}), dict, "tables").items():
+            table = self.table(name, body, settings)
+            tables[table.name] = table
+        found = CatalogFile(self.path, settings, tuple(tables.values()))
+        if len(found._named) < len(tables):
+            raise self.wrong("tables", "two tables have the same name")
+        return found
+
+    def settings(self, base: Settings) -> Settings:
+        given = self.expect(self.given.get("session", {}), dict, "session")
+        self.check(given, tuple(_SESSION_KEYS), "session")
+        values: dict[str, Any] = {k: self.expect(v, _SESSION_KEYS[k], f"session.{k}") for k, v in given.items()}
+        zone = values.get("time_zone", "UTC")
+        if not re.fullmatch(r"[+-]\d\d:\d\d", zone):
+            try:
+                ZoneInfo(zone)
+            except (ValueError, OSError, KeyError) as error:
+                raise self.wrong("session.time_zone", f"there is no time zone {zone!r}") from error
+        return replace(base, **values)
+
+    def table(self, name: str, body: Any, settings: Settings) -> Table:
+        key = f"tables.{name}"
+        parts = self.name(name, key)
+        self.check(self.expect(body, dict, key), _TABLE_KEYS, key)
+        columns = self.columns(body, key, settings)
+        statistics = Statistics(*(self.count(body.get(k), f"{key}.{k}") for k in ("rows", "bytes")))
+        keys = self.keys(body.get("keys", []), columns, key, settings)
+        data = self.data(self.expect(body.get("data", ""), str, f"{key}.data"), columns, key, settings)
+        return Table(parts, columns, keys, statistics, data)
+
+    def name(self, text: str, key: str) -> tuple[str, ...]:
+        """The parts of a table's name, as SQL writes it."""
+        try:
+            tokens = tokenize(text)
+        except NotCarried as error:
+            raise self.wrong(key, f"{text!r} is not the name of a table") from error
+        names, dots = tokens.items[::2], tokens.items[1::2]
+        if len(dots) != len(names) - 1 or len(names) > 3 or any(d.word != "." for d in dots):
+            raise self.wrong(key, f"{text!r} is not the name of a table; put odd names into backticks")
+        return tuple(n.text for n in names)
+
+    def columns(self, body: dict[str, Any], key: str, settings: Settings) -> tuple[Column, ...]:
+        if not body.get("columns"):
+            raise self.wrong(key, 'it has no columns; write columns = { id = "BIGINT", … }')
+        found: dict[str, Column] = {}
+        for name, text in self.expect(body["columns"], dict, f"{key}.columns").items():
+            type_ = sql_type(self.expect(text, str, f"{key}.columns.{name}"))
+            if type_.name not in _TYPES:
+                known = one_of(_TYPES, type_.name)
+                raise self.wrong(f"{key}.columns.{name}", f"{text!r} is not a type of Spark; {known}")
+            folded = name if settings.case_sensitive else name.lower()
+            if folded in found:
+                raise self.wrong(f"{key}.columns.{name}", "two columns have the same name")
+            found[folded] = Column(name, type_)
+        return tuple(found.values())
+
+    def keys(
+        self, given: Any, columns: tuple[Column, ...], key: str, settings: Settings
+    ) -> tuple[tuple[str, ...], ...]:
+        found = []
+        for one in self.expect(given, list, f"{key}.keys"):
+            wanted = self.expect(one, list, f"{key}.keys (a list of lists)")
+            found.append(tuple(columns[self.column(str(c), columns, f"{key}.keys", settings)].name for c in wanted))
+        return tuple(found)
+
+    def data(self, text: str, columns: tuple[Column, ...], key: str, settings: Settings) -> tuple[Row, ...]:
+        lines = [line for line in text.splitlines() if line.strip()]
+        if not lines:
+            return ()
+        at = [self.column(cell or "", columns, f"{key}.data", settings) for cell in _cells(lines[0])]
+        rows = []
+        for number, line in enumerate(lines[1:], 1):
+            where = f"{key}.data, row {number}"
+            cells = _cells(line)
+            if len(cells) != len(at):
+                raise self.wrong(where, f"{len(cells)} values for {len(at)} columns")
+            row: list[str | None] = [None] * len(columns)
+            for index, cell in zip(at, cells, strict=True):
+                column = columns[index]
+                if cell is not None and column.type and not _fits(cell, column.type):
+                    raise self.wrong(where, f"{cell!r} is not a {column.type} ({column.name})")
+                row[index] = cell
+            rows.append(tuple(row))
+        return tuple(rows)
+
+    def column(self, name: str, columns: tuple[Column, ...], where: str, settings: Settings) -> int:
+        fold = (lambda n: n) if settings.case_sensitive else str.lower
+        for index, column in enumerate(columns):
+            if fold(column.name) == fold(name):
+                return index
+        raise self.wrong(where, f"there is no column {name!r}; {one_of((c.name for c in columns), name)}")
+
+    def count(self, value: Any, key: str) -> int | None:
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise self.wrong(key, f"{value!r} is not a number of {key.rpartition('.')[2]}")
+        return value
+
+    def expect(self, value: Any, kind: type[T], key: str) -> T:
+        if not isinstance(value, kind):
+            said = {str: "a text", bool: "true or false", dict: "a table", list: "a list"}[kind]
+            raise self.wrong(key, f"{value!r} is not {said}")
+        return value
+
+    def check(self, given: dict[str, Any], known: tuple[str, ...], key: str) -> None:
+        for name in given:
+            if name not in known:
+                raise self.wrong(f"{key}.{name}".lstrip("."), f"there is no such key; {one_of(known, name)}")
+
+    def wrong(self, key: str, message: str) -> CatalogError:
+        return CatalogError(f"{self.path.name}: {key}: {message}")
+
+
+def _cells(line: str) -> list[str | None]:
+    """The values of a line; a bar inside single quotes does not separate."""
+    return [_cell(part.strip()) for part in re.findall(r"((?:'(?:[^']|'')*'|[^|'])*)(?:\||$)", line.strip())[:-1]]
+
+
+def _cell(text: str) -> str | None:
+    if len(text) > 1 and text[0] == text[-1] == "'":
+        return text[1:-1].replace("''", "'")
+    return None if text == "NULL" else text
+
+
+def _fits(text: str, type_: SqlType) -> bool:
+    """Whether a text reads as a value of a type, as far as Python can tell."""
+    try:
+        if type_.integral:
+            int(text)
+        elif type_.fractional:
+            float(text)
+        elif type_.name == "date":
+            date.fromisoformat(text)
+        elif type_.name in ("timestamp", "timestamp_ntz"):
+            datetime.fromisoformat(text)
+        elif type_.name == "boolean":
+            return text.lower() in ("true", "false")
+        elif type_.name in ("array", "map", "struct"):
+            json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _plain(item: str) -> bool:
+    """Whether an item of a select list is ``*`` or a column: neither changes the number of rows."""
+    return bool(re.fullmatch(r"\*|`?\w+`?(\s*\.\s*`?\w+`?)*(\s*\.\s*\*)?", item))
+
+
+def _text(value: str | None) -> str:
+    return "NULL" if value is None else "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _cast(name: str, column: Column) -> str:
+    if column.type is not None and column.type.name in ("array", "map", "struct"):
+        return f"from_json({name}, {_text(column.type.text)})"
+    return f"CAST({name} AS {column.type})"

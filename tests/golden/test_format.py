@@ -1,0 +1,453 @@
+"""The rules of the .plan format and of catalog files, as a user of the pytest plugin meets them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from golden_plans.case import CUT, KEYS
+from golden_plans.catalog_file import read_catalog
+from planner.errors import CatalogError
+
+pytest_plugins = ["pytester"]
+
+ROOT = Path(__file__).parents[2]
+
+CATALOG = """
+[tables.points]
+columns = { id = "BIGINT", x = "INT" }
+[tables.intervals]
+columns = { id = "BIGINT", lo = "INT", hi = "INT" }
+"""
+SQL = """\
+SELECT p.id
+FROM points p JOIN intervals i ON p.x BETWEEN i.lo AND i.hi
+"""
+BAND = f"-- A point in an interval.\n-- catalog: line\n{SQL}"
+
+
+class Project:
+    """A folder of a user's with golden plans of their own."""
+
+    def __init__(self, pytester: pytest.Pytester):
+        self.pytester = pytester
+        self.folder = pytester.path
+        self.write("catalogs/line.toml", CATALOG)
+
+    def write(self, name: str, text: str) -> Path:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode())
+        return path
+
+    def run(self, *args: str) -> pytest.RunResult:
+        return self.pytester.runpytest_inprocess(
+            "-p", "no:dovetail", "-p", "golden_plans.plugin", "-p", "no:cacheprovider", *args
+        )
+
+    def failure(self, *args: str) -> str:
+        """What a user reads when their one case fails; never a traceback."""
+        result = self.run(*args)
+        result.assert_outcomes(failed=1)
+        said = result.stdout.str()
+        assert "Traceback" not in said
+        assert "site-packages" not in said
+        return said
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester) -> Project:
+    return Project(pytester)
+
+
+def approve(project: Project, name: str, text: str = BAND) -> Path:
+    path = project.write(name, text)
+    project.run("--update-plans", name).assert_outcomes(passed=1)
+    return path
+
+
+# what a case looks like
+
+
+def test_update_writes_three_sections_below_the_cut(project):
+    path = approve(project, "band.plan")
+    text = path.read_text()
+    assert text.startswith(f"{BAND}{CUT}\n== logical ==\nProject  p.id\n")
+    assert [line for line in text.split("\n") if line.startswith("== ")] == [
+        "== logical ==",
+        "== rewrites ==",
+        "== plan ==",
+    ]
+    assert "LevelBandJoin  inner, p.x between i.lo and i.hi" in text
+    project.run("band.plan").assert_outcomes(passed=1)
+
+
+def test_update_leaves_what_is_above_the_cut_alone(project):
+    above = "-- Prose: with a colon.\n\n-- catalog: line\n\n\nSELECT p.id  -- trailing   \n\nFROM points p   \n\n"
+    path = approve(project, "odd.plan", above + CUT + "\nold\n")
+    assert path.read_text().startswith(above + CUT + "\n== logical ==\n")
+    assert "old" not in path.read_text()
+
+
+def test_update_keeps_the_line_ends_of_the_file(project):
+    path = approve(project, "band.plan", BAND.replace("\n", "\r\n"))
+    lines = path.read_bytes().split(b"\n")
+    assert all(line.endswith(b"\r") for line in lines[:-1])
+    project.run("band.plan").assert_outcomes(passed=1)
+
+
+def test_update_says_what_it_wrote_and_nothing_when_all_is_current(project):
+    path = project.write("band.plan", BAND)
+    project.run("--update-plans", "band.plan").stdout.fnmatch_lines(["*plans written: read them*", "band.plan"])
+    before = path.stat().st_mtime_ns
+    assert "plans written" not in project.run("--update-plans", "band.plan").stdout.str()
+    assert path.stat().st_mtime_ns == before
+
+
+def test_places_count_from_the_first_line_of_the_sql(project):
+    path = approve(
+        project, "open.plan", "-- Open.\n-- catalog: line\n\nSELECT 1 FROM points p\nJOIN intervals i ON x > lo\n"
+    )
+    assert "(line 2, column 21)" in path.read_text()
+
+
+def test_what_is_not_carried_runs_as_written(project):
+    path = approve(project, "show.plan", "-- Not a query.\n-- catalog: line\nSHOW TABLES\n")
+    _, _, below = path.read_text().partition(CUT)
+    assert below == (
+        "\n== logical ==\nnot carried\n\n== rewrites ==\n-- from_sql held back: SHOW is not a query\n"
+        "\n== plan ==\nSpark runs the statement as written\n"
+    )
+
+
+# what fails, and how it reads
+
+
+def test_a_case_that_nobody_approved_shows_its_plan(project):
+    project.write("band.plan", BAND)
+    said = project.failure("band.plan")
+    assert "no plan is approved yet" in said
+    assert "+== plan ==" in said
+    assert "If this is what you meant:  pytest --update-plans band.plan" in said
+
+
+def test_a_changed_plan_shows_the_lines_that_differ(project):
+    path = approve(project, "plans/band.plan")
+    path.write_text(
+        path.read_text().replace("Scan  points p\n   └─ Scan  intervals i", "Scan  points\n   └─ Scan  intervals i")
+    )
+    said = project.failure("plans")
+    expected = """\
+band.plan: the plan has changed
+--- approved
++++ now
+"""
+    assert expected in said
+    assert "-   ├─ Scan  points\n+   ├─ Scan  points p\n    └─ Scan  intervals i\n" in said
+    assert " == plan ==\n" in said
+    assert "If this is what you meant:  pytest --update-plans plans/band.plan" in said
+
+
+@pytest.mark.parametrize("line", ["-- must uses: Join", "-- operator: Join", "-- note: see below"])
+def test_an_unknown_key_is_an_error(project, line):
+    project.write("band.plan", f"{line}\n{BAND}")
+    said = project.failure("band.plan")
+    assert "band.plan, line 1: " in said
+    assert "possible: catalog, must not use, must use, option, refused, same plan as" in said or "nearly" in said
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ("-- Must use: Join", "must use"),
+        ("-- must_use: Join", "must use"),
+        ("-- must  use: Join", "must use"),
+        ("-- must use Join", "must use"),
+        ("-- mustn't use: Join", "must not use"),
+        ("-- Refused: because", "refused"),
+        ("-- Catalogue: line", "catalog"),
+        ("-- OPTION: force = true", "option"),
+        ("-- same plan as other", "same plan as"),
+    ],
+)
+def test_a_near_miss_of_a_key_is_an_error(project, line, key):
+    project.write("band.plan", f"{line}\n{BAND}")
+    assert f"band.plan, line 1: this is nearly the key '{key}'; write `-- {key}: …`" in project.failure("band.plan")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "-- Prose may have a colon: this one has.",
+        "-- Ten minutes, and a colon: fine.",
+        "-- refused",
+        "--",
+        "-- A line about `option: x` is prose.",
+    ],
+)
+def test_prose_is_prose(project, line):
+    approve(project, "band.plan", f"{line}\n{BAND}")
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_key_without_a_value_is_an_error(project, key):
+    project.write("band.plan", f"-- {key}:\n{BAND}")
+    assert f"`-- {key}:` needs a value" in project.failure("band.plan")
+
+
+def test_a_key_that_may_stand_once_stands_once(project):
+    project.write("band.plan", f"-- catalog: line\n{BAND}")
+    assert "band.plan, line 3: a second `-- catalog:`" in project.failure("band.plan")
+
+
+def test_a_key_below_the_first_line_of_sql_is_an_error(project):
+    project.write("band.plan", f"{BAND}-- must use: LevelBandJoin\n")
+    assert "band.plan, line 5: `-- must use:` belongs above the SQL" in project.failure("band.plan")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("-- catalog: line\n", "there is no SQL above the cut"),
+        (f"{BAND}-- ^ written by hand\n", "line 5: the cut is written -- ^ written by hand · v written by"),
+        (f"{BAND}{CUT}\n{CUT}\n", "line 6: a second cut"),
+        ("\xff", "cannot be read"),
+    ],
+)
+def test_a_file_that_is_not_well_formed_is_an_error(project, text, message):
+    path = project.write("band.plan", text)
+    if text == "\xff":
+        path.write_bytes(b"\xff")
+    for args in (["band.plan"], ["--update-plans", "band.plan"]):
+        assert message in project.failure(*args)
+
+
+# claims
+
+
+@pytest.mark.parametrize(
+    "claim",
+    ["must use: NeighbourBandJoin", "must not use: Scan, LevelBandJoin", "must not use: band_join", "refused: strings"],
+)
+def test_a_broken_claim_fails_and_is_not_written(project, claim):
+    path = project.write("band.plan", f"-- {claim}\n{BAND}")
+    before = path.read_bytes()
+    for args in (["band.plan"], ["--update-plans", "band.plan"]):
+        said = project.failure(*args)
+        assert "band.plan, line 1: the plan breaks a claim" in said
+        assert f"-- {claim}" in said
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        "-- must use: LevelBandJoin, Scan\n-- must not use: NeighbourBandJoin, Join\n",
+        "-- must use: band_join\n-- must use: lower_band_join\n",
+    ],
+)
+def test_claims_that_hold(project, claims):
+    approve(project, "band.plan", claims + BAND)
+
+
+def test_a_claim_about_a_refusal_holds(project):
+    sql = BAND.replace("JOIN", "LEFT JOIN")
+    approve(project, "left.plan", f"-- refused: a left join\n-- must use: Join\n-- must not use: BandJoin\n{sql}")
+
+
+def test_a_claim_about_something_that_does_not_exist_is_an_error(project):
+    project.write("band.plan", f"-- must not use: NeighborBandJoin\n{BAND}")
+    said = project.failure("band.plan")
+    assert "there is no operator or rule 'NeighborBandJoin'; did you mean 'NeighbourBandJoin'? possible: " in said
+
+
+def test_an_equation_between_plans(project):
+    approve(project, "one.plan")
+    same = BAND.replace("p.x BETWEEN i.lo AND i.hi", "i.lo <= p.x AND p.x < i.hi")
+    approve(project, "deep/two.plan", f"-- same plan as: ../one\n{same}")
+
+
+def test_an_equation_that_does_not_hold(project):
+    approve(project, "one.plan")
+    path = project.write("two.plan", f"-- same plan as: one\n{BAND.replace('i.hi', 'i.hi + 1')}")
+    before = path.read_bytes()
+    said = project.failure("--update-plans", "two.plan")
+    assert "--- one\n+++ two\n == plan ==\n" in said
+    assert "-└─ LevelBandJoin  inner, p.x between i.lo and i.hi\n" in said
+    assert "+└─ LevelBandJoin  inner, p.x between i.lo and i.hi + 1\n" in said
+    assert path.read_bytes() == before
+
+
+def test_an_equation_with_a_case_that_does_not_exist(project):
+    project.write("one.plan", BAND)
+    project.write("two.plan", f"-- same plan as: on\n{BAND}")
+    assert "two.plan, line 1: there is no case 'on'; did you mean 'one'? possible: one" in project.failure("two.plan")
+
+
+def test_an_equation_with_itself(project):
+    project.write("one.plan", f"-- same plan as: one\n{BAND}")
+    assert "a case always has the same plan as itself" in project.failure("one.plan")
+
+
+def test_an_equation_that_says_nothing(project):
+    approve(project, "one.plan", "-- One.\n-- catalog: line\nSELECT 1\n")
+    project.write("two.plan", "-- same plan as: one\n-- catalog: line\nSELECT 2\n")
+    assert "an equation that says nothing" in project.failure("two.plan")
+
+
+# options
+
+
+def test_options_are_those_of_the_optimizer(project):
+    rows = "[tables.points]\nrows = 3\n", "[tables.intervals]\nrows = 3\n"
+    text = CATALOG.replace("[tables.points]\n", rows[0]).replace("[tables.intervals]\n", rows[1])
+    project.write("catalogs/line.toml", text)
+    approve(project, "few.plan", f"-- refused: so few rows\n{BAND}")
+    approve(project, "forced.plan", f"-- option: force = true\n-- must use: LevelBandJoin\n{BAND}")
+    approve(
+        project,
+        "pairs.plan",
+        f"-- option: nested_loop_pairs = 9\n-- option: strict = false\n-- same plan as: forced\n{BAND}",
+    )
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("forse = true", "there is no option 'forse'; did you mean 'force'?"),
+        ("force = perhaps", "force cannot be 'perhaps'"),
+        ("force", "an option is written `-- option: name = value`"),
+        ("disabled_rules = band_joint", "there is no rule 'band_joint'; did you mean 'band_join'?"),
+    ],
+)
+def test_a_wrong_option_is_an_error(project, option, message):
+    project.write("band.plan", f"-- option: {option}\n{BAND}")
+    assert f"band.plan, line 1: {message}" in project.failure("band.plan")
+
+
+# catalogs
+
+
+def test_a_catalog_is_found_in_a_folder_above_or_by_its_path(project):
+    approve(project, "a/b/c/band.plan")
+    project.write("elsewhere/other.toml", CATALOG)
+    approve(project, "a/band.plan", BAND.replace("line", "../elsewhere/other.toml"))
+    project.write("a/near.toml", CATALOG)
+    approve(project, "a/b/near.plan", BAND.replace("line", "near"))
+
+
+def test_a_catalog_that_is_missing(project):
+    project.write("band.plan", BAND.replace("line", "lime"))
+    said = project.failure("band.plan")
+    assert "band.plan, line 2: there is no catalog 'lime'; did you mean 'line'? possible: line" in said
+
+
+def test_a_case_without_a_catalog(project):
+    project.write("band.plan", f"-- Prose.\n{SQL}")
+    assert "band.plan: there is no `-- catalog:` line; possible: line" in project.failure("band.plan")
+
+
+def test_a_broken_catalog_fails_the_case(project):
+    project.write("catalogs/line.toml", "[tables.points\n")
+    project.write("band.plan", BAND)
+    assert "line.toml: not TOML: Expected ']' at the end of a table declaration (at line 1" in project.failure(
+        "band.plan"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("table = 1", "table: there is no such key; did you mean 'tables'? possible: extends, session, tables"),
+        ("tables = 1", "tables: 1 is not a table"),
+        ("session.ansy = true", "session.ansy: there is no such key; did you mean 'ansi'?"),
+        ("session.ansi = 1", "session.ansi: 1 is not true or false"),
+        ("session.time_zone = 'Mars'", "session.time_zone: there is no time zone 'Mars'"),
+        ("[tables.a]", "tables.a: it has no columns; write columns = { id ="),
+        ("[tables.a]\ncolums = {}", "tables.a.colums: there is no such key; did you mean 'columns'?"),
+        ("[tables.a.columns]\nid = 'LONGINT'", "tables.a.columns.id: 'LONGINT' is not a type of Spark; did you mean"),
+        ("[tables.a.columns]\nid = 1", "tables.a.columns.id: 1 is not a text"),
+        ("[tables.a.columns]\nid = 'INT'\nID = 'INT'", "tables.a.columns.ID: two columns have the same name"),
+        (
+            "[tables.'a b'.columns]\nid = 'INT'",
+            "tables.a b: 'a b' is not the name of a table; put odd names into backticks",
+        ),
+        ("[tables.a]\ncolumns = {id = 'INT'}\nrows = -1", "tables.a.rows: -1 is not a number of rows"),
+        ("[tables.a]\ncolumns = {id = 'INT'}\nkeys = ['id']", "tables.a.keys (a list of lists): 'id' is not a list"),
+        (
+            "[tables.a]\ncolumns = {id = 'INT'}\nkeys = [['idd']]",
+            "tables.a.keys: there is no column 'idd'; did you mean 'id'?",
+        ),
+        (
+            "[tables.a]\ncolumns = {id = 'INT'}\ndata = 'idd'",
+            "tables.a.data: there is no column 'idd'; did you mean 'id'?",
+        ),
+        ("[tables.a]\ncolumns = {id = 'INT'}\ndata = 'id\n'", "line.toml: not TOML"),
+        (
+            '[tables.a]\ncolumns = {id = "INT"}\ndata = """\nid\n1 | 2"""',
+            "tables.a.data, row 1: 2 values for 1 columns",
+        ),
+        ('[tables.a]\ncolumns = {id = "INT"}\ndata = """\nid\nx"""', "tables.a.data, row 1: 'x' is not a INT (id)"),
+        ("extends = 'lime'", "extends: there is no catalog 'lime' beside this file; possible: none"),
+        ("extends = 'line'", "line.toml: extends itself: line.toml > line.toml"),
+        ("[tables.a.columns]\nid = 'INT'\n[tables.A.columns]\nid = 'INT'", "tables: two tables have the same name"),
+    ],
+)
+def test_a_broken_catalog_names_the_file_the_key_and_what_is_possible(tmp_path, text, message):
+    path = tmp_path / "line.toml"
+    path.write_text(text)
+    with pytest.raises(CatalogError) as error:
+        read_catalog(path)
+    assert str(error.value).startswith("line.toml: ")
+    assert message in str(error.value)
+
+
+# which files are collected
+
+
+def test_other_files_called_plan_are_left_alone_in_a_folder(project):
+    project.write("terraform.plan", "PK\x03\x04")
+    project.write("band.plan", BAND)
+    project.run("--update-plans").assert_outcomes(passed=1)
+    assert "there is no SQL" not in project.run("terraform.plan").stdout.str()
+    project.run("terraform.plan").assert_outcomes(failed=1)
+
+
+def test_a_plan_needs_no_jvm_and_no_pyspark(project, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    approve(project, "band.plan")
+    project.write(
+        "conftest.py",
+        "import sys\n"
+        "class No:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name.split('.')[0] == 'pyspark':\n"
+        "            raise ImportError('pyspark is not needed')\n"
+        "sys.meta_path.insert(0, No())\n",
+    )
+    result = project.pytester.runpytest_subprocess("-p", "no:dovetail", "-p", "golden_plans.plugin", "band.plan")
+    result.assert_outcomes(passed=1)
+
+
+# the summary
+
+
+def test_the_summary_follows_the_update(project):
+    project.write("plans/SUMMARY.txt", "")
+    approve(project, "plans/band/holds.plan")
+    approve(project, "plans/refused/left.plan", BAND.replace("JOIN", "LEFT JOIN"))
+    project.write("plans/refused/new.plan", BAND)
+    project.write("plans/refused/odd.plan", f"-- must: use\n{BAND}")
+    approve(
+        project,
+        "plans/carry/all.plan",
+        "-- All.\n-- catalog: line\nSELECT id FROM points UNION ALL SELECT id FROM intervals\n",
+    )
+    assert (project.folder / "plans/SUMMARY.txt").read_text() == (
+        "band/holds  LevelBandJoin\n"
+        "carry/all  as written: SetOp, Project, Scan\n"
+        "refused/left  held back: a left join must also keep rows that match nothing\n"
+        "refused/new  not approved yet\n"
+        "refused/odd  not well formed\n"
+    )

@@ -1,0 +1,53 @@
+"""The shipped cases as a whole; each of them is a test of its own, collected by the plugin."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from golden_plans.case import Case, plan_case, read_case
+from golden_plans.summary import NAME, summary
+from optimizer.checks import reads_back
+
+SHIPPED = Path(__file__).parents[2] / "golden_plans" / "cases"
+
+
+def shipped(folder: str = "") -> list[Case]:
+    return [read_case(path) for path in sorted((SHIPPED / folder).rglob("*.plan"))]
+
+
+def test_the_summary_is_current():
+    assert (SHIPPED / NAME).read_text(encoding="utf-8") == summary(SHIPPED)
+
+
+def test_a_third_of_the_cases_are_refusals():
+    assert len(shipped()) >= 70
+    assert 3 * len(shipped("refused")) > len(shipped())
+
+
+def test_a_sentence_says_why_each_case_is_there():
+    silent = [case.name for case in shipped() if not re.match(r"-- [`A-Z0-9].*[.?!]\n", case.above)]
+    assert silent == []
+
+
+def test_lines_are_short():
+    long = [case.name for case in shipped() for line in (case.approved or "").split("\n") if len(line) > 120]
+    assert long == []
+
+
+def test_what_is_carried_reads_back():
+    plans = [(case, plan_case(case).logical) for case in shipped()]
+    assert [case.name for case, logical in plans if logical and not reads_back(logical, case.sql)] == []
+
+
+def test_what_is_refused_runs_as_written():
+    assert [case.name for case in shipped("refused") if plan_case(case).sql() != case.sql] == []
+
+
+def test_what_is_only_carried_is_not_touched_by_any_rule():
+    assert [case.name for case in shipped("carry") if plan_case(case).rules] == []
+
+
+def test_everything_else_is_rewritten():
+    rest = [case for case in shipped() if case.path.parent.name not in ("carry", "refused")]
+    assert [case.name for case in rest if not plan_case(case).rewritten] == []
