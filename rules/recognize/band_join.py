@@ -29,8 +29,6 @@ def band_join(join: Join, ctx: Context) -> Logical | None:
     if not candidates:
         return None
     place = candidates[0].place
-    if join.kind != "inner":
-        return ctx.decline(f"a {join.kind} join must also keep rows that match nothing", place)
     if leans_on_left(join.right):
         return ctx.decline("the right side is LATERAL: it is made anew for each left row", place)
     if any(correlated(query, ctx.names) for query in ctx.enclosing):
