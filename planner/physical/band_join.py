@@ -33,8 +33,26 @@ from planner.tree import Node, plan_node
 _FARTHEST = "1e15D"  # bins beyond are one bin: DOUBLE counts exactly up to 9e15
 
 
+class BinJoin(Physical):
+    """What joins over bins share: two sides, of which the right one is gone after a semi or anti join."""
+
+    left: Node
+    right: Node
+    kind: JoinKind
+
+    @property
+    def sides(self) -> tuple[Node, ...]:
+        """The two inputs."""
+        return (self.left, self.right)
+
+    @property
+    def output(self) -> tuple[str, ...]:
+        kept = self.sides[:1] if self.kind in ("semi", "anti") else self.sides
+        return tuple(name for side in kept for name in side.output)  # type: ignore[attr-defined]
+
+
 @plan_node
-class NeighbourBandJoin(Physical):
+class NeighbourBandJoin(BinJoin):
     """A band of constant width, cut into bins; the ``copied`` side is copied to the neighbouring bins."""
 
     label: ClassVar[str] = "NeighbourBandJoin"
@@ -48,11 +66,6 @@ class NeighbourBandJoin(Physical):
 
     def __post_init__(self) -> None:
         _refuse_to_copy(self.kind, self.copied)
-
-    @property
-    def sides(self) -> tuple[Node, ...]:
-        """The two inputs."""
-        return (self.left, self.right)
 
     @property
     def detail(self) -> str:
@@ -94,7 +107,7 @@ class NeighbourBandJoin(Physical):
 
 
 @plan_node
-class LevelBandJoin(Physical):
+class LevelBandJoin(BinJoin):
     """A point in an interval, cut into bins by the length of the interval."""
 
     label: ClassVar[str] = "LevelBandJoin"
@@ -115,11 +128,6 @@ class LevelBandJoin(Physical):
     def copied(self) -> Side:
         """The side of the intervals, each of which is copied to the bins it touches."""
         return "right" if self.band.side == "left" else "left"
-
-    @property
-    def sides(self) -> tuple[Node, ...]:
-        """The two inputs."""
-        return (self.left, self.right)
 
     @property
     def detail(self) -> str:

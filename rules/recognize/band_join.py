@@ -42,8 +42,9 @@ def band_join(join: Join, ctx: Context) -> Logical | None:
 
 
 def _vocabulary(join: Join, ctx: Context) -> Vocabulary:
-    sources = ctx.names.sources(join)
-    middle = len(ctx.names.sources(join.left))
+    left = ctx.names.sources(join.left)
+    sources, middle = left + ctx.names.sources(join.right), len(left)
+    both = Join(join.left, join.right, "cross", "CROSS JOIN")  # ON of a semi join sees both sides, too
 
     def side(tree: exp.Expression) -> Side | Literal["both"] | None:
         found: set[Side] = set()
@@ -57,7 +58,7 @@ def _vocabulary(join: Join, ctx: Context) -> Vocabulary:
 
     def type_of(tree: exp.Expression) -> SqlType | None:
         try:
-            return ctx.names.type_of(tree, sources) or ctx.type_of(sql(tree), join)
+            return ctx.names.type_of(tree, sources) or ctx.type_of(sql(tree), both)
         except (Unresolved, NotCarried) as no:
             raise NotABand(str(no)) from no
 
