@@ -18,6 +18,16 @@ from planner.tree import Node, plan_node
 
 JoinKind = Literal["inner", "cross", "left", "right", "full", "semi", "anti"]
 
+JOIN_KEYWORDS: dict[JoinKind, str] = {
+    "inner": "JOIN",
+    "cross": "CROSS JOIN",
+    "left": "LEFT JOIN",
+    "right": "RIGHT JOIN",
+    "full": "FULL JOIN",
+    "semi": "LEFT SEMI JOIN",
+    "anti": "LEFT ANTI JOIN",
+}
+
 
 class Logical(Node):
     """The base of logical nodes."""
@@ -156,7 +166,11 @@ class BandJoin(Logical):
     kind: JoinKind
     band: Band
     condition: tuple[Scalar, ...]
-    equalities: tuple[Scalar, ...] = ()
+
+    @property
+    def plain(self) -> Join:
+        """The join it was before it had a name."""
+        return Join(self.left, self.right, self.kind, JOIN_KEYWORDS[self.kind], self.condition)
 
     @property
     def detail(self) -> str:

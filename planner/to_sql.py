@@ -136,8 +136,7 @@ class _Printer:
             case Join():
                 return self._wrap(self.join(node, commas), operand)
             case BandJoin():  # named, and not lowered: still the join it was
-                plain = Join(node.left, node.right, node.kind, "JOIN", node.condition)
-                return self._wrap(self.join(plain, commas), operand)
+                return self._wrap(self.join(node.plain, commas), operand)
             case Rendered():
                 sides = tuple(self.relation(side, operand=n > 0) for n, side in enumerate(node.sides))
                 return self._wrap(node.render(sides, self.names, self.conjunction), operand)

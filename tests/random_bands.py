@@ -199,6 +199,14 @@ def _query(condition: str) -> st.SearchStrategy[str]:
         f"SELECT * FROM p LEFT JOIN (SELECT i.k, p.v FROM p JOIN i ON {condition}) b ON b.v = p.v",
         f"SELECT v FROM p WHERE v IN (SELECT i.w FROM p JOIN i ON {condition})",
         f"SELECT p.v FROM p JOIN i ON {condition} UNION ALL SELECT v FROM p",
+        f"SELECT * FROM p LEFT JOIN i ON {condition}",
+        f"SELECT * FROM i RIGHT OUTER JOIN p ON {condition}",
+        f"SELECT * FROM p LEFT SEMI JOIN i ON {condition}",
+        f"SELECT p.v, p.x FROM p LEFT ANTI JOIN i ON {condition}",
+        f"SELECT * FROM i LEFT JOIN p ON {condition}",
+        f"SELECT i.w FROM i ANTI JOIN p ON {condition}",
+        f"SELECT * FROM p FULL JOIN i ON {condition}",
+        f"SELECT p.v FROM p LEFT JOIN i ON {condition} WHERE i.w IS NULL",
         f"SELECT DISTINCT p.v, row_number() OVER (PARTITION BY p.v ORDER BY i.w, p.x) r FROM p JOIN i ON {condition}",
     ]
     return st.sampled_from(forms)

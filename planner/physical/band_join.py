@@ -22,10 +22,10 @@ from fractions import Fraction
 from typing import ClassVar
 
 from planner.axis import number
-from planner.band import DistanceBand, End, IntervalBand
+from planner.band import DistanceBand, End, IntervalBand, Side
 from planner.bins import EVERYTHING, MOST_BINS, MOST_BINS_FLOAT32, Levels, Neighbours
 from planner.expr import Scalar
-from planner.logical import JoinKind, conjunction
+from planner.logical import JOIN_KEYWORDS, JoinKind, conjunction
 from planner.physical.base import Physical
 from planner.physical.rendered import Names
 from planner.tree import Node, plan_node
@@ -33,8 +33,26 @@ from planner.tree import Node, plan_node
 _FARTHEST = "1e15D"  # bins beyond are one bin: DOUBLE counts exactly up to 9e15
 
 
+class BinJoin(Physical):
+    """What joins over bins share: two sides, of which the right one is gone after a semi or anti join."""
+
+    left: Node
+    right: Node
+    kind: JoinKind
+
+    @property
+    def sides(self) -> tuple[Node, ...]:
+        """The two inputs."""
+        return (self.left, self.right)
+
+    @property
+    def output(self) -> tuple[str, ...]:
+        kept = self.sides[:1] if self.kind in ("semi", "anti") else self.sides
+        return tuple(name for side in kept for name in side.output)  # type: ignore[attr-defined]
+
+
 @plan_node
-class NeighbourBandJoin(Physical):
+class NeighbourBandJoin(BinJoin):
     """A band of constant width, cut into bins; the ``copied`` side is copied to the neighbouring bins."""
 
     label: ClassVar[str] = "NeighbourBandJoin"
@@ -44,12 +62,10 @@ class NeighbourBandJoin(Physical):
     band: DistanceBand
     condition: tuple[Scalar, ...]
     bins: Neighbours
-    copied: str = "right"
+    copied: Side = "right"
 
-    @property
-    def sides(self) -> tuple[Node, ...]:
-        """The two inputs."""
-        return (self.left, self.right)
+    def __post_init__(self) -> None:
+        _refuse_to_copy(self.kind, self.copied)
 
     @property
     def detail(self) -> str:
@@ -67,10 +83,10 @@ class NeighbourBandJoin(Physical):
         near = f"LATERAL explode(array({steps})) AS {step}(step)"
         left, right = self._bin(self.band.left.text, left=True), self._bin(self.band.right.text, left=False)
         if self.copied == "right":
-            joined = f"{sides[0]}\nJOIN ({sides[1]} JOIN {near})"
+            joined = f"{sides[0]}\n{JOIN_KEYWORDS[self.kind]} ({sides[1]} JOIN {near})"
             equal = f"{left} = {right} + {step}.step"
         else:
-            joined = f"({sides[0]} JOIN {near})\nJOIN {sides[1]}"
+            joined = f"({sides[0]} JOIN {near})\n{JOIN_KEYWORDS[self.kind]} {sides[1]}"
             equal = f"{left} + {step}.step = {right}"
         return f"{joined}\nON {equal} AND {conjunction(self.condition)}"
 
@@ -91,7 +107,7 @@ class NeighbourBandJoin(Physical):
 
 
 @plan_node
-class LevelBandJoin(Physical):
+class LevelBandJoin(BinJoin):
     """A point in an interval, cut into bins by the length of the interval."""
 
     label: ClassVar[str] = "LevelBandJoin"
@@ -103,10 +119,15 @@ class LevelBandJoin(Physical):
     levels: Levels
     measured: bool = False
 
+    def __post_init__(self) -> None:
+        _refuse_to_copy(self.kind, self.copied)
+        if len(self.levels.widths) > 1:
+            _refuse_to_copy(self.kind, self.band.side)
+
     @property
-    def sides(self) -> tuple[Node, ...]:
-        """The two inputs."""
-        return (self.left, self.right)
+    def copied(self) -> Side:
+        """The side of the intervals, each of which is copied to the bins it touches."""
+        return "right" if self.band.side == "left" else "left"
 
     @property
     def detail(self) -> str:
@@ -114,9 +135,8 @@ class LevelBandJoin(Physical):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        other = "right" if self.band.side == "left" else "left"
         how = "lengths measured" if self.measured else "lengths not measured"
-        return (f"bins by length, {how}; {other} side copied to the bins it touches",)
+        return (f"bins by length, {how}; {self.copied} side copied to the bins it touches",)
 
     def render(self, sides: tuple[str, ...], names: Names, conjunction: Callable[[tuple[Scalar, ...]], str]) -> str:
         """``points JOIN (intervals JOIN LATERAL explode(sequence(…)) AS b(bin)) ON bin(point) = b.bin AND …``."""
@@ -137,7 +157,19 @@ class LevelBandJoin(Physical):
             )
             equal = f"{say.bin(say.point, f'{at}.width')} = {bin_}.bin AND {at}.width = {on}.width"
         first, second = (points, f"({intervals})") if self.band.side == "left" else (f"({intervals})", points)
-        return f"{first}\nJOIN {second}\nON {equal} AND {conjunction(self.condition)}"
+        return f"{first}\n{JOIN_KEYWORDS[self.kind]} {second}\nON {equal} AND {conjunction(self.condition)}"
+
+
+def preserved_sides(kind: JoinKind) -> tuple[Side, ...]:
+    """The sides whose rows come out, or are judged, once whatever they match: they must not be copied."""
+    if kind == "full":
+        return ("left", "right")
+    return {"left": ("left",), "semi": ("left",), "anti": ("left",), "right": ("right",)}.get(kind, ())  # type: ignore[return-value]
+
+
+def _refuse_to_copy(kind: JoinKind, side: Side) -> None:
+    if side in preserved_sides(kind):
+        raise ValueError(f"the {side} side of a {kind} join must not be copied")
 
 
 def length_of(band: IntervalBand) -> str:

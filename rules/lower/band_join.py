@@ -1,10 +1,12 @@
 """Choose how a band join runs: bins, or Spark's own join where that is as good."""
 
-from planner.band import DistanceBand
+from math import inf
+
+from planner.band import DistanceBand, Side
 from planner.bins import levels, neighbours, unmeasured_levels
 from planner.cost import at_most_pairs, said, said_pairs
-from planner.logical import BandJoin, Join
-from planner.physical.band_join import LevelBandJoin, NeighbourBandJoin, length_of
+from planner.logical import BandJoin
+from planner.physical.band_join import LevelBandJoin, NeighbourBandJoin, length_of, preserved_sides
 from planner.physical.base import Physical, Spark
 from planner.stats import UNKNOWN
 from rules.rule import Context, rule
@@ -27,21 +29,37 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
             join.band.conjuncts[0].place,
         )
         ctx.choose(own, "bins, which cost a shuffle more")
-        return Spark(Join(join.left, join.right, join.kind, "JOIN", join.condition))
+        return Spark(join.plain)
+    kept = preserved_sides(join.kind)
+    if len(kept) == 2:
+        ctx.decline("a full join must keep both sides, and bins copy one", join.band.conjuncts[0].place)
+        return Spark(join.plain)
     if isinstance(join.band, DistanceBand):
         bins = neighbours(join.band.low, join.band.high, join.band.axis)
-        copied = "left" if left.rows is not None and right.rows is not None and left.rows < right.rows else "right"
+        smaller: Side = (
+            "left" if left.rows is not None and right.rows is not None and left.rows < right.rows else "right"
+        )
+        copied: Side = smaller if not kept else "left" if kept == ("right",) else "right"
         width = join.band.axis.human(bins.width)
         ctx.choose(f"bins of {width} for {join.band}, {copied} side copied {bins.copies} times", own)
         return NeighbourBandJoin(join.left, join.right, join.kind, join.band, join.condition, bins, copied)
     band, at = join.band, ctx.thresholds
+    if band.side not in kept and kept:
+        ctx.decline(f"a {join.kind} join must keep the intervals once, and bins copy them", band.conjuncts[0].place)
+        return Spark(join.plain)
     intervals = join.right if band.side == "left" else join.left
     measured = ctx.lengths(intervals, length_of(band))
     chosen = (
         unmeasured_levels(band.axis, at.level_reach)
         if measured is None
-        else levels(measured, band.axis, spread=at.level_spread, reach=at.level_reach)
+        else levels(measured, band.axis, spread=inf if kept else at.level_spread, reach=at.level_reach)
     )
+    if kept and len(chosen.widths) > 1:
+        ctx.decline(
+            f"a {join.kind} join must keep each point once, and intervals of such mixed length need several levels",
+            band.conjuncts[0].place,
+        )
+        return Spark(join.plain)
     widths = ", ".join(f"{w:g}" for w in chosen.widths)
     ctx.choose(f"bins of {widths} {band.axis.unit}".rstrip() + f" for {band}", own)
     return LevelBandJoin(join.left, join.right, join.kind, band, join.condition, chosen, measured=measured is not None)

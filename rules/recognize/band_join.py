@@ -29,8 +29,6 @@ def band_join(join: Join, ctx: Context) -> Logical | None:
     if not candidates:
         return None
     place = candidates[0].place
-    if join.kind != "inner":
-        return ctx.decline(f"a {join.kind} join must also keep rows that match nothing", place)
     if leans_on_left(join.right):
         return ctx.decline("the right side is LATERAL: it is made anew for each left row", place)
     if any(correlated(query, ctx.names) for query in ctx.enclosing):
@@ -44,8 +42,9 @@ def band_join(join: Join, ctx: Context) -> Logical | None:
 
 
 def _vocabulary(join: Join, ctx: Context) -> Vocabulary:
-    sources = ctx.names.sources(join)
-    middle = len(ctx.names.sources(join.left))
+    left = ctx.names.sources(join.left)
+    sources, middle = left + ctx.names.sources(join.right), len(left)
+    both = Join(join.left, join.right, "cross", "CROSS JOIN")  # ON of a semi join sees both sides, too
 
     def side(tree: exp.Expression) -> Side | Literal["both"] | None:
         found: set[Side] = set()
@@ -59,7 +58,7 @@ def _vocabulary(join: Join, ctx: Context) -> Vocabulary:
 
     def type_of(tree: exp.Expression) -> SqlType | None:
         try:
-            return ctx.names.type_of(tree, sources) or ctx.type_of(sql(tree), join)
+            return ctx.names.type_of(tree, sources) or ctx.type_of(sql(tree), both)
         except (Unresolved, NotCarried) as no:
             raise NotABand(str(no)) from no
 
