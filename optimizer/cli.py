@@ -7,6 +7,7 @@ session is needed.
 
 from __future__ import annotations
 
+import logging
 import sys
 import warnings
 from enum import Enum
@@ -253,6 +254,7 @@ def _main(
 
 def main() -> None:
     """Run the command line."""
+    logging.getLogger().addHandler(logging.NullHandler())  # else py4j logs a stack trace for every Ctrl-C
     if not sys.warnoptions:
         warnings.simplefilter("ignore")
     app(prog_name="dovetail")

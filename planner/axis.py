@@ -58,16 +58,13 @@ class Axis:
         sign, rest = ("-" if micros < 0 else ""), abs(micros)
         if not rest:
             return "0d" if self.name == "date" else "0s"
-        for unit, size in (
-            ("d", DAY),
-            ("h", 3_600 * SECOND),
-            ("m", 60 * SECOND),
-            ("s", SECOND),
-            ("ms", 1_000),
-        ):
-            if rest % size == 0:
-                return f"{sign}{rest // size}{unit}"
-        return f"{sign}{number(rest / SECOND)}s"
+        said = ""
+        for unit, size in (("d", DAY), ("h", 3_600 * SECOND), ("m", 60 * SECOND)):
+            count, rest = divmod(rest, size)
+            said += f"{count}{unit}" if count else ""
+        if rest % SECOND and not said and rest % 1_000 == 0 and rest < SECOND:
+            return f"{sign}{rest // 1_000}ms"
+        return sign + said + (f"{number(rest / SECOND)}s" if rest else "")
 
     def position(self, text: str, type_: SqlType) -> str:
         """The position of an expression, as SQL: a whole number on an exact axis, else a DOUBLE."""

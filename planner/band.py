@@ -14,44 +14,25 @@ not say about Spark's (rounding, calendar days).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
 
 from sqlglot import exp
 
-from planner.axis import DAY, Axis, axis_of, interval_micros
-from planner.errors import NotCarried, Place
-from planner.expr import Scalar, sql
-from planner.schema import SqlType
-
-Side = Literal["left", "right"]
-
-
-class NotABand(Exception):
-    """A condition that looks like a band and is not one; the text says why, ``place`` where."""
-
-    def __init__(self, reason: str, place: Place | None = None):
-        super().__init__(reason)
-        self.reason = reason
-        self.place = place
-
-
-@dataclass(frozen=True)
-class Leaf:
-    """A piece of an expression that is not a sum: its SQL and type."""
-
-    text: str
-    type: SqlType
+from planner.axis import DAY, Axis, axis_of
+from planner.errors import NotCarried
+from planner.expr import Scalar
+from planner.linear import Leaf, NotABand, Side, Sum, Vocabulary
 
 
 @dataclass(frozen=True)
 class End:
-    """An end of an interval:  Σ sign·leaf + constant, in units of the axis."""
+    """An end of an interval:  Σ sign·leaf + constant, in units of the axis, give or take ``room``."""
 
     terms: tuple[tuple[int, Leaf], ...]
     constant: Fraction = Fraction(0)
+    room: Fraction = Fraction(0)  # how far outward the end may lie in truth
 
     @property
     def bare(self) -> Leaf | None:
@@ -69,6 +50,7 @@ class DistanceBand:
     high: Fraction
     axis: Axis
     conjuncts: tuple[Scalar, ...]
+    room: Fraction = Fraction(0)  # how far outward the ends may lie in truth
 
     def __str__(self) -> str:
         low, high = self.axis.human(self.low), self.axis.human(self.high)
@@ -100,20 +82,6 @@ class IntervalBand:
 
 
 Band = DistanceBand | IntervalBand
-
-
-@dataclass(frozen=True)
-class Vocabulary:
-    """What the reader of bands needs to know about names: the side of a column, the type of an expression.
-
-    ``side`` returns None for an expression without columns of either side, and raises ``NotABand`` for a column that
-    cannot be placed.
-    """
-
-    side: Callable[[exp.Expression], Side | Literal["both"] | None]
-    type_of: Callable[[exp.Expression], SqlType | None]
-    ansi: bool
-    fixed_zone: bool
 
 
 @dataclass(frozen=True)
@@ -166,7 +134,7 @@ def read_bands(conjuncts: tuple[Scalar, ...], words: Vocabulary) -> tuple[tuple[
             try:
                 bounds += _read_bounds(small, large, conjunct, words)
             except NotABand as no:
-                refusals.append(NotABand(no.reason, no.place or conjunct.place))
+                refusals.append(NotABand(f"{conjunct.shown}: {no.reason}", no.place or conjunct.place))
                 refused.add(conjunct)
     bands, more = _pair(bounds, words, refused)
     return bands, (*refusals, *more)
@@ -203,17 +171,17 @@ def _bare(tree: exp.Expression) -> exp.Expression:
 
 def _read_bounds(small: exp.Expression, large: exp.Expression, conjunct: Scalar, words: Vocabulary) -> list[_Bound]:
     """The bounds that ``small ≤ large`` puts on a leaf of either side; none when it is not across the join."""
-    sum_ = _Sum(words)
+    sum_ = Sum(words)
     sum_.add(small, 1)
     sum_.add(large, -1)
     sides = {side for side, *_ in sum_.terms.values()}
     if not {"left", "right"} <= sides and "both" not in sides:
         return []
-    for text, (side, _, leaf) in sum_.terms.items():
+    for side, _, leaf in sum_.terms.values():
         if side == "both":
-            raise NotABand(f"{text} mixes both sides of the join")
+            raise NotABand(f"{leaf.text} mixes both sides of the join")
         if leaf.type is None:
-            raise NotABand(f"the type of {text} is not known")
+            raise NotABand(f"the type of {leaf.text} is not known")
     mixed = "both" in (words.side(small), words.side(large))
     found = []
     for point_side, other in (("left", "right"), ("right", "left")):
@@ -228,101 +196,8 @@ def _read_bounds(small: exp.Expression, large: exp.Expression, conjunct: Scalar,
         added = " and ".join(leaf.text for _, leaf in rest) if len(rest) > 1 else ""
         found.append(_Bound(point, point_side, coefficient < 0, end, mixed, added, constants, conjunct))  # type: ignore[arg-type]
     if not found:
-        raise NotABand(f"{conjunct.shown} does not bound one expression of either side")
+        raise NotABand("it does not bound one expression of either side")
     return found
-
-
-class _Sum:
-    """A sum of leaves over a common axis."""
-
-    def __init__(self, words: Vocabulary):
-        self.words = words
-        self.terms: dict[str, tuple[Side | Literal["both"] | None, int, Leaf]] = {}
-        self.constant = Fraction(0)
-        self.constants: set[str] = set()
-
-    def add(self, tree: exp.Expression, sign: int) -> None:
-        match tree:
-            case exp.Paren():
-                self.add(tree.this, sign)
-            case exp.Neg():
-                self.add(tree.this, -sign)
-            case exp.Add():
-                self.add(tree.this, sign)
-                self.add(tree.expression, sign)
-            case exp.Sub():
-                self.add(tree.this, sign)
-                self.add(tree.expression, -sign)
-            case exp.Interval():
-                self._interval(tree, sign)
-            case _ if (value := _constant(tree)) is not None:
-                self.constant += sign * value
-                if value:
-                    self.constants.add("number")
-            case _:
-                self._leaf(tree, sign)
-
-    def _interval(self, tree: exp.Interval, sign: int) -> None:
-        micros = interval_micros(tree)
-        if micros is None:
-            raise NotABand(f"{sql(tree)} is not a day-time interval literal of fixed length")
-        self.constant += sign * micros
-        self.constants.add("days" if tree.args["unit"].name.upper().rstrip("S") in ("DAY", "WEEK") else "clock")
-
-    def _leaf(self, tree: exp.Expression, sign: int) -> None:
-        side = self.words.side(tree)
-        if side is not None and not _safe(tree):
-            raise NotABand(f"{sql(tree)} could raise an error on a row that no pair needs")
-        type_ = self.words.type_of(tree)
-        text = sql(tree)
-        old = self.terms.get(text)
-        count = sign + (old[1] if old else 0)
-        if count:
-            self.terms[text] = (side, count, Leaf(text, type_))  # type: ignore[arg-type]
-        else:
-            del self.terms[text]
-
-
-def _constant(tree: exp.Expression) -> Fraction | None:
-    """The value of a number literal, typed or not, or of a product of such."""
-    match tree:
-        case exp.Paren():
-            return _constant(tree.this)
-        case exp.Literal() if not tree.is_string:
-            return Fraction(tree.name)
-        case exp.Cast() if tree.to.is_type(*exp.DataType.NUMERIC_TYPES) and isinstance(tree.this, exp.Literal):
-            try:
-                return Fraction(tree.this.name)
-            except ValueError:
-                return None
-        case exp.Mul():
-            left, right = _constant(tree.this), _constant(tree.expression)
-            return left * right if left is not None and right is not None else None
-    return None
-
-
-_SAFE = (
-    exp.Column,
-    exp.Dot,
-    exp.Literal,
-    exp.Placeholder,
-    exp.Coalesce,
-    exp.Greatest,
-    exp.Least,
-    exp.Paren,
-    exp.Null,
-)
-
-
-def _safe(tree: exp.Expression) -> bool:
-    """Whether an expression can be evaluated on any row without raising an error, and always to the same value."""
-    if isinstance(tree, exp.TimestampTrunc):
-        return isinstance(tree.this, exp.Column)
-    if isinstance(tree, exp.Column | exp.Dot | exp.Identifier | exp.Literal):
-        return True
-    if isinstance(tree, exp.Cast):
-        return isinstance(tree.this, exp.Literal)
-    return isinstance(tree, _SAFE) and all(_safe(e) for e in tree.iter_expressions())
 
 
 def _pair(
@@ -344,14 +219,18 @@ def _pair(
                 used.update(conjuncts)
                 continue
             same = len(low.end.terms) == 1 and low.end.terms == high.end.terms and low.end.terms[0][0] == 1
-            if same and low.side == "left":
+            used.update(conjuncts)
+            if same and low_end.constant > high_end.constant:
+                reason = f"{conjuncts[0].shown}: no value lies in so narrow a band"
+                refusals.append(NotABand(reason, conjuncts[0].place))
+            elif same and low.side == "left":
                 leaf = low.end.terms[0][1]
-                band = DistanceBand(low.point, leaf, low_end.constant, high_end.constant, axis, conjuncts)
-                distances.setdefault((low.point.text, leaf.text), band)
+                room = max(abs(low_end.room), abs(high_end.room))
+                band = DistanceBand(low.point, leaf, low_end.constant, high_end.constant, axis, conjuncts, room)
+                distances.setdefault((low.point.key, leaf.key), band)
             elif not same:
                 interval = IntervalBand(low.point, low.side, low_end, high_end, axis, conjuncts)
-                intervals.setdefault((low.side, low.point.text), interval)
-            used.update(conjuncts)
+                intervals.setdefault((low.side, low.point.key), interval)
     for b in bounds:
         if b.conjunct not in used:
             used.add(b.conjunct)
@@ -369,12 +248,12 @@ def _axis(low: _Bound, high: _Bound, words: Vocabulary) -> Axis:
     arithmetic = any(b.mixed or not b.end.bare for b in (low, high))
     axis = axis_of([leaf.type for leaf in leaves], arithmetic=arithmetic, ansi=words.ansi)
     if isinstance(axis, str):
-        raise NotABand(f"{low.point.text}: {axis}", low.conjunct.place)
+        raise NotABand(f"{low.conjunct.shown}: {axis}", low.conjunct.place)
     if axis.integral_types and not words.ansi:
         for b in (low, high):
             if not _wraps_harmlessly(b):
                 raise NotABand(
-                    f"{b.conjunct.shown} could wrap around, since spark.sql.ansi.enabled is false",
+                    f"{b.conjunct.shown}: sums could wrap around, since spark.sql.ansi.enabled is false",
                     b.conjunct.place,
                 )
     return axis
@@ -397,9 +276,10 @@ def _in_units(bound: _Bound, axis: Axis, words: Vocabulary) -> End:
     end, sign = bound.end, -1 if bound.lower else 1
     fits = {"number": {"number"}, "date": {"number", "days"}}.get(axis.name, {"days", "clock"})
     if not bound.constants <= fits or {"number", "days"} <= bound.constants:
-        raise NotABand(f"{bound.conjunct.shown} adds what Spark does not keep on one axis", bound.conjunct.place)
+        reason = "it adds what Spark does not keep on one axis"
+        raise NotABand(f"{bound.conjunct.shown}: {reason}", bound.conjunct.place)
     if axis.name == "date" and "days" in bound.constants:
         return End(end.terms, end.constant / DAY)
     if axis.name == "timestamp" and abs(end.constant) >= DAY and not words.fixed_zone:
-        return End(end.terms, end.constant + sign * 26 * Fraction(DAY, 24))
+        return End(end.terms, end.constant, sign * 26 * Fraction(DAY, 24))
     return end

@@ -65,3 +65,8 @@ def one_of(names: Iterable[str], wrong: str) -> str:
     near = get_close_matches(wrong, possible, n=1)
     listed = ", ".join(possible) or "none"
     return f"did you mean {near[0]!r}? possible: {listed}" if near else f"possible: {listed}"
+
+
+def a(word: str) -> str:
+    """The word with its article."""
+    return f"an {word}" if word[0] in "aeiou" else f"a {word}"

@@ -69,8 +69,8 @@ def _own(node: Any, width: int) -> list[str]:
     notes = list(getattr(node, "notes", ()))
     if len(head) <= width:
         return [head, *notes]
-    wrapped = textwrap.wrap(node.detail, max(40, width - 6), break_long_words=False, break_on_hyphens=False)
-    return [f"{node.label}  {wrapped[0]}", *wrapped[1:], *notes]
+    first, *more = textwrap.wrap(head, max(40, width - 6), break_long_words=False, break_on_hyphens=False)
+    return [first.replace(" ", "  ", 1), *(f"    {line}" for line in more), *notes]
 
 
 def show_steps(steps: Iterable[Step]) -> str:
@@ -100,7 +100,8 @@ def show_refusals(refusals: Iterable[Refusal]) -> str:
 def _diff(before: str, after: str) -> list[str]:
     old, new = before.splitlines(), after.splitlines()
     lines: list[str] = []
-    for tag, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+    bare = [[line.lstrip("│├└─ ") for line in side] for side in (old, new)]  # what moved in or out is the same line
+    for tag, a, b, c, d in SequenceMatcher(None, bare[0], bare[1], autojunk=False).get_opcodes():
         if tag != "equal":
             lines += [f"- {line}" for line in old[a:b]]
             lines += [f"+ {line}" for line in new[c:d]]

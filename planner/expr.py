@@ -15,6 +15,7 @@ from planner.errors import NotCarried, Place
 from planner.tree import Holder, Node
 
 HOLE = "__plan_"
+_COMMENTS = re.compile(r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`)|--[^\n]*|/\*(?!\+).*?\*/", re.DOTALL)
 _HOLES = re.compile(HOLE + r"(\d+)")
 
 
@@ -50,8 +51,13 @@ class Scalar(Holder):
 
     @property
     def shown(self) -> str:
-        """The text on one line, for plans: a subquery is shown by its number."""
-        return " ".join(_HOLES.sub(lambda m: f"subquery {int(m.group(1)) + 1}", self.text).split())
+        """The text on one line, for plans, without comments: a subquery is shown by its number."""
+        return self.show()
+
+    def show(self, before: int = 0) -> str:
+        """The same where ``before`` subqueries have been counted already."""
+        said = _HOLES.sub(lambda m: f"subquery {int(m.group(1)) + 1 + before}", self.text)
+        return " ".join(_COMMENTS.sub(lambda m: m.group(1) or " ", said).split())
 
     @cached_property
     def tree(self) -> exp.Expression:
@@ -61,10 +67,19 @@ class Scalar(Holder):
     @cached_property
     def columns(self) -> tuple[ColumnRef, ...]:
         """The columns it mentions outside subqueries, each once, in order.  Raises ``NotCarried``."""
-        return tuple(dict.fromkeys(column_ref(c) for c in _columns(self.tree)))
+        return tuple(dict.fromkeys(column_ref(c) for c in columns_in(self.tree)))
 
     def __str__(self) -> str:
         return self.shown
+
+
+def show_all(scalars: tuple[Scalar, ...]) -> list[str]:
+    """Every one on a line, with subqueries numbered through."""
+    said, before = [], 0
+    for scalar in scalars:
+        said.append(scalar.show(before))
+        before += len(scalar.plans)
+    return said
 
 
 def parse(text: str, place: Place | None = None) -> exp.Expression:
@@ -98,7 +113,8 @@ def column_ref(column: exp.Expression) -> ColumnRef:
     return ColumnRef(tuple(p.name for p in column.parts), sql(column))
 
 
-def _columns(tree: exp.Expression) -> Iterator[exp.Expression]:
+def columns_in(tree: exp.Expression) -> Iterator[exp.Expression]:
+    """The columns of an expression, with the fields behind them, outside subqueries."""
     if isinstance(tree, exp.Column) and not tree.name.startswith(HOLE):
         yield tree
         return
@@ -106,7 +122,7 @@ def _columns(tree: exp.Expression) -> Iterator[exp.Expression]:
         yield tree
         return
     for child in tree.iter_expressions():
-        yield from _columns(child)
+        yield from columns_in(child)
 
 
 def _root(tree: exp.Expression) -> exp.Expression:

@@ -26,7 +26,7 @@ def from_clause(r: Reader, lo: int, hi: int) -> Logical:
     for i in tops:
         if t[i].word == "ASOF" and t.word(i + 1, hi) == "JOIN":
             raise r.fail("an ASOF join is not carried", i)
-    if t.word(lo, hi) != "VALUES" and any(
+    if any(
         t[i].word in ("PIVOT", "UNPIVOT", "MATCH_RECOGNIZE", "MATCH_CONDITION", "NEAREST")
         and t.word(i + 1, hi) in ("(", "INCLUDE", "EXCLUDE")
         for i in tops
@@ -34,16 +34,28 @@ def from_clause(r: Reader, lo: int, hi: int) -> Logical:
         return Opaque(r.scalar(lo, hi))
     views = [i for i in tops if t[i].word == "LATERAL" and t.word(i + 1, hi) == "VIEW"]
     end = views[0] if views else hi
-    if t.word(lo, hi) == "VALUES":
-        plan = _primary(r, lo, end)
-    else:
-        items = t.split(lo, end)
-        plan = _joined(r, *items[0])
-        for a, b in items[1:]:
-            plan = Join(plan, _joined(r, a, b), "cross", ",")
+    items = _items(r, lo, end)
+    plan = _joined(r, *items[0])
+    for a, b in items[1:]:
+        plan = Join(plan, _joined(r, a, b), "cross", ",")
     for a, b in zip(views, [*views[1:], hi], strict=False):
         plan = _lateral_view(r, plan, a, b)
     return plan
+
+
+def _items(r: Reader, lo: int, hi: int) -> list[tuple[int, int]]:
+    """Cut FROM at its commas; those between the rows of VALUES do not count."""
+    t = r.tokens
+    cuts, rows = [], False
+    for i in t.top(lo, hi):
+        word = t[i].word
+        if word == "VALUES" and (i == lo or t[i - 1].word in (",", "JOIN")):
+            rows = True
+        elif word == "AS" or t[i].is_name:
+            rows = False
+        elif word == "," and not rows:
+            cuts.append(i)
+    return list(zip([lo, *(c + 1 for c in cuts)], [*cuts, hi], strict=True))
 
 
 def _joined(r: Reader, lo: int, hi: int) -> Logical:

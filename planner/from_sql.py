@@ -82,6 +82,8 @@ def _query_start(t: Tokens, hi: int) -> int:
             if first != "INSERT" and not any(t[j].word in ("TABLE", "VIEW") for j in t.top(1, i)):
                 break
             return i
+        if word == "(" and t[i - 1].word == "AS" and t.word(i + 1) in ("SELECT", "WITH", "("):
+            return i
     raise NotCarried(f"this {first} has no query to optimize")
 
 
@@ -187,7 +189,10 @@ def _set_operation(r: Reader, lo: int, hi: int) -> Logical:
             end = i + 1
             while t.word(end, hi) in ("ALL", "DISTINCT", "BY", "NAME"):
                 end += 1
-            if t.word(end, hi) in QUERY_STARTS or t.word(end, hi) == "(":
+            begin = end
+            while t.word(begin, hi) == "(":
+                begin += 1  # SELECT * EXCEPT (a): no query stands in those parentheses
+            if t.word(begin, hi) in QUERY_STARTS:
                 found.append((i, end, t[i].word))
     if not found:
         return _primary(r, lo, hi)

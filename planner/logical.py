@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from planner.band import Band
-from planner.expr import Scalar
+from planner.expr import Scalar, quote, show_all
 from planner.tree import Node, plan_node
 
 JoinKind = Literal["inner", "cross", "left", "right", "full", "semi", "anti"]
@@ -71,7 +71,10 @@ class Scan(Relation):
 
     @property
     def detail(self) -> str:
-        return " ".join(f"{self.text} {self.suffix}".split())
+        if not self.plain or not self.suffix:
+            return " ".join(f"{self.text} {self.suffix}".split())
+        columns = f"({', '.join(self.renames)})" if self.renames else ""
+        return f"{self.text} as {quote(self.alias or '')}{columns}"
 
 
 @plan_node
@@ -255,7 +258,7 @@ class Project(Logical):
 
     @property
     def detail(self) -> str:
-        said = ", ".join(i.shown for i in self.items)
+        said = ", ".join(show_all(self.items))
         words = [w for w in (" ".join(self.hint.split()), self.quantifier.lower(), said) if w]
         return " ".join(words)
 
@@ -273,7 +276,7 @@ class Values(Logical):
 
     @property
     def detail(self) -> str:
-        return self.text.shown
+        return _after(self.text, "VALUES")
 
 
 @plan_node
@@ -329,7 +332,7 @@ class Sort(Logical):
 
     @property
     def detail(self) -> str:
-        return self.clause.shown.removeprefix("ORDER ").removeprefix("order ")
+        return _after(self.clause, "ORDER BY")
 
 
 @plan_node
@@ -342,7 +345,7 @@ class Limit(Logical):
 
     @property
     def detail(self) -> str:
-        return self.clause.shown.removeprefix("LIMIT ").removeprefix("limit ")
+        return _after(self.clause, "LIMIT")
 
 
 @plan_node
@@ -358,7 +361,7 @@ class Cte(Logical):
 
     @property
     def detail(self) -> str:
-        return self.name
+        return f"{self.name}({', '.join(self.renames)})" if self.renames else self.name
 
     @property
     def output(self) -> tuple[str, ...]:
@@ -391,6 +394,15 @@ class Statement(Logical):
         return " ".join(self.prefix.split())
 
 
+def _after(clause: Scalar, keyword: str) -> str:
+    """A clause without its keyword, or with another one in small letters."""
+    said = clause.shown
+    if said.upper().startswith(keyword):
+        return said[len(keyword) :].strip()
+    word = next((w for w in ("SORT BY", "CLUSTER BY", "DISTRIBUTE BY", "OFFSET") if said.upper().startswith(w)), "")
+    return word.lower() + said[len(word) :]
+
+
 def conjunction(conjuncts: tuple[Scalar, ...]) -> str:
     """The conjuncts on one line."""
-    return " AND ".join(c.shown for c in conjuncts)
+    return " AND ".join(show_all(conjuncts))

@@ -23,6 +23,7 @@ from planner.logical import (
     OneRow,
     Opaque,
     Project,
+    Relation,
     Scan,
     SetOp,
     Sort,
@@ -62,6 +63,8 @@ class _Printer:
             case Cte():
                 return f"{node.head} (\n{self.query(node.query)}\n)"
             case Sort() | Limit():
+                if adds_columns(node.child):
+                    refuse_stars(node.clause)
                 return f"{self.query(node.child)}\n{self.scalar(node.clause)}"
             case SetOp():
                 return f"{self.query(node.left)}\n{node.keyword}\n{self.query(node.right)}"
@@ -77,44 +80,41 @@ class _Printer:
 
     def block(self, project: Project) -> str:
         """One SELECT."""
-        tail: list[str] = []
+        clauses: dict[str, str] = {}
+        read: list[Scalar] = []
         node = unwrap(project.child)
-        windows = ""
-        where: list[str] = []
-        while True:
+        while isinstance(node, Filter | Aggregate | Windows):
             match node:
                 case Filter():
-                    (where if node.clause == "WHERE" else tail).append(
-                        f"{node.clause} {self.conjunction(node.condition)}"
-                    )
+                    clauses[node.clause] = self.conjunction(node.condition)
+                    read += node.condition
                 case Aggregate():
-                    tail.append(f"GROUP BY {self.scalar(node.groups)}")
+                    clauses["GROUP BY"] = self.scalar(node.groups)
+                    read.append(node.groups)
                 case Windows():
-                    windows = f"WINDOW {self.scalar(node.definitions)}"
-                case _:
-                    break
+                    clauses["WINDOW"] = self.scalar(node.definitions)
+                    read.append(node.definitions)
             node = unwrap(node.child)
+        if adds_columns(node):
+            for scalar in read:
+                refuse_stars(scalar)
         select = " ".join(w for w in ("SELECT", project.hint, project.quantifier) if w)
         lines = [f"{select} {', '.join(self.items(project, node))}"]
         if not isinstance(node, OneRow):
             lines.append(f"FROM {self.relation(node, commas=True)}")
-        order = {"GROUP BY": 0, "HAVING": 1, "QUALIFY": 2}
-        tail.sort(key=lambda line: next(n for word, n in order.items() if line.startswith(word)))
-        return "\n".join([*lines, *where, *tail, *([windows] if windows else [])])
+        order = ("WHERE", "GROUP BY", "HAVING", "QUALIFY", "WINDOW")
+        return "\n".join([*lines, *(f"{word} {clauses[word]}" for word in order if word in clauses)])
 
     def items(self, project: Project, source: Node) -> list[str]:
         """The select list; a ``*`` over a relation that carries added columns is spelt out by relation."""
-        if not any(isinstance(n, Rendered) for n in _from_tree(source)):
+        if not adds_columns(source):
             return [self.scalar(i) for i in project.items]
         said = []
         for item in project.items:
             if item.text == "*":
                 said += [f"{name}.*" for name in _star_names(source)]
-            elif re.match(r"\*|.*\(\s*\*\s*\)|.*[(,]\s*\*", item.text, re.DOTALL) and not re.fullmatch(
-                r"(?is)count\s*\(\s*\*\s*\).*", item.text
-            ):
-                raise NotCarried(f"{item.shown} would show a column that the rewriting adds", item.place)
             else:
+                refuse_stars(item)
                 said.append(self.scalar(item))
         return said
 
@@ -130,6 +130,8 @@ class _Printer:
                 lateral = "LATERAL " if node.lateral else ""
                 return f"{lateral}({self.query(node.query)}) {node.suffix}".rstrip()
             case Nested():
+                if node.alias and adds_columns(node.child):
+                    raise NotCarried(f"{node.alias}.* would show a column that the rewriting adds")
                 return f"({self.relation(node.child)}) {node.suffix}".rstrip()
             case LateralView():
                 return f"{self.relation(node.child, commas=commas)} {self.scalar(node.text)}"
@@ -183,17 +185,28 @@ def _is_comma_item(node: Node) -> bool:
     return not (isinstance(inner, Join) and inner.keyword == ",")
 
 
-def _from_tree(node: Node) -> list[Node]:
-    """The relations and joins of one FROM, without what is inside subqueries."""
+def adds_columns(node: Node) -> bool:
+    """Whether the relations of one SELECT carry a column that a rewriting added; subqueries hide their own."""
     node = unwrap(node)
-    below = (
-        node.sides
-        if isinstance(node, Rendered)
-        else node.children
-        if isinstance(node, Join | LateralView | Nested)
-        else ()
-    )
-    return [node, *(n for child in below for n in _from_tree(child))]
+    if isinstance(node, Rendered):
+        return True
+    if isinstance(node, Relation) and not isinstance(node, Nested):
+        return False
+    return any(adds_columns(child) for child in node.children)
+
+
+def refuse_stars(scalar: Scalar) -> None:
+    """Raise ``NotCarried`` where an expression takes every column there is: ``hash(*)``, ``* EXCEPT (a)``."""
+    if "*" not in scalar.text:
+        return
+    t = tokenize(scalar.text)
+    for i in range(len(t)):
+        before = t[i - 1].word if i else ","
+        if t[i].word != "*" or before not in ("(", ",", "DISTINCT"):
+            continue
+        if before == "(" and i > 1 and t[i - 2].word == "COUNT" and t.word(i + 1) == ")":
+            continue
+        raise NotCarried(f"{scalar.shown} would show a column that the rewriting adds", scalar.place)
 
 
 def _star_names(node: Node) -> list[str]:

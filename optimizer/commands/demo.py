@@ -95,7 +95,10 @@ def _near(path: Path) -> str:
 
 
 def _sql(text: str) -> Text:
-    return Syntax("", "sql", theme="ansi_light", background_color="default").highlight(text.rstrip())
+    said = Syntax("", "sql", theme="ansi_light", background_color="default").highlight(text)
+    said.rstrip()
+    said.no_wrap, said.overflow = False, "fold"
+    return said
 
 
 def _as_json(demo: Demo) -> dict[str, object]:

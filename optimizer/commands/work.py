@@ -98,7 +98,7 @@ def write(frame: DataFrame, output: Output, *, ordered: bool) -> int | None:
 
 
 def _save(frame: DataFrame, path: str, output: Output) -> None:
-    writer = frame.write.mode("overwrite" if output.overwrite else "errorifexists")
+    writer = frame.write.mode("overwrite" if output.overwrite else "error")
     match output.format:
         case "csv":
             writer.csv(path, header=True)

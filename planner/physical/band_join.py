@@ -18,13 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import ClassVar
 
-from planner.axis import number
-from planner.band import DistanceBand, End, IntervalBand, Side
+from planner.band import DistanceBand, End, IntervalBand
 from planner.bins import EVERYTHING, MOST_BINS, MOST_BINS_FLOAT32, Levels, Neighbours
 from planner.expr import Scalar
+from planner.linear import Side
 from planner.logical import JOIN_KEYWORDS, JoinKind, conjunction
 from planner.physical.base import Physical
 from planner.physical.rendered import Names
@@ -74,20 +73,23 @@ class NeighbourBandJoin(BinJoin):
     @property
     def notes(self) -> tuple[str, ...]:
         width = self.band.axis.human(self.bins.width)
-        return (f"bins of {width}; {self.copied} side copied to {self.bins.copies} of them",)
+        said = f"bins of {width}; {self.copied} side copied to {self.bins.copies} of them"
+        if self.band.room:
+            said += f"; {self.band.axis.human(self.band.room)} of room at both ends, for changes of clocks"
+        return (said,)
 
     def render(self, sides: tuple[str, ...], names: Names, conjunction: Callable[[tuple[Scalar, ...]], str]) -> str:
         """``left JOIN (right JOIN LATERAL explode(array(-1, 0, 1)) AS n(step)) ON bin(left) = bin(right) + step …``."""
-        step = names.new()
+        near, step = names.new("step")
         steps = ", ".join(str(n) for n in self._steps())
-        near = f"LATERAL explode(array({steps})) AS {step}(step)"
+        copies = f"LATERAL explode(array({steps})) AS {near}({step})"
         left, right = self._bin(self.band.left.text, left=True), self._bin(self.band.right.text, left=False)
         if self.copied == "right":
-            joined = f"{sides[0]}\n{JOIN_KEYWORDS[self.kind]} ({sides[1]} JOIN {near})"
-            equal = f"{left} = {right} + {step}.step"
+            joined = f"{sides[0]}\n{JOIN_KEYWORDS[self.kind]} ({sides[1]} JOIN {copies})"
+            equal = f"{left} = {right} + {step}"
         else:
-            joined = f"({sides[0]} JOIN {near})\n{JOIN_KEYWORDS[self.kind]} {sides[1]}"
-            equal = f"{left} + {step}.step = {right}"
+            joined = f"({sides[0]} JOIN {copies})\n{JOIN_KEYWORDS[self.kind]} {sides[1]}"
+            equal = f"{left} + {step} = {right}"
         return f"{joined}\nON {equal} AND {conjunction(self.condition)}"
 
     def _steps(self) -> range:
@@ -141,21 +143,21 @@ class LevelBandJoin(BinJoin):
     def render(self, sides: tuple[str, ...], names: Names, conjunction: Callable[[tuple[Scalar, ...]], str]) -> str:
         """``points JOIN (intervals JOIN LATERAL explode(sequence(…)) AS b(bin)) ON bin(point) = b.bin AND …``."""
         points, intervals = sides if self.band.side == "left" else sides[::-1]
-        bin_ = names.new()
+        bins, bin_ = names.new("bin")
         say = _IntervalSql(self.band, self.levels)
         if len(self.levels.widths) == 1:
             width = _double(self.levels.widths[0])
-            intervals = f"{intervals} JOIN LATERAL explode({say.bins(width)}) AS {bin_}(bin)"
-            equal = f"{say.bin(say.point, width)} = {bin_}.bin"
+            intervals = f"{intervals} JOIN LATERAL explode({say.bins(width)}) AS {bins}({bin_})"
+            equal = f"{say.bin(say.point, width)} = {bin_}"
         else:
-            at, on = names.new(), names.new()
+            (points_at, at), (intervals_at, on) = names.new("width"), names.new("width")
             widths = ", ".join(map(_double, self.levels.widths))
-            points = f"({points} JOIN LATERAL explode(array({widths})) AS {at}(width))"
+            points = f"({points} JOIN LATERAL explode(array({widths})) AS {points_at}({at}))"
             intervals = (
-                f"{intervals} JOIN LATERAL explode(array({say.level()})) AS {on}(width)"
-                f" JOIN LATERAL explode({say.bins(f'{on}.width')}) AS {bin_}(bin)"
+                f"{intervals} JOIN LATERAL explode(array({say.level()})) AS {intervals_at}({on})"
+                f" JOIN LATERAL explode({say.bins(on)}) AS {bins}({bin_})"
             )
-            equal = f"{say.bin(say.point, f'{at}.width')} = {bin_}.bin AND {at}.width = {on}.width"
+            equal = f"{say.bin(say.point, at)} = {bin_} AND {at} = {on}"
         first, second = (points, f"({intervals})") if self.band.side == "left" else (f"({intervals})", points)
         return f"{first}\n{JOIN_KEYWORDS[self.kind]} {second}\nON {equal} AND {conjunction(self.condition)}"
 
@@ -234,13 +236,14 @@ class _IntervalSql:
         axis = self.band.axis
         positions = [(sign, axis.real_position(leaf.text, leaf.type)) for sign, leaf in end.terms]
         said = " ".join(f"{'+' if sign > 0 else '-'} {p}" for sign, p in positions).removeprefix("+ ")
-        if end.constant:
-            said += f" {'+' if end.constant > 0 else '-'} {_double(abs(float(end.constant)))}"
+        constant = end.constant + end.room
+        if constant:
+            said += f" {'+' if constant > 0 else '-'} {_double(abs(float(constant)))}"
         if end.bare or axis.small:
             return said if end.bare else f"({said})"
         slack = "1e-6D" if axis.float32 else "1e-15D"
         size = " + ".join(f"abs({p})" for _, p in positions)
-        size += f" + {_double(abs(float(end.constant)))}" if end.constant else ""
+        size += f" + {_double(abs(float(constant)))}" if constant else ""
         return f"({said} {'+' if outward > 0 else '-'} ({size}) * {slack})"
 
 
@@ -255,5 +258,4 @@ def _grouped(text: str) -> str:
 
 def _double(value: float) -> str:
     """A DOUBLE literal."""
-    short = number(Fraction(value)) if 1e-4 <= abs(value) < 1e15 or value == 0 else repr(value)
-    return f"{short}D"
+    return f"{repr(value).removesuffix('.0')}D"

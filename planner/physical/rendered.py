@@ -10,15 +10,18 @@ from planner.tree import Node
 
 
 class Names:
-    """Aliases for the relations that a rewriting adds; unique in a statement, and no user's."""
+    """Names for what a rewriting adds; unique in a statement, and no user's."""
 
     def __init__(self) -> None:
         self._made = 0
 
-    def new(self) -> str:
-        """Return an alias that was not given before."""
+    def new(self, column: str) -> tuple[str, str]:
+        """Return a relation's name and its one column's, neither given before.
+
+        Unqualified names and NATURAL see the column, so it must be no user's either.
+        """
         self._made += 1
-        return f"__dt{self._made}"
+        return f"__dt{self._made}", f"__dt{self._made}_{column}"
 
 
 @runtime_checkable

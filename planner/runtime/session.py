@@ -6,8 +6,10 @@ import logging
 import os
 import re
 import shlex
+import signal
 import sys
 import tempfile
+import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -50,6 +52,9 @@ def local_session(
     with tempfile.TemporaryDirectory(prefix="dovetail-", ignore_cleanup_errors=True) as scratch:
         with _hushed() as log:
             session = _start(app, master, remote, memory, settings, Path(scratch), log)
+        if threading.current_thread() is threading.main_thread():
+            # PySpark's own handler talks to the JVM on the connection that it interrupts; stopping does as well.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             yield session
         finally:

@@ -2,9 +2,11 @@
 
 from math import inf
 
-from planner.band import DistanceBand, Side
+from planner.band import DistanceBand, IntervalBand
 from planner.bins import levels, neighbours, unmeasured_levels
 from planner.cost import at_most_pairs, said, said_pairs
+from planner.errors import a
+from planner.linear import Side
 from planner.logical import BandJoin
 from planner.physical.band_join import LevelBandJoin, NeighbourBandJoin, length_of, preserved_sides
 from planner.physical.base import Physical, Spark
@@ -35,29 +37,33 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
         ctx.decline("a full join must keep both sides, and bins copy one", join.band.conjuncts[0].place)
         return Spark(join.plain)
     if isinstance(join.band, DistanceBand):
-        bins = neighbours(join.band.low, join.band.high, join.band.axis)
-        smaller: Side = (
-            "left" if left.rows is not None and right.rows is not None and left.rows < right.rows else "right"
-        )
+        smaller: Side = "left" if left.rows is not None and left.rows < (right.rows or 0) else "right"
         copied: Side = smaller if not kept else "left" if kept == ("right",) else "right"
-        width = join.band.axis.human(bins.width)
-        ctx.choose(f"bins of {width} for {join.band}, {copied} side copied {bins.copies} times", own)
-        return NeighbourBandJoin(join.left, join.right, join.kind, join.band, join.condition, bins, copied)
-    band, at = join.band, ctx.thresholds
-    if band.side not in kept and kept:
-        ctx.decline(f"a {join.kind} join must keep the intervals once, and bins copy them", band.conjuncts[0].place)
+        return _by_neighbours(join, join.band, copied, own, ctx)
+    return _by_levels(join, join.band, own, ctx)
+
+
+def _by_neighbours(join: BandJoin, band: DistanceBand, copied: Side, own: str, ctx: Context) -> Physical:
+    bins = neighbours(band.low - band.room, band.high + band.room, band.axis)
+    ctx.choose(f"bins of {band.axis.human(bins.width)} for {band}, {copied} side copied {bins.copies} times", own)
+    return NeighbourBandJoin(join.left, join.right, join.kind, band, join.condition, bins, copied)
+
+
+def _by_levels(join: BandJoin, band: IntervalBand, own: str, ctx: Context) -> Physical:
+    kept, at, place = preserved_sides(join.kind), ctx.thresholds, band.conjuncts[0].place
+    if kept and band.side not in kept:
+        ctx.decline(f"{a(join.kind)} join must keep each interval once, and bins copy them", place)
         return Spark(join.plain)
     intervals = join.right if band.side == "left" else join.left
     measured = ctx.lengths(intervals, length_of(band))
-    chosen = (
-        unmeasured_levels(band.axis, at.level_reach)
-        if measured is None
-        else levels(measured, band.axis, spread=inf if kept else at.level_spread, reach=at.level_reach)
-    )
+    if measured is None:
+        chosen = unmeasured_levels(band.axis, at.level_reach)
+    else:
+        chosen = levels(measured, band.axis, spread=inf if kept else at.level_spread, reach=at.level_reach)
     if kept and len(chosen.widths) > 1:
+        why = "have not been measured and may" if measured is None else "differ so much that they"
         ctx.decline(
-            f"a {join.kind} join must keep each point once, and intervals of such mixed length need several levels",
-            band.conjuncts[0].place,
+            f"{a(join.kind)} join must keep each point once, and lengths of intervals {why} need several levels", place
         )
         return Spark(join.plain)
     widths = ", ".join(f"{w:g}" for w in chosen.widths)

@@ -40,11 +40,16 @@ def push_filters(node: Filter, ctx: Context) -> Logical | None:
 
 def _place(conjunct: Scalar, join: Join, ctx: Context) -> Join | None:
     """The join with the conjunct added at the deepest place where it compares two sides; None if there is none."""
-    if join.kind not in ("inner", "cross") or join.using or join.natural:
-        return None
     try:
         sides = _sides(conjunct, join, ctx)
-    except (NotCarried, Unresolved):
+    except (NotCarried, Unresolved) as no:
+        if looks_like_band(conjunct):
+            ctx.decline(f"{conjunct.shown}: {no}", conjunct.place)
+        return None
+    if join.kind not in ("inner", "cross") or join.using or join.natural:
+        if sides == {"left", "right"} and looks_like_band(conjunct):
+            kind = "join with USING or NATURAL" if join.using or join.natural else f"{join.kind} join"
+            ctx.decline(f"{conjunct.shown}: WHERE comes after the {kind} and cannot be part of it", conjunct.place)
         return None
     if sides == {"left", "right"}:
         keyword = "JOIN" if join.kind == "cross" else join.keyword

@@ -4,9 +4,10 @@ from typing import Literal
 
 from sqlglot import exp
 
-from planner.band import NotABand, Side, Vocabulary, is_or_of_comparisons, looks_like_band, read_bands
+from planner.band import is_or_of_comparisons, looks_like_band, read_bands
 from planner.errors import NotCarried
-from planner.expr import column_ref, sql
+from planner.expr import column_ref, columns_in, sql
+from planner.linear import NotABand, Side, Vocabulary
 from planner.logical import BandJoin, Join, Logical
 from planner.names import Unresolved
 from planner.schema import SqlType
@@ -25,7 +26,7 @@ def band_join(join: Join, ctx: Context) -> Logical | None:
     candidates = [c for c in join.condition if looks_like_band(c)]
     for conjunct in join.condition:
         if is_or_of_comparisons(conjunct):
-            ctx.decline(f"{conjunct.shown} is an OR; bins can follow only what must always hold", conjunct.place)
+            ctx.decline(f"{conjunct.shown}: it is an OR; bins can follow only what must always hold", conjunct.place)
     if not candidates:
         return None
     place = candidates[0].place
@@ -48,7 +49,7 @@ def _vocabulary(join: Join, ctx: Context) -> Vocabulary:
 
     def side(tree: exp.Expression) -> Side | Literal["both"] | None:
         found: set[Side] = set()
-        for column in _columns(tree):
+        for column in columns_in(tree):
             try:
                 index, _ = ctx.names.resolve(column_ref(column), sources)
             except Unresolved as no:
@@ -62,11 +63,18 @@ def _vocabulary(join: Join, ctx: Context) -> Vocabulary:
         except (Unresolved, NotCarried) as no:
             raise NotABand(str(no)) from no
 
+    def canonical(tree: exp.Expression) -> str:
+        def named(node: exp.Expression) -> exp.Expression:
+            if not isinstance(node, exp.Column):
+                return node
+            try:
+                index, column = ctx.names.resolve(column_ref(node), sources)
+            except Unresolved:
+                return node
+            rest = node.parts[-1].name if ctx.names.fold(node.parts[-1].name) != ctx.names.fold(column.name) else ""
+            return exp.column(".".join((ctx.names.fold(column.name), rest)), str(index), quoted=True)
+
+        return sql(tree.transform(named))
+
     settings = ctx.catalog.settings
-    return Vocabulary(side, type_of, settings.ansi, settings.fixed_zone)
-
-
-def _columns(tree: exp.Expression) -> list[exp.Expression]:
-    if isinstance(tree, exp.Column) or (isinstance(tree, exp.Dot) and isinstance(tree.this, exp.Column | exp.Dot)):
-        return [tree]
-    return [c for below in tree.iter_expressions() for c in _columns(below)]
+    return Vocabulary(side, type_of, canonical, settings.ansi, settings.fixed_zone)
