@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +18,7 @@ from optimizer.commands.inputs import format_of, read_output
 from optimizer.doctor import Check
 from optimizer.verify import Verification
 from planner.errors import EnvironmentProblem
+from planner.runtime import session
 from rules.batches import RULES
 
 BAND = "SELECT p.id, i.name FROM p JOIN i ON p.x BETWEEN i.lo AND i.hi ORDER BY p.id, i.name"
@@ -225,6 +228,20 @@ def test_no_java_is_one_sentence(monkeypatch):
     assert dovetail("demo", "--data", "/dev/null/here").exit_code == 2
 
 
+@pytest.mark.parametrize(
+    ("remote", "code", "said"),
+    [
+        ("sc://localhost:1", 3, "no Spark Connect server answers at localhost:1"),
+        ("sc://localhost:port", 2, "a server is named as sc://host:port"),
+        ("spark://localhost", 2, "a server is named as sc://host:port"),
+    ],
+)
+def test_a_server_that_is_not_there(no_spark, remote, code, said):
+    done = dovetail("run", "--sql", "SELECT 1", "--remote", remote)
+    assert done.exit_code == code
+    assert said in done.stderr
+
+
 def test_formats_by_their_endings():
     assert [format_of(p) for p in ("a.PARQUET", "a/b.csv.gz", "x.jsonl", "y.ndjson", "dir/", "z.orc", "csv")] == [
         "parquet", "csv", "json", "json", None, None, None,
@@ -236,6 +253,45 @@ def test_outputs_elsewhere_are_left_to_spark(tmp_path):
     assert there is not None
     assert (there.format, there.directory) == ("csv", True)
     assert read_output(str(tmp_path / "no" / "x.json"), overwrite=False, here=False).directory
+
+
+@pytest.mark.parametrize(
+    ("master", "tasks"),
+    [("local", 1), ("local[3]", 3), ("local[2, 4]", 2), ("local-cluster[2,3,1024]", 6), ("yarn", None)],
+)
+def test_tasks_of_a_master(master, tasks):
+    assert session.cores(master) == tasks
+
+
+def test_what_the_user_has_set_stays(monkeypatch, tmp_path):
+    for name in ("SPARK_DRIVER_MEMORY", "PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "SPARK_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    assert session._set_by_the_user() == set()
+    defaults = "# spark.a 1\nspark.ui.enabled   true\n spark.sql.shuffle.partitions=7\n"
+    (tmp_path / "spark-defaults.conf").write_text(defaults)
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--driver-memory 2g --conf spark.log.level=INFO pyspark-shell")
+    assert session._set_by_the_user() == {
+        "spark.driver.memory",
+        "spark.log.level",
+        "spark.sql.shuffle.partitions",
+        "spark.ui.enabled",
+    }
+
+
+def test_the_driver_gets_half_of_the_memory():
+    assert session._sized("local[2]", 6 << 30)["spark.driver.memory"] == "3072m"
+    assert session._sized("local[2]", 64 << 30)["spark.driver.memory"] == "8192m"
+    assert session._sized("yarn", None) == {}
+
+
+def test_an_interrupt_waits_until_spark_has_started():
+    with session._uninterrupted() as interrupts:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert interrupts == [signal.SIGINT]
+    with pytest.raises(KeyboardInterrupt):
+        os.kill(os.getpid(), signal.SIGINT)
 
 
 # On Spark
@@ -297,8 +353,8 @@ def test_values_of_every_kind():
         "--json",
         "--sql",
         "SELECT 1 AS a, 1.50BD AS a, double('NaN') AS c, date'2024-01-02' AS d, "
-        "timestamp_ntz'2024-01-02 03:04:05' AS e, x'00ff' AS f, array(1, null) AS g, map(1, 'x') AS h, named_struct('k', date'2024-01-02') AS i, "
-        "null AS j, true AS k, '[red]' AS l, INTERVAL '1' DAY AS m",
+        "timestamp_ntz'2024-01-02 03:04:05' AS e, x'00ff' AS f, array(1, null) AS g, map(1, 'x') AS h, "
+        "named_struct('k', date'2024-01-02') AS i, null AS j, true AS k, '[red]' AS l, INTERVAL '1' DAY AS m",
     )
     assert done.exit_code == 0
     assert json.loads(done.stdout)["rows"] == [
@@ -448,10 +504,10 @@ def test_rewrite_prints_sql_that_spark_runs(spark, tables, pi):
     done = dovetail("rewrite", "--sql", BAND, *pi, "--force")
     assert done.exit_code == 0
     assert done.stderr == ""
-    session = spark.newSession()
+    other = spark.newSession()
     for name in ("p", "i"):
-        session.read.parquet(f"{tables}/parquet/{name}").createOrReplaceTempView(name)
-    assert [list(r) for r in session.sql(done.stdout).collect()] == ANSWER
+        other.read.parquet(f"{tables}/parquet/{name}").createOrReplaceTempView(name)
+    assert [list(r) for r in other.sql(done.stdout).collect()] == ANSWER
 
 
 @pytest.mark.usefixtures("spark")
@@ -501,8 +557,6 @@ def test_as_a_user_has_it(tmp_path):
 
 
 def _java_home():
-    import os
-
     return {name: os.environ[name] for name in ("JAVA_HOME", "PATH") if name in os.environ}
 
 
@@ -526,3 +580,16 @@ def test_times_as_people_say_them():
         "60 s",
         "2.0 hours",
     ]
+
+
+@pytest.mark.connect
+def test_on_spark_connect(tmp_path):
+    (tmp_path / "p.csv").write_text("x\n1\n2\n")
+    main = [sys.executable, "-c", "from optimizer.cli import main; main()", "run", "--remote", "local[1]"]
+    query = ["--sql", "SELECT sum(x) AS s FROM p", "-t", f"p={tmp_path}/p.csv", "--out", f"{tmp_path}/s.csv"]
+    done = subprocess.run(
+        [*main, *query, "--json"], cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False
+    )
+    assert done.stderr == ""
+    assert json.loads(done.stdout)["out"] == f"{tmp_path}/s.csv"
+    assert (tmp_path / "s.csv").read_text() == "s\n3\n"

@@ -135,7 +135,7 @@ def test_a_case_that_nobody_approved_shows_its_plan(project):
 def test_a_changed_plan_shows_the_lines_that_differ(project):
     path = approve(project, "plans/band.plan")
     path.write_text(
-        path.read_text().replace("Scan  points p\n   └─ Scan  intervals i", "Scan  points\n   └─ Scan  intervals i")
+        path.read_text().replace("Scan  points as p\n   └─ Scan  intervals as i", "Scan  points\n   └─ Scan  intervals as i")
     )
     said = project.failure("plans")
     expected = """\
@@ -144,7 +144,7 @@ band.plan: the plan has changed
 +++ now
 """
     assert expected in said
-    assert "-   ├─ Scan  points\n+   ├─ Scan  points p\n    └─ Scan  intervals i\n" in said
+    assert "-   ├─ Scan  points\n+   ├─ Scan  points as p\n    └─ Scan  intervals as i\n" in said
     assert " == plan ==\n" in said
     assert "If this is what you meant:  pytest --update-plans plans/band.plan" in said
 
@@ -447,7 +447,7 @@ def test_the_summary_follows_the_update(project):
     assert (project.folder / "plans/SUMMARY.txt").read_text() == (
         "band/holds  LevelBandJoin\n"
         "carry/all  as written: SetOp, Project, Scan\n"
-        "refused/left  held back: a left join must also keep rows that match nothing\n"
+        "refused/left  held back: a left join must keep each point once, and lengths of intervals have not been measured and …\n"
         "refused/new  not approved yet\n"
         "refused/odd  not well formed\n"
     )
