@@ -115,7 +115,7 @@ class CatalogFile:
         definitions = {d.key: d.query for d in plan.definitions} if isinstance(plan, With) else {}
         return self._statistics(plan, definitions)
 
-    def lengths(self, query: str) -> tuple[LengthClass, ...] | None:
+    def lengths(self, query: str, *, few: bool) -> tuple[LengthClass, ...] | None:
         """None: a file cannot run a query."""
         return None
 

@@ -45,8 +45,8 @@ class Size:
 
     events: int = 2_000_000
     sessions: int = 200_000
-    slice_events: int = 50_000
-    slice_sessions: int = 40_000
+    slice_events: int = 80_000
+    slice_sessions: int = 50_000
 
     @property
     def pairs(self) -> int:

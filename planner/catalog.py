@@ -47,6 +47,9 @@ class Catalog(Protocol):
         """What is known about the rows of ``relation``, a query in SQL; never runs it."""
         ...
 
-    def lengths(self, query: str) -> tuple[LengthClass, ...] | None:
-        """Sort the one column ``length`` of ``query`` into classes by running it; None if it cannot be run."""
+    def lengths(self, query: str, *, few: bool) -> tuple[LengthClass, ...] | None:
+        """Sort the one column ``length`` of ``query`` into classes by running it; None if it cannot be run.
+
+        ``few``: the rows are so few that one task is faster than several and a shuffle.
+        """
         ...

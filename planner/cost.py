@@ -20,6 +20,9 @@ class Thresholds:
     level_reach: int = 65_536
     """No interval is copied to more than about this many bins."""
 
+    one_task_bytes: int = 64 * 2**20
+    """Intervals of fewer bytes are measured in one task, without a shuffle."""
+
     measure_lengths: bool = True
     """Whether planning may run one aggregate over the intervals to learn how long they are."""
 

@@ -108,12 +108,15 @@ class Context:
         except NotCarried:
             return UNKNOWN
 
-    def lengths(self, relation: Logical, length: str) -> tuple[LengthClass, ...] | None:
-        """Measure ``length``, an expression over the columns of ``relation``; None when that cannot be run."""
+    def lengths(self, relation: Logical, length: str, *, few: bool) -> tuple[LengthClass, ...] | None:
+        """Measure ``length``, an expression over the columns of ``relation``; None when that cannot be run.
+
+        ``few``: the relation is small enough for one task.
+        """
         if not self.thresholds.measure_lengths or self.enclosing:
             return None
         try:
-            return self.catalog.lengths(self._query(relation, f"{length} AS length"))
+            return self.catalog.lengths(self._query(relation, f"{length} AS length"), few=few)
         except NotCarried:
             return None
 

@@ -180,7 +180,7 @@ def length_of(band: IntervalBand) -> str:
     return f"{high} - {low}"
 
 
-def length_classes(lengths: str) -> str:
+def length_classes(lengths: str, *, few: bool) -> str:
     """SQL that sorts the column ``length`` of a query into powers of two: count, total, longest of each."""
     power = "CASE WHEN length > 0 AND length < 1e300D THEN floor(log2(length)) WHEN length > 0 THEN 9999 ELSE -9999 END"
     return f"SELECT count(*), sum(length), max(length)\nFROM (\n{lengths}\n)\nWHERE length >= 0\nGROUP BY {power}"

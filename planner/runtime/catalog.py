@@ -85,11 +85,11 @@ class SparkCatalog:
             self.seconds += perf_counter() - start
         return self._statistics[relation]
 
-    def lengths(self, query: str) -> tuple[LengthClass, ...] | None:
+    def lengths(self, query: str, *, few: bool) -> tuple[LengthClass, ...] | None:
         """Sort the lengths that ``query`` returns into classes; a Spark job over the intervals, a few rows back."""
         start = perf_counter()
         try:
-            rows = run(self.session, length_classes(query), self.arguments).collect()
+            rows = run(self.session, length_classes(query, few=few), self.arguments).collect()
         except PySparkException:
             return None
         finally:

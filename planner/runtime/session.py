@@ -50,12 +50,11 @@ def local_session(
         yield borrowed
         return
     with tempfile.TemporaryDirectory(prefix="dovetail-", ignore_cleanup_errors=True) as scratch:
-        with _hushed() as log:
+        with _hushed() as log, _uninterrupted() as interrupts:
             session = _start(app, master, remote, memory, settings, Path(scratch), log)
-        if threading.current_thread() is threading.main_thread():
-            # PySpark's own handler talks to the JVM on the connection that it interrupts; stopping does as well.
-            signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
+            if interrupts:
+                raise KeyboardInterrupt
             yield session
         finally:
             with _hushed():
@@ -155,6 +154,24 @@ def _set_by_the_user() -> set[str]:
         lines = defaults.read_text(errors="replace").splitlines()
         found |= {re.split(r"[\s=:]", line.strip())[0] for line in lines if line.strip().startswith("spark.")}
     return found
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[list[int]]:
+    """Collect interrupts instead of raising them: a JVM whose start is interrupted would stay for good.
+
+    Afterwards an interrupt is a ``KeyboardInterrupt`` and no more; PySpark's own handler of it talks to the JVM on the
+    very connection that it interrupts.
+    """
+    interrupts: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupts
+        return
+    signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
+    try:
+        yield interrupts
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _last_words(log: bytes) -> str:

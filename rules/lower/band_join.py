@@ -40,7 +40,9 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
         smaller: Side = "left" if left.rows is not None and left.rows < (right.rows or 0) else "right"
         copied: Side = smaller if not kept else "left" if kept == ("right",) else "right"
         return _by_neighbours(join, join.band, copied, own, ctx)
-    return _by_levels(join, join.band, own, ctx)
+    size = (right if join.band.side == "left" else left).bytes
+    few = size is not None and size < ctx.thresholds.one_task_bytes
+    return _by_levels(join, join.band, own, ctx, few=few)
 
 
 def _by_neighbours(join: BandJoin, band: DistanceBand, copied: Side, own: str, ctx: Context) -> Physical:
@@ -49,13 +51,13 @@ def _by_neighbours(join: BandJoin, band: DistanceBand, copied: Side, own: str, c
     return NeighbourBandJoin(join.left, join.right, join.kind, band, join.condition, bins, copied)
 
 
-def _by_levels(join: BandJoin, band: IntervalBand, own: str, ctx: Context) -> Physical:
+def _by_levels(join: BandJoin, band: IntervalBand, own: str, ctx: Context, *, few: bool) -> Physical:
     kept, at, place = preserved_sides(join.kind), ctx.thresholds, band.conjuncts[0].place
     if kept and band.side not in kept:
         ctx.decline(f"{a(join.kind)} join must keep each interval once, and bins copy them", place)
         return Spark(join.plain)
     intervals = join.right if band.side == "left" else join.left
-    measured = ctx.lengths(intervals, length_of(band))
+    measured = ctx.lengths(intervals, length_of(band), few=few)
     if measured is None:
         chosen = unmeasured_levels(band.axis, at.level_reach)
     else:

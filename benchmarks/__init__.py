@@ -1,0 +1,8 @@
+"""Programs that measure, run from the root of the repository; each prints a table and keeps it in `results/`.
+
+    python -m benchmarks.planning     time the optimizer adds before Spark sees a query, TPC-H and TPC-DS
+    python -m benchmarks.tpch         TPC-H SF 1 through the optimizer ÷ plain Spark
+    python -m benchmarks.band_join    band joins ÷ plain Spark, and ÷ the same join binned by hand in Spark SQL
+
+`--quick` shows on small data, in a minute or so, that a program works; its figures mean little.
+"""
