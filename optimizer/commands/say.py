@@ -61,14 +61,16 @@ def status(text: str) -> Iterator[None]:
 def seconds(amount: float) -> str:
     """A time as people say it.
 
-    >>> seconds(0.0123), seconds(2.34), seconds(75), seconds(12000)
-    ('12 ms', '2.3 s', '75 s', '3.3 hours')
+    >>> seconds(0.0123), seconds(2.34), seconds(75), seconds(3300), seconds(12000)
+    ('12 ms', '2.3 s', '75 s', '55 minutes', '3.3 hours')
     """
     if amount < 0.9995:
         return f"{amount * 1000:.0f} ms"
     if amount < 9.95:
         return f"{amount:.1f} s"
-    return f"{amount:.0f} s" if amount < 600 else f"{amount / 3600:.1f} hours"
+    if amount < 600:
+        return f"{amount:.0f} s"
+    return f"{amount / 60:.0f} minutes" if amount < 7200 else f"{amount / 3600:.1f} hours"
 
 
 def rows_table(columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[Any]]) -> Table:

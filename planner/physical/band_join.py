@@ -183,7 +183,11 @@ def length_of(band: IntervalBand) -> str:
 def length_classes(lengths: str, *, few: bool) -> str:
     """SQL that sorts the column ``length`` of a query into powers of two: count, total, longest of each."""
     power = "CASE WHEN length > 0 AND length < 1e300D THEN floor(log2(length)) WHEN length > 0 THEN 9999 ELSE -9999 END"
-    return f"SELECT count(*), sum(length), max(length)\nFROM (\n{lengths}\n)\nWHERE length >= 0\nGROUP BY {power}"
+    hint = "/*+ COALESCE(1) */ " if few else ""
+    return (
+        f"SELECT count(*), sum(length), max(length)\nFROM (SELECT {hint}* FROM (\n{lengths}\n))\n"
+        f"WHERE length >= 0\nGROUP BY {power}"
+    )
 
 
 @dataclass(frozen=True)
