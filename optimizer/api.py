@@ -15,7 +15,6 @@ from optimizer.plan import Declined, Plan
 from optimizer.planning import plan_sql
 from optimizer.verify import Verification, verify
 from planner.errors import CatalogError, one_of
-from planner.logical import Statement
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -67,7 +66,7 @@ class Optimizer:
         from planner.runtime.batch import analysed
 
         assert plan.rewriting is not None
-        head = plan.logical.prefix if isinstance(plan.logical, Statement) else ""
+        head = plan.prefix
         before = analysed(self.session, plan.text[len(head) :].rstrip().rstrip(";"), arguments)
         after = analysed(self.session, plan.rewriting[len(head) :], arguments)
         if isinstance(before, str):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from optimizer.trace import Trace
 from planner.errors import OptionError, Place, one_of
 from planner.explain import show_refusals, show_steps, show_tree, to_json
-from planner.logical import Logical
+from planner.logical import Logical, Statement
 from planner.physical.base import Physical
 
 if TYPE_CHECKING:
@@ -55,6 +55,11 @@ class Plan:
     def rewritten(self) -> bool:
         """Whether Spark gets another text than the user's."""
         return self.rewriting is not None
+
+    @property
+    def prefix(self) -> str:
+        """What stands before the query in INSERT … SELECT, CREATE TABLE AS and CREATE VIEW; else nothing."""
+        return self.logical.prefix if isinstance(self.logical, Statement) else ""
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -108,6 +113,7 @@ class Plan:
         return {
             "rewritten": self.rewritten,
             "rules": list(self.rules),
+            "choices": list(self.choices),
             "declined": [
                 {
                     "rule": d.rule,

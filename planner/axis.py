@@ -45,11 +45,6 @@ class Axis:
     float32: bool = False
     small: bool = False
 
-    @property
-    def unit(self) -> str:
-        """What a position counts, for people."""
-        return {"date": "days", "timestamp": "microseconds", "timestamp_ntz": "microseconds"}.get(self.name, "")
-
     def human(self, amount: Fraction) -> str:
         """A distance as people say it: ``10m`` for 600,000,000 microseconds."""
         if self.name == "number":

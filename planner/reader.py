@@ -61,13 +61,13 @@ class Reader:
         cuts = []
         between = case = 0
         for i in t.top(lo, hi):
-            match t[i].word:
+            match t[i].word if t[i - 1].word != "." else "":
                 case "OR":
                     if not case:
                         return (self.scalar(lo, hi),)
                 case "CASE":
                     case += 1
-                case "END":
+                case "END" if case:
                     case -= 1
                 case "BETWEEN":
                     between += not case

@@ -1,7 +1,7 @@
 """Physical plan -> one Spark SQL statement.
 
 Clauses, items and conditions are printed in the user's own words; only what a rule changed is new text.  A physical
-operator renders itself through ``Operand``: it is given the text of its inputs and returns the text of a relation.
+operator renders itself (``Rendered``): it is given the text of its inputs and returns the text of a relation.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from inspect import cleandoc
 from typing import Any, Literal
 
 from planner.catalog import Catalog
@@ -50,7 +51,7 @@ def rule(*on: type) -> Callable[[Callable[[Any, Context], Node | None]], Rule]:
     """Make a function of (node, context) the rule of its name, for nodes of these types."""
 
     def decorate(function: Callable[[Any, Context], Node | None]) -> Rule:
-        doc = (function.__doc__ or "").strip()
+        doc = cleandoc(function.__doc__ or "")
         why = " ".join(doc.split("\n\n")[0].split())
         return Rule(function.__name__, on, function, why, doc)
 

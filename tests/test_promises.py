@@ -234,6 +234,13 @@ def test_verify_runs_both_and_finds_differences(session: SparkSession, monkeypat
     assert opt.verify("SELECT 1").rewritten is False
 
 
+def test_verify_writes_nothing(session: SparkSession) -> None:
+    session.sql("DROP TABLE IF EXISTS band_db.kept")
+    session.sql("CREATE TABLE band_db.kept (a BIGINT, b BIGINT) USING parquet")
+    assert Optimizer(session, FORCE).verify("INSERT INTO band_db.kept " + BAND).same
+    assert session.table("band_db.kept").count() == 0
+
+
 def test_declared_keys_are_checked(session: SparkSession) -> None:
     opt = Optimizer(session)
     opt.declare_key("p", ["ID"])

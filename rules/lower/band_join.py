@@ -1,9 +1,10 @@
 """Choose how a band join runs: bins, or Spark's own join where that is as good."""
 
+from fractions import Fraction
 from math import inf
 
 from planner.band import DistanceBand, IntervalBand
-from planner.bins import levels, neighbours, unmeasured_levels
+from planner.bins import EVERYTHING, levels, neighbours, unmeasured_levels
 from planner.cost import at_most_pairs, said, said_pairs
 from planner.errors import a
 from planner.linear import Side
@@ -68,6 +69,6 @@ def _by_levels(join: BandJoin, band: IntervalBand, own: str, ctx: Context, *, fe
             f"{a(join.kind)} join must keep each point once, and lengths of intervals {why} need several levels", place
         )
         return Spark(join.plain)
-    widths = ", ".join(f"{w:g}" for w in chosen.widths)
-    ctx.choose(f"bins of {widths} {band.axis.unit}".rstrip() + f" for {band}", own)
+    widths = ", ".join(band.axis.human(Fraction(w)) if w < EVERYTHING else "any width" for w in chosen.widths)
+    ctx.choose(f"bins of {widths} for {band}", own)
     return LevelBandJoin(join.left, join.right, join.kind, band, join.condition, chosen, measured=measured is not None)

@@ -8,6 +8,7 @@ from optimizer.checks import reads_back
 from planner.errors import NotCarried
 from planner.explain import show_tree
 from planner.from_sql import from_sql
+from planner.logical import Filter, Join
 from planner.to_sql import to_sql
 
 CARRIED = """
@@ -111,6 +112,15 @@ def test_one_bad_subquery_does_not_cost_the_rest() -> None:
         "recursive WITH is not carried",
     ]
     assert [(n.place.line, n.place.column) for n in notes if n.place] == [(1, 16), (1, 49)]
+
+
+def test_columns_named_like_keywords_do_not_cut_a_condition() -> None:
+    plan, _ = from_sql("SELECT * FROM a JOIN s ON a.ts BETWEEN s.start AND s.end AND a.x = s.case AND a.or = 1")
+    join = next(n for n in plan.walk() if isinstance(n, Join))
+    assert [c.text for c in join.condition] == ["a.ts BETWEEN s.start AND s.end", "a.x = s.case", "a.or = 1"]
+    plan, _ = from_sql("SELECT * FROM s WHERE CASE WHEN s.end > 1 AND s.x = 2 THEN true END AND s.y")
+    where = next(n for n in plan.walk() if isinstance(n, Filter))
+    assert [c.text for c in where.condition] == ["CASE WHEN s.end > 1 AND s.x = 2 THEN true END", "s.y"]
 
 
 def test_commas_bind_last_and_intersect_first() -> None:
