@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import event, given, note, settings
+from hypothesis import event, given, note
 from hypothesis import strategies as st
 
 from optimizer import Optimizer, Options
@@ -36,32 +35,32 @@ def rows(session: SparkSession, run: Any) -> Counter[tuple[Any, ...]] | str:
         return error.getCondition() or "error"
 
 
+@pytest.fixture(scope="module")
+def session(spark: SparkSession) -> SparkSession:
+    """A session with views and settings of its own."""
+    return spark.newSession()
+
+
 @pytest.mark.hypothesis
 @given(band_joins(), st.sampled_from(OPTIONS))
-@settings(max_examples=int(os.environ.get("DOVETAIL_FUZZ", "250")))
-def test_the_same_rows_as_plain_spark(spark: SparkSession, case: RandomQuery, options: Options) -> None:
-    session = spark
+def test_the_same_rows_as_plain_spark(session: SparkSession, case: RandomQuery, options: Options) -> None:
     session.conf.set("spark.sql.ansi.enabled", str(case.ansi).lower())
     session.conf.set("spark.sql.session.timeZone", case.zone)
-    try:
-        for view in case.views:
-            session.sql(view)
-            note(view)
-        note(f"ansi {case.ansi}, zone {case.zone}, {options}")
-        note(case.query)
-        plan = Optimizer(session, options).plan(case.query)
-        note(plan.sql())
-        event(f"rewritten {plan.rewritten}")
-        if not plan.rewritten:
-            assert plan.declined, "neither rewritten nor a reason"
-            return
-        expected = rows(session, lambda: session.sql(case.query))
-        if isinstance(expected, str):
-            event(f"plain Spark raises {expected}")
-            return
-        event("rows" if expected else "no rows")
-        assert rows(session, plan.dataframe) == expected
-        assert plan.dataframe().schema == session.sql(case.query).schema
-    finally:
-        session.conf.set("spark.sql.ansi.enabled", "true")
-        session.conf.set("spark.sql.session.timeZone", "UTC")
+    for view in case.views:
+        session.sql(view)
+        note(view)
+    note(f"ansi {case.ansi}, zone {case.zone}, {options}")
+    note(case.query)
+    plan = Optimizer(session, options).plan(case.query)
+    note(plan.sql())
+    event(f"rewritten {plan.rewritten}")
+    if not plan.rewritten:
+        assert plan.declined, "neither rewritten nor a reason"
+        return
+    expected = rows(session, lambda: session.sql(case.query))
+    if isinstance(expected, str):
+        event(f"plain Spark raises {expected}")
+        return
+    event("rows" if expected else "no rows")
+    assert rows(session, plan.dataframe) == expected
+    assert plan.dataframe().schema == session.sql(case.query).schema
