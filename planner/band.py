@@ -91,6 +91,7 @@ class _Bound:
     lower: bool
     end: End
     mixed: bool  # the user's text does arithmetic over both sides
+    nan_passes: bool  # a difference stands on the larger side, where NaN is greater than anything
     sum: str  # what is added up on the other side, where that is more than one leaf
     constants: frozenset[str]  # what kinds of constants are added: "number", "days", "clock"
     conjunct: Scalar
@@ -130,9 +131,10 @@ def read_bands(conjuncts: tuple[Scalar, ...], words: Vocabulary) -> tuple[tuple[
     for conjunct in conjuncts:
         if not looks_like_band(conjunct):
             continue
+        guarded = isinstance(_bare(conjunct.tree).this, exp.Abs) or isinstance(_bare(conjunct.tree).expression, exp.Abs)
         for small, large in _comparisons(conjunct.tree):
             try:
-                bounds += _read_bounds(small, large, conjunct, words)
+                bounds += _read_bounds(small, large, conjunct, words, guarded=guarded)
             except NotABand as no:
                 refusals.append(NotABand(f"{conjunct.shown}: {no.reason}", no.place or conjunct.place))
                 refused.add(conjunct)
@@ -169,7 +171,9 @@ def _bare(tree: exp.Expression) -> exp.Expression:
     return tree
 
 
-def _read_bounds(small: exp.Expression, large: exp.Expression, conjunct: Scalar, words: Vocabulary) -> list[_Bound]:
+def _read_bounds(
+    small: exp.Expression, large: exp.Expression, conjunct: Scalar, words: Vocabulary, *, guarded: bool
+) -> list[_Bound]:
     """The bounds that ``small ≤ large`` puts on a leaf of either side; none when it is not across the join."""
     sum_ = Sum(words)
     sum_.add(small, 1)
@@ -183,6 +187,7 @@ def _read_bounds(small: exp.Expression, large: exp.Expression, conjunct: Scalar,
         if leaf.type is None:
             raise NotABand(f"the type of {leaf.text} is not known")
     mixed = "both" in (words.side(small), words.side(large))
+    nan_passes = words.side(large) == "both" and not guarded
     found = []
     for point_side, other in (("left", "right"), ("right", "left")):
         points = [(c, leaf) for side, c, leaf in sum_.terms.values() if side == point_side]
@@ -194,7 +199,7 @@ def _read_bounds(small: exp.Expression, large: exp.Expression, conjunct: Scalar,
         end = End(tuple((-coefficient * c, leaf) for c, leaf in rest), -coefficient * sum_.constant)
         constants = frozenset(sum_.constants)
         added = " and ".join(leaf.text for _, leaf in rest) if len(rest) > 1 else ""
-        found.append(_Bound(point, point_side, coefficient < 0, end, mixed, added, constants, conjunct))  # type: ignore[arg-type]
+        found.append(_Bound(point, point_side, coefficient < 0, end, mixed, nan_passes, added, constants, conjunct))  # type: ignore[arg-type]
     if not found:
         raise NotABand("it does not bound one expression of either side")
     return found
@@ -249,6 +254,11 @@ def _axis(low: _Bound, high: _Bound, words: Vocabulary) -> Axis:
     axis = axis_of([leaf.type for leaf in leaves], arithmetic=arithmetic, ansi=words.ansi)
     if isinstance(axis, str):
         raise NotABand(f"{low.conjunct.shown}: {axis}", low.conjunct.place)
+    if any(b.nan_passes for b in (low, high)) and any(leaf.type.name in ("float", "double") for leaf in leaves):
+        raise NotABand(
+            f"{low.conjunct.shown}: a difference with NaN is NaN, which would pass as the greatest value",
+            low.conjunct.place,
+        )
     if axis.integral_types and not words.ansi:
         for b in (low, high):
             if not _wraps_harmlessly(b):
