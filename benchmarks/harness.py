@@ -18,6 +18,7 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,11 +38,17 @@ DRIVER_MEMORY = "8g"
 console = Console()
 
 
-def arguments(program: str, purpose: str) -> argparse.Namespace:
-    """Read the command line that all benchmarks share."""
+def arguments(program: str, purpose: str, parts: Sequence[str] = ()) -> argparse.Namespace:
+    """Read the command line that all benchmarks share; one that has parts lets the caller choose among them."""
     parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{program}", description=purpose)
     parser.add_argument("--quick", action="store_true", help="small data, few rounds: does the program work?")
-    return parser.parse_args()
+    if parts:
+        parser.add_argument("parts", nargs="*", metavar="part", help=f"{', '.join(parts)}; all if none is named")
+        parser.add_argument("--long", action="store_true", help="also what others take minutes for")
+    args = parser.parse_args()
+    if unknown := [part for part in getattr(args, "parts", ()) if part not in parts]:
+        parser.error(f"there is no part {unknown[0]!r}; the parts are {', '.join(parts)}")
+    return args
 
 
 # Sessions
@@ -53,13 +60,14 @@ def cores() -> int:
 
 
 @contextmanager
-def session(program: str) -> Iterator[SparkSession]:
+def session(program: str, more: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
     """Start a quiet session on all cores of this machine, with as many shuffle partitions as small data can use."""
     settings = {
         "spark.driver.memory": DRIVER_MEMORY,
         "spark.log.level": "OFF",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(2 * cores()),
+        **(more or {}),
     }
     with local_session(f"dovetail-{program}", f"local[{cores()}]", settings=settings) as spark:
         yield spark
@@ -128,11 +136,13 @@ def medians(rounds: int) -> str:
 
 @dataclass
 class Report:
-    """What a benchmark says: to the terminal, and to `results/<program>.md`."""
+    """What a benchmark says: to the terminal, and to `results/<program>.md`, or `<program>_<part>.md` for a part."""
 
     program: str
     title: str
     quick: bool
+    part: str = ""
+    packages: Sequence[str] = ()  # whose versions matter, beside Spark's
     tables: list[tuple[str, Sequence[str], list[Sequence[str]]]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -162,14 +172,17 @@ class Report:
         if self.quick:
             lines += ["A quick run on small data. It shows that the program works, and no more.", ""]
         lines += [f"- {name}: {value}" for name, value in machine(spark)]
-        lines += [f"- written by: `python -m benchmarks.{self.program}{' --quick' if self.quick else ''}`", ""]
+        lines += [f"- {package}: {version(package)}" for package in self.packages]
+        words = [f"python -m benchmarks.{self.program}", self.part, "--quick" if self.quick else ""]
+        lines += [f"- written by: `{' '.join(filter(None, words))}`", ""]
         for title, columns, rows in self.tables:
             ruler = [":--", *["--:"] * (len(columns) - 1)]
             lines += [f"## {title}", "", _row(columns), _row(ruler), *map(_row, rows), ""]
         for text in self.notes:
             lines += [text, ""]
         RESULTS.mkdir(exist_ok=True)
-        target = RESULTS / f"{self.program}{'-quick' if self.quick else ''}.md"
+        name = "_".join(filter(None, (self.program, self.part)))
+        target = RESULTS / f"{name}{'-quick' if self.quick else ''}.md"
         target.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
         console.print(f"written: benchmarks/results/{target.name}", highlight=False)
         return target

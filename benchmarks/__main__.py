@@ -1,0 +1,19 @@
+"""Run every benchmark, each in a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+PROGRAMS = ("planning", "tpch", "band_join")
+
+
+def main() -> None:
+    for program in PROGRAMS:
+        done = subprocess.run([sys.executable, "-m", f"benchmarks.{program}", *sys.argv[1:]], check=False)
+        if done.returncode:
+            sys.exit(done.returncode)
+
+
+if __name__ == "__main__":
+    main()
