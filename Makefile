@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= $(if $(wildcard $(BIN)/pip),$(BIN)/python,python3)
 STAMP := $(VENV)/.installed
+SEED ?= $(shell date +%s)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check lint format fuzz bench clean java python
@@ -24,8 +25,9 @@ format: $(STAMP) ## lay out the code and mend what the linter can
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-fuzz: java $(STAMP) ## the property tests, longer, and elsewhere each time
-	$(BIN)/python -m pytest -m hypothesis --hypothesis-profile=fuzz
+fuzz: java $(STAMP) ## the property tests, longer, and elsewhere each time; SEED=… repeats a run
+	@echo "make fuzz SEED=$(SEED) repeats this run"
+	$(BIN)/python -m pytest -m hypothesis --hypothesis-profile=fuzz --hypothesis-seed=$(SEED)
 
 bench: java $(STAMP) ## the benchmarks, as tables
 	$(BIN)/python -m benchmarks

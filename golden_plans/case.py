@@ -37,7 +37,7 @@ from optimizer.options import Options
 from optimizer.plan import Plan
 from optimizer.planning import plan_sql
 from planner.errors import GoldenError, OptionError, RuleError, one_of
-from planner.explain import show_refusals, show_steps, show_tree
+from planner.explain import show_refusals, show_steps, show_tree, show_warnings
 from planner.logical import Logical
 from planner.physical.base import Physical
 from planner.tree import Node
@@ -189,7 +189,8 @@ def plan_case(case: Case) -> Plan:
 def show(plan: Plan) -> str:
     """What stands below the cut for a plan."""
     logical = show_tree(plan.logical) if plan.logical else "not carried"
-    rewrites = "\n".join(s for s in (show_steps(plan.trace.steps), show_refusals(plan.declined)) if s)
+    said = (show_steps(plan.trace.steps), show_refusals(plan.declined), show_warnings(plan.warnings))
+    rewrites = "\n".join(s for s in said if s)
     return f"== logical ==\n{logical}\n\n== rewrites ==\n{rewrites or 'no rule fired'}\n\n== plan ==\n{final(plan)}\n"
 
 

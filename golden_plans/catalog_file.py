@@ -18,6 +18,10 @@
     2  | NULL
     """
 
+    [tables.near_points]                   # a view: its query instead of data, over the tables of this file
+    columns = { id = "BIGINT" }
+    view = "SELECT id FROM points WHERE x < 10"
+
 ``data`` is a small table in text, for tests that run the plans: its first line names columns, NULL is NULL, a value in
 single quotes is taken to the letter, and arrays, maps and structs are written as JSON.
 '''
@@ -33,19 +37,20 @@ from pathlib import Path
 from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
-from planner.catalog import Settings
+from planner.catalog import Numbers, Settings, View
 from planner.errors import CatalogError, NotCarried, one_of
 from planner.expr import quote
 from planner.from_sql import from_sql
 from planner.logical import Derived, Filter, Logical, Project, Scan, Sort, With, Wrapped
 from planner.schema import Column, SqlType, sql_type
-from planner.stats import UNKNOWN, LengthClass, Statistics
+from planner.stats import UNKNOWN, Statistics
 from planner.tokens import tokenize
 
 _DEFAULTS = ("spark_catalog", "default")
 _FILE_KEYS = ("extends", "session", "tables")
 _SESSION_KEYS = {"ansi": bool, "time_zone": str, "case_sensitive": bool}
-_TABLE_KEYS = ("bytes", "columns", "data", "keys", "rows")
+_TABLE_KEYS = ("bytes", "columns", "data", "keys", "rows", "view")
+_UNREPEATABLE = frozenset("LIMIT TABLESAMPLE RAND RANDN UUID SHUFFLE OVER".split())
 _TYPES = frozenset(
     "tinyint smallint int bigint float double decimal string char varchar binary boolean date timestamp timestamp_ntz "
     "interval array map struct variant void".split()
@@ -64,9 +69,12 @@ class Table:
     keys: tuple[tuple[str, ...], ...] = ()
     statistics: Statistics = UNKNOWN
     data: tuple[Row, ...] = ()
+    view: str = ""
 
     def query(self) -> str:
-        """A query in Spark SQL that returns the rows of ``data`` with the table's types."""
+        """A query in Spark SQL that returns the rows of ``data`` with the table's types; of a view, its own."""
+        if self.view:
+            return self.view
         names = [f"c{n}" for n in range(len(self.columns))]
         rows = self.data or ((None,) * len(self.columns),)
         said = ",\n".join("  (" + ", ".join(map(_text, row)) + ")" for row in rows)
@@ -102,6 +110,18 @@ class CatalogFile:
         table = self.table(name)
         return table.keys if table else ()
 
+    def view(self, name: tuple[str, ...]) -> View | None:
+        """What a view of this file stands for: a temporary view, as all its tables without a database are."""
+        table = self.table(name)
+        if table is None or not table.view:
+            return None
+        temporary = tuple(t.name for t in self.tables if len(t.name) == 1)
+        return View(table.view, tuple(c.name for c in table.columns), _DEFAULTS, temporary)
+
+    def other_setting(self, view: View) -> str | None:
+        """None: views are made under the settings of the file."""
+        return None
+
     def schema(self, query: str) -> tuple[Column, ...] | None:
         """None: only Spark knows the types of what a query computes."""
         return None
@@ -115,9 +135,15 @@ class CatalogFile:
         definitions = {d.key: d.query for d in plan.definitions} if isinstance(plan, With) else {}
         return self._statistics(plan, definitions)
 
-    def lengths(self, query: str, *, few: bool) -> tuple[LengthClass, ...] | None:
+    def measure(self, query: str) -> tuple[Numbers, ...] | None:
         """None: a file cannot run a query."""
         return None
+
+    def unrepeatable(self, query: str) -> str | None:
+        """Why the query might return other rows when it is read twice: what it does, since tables stay as they are."""
+        words = {t.word for t in tokenize(query).items}
+        found = sorted(words & _UNREPEATABLE)
+        return f"{found[0]} may return other rows when it is read twice" if found else None
 
     def _statistics(self, plan: Logical, definitions: dict[str, Logical]) -> Statistics:
         match plan:
@@ -205,10 +231,14 @@ class _File:
         parts = self.name(name, key)
         self.check(self.expect(body, dict, key), _TABLE_KEYS, key)
         columns = self.columns(body, key, settings)
-        statistics = Statistics(*(self.count(body.get(k), f"{key}.{k}") for k in ("rows", "bytes")))
+        rows, size = (self.count(body.get(k), f"{key}.{k}") for k in ("rows", "bytes"))
+        statistics = Statistics(rows, size)
         keys = self.keys(body.get("keys", []), columns, key, settings)
         data = self.data(self.expect(body.get("data", ""), str, f"{key}.data"), columns, key, settings)
-        return Table(parts, columns, keys, statistics, data)
+        view = self.expect(body.get("view", ""), str, f"{key}.view")
+        if view and data:
+            raise self.wrong(f"{key}.data", "a view has no rows of its own")
+        return Table(parts, columns, keys, statistics, data, view)
 
     def name(self, text: str, key: str) -> tuple[str, ...]:
         """The parts of a table's name, as SQL writes it."""

@@ -7,7 +7,7 @@
 
 from optimizer.api import Optimizer
 from optimizer.options import Options
-from optimizer.plan import Declined, Plan
+from optimizer.plan import Declined, Plan, Warned
 from optimizer.planning import plan_sql
 from optimizer.verify import Verification
 from planner.errors import (
@@ -35,5 +35,6 @@ __all__ = [
     "Plan",
     "RuleError",
     "Verification",
+    "Warned",
     "plan_sql",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import replace
 from time import perf_counter
@@ -18,6 +19,8 @@ from planner.errors import CatalogError, one_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+_LOG = logging.getLogger("dovetail")
 
 
 class Optimizer:
@@ -36,11 +39,15 @@ class Optimizer:
         """Run a statement: drop-in for ``spark.sql``.
 
         ``args`` are named or positional parameters, ``frames`` DataFrames and values for ``{name}`` in the text, as in
-        ``spark.sql``; a statement with ``frames`` goes to Spark as written.  Raises exactly what Spark raises.
+        ``spark.sql``; a statement with ``frames`` goes to Spark as written.  Raises exactly what Spark raises.  What
+        ``Plan.warnings`` holds goes to the logger ``dovetail``.
         """
         if frames:
+            _say(Plan(text, None, ()))
             return self.session.sql(text, args=args, **frames) if args else self.session.sql(text, **frames)
-        return self.plan(text, args).dataframe()
+        plan = self.plan(text, args)
+        _say(plan)
+        return plan.dataframe()
 
     def plan(self, text: str, args: dict[str, Any] | list[Any] | None = None, *, stop_after: Stage = "lower") -> Plan:
         """Plan a statement and look before it runs.
@@ -105,3 +112,8 @@ class Optimizer:
                 raise CatalogError(f"{table} has no column {column!r}; {one_of(known.values(), column)}")
         key = tuple(known[c.lower()] for c in wanted)
         self.keys[name] = (*self.keys.get(name, ()), key)
+
+
+def _say(plan: Plan) -> None:
+    for warning in plan.warnings:
+        _LOG.warning("%s", warning)

@@ -157,6 +157,8 @@ def explain(
     """Say how a query would run and why, without running it."""
     plan = _planned(query, sql, table, option, force, master, remote, conf)
     typer.echo(plan.explain(mode.value))
+    if mode.value in ("cost", "sql"):  # the others say it themselves
+        say.warn(plan.warnings)
 
 
 @app.command()
@@ -173,6 +175,7 @@ def rewrite(
     """Print the SQL that Spark would get, and nothing else; a query that is not rewritten comes back as it is."""
     plan = _planned(query, sql, table, option, force, master, remote, conf)
     typer.echo(plan.sql(), nl=not plan.sql().endswith("\n"))
+    say.warn(plan.warnings)
 
 
 def _planned(

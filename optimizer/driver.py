@@ -16,7 +16,7 @@ from optimizer.trace import Step, Trace
 from planner.catalog import Catalog
 from planner.errors import RuleError
 from planner.explain import show_steps, show_tree
-from planner.logical import Cte, Derived, Logical
+from planner.logical import Cte, Derived, Logical, Statement
 from planner.physical.base import Physical, Spark
 from planner.tree import Node
 from rules.batches import BATCHES
@@ -57,6 +57,7 @@ def drive(
         else:
             plan = driver.settle(plan, batch)
     driver.trace.refusals = tuple(driver.refusals)
+    driver.trace.warnings = tuple(driver.context.warnings)
     return Outcome(logical, plan, physical, driver.trace, tuple(driver.context.choices))
 
 
@@ -91,9 +92,12 @@ class _Driver:
         ctx = self.context
         ctx.definitions.clear()
         ctx.definitions.update({n.key: n for n in plan.walk() if isinstance(n, Cte)})
+        ctx.statement = plan.detail if isinstance(plan, Statement) else ""
         names = {r.name for r in batch.rules}
         for refusal in [r for r in ctx.refusals if r.rule in names]:
             del ctx.refusals[refusal]
+        for notice in [n for n in ctx.warnings if n.rule in names]:
+            del ctx.warnings[notice]
 
     def _visit(self, node: Node, batch: Batch) -> Node:
         node = node.map_nodes(lambda below: self._inside(node, below, lambda: self._visit(below, batch)))

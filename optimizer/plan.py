@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from optimizer.idle_hints import idle_hints
 from optimizer.trace import Trace
 from planner.errors import OptionError, Place, one_of
-from planner.explain import show_refusals, show_steps, show_tree, to_json
+from planner.explain import show_refusals, show_steps, show_tree, show_warnings, to_json
 from planner.logical import Logical, Statement
 from planner.physical.base import Physical
 
@@ -25,6 +27,17 @@ class Declined(NamedTuple):
     rule: str
     reason: str
     place: Place | None = None
+
+
+class Warned(NamedTuple):
+    """A rule, or a stage of the planning, that warns of something the user wrote."""
+
+    rule: str
+    reason: str
+    place: Place | None = None
+
+    def __str__(self) -> str:
+        return f"{self.reason} ({self.place})" if self.place else self.reason
 
 
 @dataclass(frozen=True)
@@ -56,6 +69,17 @@ class Plan:
         """Whether Spark gets another text than the user's."""
         return self.rewriting is not None
 
+    @cached_property
+    def warnings(self) -> tuple[Warned, ...]:
+        """What the user wrote that does not do what it asks for, such as a hint that names no relation."""
+        said = [Warned(w.rule, w.reason, w.place) for w in self.trace.warnings]
+        held: dict[Place | None, str] = {d.place: d.reason for d in reversed(self.declined) if d.place}
+        runs = self.physical if self.rewritten else None
+        for hint, why in () if self.stopped else idle_hints(self.text, self.logical, self.optimized, runs, held):
+            if not any(w.reason.startswith(hint.text) for w in said):
+                said.append(Warned("plan", f"{hint.text} does nothing: {why}", hint.place))
+        return tuple(sorted(said, key=lambda w: w.place or Place(0, 0)))
+
     @property
     def prefix(self) -> str:
         """What stands before the query in INSERT … SELECT, CREATE TABLE AS and CREATE VIEW; else nothing."""
@@ -84,9 +108,9 @@ class Plan:
         """The plan as text: ``plan``, ``trace``, ``cost``, ``sql`` or ``json``; raises ``OptionError`` for others."""
         match mode:
             case "plan":
-                return "\n".join([self._tree(), *self._refusals()])
+                return "\n".join([self._tree(), *self._remarks()])
             case "trace":
-                return "\n".join([show_steps(self.trace.steps) or "no rule fired", *self._refusals()])
+                return "\n".join([show_steps(self.trace.steps) or "no rule fired", *self._remarks()])
             case "cost":
                 said = self.choices or ("no choice was made: Spark's own plan runs",)
                 return "\n".join([self._tree(), *said])
@@ -104,9 +128,8 @@ class Plan:
             return "Spark runs the statement as written"
         return show_tree(plan)
 
-    def _refusals(self) -> list[str]:
-        said = show_refusals(self.declined)
-        return [said] if said else []
+    def _remarks(self) -> list[str]:
+        return [said for said in (show_refusals(self.declined), show_warnings(self.warnings)) if said]
 
     def _json(self) -> dict[str, Any]:
         plan = self.physical if self.rewritten else self.logical
@@ -114,18 +137,16 @@ class Plan:
             "rewritten": self.rewritten,
             "rules": list(self.rules),
             "choices": list(self.choices),
-            "declined": [
-                {
-                    "rule": d.rule,
-                    "reason": d.reason,
-                    "line": d.place.line if d.place else None,
-                    "column": d.place.column if d.place else None,
-                }
-                for d in self.declined
-            ],
+            "declined": [_json_of(d) for d in self.declined],
+            "warnings": [_json_of(w) for w in self.warnings],
             "plan": to_json(plan) if plan is not None else None,
             "sql": self.sql(),
         }
 
     def __repr__(self) -> str:
         return f"<Plan rewritten={self.rewritten} rules={list(self.rules)}>"
+
+
+def _json_of(said: Declined | Warned) -> dict[str, Any]:
+    line, column = (said.place.line, said.place.column) if said.place else (None, None)
+    return {"rule": said.rule, "reason": said.reason, "line": line, "column": column}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from planner.tree import Node
-from rules.rule import Refusal, Rule
+from rules.rule import Notice, Refusal, Rule
 
 
 @dataclass(frozen=True)
@@ -20,10 +20,11 @@ class Step:
 
 @dataclass
 class Trace:
-    """Steps in the order in which they happened; refusals, each once; seconds per rule."""
+    """Steps in the order in which they happened; refusals and warnings, each once; seconds per rule."""
 
     steps: list[Step] = field(default_factory=list)
     refusals: tuple[Refusal, ...] = ()
+    warnings: tuple[Notice, ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property

@@ -5,6 +5,9 @@ A position is a number that grows with the value, whatever the type:
     numbers         the number itself
     DATE            days since 1970-01-01
     TIMESTAMP, _NTZ microseconds since 1970-01-01 00:00:00
+    INTERVAL        microseconds
+
+On the axis of dates a number is so many days; on that of times an interval is so many microseconds.
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ _UNITS = {
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis: ``name`` is number, date, timestamp or timestamp_ntz.
+    """An axis: ``name`` is number, date, timestamp, timestamp_ntz or interval.
 
     ``exact``: positions are whole numbers that BIGINT holds, so bins can be cut by integer division.  ``float32``: a
     FLOAT takes part, with 24 bits.  ``small``: values so small that DOUBLE holds them and their sums exactly.
@@ -63,14 +66,16 @@ class Axis:
 
     def position(self, text: str, type_: SqlType) -> str:
         """The position of an expression, as SQL: a whole number on an exact axis, else a DOUBLE."""
+        if type_.name == "interval":
+            return f"{text} DIV INTERVAL '0.000001' SECOND"
         match self.name:
             case "date":
-                return f"unix_date({text})"
+                return f"unix_date({text})" if type_.name == "date" else text
             case "timestamp":
-                return (
-                    f"unix_micros({text})" if type_.name == "timestamp" else f"unix_micros(CAST({text} AS TIMESTAMP))"
-                )
+                same = type_.name == "timestamp"
+                return f"unix_micros({text})" if same else f"unix_micros(TRY_CAST({text} AS TIMESTAMP_LTZ))"
             case "timestamp_ntz":
+                text = text if type_.name == "timestamp_ntz" else f"TRY_CAST({text} AS TIMESTAMP_NTZ)"
                 return f"({text} - TIMESTAMP_NTZ '1970-01-01 00:00:00') DIV INTERVAL '0.000001' SECOND"
         if self.exact or type_.name == "double":
             return text
@@ -78,28 +83,36 @@ class Axis:
 
     def real_position(self, text: str, type_: SqlType) -> str:
         """The position as DOUBLE; never raises."""
-        if self.name == "number" and type_.name == "double":
+        if type_.name == "micros" or (self.name == "number" and type_.name == "double"):
             return text
         return f"CAST({text if self.name == 'number' else self.position(text, type_)} AS DOUBLE)"
 
 
-def axis_of(types: Sequence[SqlType], *, arithmetic: bool, ansi: bool) -> Axis | str:
+def axis_of(types: Sequence[SqlType], *, arithmetic: bool, ansi: bool, clock: bool = False) -> Axis | str:
     """The axis on which values of these types are compared, or the reason why there is none.
 
-    ``arithmetic``: the condition adds to them.  The reason is for the person whose query was not rewritten.
+    ``arithmetic``: the condition adds to them; ``clock``: it adds less than days, which makes a DATE a TIMESTAMP.  The
+    type ``micros`` is a length of time that is added, in microseconds.  The reason is for the person whose query was
+    not rewritten.
     """
     names = {t.name for t in types}
     if "string" in names:
+        if len(names) > 1:
+            return f"{_said(types)} are compared by a cast, which fails on other strings"
         return "strings are compared letter by letter; bins need numbers or times"
-    if names == {"date"}:
+    months = any(t.name == "interval" and "day" not in t.text and "second" not in t.text for t in types)
+    times = names - {"interval", "micros"}
+    if not times and not months:
+        return Axis("interval", exact=True)
+    clock = clock or times != names
+    if "date" in times and not clock and times <= ({"date", "tinyint", "smallint", "int"} if arithmetic else {"date"}):
         return Axis("date", exact=True, small=True)
-    if names == {"timestamp"} or (names == {"date", "timestamp"} and not arithmetic):
-        return Axis("timestamp", exact=True)
-    if names == {"timestamp_ntz"}:
-        return Axis("timestamp_ntz", exact=True)
+    if times <= {"date", "timestamp"} or times == {"timestamp", "timestamp_ntz"}:
+        return f"{_said(types)} cannot be put on one axis" if months else Axis("timestamp", exact=True)
+    if times == {"timestamp_ntz"} or (times == {"date", "timestamp_ntz"} and not clock):
+        return f"{_said(types)} cannot be put on one axis" if months else Axis("timestamp_ntz", exact=True)
     if not all(t.numeric for t in types):
-        said = " and ".join(sorted(str(t) for t in set(types)))
-        return f"{said} cannot be put on one axis"
+        return f"{_said(types)} cannot be put on one axis"
     if all(t.integral for t in types):
         return Axis("number", exact=True, integral_types=True, small="bigint" not in names)
     if "float" in names and len(names) > 1 and not ansi and any(not t.fractional for t in types):
@@ -107,8 +120,12 @@ def axis_of(types: Sequence[SqlType], *, arithmetic: bool, ansi: bool) -> Axis |
     if names <= {"decimal", "tinyint", "smallint", "int", "bigint"}:
         before, behind = (max(t.digits[i] for t in types) for i in (0, 1))
         if before + behind + (2 if arithmetic else 0) > 38:
-            return f"{' and '.join(sorted(str(t) for t in set(types)))} do not fit one DECIMAL"
+            return f"{_said(types)} do not fit one DECIMAL"
     return Axis("number", exact=False, float32="float" in names, integral_types=False)
+
+
+def _said(types: Sequence[SqlType]) -> str:
+    return " and ".join(sorted({str(t) for t in types if t.name != "micros"}))
 
 
 def interval_micros(tree: exp.Interval) -> Fraction | None:

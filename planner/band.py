@@ -7,6 +7,10 @@ leaf, its *point*; a lower and an upper bound of the same point are a *band*:
     DistanceBand   a.x - b.y in [-250, 250]        both ends are the same leaf and a constant
     IntervalBand   p.x between i.lo and i.hi       anything else
 
+Two upper bounds, one on a leaf of either side, are a band as well:
+
+    OverlapBand    a.s <= b.e and b.s <= a.e       the later of both starts lies in the other interval
+
 A band is used to prune, never to decide: it has to hold for every pair for which the condition is true, and may hold
 for more.  So strict and closed bounds are the same here, and ``axis.py`` leaves room for whatever real arithmetic does
 not say about Spark's (rounding, calendar days).
@@ -23,7 +27,7 @@ from sqlglot import exp
 from planner.axis import DAY, Axis, axis_of
 from planner.errors import NotCarried
 from planner.expr import Scalar
-from planner.linear import Leaf, NotABand, Side, Sum, Vocabulary
+from planner.linear import UNKNOWN, Amount, Leaf, NotABand, Side, Sum, Vocabulary, leaf_of
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,8 @@ class End:
     @property
     def bare(self) -> Leaf | None:
         """The leaf, where the end is nothing but one."""
-        return self.terms[0][1] if len(self.terms) == 1 and self.terms[0][0] == 1 and not self.constant else None
+        alone = len(self.terms) == 1 and self.terms[0][0] == 1
+        return self.terms[0][1] if alone and not self.constant and not self.room else None
 
 
 @dataclass(frozen=True)
@@ -81,7 +86,26 @@ class IntervalBand:
         return said
 
 
-Band = DistanceBand | IntervalBand
+@dataclass(frozen=True)
+class OverlapBand:
+    """``left_start <= right_end and right_start <= left_end``, as two bands of which every pair fulfils one.
+
+    Where the left start is the earlier one, the right start lies in the left interval (``in_left``); where it is not,
+    the left start lies in the right interval (``in_right``).  That holds for intervals whose ends are the wrong way
+    round, too, and so for containment: ``a.s >= b.s and a.e <= b.e`` is such a pair with a's ends exchanged.
+    """
+
+    in_left: IntervalBand
+    in_right: IntervalBand
+    axis: Axis
+    conjuncts: tuple[Scalar, ...]
+
+    def __str__(self) -> str:
+        one, other = self.in_right, self.in_left
+        return f"{one.point.text} <= {one.show(one.high)} and {other.point.text} <= {other.show(other.high)}"
+
+
+Band = DistanceBand | IntervalBand | OverlapBand
 
 
 @dataclass(frozen=True)
@@ -93,7 +117,8 @@ class _Bound:
     mixed: bool  # the user's text does arithmetic over both sides
     nan_passes: bool  # a difference stands on the larger side, where NaN is greater than anything
     sum: str  # what is added up on the other side, where that is more than one leaf
-    constants: frozenset[str]  # what kinds of constants are added: "number", "days", "clock"
+    amount: Amount  # what the end adds to its leaves
+    wraps: bool  # Spark adds integers, which wrap around without ANSI
     conjunct: Scalar
 
 
@@ -178,31 +203,62 @@ def _read_bounds(
     sum_ = Sum(words)
     sum_.add(small, 1)
     sum_.add(large, -1)
+    sum_.finish()
     sides = {side for side, *_ in sum_.terms.values()}
     if not {"left", "right"} <= sides and "both" not in sides:
         return []
     for side, _, leaf in sum_.terms.values():
         if side == "both":
             raise NotABand(f"{leaf.text} mixes both sides of the join")
-        if leaf.type is None:
+        if leaf.type == UNKNOWN:
             raise NotABand(f"the type of {leaf.text} is not known")
     mixed = "both" in (words.side(small), words.side(large))
+    wraps = not words.ansi and any(_adds_integers(operand, words) for operand in (small, large))
     nan_passes = words.side(large) == "both" and not guarded
     found = []
+    reason = NotABand("it does not bound one expression of either side")
     for point_side, other in (("left", "right"), ("right", "left")):
         points = [(c, leaf) for side, c, leaf in sum_.terms.values() if side == point_side]
         rest = [(c, leaf) for side, c, leaf in sum_.terms.values() if side in (other, None)]
-        if len(points) != 1 or abs(points[0][0]) != 1 or any(abs(c) != 1 for c, _ in rest):
+        amount = sum_.amount
+        if len(points) != 1 or abs(points[0][0]) != 1:
+            try:
+                points, rest, amount = _whole(small, large, point_side, other, words) or ([], [], amount)
+            except NotABand as no:
+                reason, points = no, []
+        if len(points) != 1 or points[0][1].type.name == "micros" or any(abs(c) != 1 for c, _ in rest):
             continue
         coefficient, point = points[0]
-        # coefficient·point + Σ + constant ≤ 0
-        end = End(tuple((-coefficient * c, leaf) for c, leaf in rest), -coefficient * sum_.constant)
-        constants = frozenset(sum_.constants)
+        # coefficient·point + Σ + amount ≤ 0
+        amount = Amount().plus(amount, -coefficient)
+        end = End(tuple((-coefficient * c, leaf) for c, leaf in rest), amount.number + amount.micros)
         added = " and ".join(leaf.text for _, leaf in rest) if len(rest) > 1 else ""
-        found.append(_Bound(point, point_side, coefficient < 0, end, mixed, nan_passes, added, constants, conjunct))  # type: ignore[arg-type]
+        found.append(_Bound(point, point_side, coefficient < 0, end, mixed, nan_passes, added, amount, wraps, conjunct))  # type: ignore[arg-type]
     if not found:
-        raise NotABand("it does not bound one expression of either side")
+        raise reason
     return found
+
+
+def _adds_integers(operand: exp.Expression, words: Vocabulary) -> bool:
+    sum_ = Sum(words)
+    sum_.add(operand, 1)
+    integers = [c for _, c, leaf in sum_.terms.values() if leaf.type.integral]
+    return sum(map(abs, integers)) + bool(sum_.amount.number) > 1 and bool(integers)
+
+
+def _whole(
+    small: exp.Expression, large: exp.Expression, side: str, other: str, words: Vocabulary
+) -> tuple[list[tuple[int, Leaf]], list[tuple[int, Leaf]], Amount] | None:
+    """One operand as the point, a sum that Spark computes; the other's terms, and what is added to them."""
+    for point, rest, coefficient in ((small, large, 1), (large, small, -1)):
+        if words.side(point) == side and words.side(rest) == other:
+            sum_ = Sum(words)
+            sum_.add(rest, -coefficient)
+            leaf = leaf_of(_bare(point), words)
+            if leaf.type == UNKNOWN:
+                raise NotABand(f"the type of {leaf.text} is not known")
+            return [(coefficient, leaf)], [(c, term) for _, c, term in sum_.terms.values()], sum_.amount
+    return None
 
 
 def _pair(
@@ -217,7 +273,7 @@ def _pair(
         for high in (b for b in bounds if not b.lower and b.side == low.side and b.point == low.point):
             conjuncts = tuple(dict.fromkeys((low.conjunct, high.conjunct)))
             try:
-                axis = _axis(low, high, words)
+                axis = _axis((low, high), words)
                 low_end, high_end = _in_units(low, axis, words), _in_units(high, axis, words)
             except NotABand as no:
                 refusals.append(NotABand(no.reason, no.place or low.conjunct.place))
@@ -236,6 +292,8 @@ def _pair(
             elif not same:
                 interval = IntervalBand(low.point, low.side, low_end, high_end, axis, conjuncts)
                 intervals.setdefault((low.side, low.point.key), interval)
+    overlaps = _overlaps([b for b in bounds if b.conjunct not in used and not b.lower], words)
+    used.update(c for overlap in overlaps for c in overlap.conjuncts)
     for b in bounds:
         if b.conjunct not in used:
             used.add(b.conjunct)
@@ -244,24 +302,47 @@ def _pair(
                 f"adds up {b.sum}; a band holds one expression" if both and b.sum else "is open at one end; not a band"
             )
             refusals.append(NotABand(f"{b.conjunct.shown} {reason}", b.conjunct.place))
-    return (*distances.values(), *intervals.values()), tuple(refusals)
+    return (*distances.values(), *intervals.values(), *overlaps), tuple(refusals)
 
 
-def _axis(low: _Bound, high: _Bound, words: Vocabulary) -> Axis:
-    """The axis of a point and its two ends.  Raises ``NotABand`` where real arithmetic is not a safe guide."""
-    leaves = [low.point, *(leaf for b in (low, high) for _, leaf in b.end.terms)]
-    arithmetic = any(b.mixed or not b.end.bare for b in (low, high))
-    axis = axis_of([leaf.type for leaf in leaves], arithmetic=arithmetic, ansi=words.ansi)
+def _overlaps(uppers: list[_Bound], words: Vocabulary) -> list[OverlapBand]:
+    """Put upper bounds of either side together, in the order in which they are written."""
+    found = []
+    rights = [b for b in uppers if b.side == "right"]
+    for left in (b for b in uppers if b.side == "left"):
+        for right in rights:
+            try:
+                axis = _axis((left, right), words)
+                left_end, right_end = _in_units(right, axis, words), _in_units(left, axis, words)
+            except NotABand:
+                continue
+            conjuncts = tuple(dict.fromkeys((left.conjunct, right.conjunct)))
+            starts = End(((1, left.point),)), End(((1, right.point),))
+            in_left = IntervalBand(right.point, "right", starts[0], left_end, axis, conjuncts)
+            in_right = IntervalBand(left.point, "left", starts[1], right_end, axis, conjuncts)
+            found.append(OverlapBand(in_left, in_right, axis, conjuncts))
+            rights.remove(right)
+            break
+    return found
+
+
+def _axis(bounds: tuple[_Bound, ...], words: Vocabulary) -> Axis:
+    """The axis of points and their ends.  Raises ``NotABand`` where real arithmetic is not a safe guide."""
+    low = bounds[0]
+    leaves = [*(b.point for b in bounds), *(leaf for b in bounds for _, leaf in b.end.terms)]
+    arithmetic = any(b.mixed or not b.end.bare for b in bounds)
+    clock = any(b.amount.clock for b in bounds)
+    axis = axis_of([leaf.type for leaf in leaves], arithmetic=arithmetic, ansi=words.ansi, clock=clock)
     if isinstance(axis, str):
         raise NotABand(f"{low.conjunct.shown}: {axis}", low.conjunct.place)
-    if any(b.nan_passes for b in (low, high)) and any(leaf.type.name in ("float", "double") for leaf in leaves):
+    if any(b.nan_passes for b in bounds) and any(leaf.type.name in ("float", "double") for leaf in leaves):
         raise NotABand(
             f"{low.conjunct.shown}: a difference with NaN is NaN, which would pass as the greatest value",
             low.conjunct.place,
         )
-    if axis.integral_types and not words.ansi:
-        for b in (low, high):
-            if not _wraps_harmlessly(b):
+    if axis.name in ("number", "date") and not words.ansi:
+        for b in bounds:
+            if b.wraps and not _wraps_harmlessly(b):
                 raise NotABand(
                     f"{b.conjunct.shown}: sums could wrap around, since spark.sql.ansi.enabled is false",
                     b.conjunct.place,
@@ -279,17 +360,23 @@ def _wraps_harmlessly(bound: _Bound) -> bool:
 
 
 def _in_units(bound: _Bound, axis: Axis, words: Vocabulary) -> End:
-    """The end of a bound with its constant in units of the axis, given room where calendar and clock differ.
+    """The end of a bound with its constant in units of the axis, outward where months differ.
 
-    On TIMESTAMP a constant of a day or more is calendar days in the session's zone, up to 26 hours off the clock.
+    On TIMESTAMP room is left for calendar and clock to differ, by up to 26 hours: a day or more that is added is
+    calendar days in the session's zone, and a difference is one of local times.
     """
-    end, sign = bound.end, -1 if bound.lower else 1
-    fits = {"number": {"number"}, "date": {"number", "days"}}.get(axis.name, {"days", "clock"})
-    if not bound.constants <= fits or {"number", "days"} <= bound.constants:
+    end, amount, sign = bound.end, bound.amount, -1 if bound.lower else 1
+    types = {leaf.type.name for leaf in (bound.point, *(leaf for _, leaf in end.terms))}
+    dates = axis.name != "number" and "date" in types
+    if (amount.reach and axis.name == "number") or (amount.number and not dates and axis.name != "number"):
         reason = "it adds what Spark does not keep on one axis"
         raise NotABand(f"{bound.conjunct.shown}: {reason}", bound.conjunct.place)
-    if axis.name == "date" and "days" in bound.constants:
-        return End(end.terms, end.constant / DAY)
-    if axis.name == "timestamp" and abs(end.constant) >= DAY and not words.fixed_zone:
-        return End(end.terms, end.constant, sign * 26 * Fraction(DAY, 24))
-    return end
+    length = amount.micros + sign * amount.spread
+    if axis.name in ("number", "date"):
+        return End(end.terms, amount.number + length / DAY)
+    room = Fraction(0)
+    if axis.name == "timestamp" and not words.fixed_zone:
+        calendar = bound.mixed or amount.lengths or amount.reach + abs(amount.number) * DAY >= DAY
+        if calendar or (amount.reach and "timestamp_ntz" in types):
+            room = sign * 26 * Fraction(DAY, 24)
+    return End(end.terms, amount.number * DAY + length, room)

@@ -15,6 +15,8 @@ MOST_BINS = 2**48
 MOST_BINS_FLOAT32 = 2**19
 MARGIN = Fraction(1, 8)
 EVERYTHING = 1e300
+_STANDING = 8 / 7  # bins of a level are so much wider than its longest interval
+_LEVEL = 8.0  # what a level costs a point, in candidates looked at
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,8 @@ class Neighbours:
         return self.last - self.first + 1
 
 
-def neighbours(low: Fraction, high: Fraction, axis: Axis) -> Neighbours:
-    """Choose bins for ``left - right in [low, high]``.
+def neighbours(low: Fraction, high: Fraction, axis: Axis, width: Fraction | None = None) -> Neighbours:
+    """Choose bins for ``left - right in [low, high]``; ``width``: as wide as somebody asked for.
 
     Exact axes are cut by integer division, which truncates toward zero: bins that differ by δ in position differ in
     number by floor(δ/w) to ceil(δ/w), one more on the far side of zero.  On other axes an eighth of a bin covers the
@@ -47,6 +49,9 @@ def neighbours(low: Fraction, high: Fraction, axis: Axis) -> Neighbours:
     if not axis.exact and (low > 0 or high < 0):
         shift, low, high = low, Fraction(0), high - low
     span = high - low
+    if width is not None:
+        chosen = _neighbours(low, high, width if axis.exact else width * Fraction(4, 5), axis)
+        return Neighbours(chosen.width, chosen.first, chosen.last, shift)
     tries = {span, span / 2, abs(low), abs(high)} - {Fraction(0)} or {Fraction(1)}
     best = min((_neighbours(low, high, width, axis) for width in sorted(tries)), key=lambda n: _cost(n, span))
     return Neighbours(best.width, best.first, best.last, shift)
@@ -84,7 +89,7 @@ def levels(classes: tuple[LengthClass, ...], axis: Axis, *, spread: float, reach
     times its median, or its longest interval more than ``reach`` bins long.
     """
     finite = [c for c in classes if c.longest < EVERYTHING]
-    widths = tuple(dict.fromkeys(_widths(finite, _least(axis), spread, reach)))
+    widths = tuple(dict.fromkeys(_widths(finite, _least(axis), spread, reach))) or ((1.0,) if finite else ())
     if len(finite) < len(classes) or not widths:
         widths = (*widths, EVERYTHING)
     return Levels(widths, reach)
@@ -104,6 +109,85 @@ def unmeasured_levels(axis: Axis, reach: int) -> Levels:
     return Levels((*widths, EVERYTHING), reach)
 
 
+def one_level(classes: tuple[LengthClass, ...], axis: Axis, *, reach: int, slack: float = 8.0) -> Levels | None:
+    """One level for all, where its bins need not be wider than ``slack`` times the mean length; else None.
+
+    With bins as wide as the mean length there are at most two copies for each interval, whatever the lengths; bins
+    are wider only to keep the longest interval within its reach.
+    """
+    count = sum(c.count for c in classes)
+    if not count or classes[-1].longest >= EVERYTHING:
+        return None
+    mean = max(sum(c.total for c in classes) / count, _least(axis))
+    width = max(mean, classes[-1].longest / reach)
+    return Levels((_round(width) or 1.0,), reach) if width <= slack * mean else None
+
+
+def standing_levels(classes: tuple[LengthClass, ...], axis: Axis) -> Levels:
+    """Choose levels for intervals that stand in one bin each and points that visit two bins of every level.
+
+    Every further level costs each point two visits; too few make short intervals stand among many others.  The last
+    level takes everything, since what was measured may have changed by the time it is read.
+    """
+    finite = [c for c in classes if c.longest < EVERYTHING]
+    span = max((c.last for c in finite), default=0.0) - min((c.first for c in finite), default=0.0)
+    best: list[tuple[float, tuple[float, ...]]] = [(0.0, ())]  # for the first n classes: cost for a point, widths
+    for n in range(1, len(finite) + 1):
+        width = max(finite[n - 1].longest, _least(axis) / 2) * _STANDING
+        counts = list(accumulate(c.count for c in reversed(finite[:n])))
+        tries = (
+            (best[n - m][0] + _LEVEL + 2 * (counts[m - 1] * width / span if 0 < span < inf else 0), best[n - m][1])
+            for m in range(1, n + 1)
+        )
+        cost, widths = min(tries)
+        best.append((cost, (*widths, _round_up(width))))
+    # What has no length fits any level, and nothing can be divided by its width.
+    chosen = [w for w in dict.fromkeys(best[-1][1]) if w > 0] or [1.0]
+    return Levels((*chosen, EVERYTHING), 1)
+
+
+def levels_from(width: float, classes: tuple[LengthClass, ...] | None, axis: Axis, *, reach: int) -> Levels:
+    """Levels that begin with a width somebody asked for, and go on where intervals exceed its reach."""
+    if classes is None:
+        wider = unmeasured_levels(axis, reach).widths
+    else:
+        wider = levels(tuple(c for c in classes if c.longest > width * reach), axis, spread=inf, reach=reach).widths
+        if all(c.longest <= width * reach for c in classes):
+            wider = ()
+    return Levels((width, *(w for w in wider if w > width)), reach)
+
+
+def touched(levels_: Levels, classes: tuple[LengthClass, ...]) -> float:
+    """To how many bins an interval is copied on average."""
+    count = sum(c.count for c in classes) or 1
+    return sum(c.count + c.total / width for c, width in _placed(levels_, classes)) / count
+
+
+def met(levels_: Levels, classes: tuple[LengthClass, ...], *, standing: bool = False) -> float | None:
+    """How many intervals a point meets in its bins on average, were both spread evenly; None where nothing tells.
+
+    ``standing``: intervals stand in one bin, and the point visits two.
+    """
+    finite = [c for c in classes if c.longest < EVERYTHING]
+    span = max((c.last for c in finite), default=0.0) - min((c.first for c in finite), default=0.0)
+    if not 0 < span < inf:
+        return None
+    reach = [
+        (c.count, 2 * width if standing else width + c.total / max(c.count, 1))
+        for c, width in _placed(levels_, classes, fill=1 / _STANDING if standing else levels_.reach)
+    ]
+    return sum(count * min(1.0, width / span) for count, width in reach)
+
+
+def _placed(
+    levels_: Levels, classes: tuple[LengthClass, ...], fill: float | None = None
+) -> list[tuple[LengthClass, float]]:
+    """Every class with the width of the bins on its level."""
+    fill = levels_.reach if fill is None else fill
+    *narrow, widest = levels_.widths
+    return [(c, next((w for w in narrow if c.longest <= w * fill), widest)) for c in classes]
+
+
 def _least(axis: Axis) -> float:
     return 2.0 if axis.exact else 0.0
 
@@ -115,8 +199,8 @@ def _widths(classes: list[LengthClass], least: float, spread: float, reach: int)
         return []
     mean = sum(c.total for c in classes) / count
     width = max(mean, least)
-    if width == 0:
-        return [1.0]
+    if width == 0:  # all of no length: any width suits
+        return []
     if len(classes) > 1 and (
         width > spread * max(_median(classes), least, 5e-324) or classes[-1].longest > reach * width
     ):
@@ -140,3 +224,9 @@ def _median(classes: list[LengthClass]) -> float:
 def _round(width: float) -> float:
     """A width with two digits, so that a plan can be read."""
     return float(f"{width:.1e}")
+
+
+def _round_up(width: float) -> float:
+    """The same, and no less than the width."""
+    rounded = _round(width)
+    return rounded if rounded >= width else _round(width * 1.06)

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from planner.schema import Column
-from planner.stats import LengthClass, Statistics
+from planner.stats import Statistics
+
+Numbers = tuple[float | None, ...]
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,22 @@ class Settings:
         return zone in ("UTC", "ETC/UTC", "GMT", "ETC/GMT", "Z", "ZULU", "UCT") or zone[:1] in "+-"
 
 
+@dataclass(frozen=True)
+class View:
+    """What a view in SQL stands for.
+
+    ``columns`` are those of its query, which the view may show under names of its own.  Names of one part in ``text``
+    are looked up in ``namespace``, catalog and database; but for ``temporary``, which are temporary views.
+    ``settings`` are those of the session that made it.
+    """
+
+    text: str
+    columns: tuple[str, ...]
+    namespace: tuple[str, ...]
+    temporary: tuple[tuple[str, ...], ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
+
+
 class Catalog(Protocol):
     """Tables, settings and statistics."""
 
@@ -39,6 +57,14 @@ class Catalog(Protocol):
         """The columns of a table or view, or None when there is no such table."""
         ...
 
+    def view(self, name: tuple[str, ...]) -> View | None:
+        """What a view stands for; None for a table, a view made otherwise than by SQL, or where that cannot be told."""
+        ...
+
+    def other_setting(self, view: View) -> str | None:
+        """A setting that is not now what it was when the view was made, and may change what its text means."""
+        ...
+
     def schema(self, query: str) -> tuple[Column, ...] | None:
         """The columns that a query returns, with their types; None when that cannot be told.  Never runs it."""
         ...
@@ -47,9 +73,10 @@ class Catalog(Protocol):
         """What is known about the rows of ``relation``, a query in SQL; never runs it."""
         ...
 
-    def lengths(self, query: str, *, few: bool) -> tuple[LengthClass, ...] | None:
-        """Sort the one column ``length`` of ``query`` into classes by running it; None if it cannot be run.
+    def measure(self, query: str) -> tuple[Numbers, ...] | None:
+        """Run a query that returns a few rows of numbers; None if it cannot be run."""
+        ...
 
-        ``few``: the rows are so few that one task is faster than several and a shuffle.
-        """
+    def unrepeatable(self, query: str) -> str | None:
+        """Why reading ``query`` twice within a statement might give other rows, or None when it cannot."""
         ...

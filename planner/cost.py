@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isnan, nan
 
 from planner.stats import Statistics
 
@@ -20,11 +21,85 @@ class Thresholds:
     level_reach: int = 65_536
     """No interval is copied to more than about this many bins."""
 
+    broadcast_pairs: int = 40_000_000
+    """The same where Spark can broadcast a side: then its loop is generated code, and does 150 million a second."""
+
+    broadcast_bytes: int = 10 * 2**20
+    """Up to how many bytes Spark broadcasts a side unasked (spark.sql.autoBroadcastJoinThreshold)."""
+
+    hash_from_bytes: int = 4 * 2**20
+    """Where both sides have more bytes than this, one is hashed in every task rather than sent to all of them."""
+
+    hash_build_bytes: int = 256 * 2**20
+    """A side of up to so many bytes is hashed, where Spark would sort both; a hash table has to fit into memory."""
+
     one_task_bytes: int = 64 * 2**20
     """Intervals of fewer bytes are measured in one task, without a shuffle."""
 
     measure_lengths: bool = True
-    """Whether planning may run one aggregate over the intervals to learn how long they are."""
+    """Whether planning may run small queries: the lengths of intervals, samples of keys and of bands."""
+
+    key_pairs_per_row: float = 40.0
+    """With fewer pairs of equal keys than this for each row, a hash join on the keys alone is as good as bins."""
+
+    key_sample: int = 2_000
+    """Rows of either side whose keys are looked at to learn how often keys meet."""
+
+    band_sample: int = 1_000
+    """Rows of either side that are compared to learn which of several bands holds least often."""
+
+    running_sum_matches: float = 20.0
+    """An aggregated band join with more matches than this for each point is computed from running sums; with equal
+    keys, with a quarter of it."""
+
+
+# Seconds on one core, measured: a row copied or moved to its key, a pair of a bin that is looked at.
+_ROW = 4e-7
+_PAIR = 1.2e-8
+_ROW_BYTES = 16.0
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a plan is estimated to cost: rows that get a key (copies counted), their bytes, pairs looked at.
+
+    ``pairs`` is None where nothing tells how close the values lie.  ``sizes``: the bytes of either side.
+    """
+
+    rows: float
+    sizes: tuple[float, float]
+    pairs: float | None = None
+
+    @property
+    def bytes(self) -> float:
+        """What is shuffled unless a side is broadcast."""
+        return sum(self.sizes)
+
+    @property
+    def seconds(self) -> float:
+        """On one core, for comparison only."""
+        return self.rows * _ROW + (self.pairs or 0) * _PAIR
+
+    def __str__(self) -> str:
+        pairs = "an unknown number of" if self.pairs is None else f"about {self.pairs:.2g}"
+        return f"{self.rows:.2g} rows, {self.bytes / 2**20:,.0f} MiB shuffled unless broadcast, {pairs} candidate pairs"
+
+
+def copies(side: Statistics, each: float) -> tuple[float, float]:
+    """Rows and bytes of a side when each of its rows is copied so many times; NaN where its rows are not known.
+
+    A row in memory takes some three times its bytes in a file, and its key beside them.
+    """
+    if side.rows is None:
+        return nan, nan
+    row = side.bytes / side.rows if side.bytes and side.rows else _ROW_BYTES
+    return side.rows * each, side.rows * each * (3 * row + _ROW_BYTES)
+
+
+def cost(left: tuple[float, float], right: tuple[float, float], pairs: float | None) -> Cost | None:
+    """The cost of joining two sides with ``copies``; None where their rows are not known."""
+    rows = left[0] + right[0]
+    return None if isnan(rows) else Cost(rows, (left[1], right[1]), pairs)
 
 
 def at_most_pairs(left: Statistics, right: Statistics) -> int | None:
@@ -39,6 +114,6 @@ def said(statistics: Statistics) -> str:
     return "an unknown number of" if statistics.rows is None else f"about {statistics.rows:,}"
 
 
-def said_pairs(pairs: int | None) -> str:
+def said_pairs(pairs: float | None) -> str:
     """A number of pairs for people."""
     return "an unknown number of pairs" if pairs is None else f"up to {float(pairs):.2g} pairs"

@@ -36,7 +36,7 @@ class Step(Protocol):
 
 
 class Refusal(Protocol):
-    """A rule that held back, as far as the printer goes."""
+    """A rule that held back, or warns, as far as the printer goes."""
 
     @property
     def rule(self) -> str: ...
@@ -86,12 +86,21 @@ def show_steps(steps: Iterable[Step]) -> str:
 
 def show_refusals(refusals: Iterable[Refusal]) -> str:
     """Every rule that held back: why, and where in the SQL."""
+    return _remarks((f"{r.rule} held back", r) for r in refusals)
+
+
+def show_warnings(warnings: Iterable[Refusal]) -> str:
+    """Every warning: what it is about, and where in the SQL."""
+    return _remarks(("warning", w) for w in warnings)
+
+
+def _remarks(remarks: Iterable[tuple[str, Refusal]]) -> str:
     lines = []
-    for r in refusals:
+    for head, r in remarks:
         where = (
             f" ({r.place})".replace(" ", "\N{NO-BREAK SPACE}").replace("\N{NO-BREAK SPACE}", " ", 1) if r.place else ""
         )
-        said = f"-- {r.rule} held back: {r.reason}{where}"
+        said = f"-- {head}: {r.reason}{where}"
         wrapped = textwrap.wrap(said, WIDTH, subsequent_indent="--   ", break_long_words=False, break_on_hyphens=False)
         lines += [line.replace("\N{NO-BREAK SPACE}", " ") for line in wrapped]
     return "\n".join(lines)

@@ -9,8 +9,9 @@ be carried raises ``NotCarried``.  ``to_sql`` of the plan gives back the very to
 from __future__ import annotations
 
 from planner.errors import NotCarried
-from planner.expr import HOLE
+from planner.expr import HOLE, Scalar
 from planner.from_clause import from_clause
+from planner.hints import block_range
 from planner.logical import (
     Aggregate,
     Cte,
@@ -245,15 +246,22 @@ def _select(r: Reader, lo: int, hi: int) -> Logical:
         plan = Filter(plan, r.conjuncts(ranges["QUALIFY"][0] + 1, ranges["QUALIFY"][1]), "QUALIFY")
     i = lo + 1
     items_end = next(iter(at.values()), hi)
-    hint = quantifier = ""
-    if i < items_end and t[i].text.startswith("/*+"):
-        hint = t.slice(i, i + 1)
+    hint, quantifier = None, ""
+    if i < items_end and t.text.startswith("/*+", t[i].start):
+        hint = _hints(t, i)
         i += 1
     if t.word(i, items_end) in ("DISTINCT", "ALL"):
         quantifier = t.slice(i, i + 1)
         i += 1
     items = tuple(r.scalar(a, b) for a, b in t.split(i, items_end))
     return Project(plan, items, quantifier, hint)
+
+
+def _hints(t: Tokens, i: int) -> Scalar:
+    """The blocks of hints from token ``i`` on: a second one is no token, but a comment to the tokenizer."""
+    start, end = t[i].start, t[i + 1].start if i + 1 < len(t) else t[i].end
+    lo, hi = block_range(t.text[start:end]) or (0, end - start)
+    return Scalar(t.text[start + lo : start + hi], (), t.place(start))
 
 
 def _clauses(r: Reader, lo: int, hi: int) -> dict[str, int]:

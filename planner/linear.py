@@ -6,18 +6,22 @@ Sums are over real numbers.  Whether Spark's own arithmetic agrees with them is 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal
 
 from sqlglot import exp
 
-from planner.axis import interval_micros
+from planner.axis import DAY
 from planner.errors import Place
 from planner.expr import HOLE, sql
+from planner.lengths import Length, interval_length, interval_of, interval_parts, months
 from planner.schema import SqlType, sql_type
+from planner.trying import MightRaise, trying
+from planner.typed import TIMES, type_of
 
 Side = Literal["left", "right"]
+UNKNOWN = SqlType("unknown")
 
 
 class NotABand(Exception):
@@ -53,71 +57,224 @@ class Vocabulary:
     fixed_zone: bool
 
 
+@dataclass(frozen=True)
+class Amount:
+    """What a sum adds to its leaves: numbers, and lengths of time in microseconds.
+
+    ``spread``: how far the true length may lie from ``micros``, since months differ.  ``reach``: the lengths without
+    their signs; ``lengths`` of time that differ from row to row are added, too.  ``clock``: not by whole days alone, so
+    that Spark makes a DATE a TIMESTAMP.
+    """
+
+    number: Fraction = Fraction(0)
+    micros: Fraction = Fraction(0)
+    spread: Fraction = Fraction(0)
+    reach: Fraction = Fraction(0)
+    clock: bool = False
+    lengths: bool = False
+
+    def plus(self, other: Amount, sign: int) -> Amount:
+        """The sum of both."""
+        return Amount(
+            self.number + sign * other.number,
+            self.micros + sign * other.micros,
+            self.spread + other.spread,
+            self.reach + other.reach,
+            self.clock or other.clock,
+            self.lengths or other.lengths,
+        )
+
+
+_MOST_DAYS = 2**30
+
+
 class Sum:
     """A sum of leaves over a common axis."""
 
     def __init__(self, words: Vocabulary):
         self.words = words
         self.terms: dict[str, tuple[Side | Literal["both"] | None, int, Leaf]] = {}
-        self.constant = Fraction(0)
-        self.constants: set[str] = set()
+        self.amount = Amount()
+        self._unit: Fraction | None = None  # in which differences of times are counted
 
     def add(self, tree: exp.Expression, sign: int) -> None:
+        """Add ``sign`` times an expression.  Raises ``NotABand``."""
         match tree:
             case exp.Paren():
                 self.add(tree.this, sign)
             case exp.Neg():
                 self.add(tree.this, -sign)
-            case exp.Add():
+            case exp.TsOrDsAdd() | exp.Add() | exp.Sub() if self._may_wrap(tree):
+                self._add_leaf(tree, sign)
+            case exp.Add() | exp.SafeAdd():
                 self.add(tree.this, sign)
                 self.add(tree.expression, sign)
-            case exp.Sub():
+            case exp.Sub() | exp.SafeSubtract():
                 self.add(tree.this, sign)
                 self.add(tree.expression, -sign)
             case exp.Interval():
-                self._interval(tree, sign)
-            case _ if (value := _constant(tree)) is not None:
-                self.constant += sign * value
-                if value:
-                    self.constants.add("number")
+                self._add_length(tree, interval_length(tree), sign)
+            case exp.TsOrDsAdd():
+                self._add_date(tree.this, sign)
+                self.add(tree.expression, sign)
+            case exp.AddMonths() if (value := constant(tree.expression)) is not None:
+                self._add_date(tree.this, sign)
+                self._add_length(tree, months(value), sign)
+            case exp.TimestampAdd() if tree.unit is not None:
+                self.add(tree.this, sign)
+                self._add_counted(tree, tree.expression, tree.unit.name, sign)
+                self.amount = self.amount.plus(Amount(clock=True), 1)
+            case exp.DateDiff() if not tree.args.get("unit"):
+                self._add_date(tree.this, sign)
+                self._add_date(tree.expression, -sign)
+            case exp.DateDiff() | exp.TimestampDiff():
+                self._add_difference(tree, sign)
+            case exp.Mul() if isinstance(tree.this, exp.Interval) or isinstance(tree.expression, exp.Interval):
+                unit, count = tree.this, tree.expression
+                if isinstance(count, exp.Interval):
+                    unit, count = count, unit
+                self._add_lengths(tree, count, interval_length(unit), sign)
+                self.amount = self.amount.plus(Amount(clock=True), 1)
+            case exp.MakeInterval() | exp.Anonymous() if (parts := interval_parts(tree)) is not None:
+                for unit, count in parts:
+                    self._add_counted(tree, count, unit, sign)
+                if isinstance(tree, exp.Anonymous) or any(u in ("HOUR", "MINUTE", "SECOND") for u, _ in parts):
+                    self.amount = self.amount.plus(Amount(clock=True), 1)
+            case _ if (value := constant(tree)) is not None:
+                self.amount = self.amount.plus(Amount(number=value), sign)
             case _:
-                self._leaf(tree, sign)
+                self._add_leaf(tree, sign)
 
-    def _interval(self, tree: exp.Interval, sign: int) -> None:
-        micros = interval_micros(tree)
-        if micros is None:
-            raise NotABand(f"{sql(tree)} is not a day-time interval literal of fixed length")
-        self.constant += sign * micros
-        unit = tree.args["unit"]
-        whole = isinstance(unit, exp.Var) and unit.name.upper().removesuffix("S") in ("DAY", "WEEK")
-        self.constants.add("days" if whole else "clock")
+    def finish(self) -> None:
+        """Turn numbers into lengths of time, where differences of times are counted in a unit."""
+        if self._unit is not None:
+            micros = self.amount.micros + self.amount.number * self._unit
+            self.amount = replace(self.amount, number=Fraction(0), micros=micros)
 
-    def _leaf(self, tree: exp.Expression, sign: int) -> None:
-        side = self.words.side(tree)
-        if tree.find(exp.Column) and any(c.name.startswith(HOLE) for c in tree.find_all(exp.Column)):
-            raise NotABand("a subquery stands in it")
-        if not _safe(tree):
-            raise NotABand("it computes more than a sum, which could raise an error on a row that no pair needs")
-        key = self.words.canonical(tree)
-        old = self.terms.get(key)
+    def _may_wrap(self, tree: exp.Expression) -> bool:
+        """Whether a date is moved by so many days that Spark's count of days may wrap around, which no sum does."""
+        days = [e for e in (tree.this, tree.expression) if not isinstance(_unwrapped(e), exp.Interval)]
+        known = [value for e in days if (value := constant(e)) is not None]
+        if len(days) < 2 or (known and abs(known[0]) < _MOST_DAYS):
+            return False
+        if isinstance(tree, exp.TsOrDsAdd):
+            return True
+        try:
+            types = [type_of(_unwrapped(e), self.words.type_of) for e in days]
+        except NotABand:  # its leaves will say why
+            return False
+        return any(t and t.name == "date" for t in types) and any(t and t.numeric for t in types)
+
+    def _add_length(self, tree: exp.Expression, length: Length | None, sign: int) -> None:
+        if length is None:
+            raise NotABand(f"the length of {sql(tree)} is not known")
+        amount = Amount(
+            micros=length.micros, spread=length.spread, reach=abs(length.micros), clock=not length.whole_days
+        )
+        self.amount = self.amount.plus(amount, sign)
+
+    def _add_date(self, tree: exp.Expression, sign: int) -> None:
+        """The date that Spark makes of an argument where it needs one."""
+        inner = _unwrapped(tree)
+        found = type_of(inner, self.words.type_of)
+        if found is None or found.name not in TIMES:
+            raise NotABand(f"{sql(inner)} is no date; Spark would cast it")
+        self.add(inner if found.name == "date" else exp.cast(inner.copy(), "date"), sign)
+
+    def _add_counted(self, tree: exp.Expression, count: exp.Expression, unit: str, sign: int) -> None:
+        """``count`` units of time: a constant, or so many on each row."""
+        self._add_lengths(tree, count, interval_of("1", unit), sign)
+
+    def _add_lengths(self, tree: exp.Expression, count: exp.Expression, each: Length | None, sign: int) -> None:
+        value = constant(count)
+        if each is None:
+            raise NotABand(f"the length of {sql(tree)} is not known")
+        if value is not None:
+            self._add_length(tree, each.times(value), sign)
+            return
+        if each.spread:
+            raise NotABand(f"{sql(tree)} adds months, of which every row has its own number")
+        found = type_of(count, self.words.type_of)
+        if found is None or not found.numeric:
+            raise NotABand(f"the type of {sql(count)} is not known")
+        tried = sql(_tried(count, self.words))
+        text = f"(CAST({tried} AS DOUBLE) * {float(each.micros)!r}D)"
+        self._add_term(self.words.side(count), sign, Leaf(text, SqlType("micros"), f"{text} micros"))
+        rounding = Fraction(1)  # Spark's own, to whole microseconds
+        self.amount = self.amount.plus(Amount(spread=rounding, clock=not each.whole_days, lengths=True), 1)
+
+    def _add_difference(self, tree: exp.Expression, sign: int) -> None:
+        """``timestampdiff(MINUTE, a, b)`` counts whole minutes of local time, so a minute is lost at either end."""
+        unit = tree.args["unit"].name
+        each = interval_of("1", unit)
+        if each is None or each.spread:
+            raise NotABand(f"{sql(tree)} counts what has no fixed length")
+        if self._unit not in (None, each.micros):
+            raise NotABand("it counts differences of times in several units")
+        self._unit = each.micros
+        for part, way in ((tree.this, sign), (tree.expression, -sign)):
+            inner = _unwrapped(part)
+            found = type_of(inner, self.words.type_of)
+            if found is None or found.name not in ("date", "timestamp"):
+                raise NotABand(f"{sql(inner)} is no TIMESTAMP; Spark would cast it")
+            self.add(inner, way)
+        self.amount = self.amount.plus(Amount(spread=each.micros, reach=Fraction(DAY), clock=True), 1)
+
+    def _add_leaf(self, tree: exp.Expression, sign: int) -> None:
+        leaf = leaf_of(tree, self.words)
+        if leaf.type.name == "interval":
+            self.amount = self.amount.plus(Amount(clock=True, lengths=True), 1)
+        self._add_term(self.words.side(tree), sign, leaf)
+
+    def _add_term(self, side: Side | Literal["both"] | None, sign: int, leaf: Leaf) -> None:
+        old = self.terms.get(leaf.key)
         count = sign + (old[1] if old else 0)
         if count:
-            self.terms[key] = (side, count, old[2] if old else Leaf(sql(tree), self.words.type_of(tree), key))  # type: ignore[arg-type]
+            self.terms[leaf.key] = (side, count, old[2] if old else leaf)
         else:
-            del self.terms[key]
+            del self.terms[leaf.key]
 
 
-def _constant(tree: exp.Expression) -> Fraction | None:
+def leaf_of(tree: exp.Expression, words: Vocabulary) -> Leaf:
+    """An expression as one leaf.  Raises ``NotABand`` where it cannot be computed on every row."""
+    if any(c.name.startswith(HOLE) for c in tree.find_all(exp.Column)):
+        raise NotABand("a subquery stands in it")
+    key = words.canonical(tree)
+    if words.side(tree) == "both":  # never computed
+        return Leaf(sql(tree), UNKNOWN, key)
+    tried = _tried(tree, words)
+    text = (
+        f"({sql(tried)})" if isinstance(tried, exp.Binary | exp.Neg) and not isinstance(tried, exp.Dot) else sql(tried)
+    )
+    return Leaf(text, type_of(tree, words.type_of) or UNKNOWN, key)
+
+
+def _unwrapped(tree: exp.Expression) -> exp.Expression:
+    """An argument without the cast to DATE that sqlglot reads into it; the user's own ``to_date`` is marked safe."""
+    return tree.this if isinstance(tree, exp.TsOrDsToDate) and not tree.args.get("safe") else tree
+
+
+def _tried(tree: exp.Expression, words: Vocabulary) -> exp.Expression:
+    try:
+        return trying(tree, words.type_of, ansi=words.ansi)
+    except MightRaise as no:
+        raise NotABand(str(no)) from no
+
+
+def constant(tree: exp.Expression) -> Fraction | None:
     """The value of a number literal, typed or not, or of a product of such."""
     match tree:
         case exp.Paren():
-            return _constant(tree.this)
+            return constant(tree.this)
+        case exp.Neg():
+            value = constant(tree.this)
+            return None if value is None else -value
         case exp.Literal() if not tree.is_string:
             return Fraction(tree.name)
         case exp.Cast() if isinstance(tree.this, exp.Literal):
             return _typed_constant(tree.this.name, sql_type(tree.to.sql(dialect="spark")))
         case exp.Mul():
-            left, right = _constant(tree.this), _constant(tree.expression)
+            left, right = constant(tree.this), constant(tree.expression)
             return left * right if left is not None and right is not None else None
     return None
 
@@ -132,29 +289,3 @@ def _typed_constant(text: str, type_: SqlType) -> Fraction | None:
     if type_.name == "decimal":
         fits = (value * 10**type_.scale).denominator == 1
     return value if fits and type_.numeric else None
-
-
-_SAFE = (
-    exp.Column,
-    exp.Dot,
-    exp.Literal,
-    exp.Placeholder,
-    exp.Coalesce,
-    exp.Greatest,
-    exp.Least,
-    exp.Paren,
-    exp.Null,
-    exp.CurrentDate,
-    exp.CurrentTimestamp,
-)
-
-
-def _safe(tree: exp.Expression) -> bool:
-    """Whether an expression can be evaluated on any row without raising an error, and always to the same value."""
-    if isinstance(tree, exp.TimestampTrunc):
-        return isinstance(tree.this, exp.Column)
-    if isinstance(tree, exp.Column | exp.Dot | exp.Identifier | exp.Literal):
-        return True
-    if isinstance(tree, exp.Cast):
-        return isinstance(tree.this, exp.Literal)
-    return isinstance(tree, _SAFE) and all(_safe(e) for e in tree.iter_expressions())

@@ -10,10 +10,12 @@ look-up.  ``label`` and ``detail`` are what the one printer shows.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import ClassVar, Literal
 
 from planner.band import Band
 from planner.expr import Scalar, quote, show_all
+from planner.hints import SideHint
 from planner.tree import Node, plan_node
 
 JoinKind = Literal["inner", "cross", "left", "right", "full", "semi", "anti"]
@@ -169,6 +171,9 @@ class BandJoin(Logical):
     kind: JoinKind
     band: Band
     condition: tuple[Scalar, ...]
+    others: tuple[Band, ...] = ()  # further bands of the same condition
+    bin_width: Fraction | None = None  # what a RANGE_JOIN hint asks for, in units of the band's axis
+    hints: tuple[SideHint, ...] = ()  # all that ask for something here, the one that set the width first
 
     @property
     def plain(self) -> Join:
@@ -179,7 +184,9 @@ class BandJoin(Logical):
     def detail(self) -> str:
         band = set(self.band.conjuncts)
         rest = [c.shown for c in self.condition if c not in band]
-        return ", ".join([self.kind, *rest, str(self.band)])
+        width = [f"bins of {self.band.axis.human(self.bin_width)}"] if self.bin_width is not None else []
+        asked = dict.fromkeys(h.hint.text for h in self.hints if h.hint.strategy)
+        return ", ".join([self.kind, *rest, str(self.band), *width, *asked])
 
     @property
     def output(self) -> tuple[str, ...]:
@@ -248,18 +255,18 @@ class Windows(Logical):
 
 @plan_node
 class Project(Logical):
-    """The select list; ``hint`` is the hint block, ``quantifier`` DISTINCT or ALL where written."""
+    """The select list; ``hint`` is its blocks of hints, ``quantifier`` DISTINCT or ALL where written."""
 
     label: ClassVar[str] = "Project"
     child: Logical
     items: tuple[Scalar, ...]
     quantifier: str = ""
-    hint: str = ""
+    hint: Scalar | None = None
 
     @property
     def detail(self) -> str:
         said = ", ".join(show_all(self.items))
-        words = [w for w in (" ".join(self.hint.split()), self.quantifier.lower(), said) if w]
+        words = [w for w in (self.hint.shown if self.hint else "", self.quantifier.lower(), said) if w]
         return " ".join(words)
 
     @property

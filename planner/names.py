@@ -41,6 +41,10 @@ class Unresolved(Exception):
     """A name that cannot be told for certain; the text says why."""
 
 
+class NoSuchColumn(Unresolved):
+    """A name that certainly is not a column of the relations at hand."""
+
+
 @dataclass(frozen=True)
 class Source:
     """A relation in FROM: the names it goes by, from the outermost in, and its columns (None: not known)."""
@@ -123,7 +127,7 @@ class Resolver:
     def resolve(self, ref: ColumnRef, sources: tuple[Source, ...]) -> tuple[int, Column]:
         """The relation (its index in ``sources``) and the column that ``ref`` names.
 
-        A reference into a struct resolves to its column with the type unknown.  Raises ``Unresolved``.
+        A reference into a struct resolves to its column with the type of the field.  Raises ``Unresolved``.
         """
         for qualifiers in range(min(3, len(ref.parts) - 1), -1, -1):
             found = self._match(ref.parts, qualifiers, sources)
@@ -131,7 +135,7 @@ class Resolver:
                 raise Unresolved(f"{ref.text} could belong to more than one relation")
             if found:
                 return found[0]
-        raise Unresolved(f"{ref.text} is not a column of these relations")
+        raise NoSuchColumn(f"{ref.text} is not a column of these relations")
 
     def _match(self, parts: tuple[str, ...], qualifiers: int, sources: tuple[Source, ...]) -> list[tuple[int, Column]]:
         qualifier = tuple(map(self.fold, parts[:qualifiers]))
@@ -147,7 +151,7 @@ class Resolver:
                 found.append((index, Column(parts[qualifiers])))
                 continue
             hits = [c for c in source.columns if self.fold(c.name) == name]
-            found += [(index, Column(c.name) if rest else c) for c in hits]
+            found += [(index, Column(c.name, c.type and c.type.field(rest)) if rest else c) for c in hits]
         return found
 
     def type_of(self, tree: exp.Expr, sources: tuple[Source, ...]) -> SqlType | None:

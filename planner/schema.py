@@ -53,6 +53,20 @@ class SqlType:
             return self.precision - self.scale, self.scale
         return _DIGITS.get(self.name, (0, 0))
 
+    def field(self, names: tuple[str, ...]) -> SqlType | None:
+        """The type of a field of a struct, or of a field of its fields; None where that cannot be told."""
+        if not names:
+            return self
+        if self.name != "struct" or not self.text.endswith(">"):
+            return None
+        depth, fields = 0, [""]
+        for letter in self.text[self.text.index("<") + 1 : -1]:
+            depth += (letter in "<(") - (letter in ">)")
+            fields = [*fields, ""] if letter == "," and not depth else [*fields[:-1], fields[-1] + letter]
+        parts = [field.partition(":") for field in fields]
+        found = [text for name, _, text in parts if name.strip().strip("`") == names[0].lower()]
+        return sql_type(found[0]).field(names[1:]) if len(found) == 1 and found[0].strip() else None
+
     def __str__(self) -> str:
         return (self.text or self.name).upper()
 

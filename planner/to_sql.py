@@ -7,6 +7,7 @@ operator renders itself (``Rendered``): it is given the text of its inputs and r
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from planner.errors import NotCarried
 from planner.expr import Scalar, quote
@@ -76,6 +77,9 @@ class _Printer:
                 return self.scalar(node.text)
             case Verbatim():
                 return node.text
+            case Rendered():  # an operator that stands for a whole block
+                sides = tuple(self.relation(side, operand=True) for side in node.sides)
+                return node.render(sides, self.names, self.conjunction)
         raise TypeError(f"{type(node).__name__} is not a query")
 
     def block(self, project: Project) -> str:
@@ -98,7 +102,10 @@ class _Printer:
         if adds_columns(node):
             for scalar in read:
                 refuse_stars(scalar)
-        select = " ".join(w for w in ("SELECT", project.hint, project.quantifier) if w)
+        hint = self.scalar(project.hint) if project.hint else ""
+        if asked := list(dict.fromkeys(_asked(node))):
+            hint = f"{hint} /*+ {', '.join(asked)} */".strip()
+        select = " ".join(w for w in ("SELECT", hint, project.quantifier) if w)
         lines = [f"{select} {', '.join(self.items(project, node))}"]
         if not isinstance(node, OneRow):
             lines.append(f"FROM {self.relation(node, commas=True)}")
@@ -207,6 +214,16 @@ def refuse_stars(scalar: Scalar) -> None:
         if before == "(" and i > 1 and t[i - 2].word == "COUNT" and t.word(i + 1) == ")":
             continue
         raise NotCarried(f"{scalar.shown} would show a column that the rewriting adds", scalar.place)
+
+
+def _asked(node: Node) -> Iterator[str]:
+    """The hints that the operators of one SELECT ask for."""
+    node = unwrap(node)
+    if isinstance(node, Rendered) and node.asks:
+        yield node.asks
+    if not isinstance(node, Relation) or (isinstance(node, Nested) and not node.alias):
+        for child in node.children:
+            yield from _asked(child)
 
 
 def _star_names(node: Node) -> list[str]:

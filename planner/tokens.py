@@ -91,6 +91,14 @@ class Tokens:
         return list(zip([lo, *(c + 1 for c in cuts)], [*cuts, hi], strict=True))
 
 
+def words(text: str) -> list[str]:
+    """The tokens of a statement as texts, to tell whether two say the same; a semicolon at the end does not count."""
+    found = [t.word or f"{t.kind}:{t.text}" for t in tokenize(text).items]
+    while found and found[-1] == ";":
+        found.pop()
+    return found
+
+
 def tokenize(text: str) -> Tokens:
     """Tokenize Spark SQL.
 

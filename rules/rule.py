@@ -16,11 +16,12 @@ from functools import cached_property
 from inspect import cleandoc
 from typing import Any, Literal
 
-from planner.catalog import Catalog
+from planner.catalog import Catalog, Numbers
 from planner.cost import Thresholds
 from planner.errors import NotCarried, Place
 from planner.expr import Scalar
 from planner.logical import Cte, Logical, Project
+from planner.measure import length_classes, read_length_classes
 from planner.names import Resolver
 from planner.schema import SqlType
 from planner.stats import UNKNOWN, LengthClass, Statistics
@@ -30,6 +31,15 @@ from planner.tree import Node
 @dataclass(frozen=True)
 class Refusal:
     """Why a rule held back, and where in the SQL."""
+
+    rule: str
+    reason: str
+    place: Place | None = None
+
+
+@dataclass(frozen=True)
+class Notice:
+    """What a rule warns of, and where in the SQL."""
 
     rule: str
     reason: str
@@ -76,9 +86,12 @@ class Context:
     thresholds: Thresholds
     force: bool = False
     definitions: dict[str, Cte] = field(default_factory=dict)
+    statement: str = ""  # what stands before the query: INSERT INTO t, CREATE VIEW v AS
     enclosing: tuple[Node, ...] = ()  # the subqueries in expressions, and LATERAL ones, around the node at hand
+    settled: dict[Node, None] = field(default_factory=dict)  # nodes that the node above them has decided about
     rule: str = ""
     refusals: dict[Refusal, None] = field(default_factory=dict)
+    warnings: dict[Notice, None] = field(default_factory=dict)
     choices: list[str] = field(default_factory=list)
 
     @cached_property
@@ -90,6 +103,10 @@ class Context:
         """Hold back, and say why to the person whose query it is."""
         self.refusals.setdefault(Refusal(self.rule, reason, place))
 
+    def warn(self, reason: str, place: Place | None = None) -> None:
+        """Tell the person whose query it is that something they wrote does not do what they asked for."""
+        self.warnings.setdefault(Notice(self.rule, reason, place))
+
     def choose(self, chosen: str, *rejected: str) -> None:
         """Write down a choice and what else there was, with their estimates: for ``explain("cost")`` only."""
         self.choices += [f"chosen: {chosen}", *(f"  rejected: {other}" for other in rejected)]
@@ -97,7 +114,7 @@ class Context:
     def type_of(self, expression: str, relation: Logical) -> SqlType | None:
         """The type of an expression over the columns of ``relation``, as the catalog tells it."""
         try:
-            columns = self.catalog.schema(self._query(relation, expression))
+            columns = self.catalog.schema(self.query(relation, expression))
         except NotCarried:
             return None
         return columns[0].type if columns else None
@@ -105,21 +122,43 @@ class Context:
     def statistics(self, relation: Logical) -> Statistics:
         """What is known about the rows of a relation in FROM; unknown for one that cannot stand alone."""
         try:
-            return self.catalog.statistics(self._query(relation))
+            return self.catalog.statistics(self.query(relation))
         except NotCarried:
             return UNKNOWN
 
-    def lengths(self, relation: Logical, length: str, *, few: bool) -> tuple[LengthClass, ...] | None:
-        """Measure ``length``, an expression over the columns of ``relation``; None when that cannot be run.
+    def measure(self, query: str) -> tuple[Numbers, ...] | None:
+        """Run a small query over the data; None when that cannot be done or the user does not want it."""
+        if not self.thresholds.measure_lengths or self.enclosing:
+            return None
+        return self.catalog.measure(query)
+
+    def lengths(self, relation: Logical, low: str, high: str, *, few: bool) -> tuple[LengthClass, ...] | None:
+        """Measure intervals whose ends are expressions over the columns of ``relation``; None when that cannot be done.
 
         ``few``: the relation is small enough for one task.
         """
-        if not self.thresholds.measure_lengths or self.enclosing:
-            return None
         try:
-            return self.catalog.lengths(self._query(relation, f"{length} AS length"), few=few)
+            rows = self.measure(length_classes(self.query(relation, f"{low} AS low, {high} AS high"), few=few))
         except NotCarried:
             return None
+        return None if rows is None else read_length_classes(rows)
 
-    def _query(self, relation: Logical, item: str = "*") -> str:
+    def sample(self, relation: Logical, expression: str, rows: int) -> list[float | None] | None:
+        """A number for each of the first rows of a relation, as Spark finds them; None when that cannot be done."""
+        found = self.measure(f"{self.query(relation, expression)} LIMIT {rows}")
+        return None if found is None else [row[0] for row in found]
+
+    def unrepeatable(self, *relations: Logical) -> str | None:
+        """Why reading these relations twice in one statement might give other rows, or None when it cannot."""
+        for relation in relations:
+            try:
+                reason = self.catalog.unrepeatable(self.query(relation))
+            except NotCarried as no:
+                return no.reason
+            if reason:
+                return reason
+        return None
+
+    def query(self, relation: Logical, item: str = "*") -> str:
+        """``SELECT item FROM relation`` as a statement of its own.  Raises ``NotCarried`` where it cannot be one."""
         return self.names.standing_alone(Project(relation, (Scalar(item),)))

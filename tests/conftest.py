@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 logging.getLogger("SQLQueryContextLogger").disabled = True
 
 # A query on Spark has no deadline worth setting.  `make fuzz` looks further, and elsewhere each time.
-settings.register_profile("suite", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("fuzz", settings.get_profile("suite"), derandomize=False, max_examples=2000)
+settings.register_profile(
+    "suite", deadline=None, derandomize=True, max_examples=500, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("fuzz", settings.get_profile("suite"), derandomize=False, max_examples=2000, print_blob=True)
 settings.load_profile("suite")
 
 

@@ -89,7 +89,7 @@ MIXED = (
 
 @dataclass(frozen=True)
 class RandomQuery:
-    """Two tables as VALUES lists, settings, and a query over ``p(k, x, v)`` and ``i(k, lo, hi, w)``."""
+    """Two tables as VALUES lists, settings, and a query over ``p(k, x, z, v)`` and ``i(k, lo, hi, w)``."""
 
     points: tuple[str, ...]
     intervals: tuple[str, ...]
@@ -101,7 +101,7 @@ class RandomQuery:
     def views(self) -> tuple[str, str]:
         """Statements that make the two views."""
         return (
-            f"CREATE OR REPLACE TEMP VIEW p AS SELECT * FROM VALUES {', '.join(self.points)} AS t(k, x, v)",
+            f"CREATE OR REPLACE TEMP VIEW p AS SELECT * FROM VALUES {', '.join(self.points)} AS t(k, x, z, v)",
             f"CREATE OR REPLACE TEMP VIEW i AS SELECT * FROM VALUES {', '.join(self.intervals)} AS t(k, lo, hi, w)",
         )
 
@@ -111,18 +111,25 @@ def band_joins(draw: st.DrawFn) -> RandomQuery:
     """A band join of any accepted form over random tables, now and then one that must be left alone."""
     names = draw(st.one_of(st.sampled_from([(n, n) for n in KINDS]), st.sampled_from(MIXED)))
     point, end = KINDS[names[0]], KINDS[names[1]]
-    constant_width = draw(st.booleans()) and bool(end.constants) and names[0] == names[1]
-    offsets = bool(end.constants) and names[0] == names[1] and draw(st.sampled_from([False, False, True]))
-    arithmetic = constant_width or offsets
-    band = _constant_band(draw, end) if constant_width else _interval_band(draw, end, offsets)
-    condition = [band, *draw(_extras())]
+    shape = draw(st.sampled_from(["distance", "interval", "interval", "overlap", "overlap", "several"]))
+    arithmetic = bool(end.constants) and names[0] == names[1]
+    if shape != "distance":
+        arithmetic = arithmetic and draw(st.sampled_from([False, False, True]))
+    if shape == "distance" and arithmetic:
+        bands = [_constant_band(draw, end)]
+    elif shape == "several":
+        further = [_overlap(draw, end, False), "p.v + 1 > i.w AND p.v < i.w + 2"]
+        bands = [_interval_band(draw, end, False), draw(st.sampled_from(further))]
+    else:
+        bands = [(_overlap if shape == "overlap" else _interval_band)(draw, end, arithmetic)]
+    condition = [*bands, *draw(_extras())]
     if draw(st.booleans()):
         condition.reverse()
     # Sums of the greatest integers overflow in the query itself; leave some of those in.
     integral = names[1] in ("tinyint", "smallint", "int", "bigint")
     edges = not (arithmetic and integral) or draw(st.sampled_from([False, False, False, True]))
     return RandomQuery(
-        tuple(draw(st.lists(_row(point, edges, 1), min_size=8, max_size=16))),
+        tuple(draw(st.lists(_row(point, edges, 2), min_size=8, max_size=16))),
         tuple(draw(st.lists(_row(end, edges, 2), min_size=8, max_size=16))),
         draw(_query(" AND ".join(condition))),
         draw(st.sampled_from([True, True, False])),
@@ -151,6 +158,7 @@ def _constant_band(draw: st.DrawFn, end: Kind) -> str:
     ]
     # date_sub and friends aside, Spark subtracts times into intervals, which compare with intervals only.
     difference = [
+        f"p.x - i.lo >= -{a} AND p.x - i.lo <= {b}",
         f"abs(p.x - i.lo) <= {a}",
         f"p.x - i.lo <= {a} AND i.lo - p.x < {b}",
         f"abs(i.lo - p.x) < {a}",
@@ -179,34 +187,58 @@ def _interval_band(draw: st.DrawFn, end: Kind, offsets: bool) -> str:
     )
 
 
+def _overlap(draw: st.DrawFn, end: Kind, offsets: bool) -> str:
+    """Intervals of both sides that overlap, lie in each other, or nearly so."""
+    low, high, first, last = "i.lo", "i.hi", "p.x", "p.z"
+    if offsets:
+        a, b = draw(st.sampled_from(end.constants)), draw(st.sampled_from(end.constants))
+        high = draw(st.sampled_from([high, f"i.hi + {a}", f"i.hi - {b}"]))
+        last = draw(st.sampled_from([last, f"p.z + {b}", f"p.z - {a}"]))
+    return draw(
+        st.sampled_from(
+            [
+                f"{first} <= {high} AND {low} <= {last}",
+                f"{first} < {high} AND {low} < {last}",
+                f"{last} >= {low} AND {high} > {first}",
+                f"{first} >= {low} AND {last} <= {high}",
+                f"{low} < {first} AND {high} > {last}",
+                f"{low} >= {first} AND {high} <= {last}",
+            ]
+        )
+    )
+
+
 def _extras() -> st.SearchStrategy[list[str]]:
     one = st.sampled_from(["p.k = i.k", "p.k <=> i.k", "p.v <> i.w", "(p.v > 1 OR i.w < 3)", "p.v + i.w < 5"])
     return st.one_of(st.just([]), st.lists(one, max_size=2, unique=True))
 
 
 def _query(condition: str) -> st.SearchStrategy[str]:
-    forms = [
+    plain = [
         f"SELECT p.*, i.* FROM p JOIN i ON {condition}",
         f"SELECT * FROM p INNER JOIN i ON {condition}",
         f"SELECT * FROM i JOIN p ON {condition}",
         f"SELECT * FROM p, i WHERE {condition}",
+    ]
+    kinds = [
+        f"SELECT * FROM {one} {kind} JOIN {other} ON {condition}"
+        for kind in ("LEFT", "RIGHT OUTER", "FULL", "FULL", "LEFT SEMI", "ANTI")
+        for one, other in (("p", "i"), ("i", "p"))
+    ]
+    around = [
         f"SELECT p.x, i.lo, i.hi FROM i, p WHERE {condition} ORDER BY 1, 2, 3",
         f"SELECT p.k, count(*) n, sum(i.w) FROM p JOIN i ON {condition} GROUP BY p.k HAVING count(*) > 0",
         f"WITH p AS (SELECT * FROM p WHERE v < 3), i AS (SELECT * FROM i) SELECT p.x, i.w FROM p JOIN i ON {condition}",
-        f"SELECT * FROM (SELECT k, x, v FROM p) p JOIN (SELECT * FROM i WHERE w > 1) AS i ON {condition}",
+        f"SELECT * FROM (SELECT k, x, z, v FROM p) p JOIN (SELECT * FROM i WHERE w > 1) AS i ON {condition}",
         f"SELECT i.w, p2.v FROM p JOIN i ON {condition} JOIN p AS p2 ON p2.v = i.w",
         f"SELECT i.w, p2.v FROM p p2, p, i WHERE p2.k = p.k AND {condition}",
         f"SELECT * FROM p LEFT JOIN (SELECT i.k, p.v FROM p JOIN i ON {condition}) b ON b.v = p.v",
+        f"SELECT * FROM p JOIN i ON {condition} LEFT JOIN i AS j ON p.x BETWEEN j.lo AND j.hi",
+        f"SELECT i.w, p2.v FROM p FULL JOIN i ON {condition} LEFT JOIN p AS p2 ON p2.x BETWEEN i.lo AND i.hi",
         f"SELECT v FROM p WHERE v IN (SELECT i.w FROM p JOIN i ON {condition})",
         f"SELECT p.v FROM p JOIN i ON {condition} UNION ALL SELECT v FROM p",
-        f"SELECT * FROM p LEFT JOIN i ON {condition}",
-        f"SELECT * FROM i RIGHT OUTER JOIN p ON {condition}",
-        f"SELECT * FROM p LEFT SEMI JOIN i ON {condition}",
-        f"SELECT p.v, p.x FROM p LEFT ANTI JOIN i ON {condition}",
-        f"SELECT * FROM i LEFT JOIN p ON {condition}",
-        f"SELECT i.w FROM i ANTI JOIN p ON {condition}",
-        f"SELECT * FROM p FULL JOIN i ON {condition}",
         f"SELECT p.v FROM p LEFT JOIN i ON {condition} WHERE i.w IS NULL",
+        f"SELECT * FROM (SELECT k, min(x) x, max(z) z, max(v) v FROM p GROUP BY k) p FULL JOIN i ON {condition}",
         f"SELECT DISTINCT p.v, row_number() OVER (PARTITION BY p.v ORDER BY i.w, p.x) r FROM p JOIN i ON {condition}",
     ]
-    return st.sampled_from(forms)
+    return st.one_of(st.sampled_from(plain), st.sampled_from(kinds), st.sampled_from(kinds), st.sampled_from(around))

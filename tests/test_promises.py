@@ -62,7 +62,7 @@ def same(session: SparkSession, text: str, args: Any = None) -> None:
     "text",
     [
         "SELECT  id ,x FROM p  -- a comment\n WHERE x=1 ;",
-        "SELECT * FROM p FULL JOIN i ON p.x BETWEEN i.lo AND i.hi",
+        "SELECT * FROM p FULL JOIN i ON p.x BETWEEN i.lo AND i.hi OR p.x = i.w",
         "select 'AND {brace} x{2}' as s, \"p BETWEEN\" as `a b`",
         "SHOW TABLES",
         "FROM p SELECT id",

@@ -18,6 +18,7 @@ def run_job(job: Job, output: Output | None, limit: int, *, json: bool) -> None:
         start = perf_counter()
         with say.status("planning"):
             plan = opt.plan(job.text)
+        say.warn(plan.warnings)
         with say.status("running"):
             frame = plan.dataframe()
             columns = [(f.name, f.dataType.simpleString()) for f in frame.schema.fields]

@@ -41,6 +41,12 @@ def remark(text: str) -> None:
     err().print(Text(text, style="dim"))
 
 
+def warn(warnings: Iterable[object]) -> None:
+    """Say what the user wrote that does not do what it asks for, a line each."""
+    for warning in warnings:
+        err().print(Text.assemble(("warning: ", "bold yellow"), str(warning)))
+
+
 def fail(text: str, code: int) -> NoReturn:
     """Say what is wrong and leave."""
     err().print(Text.assemble(("error: ", "bold red"), text))

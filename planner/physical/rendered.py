@@ -31,6 +31,11 @@ class Rendered(Protocol):
     kind: str
 
     @property
+    def asks(self) -> str:
+        """A hint for Spark that its SELECT shall have; nothing where it needs none."""
+        ...
+
+    @property
     def sides(self) -> tuple[Node, ...]:
         """Its inputs, in the order in which ``*`` shows their columns."""
         ...

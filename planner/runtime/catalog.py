@@ -4,22 +4,35 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
-from math import inf, isnan
 from time import perf_counter
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from planner.catalog import Settings
-from planner.physical.band_join import length_classes
+from planner.catalog import Numbers, Settings, View
 from planner.runtime.batch import Arguments, analysed, run
+from planner.runtime.views import Views, other_setting
 from planner.schema import Column, sql_type
-from planner.stats import UNKNOWN, LengthClass, Statistics
+from planner.stats import UNKNOWN, Statistics
 
 _SIZE = re.compile(r"Statistics\(sizeInBytes=([\d.]+) (B|KiB|MiB|GiB|TiB|PiB|EiB)(?:, rowCount=([\d.E+]+))?")
 _BYTES = {unit: 1024**n for n, unit in enumerate(("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"))}
 _UNKNOWN_BYTES = 4 * 1024**6  # Spark says 8 EiB where it does not know
+_OPERATOR = re.compile(r"[\s:+\-|]*'?(\w+)")
+_PLAIN = frozenset("Project Filter Relation LocalRelation HiveTableRelation InMemoryRelation LogicalRDD Range".split())
+_REPEATABLE = frozenset(
+    "Project Filter SubqueryAlias View Relation LocalRelation OneRowRelation Range Join Union Distinct Aggregate "
+    "HiveTableRelation InMemoryRelation DataSourceV2Relation RelationV2 UnresolvedHint ResolvedHint "
+    "CTERelationRef CTERelationDef WithCTE".split()
+)
+# Aggregates whose value hangs on the order in which rows arrive: floating sums and whatever takes one of many.
+_BY_ORDER = re.compile(
+    r"\b(sum|avg|mean|stddev\w*|var\w*|corr|covar\w*|regr_\w+|first\w*|last\w*|any_value|mode|max_by|min_by|"
+    r"collect_\w+|array_agg|listagg|string_agg|approx_\w+|percentile\w*|skewness|kurtosis)\(",
+    re.IGNORECASE,
+)
 _ROW_BYTES = 8  # a guess for files, where Spark knows bytes only: rows are more often wider than narrower
 
 
@@ -34,7 +47,9 @@ class SparkCatalog:
         self.arguments = arguments
         self.seconds = 0.0
         self._statistics: dict[str, Statistics] = {}
+        self._measured: dict[str, tuple[Numbers, ...] | None] = {}
         self._schemas: dict[str, tuple[Column, ...] | None] = {}
+        self._views: dict[tuple[str, ...], View | None] = {}
 
     @cached_property
     def settings(self) -> Settings:
@@ -64,6 +79,25 @@ class SparkCatalog:
             self.seconds += perf_counter() - start
         return _columns(schema)
 
+    def view(self, name: tuple[str, ...]) -> View | None:
+        """What a view stands for; None on Spark Connect, which does not tell the settings it was made under."""
+        if name not in self._views:
+            start = perf_counter()
+            self._views[name] = self._definitions.find(name)
+            self.seconds += perf_counter() - start
+        return self._views[name]
+
+    @cached_property
+    def _definitions(self) -> Views:
+        return Views(self.session)
+
+    def other_setting(self, view: View) -> str | None:
+        """A setting of the session that is not what it was when the view was made, or None."""
+        start = perf_counter()
+        found = other_setting(self.session, view)
+        self.seconds += perf_counter() - start
+        return found
+
     def schema(self, query: str) -> tuple[Column, ...] | None:
         """The columns of a query as Spark analyses it, or None when Spark does not take it."""
         if query not in self._schemas:
@@ -74,28 +108,59 @@ class SparkCatalog:
         return self._schemas[query]
 
     def statistics(self, relation: str) -> Statistics:
-        """Spark's own estimate for a query, from EXPLAIN COST; the query does not run."""
+        """Spark's own estimate for a query, as its optimizer sees it; the query does not run."""
         if relation not in self._statistics:
             start = perf_counter()
             try:
-                said = run(self.session, f"EXPLAIN COST {relation}", self.arguments).collect()[0][0]
-                self._statistics[relation] = read_statistics(said)
+                self._statistics[relation] = self._estimate(relation)
             except PySparkException:
                 self._statistics[relation] = UNKNOWN
             self.seconds += perf_counter() - start
         return self._statistics[relation]
 
-    def lengths(self, query: str, *, few: bool) -> tuple[LengthClass, ...] | None:
-        """Sort the lengths that ``query`` returns into classes; a Spark job over the intervals, a few rows back."""
+    def _estimate(self, relation: str) -> Statistics:
+        if _classic(self.session):  # a third of the time of EXPLAIN, which plans all the way
+            frame: Any = run(self.session, relation, self.arguments)
+            plan = frame._jdf.queryExecution().optimizedPlan()
+            found = plan.stats()
+            rows = int(str(found.rowCount().get())) if found.rowCount().isDefined() else None
+            return _statistics(int(str(found.sizeInBytes())), rows, plan.toString())
+        return read_statistics(run(self.session, f"EXPLAIN COST {relation}", self.arguments).collect()[0][0])
+
+    def measure(self, query: str) -> tuple[Numbers, ...] | None:
+        """Run a query that returns a few rows of numbers: a Spark job; None if Spark does not take it."""
+        if query not in self._measured:
+            self._measured[query] = self._measure(query)
+        return self._measured[query]
+
+    def _measure(self, query: str) -> tuple[Numbers, ...] | None:
         start = perf_counter()
         try:
-            rows = run(self.session, length_classes(query, few=few), self.arguments).collect()
+            rows = run(self.session, query, self.arguments).collect()
         except PySparkException:
             return None
         finally:
             self.seconds += perf_counter() - start
-        classes = (LengthClass(int(n), float(total), float(longest)) for n, total, longest in rows)
-        return tuple(sorted(classes, key=lambda c: inf if isnan(c.longest) else c.longest))
+        return tuple(tuple(None if value is None else float(value) for value in row) for row in rows)
+
+    def unrepeatable(self, query: str) -> str | None:
+        """Why reading ``query`` twice might give other rows, as far as Spark's analysed plan tells; else None."""
+        start = perf_counter()
+        try:
+            if not _classic(self.session):
+                return "Spark Connect does not tell whether it is deterministic"
+            frame: Any = run(self.session, query, self.arguments)
+            plan = frame._jdf.queryExecution().analyzed()
+            return read_unrepeatable(plan.toString()) if plan.deterministic() else "it is not deterministic"
+        except PySparkException as error:
+            return str(error).strip().splitlines()[0]
+        finally:
+            self.seconds += perf_counter() - start
+
+
+def _classic(session: object) -> bool:
+    """Whether this process holds the plans: not so over Spark Connect."""
+    return isinstance(session, SparkSession)
 
 
 def _columns(schema: StructType) -> tuple[Column, ...]:
@@ -108,6 +173,28 @@ def read_statistics(plan: str) -> Statistics:
     if not found:
         return UNKNOWN
     size = int(float(found[1]) * _BYTES[found[2]])
-    if found[3]:
-        return Statistics(int(float(found[3])), size)
-    return UNKNOWN if size >= _UNKNOWN_BYTES else Statistics(size // _ROW_BYTES, size)
+    return _statistics(size, int(float(found[3])) if found[3] else None, plan.split("== Physical Plan ==")[0])
+
+
+def _statistics(size: int, rows: int | None, plan: str) -> Statistics:
+    if rows is None and size >= _UNKNOWN_BYTES:
+        return UNKNOWN
+    operators = {found[1] for line in plan.splitlines() if (found := _OPERATOR.match(line))}
+    return Statistics(size // _ROW_BYTES if rows is None else rows, size, operators <= _PLAIN)
+
+
+def read_unrepeatable(plan: str) -> str | None:
+    """Read from the text of an analysed plan why its rows might differ from one reading to the next, or None.
+
+    Only what returns the same rows from the same files passes; not LIMIT, samples, windows, RDDs.
+    """
+    for line in plan.splitlines():
+        operator = _OPERATOR.match(line)
+        if operator and operator[1] not in _REPEATABLE:
+            return f"{operator[1]} may return other rows when it is read twice"
+        if operator and operator[1] == "Aggregate":
+            if "more fields" in line:
+                return "an aggregate has too many columns to be looked through"
+            if called := _BY_ORDER.search(line):
+                return f"{called[1].lower()}() may return another value when it is computed twice"
+    return None

@@ -1,18 +1,30 @@
 """Choose how a band join runs: bins, or Spark's own join where that is as good."""
 
-from fractions import Fraction
-from math import inf
+from dataclasses import replace
 
-from planner.band import DistanceBand, IntervalBand
-from planner.bins import EVERYTHING, levels, neighbours, unmeasured_levels
 from planner.cost import at_most_pairs, said, said_pairs
-from planner.errors import a
+from planner.errors import NotCarried, a
+from planner.expr import ColumnRef, Scalar
 from planner.linear import Side
-from planner.logical import BandJoin
-from planner.physical.band_join import LevelBandJoin, NeighbourBandJoin, length_of, preserved_sides
+from planner.logical import BandJoin, JoinKind
+from planner.names import Unresolved
 from planner.physical.base import Physical, Spark
-from planner.stats import UNKNOWN
+from planner.physical.bin_join import BinJoin
+from planner.schema import SqlType
+from planner.stats import UNKNOWN, Statistics
+from rules.lower.bins import Candidate, candidates
+from rules.lower.own import own_join_is_as_good
+from rules.lower.several import most_selective
 from rules.rule import Context, rule
+
+_BUILT: dict[JoinKind, tuple[Side, ...]] = {
+    "inner": ("left", "right"),
+    "cross": ("left", "right"),
+    "left": ("right",),
+    "semi": ("right",),
+    "anti": ("right",),
+    "right": ("left",),
+}  # the sides of which Spark makes a hash table, as a user would expect
 
 
 @rule(BandJoin)
@@ -24,51 +36,75 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
     measured, since one bin width would copy a long interval into millions of bins.
     """
     left, right = (UNKNOWN, UNKNOWN) if ctx.force else (ctx.statistics(join.left), ctx.statistics(join.right))
-    pairs = at_most_pairs(left, right)
-    own = f"Spark's own join, {said_pairs(pairs)} of {said(left)} × {said(right)} rows"
-    if pairs is not None and pairs < ctx.thresholds.nested_loop_pairs:
-        ctx.decline(
-            f"{join.band}: so few rows that Spark's own join is as good (nested_loop_pairs)",
-            join.band.conjuncts[0].place,
-        )
-        ctx.choose(own, "bins, which cost a shuffle more")
+    if reason := own_join_is_as_good(join, left, right, ctx):
+        ctx.decline(f"{join.band}: {reason}", join.band.conjuncts[0].place)
+        ctx.choose("Spark's own join", "bins, which cost a shuffle more")
         return Spark(join.plain)
-    kept = preserved_sides(join.kind)
-    if len(kept) == 2:
-        ctx.decline("a full join must keep both sides, and bins copy one", join.band.conjuncts[0].place)
-        return Spark(join.plain)
-    if isinstance(join.band, DistanceBand):
-        smaller: Side = "left" if left.rows is not None and left.rows < (right.rows or 0) else "right"
-        copied: Side = smaller if not kept else "left" if kept == ("right",) else "right"
-        return _by_neighbours(join, join.band, copied, own, ctx)
-    size = (right if join.band.side == "left" else left).bytes
-    few = size is not None and size < ctx.thresholds.one_task_bytes
-    return _by_levels(join, join.band, own, ctx, few=few)
+    join = most_selective(join, left, right, ctx)
+    ways = candidates(join, left, right, ctx)
+    best = min(ways, key=lambda way: way.cost.seconds if way.cost else 0)
+    own = f"Spark's own join, {said_pairs(at_most_pairs(left, right))} of {said(left)} × {said(right)} rows"
+    ctx.choose(str(best), *(str(way) for way in ways if way is not best), own)
+    chosen: BinJoin = replace(best.join, hints=join.hints)  # type: ignore[type-var]
+    if chosen.matched:
+        return _with_matches(chosen, join, ctx)
+    return replace(chosen, build=_build(best, join, left, right, ctx))  # type: ignore[type-var]
 
 
-def _by_neighbours(join: BandJoin, band: DistanceBand, copied: Side, own: str, ctx: Context) -> Physical:
-    bins = neighbours(band.low - band.room, band.high + band.room, band.axis)
-    ctx.choose(f"bins of {band.axis.human(bins.width)} for {band}, {copied} side copied {bins.copies} times", own)
-    return NeighbourBandJoin(join.left, join.right, join.kind, band, join.condition, bins, copied)
+def _build(best: Candidate, join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> Side | None:
+    """The side to be hashed where Spark would sort both, if it is sure to fit; None to leave it to Spark.
+
+    Sorting is what Spark does when neither side is small enough to be broadcast, and what it broadcasts unasked may be
+    a million rows that one thread collects.  A hash table cannot spill, so all of
+    the side has to fit into one task, in case all of it shares a bin.
+    """
+    at, sizes = ctx.thresholds, best.sizes
+    if sizes is None or min(left.bytes or 0, right.bytes or 0) <= at.hash_from_bytes:
+        return None
+    if any(h.hint.strategy for h in join.hints):
+        return None
+    small = min(_BUILT.get(join.kind, ()), key=lambda side: sizes[side == "right"], default=None)
+    return small if small and sizes[small == "right"] <= at.hash_build_bytes else None
 
 
-def _by_levels(join: BandJoin, band: IntervalBand, own: str, ctx: Context, *, few: bool) -> Physical:
-    kept, at, place = preserved_sides(join.kind), ctx.thresholds, band.conjuncts[0].place
-    if kept and band.side not in kept:
-        ctx.decline(f"{a(join.kind)} join must keep each interval once, and bins copy them", place)
+def _with_matches(chosen: BinJoin, join: BandJoin, ctx: Context) -> Physical:
+    """The join with the columns by which it finds the matches of preserved rows; Spark's own where it cannot."""
+    place = join.band.conjuncts[0].place
+    side = " and ".join(chosen.matched)
+    keeps = f"{a(join.kind)} join must keep each {side} row once, and bins copy them"
+    reason = ctx.unrepeatable(join.left, join.right)
+    if reason:
+        ctx.decline(f"{keeps}; finding their matches first reads both sides twice, and {reason}", place)
         return Spark(join.plain)
-    intervals = join.right if band.side == "left" else join.left
-    measured = ctx.lengths(intervals, length_of(band), few=few)
-    if measured is None:
-        chosen = unmeasured_levels(band.axis, at.level_reach)
-    else:
-        chosen = levels(measured, band.axis, spread=inf if kept else at.level_spread, reach=at.level_reach)
-    if kept and len(chosen.widths) > 1:
-        why = "have not been measured and may" if measured is None else "differ so much that they"
-        ctx.decline(
-            f"{a(join.kind)} join must keep each point once, and lengths of intervals {why} need several levels", place
-        )
+    try:
+        named = _named(join, ctx)
+    except (NotCarried, Unresolved) as no:
+        ctx.decline(f"{keeps}; finding their matches first needs to know all columns, and {no}", place)
         return Spark(join.plain)
-    widths = ", ".join(band.axis.human(Fraction(w)) if w < EVERYTHING else "any width" for w in chosen.widths)
-    ctx.choose(f"bins of {widths} for {band}", own)
-    return LevelBandJoin(join.left, join.right, join.kind, band, join.condition, chosen, measured=measured is not None)
+    return replace(chosen, named=named)  # type: ignore[type-var]
+
+
+def _named(join: BandJoin, ctx: Context) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The columns of either side that the condition names, each once."""
+    left = ctx.names.sources(join.left)
+    sources, middle = left + ctx.names.sources(join.right), len(left)
+    found: dict[Side, dict[tuple[int, str], str]] = {"left": {}, "right": {}}
+    for conjunct in join.condition:
+        for ref in _columns(conjunct):
+            index, column = ctx.names.resolve(ref, sources)
+            side: Side = "left" if index < middle else "right"
+            found[side].setdefault((index, ref.text), _told_apart(ref.text, column.type))
+    return tuple(found["left"].values()), tuple(found["right"].values())
+
+
+def _told_apart(text: str, type_: SqlType | None) -> str:
+    """A value that is equal only where no expression can tell the columns apart: -0.0 and 0.0, A and a are."""
+    if type_ is not None and type_.name in ("float", "double"):
+        return f"CAST({text} AS STRING)"
+    return f"{text} COLLATE UTF8_BINARY" if type_ is not None and "collate" in type_.text else text
+
+
+def _columns(conjunct: Scalar) -> tuple[ColumnRef, ...]:
+    if conjunct.plans:
+        raise NotCarried(f"{conjunct.shown} holds a subquery", conjunct.place)
+    return conjunct.columns

@@ -1,18 +1,10 @@
 """Recognize band joins: ``p.x BETWEEN i.lo AND i.hi``, ``c.ts BETWEEN v.ts AND v.ts + INTERVAL 10 MINUTES``."""
 
-from typing import Literal
-
-from sqlglot import exp
-
 from planner.band import is_or_of_comparisons, looks_like_band, read_bands
-from planner.errors import NotCarried
-from planner.expr import column_ref, columns_in, sql
-from planner.linear import NotABand, Side, Vocabulary
 from planner.logical import BandJoin, Join, Logical
-from planner.names import Unresolved
-from planner.schema import SqlType
 from rules.correlation import correlated, leans_on_left
 from rules.rule import Context, rule
+from rules.vocabulary import vocabulary
 
 
 @rule(Join)
@@ -34,47 +26,9 @@ def band_join(join: Join, ctx: Context) -> Logical | None:
         return ctx.decline("the right side is LATERAL: it is made anew for each left row", place)
     if any(correlated(query, ctx.names) for query in ctx.enclosing):
         return ctx.decline("it stands in a subquery that names columns of the query around it", place)
-    bands, refusals = read_bands(join.condition, _vocabulary(join, ctx))
+    bands, refusals = read_bands(join.condition, vocabulary(join, ctx))
     if not bands:
         for no in refusals:
             ctx.decline(no.reason, no.place)
         return None
-    return BandJoin(join.left, join.right, join.kind, bands[0], join.condition)
-
-
-def _vocabulary(join: Join, ctx: Context) -> Vocabulary:
-    left = ctx.names.sources(join.left)
-    sources, middle = left + ctx.names.sources(join.right), len(left)
-    both = Join(join.left, join.right, "cross", "CROSS JOIN")  # ON of a semi join sees both sides, too
-
-    def side(tree: exp.Expression) -> Side | Literal["both"] | None:
-        found: set[Side] = set()
-        for column in columns_in(tree):
-            try:
-                index, _ = ctx.names.resolve(column_ref(column), sources)
-            except Unresolved as no:
-                raise NotABand(str(no)) from no
-            found.add("left" if index < middle else "right")
-        return "both" if len(found) > 1 else next(iter(found), None)
-
-    def type_of(tree: exp.Expression) -> SqlType | None:
-        try:
-            return ctx.names.type_of(tree, sources) or ctx.type_of(sql(tree), both)
-        except (Unresolved, NotCarried) as no:
-            raise NotABand(str(no)) from no
-
-    def canonical(tree: exp.Expression) -> str:
-        def named(node: exp.Expression) -> exp.Expression:
-            if not isinstance(node, exp.Column):
-                return node
-            try:
-                index, column = ctx.names.resolve(column_ref(node), sources)
-            except Unresolved:
-                return node
-            rest = node.parts[-1].name if ctx.names.fold(node.parts[-1].name) != ctx.names.fold(column.name) else ""
-            return exp.column(".".join((ctx.names.fold(column.name), rest)), str(index), quoted=True)
-
-        return sql(tree.transform(named))
-
-    settings = ctx.catalog.settings
-    return Vocabulary(side, type_of, canonical, settings.ansi, settings.fixed_zone)
+    return BandJoin(join.left, join.right, join.kind, bands[0], join.condition, bands[1:])

@@ -34,6 +34,8 @@ SPARK_REFUSES = {
     "refused/unknown_in_a_case_sensitive_session",
     "refused/unknown_table",
     "refused/unknown_table_without_qualifier",
+    "subqueries/exists_with_nested_correlation",
+    "subqueries/lateral_at_random",
 }
 QUERIES = ("SELECT", "(SELECT", "WITH", "VALUES", "FROM", "TABLE")
 

@@ -20,9 +20,10 @@ def test_the_summary_is_current():
     assert (SHIPPED / NAME).read_text(encoding="utf-8") == summary(SHIPPED)
 
 
-def test_a_third_of_the_cases_are_refusals():
-    assert len(shipped()) >= 70
-    assert 3 * len(shipped("refused")) > len(shipped())
+def test_a_third_of_the_cases_are_left_to_spark():
+    cases = shipped()
+    assert len(cases) >= 70
+    assert 3 * sum(not plan_case(case).rewritten for case in cases) > len(cases)
 
 
 def test_a_sentence_says_why_each_case_is_there():
@@ -48,6 +49,7 @@ def test_what_is_only_carried_is_not_touched_by_any_rule():
     assert [case.name for case in shipped("carry") if plan_case(case).rules] == []
 
 
-def test_everything_else_is_rewritten():
+def test_everything_else_is_rewritten_or_says_that_it_is_not():
     rest = [case for case in shipped() if case.path.parent.name not in ("carry", "refused")]
-    assert [case.name for case in rest if not plan_case(case).rewritten] == []
+    silent = [c for c in rest if not any(h.key in ("refused", "must not use") for h in c.headers)]
+    assert [case.name for case in silent if not plan_case(case).rewritten] == []

@@ -9,13 +9,13 @@ import pytest
 from optimizer.driver import Outcome, Stage, drive
 from optimizer.options import Options
 from optimizer.planning import plan_sql
-from planner.catalog import Catalog, Settings
+from planner.catalog import Catalog, Numbers, Settings, View
 from planner.errors import OptionError, RuleError
 from planner.expr import Scalar
 from planner.from_sql import from_sql
 from planner.logical import Filter, Join, Logical, Project, Scan
 from planner.schema import Column, SqlType
-from planner.stats import LengthClass, Statistics
+from planner.stats import Statistics
 from rules.batches import BATCHES, RULES
 from rules.rule import Batch, Context, rule
 
@@ -34,13 +34,22 @@ class TwoTables:
         names = {"p": "x v", "i": "lo hi w"}.get(name[-1].lower())
         return tuple(Column(n, SqlType("bigint")) for n in names.split()) if names else None
 
+    def view(self, name: tuple[str, ...]) -> View | None:
+        return None
+
+    def other_setting(self, view: View) -> str | None:
+        return None
+
     def schema(self, query: str) -> tuple[Column, ...] | None:
         return None
 
     def statistics(self, relation: str) -> Statistics:
         return Statistics(self.rows)
 
-    def lengths(self, query: str, *, few: bool) -> tuple[LengthClass, ...] | None:
+    def measure(self, query: str) -> tuple[Numbers, ...] | None:
+        return None
+
+    def unrepeatable(self, query: str) -> str | None:
         return None
 
 

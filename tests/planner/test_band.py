@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from calendar import monthrange
+from datetime import date, timedelta
 from typing import Literal
 
 import pytest
 from sqlglot import exp
 
+from planner.axis import DAY
 from planner.band import DistanceBand, is_or_of_comparisons, looks_like_band, read_bands
 from planner.expr import Scalar
+from planner.lengths import months
 from planner.linear import Side, Vocabulary
 from planner.schema import SqlType, sql_type
 
@@ -23,6 +27,8 @@ TYPES = {
     "z": "timestamp_ntz",
     "m": "decimal(38,10)",
     "c": "decimal(10,2)",
+    "len": "interval day to second",
+    "q": "interval year to month",
 }
 
 
@@ -34,7 +40,9 @@ def words(*, ansi: bool = True, fixed_zone: bool = True) -> Vocabulary:
         return "both" if len(found) > 1 else {"p": "left", "i": "right"}.get(next(iter(found), ""))  # type: ignore[return-value]
 
     def type_of(tree: exp.Expression) -> SqlType | None:
-        text = TYPES.get(tree.name) if isinstance(tree, exp.Column) else None
+        text = (
+            TYPES.get(tree.name) if isinstance(tree, exp.Column) else "int" if isinstance(tree, exp.Literal) else None
+        )
         return sql_type(text) if text else SqlType("date") if isinstance(tree, exp.Cast) else None
 
     return Vocabulary(side, type_of, lambda tree: tree.sql().lower(), ansi, fixed_zone)
@@ -81,6 +89,73 @@ SAME = {
 }
 
 
+READ = [
+    ("p.x + p.y BETWEEN i.lo AND i.hi", "TRY_ADD(p.x, p.y) between i.lo and i.hi"),
+    ("p.g + p.f BETWEEN i.g AND i.g + 1", "TRY_ADD(p.g, p.f) - i.g in [0, 1]"),
+    ("2 * p.x BETWEEN i.lo AND i.hi - 3", "TRY_MULTIPLY(2, p.x) between i.lo and i.hi - 3"),
+    ("p.x BETWEEN CAST(i.s AS INT) AND i.hi", "p.x between TRY_CAST(i.s AS INT) and i.hi"),
+    ("p.x BETWEEN i.lo / 2 AND abs(i.hi)", "p.x between TRY_DIVIDE(i.lo, 2) and GREATEST(i.hi, TRY_SUBTRACT(0, i.hi))"),
+    ("p.x BETWEEN try_subtract(i.y, 5) AND try_add(i.y, 5)", "p.x - i.y in [-5, 5]"),
+    ("p.d BETWEEN date_sub(i.d, 3) AND date_add(i.d, 3)", "p.d - i.d in [-3d, 3d]"),
+    ("datediff(p.d, i.d) BETWEEN -3 AND 3", "p.d - i.d in [-3d, 3d]"),
+    ("datediff(p.ts, i.d) BETWEEN 0 AND i.n", "TRY_CAST(p.ts AS DATE) between i.d and i.d + i.n"),
+    ("p.d BETWEEN i.d AND add_months(i.d, 3)", "p.d - i.d in [0d, 93d]"),
+    ("p.ts BETWEEN i.ts - INTERVAL 1 MONTH AND i.ts + INTERVAL '1-1' YEAR TO MONTH", "p.ts - i.ts in [-31d, 397d]"),
+    ("p.ts BETWEEN i.ts + INTERVAL 1 YEAR AND i.ts + INTERVAL 2 YEARS", "p.ts - i.ts in [365d, 732d]"),
+    ("p.ts BETWEEN i.ts AND i.ts + INTERVAL '1 day 2 hours'", "p.ts - i.ts in [0s, 1d2h]"),
+    ("p.ts BETWEEN i.ts AND timestampadd(MINUTE, 10, i.ts)", "p.ts - i.ts in [0s, 10m]"),
+    ("timestampdiff(MINUTE, i.ts, p.ts) BETWEEN 0 AND 10", "p.ts - i.ts in [-1m, 11m]"),
+    ("abs(datediff(HOUR, i.ts, p.ts)) <= 1", "p.ts - i.ts in [-2h, 2h]"),
+    ("p.ts BETWEEN i.d AND i.d + 1", "p.ts - i.d in [0s, 1d]"),
+    ("p.d BETWEEN i.d AND i.d + INTERVAL 36 HOURS", "p.d - i.d in [0s, 1d12h]"),
+    ("p.ts BETWEEN i.z AND i.z", "p.ts - i.z in [0s, 0s]"),
+    ("p.ts BETWEEN i.ts AND i.ts + i.len", "p.ts between i.ts and i.ts + i.len"),
+    ("p.len BETWEEN i.len AND i.len + INTERVAL 1 HOUR", "p.len - i.len in [0s, 1h]"),
+    ("p.ts BETWEEN i.ts AND i.ts + i.n * INTERVAL '1' MINUTE", "i.ts + (CAST(i.n AS DOUBLE) * 60000000.0D)"),
+    ("p.ts BETWEEN i.ts AND i.ts + make_interval(0, 0, 0, 2, 1)", "p.ts - i.ts in [0s, 2d1h]"),
+    ("unix_seconds(p.ts) - unix_seconds(i.ts) BETWEEN -5 AND 5", "UNIX_SECONDS(p.ts) - UNIX_SECONDS(i.ts) in [-5, 5]"),
+    ("to_date(p.ts) BETWEEN i.d AND last_day(i.d)", "TO_DATE(p.ts) between i.d and LAST_DAY(i.d)"),
+]
+
+
+@pytest.mark.parametrize(("text", "band"), READ)
+def test_expressions_are_computed_where_they_cannot_raise(text: str, band: str) -> None:
+    found, refused = bands(text)
+    assert refused == []
+    assert band in found[0]
+
+
+def test_what_is_added_to_a_leaf_is_the_widest_that_months_can_be() -> None:
+    for start in (date(2023, 1, 1) + timedelta(days=n) for n in range(0, 1500, 3)):
+        for count in (*range(-30, 31), 48, 120, -120):
+            month = start.year * 12 + start.month - 1 + count
+            year, number = divmod(month, 12)
+            end = date(year, number + 1, min(start.day, monthrange(year, number + 1)[1]))
+            length = months(count)
+            assert abs((end - start).days * DAY - length.micros) <= length.spread
+
+
+def test_room_where_local_times_differ_from_the_clock() -> None:
+    for text, room in (
+        ("p.ts - i.ts BETWEEN INTERVAL 0 SECONDS AND INTERVAL 1 HOUR", 26),
+        ("p.ts BETWEEN i.ts AND i.ts + INTERVAL 1 HOUR", 0),
+        ("p.ts BETWEEN i.ts AND i.ts + INTERVAL 1 DAY - INTERVAL 23 HOURS", 26),
+        ("p.ts BETWEEN i.z AND i.z + INTERVAL 1 HOUR", 26),
+        ("timestampdiff(MINUTE, i.ts, p.ts) BETWEEN 0 AND 10", 26),
+        ("p.ts BETWEEN i.d AND i.d + INTERVAL 1 HOUR", 0),
+        ("p.ts BETWEEN i.d AND i.d + 1", 26),
+    ):
+        found, _ = read_bands((Scalar(text),), words(fixed_zone=False))
+        assert [b.room for b in found if isinstance(b, DistanceBand)] == [room * 3600 * 10**6], text
+
+
+def test_without_ansi_expressions_stay_as_they_are() -> None:
+    assert bands("p.x + p.y BETWEEN i.lo AND i.hi * 2", ansi=False)[0] == ["(p.x + p.y) between i.lo and (i.hi * 2)"]
+    assert bands("p.x BETWEEN CAST(i.s AS INT) AND i.hi", ansi=False)[0] == ["p.x between CAST(i.s AS INT) and i.hi"]
+    assert bands("p.g BETWEEN i.lo - 5 AND i.hi - 3", ansi=False)[0] == []
+    assert bands("abs(p.x - i.g) <= 5", ansi=False)[0]
+
+
 @pytest.mark.parametrize(("band", "text"), [(band, t) for band, texts in SAME.items() for t in texts])
 def test_every_spelling_is_one_band(band: str, text: str) -> None:
     assert bands(text) == ([band], [])
@@ -88,22 +163,27 @@ def test_every_spelling_is_one_band(band: str, text: str) -> None:
 
 REFUSED = [
     ("p.x >= i.lo", "p.x >= i.lo is open at one end; not a band"),
-    ("p.x >= i.lo && p.y <= i.hi", "open at one end"),
+    ("p.x >= i.lo && p.y >= i.hi", "open at one end"),
     ("p.s BETWEEN i.s AND i.s", "strings are compared letter by letter"),
-    ("p.ts BETWEEN i.start - INTERVAL 1 MONTH AND i.start", "not a day-time interval literal of fixed length"),
-    ("p.ts BETWEEN i.start - INTERVAL '1-2' YEAR TO MONTH AND i.start", "not a day-time interval literal"),
-    ("p.d BETWEEN i.start AND i.d + 1", "cannot be put on one axis"),
-    ("p.d BETWEEN i.d AND i.d + INTERVAL 24 HOURS", "does not keep on one axis"),
-    ("p.ts BETWEEN i.z AND i.z", "TIMESTAMP and TIMESTAMP_NTZ cannot be put on one axis"),
-    ("p.x BETWEEN i.lo * 2 AND i.hi", "could raise an error"),
-    ("p.x BETWEEN CAST(i.s AS INT) AND i.hi", "could raise an error"),
-    ("p.x BETWEEN udf(i.lo) AND i.hi", "could raise an error"),
+    ("p.x BETWEEN udf(i.lo) AND i.hi", "UDF(i.lo) could raise an error"),
+    ("p.x BETWEEN coalesce(i.s, i.lo) AND i.hi", "COALESCE(i.s, i.lo) could raise an error"),
+    ("p.x % p.y BETWEEN i.lo AND i.hi", "p.x % p.y could raise an error"),
+    ("p.x BETWEEN ceil(i.g) AND i.hi", "CEIL(i.g) could raise an error"),
+    ("p.x BETWEEN rand() * i.lo AND i.hi", "RAND() could raise an error"),
+    ("p.x BETWEEN i.arr[0].lo AND i.hi", "could raise an error"),
+    ("p.s BETWEEN i.lo AND i.hi", "BIGINT and STRING are compared by a cast"),
+    ("p.ts BETWEEN i.s AND i.s", "STRING and TIMESTAMP are compared by a cast"),
+    ("datediff(p.s, i.d) BETWEEN 0 AND 3", "p.s is no date"),
+    ("timestampdiff(MONTH, i.ts, p.ts) BETWEEN 0 AND 3", "counts what has no fixed length"),
+    ("timestampdiff(DAY, i.z, p.z) BETWEEN 0 AND 3", "p.z is no TIMESTAMP"),
+    ("p.ts BETWEEN i.start AND i.start + make_interval(0, i.n)", "every row has its own number"),
+    ("p.ts BETWEEN i.start AND i.start + 1", "does not keep on one axis"),
+    ("p.z BETWEEN i.d AND i.d + INTERVAL 1 HOUR", "DATE and TIMESTAMP_NTZ cannot be put on one axis"),
+    ("p.q BETWEEN i.q AND i.q", "cannot be put on one axis"),
     ("p.m BETWEEN i.m - 1 AND i.m + 1", "do not fit one DECIMAL"),
     ("p.g - i.g >= -5 && i.g - p.g >= -5", "NaN"),
     ("p.g - i.g >= 0 && p.g <= i.g", "NaN"),
     ("p.g - i.g BETWEEN -5 AND 5", "NaN"),
-    ("p.x + p.y BETWEEN i.lo AND i.hi", "adds up p.x and p.y"),
-    ("2 * p.x BETWEEN i.lo AND i.hi", "could raise an error"),
     ("p.nope BETWEEN i.lo AND i.hi", "the type of p.nope is not known"),
     ("p.x BETWEEN i.lo AND greatest(p.y, i.hi)", "mixes both sides"),
 ]

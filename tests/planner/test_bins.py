@@ -9,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.axis import Axis
-from planner.bins import EVERYTHING, MOST_BINS, Levels, Neighbours, levels, neighbours, unmeasured_levels
+from planner.bins import (
+    EVERYTHING,
+    MOST_BINS,
+    Levels,
+    Neighbours,
+    levels,
+    neighbours,
+    standing_levels,
+    unmeasured_levels,
+)
 from planner.stats import LengthClass
 
 EXACT = Axis("number", exact=True, integral_types=True)
@@ -105,6 +114,12 @@ def test_a_few_open_ended_intervals_get_a_level_of_their_own() -> None:
     sessions = (LengthClass(100_000, 1e6, 15.9), LengthClass(10, 3e12, 4e11))
     assert len(levels(sessions, EXACT, spread=1024, reach=65_536).widths) == 2
     assert levels((), EXACT, spread=1024, reach=65_536) == Levels((EVERYTHING,), 65_536)
+
+
+def test_intervals_of_no_length_stand_in_bins_of_some_width() -> None:
+    assert standing_levels((LengthClass(9, 0.0, 0.0, 1.0, 5.0),), REAL).widths == (1.0, EVERYTHING)
+    mixed = (LengthClass(10**9, 0.0, 0.0, 0.0, 1e9), LengthClass(5, 2.5, 0.5, 0.0, 1e9))
+    assert all(width > 0 for width in standing_levels(mixed, REAL).widths)
 
 
 def test_unmeasured_levels_end_in_one_that_takes_everything() -> None:

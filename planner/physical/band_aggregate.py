@@ -1,0 +1,329 @@
+"""Aggregates over a band join without its pairs: running sums over sorted ends.
+
+An interval adds itself where it begins and takes itself away where it ends, so the running sum at a point is the number
+of intervals that hold it, or the sum of something over them:
+
+    intervals        ├──────── 5 ───────┤
+                             ├─── 2 ────────────┤
+    running count    1       2          1       0
+    running sum      5       7          2       0
+    points                ·       ·        ·
+    count(*) = 1 + 2 + 1,  sum(i.w) = 5 + 7 + 2,  sum(p.v * i.w) = 5·v₁ + 7·v₂ + 2·v₃
+
+One side, the *host*, keeps its rows and is grouped; the other, the *guest*, is only added up.  With intervals as the
+host the running sums are over points, and an interval's share is the sum at its end less the one at its beginning.
+
+Events of equal keys are sorted together.  Without keys the line is cut into cells that are sorted apart; what the cells
+before add up to comes from a small aggregate of the guests, which are read a second time for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from planner.ends import Ends
+from planner.expr import Scalar, quote, show_all
+from planner.linear import Side
+from planner.logical import JoinKind
+from planner.physical.base import Physical
+from planner.physical.rendered import Names
+from planner.schema import SqlType
+from planner.tree import Node, plan_node
+
+
+@dataclass(frozen=True)
+class Key:
+    """An equality: what must be equal, left and right, of one type; ``null_safe`` where NULLs are equal, too."""
+
+    left: str
+    right: str
+    null_safe: bool = False
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A column of the host, and any value of its type."""
+
+    text: str
+    filler: str
+    type: SqlType
+
+
+@dataclass(frozen=True)
+class Added:
+    """A column of the guest; ``running``: the type of its running sum, or None where it is only counted."""
+
+    text: str
+    running: str | None
+
+
+@dataclass(frozen=True)
+class Total:
+    """An aggregate: of a host column, a guest column, their product, or (neither) of pairs; by their numbers."""
+
+    function: Literal["count", "sum", "min", "max"]
+    host: int | None
+    guest: int | None
+    type: str
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column that comes out: its name, and the number of its host column or of its total."""
+
+    name: str
+    source: Literal["host", "total"]
+    number: int
+
+
+@dataclass(frozen=True)
+class Cells:
+    """``count`` + 1 cells of the line, ``width`` wide each but for the outermost ones."""
+
+    first: float
+    width: float
+    count: int
+
+
+@plan_node
+class RunningBandAggregate(Physical):
+    """A SELECT that aggregates a band join, computed from running sums; it stands for the whole query block."""
+
+    label: ClassVar[str] = "RunningBandAggregate"
+    kind: ClassVar[JoinKind] = "inner"
+    asks: ClassVar[str] = ""
+    left: Node
+    right: Node
+    items: tuple[Scalar, ...]
+    said: str
+    ends: Ends
+    host: Side
+    keys: tuple[Key, ...]
+    filters: tuple[tuple[Scalar, ...], tuple[Scalar, ...]]
+    carried: tuple[Carried, ...]
+    added: tuple[Added, ...]
+    totals: tuple[Total, ...]
+    groups: tuple[int, ...] | None
+    columns: tuple[Column, ...]
+    having: str = ""
+    order: str = ""
+    cells: Cells | None = None
+
+    @property
+    def sides(self) -> tuple[Node, ...]:
+        """The two inputs."""
+        return (self.left, self.right)
+
+    @property
+    def output(self) -> tuple[str, ...]:
+        return tuple(i.shown for i in self.items)
+
+    @property
+    def detail(self) -> str:
+        return f"{', '.join(show_all(self.items))}; {self.said}"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        guests = "intervals" if self._points_are_hosts else "points"
+        where = "at the points" if self._points_are_hosts else "at both ends of the intervals"
+        if self.cells is None:
+            apart = "each key for itself"
+        else:
+            apart = f"in {self.cells.count + 1} cells of the line; {self._guest} side read twice"
+        return (f"no pairs are made: {guests} of the {self._guest} side are summed up {where}", apart)
+
+    @property
+    def _guest(self) -> Side:
+        return "right" if self.host == "left" else "left"
+
+    @property
+    def _points_are_hosts(self) -> bool:
+        return self.ends.side == self.host
+
+    def render(self, sides: tuple[str, ...], names: Names, conjunction: Callable[[tuple[Scalar, ...]], str]) -> str:
+        """The query: events, running sums over them, the aggregate of the hosts, and the columns by their names."""
+        name, _ = names.new("event")
+        sql = _Sql(self, name, names.new("end"), sides, conjunction)
+        running = ", ".join(
+            [f"{name}_sign", *sql.carried, *(f"sum({c}) OVER {name}_line AS {c}" for c in (sql.pairs, *sql.sums))]
+        )
+        events = sql.events()
+        over = f"PARTITION BY {', '.join(sql.parts)} ORDER BY {name}_at, {name}_rank"
+        lines = [
+            f"SELECT {', '.join(sql.columns())}",
+            f"FROM (SELECT {', '.join(sql.aggregates()) or '1'}",
+            f"FROM (SELECT {running}",
+            "FROM (" + "\nUNION ALL\n".join(events) + ")",
+            f"WINDOW {name}_line AS ({over} ROWS UNBOUNDED PRECEDING))",
+            f"WHERE {name}_sign <> 0 AND {sql.pairs} > 0",
+        ]
+        if self.groups:
+            lines.append(f"GROUP BY {', '.join(sql.carried[g] for g in self.groups)}")
+            if not self._points_are_hosts:
+                lines.append(f"HAVING sum({name}_sign * {sql.pairs}) > 0")
+        lines[-1] += f") AS {name}"
+        if self.having:
+            lines.append(f"WHERE {self.having}")
+        lines += [self.order] if self.order else []
+        return "\n".join(lines).replace(TOTAL, f"{name}_t").replace(HOST, f"{name}_h")
+
+
+TOTAL = "__dt_total_"  # in ``having`` and ``order``, followed by the number of a total
+HOST = "__dt_host_"  # the same for a host column
+
+
+@dataclass(frozen=True)
+class _Sql:
+    """The pieces of the query; every column that it adds begins with ``name``."""
+
+    plan: RunningBandAggregate
+    name: str
+    end: tuple[str, str]
+    sides: tuple[str, ...]
+    conjunction: Callable[[tuple[Scalar, ...]], str]
+
+    @property
+    def pairs(self) -> str:
+        return f"{self.name}_n"
+
+    @property
+    def carried(self) -> list[str]:
+        return [f"{self.name}_h{n}" for n in range(len(self.plan.carried))]
+
+    @property
+    def sums(self) -> list[str]:
+        """For every guest column how many are not NULL, and their sum."""
+        return [c for n, a in enumerate(self.plan.added) for c in self._sums(n, a)]
+
+    def _sums(self, n: int, added: Added) -> list[str]:
+        return [f"{self.name}_n{n}", *([f"{self.name}_s{n}"] if added.running else [])]
+
+    @property
+    def parts(self) -> list[str]:
+        if self.plan.cells:
+            return [f"{self.name}_cell"]
+        return [f"{self.name}_k{n}" for n in range(len(self.plan.keys))]
+
+    def events(self) -> list[str]:
+        """The three kinds of rows that are sorted: hosts, guests, and for cells what those before add up to."""
+        guests = self._side(self.plan._guest)
+        found = [self._side(self.plan.host), guests]
+        if (cells := self.plan.cells) is not None:
+            name, (copies, cell) = self.name, self.end
+            sums = (self.pairs, *self.sums)
+            before = f"SELECT {name}_cell, {', '.join(f'sum({c}) AS {c}' for c in sums)}\nFROM ({guests})"
+            found.append(
+                f"SELECT {cell}, CAST(NULL AS {self.plan.ends.type}), 0, 0L"
+                f"{''.join(f', {c.filler}' for c in self.plan.carried)}, {', '.join(sums)}\n"
+                f"FROM ({before} GROUP BY {name}_cell)"
+                f" JOIN LATERAL explode(sequence({name}_cell + 1, {cells.count})) AS {copies}({cell})\n"
+                f"WHERE {name}_cell < {cells.count}"
+            )
+        return found
+
+    def _side(self, side: Side) -> str:
+        """The events of one side."""
+        plan, ends, (copies, sign) = self.plan, self.plan.ends, self.end
+        number = 0 if side == "left" else 1
+        text = self.sides[number]
+        keys = [(k.left if side == "left" else k.right, k.null_safe) for k in plan.keys]
+        known = [f"{key} IS NOT NULL" for key, null_safe in keys if not null_safe]
+        if side == ends.side:
+            at, rank, sign = ends.point, "1", "1L"
+            known.append(f"{ends.point} IS NOT NULL")
+        else:
+            first, last = (2 if ends.open_low else 0), (0 if ends.open_high else 2)
+            text = f"{text} JOIN LATERAL explode(array(1L, -1L)) AS {copies}({sign})"
+            at = f"CASE WHEN {sign} > 0 THEN {ends.low} ELSE {ends.high} END"
+            rank = str(first) if first == last else f"CASE WHEN {sign} > 0 THEN {first} ELSE {last} END"
+            known.append(f"{ends.low} {'<' if ends.open_low or ends.open_high else '<='} {ends.high}")
+        parts = [self._cell(at)] if plan.cells else [key for key, _ in keys]
+        values = [*zip(parts, self.parts, strict=True), (at, f"{self.name}_at"), (rank, f"{self.name}_rank")]
+        if side == plan.host:
+            share = sign if side == ends.side else f"-{sign}"
+            values += [(share, f"{self.name}_sign")]
+            values += list(zip((c.text for c in plan.carried), self.carried, strict=True))
+            values += [("0L", self.pairs), *self._added(lambda a: ("0L", f"CAST(0 AS {a.running})"))]
+        else:
+            values += [("0L", f"{self.name}_sign")]
+            values += list(zip((c.filler for c in plan.carried), self.carried, strict=True))
+            values += [(sign, self.pairs), *self._added(lambda a: self._share(a, sign))]
+        where = self.conjunction((*plan.filters[number], *(Scalar(k) for k in known)))
+        return f"SELECT {', '.join(f'{v} AS {n}' for v, n in values)}\nFROM {text}\nWHERE {where}"
+
+    def _added(self, of: Callable[[Added], tuple[str, str]]) -> list[tuple[str, str]]:
+        return [pair for n, a in enumerate(self.plan.added) for pair in zip(of(a), self._sums(n, a), strict=False)]
+
+    @staticmethod
+    def _share(added: Added, sign: str) -> tuple[str, str]:
+        """What a guest adds to the count and to the sum of a column."""
+        value = f"CAST({added.text} AS {added.running})"
+        if sign != "1L":
+            value = f"CASE WHEN {sign} > 0 THEN {value} ELSE -{value} END"
+        return f"CASE WHEN {added.text} IS NOT NULL THEN {sign} ELSE 0L END", f"coalesce({value}, 0)"
+
+    def _cell(self, at: str) -> str:
+        """The number of the cell of a position; it never falls as the position grows."""
+        cells = self.plan.cells
+        assert cells is not None
+        real = real_position(at, self.plan.ends.type)
+        place = f"({real} - {cells.first!r}D) / {cells.width!r}D"
+        return f"CAST(floor(least(greatest({place}, 0D), {cells.count}D)) AS INT)"
+
+    def aggregates(self) -> list[str]:
+        """What is computed for every group: its columns, the totals."""
+        groups = [f"{self.carried[g]}" for g in dict.fromkeys(self.plan.groups or ())]
+        return groups + [f"{self._total(t)} AS {self.name}_t{n}" for n, t in enumerate(self.plan.totals)]
+
+    def _total(self, total: Total) -> str:
+        if total.function in ("min", "max"):
+            assert total.host is not None
+            return f"{total.function}({self.carried[total.host]})"
+        count = self._signed(self.pairs if total.guest is None else f"{self.name}_n{total.guest}")
+        counted = count
+        if total.host is not None:
+            counted = f"CASE WHEN {self.carried[total.host]} IS NOT NULL THEN {count} ELSE 0L END"
+        if total.function == "count":
+            return f"coalesce(sum({counted}), 0L)"
+        if total.host is None:
+            value = f"CAST({self._signed(f'{self.name}_s{total.guest}')} AS {self._wide(total.guest)})"
+        else:
+            type_ = self.plan.carried[total.host].type
+            digits, scale = (type_.precision, type_.scale) if type_.name == "decimal" else (19, 0)
+            value = f"CAST({self.carried[total.host]} AS DECIMAL({digits},{scale}))"
+            if total.guest is None:
+                value += f" * CAST({count} AS DECIMAL({37 - digits},0))"
+            else:
+                value += f" * CAST({self._signed(f'{self.name}_s{total.guest}')} AS {self._wide(total.guest)})"
+        return f"CASE WHEN sum({counted}) > 0 THEN CAST(sum({value}) AS {total.type}) END"
+
+    def _wide(self, guest: int | None) -> str:
+        assert guest is not None
+        running = self.plan.added[guest].running or ""
+        return "DECIMAL(19,0)" if running == "BIGINT" else running
+
+    def _signed(self, column: str) -> str:
+        """A running sum at a point, or with its sign at an end."""
+        if self.plan._points_are_hosts:
+            return column
+        return f"CASE WHEN {self.name}_sign > 0 THEN {column} ELSE -{column} END"
+
+    def columns(self) -> list[str]:
+        """What comes out, by its names."""
+        return [
+            f"{self.name}_{'h' if c.source == 'host' else 't'}{c.number} AS {quote(c.name)}" for c in self.plan.columns
+        ]
+
+
+def real_position(text: str, type_: SqlType) -> str:
+    """A position on the line as DOUBLE."""
+    match type_.name:
+        case "date":
+            text = f"unix_date({text})"
+        case "timestamp":
+            text = f"unix_micros({text})"
+        case "timestamp_ntz":
+            text = f"(({text}) - TIMESTAMP_NTZ '1970-01-01 00:00:00') DIV INTERVAL '0.000001' SECOND"
+    return text if type_.name == "double" else f"CAST({text} AS DOUBLE)"

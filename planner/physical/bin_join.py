@@ -1,0 +1,145 @@
+"""What all joins over bins share: both sides get keys, equal keys meet, and the condition as written decides.
+
+A side is *copied* when its rows go to several bins.  A preserved side must come out once whatever its rows match, so
+one that is copied is *matched* first: the inner join says in which bins a row has a match, and the row goes there only.
+
+    left ⟕ right, left copied        left ⟕ (SELECT DISTINCT left's values, bin FROM left ⋈ right)
+                                       ⟕ right  ON the bin AND the condition
+
+A left row without a match meets no bin and comes out once; one with matches meets each of them in its one bin.  The
+values are the columns that the condition names: rows equal in them match the same rows.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from planner.expr import Scalar, quote
+from planner.hints import SideHint, repeated
+from planner.linear import Side
+from planner.logical import JOIN_KEYWORDS, JoinKind, Scan
+from planner.physical.base import Physical, unwrap
+from planner.physical.rendered import Names
+from planner.tree import Node
+
+Say = Callable[[tuple[Scalar, ...]], str]
+
+
+@dataclass(frozen=True)
+class Keyed:
+    """Both sides with what was added to them, as text; their keys, each left one equal to the right one beside it.
+
+    ``also`` says of left keys what else must hold for a pair that meets.
+    """
+
+    left: str
+    right: str
+    keys: tuple[tuple[str, str], ...]
+    also: Callable[[tuple[str, ...]], tuple[str, ...]] = lambda keys: ()
+
+
+class BinJoin(Physical):
+    """A join over bins.
+
+    ``named``: the columns of either side that the condition names, as text.  ``hints``: what the user asks for.
+    ``build``: the side that Spark is to make a hash table of, where it would sort both.
+    """
+
+    left: Node
+    right: Node
+    kind: JoinKind
+    condition: tuple[Scalar, ...]
+    named: tuple[tuple[str, ...], tuple[str, ...]]
+    hints: tuple[SideHint, ...]
+    build: Side | None
+
+    @property
+    def sides(self) -> tuple[Node, ...]:
+        """The two inputs."""
+        return (self.left, self.right)
+
+    @property
+    def output(self) -> tuple[str, ...]:
+        kept = self.sides[:1] if self.kind in ("semi", "anti") else self.sides
+        return tuple(name for side in kept for name in side.output)  # type: ignore[attr-defined]
+
+    @property
+    @abstractmethod
+    def copied(self) -> tuple[Side, ...]:
+        """The sides whose rows may go to several bins."""
+
+    @abstractmethod
+    def keyed(self, sides: tuple[str, ...], names: Names) -> Keyed:
+        """Give both sides their keys."""
+
+    @property
+    def matched(self) -> tuple[Side, ...]:
+        """The sides that are copied and preserved."""
+        return tuple(side for side in preserved_sides(self.kind) if side in self.copied)
+
+    @property
+    def asks(self) -> str:
+        """The hint that its SELECT shall have for ``build``; nothing without."""
+        relation: Any = unwrap(self.sides[self.build == "right"]) if self.build else None
+        name = relation and (relation.alias or (relation.name[-1] if isinstance(relation, Scan) else None))
+        return f"SHUFFLE_HASH({quote(name)})" if name else ""
+
+    @property
+    def more_notes(self) -> tuple[str, ...]:
+        """What a reader is told about ``build`` and ``matched``."""
+        if self.build:
+            return (f"hash join, built of the {self.build} side",)
+        if not self.matched:
+            return ()
+        who = "both sides stand" if len(self.matched) == 2 else f"{self.matched[0]} side stands"
+        return (f"{who} only in bins with a match, which the inner join finds first",)
+
+    def render(self, sides: tuple[str, ...], names: Names, conjunction: Say) -> str:
+        """``left JOIN right ON keys AND condition``, each side with its keys."""
+        keyed = self.keyed(sides, names)
+        condition = conjunction(self.condition)
+        if not self.matched:
+            on = [f"{a} = {b}" for a, b in keyed.keys]
+            return _join(self.kind, keyed.left, keyed.right, [*on, *keyed.also(_left(keyed)), condition])
+        on = [*(f"{a} = {b}" for a, b in keyed.keys), *keyed.also(_left(keyed)), condition]
+        inner = _join("inner", keyed.left, keyed.right, on)
+        if self.kind in ("semi", "anti"):
+            found, equal, _ = self._matches("left", inner, (), names)
+            return f"{sides[0]}\n{JOIN_KEYWORDS[self.kind]} {found}\nON {equal}"
+        text, keys = [keyed.left, keyed.right], [_left(keyed), tuple(b for _, b in keyed.keys)]
+        for n, side in enumerate(("left", "right")):
+            if side in self.matched:
+                found, equal, keys[n] = self._matches(side, inner, keys[n], names)
+                text[n] = f"{sides[n]}\nLEFT JOIN {found}\nON {equal}"
+        if "right" in self.matched:
+            text[1] = f"({text[1]})"
+        on = [f"{a} = {b}" for a, b in zip(*keys, strict=True)]
+        return _join(self.kind, text[0], text[1], [*on, *keyed.also(keys[0]), condition])
+
+    def _matches(self, side: Side, inner: str, keys: tuple[str, ...], names: Names) -> tuple[str, str, tuple[str, ...]]:
+        """The matches of a side as a relation, how a row of the side finds its own, and the names of their keys."""
+        values = self.named[side == "right"]
+        name, column = names.new("v")
+        columns = [f"{column}{n}" for n in range(1, len(values) + 1)]
+        bins = tuple(f"{name}_bin{n}" for n in range(1, len(keys) + 1))
+        distinct = f"SELECT {repeated(self.hints)}DISTINCT {', '.join((*values, *keys))}\nFROM {inner}"
+        said = f"({distinct}) AS {name}({', '.join((*columns, *bins))})"
+        return said, " AND ".join(f"{v} <=> {c}" for v, c in zip(values, columns, strict=True)), bins
+
+
+def preserved_sides(kind: JoinKind) -> tuple[Side, ...]:
+    """The sides whose rows come out, or are judged, once whatever they match."""
+    if kind == "full":
+        return ("left", "right")
+    return {"left": ("left",), "semi": ("left",), "anti": ("left",), "right": ("right",)}.get(kind, ())  # type: ignore[return-value]
+
+
+def _left(keyed: Keyed) -> tuple[str, ...]:
+    return tuple(a for a, _ in keyed.keys)
+
+
+def _join(kind: JoinKind, left: str, right: str, on: list[str]) -> str:
+    return f"{left}\n{JOIN_KEYWORDS[kind]} {right}\nON {' AND '.join(on)}"

@@ -1,0 +1,118 @@
+"""The SQL of a point, of an interval's ends, and of the bins they fall into."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.band import End, IntervalBand
+from planner.bins import EVERYTHING, Levels
+
+_NO_LEVELS = Levels((), 0)
+_FARTHEST = "1e15D"  # bins beyond are one bin: DOUBLE counts exactly up to 9e15
+_NEAR = "1e14D"  # the same where a seventh of a bin must be told apart
+_FILL = 0.875  # how much of a bin an interval fills at most that stands in one: the rest is for rounding
+
+
+@dataclass(frozen=True)
+class IntervalSql:
+    """A band's point and interval, binned on some levels."""
+
+    band: IntervalBand
+    levels: Levels = _NO_LEVELS
+
+    @property
+    def point(self) -> str:
+        """The position of the point."""
+        return self.band.axis.position(self.band.point.text, self.band.point.type)
+
+    def ends(self) -> tuple[str, str]:
+        """The positions of both ends as DOUBLE."""
+        return self._real(self.band.low, -1), self._real(self.band.high, 1)
+
+    def bin(self, position: str, width: str) -> str:
+        """The number of the bin that a position lies in."""
+        if self.band.axis.exact and (self._plain or self.band.axis.small):
+            return f"floor({grouped(position)} / {width})"
+        if EVERYTHING in self.levels.widths:
+            position = f"least(greatest({position}, -1e300D), 1e300D)"
+        return f"floor(least(greatest({grouped(position)} / {width}, -{_FARTHEST}), {_FARTHEST}))"
+
+    def bins(self, width: str) -> str:
+        """The bins that an interval touches: one, whatever it is, when its ends are the wrong way round."""
+        low, high = self._end(self.band.low, -1), self._end(self.band.high, 1)
+        first, last = self.bin(low, width), self.bin(high, width)
+        return f"sequence({first}, greatest({first}, {last}))"
+
+    def level(self) -> str:
+        """The width of the bins that suit an interval's length."""
+        low, high = self.ends()
+        *narrow, widest = self.levels.widths
+        if not narrow:
+            return double(widest)
+        reach = self.levels.reach
+        cases = " ".join(f"WHEN {high} - {low} <= {double(w * reach)} THEN {double(w)}" for w in narrow)
+        return f"CASE {cases} ELSE {double(widest)} END"
+
+    def standing(self) -> tuple[str, str]:
+        """The level and the one bin that an interval stands in; NULL for one without ends.
+
+        An interval is no longer than its level's bins, so it ends in its own bin or the next.  What is longer than any
+        stands in bin 0 of the level ``EVERYTHING``.
+        """
+        low, high = self.ends()
+        narrow = [w for w in self.levels.widths if w < EVERYTHING]
+        short = [f"{high} - {low} <= {double(w * _FILL)}" for w in narrow]
+        levels = " ".join(f"WHEN {s} THEN {double(w)}" for s, w in zip(short, narrow, strict=True))
+        bins = " ".join(f"WHEN {s} THEN {_near(low, double(w))}" for s, w in zip(short, narrow, strict=True))
+        known = f"WHEN {high} - {low} IS NULL THEN NULL"
+        return f"CASE {known} {levels} ELSE {double(EVERYTHING)} END", f"CASE {known} {bins} ELSE 0 END"
+
+    def visited(self, width: str) -> str:
+        """The bins of a level that a point visits to find all intervals that stand there and may hold it."""
+        here = _near(self._real_point(), width)
+        return f"CASE WHEN {width} = {double(EVERYTHING)} THEN array(0L) ELSE array({here}, {here} - 1) END"
+
+    @property
+    def _plain(self) -> bool:
+        return self.band.low.bare is not None and self.band.high.bare is not None
+
+    def _real_point(self) -> str:
+        return self.band.axis.real_position(self.band.point.text, self.band.point.type)
+
+    def _end(self, end: End, outward: int) -> str:
+        leaf = end.bare
+        return self.band.axis.position(leaf.text, leaf.type) if leaf and self._plain else self._real(end, outward)
+
+    def _real(self, end: End, outward: int) -> str:
+        """An end as a sum of DOUBLEs that cannot raise, moved outward by more than the sum can be off."""
+        axis = self.band.axis
+        positions = [(sign, axis.real_position(leaf.text, leaf.type)) for sign, leaf in end.terms]
+        said = " ".join(f"{'+' if sign > 0 else '-'} {p}" for sign, p in positions).removeprefix("+ ")
+        constant = end.constant + end.room
+        if constant:
+            said += f" {'+' if constant > 0 else '-'} {double(abs(float(constant)))}"
+        if end.bare or axis.small:
+            return said if end.bare else f"({said})"
+        slack = "1e-6D" if axis.float32 else "1e-15D"
+        size = " + ".join(f"abs({p})" for _, p in positions)
+        size += f" + {double(abs(float(constant)))}" if constant else ""
+        return f"({said} {'+' if outward > 0 else '-'} ({size}) * {slack})"
+
+
+def _near(position: str, width: str) -> str:
+    return f"floor(least(greatest({grouped(position)} / {width}, -{_NEAR}), {_NEAR}))"
+
+
+def grouped(text: str) -> str:
+    """An expression as an operand: in parentheses unless it is a name, a literal or one call."""
+    depth = 0
+    for n, character in enumerate(text):
+        depth += (character == "(") - (character == ")")
+        if (character == " " and not depth) or (depth == 0 and character == ")" and n < len(text) - 1):
+            return f"({text})"
+    return f"({text})" if text.startswith("(") else text
+
+
+def double(value: float) -> str:
+    """A DOUBLE literal."""
+    return f"{repr(value).removesuffix('.0')}D"

@@ -1,0 +1,35 @@
+"""Which of several bands holds least often: what a sample of both sides is asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.band import Band, DistanceBand, OverlapBand
+from planner.physical.interval_sql import IntervalSql, double
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """A band over positions: items of either side's select list, and the condition over their names."""
+
+    left: tuple[str, ...]
+    right: tuple[str, ...]
+    condition: str
+
+
+def sampled(band: Band, number: int) -> Sampled:
+    """What a sample needs to tell how often a band holds; ``number`` keeps its names apart from others'."""
+    a, b, c, d = (f"{side}{number}_{n}" for side in "lr" for n in (1, 2))
+    if isinstance(band, DistanceBand):
+        left, right = (band.axis.real_position(leaf.text, leaf.type) for leaf in (band.left, band.right))
+        ends = double(float(band.low)), double(float(band.high))
+        return Sampled((f"{left} AS {a}",), (f"{right} AS {c}",), f"{a} - {c} BETWEEN {ends[0]} AND {ends[1]}")
+    if isinstance(band, OverlapBand):
+        (left, left_end), (right, right_end) = IntervalSql(band.in_left).ends(), IntervalSql(band.in_right).ends()
+        items = (f"{left} AS {a}", f"{left_end} AS {b}"), (f"{right} AS {c}", f"{right_end} AS {d}")
+        return Sampled(*items, f"{a} <= {d} AND {c} <= {b}")
+    low, high = IntervalSql(band).ends()
+    point = band.axis.real_position(band.point.text, band.point.type)
+    if band.side == "left":
+        return Sampled((f"{point} AS {a}",), (f"{low} AS {c}", f"{high} AS {d}"), f"{a} BETWEEN {c} AND {d}")
+    return Sampled((f"{low} AS {a}", f"{high} AS {b}"), (f"{point} AS {c}",), f"{c} BETWEEN {a} AND {b}")

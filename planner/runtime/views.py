@@ -1,0 +1,107 @@
+"""The definitions of views, as Spark's own session catalog holds them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from planner.catalog import View
+
+_OWN = "spark_catalog"
+_MARK = "\u0001"
+_SETTING = "view.sqlConfig."
+# Settings that Spark does not keep with a view, since they say how a query runs and not what it means.
+_HARMLESS = (
+    "spark.sql.optimizer.",
+    "spark.sql.codegen.",
+    "spark.sql.execution.",
+    "spark.sql.shuffle.",
+    "spark.sql.adaptive.",
+    "spark.sql.hive.convertMetastore",
+    "spark.sql.view.maxNestedViewDepth",
+    "spark.sql.maven.additionalRemoteRepositories",
+)
+
+
+class Views:
+    """The views that SQL made, temporary or not, in Spark's own catalog; none on Spark Connect.
+
+    Every relation of every statement is asked for, and a call into the JVM takes a tenth of a millisecond.
+    """
+
+    def __init__(self, session: SparkSession):
+        self.session = session
+        java: Any = getattr(session, "_jsparkSession", None)
+        self.state = None
+        if java is not None and session.catalog.currentCatalog() == _OWN:
+            self.state = java.sessionState()
+            self.catalog, self.parser = self.state.catalog(), self.state.sqlParser()
+
+    def find(self, name: tuple[str, ...]) -> View | None:
+        """The definition of a view; None for anything else."""
+        if self.state is None or len(name) > 3 or (len(name) == 3 and name[0] != _OWN):
+            return None
+        if len(name) == 2 and self.session.conf.get(f"spark.sql.catalog.{name[0]}", None):
+            return None
+        quoted = ".".join("`" + part.replace("`", "``") + "`" for part in name[-2:])
+        try:
+            found = self.catalog.getTempViewOrPermanentTableMetadata(self.parser.parseTableIdentifier(quoted))
+            text = found.viewText()
+            if not text.isDefined() or found.tableType().name() != "VIEW":
+                return None
+            return _view(text.get(), _pairs(found.properties()))
+        except (Py4JError, PySparkException):
+            return None
+
+
+def other_setting(session: SparkSession, view: View) -> str | None:
+    """A setting that was another one when the view was made, or that has been set since; None when there is none."""
+    kept = dict(view.settings)
+    for key, value in kept.items():
+        if _now(session, key) != value:
+            return key
+    java: Any = getattr(session, "_jsparkSession", None)
+    for key in _pairs(java.sessionState().conf().getAllConfs()) if java is not None else ():
+        means = key.startswith("spark.sql.") and not key.startswith(_HARMLESS) and key not in kept
+        if means and session.conf.isModifiable(key):
+            return key
+    return None
+
+
+def _now(session: SparkSession, key: str) -> str | None:
+    try:
+        return session.conf.get(key)
+    except (Py4JError, PySparkException):
+        return None
+
+
+def _view(text: str, facts: dict[str, str]) -> View | None:
+    """A view from its properties; None for one whose columns follow those of its query, or of an old Spark."""
+    if facts.get("view.schemaMode", "BINDING") not in ("BINDING", "COMPENSATION"):
+        return None
+    namespace = _numbered(facts, "view.catalogAndNamespace.numParts", "view.catalogAndNamespace.part.")
+    columns = _numbered(facts, "view.query.out.numCols", "view.query.out.col.")
+    if len(namespace) != 2 or namespace[0] != _OWN or not columns:
+        return None
+    temporary = json.loads(facts.get("view.referredTempViewNames", "[]"))
+    return View(
+        text,
+        columns,
+        namespace,
+        tuple(tuple(name) for name in temporary),
+        tuple((k.removeprefix(_SETTING), v) for k, v in sorted(facts.items()) if k.startswith(_SETTING)),
+    )
+
+
+def _numbered(facts: dict[str, str], count: str, each: str) -> tuple[str, ...]:
+    return tuple(facts[f"{each}{n}"] for n in range(int(facts.get(count, "0"))))
+
+
+def _pairs(scala_map: Any) -> dict[str, str]:
+    """A map of Scala's, fetched with one call."""
+    pairs = (entry.partition(" -> ") for entry in scala_map.mkString(_MARK).split(_MARK))
+    return {key: value for key, arrow, value in pairs if arrow}

@@ -1,0 +1,253 @@
+"""Choose running sums where a band join exists only to be aggregated."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from math import inf, isfinite
+
+from sqlglot import exp
+
+from planner.band import DistanceBand, IntervalBand
+from planner.cost import at_most_pairs
+from planner.ends import Ends, read_ends
+from planner.errors import NotCarried
+from planner.expr import Scalar, sql
+from planner.linear import NotABand, Side, Vocabulary
+from planner.logical import Logical, Project, Sort
+from planner.names import Unresolved
+from planner.physical.band_aggregate import Cells, Key, RunningBandAggregate, real_position
+from planner.stats import LengthClass, Statistics
+from rules.lower.aggregate_items import Block, NoRunningSums, Reader, Reading, block_of, plain_filter
+from rules.lower.keys import pairs_of_keys
+from rules.lower.own import own_join_is_as_good
+from rules.rule import Context, rule
+from rules.vocabulary import vocabulary
+
+_CELLS = 127
+_SAMPLE = 1_000
+_KEYED = 2  # so much sooner running sums pay where keys are equal: the pairs cost as much more
+_FEW_ROWS = 2**31  # sums of so many INTs fit BIGINT
+_KEY_TYPES = ("tinyint", "smallint", "int", "bigint", "decimal", "string", "boolean", "date", "timestamp")
+
+
+@rule(Sort, Project)
+def aggregate_band_join(node: Sort | Project, ctx: Context) -> RunningBandAggregate | None:
+    """Aggregate a band join by running sums over sorted ends, without its pairs.
+
+    Where a SELECT is nothing but counts, exact sums, min and max over a band and equalities, the number of intervals
+    that hold a point is a running sum.  It pays where pairs are many more than rows.
+    """
+    block = None if node in ctx.settled else block_of(node)
+    if block is None:
+        return None
+    project = block.project
+    ctx.settled[project] = None  # an ORDER BY above it has to be part of it
+    join, place = block.join, block.join.band.conjuncts[0].place
+    if not ctx.thresholds.measure_lengths or ctx.enclosing or join.hints or join.bin_width is not None or project.hint:
+        return None
+    left, right = ctx.statistics(join.left), ctx.statistics(join.right)
+    if not ctx.force and own_join_is_as_good(join, left, right, ctx):
+        return None
+    try:
+        plan = _Planning(block, ctx, left, right).plan()
+    except (NoRunningSums, NotABand, NotCarried) as no:
+        ctx.decline(f"no running sums: {no.reason}", no.place or place)
+        return None
+    except Unresolved as no:
+        ctx.decline(f"no running sums: {no}", place)
+        return None
+    return plan
+
+
+class _Planning:
+    """One block on its way to an operator; its methods raise ``NoRunningSums`` where it cannot be one."""
+
+    def __init__(self, block: Block, ctx: Context, left: Statistics, right: Statistics):
+        self.block, self.ctx = block, ctx
+        self.join = block.join
+        self.sizes = {"left": left, "right": right}
+        self.words: Vocabulary = vocabulary(self.join, ctx)
+
+    def plan(self) -> RunningBandAggregate | None:
+        """The operator; None where the pairs are too few for it."""
+        if self.block.project.quantifier:
+            raise NoRunningSums("SELECT DISTINCT stands above the aggregates")
+        ends = self._ends()
+        keys, filters = self._rest()
+        reader = Reader(self.block, self.ctx)
+        host = reader.host() or ends.side
+        guest: Side = "right" if host == "left" else "left"
+        rows = self.sizes[guest].rows
+        few = not self.ctx.force and rows is not None and rows < _FEW_ROWS
+        ansi = self.ctx.catalog.settings.ansi
+        read = reader.read(Reading(host, host == ends.side, few, ansi))
+        cells = None
+        if not keys and (reason := self.ctx.unrepeatable(self._side(guest))):
+            raise NoRunningSums(f"without equal keys the {guest} side is read twice, and {reason}")
+        extent = self._extent(ends, bool(keys))
+        if extent is None:
+            return None
+        if not keys:
+            first, last = extent
+            cells = Cells(first, (last - first) / _CELLS if last > first else 1.0, _CELLS)
+        return RunningBandAggregate(
+            self.join.left,
+            self.join.right,
+            self.block.project.items,
+            self._said(),
+            ends,
+            host,
+            keys,
+            filters,
+            tuple(read.carried.values()),
+            tuple(read.added.values()),
+            tuple(read.totals),
+            read.groups,
+            tuple(read.columns),
+            read.having,
+            read.order,
+            cells,
+        )
+
+    def _side(self, side: Side) -> Logical:
+        return self.join.left if side == "left" else self.join.right
+
+    def _said(self) -> str:
+        band = set(self.join.band.conjuncts)
+        rest = [c.shown for c in (*self.join.condition, *self.block.where) if c not in band]
+        groups = [f"by {self.block.groups.shown}"] if self.block.groups else []
+        having = [f"having {c.shown}" for c in self.block.having]
+        order = [self.block.sort.shown] if self.block.sort else []
+        return ", ".join([*groups, *rest, str(self.join.band), *having, *order])
+
+    def _ends(self) -> Ends:
+        band = self.join.band
+        if not isinstance(band, DistanceBand | IntervalBand):
+            raise NoRunningSums(f"{band}: both sides are intervals")
+        return read_ends(band, self.words)
+
+    def _rest(self) -> tuple[tuple[Key, ...], tuple[tuple[Scalar, ...], tuple[Scalar, ...]]]:
+        """The equalities as keys, and the conditions on one side."""
+        band = set(self.join.band.conjuncts)
+        keys: list[Key] = []
+        filters: dict[str, list[Scalar]] = {"left": [], "right": []}
+        for conjunct in (*(c for c in self.join.condition if c not in band), *self.block.where):
+            tree = conjunct.tree
+            while isinstance(tree, exp.Paren):
+                tree = tree.this
+            side = None if conjunct.plans else self.words.side(tree)
+            if side in ("left", "right") and plain_filter(tree):
+                filters[side].append(conjunct)
+            elif side == "both" and (key := self._key(tree)):
+                keys.append(key)
+            else:
+                raise NoRunningSums(f"{conjunct.shown} is decided pair by pair", conjunct.place)
+        return tuple(keys), (tuple(filters["left"]), tuple(filters["right"]))
+
+    def _key(self, tree: exp.Expression) -> Key | None:
+        """An equality of two columns whose types are compared as they are."""
+        if not isinstance(tree, exp.EQ | exp.NullSafeEQ):
+            return None
+        ends = {self.words.side(end): end for end in (tree.this, tree.expression)}
+        if set(ends) != {"left", "right"} or not all(isinstance(end, exp.Column) for end in ends.values()):
+            return None
+        types = [self.words.type_of(ends[side]) for side in ("left", "right")]
+        texts = [sql(ends[side]) for side in ("left", "right")]
+        if any(t is None or t.name not in _KEY_TYPES or t.text not in ("", t.name, str(t).lower()) for t in types):
+            return None
+        if types[0] != types[1]:
+            if not all(t is not None and t.integral for t in types):
+                return None
+            texts = [f"CAST({text} AS BIGINT)" for text in texts]
+        return Key(texts[0], texts[1], isinstance(tree, exp.NullSafeEQ))
+
+    def _extent(self, ends: Ends, keyed: bool) -> tuple[float, float] | None:
+        """From where to where the points lie; None where running sums do not pay."""
+        ctx, points, intervals = self.ctx, ends.side, "right" if ends.side == "left" else "left"
+        least = ctx.thresholds.running_sum_matches / (_KEYED if keyed else 1)
+        here = None if ctx.force else self._share_of_keys(keyed)
+        if not ctx.force and isinstance(self.join.band, DistanceBand):
+            likely = self._sampled_matches(self.join.band, "left" if points == "right" else "right")
+            if likely is None or here is None or likely * here < least:
+                self._give_up(
+                    None if likely is None or here is None else likely * here, self.sizes[intervals].rows or 0
+                )
+                return None
+        lengths = self._measure(intervals, real_position(ends.low, ends.type), real_position(ends.high, ends.type))
+        at = real_position(ends.point, ends.type)
+        if ctx.force:
+            return _extent(lengths) or (0.0, float(_CELLS))
+        if lengths is None:
+            ctx.choose("pairs, since the lengths of intervals are not known", "running sums")
+            return None
+        count, total = sum(c.count for c in lengths), sum(c.total for c in lengths if isfinite(c.total))
+        here = self._share_of_keys(keyed)
+        least = ctx.thresholds.running_sum_matches / (_KEYED if keyed else 1)
+        where = _extent(lengths)
+        # What intervals alone tell is the most that can be: points may lie elsewhere.
+        if where is None or here is None or _matches(total, where) * here < least:
+            self._give_up(None if where is None or here is None else _matches(total, where) * here, count)
+            return None
+        span = _extent(self._measure(points, at, at))
+        if span is None or _matches(total, (min(where[0], span[0]), max(where[1], span[1]))) * here < least:
+            self._give_up(span and _matches(total, span) * here, count)
+            return None
+        matches = _matches(total, span) * here
+        ctx.choose(
+            f"running sums over {self._rows(points)} points and {2 * count:,} ends",
+            f"pairs, about {matches:,.0f} for each point (running_sum_matches)",
+        )
+        return span
+
+    def _measure(self, side: str, low: str, high: str) -> tuple[LengthClass, ...] | None:
+        size = self.sizes[side]
+        few = size.bytes is not None and size.bytes < self.ctx.thresholds.one_task_bytes
+        return self.ctx.lengths(self.join.left if side == "left" else self.join.right, low, high, few=few)
+
+    def _sampled_matches(self, band: DistanceBand, other: Side) -> float | None:
+        """How many rows of the other side lie within the band of a row, by the first rows of either side."""
+        rows, found = self.sizes[other].rows, []
+        for leaf, side in ((band.left, "left"), (band.right, "right")):
+            if rows is None or not self.sizes[side].plain:
+                return None
+            relation = self.join.left if side == "left" else self.join.right
+            sample = self.ctx.sample(relation, band.axis.real_position(leaf.text, leaf.type), _SAMPLE)
+            found.append(sorted(x for x in sample or () if x is not None and isfinite(x)))
+        lefts, rights = found
+        if not lefts or not rights or rows is None:
+            return None
+        low, high = float(band.low), float(band.high)
+        held = sum(bisect_right(rights, x - low) - bisect_left(rights, x - high) for x in lefts)
+        return held / (len(lefts) * len(rights)) * rows
+
+    def _share_of_keys(self, keyed: bool) -> float | None:
+        """What part of all pairs agrees in the keys; None where that is not known."""
+        if not keyed:
+            return 1.0
+        left, right = self.sizes["left"], self.sizes["right"]
+        pairs, most = pairs_of_keys(self.join, left, right, self.ctx), at_most_pairs(left, right)
+        return None if pairs is None or not most else pairs / most
+
+    def _rows(self, side: str) -> str:
+        rows = self.sizes[side].rows
+        return "an unknown number of" if rows is None else f"about {rows:,}"
+
+    def _give_up(self, matches: float | None, count: int) -> None:
+        said = "an unknown number of pairs" if matches is None else f"about {matches:,.1f} pairs"
+        self.ctx.choose(
+            f"pairs, {said} for each point",
+            f"running sums over all points and {2 * count:,} ends (running_sum_matches)",
+        )
+
+
+def _extent(classes: tuple[LengthClass, ...] | None) -> tuple[float, float] | None:
+    """From where to where intervals lie, without those of no end."""
+    finite = [c for c in classes or () if isfinite(c.first) and isfinite(c.last)]
+    if not finite:
+        return None
+    return min(c.first for c in finite), max(c.last for c in finite)
+
+
+def _matches(total: float, span: tuple[float, float]) -> float:
+    """How many intervals hold a point, where points are spread evenly."""
+    return total / (span[1] - span[0]) if span[1] > span[0] else inf

@@ -1,0 +1,178 @@
+"""EXISTS and IN as joins: ``FROM p WHERE EXISTS (SELECT 1 FROM i WHERE p.x BETWEEN i.lo AND i.hi)`` is a semi join."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sqlglot import exp
+
+from planner.band import looks_like_band
+from planner.errors import NotCarried
+from planner.expr import HOLE, Scalar
+from planner.logical import JOIN_KEYWORDS, Filter, Join, Limit, Logical, OneRow
+from planner.names import Unresolved
+from planner.schema import SqlType
+from planner.tokens import tokenize
+from planner.tree import Node
+from rules.moving import (
+    Block,
+    Home,
+    Sources,
+    block_of,
+    bounds,
+    check_inner,
+    check_steady,
+    has_lateral_view,
+    homes,
+    more_than_a_block,
+    moved,
+    why_not_simple,
+)
+from rules.rule import Context, rule
+
+
+class _Test(NamedTuple):
+    """``[NOT] EXISTS (query)``, or with a ``value`` ``value [NOT] IN (query)``."""
+
+    value: Scalar | None
+    negated: bool
+    query: Node
+
+    def __str__(self) -> str:
+        return ("NOT " if self.negated else "") + ("IN" if self.value else "EXISTS")
+
+
+@rule(Filter)
+def exists_to_join(node: Filter, ctx: Context) -> Logical | None:
+    """Turn EXISTS or IN in WHERE into the semi join that it is, and NOT EXISTS or NOT IN into the anti join.
+
+    Spark does so itself, later; we need to see the band between the query and its subquery now.  The subquery's FROM
+    becomes the right side, its WHERE the condition, as written but for names that would be ambiguous.  Nothing happens
+    where no band could lie across, so that other queries cost no look-up of names.
+    """
+    if node.clause != "WHERE" or isinstance(node.child, OneRow):
+        return None
+    tree, kept = node.child, []
+    for conjunct in node.condition:
+        join = _joined(conjunct, tree, ctx) if conjunct.plans else None
+        if join is None:
+            kept.append(conjunct)
+        else:
+            tree = join
+    if tree is node.child:
+        return None
+    return Filter(tree, tuple(kept), node.clause) if kept else tree
+
+
+def _joined(conjunct: Scalar, tree: Logical, ctx: Context) -> Join | None:
+    """The relations of a query joined with those of the subquery in a conjunct; None where that is not to be."""
+    test = _read(conjunct)
+    block = test and block_of(test.query)
+    if not test or not block or bounds(block.condition) < 2:
+        return None
+    place = next(c.place for c in block.condition if looks_like_band(c))
+    try:
+        scopes = (ctx.names.sources(block.tree), ctx.names.sources(tree))
+        across = tuple(c for c in block.condition if looks_like_band(c) and len(homes(c, scopes, ctx.names)) > 1)
+        if bounds(across) < 2:
+            return None
+        if why := _why_not(test, block, tree):
+            raise Unresolved(why)
+        return _join(test, block, tree, ctx)
+    except (NotCarried, Unresolved) as no:
+        return ctx.decline(f"{test} is not made a join: {no}", place)
+
+
+def _why_not(test: _Test, block: Block, tree: Logical) -> str:
+    """What else a subquery does, or the query around it, that a join could not."""
+    for more in block.more:
+        if test.value or not (isinstance(more, Limit) and _at_least_one(more)):
+            return more_than_a_block(more)
+    if block.project.hint:
+        return "the subquery has a hint of its own"
+    if test.value and len(block.project.items) != 1:
+        return "it compares rows of several values"
+    for item in block.project.items:
+        if item.plans:
+            return "its select list holds a subquery"
+        if why := why_not_simple(item.tree):
+            return why
+    return "joins cannot be written behind LATERAL VIEW" if has_lateral_view(tree) else ""
+
+
+def _join(test: _Test, block: Block, tree: Logical, ctx: Context) -> Join:
+    names = ctx.names
+    check_inner(block.tree, names)
+    inner, outer = names.sources(block.tree), names.sources(tree)
+    both = (*outer, *inner)
+
+    def beside(home: Home) -> tuple[int, str]:
+        return (len(outer) if home.scope == 0 else 0) + home.relation, home.column
+
+    condition = []
+    for conjunct in block.condition:
+        check_steady(conjunct)
+        condition.append(moved(conjunct, (inner, outer), both, beside, names))
+    if test.value:
+        item = block.project.items[0]
+        wanted = Scalar(item.tree.unalias().sql(dialect="spark"), (), item.place)
+        x = moved(test.value, ((), outer), both, beside, names)
+        y = moved(wanted, (inner, outer), both, beside, names)
+        _check_types(x, y, both, Join(tree, block.tree, "cross", "CROSS JOIN"), ctx)
+        equal = f"{_operand(x)} = {_operand(y)}"
+        condition.insert(0, Scalar(f"({equal}) IS NOT FALSE" if test.negated else equal, (), test.value.place))
+    kind = "anti" if test.negated else "semi"
+    return Join(tree, block.tree, kind, JOIN_KEYWORDS[kind], tuple(condition))  # type: ignore[arg-type, index]
+
+
+def _read(conjunct: Scalar) -> _Test | None:
+    """Read a conjunct that is one EXISTS or IN, with any NOT and parentheses around it."""
+    if len(conjunct.plans) != 1:
+        return None
+    t = tokenize(conjunct.text)
+    lo, hi, negated = 0, len(t), False
+    while lo < hi:
+        if t.word(lo) == "(" and t.match[lo] == hi - 1:
+            lo, hi = lo + 1, hi - 1
+        elif t.word(lo) == "NOT":
+            lo, negated = lo + 1, not negated
+        else:
+            break
+    hole = f"{HOLE}0".upper()
+    if hi - lo == 4 and t.word(lo) == "EXISTS" and t.word(lo + 2) == hole:
+        return _Test(None, negated, conjunct.plans[0])
+    if hi - lo < 5 or [t.word(i) for i in (hi - 4, hi - 3, hi - 2)] != ["IN", "(", hole]:
+        return None
+    end = hi - 4
+    if t.word(end - 1) == "NOT":
+        end, negated = end - 1, not negated
+    value = Scalar(t.slice(lo, end), (), conjunct.place)
+    try:
+        simple = not isinstance(value.tree, exp.Alias) and not why_not_simple(value.tree)
+    except NotCarried:
+        return None
+    return _Test(value, negated, conjunct.plans[0]) if simple else None
+
+
+def _at_least_one(limit: Limit) -> bool:
+    """Whether a clause is LIMIT with a number that lets a row through."""
+    words = limit.clause.text.split()
+    return len(words) == 2 and words[0].upper() == "LIMIT" and words[1].isdigit() and int(words[1]) > 0
+
+
+def _check_types(x: Scalar, y: Scalar, sources: Sources, both: Join, ctx: Context) -> None:
+    """Raise ``Unresolved`` unless ``=`` compares two values just as IN does: no cast, and no padding of CHAR."""
+    found: list[SqlType] = []
+    for one in (x, y):
+        type_ = ctx.names.type_of(one.tree, sources) or ctx.type_of(one.text, both)
+        if type_ is None:
+            raise Unresolved(f"the type of {one.shown} is not known")
+        found.append(type_)
+    if found[0].name in ("string", "char", "varchar") or found[1].name in ("string", "char", "varchar"):
+        raise Unresolved("IN compares CHAR columns in another way than a join does, and strings may be such")
+    if found[0] != found[1] and not (found[0].integral and found[1].integral):
+        raise Unresolved(f"IN compares {x.shown} {found[0]} with {y.shown} {found[1]}")
+
+
+def _operand(value: Scalar) -> str:
+    return value.text if isinstance(value.tree, exp.Column | exp.Literal | exp.Paren) else f"({value.text})"

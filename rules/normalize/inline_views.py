@@ -1,0 +1,163 @@
+"""Views as the queries they stand for: ``SELECT … FROM v``, where v holds a band join."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+from sqlglot.dialects import Spark
+
+from planner.catalog import View
+from planner.errors import NotCarried
+from planner.expr import Scalar, quote
+from planner.from_sql import from_sql
+from planner.logical import Cte, Derived, Filter, Join, Logical, Opaque, Scan, Statement, Verbatim
+from planner.names import Resolver, Unresolved
+from planner.schema import Column
+from planner.to_sql import to_sql
+from planner.tokens import tokenize, words
+from planner.tree import Node, transform_up
+from rules.moving import bounds
+from rules.rule import Context, rule
+
+_DEEPEST = 20
+_CALLS = {*Spark().parser_class.FUNCTIONS, *Spark().parser_class.FUNCTION_PARSERS} | set(
+    "OVER FILTER WITHIN VALUES DECIMAL CHAR VARCHAR USING DISTINCT ANY SOME ALL CUBE ROLLUP SETS".split()
+)
+
+
+@rule(Scan)
+def inline_views(scan: Scan, ctx: Context) -> Logical | None:
+    """Put the query of a view in the place of its name, where it could hold a band join.
+
+    Spark does so itself, later; we need to see the band now.  Names inside are spelt out, so that they mean the tables
+    that the view means.  A view that was made under other settings, or whose query does not return what it once did,
+    stays the view it is.
+    """
+    return _inlined(scan, ctx, 0)
+
+
+def _inlined(scan: Scan, ctx: Context, depth: int) -> Derived | None:
+    """The subquery that a scan of a view stands for; None where it has no band, or could change its meaning."""
+    if scan.cte or not scan.plain or depth > _DEEPEST:
+        return None
+    view = ctx.catalog.view(scan.name)
+    if view is None:
+        return None
+    try:
+        query, _ = from_sql(view.text)
+    except NotCarried:
+        return None
+    inside = tuple(_inlined(_at_home(n, view, ctx), ctx, depth + 1) for n in _tables(query))
+    if not any(inside) and bounds(_conjuncts(query)) < 2:
+        return None
+    try:
+        _check_text(query, view)
+        _check_place(query, view, ctx)
+        return _derived(scan, view, _spelt_out(query, view, "_".join(scan.name), ctx), ctx)
+    except (NotCarried, Unresolved) as no:
+        return ctx.decline(f"the view {scan.text} stays a view: {no}")
+
+
+def _tables(query: Node) -> list[Scan]:
+    return [n for n in query.walk() if isinstance(n, Scan) and not n.cte]
+
+
+def _conjuncts(query: Node) -> tuple[Scalar, ...]:
+    return tuple(c for n in query.walk() if isinstance(n, Join | Filter) for c in n.condition)
+
+
+def _check_text(query: Node, view: View) -> None:
+    """Raise ``Unresolved`` unless all that the text of a view names can be told."""
+    if isinstance(query, Statement) or words(to_sql(query)) != words(view.text):
+        raise Unresolved("its text is not carried")
+    for node in query.walk():
+        if isinstance(node, Verbatim) or (isinstance(node, Opaque) and not node.text.text.upper().startswith("VALUES")):
+            raise Unresolved("it holds what is only known as text")
+    t = tokenize(view.text)
+    for i in range(1, len(t)):
+        called = t[i].word == "(" and t[i - 1].is_name and t.word(i - 2) != "AS"
+        if called and t[i - 1].text.upper() not in _CALLS:
+            raise Unresolved(f"{t[i - 1].text} could be a function of its own database")
+
+
+def _check_place(query: Node, view: View, ctx: Context) -> None:
+    """Raise ``Unresolved`` unless the text of a view means the same in this statement and session."""
+    if "VIEW" in ctx.statement.upper().split():
+        raise Unresolved("the new view would keep the text that the old one has now")
+    if setting := ctx.catalog.other_setting(view):
+        raise Unresolved(f"{setting} is not what it was when the view was made")
+    taken = {ctx.names.fold(d.name) for d in ctx.definitions.values()}
+    for table in _tables(query):
+        if len(table.name) == 1 and _is_temporary(table, view, ctx) and ctx.names.fold(table.name[0]) in taken:
+            raise Unresolved(f"{table.text} is a temporary view in it, and a name of WITH in this statement")
+
+
+def _is_temporary(scan: Scan, view: View, ctx: Context) -> bool:
+    return tuple(map(ctx.names.fold, scan.name)) in {tuple(map(ctx.names.fold, name)) for name in view.temporary}
+
+
+def _at_home(scan: Scan, view: View, ctx: Context) -> Scan:
+    """A table of a view's text, with the catalog and database in which the view finds it."""
+    if len(scan.name) != 1 or _is_temporary(scan, view, ctx):
+        return scan
+    name = (*view.namespace, *scan.name)
+    return replace(scan, name=name, text=".".join(map(quote, name)))
+
+
+def _spelt_out(query: Logical, view: View, prefix: str, ctx: Context) -> Logical:
+    """The query of a view with names that mean the same wherever it stands, and without places in another text."""
+    keys = {d.key: f"__dt_{prefix}_{d.key}" for d in query.walk() if isinstance(d, Cte)}
+
+    def spell(node: Node) -> Node:
+        if isinstance(node, Cte):
+            key = keys[node.key]
+            renames = f"({', '.join(map(quote, node.renames))})" if node.renames else ""
+            node = replace(node, name=key, key=key, head=f"{quote(key)}{renames} AS")
+        elif isinstance(node, Scan) and node.cte:
+            key = keys[node.cte]
+            suffix = node.suffix or f"AS {quote(node.alias or node.name[-1])}"
+            node = replace(node, name=(key,), text=quote(key), cte=key, suffix=suffix)
+        elif isinstance(node, Scan):
+            node = _at_home(node, view, ctx)
+        return replace(node, **_placeless(node))  # type: ignore[type-var]
+
+    return transform_up(query, spell)  # type: ignore[return-value]
+
+
+def _placeless(node: Node) -> dict[str, Any]:
+    """The expressions of a node without the places where they stand in the text of a view."""
+    found: dict[str, Any] = {}
+    for field in fields(node):  # type: ignore[arg-type]
+        value = getattr(node, field.name)
+        if isinstance(value, Scalar):
+            found[field.name] = replace(value, place=None)
+        elif isinstance(value, tuple) and any(isinstance(v, Scalar) for v in value):
+            found[field.name] = tuple(replace(v, place=None) for v in value)
+    return found
+
+
+def _derived(scan: Scan, view: View, query: Logical, ctx: Context) -> Derived:
+    """A query as the subquery that shows what the view shows.  Raises ``Unresolved`` where it would not."""
+    alias = scan.alias or scan.name[-1]
+    declared = ctx.catalog.columns(scan.name)
+    own = {d.key: d for d in query.walk() if isinstance(d, Cte)}
+    names = Resolver(ctx.catalog, {**ctx.definitions, **own})
+    found = ctx.catalog.schema(to_sql(query)) or names.sources(Derived(query, alias))[0].columns
+    if not declared or not found or tuple(c.name for c in found) != view.columns or len(declared) != len(found):
+        raise Unresolved("its query does not return the columns that it did when it was made")
+    for shown, made in zip(declared, found, strict=True):
+        if made.type is None:
+            raise Unresolved(f"the type of its column {made.name} is not known")
+        if made.type != shown.type:
+            raise Unresolved(f"its column {shown.name} would be cast")
+    renames = scan.renames or _renames(declared, found)
+    suffix = scan.suffix if scan.renames else f"AS {quote(alias)}"
+    if renames and not scan.renames:
+        suffix += f"({', '.join(map(quote, renames))})"
+    return Derived(query, alias, renames, suffix)
+
+
+def _renames(declared: tuple[Column, ...], found: tuple[Column, ...]) -> tuple[str, ...]:
+    names = tuple(c.name for c in declared)
+    return () if names == tuple(c.name for c in found) else names

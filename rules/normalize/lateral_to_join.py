@@ -1,0 +1,115 @@
+"""LATERAL as a join: ``FROM p, LATERAL (SELECT i.lo, i.hi FROM i WHERE p.x BETWEEN i.lo AND i.hi) t``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from planner.band import looks_like_band
+from planner.errors import NotCarried
+from planner.expr import Scalar, column_ref
+from planner.logical import JOIN_KEYWORDS, Derived, Filter, Join, Logical
+from planner.names import Resolver, Source, Unresolved
+from rules.moving import (
+    Block,
+    Home,
+    Sources,
+    block_of,
+    bounds,
+    check_inner,
+    check_steady,
+    home,
+    homes,
+    more_than_a_block,
+    moved,
+    why_not_simple,
+)
+from rules.rule import Context, rule
+
+
+@rule(Join)
+def lateral_to_join(join: Join, ctx: Context) -> Logical | None:
+    """Take the conditions that name the left row out of a LATERAL subquery, and join on them.
+
+    Spark does so itself, later; we need to see the band between both sides now.  What the conditions compare must be in
+    the subquery's select list.  Nothing happens where no band could lie across.
+    """
+    right = join.right
+    if not isinstance(right, Derived) or not right.lateral or join.kind not in ("inner", "cross", "left"):
+        return None
+    block = block_of(right.query)
+    if not block or join.using or join.natural or bounds((*block.condition, *join.condition)) < 2:
+        return None
+    place = next(c.place for c in (*block.condition, *join.condition) if looks_like_band(c))
+    try:
+        return _join(join, right, block, ctx.names)
+    except (NotCarried, Unresolved) as no:
+        return ctx.decline(f"LATERAL is not made a join: {no}", place)
+
+
+def _join(join: Join, right: Derived, block: Block, names: Resolver) -> Join:
+    if block.more:
+        raise Unresolved(more_than_a_block(block.more[0]))
+    if block.project.hint or block.project.quantifier:
+        raise Unresolved("the subquery has a hint, DISTINCT or ALL of its own")
+    if not right.alias:
+        raise Unresolved("the subquery has no name")
+    check_inner(block.tree, names)
+    inner, outer = names.sources(block.tree), names.sources(join.left)
+    scopes = (inner, outer)
+    inside: list[Scalar] = []
+    across: list[Scalar] = []
+    for conjunct in block.condition:
+        check_steady(conjunct)
+        (inside if homes(conjunct, scopes, names) <= {0} else across).append(conjunct)
+    tree = Filter(block.tree, tuple(inside), "WHERE") if inside else block.tree
+    alone = replace(right, query=replace(block.project, child=tree), lateral=False)
+    made = [m for item in block.project.items for m in _made(item, block.tree, scopes, names)]
+    (seen,) = names.sources(alone)
+    if seen.columns is None or len(seen.columns) != len(made):
+        raise Unresolved("the columns of the subquery are not known")
+    shown = {m: column.name for m, column in zip(made, seen.columns, strict=True) if m}
+
+    def beside(origin: Home) -> tuple[int, str]:
+        if origin.scope:
+            return origin.relation, origin.column
+        if origin not in shown:
+            raise Unresolved(f"{origin.column} is not in its select list")
+        return len(outer), shown[origin]
+
+    after = (*outer, seen)
+    condition = (*join.condition, *(moved(c, scopes, after, beside, names) for c in across))
+    kind = "left" if join.kind == "left" else "inner"
+    keyword = join.keyword if join.kind == kind else JOIN_KEYWORDS["inner"]
+    return Join(join.left, alone, kind, keyword, condition)  # type: ignore[arg-type]
+
+
+def _made(item: Scalar, tree: Logical, scopes: tuple[Sources, ...], names: Resolver) -> list[Home | None]:
+    """For each column that an item of the select list makes, the column that it is; None for one that is computed."""
+    if item.plans:
+        raise Unresolved("its select list holds a subquery")
+    if why := why_not_simple(item.tree):
+        raise Unresolved(why)
+    bare = item.tree.unalias()
+    if isinstance(bare, exp.Star) or (isinstance(bare, exp.Column) and isinstance(bare.this, exp.Star)):
+        return _all(bare, tree, scopes[0], names)
+    if any(home(c, scopes, names).scope for c in item.columns):
+        raise Unresolved(f"{item.shown} in its select list names columns of the query around it")
+    return [home(column_ref(bare), scopes, names) if isinstance(bare, exp.Column) else None]
+
+
+def _all(star: exp.Expression, tree: Logical, inner: tuple[Source, ...], names: Resolver) -> list[Home | None]:
+    """The columns that ``*`` or ``i.*`` stands for."""
+    name = tuple(names.fold(p.name) for p in star.parts[:-1]) if isinstance(star, exp.Column) else ()
+    plain = star.this if isinstance(star, exp.Column) else star
+    if any(plain.args.values()) or any(isinstance(n, Join) and (n.using or n.natural) for n in tree.walk()):
+        raise Unresolved("its columns cannot be told from *")
+    found: list[Home | None] = []
+    for index, source in enumerate(inner):
+        if name and tuple(map(names.fold, source.names))[-len(name) :] != name:
+            continue
+        if source.columns is None:
+            raise Unresolved("its columns cannot be told from *")
+        found += [Home(0, index, c.name) for c in source.columns]
+    return found

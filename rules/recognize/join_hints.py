@@ -1,0 +1,207 @@
+"""Hand the hints of a SELECT to the joins they speak of, and warn of those that speak of nothing."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from planner.band import DistanceBand
+from planner.errors import NotCarried, one_of
+from planner.expr import Scalar, quote
+from planner.hints import RANGE_JOIN, Hint, SideHint, Width, names_of, read_hints, width_of
+from planner.linear import Side
+from planner.logical import (
+    Aggregate,
+    BandJoin,
+    Derived,
+    Filter,
+    Join,
+    LateralView,
+    Logical,
+    Nested,
+    Opaque,
+    Project,
+    Scan,
+    Windows,
+)
+from planner.names import Unresolved
+from planner.tree import Node
+from rules.rule import Context, rule
+
+Name = tuple[str, ...]
+
+_FORM = "write RANGE_JOIN(relation, width), the width a number: days for DATE, seconds for times"
+_MOST_COPIES = 1_000
+_SIDES: tuple[Side, Side] = ("left", "right")
+
+
+@dataclass(frozen=True)
+class _RangeJoin:
+    """A RANGE_JOIN hint that can be used."""
+
+    hint: Hint
+    relation: Name
+    width: Width
+
+
+@rule(Project)
+def join_hints(project: Project, ctx: Context) -> Logical | None:
+    """Hand the hints of a SELECT to the joins that they name, and warn of a hint that can do nothing.
+
+    RANGE_JOIN(relation, width) sets the width of the bins of the band joins of that relation.  The hints that Spark
+    knows stay where they are, for Spark; here they are noted on the joins.  A hint reaches the relations of its own
+    SELECT, by alias or else by table name, and none inside its subqueries.
+    """
+    hints = read_hints(project.hint)
+    if not hints:
+        return None
+    relations = list(_relations(project.child))
+    widths = [w for h in hints if h.name == RANGE_JOIN and (w := _usable(h, relations, ctx))]
+    used: set[int] = set()
+    for hint in hints:
+        if hint.strategy:
+            _check_names(hint, relations, ctx)
+        elif hint.meant:
+            ctx.warn(f"{hint.text}: nobody knows a hint {hint.name}; did you mean {hint.meant}?", hint.place)
+
+    def visit(node: Node) -> Node:
+        if (isinstance(node, Nested) and node.alias) or not isinstance(node, _TRANSPARENT):
+            return node
+        node = node.map_nodes(visit)
+        return _hinted(node, hints, widths, used, ctx) if isinstance(node, BandJoin) else node
+
+    child = visit(project.child)
+    for n, w in enumerate(widths):
+        if n not in used:
+            which = ".".join(map(quote, w.relation))
+            ctx.warn(f"{w.hint.text}: no join of {which} in this SELECT has a band that bins can follow", w.hint.place)
+    return replace(project, child=child)  # type: ignore[arg-type]
+
+
+_TRANSPARENT = (Filter, Aggregate, Windows, Join, BandJoin, LateralView, Nested)
+
+
+def _relations(node: Node) -> Iterator[Name]:
+    """The names of the relations that a hint can name; an empty one where something in FROM cannot be told."""
+    match node:
+        case Scan():
+            yield node.name if node.alias in (None, node.name[-1]) else (node.alias,)
+        case Derived() | Opaque():
+            yield (node.alias,) if node.alias else () if isinstance(node, Opaque) else ("",)
+        case Nested() if node.alias:
+            yield (node.alias,)
+        case _ if isinstance(node, _TRANSPARENT):
+            for child in node.children:
+                yield from _relations(child)
+
+
+def _names(relation: Name, wanted: Name, ctx: Context | None = None) -> bool:
+    """Whether ``wanted`` names the relation, in any case; with a context, as Spark compares names."""
+    fold = ctx.names.fold if ctx else str.lower
+    return tuple(map(fold, relation))[-len(wanted) :] == tuple(map(fold, wanted))
+
+
+def _no_relation(hint: Hint, name: Name, relations: list[Name]) -> str:
+    said, possible = ".".join(map(quote, name)), {".".join(map(quote, r)) for r in relations if any(r)}
+    return f"{hint.text}: this SELECT has no relation {said}; {one_of(possible, said)}"
+
+
+def _check_names(hint: Hint, relations: list[Name], ctx: Context) -> None:
+    """Warn where a hint of Spark's names no relation: Spark passes over it."""
+    for argument in hint.arguments:
+        name = names_of(argument)
+        if name and () not in relations and not any(_names(r, name, ctx) for r in relations):
+            ctx.warn(_no_relation(hint, name, relations), argument.place or hint.place)
+
+
+def _usable(hint: Hint, relations: list[Name], ctx: Context) -> _RangeJoin | None:
+    """Read a RANGE_JOIN hint; with a warning, None for one that cannot be used."""
+    names = [_name(a) for a in hint.arguments]
+    known = [any(_names(r, name) for r in relations) for name in names]
+    match hint.arguments:
+        case ():
+            return ctx.warn(f"{hint.text} names no relation and no width; {_FORM}", hint.place)
+        case [_] if names[0]:
+            return ctx.warn(f"{hint.text} has no width; {_FORM}", hint.place)
+        case [_, _, *_] if names[0] and names[1] and known[1]:
+            return ctx.warn(f"{hint.text} names more than one relation; {_FORM}", hint.place)
+        case [_, wide] if names[0]:
+            width = width_of(wide)
+        case _:
+            return ctx.warn(f"{hint.text} is not a relation and a width; {_FORM}", hint.place)
+    if width is None:
+        return ctx.warn(f"{hint.text}: {wide.shown} is no width; {_FORM}", wide.place)
+    if width.amount <= 0:
+        return ctx.warn(f"{hint.text}: the width of bins must be above zero; {_FORM}", wide.place)
+    if not known[0] and () not in relations:
+        return ctx.warn(_no_relation(hint, names[0], relations), hint.arguments[0].place)
+    return _RangeJoin(hint, names[0], width)
+
+
+def _name(argument: Scalar) -> Name:
+    """The relation that an argument names, also as a string."""
+    text = argument.text.strip()
+    if text[:1] in ("'", '"') and width_of(argument) is None:
+        return names_of(Scalar(text[1:-1]))
+    return names_of(argument)
+
+
+def _hinted(
+    join: BandJoin, hints: tuple[Hint, ...], widths: list[_RangeJoin], used: set[int], ctx: Context
+) -> BandJoin:
+    """The join with the width and the hints that are its own."""
+    found: list[SideHint] = []
+    amount: Fraction | None = None
+    for n, w in enumerate(widths):
+        side = _side(join, w.relation, ctx)
+        if side is None:
+            continue
+        used.add(n)
+        wide = w.width.on(join.band.axis)
+        if wide is None:
+            reason = "the band lies on numbers, and bins of them cannot be as wide as an interval; write a number"
+            ctx.warn(f"{w.hint.text}: {reason}", w.hint.place)
+        elif isinstance(join.band, DistanceBand) and (span := _span(join.band)) > wide * _MOST_COPIES:
+            said = f"a row would go to more than {_MOST_COPIES} bins, the band being {join.band.axis.human(span)} wide"
+            ctx.warn(f"{w.hint.text}: {said}; write a greater width", w.hint.place)
+        elif amount is not None:
+            ctx.warn(f"{w.hint.text}: {found[0].hint.text} has set the bins of this join; keep one", w.hint.place)
+        else:
+            amount = wide
+            found.append(SideHint(w.hint, side, w.hint.arguments[0].text))
+    for side, relation in zip(_SIDES, (join.left, join.right), strict=True):
+        own = list(_relations(relation))
+        found += [
+            SideHint(hint, side, argument.text, whole=len(own) == 1)
+            for hint in hints
+            for argument in (hint.arguments if hint.strategy else ())
+            if (name := names_of(argument)) and any(_names(r, name, ctx) for r in own)
+        ]
+    return replace(join, bin_width=amount, hints=tuple(found))
+
+
+def _span(band: DistanceBand) -> Fraction:
+    return band.high - band.low + 2 * band.room
+
+
+def _sole(node: Node) -> Name | None:
+    """The name of the one relation that a side is; Spark hands no hint through a join."""
+    names = list(_relations(node))
+    return names[0] if len(names) == 1 else None
+
+
+def _side(join: BandJoin, wanted: Name, ctx: Context) -> Side | None:
+    """The side on which a relation takes part in the band of a join."""
+    for side, relation in zip(_SIDES, (join.left, join.right), strict=True):
+        if (own := _sole(relation)) and _names(own, wanted):
+            return side
+    left = ctx.names.sources(join.left)
+    sources = left + ctx.names.sources(join.right)
+    for conjunct in join.band.conjuncts:
+        try:
+            for column in conjunct.columns:
+                index, _ = ctx.names.resolve(column, sources)
+                if _names(sources[index].names, wanted):
+                    return "left" if index < len(left) else "right"
+        except (NotCarried, Unresolved):
+            continue
+    return None

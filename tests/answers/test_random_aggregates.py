@@ -1,0 +1,55 @@
+"""Running sums, forced, return what plain Spark returns, on random aggregates over random band joins."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import event, given, note
+
+from comparing import both, rows
+from optimizer import Optimizer, Options
+from optimizer.checks import schema_difference
+from random_aggregates import aggregates
+from random_bands import RandomQuery
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FORCED = Options(force=True, strict=True)
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkSession) -> SparkSession:
+    """A session with views and settings of its own."""
+    return spark.newSession()
+
+
+@pytest.mark.hypothesis
+@given(aggregates())
+def test_the_same_rows_as_plain_spark(session: SparkSession, case: RandomQuery) -> None:
+    session.conf.set("spark.sql.ansi.enabled", str(case.ansi).lower())
+    session.conf.set("spark.sql.session.timeZone", case.zone)
+    for view in case.views:
+        session.sql(view)
+        note(view)
+    note(f"ansi {case.ansi}, zone {case.zone}")
+    note(case.query)
+    plan = Optimizer(session, FORCED).plan(case.query)
+    note(plan.sql())
+    summed = "RunningBandAggregate" in plan.explain()
+    event(f"running sums {summed}")
+    assert not any(d.rule == "schema check" for d in plan.declined), plan.declined
+    if not summed:
+        unsound = isinstance(rows(lambda: session.sql(case.query)), str)  # Spark itself does not take it
+        assert plan.declined or unsound, "neither running sums nor a reason"
+        for declined in plan.declined:
+            event(declined.reason[-40:])
+        return
+    expected, found = both(lambda: session.sql(case.query), plan.dataframe)
+    if isinstance(expected, str):
+        event(f"plain Spark raises {expected}")
+        return
+    event("rows" if expected else "no rows")
+    assert found == expected
+    assert schema_difference(session.sql(case.query).schema, plan.dataframe().schema) is None

@@ -1,0 +1,49 @@
+"""Bands over expressions: forced, they return what plain Spark returns, and never raise where it does not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import event, given, note
+from hypothesis import strategies as st
+
+from comparing import both
+from optimizer import Optimizer, Options
+from optimizer.checks import schema_difference
+from random_expressions import RandomQuery, expression_joins
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+OPTIONS = (Options(force=True, strict=True), Options(force=True, strict=True, measure_lengths=False))
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkSession) -> SparkSession:
+    """A session with views and settings of its own."""
+    return spark.newSession()
+
+
+@pytest.mark.hypothesis
+@given(expression_joins(), st.sampled_from(OPTIONS))
+def test_the_same_rows_as_plain_spark(session: SparkSession, case: RandomQuery, options: Options) -> None:
+    session.conf.set("spark.sql.ansi.enabled", str(case.ansi).lower())
+    session.conf.set("spark.sql.session.timeZone", case.zone)
+    for view in case.views:
+        session.sql(view)
+        note(view)
+    note(f"ansi {case.ansi}, zone {case.zone}, {options}")
+    note(case.query)
+    plan = Optimizer(session, options).plan(case.query)
+    note(plan.sql())
+    event(f"rewritten {plan.rewritten}")
+    if not plan.rewritten:
+        return
+    expected, found = both(lambda: session.sql(case.query), plan.dataframe)
+    if isinstance(expected, str):
+        event(f"plain Spark raises {expected}")
+        return
+    event("rows" if expected else "no rows")
+    assert found == expected
+    assert schema_difference(session.sql(case.query).schema, plan.dataframe().schema) is None

@@ -1,0 +1,35 @@
+"""What a query returns, in a form that two ways to run it can be compared by."""
+
+from __future__ import annotations
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame
+
+
+def rows(run: Callable[[], DataFrame]) -> Counter[tuple[Any, ...]] | str:
+    """The multiset of rows, as text (Python has no year 10000 and no equal NaN); or the class of Spark's error."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        frame = run()
+        names = [f"c{n}" for n in range(len(frame.columns))]
+        texts = frame.toDF(*names).selectExpr(*(f"CAST({n} AS STRING)" for n in names))
+        return Counter(map(tuple, texts.collect()))
+    except PySparkException as error:
+        return error.getCondition() or "error"
+    except Py4JJavaError:  # what a broadcast raises
+        return "error"
+
+
+def both(one: Callable[[], DataFrame], other: Callable[[], DataFrame]) -> tuple[Any, Any]:
+    """The rows of both, run at the same time: on a few rows Spark's driver is all that works."""
+    with ThreadPoolExecutor(2) as pool:
+        found = pool.map(rows, (one, other))
+        return next(found), next(found)
