@@ -38,6 +38,14 @@ class InputError(DovetailError, ValueError):
     """A file, table argument or output of the command line that cannot be used."""
 
 
+class SourceError(DovetailError, ValueError):
+    """A lookup source that is described wrongly, or answers something other than asked; trying again is no use."""
+
+
+class LookupFailed(DovetailError, RuntimeError):
+    """A lookup source did not answer in the attempts it was given: which source, which keys, how many attempts."""
+
+
 class EnvironmentProblem(DovetailError, RuntimeError):
     """Something the machine lacks, with the sentence that mends it."""
 
