@@ -51,7 +51,9 @@ def drive(
     """
     driver = _Driver(catalog, options)
     logical, physical = plan, None
-    for batch in batches[: STAGES.index(stop_after)]:
+    for batch in batches:
+        if STAGES.index(batch.name) > STAGES.index(stop_after):
+            break
         if batch.name == "lower":
             physical = driver.lower(plan, batch)
         else:
@@ -115,6 +117,8 @@ class _Driver:
             if new is None:
                 continue
             self._check_output(rule, node, new)
+            if isinstance(new, Logical):  # one of two: lowered in its turn
+                return self._lower(new, batch)
             if not isinstance(new, Spark):
                 self.trace.steps.append(Step(batch.name, rule, node, new))
             return new.map_nodes(lambda below: self._inside(node, below, lambda: self._lower(below, batch)))

@@ -11,6 +11,7 @@ from optimizer.plan import Declined, Plan
 from planner.catalog import Catalog
 from planner.errors import NotCarried, OptionError, RuleError, one_of
 from planner.from_sql import from_sql
+from planner.physical.base import Rewriting
 from planner.physical.rendered import Rendered
 from planner.to_sql import to_sql
 
@@ -51,7 +52,7 @@ def plan_sql(text: str, catalog: Catalog, options: Options | None = None, *, sto
     timings["rules"] = perf_counter() - start - timings["parse"]
     declined += [Declined(r.rule, r.reason, r.place) for r in outcome.trace.refusals]
     rewriting = None
-    if outcome.physical is not None and any(isinstance(n, Rendered) for n in outcome.physical.walk()):
+    if outcome.physical is not None and any(isinstance(n, Rendered | Rewriting) for n in outcome.physical.walk()):
         try:
             rewriting = to_sql(outcome.physical)
             if not reads_back(logical, text):

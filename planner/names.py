@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from planner.catalog import Catalog
+from planner.choice import Choice
 from planner.errors import NotCarried
 from planner.expr import ColumnRef, Scalar, column_ref
 from planner.logical import (
@@ -96,6 +97,8 @@ class Resolver:
         match query:
             case With() | Sort() | Limit() | Wrapped():
                 return self.columns(query.child)
+            case Choice():
+                return self.columns(query.written)
             case SetOp():
                 left = self.columns(query.left)
                 return left and tuple(Column(c.name) for c in left)

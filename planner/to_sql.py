@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from planner.choice import Choice
 from planner.errors import NotCarried
 from planner.expr import Scalar, quote
 from planner.logical import (
@@ -73,6 +74,8 @@ class _Printer:
                 return f"({self.query(node.child)})"
             case Project():
                 return self.block(node)
+            case Choice():  # not lowered: still the block it was
+                return self.query(node.written)
             case Values():
                 return self.scalar(node.text)
             case Verbatim():

@@ -93,6 +93,7 @@ class Context:
     refusals: dict[Refusal, None] = field(default_factory=dict)
     warnings: dict[Notice, None] = field(default_factory=dict)
     choices: list[str] = field(default_factory=list)
+    named: int = 0  # how many names ``fresh`` has given
 
     @cached_property
     def names(self) -> Resolver:
@@ -110,6 +111,11 @@ class Context:
     def choose(self, chosen: str, *rejected: str) -> None:
         """Write down a choice and what else there was, with their estimates: for ``explain("cost")`` only."""
         self.choices += [f"chosen: {chosen}", *(f"  rejected: {other}" for other in rejected)]
+
+    def fresh(self, what: str) -> str:
+        """A name for a relation or column that a rewriting adds, given to nobody else in the statement."""
+        self.named += 1
+        return f"__dt_{what}{self.named}"
 
     def type_of(self, expression: str, relation: Logical) -> SqlType | None:
         """The type of an expression over the columns of ``relation``, as the catalog tells it."""

@@ -61,6 +61,33 @@ class Spark(Physical):
         return self if op is self.op else Spark(op)  # type: ignore[arg-type]
 
 
+@plan_node
+class Rewriting(Physical):
+    """A query block that a rule put in the place of another: ``name`` and ``said`` tell what it does.
+
+    ``shown`` is what the block that was written has as its output.
+    """
+
+    child: Node
+    name: str
+    said: str
+    shown: tuple[str, ...]
+
+    @property
+    def label(self) -> str:  # type: ignore[override]
+        return self.name
+
+    @property
+    def detail(self) -> str:
+        return self.said
+
+    @property
+    def output(self) -> tuple[str, ...]:
+        return self.shown
+
+
 def unwrap(node: Node) -> Node:
-    """The logical operator inside a ``Spark`` node; any other node itself."""
-    return node.op if isinstance(node, Spark) else node
+    """What is to be printed: the operator inside a ``Spark`` node, the block below a ``Rewriting``, or the node."""
+    while isinstance(node, Spark | Rewriting):
+        node = node.op if isinstance(node, Spark) else node.child
+    return node

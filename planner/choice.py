@@ -1,0 +1,30 @@
+"""Two query blocks that return the same rows, and nobody has decided between them yet."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from planner.logical import Logical
+from planner.tree import plan_node
+
+
+@plan_node
+class Choice(Logical):
+    """A query block as ``written``, and ``other``, which returns the same rows; a lowering rule takes one of them.
+
+    Both are visited by the rules that follow.  A kind of choice is a subclass of its own, with what its cost is
+    decided by; ``said`` is what the other block does, on one line.
+    """
+
+    label: ClassVar[str] = "Choice"
+    written: Logical
+    other: Logical
+    said: str
+
+    @property
+    def detail(self) -> str:
+        return self.said
+
+    @property
+    def output(self) -> tuple[str, ...]:
+        return self.written.output
