@@ -9,7 +9,8 @@
 
     [tables.points]                        # also [tables."sales.points"], [tables."spark_catalog.sales.points"]
     columns = { id = "BIGINT", x = "INT" } # in order, with Spark's types
-    keys = [["id"]]                        # optional
+    keys = [["id"]]                        # optional: keys that are enforced
+    informational_keys = [["x"]]           # optional: keys that nobody enforces
     rows = 2_000_000                       # optional statistics: leave out what you do not know
     bytes = 32_000_000
     data = """
@@ -31,13 +32,14 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
-from planner.catalog import Numbers, Settings, View
+from planner.catalog import Key, Numbers, Settings, View
 from planner.errors import CatalogError, NotCarried, one_of
 from planner.expr import quote
 from planner.from_sql import from_sql
@@ -49,7 +51,7 @@ from planner.tokens import tokenize
 _DEFAULTS = ("spark_catalog", "default")
 _FILE_KEYS = ("extends", "session", "tables")
 _SESSION_KEYS = {"ansi": bool, "time_zone": str, "case_sensitive": bool}
-_TABLE_KEYS = ("bytes", "columns", "data", "keys", "rows", "view")
+_TABLE_KEYS = ("bytes", "columns", "data", "informational_keys", "keys", "rows", "view")
 _UNREPEATABLE = frozenset("LIMIT TABLESAMPLE RAND RANDN UUID SHUFFLE OVER".split())
 _TYPES = frozenset(
     "tinyint smallint int bigint float double decimal string char varchar binary boolean date timestamp timestamp_ntz "
@@ -66,7 +68,7 @@ class Table:
 
     name: tuple[str, ...]
     columns: tuple[Column, ...]
-    keys: tuple[tuple[str, ...], ...] = ()
+    keys: tuple[Key, ...] = ()
     statistics: Statistics = UNKNOWN
     data: tuple[Row, ...] = ()
     view: str = ""
@@ -105,8 +107,8 @@ class CatalogFile:
         table = self.table(name)
         return table.columns if table else None
 
-    def keys(self, name: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-        """The declared keys of a table."""
+    def keys(self, name: tuple[str, ...]) -> tuple[Key, ...]:
+        """The keys of a table."""
         table = self.table(name)
         return table.keys if table else ()
 
@@ -233,7 +235,8 @@ class _File:
         columns = self.columns(body, key, settings)
         rows, size = (self.count(body.get(k), f"{key}.{k}") for k in ("rows", "bytes"))
         statistics = Statistics(rows, size)
-        keys = self.keys(body.get("keys", []), columns, key, settings)
+        kinds = ("keys", "informational_keys")
+        keys = tuple(one for kind in kinds for one in self.keys(body, kind, columns, key, settings))
         data = self.data(self.expect(body.get("data", ""), str, f"{key}.data"), columns, key, settings)
         view = self.expect(body.get("view", ""), str, f"{key}.view")
         if view and data:
@@ -267,13 +270,13 @@ class _File:
         return tuple(found.values())
 
     def keys(
-        self, given: Any, columns: tuple[Column, ...], key: str, settings: Settings
-    ) -> tuple[tuple[str, ...], ...]:
-        found = []
-        for one in self.expect(given, list, f"{key}.keys"):
-            wanted = self.expect(one, list, f"{key}.keys (a list of lists)")
-            found.append(tuple(columns[self.column(str(c), columns, f"{key}.keys", settings)].name for c in wanted))
-        return tuple(found)
+        self, body: dict[str, Any], kind: str, columns: tuple[Column, ...], key: str, settings: Settings
+    ) -> Iterator[Key]:
+        where = f"{key}.{kind}"
+        for one in self.expect(body.get(kind, []), list, where):
+            wanted = self.expect(one, list, f"{where} (a list of lists)")
+            names = tuple(columns[self.column(str(c), columns, where, settings)].name for c in wanted)
+            yield Key(names, kind == "keys")
 
     def data(self, text: str, columns: tuple[Column, ...], key: str, settings: Settings) -> tuple[Row, ...]:
         lines = [line for line in text.splitlines() if line.strip()]

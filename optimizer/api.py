@@ -15,6 +15,7 @@ from optimizer.parameters import named
 from optimizer.plan import Declined, Plan
 from optimizer.planning import plan_sql
 from optimizer.verify import Verification, verify
+from planner.catalog import Key
 from planner.errors import CatalogError, one_of
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Optimizer:
     def __init__(self, session: SparkSession, options: Options | None = None):
         self.session = session
         self.options = options or Options()
-        self.keys: dict[tuple[str, ...], tuple[tuple[str, ...], ...]] = {}
+        self.keys: dict[tuple[str, ...], tuple[Key, ...]] = {}
 
     def sql(self, text: str, args: dict[str, Any] | list[Any] | None = None, **frames: Any) -> DataFrame:
         """Run a statement: drop-in for ``spark.sql``.
@@ -59,7 +60,7 @@ class Optimizer:
 
         start = perf_counter()
         numbered, arguments = named(text, args)
-        catalog = SparkCatalog(self.session, arguments)
+        catalog = SparkCatalog(self.session, arguments, self.keys)
         plan = plan_sql(numbered, catalog, self.options, stop_after=stop_after)
         if plan.rewritten:
             plan = self._checked(plan, arguments)
@@ -91,16 +92,20 @@ class Optimizer:
         """Run a query as written and as rewritten, and compare the two multisets of rows inside Spark."""
         return verify(self.session, self.plan(text, args))
 
-    def declare_key(self, table: str, columns: Iterable[str]) -> None:
-        """Promise that ``columns`` are unique in ``table``.
+    def declare_key(self, table: str, columns: Iterable[str], *, enforced: bool = True) -> None:
+        """Declare that no two rows of a table or view, as its name means it now, agree in ``columns``.
 
-        Raises ``CatalogError`` for a table or column that does not exist.
+        Rows with a NULL in them may.  ``enforced``: whoever writes the table keeps it so; else the key is informational
+        and counts only with ``Options(trust_informational_keys=True)``.  Raises ``CatalogError`` for a table or column
+        that does not exist.
         """
         from planner.runtime.catalog import SparkCatalog
+        from planner.runtime.keys import identity
 
         name = tuple(part.strip("`") for part in table.split("."))
         found = SparkCatalog(self.session).columns(name)
-        if found is None:
+        meant = identity(self.session, name)
+        if found is None or meant is None:
             tables = [t.name for t in self.session.catalog.listTables()]
             raise CatalogError(f"there is no table {table!r}; {one_of(tables, table)}")
         known = {c.name.lower(): c.name for c in found}
@@ -110,8 +115,8 @@ class Optimizer:
         for column in wanted:
             if column.lower() not in known:
                 raise CatalogError(f"{table} has no column {column!r}; {one_of(known.values(), column)}")
-        key = tuple(known[c.lower()] for c in wanted)
-        self.keys[name] = (*self.keys.get(name, ()), key)
+        key = Key(tuple(known[c.lower()] for c in wanted), enforced)
+        self.keys[meant] = (*self.keys.get(meant, ()), key)
 
 
 def _say(plan: Plan) -> None:

@@ -30,6 +30,17 @@ class Settings:
 
 
 @dataclass(frozen=True)
+class Key:
+    """Columns that no two rows of a table without a NULL in them agree on.
+
+    ``enforced``: whoever writes the table keeps it so.  Otherwise it is informational, a promise that nobody checks.
+    """
+
+    columns: tuple[str, ...]
+    enforced: bool = True
+
+
+@dataclass(frozen=True)
 class View:
     """What a view in SQL stands for.
 
@@ -55,6 +66,10 @@ class Catalog(Protocol):
 
     def columns(self, name: tuple[str, ...]) -> tuple[Column, ...] | None:
         """The columns of a table or view, or None when there is no such table."""
+        ...
+
+    def keys(self, name: tuple[str, ...]) -> tuple[Key, ...]:
+        """The keys of a table or view, as declared or as its own catalog tells them."""
         ...
 
     def view(self, name: tuple[str, ...]) -> View | None:

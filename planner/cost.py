@@ -52,6 +52,9 @@ class Thresholds:
     """An aggregated band join with more matches than this for each point is computed from running sums; with equal
     keys, with a quarter of it."""
 
+    trust_informational_keys: bool = False
+    """Whether a key that nobody enforces counts as unique; where it is not, rewritten queries return other rows."""
+
 
 # Seconds on one core, measured: a row copied or moved to its key, a pair of a bin that is looked at.
 _ROW = 4e-7

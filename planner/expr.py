@@ -94,7 +94,7 @@ def parse(text: str, place: Place | None = None) -> exp.Expression:
     return found
 
 
-def sql(tree: exp.Expression) -> str:
+def sql(tree: exp.Expr) -> str:
     """Print a tree that we made, as Spark SQL."""
     return tree.sql(dialect="spark")
 

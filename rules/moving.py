@@ -63,7 +63,7 @@ _SIMPLE = (
     exp.Var,
     exp.TimestampTrunc,
 )
-_VOLATILE = (exp.Anonymous, exp.Rand, exp.Randn, exp.Randstr, exp.Uniform, exp.Uuid, exp.Shuffle)
+VOLATILE = (exp.Anonymous, exp.Rand, exp.Randn, exp.Randstr, exp.Uniform, exp.Uuid, exp.Shuffle)
 
 
 class Block(NamedTuple):
@@ -121,7 +121,7 @@ def check_steady(conjunct: Scalar) -> None:
     """Raise ``Unresolved`` unless a conjunct has the same value wherever it stands."""
     if conjunct.plans:
         raise Unresolved(f"{conjunct.shown} holds a subquery of its own")
-    if found := conjunct.tree.find(*_VOLATILE):
+    if found := conjunct.tree.find(*VOLATILE):
         raise Unresolved(f"{found.sql(dialect='spark')} is not known to give the same value each time")
 
 

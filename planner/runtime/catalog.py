@@ -11,8 +11,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from planner.catalog import Numbers, Settings, View
+from planner.catalog import Key, Numbers, Settings, View
 from planner.runtime.batch import Arguments, analysed, run
+from planner.runtime.keys import Declared, identity, told
 from planner.runtime.views import Views, other_setting
 from planner.schema import Column, sql_type
 from planner.stats import UNKNOWN, Statistics
@@ -39,17 +40,20 @@ _ROW_BYTES = 8  # a guess for files, where Spark knows bytes only: rows are more
 class SparkCatalog:
     """What one planning asks of a session; asks each question once.
 
-    ``arguments`` are the statement's parameters, which pieces of it may name; ``seconds`` is the time spent asking.
+    ``arguments`` are the statement's parameters, which pieces of it may name; ``declared`` the keys that the user
+    declared; ``seconds`` is the time spent asking.
     """
 
-    def __init__(self, session: SparkSession, arguments: Arguments = None):
+    def __init__(self, session: SparkSession, arguments: Arguments = None, declared: Declared | None = None):
         self.session = session
         self.arguments = arguments
+        self.declared = declared or {}
         self.seconds = 0.0
         self._statistics: dict[str, Statistics] = {}
         self._measured: dict[str, tuple[Numbers, ...] | None] = {}
         self._schemas: dict[str, tuple[Column, ...] | None] = {}
         self._views: dict[tuple[str, ...], View | None] = {}
+        self._keys: dict[tuple[str, ...], tuple[Key, ...]] = {}
 
     @cached_property
     def settings(self) -> Settings:
@@ -78,6 +82,15 @@ class SparkCatalog:
         finally:
             self.seconds += perf_counter() - start
         return _columns(schema)
+
+    def keys(self, name: tuple[str, ...]) -> tuple[Key, ...]:
+        """The keys that the user declared, and those that the table's catalog tells."""
+        if name not in self._keys:
+            start = perf_counter()
+            known = identity(self.session, name)
+            self._keys[name] = () if known is None else (*self.declared.get(known, ()), *told(self.session, known))
+            self.seconds += perf_counter() - start
+        return self._keys[name]
 
     def view(self, name: tuple[str, ...]) -> View | None:
         """What a view stands for; None on Spark Connect, which does not tell the settings it was made under."""

@@ -9,7 +9,7 @@ import pytest
 from optimizer.driver import Outcome, Stage, drive
 from optimizer.options import Options
 from optimizer.planning import plan_sql
-from planner.catalog import Catalog, Numbers, Settings, View
+from planner.catalog import Catalog, Key, Numbers, Settings, View
 from planner.errors import OptionError, RuleError
 from planner.expr import Scalar
 from planner.from_sql import from_sql
@@ -39,6 +39,9 @@ class TwoTables:
 
     def other_setting(self, view: View) -> str | None:
         return None
+
+    def keys(self, name: tuple[str, ...]) -> tuple[Key, ...]:
+        return ()
 
     def schema(self, query: str) -> tuple[Column, ...] | None:
         return None

@@ -13,7 +13,7 @@ from optimizer.options import Options
 from optimizer.plan import Plan, Warned
 from optimizer.planning import plan_sql
 from planner.axis import DAY, Axis
-from planner.catalog import Numbers, Settings, View
+from planner.catalog import Key, Numbers, Settings, View
 from planner.errors import Place
 from planner.expr import Scalar
 from planner.from_sql import from_sql
@@ -36,6 +36,9 @@ class Tables:
         said = TABLES.get(name[-1].lower())
         pairs = (c.split() for c in said.split(", ")) if said else ()
         return tuple(Column(n, sql_type(t)) for n, t in pairs) or None
+
+    def keys(self, name: tuple[str, ...]) -> tuple[Key, ...]:
+        return ()
 
     def schema(self, query: str) -> tuple[Column, ...] | None:
         return None
