@@ -32,7 +32,7 @@ class LookupSource(ABC):
     """
 
     unique_keys: tuple[tuple[str, ...], ...] = ()
-    """Sets of columns of which no two rows have the same values."""
+    """Sets of columns of which no two rows have the same values, rows with a NULL among them apart."""
 
     fetch_keys: tuple[tuple[str, ...], ...] | None = None
     """Sets of columns that rows can be fetched by; None: any.  Constants that are not in such a set are compared
@@ -73,6 +73,13 @@ class LookupSource(ABC):
 
     def close(self) -> None:  # noqa: B027
         """Let go of everything; called on every path, also on a source that was never opened."""
+
+    def cancel(self) -> None:  # noqa: B027
+        """Make a call that takes too long come to an end; called from another thread, while the call runs."""
+
+    def redacted(self, text: str) -> str:
+        """Take credentials out of what an error says."""
+        return text
 
     def __repr__(self) -> str:
         return type(self).__name__

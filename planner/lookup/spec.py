@@ -26,7 +26,7 @@ class LookupSpec:
     cache_size: int = 10_000  # keys that a worker remembers
     cache_ttl: float | None = None  # seconds that it remembers one; None: as long as the worker lives
     attempts: int = 3  # tries of a round trip, the first included
-    delay: float = 0.1  # seconds before the second try
+    delay: float = 0.1  # seconds before each further try
     timeout: float = 180.0  # seconds for one round trip
     retry_missing: bool = False  # ask again for a key without a row: FLIP-462's retry predicate lookup_miss
     ordered: bool = True  # rows come out in the order they came in

@@ -1,0 +1,94 @@
+"""Credentials: named or computed, read when a connection is made, and taken out of what errors say.
+
+    PostgresSource(table="customers", uri=env("CUSTOMERS_DB"))
+
+The value itself is in no source, no pickle and no ``repr``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
+
+from planner.errors import SourceError
+
+_HIDDEN = "…"
+_sent: dict[str, str] = {}  # in a worker: what the driver's environment had, see ``planner/runtime/lookup.py``
+
+
+@dataclass(frozen=True)
+class env:  # noqa: N801 - reads as the function that it is
+    """A credential in an environment variable: the one of the process that connects, else the one of the driver."""
+
+    name: str
+
+    def __call__(self) -> str:
+        value = os.environ.get(self.name) or _sent.get(self.name)
+        if not value:
+            raise SourceError(f"the environment variable {self.name} is not set")
+        return value
+
+
+Credential = env | Callable[[], str]
+
+
+def read(credential: Credential | str, what: str) -> str:
+    """The value now.  Raises ``SourceError`` where a callable fails, without what it said: that may hold a secret."""
+    if isinstance(credential, str):
+        return credential
+    try:
+        value = credential()
+    except SourceError:
+        raise
+    except Exception as error:  # noqa: BLE001
+        raise ConnectionError(f"the callable for {what} raised {type(error).__name__}") from None
+    if not isinstance(value, str):
+        raise SourceError(f"the callable for {what} returned {type(value).__name__}, not a string")
+    return value
+
+
+def refuse_password(uri: str) -> None:
+    """Raise ``SourceError`` for a URI with a password in it: it belongs into the environment."""
+    if urlsplit(uri).password or "password=" in uri.lower():
+        raise SourceError(
+            "the uri has a password in it; put the uri into an environment variable and name that: env(…)"
+        )
+
+
+def secrets_of(uri: str) -> tuple[str, ...]:
+    """All of a connection string, and the parts of it that must not be seen alone."""
+    found = [uri]
+    try:
+        password = urlsplit(uri).password
+    except ValueError:
+        password = None
+    if password:
+        found += [password, unquote(password)]
+    for part in uri.replace("&", " ").replace("?", " ").split():
+        name, _, value = part.partition("=")
+        if "password" in name.lower() and value:
+            found += [value.strip("'"), unquote(value)]
+    return tuple(found)
+
+
+def redacted(text: str, secrets: Iterable[str]) -> str:
+    """The text without these secrets, the longest first."""
+    for secret in sorted(filter(None, secrets), key=len, reverse=True):
+        text = text.replace(secret, _HIDDEN)
+    return text
+
+
+def named_in(source: object) -> dict[str, str]:
+    """What this process's environment has for the names that a source mentions."""
+    names = {value.name for value in vars(source).values() if isinstance(value, env)}
+    for value in vars(source).values():
+        if isinstance(value, Mapping):
+            names |= {inner.name for inner in value.values() if isinstance(inner, env)}
+    return {name: os.environ[name] for name in sorted(names) if name in os.environ}
+
+
+def receive(values: Mapping[str, str]) -> None:
+    """Take in what the driver's environment had, in a worker whose own environment lacks it."""
+    _sent.update(values)

@@ -1,0 +1,129 @@
+"""One round trip, tried as often as the lookup says; then one error that says what was asked of whom, and why not."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from planner.errors import LookupFailed, SourceError
+from planner.lookup.answer import WrongAnswer, conformed
+from planner.lookup.connection import Connection, T
+from planner.lookup.keys import sample
+from planner.lookup.metrics import Counters
+from planner.lookup.source import LookupSource
+from planner.lookup.spec import LookupSpec
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Retrying:
+    """A source that is connected when it is needed, and anew after a fault.  ``close`` it on every path."""
+
+    def __init__(self, source: LookupSource, spec: LookupSpec, counters: Counters) -> None:
+        self._source = source
+        self._spec = spec
+        self._counters = counters
+        self._connection: Connection | None = None
+        self._stopped = False
+
+    def fetch(self, keys: pa.Table, check: Callable[[pa.Table], T]) -> T:
+        """Fetch the rows of these keys; ``check`` raises ``WrongAnswer`` for rows that are not what was asked for.
+
+        Raises ``LookupFailed`` after the last attempt.  Where one key is to blame, the error names it.
+        """
+        error: Exception | None = None
+        attempts = 0
+        while attempts < self._spec.attempts and not self._stopped:
+            if attempts:
+                self.wait()
+            attempts += 1
+            try:
+                return check(self._ask(keys))
+            except SourceError as wrong:
+                raise self._failed(sample(keys), 1, wrong) from None
+            except Exception as failed:  # noqa: BLE001 - a driver may raise anything
+                error = failed
+                self.close()
+        if error is None:
+            raise LookupFailed(f"lookup in {self._spec.table} ({self._source!r}) was stopped")
+        blamed = keys if self._stopped or isinstance(error, TimeoutError | WrongAnswer) else self._culprit(keys)
+        what = f"{keys.num_rows} keys, {sample(blamed)}" if keys.num_rows > 1 else sample(blamed)
+        raise self._failed(what, attempts, error) from None
+
+    def scan(self, index: int, count: int, schema: pa.Schema) -> Iterator[pa.Table]:
+        """Read one share of the table; tried again from its start only as long as nothing of it was handed on."""
+        attempts = 0
+        while True:
+            attempts += 1
+            started = False
+            try:
+                for batch in self._share(index, count):
+                    table = conformed(batch, schema)
+                    started = True
+                    yield table
+                return
+            except Exception as failed:  # noqa: BLE001
+                self.close()
+                if started or attempts == self._spec.attempts or isinstance(failed, SourceError):
+                    raise self._failed(f"share {index + 1} of {count}", attempts, failed) from None
+                self.wait()
+
+    def wait(self) -> None:
+        """Wait as long as between two attempts, and count one."""
+        self._counters.retries += 1
+        time.sleep(self._spec.delay)
+
+    def stop(self) -> None:
+        """Make no further attempt, and close the connection; for another thread than the one that fetches."""
+        self._stopped = True
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection, if there is one."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _call(self, work: Callable[[LookupSource], T]) -> T:
+        if self._connection is None:
+            self._connection = Connection(self._source)
+        return self._connection.call(work, self._spec.timeout)
+
+    def _ask(self, keys: pa.Table) -> pa.Table:
+        self._counters.fetches += 1
+        return self._call(lambda source: source.fetch(keys))
+
+    def _share(self, index: int, count: int) -> Iterator[pa.Table]:
+        import pyarrow as pa
+
+        self._counters.fetches += 1
+        batches = self._call(lambda source: iter(source.scan_share(index, count, self._spec.keys)))
+        while (batch := self._call(lambda _: next(batches, None))) is not None:
+            yield pa.Table.from_batches([batch])
+
+    def _culprit(self, keys: pa.Table) -> pa.Table:
+        """The fewest keys without which the rest would be answered, found by halving; all where there are no such."""
+        while keys.num_rows > 1:
+            half = keys.num_rows // 2
+            parts = (keys.slice(0, half), keys.slice(half))
+            failing = [part for part in parts if not self._answers(part)]
+            if len(failing) != 1:
+                return keys
+            keys = failing[0]
+        return keys
+
+    def _answers(self, keys: pa.Table) -> bool:
+        try:
+            self._ask(keys)
+        except Exception:  # noqa: BLE001
+            self.close()
+            return False
+        return True
+
+    def _failed(self, what: str, attempts: int, error: Exception) -> LookupFailed:
+        kind = "" if isinstance(error, SourceError | WrongAnswer | TimeoutError) else f"{type(error).__name__}: "
+        said = self._source.redacted(f"{kind}{' '.join(str(error).split())}")
+        times = "1 attempt" if attempts == 1 else f"{attempts} attempts"
+        return LookupFailed(f"lookup in {self._spec.table} ({self._source!r}) failed for {what}; {times}; {said}")

@@ -1,0 +1,171 @@
+"""What the tasks of a lookup do: functions from Arrow batches to Arrow batches, pickled by reference to this file."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.accumulators import Accumulator
+
+from planner.lookup import credentials
+from planner.lookup.cache import RowCache, Span, cache_of, gathered
+from planner.lookup.fetch import Fetcher
+from planner.lookup.keys import first_rows, key_values
+from planner.lookup.metrics import Counters
+from planner.lookup.source import LookupSource
+from planner.lookup.spec import LookupSpec
+
+_ROWS_OUT = 50_000  # of one Arrow batch: keys with very many rows do not pile up in memory
+
+
+@dataclass(frozen=True)
+class Task:
+    """What all tasks of a lookup are sent."""
+
+    source: LookupSource
+    spec: LookupSpec
+    schema: pa.Schema  # of the source, when the query was planned
+    environment: dict[str, str]  # credentials that the driver's environment has
+    fingerprint: str
+    accumulator: Accumulator[Counters] | None
+
+    def begin(self) -> Fetcher:
+        """Open nothing yet; the fetcher connects when it has keys."""
+        credentials.receive(self.environment)
+        return Fetcher(self.source, self.spec, self.schema)
+
+    def end(self, fetcher: Fetcher) -> None:
+        """Close the connections and hand in the counts."""
+        fetcher.close()
+        if self.accumulator is not None:
+            self.accumulator.add(fetcher.counters)
+
+    def cache(self) -> RowCache:
+        """The cache of this lookup in this worker."""
+        context = TaskContext.get()
+        return cache_of(self.fingerprint, str(context.stageId()) if context else "", self.spec)
+
+    def keys(self, batch: pa.RecordBatch, names: list[str]) -> pa.Table:
+        """The key columns of a batch, under the names and with the types of the source."""
+        types = [self.schema.field(name).type for name in self.spec.keys]
+        columns = [batch.column(name).cast(type_) for name, type_ in zip(names, types, strict=True)]
+        return pa.table(columns, names=list(self.spec.keys))
+
+
+@dataclass(frozen=True)
+class FetchKeys:
+    """Distinct keys in, rows of the source out."""
+
+    task: Task
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        fetcher = self.task.begin()
+        try:
+            tables = (self.task.keys(batch, batch.schema.names) for batch in batches if batch.num_rows)
+            if self.task.spec.cache_ttl is None:
+                for answer in fetcher.answers(tables):
+                    yield from answer.rows.to_batches()
+                return
+            cache = self.task.cache()
+            for table in tables:
+                rows, _ = gathered(list(fetcher.look_up(table, cache).values()))
+                if rows is not None:
+                    yield from rows.to_batches()
+        finally:
+            self.task.end(fetcher)
+
+
+@dataclass(frozen=True)
+class LoadShare:
+    """Numbers of shares in, their rows out."""
+
+    task: Task
+    count: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        fetcher = self.task.begin()
+        try:
+            for batch in batches:
+                for index in batch.column(0).to_pylist():
+                    for rows in fetcher.share(index, self.count):
+                        yield from rows.to_batches()
+        finally:
+            self.task.end(fetcher)
+
+
+@dataclass(frozen=True)
+class JoinRows:
+    """Rows with their keys in the last columns in; the rows without these columns out, and what was found for each."""
+
+    task: Task
+    kind: str  # inner, left, nested
+    key_names: list[str]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        fetcher = self.task.begin()
+        try:
+            cache = self.task.cache()
+            for batch in batches:
+                keys = self.task.keys(batch, self.key_names)
+                values = key_values(keys, keys.column_names)
+                distinct = first_rows(values)
+                found = fetcher.look_up(keys.take(list(distinct.values())), cache) if distinct else {}
+                left = pa.Table.from_batches([batch]).drop_columns(self.key_names)
+                yield from self._joined(left, values, found)
+        finally:
+            self.task.end(fetcher)
+
+    def _joined(self, left: pa.Table, values: list[Hashable], found: dict[Hashable, Span]) -> Iterator[pa.RecordBatch]:
+        rows, spans = gathered(list(found.values()))
+        where = dict(zip(found, spans, strict=True))
+        columns = [self.task.schema.field(name) for name in self.task.spec.columns]
+        right = pa.schema(columns).empty_table() if rows is None else rows
+        start = 0
+        while start < len(values):
+            stop, from_left, from_right, counts = self._pairs(values, where, start)
+            matched = right.take(pa.array(from_right, pa.int64()))
+            if self.kind == "nested":
+                out = _nested(left.slice(start, stop - start), matched, counts)
+            else:
+                out = left.take(pa.array(from_left, pa.int64()))
+                for name, column in zip(matched.column_names, matched.columns, strict=True):
+                    out = out.append_column(name, column)
+            yield from out.combine_chunks().to_batches()
+            start = stop
+
+    def _pairs(
+        self, values: list[Hashable], where: dict[Hashable, Span], start: int
+    ) -> tuple[int, list[int], list[int | None], list[int]]:
+        """Numbers of left and right rows that belong together, from a left row on, until there are enough."""
+        from_left: list[int] = []
+        from_right: list[int | None] = []
+        counts: list[int] = []
+        row = start
+        while row < len(values) and len(from_right) < _ROWS_OUT:
+            span = where.get(values[row])
+            if span is not None and span.length:
+                from_left += [row] * span.length
+                from_right += range(span.start, span.start + span.length)
+                counts.append(span.length)
+            else:
+                counts.append(0)
+                if self.kind == "left":
+                    from_left.append(row)
+                    from_right.append(None)
+            row += 1
+        return row, from_left, from_right, counts
+
+
+def _nested(left: pa.Table, right: pa.Table, counts: list[int]) -> pa.Table:
+    """The left rows with an array of the right rows of each."""
+    offsets = [0]
+    for count in counts:
+        offsets.append(offsets[-1] + count)
+    structs = pa.StructArray.from_arrays([_whole(column) for column in right.columns], names=right.column_names)
+    return left.append_column("matches", pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), structs))
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)

@@ -1,0 +1,35 @@
+"""One PostgreSQL server for all lookup tests, in a directory of its own; it starts in about a second."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The connection string of a server that no test stops."""
+    from servers import PostgresServer
+
+    with PostgresServer(tmp_path_factory.mktemp("postgres")) as server:
+        os.environ["DOVETAIL_TEST_POSTGRES"] = server.uri
+        yield server.uri
+
+
+@pytest.fixture
+def sql(postgres: str) -> Callable[[str], None]:
+    """Run statements on that server."""
+    from servers import execute
+
+    return lambda text: execute(postgres, text)
+
+
+@pytest.fixture
+def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
+    """A server that a test may stop, kill and start again."""
+    from servers import PostgresServer
+
+    with PostgresServer(tmp_path_factory.mktemp("mortal")) as server:
+        yield server
