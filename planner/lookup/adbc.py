@@ -80,19 +80,21 @@ class AdbcSource(LookupSource):
         return narrow
 
     def fetch(self, keys: pa.Table) -> pa.Table:
+        import pyarrow as pa
+
         kept, statement, parameters = self._statement(keys)
         if not kept:
             return self.schema().empty_table().select(self._names())
         with closing(self._cursor()) as cursor:
             cursor.execute(statement, parameters)
-            return self._as_described(cursor.fetch_arrow_table())
+            return pa.concat_tables(self._answers(cursor))
 
     def scan_share(self, index: int, count: int, keys: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
         columns = [self._column(name) for name in keys]
         with closing(self._cursor()) as cursor:
             cursor.execute(self._share_statement(columns), (index, count))
-            for batch in cursor.fetch_record_batch():
-                yield from self._as_described(batch).to_batches()
+            for table in self._answers(cursor):
+                yield from table.to_batches()
 
     def open(self) -> None:
         self._connection = self._connect()
@@ -167,11 +169,15 @@ class AdbcSource(LookupSource):
             raise SourceError(f"{self!r} is not open")
         return self._connection.cursor()
 
-    def _as_described(self, answer: pa.Table | pa.RecordBatch) -> pa.Table:
+    def _answers(self, cursor: Any) -> Iterator[pa.Table]:
+        """The rows of a statement as they come in, in tables; at least one, which may be empty."""
         import pyarrow as pa
 
-        table = answer if isinstance(answer, pa.Table) else pa.Table.from_batches([answer])
-        return self._converted(table, [self._column(name) for name in self._names()])
+        columns = [self._column(name) for name in self._names()]
+        reader = cursor.fetch_record_batch()
+        yield self._converted(reader.schema.empty_table(), columns)
+        for batch in reader:
+            yield self._converted(pa.Table.from_batches([batch]), columns)
 
     def _copy(self) -> AdbcSource:
         twin = object.__new__(type(self))
