@@ -6,10 +6,16 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+from hypothesis import event
+
+from optimizer.checks import schema_difference
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
+
+    from optimizer import Plan
 
 
 def rows(run: Callable[[], DataFrame]) -> Counter[tuple[Any, ...]] | str:
@@ -33,3 +39,14 @@ def both(one: Callable[[], DataFrame], other: Callable[[], DataFrame]) -> tuple[
     with ThreadPoolExecutor(2) as pool:
         found = pool.map(rows, (one, other))
         return next(found), next(found)
+
+
+def assert_same(session: SparkSession, query: str, plan: Plan) -> None:
+    """A plan returns the rows and the schema that plain Spark returns for the query; where Spark raises, it may too."""
+    expected, found = both(lambda: session.sql(query), plan.dataframe)
+    if isinstance(expected, str):
+        event(f"plain Spark raises {expected}")
+        return
+    event("rows" if expected else "no rows")
+    assert found == expected
+    assert schema_difference(session.sql(query).schema, plan.dataframe().schema) is None

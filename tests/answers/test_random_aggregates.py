@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import event, given, note
 
-from comparing import both, rows
+from comparing import assert_same, rows
 from optimizer import Optimizer, Options
-from optimizer.checks import schema_difference
 from random_aggregates import aggregates
 from random_bands import RandomQuery
 
@@ -17,12 +16,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FORCED = Options(force=True, strict=True)
-
-
-@pytest.fixture(scope="module")
-def session(spark: SparkSession) -> SparkSession:
-    """A session with views and settings of its own."""
-    return spark.newSession()
 
 
 @pytest.mark.hypothesis
@@ -46,10 +39,4 @@ def test_the_same_rows_as_plain_spark(session: SparkSession, case: RandomQuery) 
         for declined in plan.declined:
             event(declined.reason[-40:])
         return
-    expected, found = both(lambda: session.sql(case.query), plan.dataframe)
-    if isinstance(expected, str):
-        event(f"plain Spark raises {expected}")
-        return
-    event("rows" if expected else "no rows")
-    assert found == expected
-    assert schema_difference(session.sql(case.query).schema, plan.dataframe().schema) is None
+    assert_same(session, case.query, plan)
