@@ -3,6 +3,7 @@
     python -m benchmarks.planning     time the optimizer adds before Spark sees a query, TPC-H and TPC-DS
     python -m benchmarks.tpch         TPC-H SF 1 through the optimizer ÷ plain Spark
     python -m benchmarks.band_join    band joins beside plain Spark, bins by hand, DuckDB and Polars; growth and memory
+    python -m benchmarks.self_join    self-joins beside plain Spark: TPC, each rewriting, bytes read and shuffled
     python -m benchmarks              all of them
 
 `--quick` shows on small data, in a minute or so, that a program works; its figures mean little.
