@@ -51,9 +51,9 @@ def say(bench: Bench, suite: str, results: dict[str, Result], count: int) -> Non
             f"Slower than plain Spark by more than {1 - SLOWER:.0%}: {', '.join(slower) or 'none'}."
         )
     bench.report.note(
-        f"{harness.medians(bench.rounds)} after a warm-up, all ways in turn; times include parsing and planning, and go "
-        f"to the last row. The other {count - len(results)} queries of {suite} are left out: Spark gets their text as "
-        "it is written, so their ratio is 1 by construction, but for the planning (results/planning.md)."
+        f"{harness.medians(bench.rounds)} after a warm-up, all ways in turn. Times include parsing and planning; all "
+        f"go to the last row. The other {count - len(results)} queries of {suite} are left out: Spark gets their text "
+        "as written, so their ratio is 1 by construction, but for the planning (results/planning.md)."
     )
     bench.report.note(
         "Rows are compared as multisets; floating point within 10⁻⁹, a LIMIT at the end taken off, since it leaves "
