@@ -1,0 +1,44 @@
+"""The logical algebra: what a query means, clause by clause, in the user's own words.
+
+A SELECT block reads, from the top: ``Limit`` › ``Sort`` › ``Project`` › ``Filter`` (qualify) › ``Windows`` › ``Filter``
+(having) › ``Aggregate`` › ``Filter`` (where) › a tree of relations (``Scan``, ``Derived``, ``Join``, …).  Nodes that a
+rule has named (``BandJoin``) stand where the ``Join`` stood.
+
+``output`` is symbolic (``p.*`` for everything a relation has): enough to see that a rule changed it, and free of any
+look-up.  ``label`` and ``detail`` are what the one printer shows.
+"""
+
+from planner.logical.base import Logical, conjunction
+from planner.logical.clauses import Aggregate, Filter, Limit, Project, Sort, Windows
+from planner.logical.joins import JOIN_KEYWORDS, BandJoin, Join, JoinKind, LateralView
+from planner.logical.queries import Cte, SetOp, Statement, Values, Verbatim, With, Wrapped
+from planner.logical.relations import Derived, Nested, OneRow, Opaque, Relation, Scan
+
+__all__ = [
+    "JOIN_KEYWORDS",
+    "Aggregate",
+    "BandJoin",
+    "Cte",
+    "Derived",
+    "Filter",
+    "Join",
+    "JoinKind",
+    "LateralView",
+    "Limit",
+    "Logical",
+    "Nested",
+    "OneRow",
+    "Opaque",
+    "Project",
+    "Relation",
+    "Scan",
+    "SetOp",
+    "Sort",
+    "Statement",
+    "Values",
+    "Verbatim",
+    "Windows",
+    "With",
+    "Wrapped",
+    "conjunction",
+]

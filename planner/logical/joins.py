@@ -1,0 +1,100 @@
+"""Joins, and the names that rules give them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import ClassVar, Literal
+
+from planner.band import Band
+from planner.expr import Scalar
+from planner.hints import SideHint
+from planner.logical.base import Logical, conjunction
+from planner.tree import plan_node
+
+JoinKind = Literal["inner", "cross", "left", "right", "full", "semi", "anti"]
+
+JOIN_KEYWORDS: dict[JoinKind, str] = {
+    "inner": "JOIN",
+    "cross": "CROSS JOIN",
+    "left": "LEFT JOIN",
+    "right": "RIGHT JOIN",
+    "full": "FULL JOIN",
+    "semi": "LEFT SEMI JOIN",
+    "anti": "LEFT ANTI JOIN",
+}
+
+
+@plan_node
+class Join(Logical):
+    """A join: ``keyword`` as written (``,`` for a comma); ``condition`` its conjuncts, all of which must hold."""
+
+    label: ClassVar[str] = "Join"
+    left: Logical
+    right: Logical
+    kind: JoinKind
+    keyword: str
+    condition: tuple[Scalar, ...] = ()
+    using: tuple[str, ...] = ()
+    natural: bool = False
+
+    @property
+    def detail(self) -> str:
+        kind = f"natural {self.kind}" if self.natural else self.kind
+        if self.using:
+            return f"{kind}, using {', '.join(self.using)}"
+        return f"{kind}, on {conjunction(self.condition)}" if self.condition else kind
+
+    @property
+    def output(self) -> tuple[str, ...]:
+        return self.left.output if self.kind in ("semi", "anti") else self.left.output + self.right.output
+
+
+@plan_node
+class BandJoin(Logical):
+    """A join whose condition keeps two sides within a band; ``condition`` is still all of it, the band included."""
+
+    label: ClassVar[str] = "BandJoin"
+    left: Logical
+    right: Logical
+    kind: JoinKind
+    band: Band
+    condition: tuple[Scalar, ...]
+    others: tuple[Band, ...] = ()  # further bands of the same condition
+    bin_width: Fraction | None = None  # what a RANGE_JOIN hint asks for, in units of the band's axis
+    hints: tuple[SideHint, ...] = ()  # all that ask for something here, the one that set the width first
+
+    @property
+    def plain(self) -> Join:
+        """The join it was before it had a name."""
+        return Join(self.left, self.right, self.kind, JOIN_KEYWORDS[self.kind], self.condition)
+
+    @property
+    def detail(self) -> str:
+        band = set(self.band.conjuncts)
+        rest = [c.shown for c in self.condition if c not in band]
+        width = [f"bins of {self.band.axis.human(self.bin_width)}"] if self.bin_width is not None else []
+        asked = dict.fromkeys(h.hint.text for h in self.hints if h.hint.strategy)
+        return ", ".join([self.kind, *rest, str(self.band), *width, *asked])
+
+    @property
+    def output(self) -> tuple[str, ...]:
+        return self.left.output if self.kind in ("semi", "anti") else self.left.output + self.right.output
+
+
+@plan_node
+class LateralView(Logical):
+    """LATERAL VIEW [OUTER] generator(…) name AS columns."""
+
+    label: ClassVar[str] = "LateralView"
+    child: Logical
+    text: Scalar
+    alias: str
+    columns: tuple[str, ...] = ()
+
+    @property
+    def detail(self) -> str:
+        return self.text.shown.removeprefix("LATERAL VIEW ")
+
+    @property
+    def output(self) -> tuple[str, ...]:
+        return (*self.child.output, f"{self.alias}.*")

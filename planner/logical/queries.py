@@ -1,0 +1,110 @@
+"""Queries beside and around a SELECT: set operations, WITH, the statement."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from planner.expr import Scalar
+from planner.logical.base import Logical, after
+from planner.tree import plan_node
+
+
+@plan_node
+class Values(Logical):
+    """VALUES (…), (…) as a query of its own."""
+
+    label: ClassVar[str] = "Values"
+    text: Scalar
+
+    @property
+    def detail(self) -> str:
+        return after(self.text, "VALUES")
+
+
+@plan_node
+class Verbatim(Logical):
+    """A query kept as text because the algebra cannot carry it."""
+
+    label: ClassVar[str] = "Verbatim"
+    text: str
+    reason: str
+
+    @property
+    def detail(self) -> str:
+        return self.reason
+
+    @property
+    def output(self) -> tuple[str, ...]:
+        return ("?",)
+
+
+@plan_node
+class Wrapped(Logical):
+    """A query in parentheses of its own."""
+
+    label: ClassVar[str] = "Parens"
+    child: Logical
+
+
+@plan_node
+class SetOp(Logical):
+    """UNION, INTERSECT, EXCEPT; ``keyword`` as written, with ALL, DISTINCT, BY NAME."""
+
+    label: ClassVar[str] = "SetOp"
+    left: Logical
+    right: Logical
+    keyword: str
+
+    @property
+    def detail(self) -> str:
+        return " ".join(self.keyword.lower().split())
+
+    @property
+    def output(self) -> tuple[str, ...]:
+        return self.left.output
+
+
+@plan_node
+class Cte(Logical):
+    """One definition of WITH; ``head`` is all that is written before its opening parenthesis."""
+
+    label: ClassVar[str] = "Cte"
+    name: str
+    key: str  # unlike the name, unique in the statement
+    head: str
+    renames: tuple[str, ...]
+    query: Logical
+
+    @property
+    def detail(self) -> str:
+        return f"{self.name}({', '.join(self.renames)})" if self.renames else self.name
+
+    @property
+    def output(self) -> tuple[str, ...]:
+        return (f"{self.name}.*",)
+
+
+@plan_node
+class With(Logical):
+    """WITH definitions over a query."""
+
+    label: ClassVar[str] = "With"
+    definitions: tuple[Cte, ...]
+    child: Logical
+
+    @property
+    def output(self) -> tuple[str, ...]:
+        return self.child.output
+
+
+@plan_node
+class Statement(Logical):
+    """INSERT … SELECT, CREATE TABLE AS, CREATE VIEW: ``prefix`` is the text before its query."""
+
+    label: ClassVar[str] = "Statement"
+    prefix: str
+    child: Logical
+
+    @property
+    def detail(self) -> str:
+        return " ".join(self.prefix.split())

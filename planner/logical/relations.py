@@ -1,0 +1,98 @@
+"""What stands in FROM: tables, subqueries, parentheses."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from planner.expr import Scalar, quote
+from planner.logical.base import Logical
+from planner.tree import plan_node
+
+
+class Relation(Logical):
+    """A leaf or a named thing in FROM: ``alias`` is the name its columns go by, ``renames`` new column names."""
+
+    alias: str | None
+    renames: tuple[str, ...]
+
+    @property
+    def output(self) -> tuple[str, ...]:
+        return (f"{self.alias or '?'}.*",)
+
+
+@plan_node
+class Scan(Relation):
+    """A table, view or CTE by name; ``suffix`` is all that is written behind the name (alias, sample, time travel)."""
+
+    label: ClassVar[str] = "Scan"
+    name: tuple[str, ...]
+    text: str
+    alias: str | None
+    renames: tuple[str, ...] = ()
+    suffix: str = ""
+    plain: bool = True  # nothing but an alias behind the name
+    cte: str = ""  # the key of the definition in WITH that the name stands for
+
+    @property
+    def detail(self) -> str:
+        if not self.plain or not self.suffix:
+            return " ".join(f"{self.text} {self.suffix}".split())
+        columns = f"({', '.join(self.renames)})" if self.renames else ""
+        return f"{self.text} as {quote(self.alias or '')}{columns}"
+
+
+@plan_node
+class Derived(Relation):
+    """A subquery in FROM."""
+
+    label: ClassVar[str] = "Derived"
+    query: Logical
+    alias: str | None
+    renames: tuple[str, ...] = ()
+    suffix: str = ""
+    lateral: bool = False
+
+    @property
+    def detail(self) -> str:
+        return " ".join((("lateral " if self.lateral else "") + self.suffix).split())
+
+
+@plan_node
+class Opaque(Relation):
+    """A relation kept as text: VALUES, a table function, PIVOT; its columns are not known."""
+
+    label: ClassVar[str] = "Relation"
+    text: Scalar
+    alias: str | None = None
+    renames: tuple[str, ...] = ()
+    lateral: bool = False
+
+    @property
+    def detail(self) -> str:
+        return self.text.shown
+
+
+@plan_node
+class OneRow(Logical):
+    """SELECT without FROM."""
+
+    label: ClassVar[str] = "OneRow"
+
+
+@plan_node
+class Nested(Relation):
+    """Parentheses around joins: ``(a JOIN b ON …)``; with an alias, that name hides those inside."""
+
+    label: ClassVar[str] = "Parens"
+    child: Logical
+    alias: str | None = None
+    renames: tuple[str, ...] = ()
+    suffix: str = ""
+
+    @property
+    def detail(self) -> str:
+        return " ".join(self.suffix.split())
+
+    @property
+    def output(self) -> tuple[str, ...]:
+        return (f"{self.alias}.*",) if self.alias else self.child.output
