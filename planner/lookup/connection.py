@@ -33,6 +33,7 @@ class Connection:
     def __init__(self, source: LookupSource) -> None:
         self._source = copy.copy(source)
         self._calls: queue.SimpleQueue[_Call[Any] | None] = queue.SimpleQueue()
+        self._hangs = False
         self._thread = threading.Thread(target=self._serve, name=f"lookup {source!r}", daemon=True)
         self._thread.start()
 
@@ -41,6 +42,7 @@ class Connection:
         call = _Call(work)
         self._calls.put(call)
         if not call.done.wait(timeout):
+            self._hangs = True
             self._calls.put(None)
             threading.Thread(target=self._cancel, daemon=True).start()
             raise TimeoutError(f"no answer within {timeout:g} seconds")
@@ -49,9 +51,13 @@ class Connection:
         return call.value  # type: ignore[return-value]
 
     def close(self, timeout: float = 5.0) -> None:
-        """Close the source; do not wait longer than this for one that hangs."""
+        """Close the source; do not wait longer than this, and for one that hangs not at all."""
         self._calls.put(None)
-        self._thread.join(timeout)
+        self._thread.join(0 if self._hangs else timeout)
+
+    def redacted(self, text: str) -> str:
+        """Take the credentials of the open source out of what an error says."""
+        return self._source.redacted(text)
 
     def _serve(self) -> None:
         opened = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +27,6 @@ _PLAIN = {
     "timestamptz": "timestamptz",
 }
 _TEXTS = ("text", "varchar", "name")
-# How a key of text is compared: with the column's own operator, which its index knows, and then to the byte.
-_BY_INDEX = {"bpchar": "bpchar", "citext": "citext"}
 _ENDLESS = {  # Spark has no infinite dates; its own JDBC reader takes the first and the last of those it prints
     "date": ("DATE '0001-01-01'", "DATE '9999-12-31'"),
     "timestamp": ("TIMESTAMP '0001-01-01'", "TIMESTAMP '9999-12-31 23:59:59.999999'"),
@@ -93,7 +92,7 @@ class PostgresSource(AdbcSource):
         uri = read(self._uri, f"the uri of {self!r}")
         self._secrets = secrets_of(uri)
         try:
-            connection = dbapi.connect(uri, autocommit=True)
+            connection = _connected(uri)
         except dbapi.Error as error:
             raise ConnectionError(self.redacted(str(error).strip())) from None
         try:
@@ -152,6 +151,36 @@ class PostgresSource(AdbcSource):
         for column, array in zip(columns, table.columns, strict=True):
             arrays.append(array.cast(column.type) if pa.types.is_decimal(column.type) else array)
         return pa.table(arrays, names=[column.name for column in columns])
+
+
+class _Database:
+    """What the driver knows about a server: its types, which take longer to read than a connection to open."""
+
+    def __init__(self, database: Any) -> None:
+        self.database = database
+
+    def clone(self) -> _Database:
+        return self
+
+    def close(self) -> None:
+        """A connection closes its database with itself; this one stays, and holds no connection."""
+
+
+_databases: dict[str, _Database] = {}
+_connecting = threading.Lock()
+
+
+def _connected(uri: str) -> Any:
+    import adbc_driver_manager
+    import adbc_driver_manager.dbapi
+    import adbc_driver_postgresql
+
+    with _connecting:
+        known = _databases.get(uri)
+        if known is None:
+            known = _databases[uri] = _Database(adbc_driver_postgresql.connect(uri))
+        connection = adbc_driver_manager.AdbcConnection(known.database)
+    return adbc_driver_manager.dbapi.Connection(known, connection, autocommit=True)  # type: ignore[arg-type]
 
 
 def _column(field: pa.Field) -> DbColumn:
@@ -216,8 +245,8 @@ def _equal(name: str, key: str, column: DbColumn) -> str:
         return f"{name} = {key}"
     if column.native in _TEXTS:
         return f'{name} = {key} AND {name} COLLATE "C" = {key}'
-    if column.native in _BY_INDEX:
-        return f'{name} = {key}::{_BY_INDEX[column.native]} AND {name}::text COLLATE "C" = {key}'
+    if column.native == "bpchar":  # with its own operator, which its index knows, and then to the byte
+        return f'{name} = {key}::bpchar AND {name}::text COLLATE "C" = {key}'
     return f'{name}::text COLLATE "C" = {key}'
 
 

@@ -33,24 +33,31 @@ class Retrying:
 
         Raises ``LookupFailed`` after the last attempt.  Where one key is to blame, the error names it.
         """
-        error: Exception | None = None
-        attempts = 0
+        try:
+            return self._tried(keys, check)
+        finally:
+            if self._stopped:
+                self.close()
+
+    def _tried(self, keys: pa.Table, check: Callable[[pa.Table], T]) -> T:
+        error, said, attempts = None, "it was stopped", 0
         while attempts < self._spec.attempts and not self._stopped:
             if attempts:
                 self.wait()
             attempts += 1
             try:
                 return check(self._ask(keys))
-            except SourceError as wrong:
-                raise self._failed(sample(keys), 1, wrong) from None
             except Exception as failed:  # noqa: BLE001 - a driver may raise anything
-                error = failed
+                error, said = failed, self._said(failed)
                 self.close()
-        if error is None:
-            raise LookupFailed(f"lookup in {self._spec.table} ({self._source!r}) was stopped")
-        blamed = keys if self._stopped or isinstance(error, TimeoutError | WrongAnswer) else self._culprit(keys)
-        what = f"{keys.num_rows} keys, {sample(blamed)}" if keys.num_rows > 1 else sample(blamed)
-        raise self._failed(what, attempts, error) from None
+                if isinstance(failed, SourceError):
+                    break
+        clear = isinstance(error, SourceError | TimeoutError | WrongAnswer) or self._stopped
+        blamed = keys if clear else self._culprit(keys)
+        what = sample(blamed)
+        if keys.num_rows > 1:
+            what = f"{keys.num_rows} keys, {what}" if blamed is keys else f"{what} among {keys.num_rows} keys"
+        raise self._failed(what, attempts, said)
 
     def scan(self, index: int, count: int, schema: pa.Schema) -> Iterator[pa.Table]:
         """Read one share of the table; tried again from its start only as long as nothing of it was handed on."""
@@ -65,9 +72,10 @@ class Retrying:
                     yield table
                 return
             except Exception as failed:  # noqa: BLE001
+                said = self._said(failed)
                 self.close()
                 if started or attempts == self._spec.attempts or isinstance(failed, SourceError):
-                    raise self._failed(f"share {index + 1} of {count}", attempts, failed) from None
+                    raise self._failed(f"share {index + 1} of {count}", attempts, said) from None
                 self.wait()
 
     def wait(self) -> None:
@@ -122,8 +130,12 @@ class Retrying:
             return False
         return True
 
-    def _failed(self, what: str, attempts: int, error: Exception) -> LookupFailed:
+    def _said(self, error: Exception) -> str:
+        """What an error says, in one line and without credentials, which only a source that is open knows."""
         kind = "" if isinstance(error, SourceError | WrongAnswer | TimeoutError) else f"{type(error).__name__}: "
-        said = self._source.redacted(f"{kind}{' '.join(str(error).split())}")
+        text = kind + " ".join(str(error).split())
+        return self._connection.redacted(text) if self._connection is not None else text
+
+    def _failed(self, what: str, attempts: int, said: str) -> LookupFailed:
         times = "1 attempt" if attempts == 1 else f"{attempts} attempts"
         return LookupFailed(f"lookup in {self._spec.table} ({self._source!r}) failed for {what}; {times}; {said}")

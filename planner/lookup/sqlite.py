@@ -186,7 +186,7 @@ def _equal(name: str, key: str, column: DbColumn) -> str:
     import pyarrow as pa
 
     if pa.types.is_binary(column.type):
-        return f"{name} = unhex({key})"
+        return f"CAST({name} AS BLOB) = unhex({key})"  # in a query, a column without a type passes for one
     if not pa.types.is_string(column.type):
         return f"{name} = {key}"
     exactly = f"CAST({name} AS TEXT) COLLATE BINARY = {key}"

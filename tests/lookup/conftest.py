@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from servers import PostgresServer
 
 
 @pytest.fixture(scope="session")
@@ -26,10 +30,17 @@ def sql(postgres: str) -> Callable[[str], None]:
     return lambda text: execute(postgres, text)
 
 
-@pytest.fixture
-def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
-    """A server that a test may stop, kill and start again."""
+@pytest.fixture(scope="session")
+def another(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
     from servers import PostgresServer
 
     with PostgresServer(tmp_path_factory.mktemp("mortal")) as server:
         yield server
+
+
+@pytest.fixture
+def mortal(another: PostgresServer) -> Iterator[PostgresServer]:
+    """A server that a test may kill, freeze and start again."""
+    another.start()
+    yield another
+    another.start()

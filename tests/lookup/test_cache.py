@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.lookup.cache import RowCache, Span, cache_of, gathered
+from planner.lookup.spec import LookupSpec
+
+
+def put(cache: RowCache, rows: dict[int, int]) -> None:
+    """So many rows for each key, all in one table."""
+    values = [f"{key}.{n}" for key, count in rows.items() for n in range(count)]
+    table = pa.table({"v": pa.array(values, pa.string())})
+    start, entries = 0, []
+    for key, count in rows.items():
+        entries.append((key, Span(table, start, count)))
+        start += count
+    cache.put(entries, table)
+
+
+def rows_of(span: Span) -> list[str]:
+    return span.table.slice(span.start, span.length)["v"].to_pylist()
+
+
+@given(
+    st.integers(0, 5),
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("put"), st.dictionaries(st.integers(0, 9), st.integers(0, 3), min_size=1)),
+            st.tuples(st.just("get"), st.integers(0, 9)),
+            st.tuples(st.just("wait"), st.integers(1, 7)),
+        )
+    ),
+)
+def test_it_remembers_what_a_dict_with_times_remembers(size: int, steps: list[tuple[str, object]]) -> None:
+    now = 0.0
+    cache = RowCache(size, ttl=10.0, clock=lambda: now)
+    model: OrderedDict[int, tuple[int, float]] = OrderedDict()
+    for what, how in steps:
+        if what == "put":
+            put(cache, how)
+            for key, count in how.items():
+                model.pop(key, None)
+                model[key] = (count, now + 10)
+            while len(model) > size:
+                model.popitem(last=False)
+        elif what == "wait":
+            now += how
+        else:
+            span = cache.get(how)
+            if how in model and model[how][1] <= now:
+                del model[how]
+            if how not in model:
+                assert span is None
+            else:
+                model.move_to_end(how)
+                assert rows_of(span) == [f"{how}.{n}" for n in range(model[how][0])]
+    assert len(cache) == len(model)
+
+
+def test_rows_of_keys_that_have_gone_are_let_go() -> None:
+    cache = RowCache(10, ttl=None)
+    for n in range(1000):
+        put(cache, dict.fromkeys(range(n, n + 3), 100))
+    held = {id(span.table): span.table.num_rows for key in range(1100) if (span := cache.get(key))}
+    assert len(cache) == 10
+    assert sum(held.values()) < 15_000
+    assert all(rows_of(cache.get(key)) == [f"{key}.{n}" for n in range(100)] for key in range(992, 1002))
+
+
+def test_spans_are_gathered_in_their_order() -> None:
+    one, two = pa.table({"v": ["a", "b", "c"]}), pa.table({"v": ["d", "e"]})
+    table, spans = gathered([Span(two, 1, 1), Span(one, 0, 0), Span(one, 1, 2)])
+    assert table["v"].to_pylist() == ["e", "b", "c"]
+    assert [(span.start, span.length) for span in spans] == [(0, 1), (1, 0), (1, 2)]
+    assert gathered([]) == (None, [])
+
+
+def test_without_a_time_to_live_a_cache_ends_with_its_stage() -> None:
+    spec = LookupSpec("T", ("id",), ("id",))
+    first = cache_of("a lookup", "stage 1", spec)
+    assert cache_of("a lookup", "stage 1", spec) is first
+    assert cache_of("another lookup", "stage 1", spec) is not first
+    assert cache_of("a lookup", "stage 2", spec) is not first
+
+
+def test_with_a_time_to_live_a_cache_outlives_its_stage() -> None:
+    spec = LookupSpec("T", ("id",), ("id",), cache_ttl=60.0)
+    assert cache_of("a lasting lookup", "stage 1", spec) is cache_of("a lasting lookup", "stage 2", spec)

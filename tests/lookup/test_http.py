@@ -1,0 +1,216 @@
+"""The HTTP connector against a real server on this machine."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from planner.errors import LookupFailed, SourceError
+from planner.lookup.credentials import env
+from planner.lookup.fetch import Fetcher
+from planner.lookup.http import HttpSource
+from planner.lookup.spec import LookupSpec
+from servers import HttpService
+
+SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
+ROWS = [{"id": n, "name": f"name {n}"} for n in range(20)]
+
+
+@pytest.fixture
+def service() -> Iterator[HttpService]:
+    service = HttpService(ROWS)
+    yield service
+    service.stop()
+
+
+def source_of(service: HttpService, **more: Any) -> HttpSource:
+    return HttpSource(service.url, **{"schema": SCHEMA, "keys": ("id",), "unique_keys": (("id",),), **more})
+
+
+def fetch(source: HttpSource, keys: pa.Table, **more: Any) -> tuple[list[dict[str, Any]], Fetcher]:
+    schema = source.schema()
+    given = {"delay": 0.01, "batch": 5, **more}
+    fetcher = Fetcher(source, LookupSpec("Names", tuple(keys.column_names), tuple(schema.names), **given), schema)
+    try:
+        return [row for answer in fetcher.answers([keys]) for row in answer.rows.to_pylist()], fetcher
+    finally:
+        fetcher.close()
+
+
+def ids(*values: int) -> pa.Table:
+    return pa.table({"id": pa.array(values, pa.int64())})
+
+
+def failure(source: HttpSource, **more: Any) -> str:
+    with pytest.raises(LookupFailed) as failed:
+        fetch(source, ids(1), **more)
+    return str(failed.value)
+
+
+def test_many_keys_in_one_request_over_one_connection(service: HttpService) -> None:
+    rows, fetcher = fetch(source_of(service), ids(*range(15, 25)))
+    assert rows == ROWS[15:]
+    assert [keys for _, _, keys in service.requests] == [[15, 16, 17, 18, 19], [20, 21, 22, 23, 24]]
+    assert service.connections == 1
+    assert fetcher.counters.fetches == 2
+
+
+def test_a_get_with_a_list_of_keys(service: HttpService) -> None:
+    source = HttpSource(f"{service.url}?v=2", schema=SCHEMA, keys=("id",), parameter="ids")
+    assert fetch(source, ids(3, 4))[0] == ROWS[3:5]
+    assert service.requests[0][0] == "/lookup?v=2&ids=3,4"
+
+
+def test_rows_in_a_member_of_the_answer(service: HttpService) -> None:
+    service.wrap = lambda rows: {"page": 1, "items": rows}
+    assert fetch(source_of(service, rows="items"), ids(3))[0] == ROWS[3:4]
+    assert "the answer is not a list of objects" in failure(source_of(service))
+    assert "the member rows of the answer is not a list of objects" in failure(source_of(service, rows="rows"))
+
+
+def test_types_there_and_back(service: HttpService) -> None:
+    schema = pa.schema(
+        [
+            ("day", pa.date32()),
+            ("at", pa.timestamp("us", tz="UTC")),
+            ("paid", pa.decimal128(10, 2)),
+            ("share", pa.float64()),
+            ("open", pa.bool_()),
+            ("seal", pa.binary()),
+        ]
+    )
+    first = {
+        "day": "2024-02-29",
+        "at": "2024-02-29T10:00:00+00:00",
+        "paid": 10.25,
+        "share": 1,
+        "open": True,
+        "seal": "AAE=",
+    }
+    service.rows = [first, {"day": "2024-03-01", "at": "2024-03-01T10:00:00+00:00"}]
+    source = source_of(service, schema=schema, keys=("day", "at"), unique_keys=())
+    moment = datetime(2024, 2, 29, 10, tzinfo=UTC)
+    keys = pa.table(
+        {
+            "day": pa.array([date(2024, 2, 29), date(2024, 3, 1)]),
+            "at": pa.array([moment, moment.replace(month=3, day=1)], pa.timestamp("us", tz="UTC")),
+        }
+    )
+    rows, _ = fetch(source, keys)
+    assert list(rows[0].values()) == [date(2024, 2, 29), moment, Decimal("10.25"), 1.0, True, b"\0\1"]
+    assert list(rows[1].values())[2:] == [None] * 4
+    assert service.requests[0][2][0] == {"day": "2024-02-29", "at": "2024-02-29T10:00:00+00:00"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([{"id": 1, "name": 7}], "the column name came back as 7; it is string"),
+        ([{"id": "1", "name": "x"}], "the column id came back as '1'; it is int64"),
+        ([{"id": True, "name": "x"}], "the column id came back as True; it is int64"),
+        ([{"id": 1, "nom": "x"}], "the column name did not come back; columns: id, nom"),
+        ([{"id": 1, "name": "x"}, {"id": 1, "name": "y"}], "more than one row came back for a unique key: id = 1"),
+        ([{"id": 2, "name": "x"}], "a row came back that was not asked for: id = 2"),
+        (["x"], "the answer is not a list of objects"),
+    ],
+)
+def test_a_wrong_answer_is_an_error(service: HttpService, rows: list[Any], message: str) -> None:
+    service.wrap = lambda _: rows
+    said = failure(source_of(service))
+    assert message in said
+    assert "failed for id = 1; 3 attempts" in said
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "message"),
+    [
+        (503, b"try later", "status 503 Service Unavailable: try later"),
+        (302, b"", "status 302 Found"),
+        (200, b"<html>", "the answer is no JSON"),
+    ],
+)
+def test_what_is_no_answer_is_asked_for_again(service: HttpService, status: int, body: bytes, message: str) -> None:
+    def fault(handler: Any, number: int) -> bool:
+        if number < 3:
+            service.answer(handler, body, status)
+        return number < 3
+
+    service.fault = fault
+    assert fetch(source_of(service), ids(1))[0] == ROWS[1:2]
+    assert len(service.requests) == 3
+    service.requests.clear()
+    assert message in failure(source_of(service), attempts=2)
+
+
+def test_a_dead_server_and_one_that_comes_back(service: HttpService) -> None:
+    service.stop()
+    assert "3 attempts; ConnectionRefusedError" in failure(source_of(service))
+    back = threading.Timer(0.3, service.start)
+    back.start()
+    assert fetch(source_of(service), ids(1), attempts=100)[0] == ROWS[1:2]
+    back.join()
+
+
+def test_a_connection_that_the_server_closed_is_opened_again(service: HttpService) -> None:
+    def fault(handler: Any, number: int) -> bool:
+        handler.close_connection = True  # without a word, after the answer
+        return False
+
+    service.fault = fault
+    rows, fetcher = fetch(source_of(service), ids(*range(15)))
+    assert rows == ROWS[:15]
+    assert fetcher.counters.retries == 0
+    assert service.connections == 3
+
+
+def test_a_slow_server_is_given_up(service: HttpService) -> None:
+    def fault(handler: Any, number: int) -> bool:
+        time.sleep(1.0 if number == 1 else 0.0)
+        return False
+
+    service.fault = fault
+    start = time.monotonic()
+    rows, fetcher = fetch(source_of(service), ids(1), timeout=0.2)
+    assert time.monotonic() - start < 0.9
+    assert rows == ROWS[1:2]
+    assert fetcher.counters.retries == 1
+
+
+def test_a_header_may_be_a_credential(service: HttpService, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NAMES_TOKEN", "Bearer s3cr3t-token")
+    source = source_of(service, headers={"Authorization": env("NAMES_TOKEN")})
+    assert fetch(source, ids(1))[0] == ROWS[1:2]
+    assert service.requests[0][1]["Authorization"] == "Bearer s3cr3t-token"
+
+    def fault(handler: Any, number: int) -> bool:
+        service.answer(handler, f"unknown {handler.headers['Authorization']}".encode(), 403)
+        return True
+
+    service.fault = fault
+    said = failure(source)
+    assert "status 403 Forbidden: unknown" in said
+    for seen in (said, repr(source), repr(pickle.dumps(source))):
+        assert "s3cr3t" not in seen
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: HttpSource("ftp://x/y", schema=SCHEMA, keys=("id",)), "begins with http:// or https://"),
+        (lambda: HttpSource("http://me:pw@x/y", schema=SCHEMA, keys=("id",)), "user or password"),
+        (lambda: HttpSource("http://x/y", schema=SCHEMA, keys=("nr",)), "no column nr; columns: id, name"),
+        (lambda: HttpSource("http://x/y", schema=SCHEMA, keys=("id", "name"), parameter="ids"), "asks by one column"),
+    ],
+)
+def test_a_wrong_description_is_refused(make: Callable[[], HttpSource], message: str) -> None:
+    with pytest.raises(SourceError, match=message) as refused:
+        make()
+    assert "pw" not in str(refused.value)
