@@ -107,6 +107,8 @@ def joined_rows(
         return _natively_joined(session, source, spec, keyed, names, kind)
     if spec.shuffle:
         keyed = spread(session, keyed, names, skew=spec.skew and not left.isStreaming)
+        if not left.isStreaming:  # rows with equal keys follow each other: a cache of any size asks once for each
+            keyed = keyed.sortWithinPartitions(*names)
     nullable = [StructField(field.name, field.dataType, True) for field in found] if kind == "left" else found
     task = _task(session, source, spec, metrics)
     return keyed.mapInArrow(JoinRows(task, kind, names), StructType([*left.schema.fields, *nullable]))

@@ -175,8 +175,8 @@ def shop(sql: Callable[[str], None]) -> None:
     sql("CREATE UNIQUE INDEX ON shop.customers (name) WHERE id > 5")
     sql("CREATE UNIQUE INDEX ON shop.customers (lower(name))")
     sql(
-        "INSERT INTO shop.customers SELECT n, 'n' || n, 'c' || n, 'ok', '{\"n\": 1}', 'infinity', '-infinity', n / 8.0, "
-        "n / 3.0, 'c' || n % 2, 'z' || n FROM generate_series(1, 9) AS n"
+        "INSERT INTO shop.customers SELECT n, 'n' || n, 'c' || n, 'ok', '{\"n\": 1}', 'infinity', '-infinity', "
+        "n / 8.0, n / 3.0, 'c' || n % 2, 'z' || n FROM generate_series(1, 9) AS n"
     )
 
 

@@ -1,0 +1,315 @@
+"""Lookups as Spark runs them: the same rows as a join of Spark's own, and nothing partial after a fault."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from planner.errors import SourceError
+from planner.lookup.credentials import env
+from planner.lookup.http import HttpSource
+from planner.lookup.postgres import PostgresSource
+from planner.lookup.source import LookupSource
+from planner.lookup.spark_table import SparkTable
+from planner.lookup.spec import LookupSpec
+from servers import HttpService, PostgresServer, execute
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+URI = env("DOVETAIL_TEST_POSTGRES")
+COLUMNS = ("id", "name", "day", "at", "paid", "code")
+
+
+@pytest.fixture(scope="module")
+def people(postgres: str) -> PostgresSource:
+    """A table with duplicates and NULLs in every column but its key."""
+    execute(postgres, "DROP TABLE IF EXISTS people")
+    execute(
+        postgres,
+        "CREATE TABLE people AS SELECT n AS id, nullif('n' || n % 7, 'n3') AS name, DATE '2024-02-27' + n % 5 AS day, "
+        "TIMESTAMPTZ '2024-03-31 00:30:00Z' + n % 6 * INTERVAL '1 hour' AS at, (n % 4 / 8.0)::numeric(10, 3) AS paid, "
+        "('00000000-0000-0000-0000-00000000000' || n % 9)::uuid AS code FROM generate_series(1, 50) AS n",
+    )
+    execute(postgres, "ALTER TABLE people ADD PRIMARY KEY (id)")
+    return PostgresSource("people", uri=URI)
+
+
+def value(type_: str, choose: random.Random) -> Any:
+    n = choose.randrange(12)
+    at = datetime(2024, 3, 31, 0, 30, tzinfo=UTC) + timedelta(hours=n)
+    return {
+        "id": n * 5,
+        "name": f"n{n}",
+        "day": date(2024, 2, 26) + timedelta(days=n),
+        "at": at,
+        "paid": Decimal(n) / 8,
+        "code": f"00000000-0000-0000-0000-00000000000{n % 10}",
+    }[type_]
+
+
+TYPES = {"id": "INT", "name": "STRING", "day": "DATE", "at": "TIMESTAMP", "paid": "DECIMAL(12, 5)", "code": "STRING"}
+
+
+def orders(spark: SparkSession, keys: tuple[str, ...], count: int = 80) -> DataFrame:
+    choose = random.Random(" ".join(keys))
+    rows = [
+        (n, *(None if choose.random() < 0.15 else value(key, choose) for key in keys)) for n in range(count)
+    ]  # fmt: skip
+    return spark.createDataFrame(rows, "nr INT, " + ", ".join(f"k_{key} {TYPES[key]}" for key in keys)).repartition(3)
+
+
+def whole(spark: SparkSession, source: PostgresSource) -> DataFrame:
+    """All rows of the table, read by themselves."""
+    from planner.runtime.lookup import fetched
+
+    nothing = spark.createDataFrame([], "id INT")
+    return fetched(spark, source, LookupSpec("People", ("id",), COLUMNS, full_load=True), nothing)
+
+
+def same(left: DataFrame, right: DataFrame) -> int:
+    """Assert that two results are the same multiset, and say how many rows they have."""
+    from planner.runtime.compare import compare
+
+    rows, lacking, beyond = compare(left, right)
+    assert (lacking, beyond) == (0, 0)
+    return rows
+
+
+def on(keys: tuple[str, ...], left: DataFrame, right: DataFrame) -> Any:
+    condition = left[f"k_{keys[0]}"] == right[keys[0]]
+    for key in keys[1:]:
+        condition &= left[f"k_{key}"] == right[key]
+    return condition
+
+
+@pytest.mark.parametrize(
+    "keys", [*((name,) for name in COLUMNS), ("name", "day"), ("code", "at", "paid")], ids=" ".join
+)
+def test_the_rows_of_a_join(spark: SparkSession, people: PostgresSource, keys: tuple[str, ...]) -> None:
+    from planner.runtime.lookup import fetched, joined_rows
+    from planner.runtime.lookup_metrics import LookupMetrics
+
+    left = orders(spark, keys)
+    plain = whole(spark, people)
+    names = [f"k_{key}" for key in keys]
+    metrics = LookupMetrics(spark)
+    spec = LookupSpec("People", keys, COLUMNS, shuffle=True, batch=4)
+    rows = fetched(spark, people, spec, left.select(*names), metrics)
+    same(rows, plain.join(left.select(*names).distinct(), on(keys, left, plain), "left_semi"))
+    distinct = left.select(*names).dropna().distinct().count()
+    assert metrics.counters is not None
+    assert metrics.counters.keys == distinct
+    for kind in ("inner", "left"):
+        expected = left.join(plain, on(keys, left, plain), kind)
+        same(left.join(rows, on(keys, left, rows), kind), expected)
+        assert same(joined_rows(spark, people, spec, left, kind, names), expected) > 0
+
+
+@pytest.mark.parametrize("more", [{}, {"shuffle": True}, {"shuffle": True, "skew": True}, {"asynchronous": True}])
+def test_every_way_to_join_whole_rows(spark: SparkSession, people: PostgresSource, more: dict[str, Any]) -> None:
+    from planner.runtime.lookup import joined_rows
+
+    left = orders(spark, ("name",)).selectExpr("*", "map(nr, named_struct('a', array(nr))) AS nested", "nr AS `a.b`")
+    spec = LookupSpec("People", ("name",), ("id", "name"), constants=(("paid", Decimal("0.125")),), batch=2, **more)
+    plain = whole(spark, people).filter("paid = 0.125").select("id", "name")
+    for kind in ("inner", "left"):
+        expected = left.join(plain, left["k_name"] == plain["name"], kind)
+        assert same(joined_rows(spark, people, spec, left, kind, ["k_name"]), expected) > 0
+    nested = joined_rows(spark, people, spec, left, "nested", ["k_name"])
+    assert nested.count() == left.count()
+    flat = nested.selectExpr("*", "inline_outer(matches)").drop("matches")
+    same(flat, left.join(plain, left["k_name"] == plain["name"], "left"))
+
+
+def test_a_table_that_spark_reads_itself(spark: SparkSession, people: PostgresSource, tmp_path: Path) -> None:
+    from planner.runtime.lookup import fetched, joined_rows, source_schema
+
+    plain = whole(spark, people).cache()
+    plain.write.parquet(str(tmp_path / "people"))
+    plain.createOrReplaceTempView("people_view")
+    left = orders(spark, ("name",))
+    for source in (SparkTable(path=str(tmp_path / "people")), SparkTable("people_view")):
+        assert source_schema(spark, source) == plain.schema
+        spec = LookupSpec("People", ("name",), ("id", "name"), constants=(("day", date(2024, 2, 28)),))
+        wanted = plain.filter("day = DATE '2024-02-28'").select("id", "name")
+        rows = fetched(spark, source, spec, left.select("k_name"))
+        same(rows, wanted.join(left, left["k_name"] == wanted["name"], "left_semi"))
+        for kind in ("inner", "left"):
+            expected = left.join(wanted, left["k_name"] == wanted["name"], kind)
+            assert same(joined_rows(spark, source, spec, left, kind, ["k_name"]), expected) > 0
+        nested = joined_rows(spark, source, spec, left, "nested", ["k_name"])
+        same(nested.selectExpr("*", "inline_outer(matches)").drop("matches"), expected)
+    spark.catalog.dropTempView("people_view")
+
+
+def test_an_http_service(spark: SparkSession) -> None:
+    import pyarrow as pa
+
+    from planner.runtime.lookup import fetched
+
+    service = HttpService([{"id": n, "name": f"name {n}"} for n in range(100)])
+    schema = pa.schema([("id", pa.int64()), ("name", pa.string())])
+    source = HttpSource(service.url, schema=schema, keys=("id",))
+    spec = LookupSpec("Names", ("id",), ("id", "name"), batch=10)
+    rows = fetched(spark, source, spec, spark.range(50, 150).selectExpr("if(id % 5 = 0, NULL, id) AS id"))
+    assert sorted(row["name"] for row in rows.collect()) == sorted(f"name {n}" for n in range(50, 100) if n % 5)
+    asked = [key for _, _, keys in service.requests for key in keys]
+    assert sorted(asked) == [n for n in range(50, 150) if n % 5]
+    service.stop()
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ("CAST(id AS STRING) AS k", "is string, id of the lookup table is int; cast one"),
+        ("CAST(id AS DOUBLE) AS k", "is double, id of the lookup table is int"),
+        ("id, id AS again", "is asked by 1 columns, not by 2"),
+    ],
+)
+def test_keys_of_another_type_are_refused(spark: SparkSession, people: PostgresSource, keys: str, message: str) -> None:
+    from planner.runtime.lookup import fetched
+
+    spec = LookupSpec("People", ("id",), ("id", "name"))
+    with pytest.raises(SourceError, match=message):
+        fetched(spark, people, spec, spark.range(3).selectExpr(*keys.split(", ")))
+
+
+def test_a_key_that_the_column_cannot_have_matches_nothing(spark: SparkSession, people: PostgresSource) -> None:
+    from planner.runtime.lookup import joined_rows
+
+    left = spark.createDataFrame([(7,), (2**40,), (None,)], "k BIGINT")
+    rows = joined_rows(spark, people, LookupSpec("People", ("id",), ("id",)), left, "left", ["k"]).collect()
+    assert sorted(map(tuple, rows), key=repr) == [(2**40, None), (7, 7), (None, None)]
+    cents = spark.createDataFrame([(Decimal("0.125"),), (Decimal("0.12504"),)], "k DECIMAL(12, 5)")
+    spec = LookupSpec("People", ("paid",), ("paid",))
+    rows = joined_rows(spark, people, spec, cents, "inner", ["k"]).distinct().collect()
+    assert [tuple(row) for row in rows] == [(Decimal("0.12500"), Decimal("0.125"))]
+
+
+def test_hot_keys_go_to_every_task_and_are_fetched_once_by_each(spark: SparkSession, people: PostgresSource) -> None:
+    from planner.runtime.lookup import joined_rows
+    from planner.runtime.lookup_metrics import LookupMetrics
+    from planner.runtime.lookup_spread import tasks
+
+    left = spark.range(4000).selectExpr("id AS nr", "CAST(if(id % 2 = 0, 7, id % 400) AS INT) AS k")
+    sizes = {}
+    for skew in (False, True):
+        spec = LookupSpec("People", ("id",), ("id", "name"), shuffle=True, skew=skew, cache_size=1)
+        metrics = LookupMetrics(spark)
+        rows = joined_rows(spark, people, spec, left, "left", ["k"], metrics)
+        parts = rows.selectExpr("spark_partition_id() AS part", "nr").groupBy("part").count().collect()
+        sizes[skew] = max(row["count"] for row in parts) / (sum(row["count"] for row in parts) / tasks(spark))
+        assert metrics.counters is not None
+        assert metrics.counters.keys <= 200 + (tasks(spark) if skew else 1)
+    assert sizes[True] < 1.3 < sizes[False]
+
+
+# Faults.
+
+
+class Failing(LookupSource):
+    """Answers some keys, and fails for one."""
+
+    def schema(self) -> Any:
+        import pyarrow as pa
+
+        return pa.schema([("id", pa.int64())])
+
+    def fetch(self, keys: Any) -> Any:
+        if 97 in keys["id"].to_pylist():
+            raise OSError("no 97 here")
+        return keys
+
+
+def test_after_a_fault_there_is_one_error_and_nothing_is_written(spark: SparkSession, tmp_path: Path) -> None:
+    from pyspark.errors import PythonException
+
+    from planner.runtime.lookup import fetched
+
+    spec = LookupSpec("Numbers", ("id",), ("id",), batch=10, delay=0.01)
+    rows = fetched(spark, Failing(), spec, spark.range(100))
+    with pytest.raises(PythonException) as failed:
+        rows.write.parquet(str(tmp_path / "out"))
+    last = str(failed.value).strip().splitlines()[-1]
+    assert last.startswith("planner.errors.LookupFailed: lookup in Numbers (Failing) failed for id = 97 among ")
+    assert last.endswith(" keys; 3 attempts; OSError: no 97 here")
+    assert not list((tmp_path / "out").glob("*.parquet"))
+    assert not (tmp_path / "out" / "_SUCCESS").exists()
+
+
+@pytest.fixture
+def clicks(spark: SparkSession, tmp_path: Path) -> tuple[DataFrame, Callable[[int], None]]:
+    """A stream of files, and what adds the next file to it."""
+    folder = tmp_path / "clicks"
+    folder.mkdir()
+
+    def add(number: int) -> None:
+        rows = [f'{{"nr": {number * 100 + n}, "k": {n % 10}}}' for n in range(100)]
+        (folder / f".{number}").write_text("\n".join(rows))
+        (folder / f".{number}").rename(folder / f"{number}.json")
+
+    return spark.readStream.schema("nr INT, k INT").option("maxFilesPerTrigger", 1).json(str(folder)), add
+
+
+def test_a_stream_resumes_after_the_server_died(
+    spark: SparkSession, mortal: PostgresServer, clicks: tuple[DataFrame, Callable[[int], None]], tmp_path: Path
+) -> None:
+    from pyspark.errors import StreamingQueryException
+
+    from planner.runtime.lookup import joined_rows
+    from planner.runtime.lookup_metrics import LookupMetrics
+
+    execute(mortal.uri, "DROP TABLE IF EXISTS t")
+    execute(mortal.uri, "CREATE TABLE t AS SELECT n::int AS id, 'n' || n AS name FROM generate_series(1, 8) AS n")
+    source = PostgresSource("t", uri=mortal.uri)
+    stream, add = clicks
+    metrics = LookupMetrics(spark)
+    spec = LookupSpec("T", ("id",), ("id", "name"), shuffle=True, delay=0.01)
+    rows = joined_rows(spark, source, spec, stream, "left", ["k"], metrics).select("nr", "k", "name")
+
+    def run() -> None:
+        writer = rows.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
+        query = writer.trigger(availableNow=True).start(str(tmp_path / "out"))
+        query.awaitTermination()
+
+    add(0)
+    add(1)
+    run()
+    assert metrics.counters is not None
+    assert metrics.counters.keys == 20  # each of ten keys once in each of two micro-batches
+    mortal.kill()
+    add(2)
+    with pytest.raises(StreamingQueryException, match="lookup in T"):
+        run()
+    assert spark.read.parquet(str(tmp_path / "out")).count() == 200
+    mortal.start()
+    add(3)
+    run()
+    found = sorted(map(tuple, spark.read.parquet(str(tmp_path / "out")).collect()))
+    assert found == [(n, n % 100 % 10, f"n{n % 10}" if 1 <= n % 10 <= 8 else None) for n in range(400)]
+
+
+def test_a_cache_with_a_time_to_live_outlives_a_micro_batch(
+    spark: SparkSession, people: PostgresSource, clicks: tuple[DataFrame, Callable[[int], None]]
+) -> None:
+    from planner.runtime.lookup import joined_rows
+    from planner.runtime.lookup_metrics import LookupMetrics
+
+    stream, add = clicks
+    for number in range(8):
+        add(number)
+    metrics = LookupMetrics(spark)
+    spec = LookupSpec("People", ("id",), ("id", "name"), shuffle=True, cache_ttl=600.0)
+    rows = joined_rows(spark, people, spec, stream, "inner", ["k"], metrics)
+    rows.writeStream.format("noop").trigger(availableNow=True).start().awaitTermination()
+    assert metrics.counters is not None
+    asked = metrics.counters.hits + metrics.counters.misses
+    assert asked == 80
+    assert 10 <= metrics.counters.keys <= 40  # each key once in each worker that met it
