@@ -14,7 +14,7 @@ from typing import Literal
 from optimizer.options import Options
 from optimizer.trace import Step, Trace
 from planner.catalog import Catalog
-from planner.errors import RuleError
+from planner.errors import QueryError, RuleError
 from planner.explain import show_steps, show_tree
 from planner.logical import Cte, Derived, Logical, Statement
 from planner.physical.base import Physical, Spark
@@ -144,6 +144,8 @@ class _Driver:
         start = perf_counter()
         try:
             return rule.function(node, self.context)
+        except QueryError:
+            raise
         except Exception as error:
             raise RuleError(f"{rule.name} failed on {show_tree(node)}\n{type(error).__name__}: {error}") from error
         finally:

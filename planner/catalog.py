@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from planner.declared import Declared
 from planner.schema import Column
 from planner.stats import Statistics
 
@@ -90,6 +91,10 @@ class Catalog(Protocol):
 
     def measure(self, query: str) -> tuple[Numbers, ...] | None:
         """Run a query that returns a few rows of numbers; None if it cannot be run."""
+        ...
+
+    def declared(self, name: tuple[str, ...]) -> Declared:
+        """What the user has declared about a table: that it is a lookup, keeps versions, or is a changelog."""
         ...
 
     def unrepeatable(self, query: str) -> str | None:

@@ -46,6 +46,19 @@ class LookupFailed(DovetailError, RuntimeError):
     """A lookup source did not answer in the attempts it was given: which source, which keys, how many attempts."""
 
 
+class QueryError(DovetailError, ValueError):
+    """A query that neither Dovetail nor Spark can run as it stands: what is wrong, where, and what would do."""
+
+    def __init__(self, reason: str, place: Place | None = None):
+        super().__init__(f"{place}: {reason}" if place else reason)
+        self.reason = reason
+        self.place = place
+
+
+class HintError(QueryError):
+    """A hint that does not do what it asks for, where the user wants to be stopped by it."""
+
+
 class EnvironmentProblem(DovetailError, RuntimeError):
     """Something the machine lacks, with the sentence that mends it."""
 

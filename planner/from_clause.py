@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
+from planner.expr import Scalar
 from planner.logical import (
     Derived,
     Join,
@@ -145,7 +146,23 @@ def _primary(r: Reader, lo: int, hi: int) -> Logical:
     name = tuple(t[i].text for i in range(body, end, 2))
     alias, renames, plain = _alias(r, end, hi)
     key = r.cte_key(name[0]) if len(name) == 1 else ""
-    return Scan(name, t.slice(body, end), alias or name[-1], renames, t.slice(end, hi), plain, key)
+    as_of = _as_of(r, end, hi, alias)
+    return Scan(name, t.slice(body, end), alias or name[-1], renames, t.slice(end, hi), plain, key, as_of)
+
+
+def _as_of(r: Reader, lo: int, hi: int, alias: str | None) -> Scalar | None:
+    """The time of ``[FOR] SYSTEM_TIME AS OF time [[AS] alias]``; None where the words behind a name are others."""
+    t = r.tokens
+    start = lo + (t.word(lo, hi) == "FOR")
+    if t.word(start, hi) not in ("SYSTEM_TIME", "TIMESTAMP") or t.word(start + 1, hi) != "AS":
+        return None
+    if t.word(start + 2, hi) != "OF":
+        return None
+    end = hi
+    if alias is not None:
+        end = t.match[hi - 1] - 1 if t[hi - 1].word == ")" else hi - 1
+        end -= t[end - 1].word == "AS"
+    return r.scalar(start + 3, end)
 
 
 def _is_query(r: Reader, opening: int) -> bool:

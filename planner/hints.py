@@ -32,7 +32,7 @@ STRATEGIES = {
     "SHUFFLE_HASH": "SHUFFLE_HASH",
     "SHUFFLE_REPLICATE_NL": "SHUFFLE_REPLICATE_NL",
 }
-_KNOWN = (RANGE_JOIN, *STRATEGIES, "COALESCE", "REPARTITION", "REPARTITION_BY_RANGE", "REBALANCE")
+_KNOWN = (RANGE_JOIN, "LOOKUP", *STRATEGIES, "COALESCE", "REPARTITION", "REPARTITION_BY_RANGE", "REBALANCE")
 _BLOCK = re.compile(r"--[^\n]*|/\*(\+?)(.*?)\*/", re.DOTALL)
 _NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:E[+-]?\d+)?)(?:BD|[LSYDF])?", re.IGNORECASE)
 _DIGITS = 30  # a width with more of them, before or behind the point, is no width

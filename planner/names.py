@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from planner.catalog import Catalog
 from planner.choice import Choice
+from planner.declared import LookupTable
 from planner.errors import NotCarried
 from planner.expr import ColumnRef, Scalar, column_ref
 from planner.logical import (
@@ -33,9 +34,11 @@ from planner.logical import (
     With,
     Wrapped,
 )
+from planner.logical_lookup import LookupJoin
+from planner.lookup.stand_in import stand_in
 from planner.schema import INTEGRAL, Column, SqlType, sql_type
 from planner.to_sql import to_sql
-from planner.tree import Node
+from planner.tree import Node, transform_up
 
 
 class Unresolved(Exception):
@@ -82,7 +85,7 @@ class Resolver:
                 return (Source(_one(plan.alias), _renamed(self._known(plan.query), plan.renames)),)
             case Nested() if plan.alias:
                 return (Source((plan.alias,), None),)
-            case Join() | BandJoin() if plan.kind in ("semi", "anti"):
+            case Join() | BandJoin() | LookupJoin() if plan.kind in ("semi", "anti"):
                 return self.sources(plan.left)
             case LateralView():
                 columns = tuple(Column(c) for c in plan.columns) or None
@@ -123,9 +126,17 @@ class Resolver:
         return self._queries[query]
 
     def standing_alone(self, query: Logical) -> str:
-        """A query as SQL, with the WITH definitions that it may need before it."""
+        """A query as SQL, with the WITH definitions that it may need before it, and without any row of a lookup."""
         definitions = tuple(self.definitions.values())
-        return to_sql(With(definitions, query) if definitions else query)
+        return to_sql(transform_up(With(definitions, query) if definitions else query, self._stand_in))
+
+    def _stand_in(self, node: Node) -> Node:
+        lookup = self.lookup(node) if isinstance(node, Scan) else None
+        return stand_in(node, lookup.columns) if lookup and isinstance(node, Scan) else node
+
+    def lookup(self, scan: Scan) -> LookupTable | None:
+        """The lookup that a table with FOR SYSTEM_TIME AS OF names; None for anything else."""
+        return self.catalog.declared(scan.name).lookup if scan.as_of and not scan.cte else None
 
     def resolve(self, ref: ColumnRef, sources: tuple[Source, ...]) -> tuple[int, Column]:
         """The relation (its index in ``sources``) and the column that ``ref`` names.
@@ -189,9 +200,10 @@ class Resolver:
             cte = self.definitions[scan.cte]
             columns = _renamed(self._known(cte.query), cte.renames)
         else:
-            if scan.name not in self._tables:
+            lookup = self.lookup(scan)
+            if not lookup and scan.name not in self._tables:
                 self._tables[scan.name] = self.catalog.columns(scan.name)
-            columns = self._tables[scan.name]
+            columns = lookup.columns if lookup else self._tables[scan.name]
         aliased = bool(scan.suffix) and self.fold(scan.alias or "") != self.fold(scan.name[-1])
         names = _one(scan.alias) if aliased or scan.suffix else scan.name
         return Source(names, _renamed(columns, scan.renames))

@@ -36,6 +36,8 @@ from planner.logical import (
     With,
     Wrapped,
 )
+from planner.logical_lookup import LookupJoin
+from planner.physical import lookup_join
 from planner.physical.base import unwrap
 from planner.physical.rendered import Names, Rendered
 from planner.tokens import tokenize
@@ -147,7 +149,7 @@ class _Printer:
                 return f"{self.relation(node.child, commas=commas)} {self.scalar(node.text)}"
             case Join():
                 return self._wrap(self.join(node, commas), operand)
-            case BandJoin():  # named, and not lowered: still the join it was
+            case BandJoin() | LookupJoin() | lookup_join.LookupJoin():  # still the join it was, perhaps with another table
                 return self._wrap(self.join(node.plain, commas), operand)
             case Rendered():
                 sides = tuple(self.relation(side, operand=n > 0) for n, side in enumerate(node.sides))
@@ -238,6 +240,8 @@ def _star_names(node: Node) -> list[str]:
         case Join():
             right = [] if node.kind in ("semi", "anti") else _star_names(node.right)
             return _star_names(node.left) + right
+        case LookupJoin() | lookup_join.LookupJoin():
+            return _star_names(node.plain)
         case Rendered():
             kept = node.sides[:1] if node.kind in ("semi", "anti") else node.sides
             return [name for side in kept for name in _star_names(side)]

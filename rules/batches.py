@@ -2,33 +2,46 @@
 
 from rules.lower.aggregate_band_join import aggregate_band_join
 from rules.lower.band_join import lower_band_join
-from rules.lower.join_hints import drop_range_join, keep_nested_loop
+from rules.lower.join_hints import drop_lookup_hints, drop_range_join, keep_nested_loop
+from rules.lower.lookup_join import lower_lookup_join
 from rules.lower.spark import leave_to_spark
 from rules.normalize.exists_to_join import exists_to_join
 from rules.normalize.inline_views import inline_views
 from rules.normalize.lateral_to_join import lateral_to_join
 from rules.normalize.push_filters import push_filters
+from rules.normalize.push_to_lookups import push_to_lookups
 from rules.recognize.band_join import band_join
 from rules.recognize.join_hints import join_hints
+from rules.recognize.lookup_filters import lookup_filters
+from rules.recognize.lookup_hints import lookup_hints
+from rules.recognize.lookup_join import lookup_join
 from rules.rule import Batch, Rule
 
 BATCHES = (
     Batch(
         "normalize",
         "so that every later rule meets one spelling",
-        (inline_views, lateral_to_join, push_filters, exists_to_join),
+        (inline_views, lateral_to_join, push_to_lookups, push_filters, exists_to_join),
         settle=True,
     ),
     Batch(
         "recognize",
         "give joins their names, and choose nothing yet",
-        (band_join, join_hints),
+        (lookup_join, lookup_filters, band_join, join_hints, lookup_hints),
         settle=True,
     ),
     Batch(
         "lower",
         "choose operators; the only batch that looks at statistics",
-        (drop_range_join, aggregate_band_join, keep_nested_loop, lower_band_join, leave_to_spark),
+        (
+            drop_lookup_hints,
+            drop_range_join,
+            aggregate_band_join,
+            keep_nested_loop,
+            lower_lookup_join,
+            lower_band_join,
+            leave_to_spark,
+        ),
     ),
 )
 

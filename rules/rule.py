@@ -14,11 +14,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from inspect import cleandoc
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 from planner.catalog import Catalog, Numbers
 from planner.cost import Thresholds
-from planner.errors import NotCarried, Place
+from planner.errors import NotCarried, Place, QueryError
 from planner.expr import Scalar
 from planner.logical import Cte, Logical, Project
 from planner.measure import length_classes, read_length_classes
@@ -107,6 +107,10 @@ class Context:
     def warn(self, reason: str, place: Place | None = None) -> None:
         """Tell the person whose query it is that something they wrote does not do what they asked for."""
         self.warnings.setdefault(Notice(self.rule, reason, place))
+
+    def fail(self, reason: str, place: Place | None = None) -> NoReturn:
+        """Stop the planning of a statement that Spark could not run either.  Raises ``QueryError``."""
+        raise QueryError(reason, place)
 
     def choose(self, chosen: str, *rejected: str) -> None:
         """Write down a choice and what else there was, with their estimates: for ``explain("cost")`` only."""

@@ -2,10 +2,33 @@
 
 from dataclasses import replace
 
-from planner.hints import RANGE_JOIN, without
+from planner.expr import Scalar
+from planner.hints import RANGE_JOIN, read_hints, without
 from planner.logical import BandJoin, Project
+from planner.lookup_hints import LOOKUP
 from planner.physical.base import Spark
+from rules.recognize.lookup_hints import is_lookup, left_of, lookups_in
 from rules.rule import Context, rule
+
+
+@rule(Project)
+def drop_lookup_hints(project: Project, ctx: Context) -> Spark | None:
+    """Take the hints of lookup joins out of what Spark gets: LOOKUP, and SHUFFLE_HASH of a lookup or of its left side."""
+    lookups = lookups_in(project.child)
+    hints = read_hints(project.hint)
+    if not lookups or not hints:
+        return None
+    kept: list[str] = []
+    for hint in hints:
+        if hint.name in (LOOKUP, RANGE_JOIN):
+            continue
+        others = [a.text for a in hint.arguments if not (is_lookup(a, lookups) or left_of(a, lookups))]
+        if hint.strategy != "SHUFFLE_HASH" or len(others) == len(hint.arguments):
+            kept.append(hint.text)
+        elif others:
+            kept.append(f"{hint.name}({', '.join(others)})")
+    block = Scalar(f"/*+ {', '.join(kept)} */", (), project.hint and project.hint.place) if kept else None
+    return Spark(replace(project, hint=block))
 
 
 @rule(Project)

@@ -23,6 +23,7 @@ from planner.logical import (
     Scan,
     Windows,
 )
+from planner.logical_lookup import LookupJoin
 from planner.names import Unresolved
 from planner.tree import Node
 from rules.rule import Context, rule
@@ -54,7 +55,7 @@ def join_hints(project: Project, ctx: Context) -> Logical | None:
     hints = read_hints(project.hint)
     if not hints:
         return None
-    relations = list(_relations(project.child))
+    relations = list(relations_of(project.child))
     widths = [w for h in hints if h.name == RANGE_JOIN and (w := _usable(h, relations, ctx))]
     used: set[int] = set()
     for hint in hints:
@@ -64,7 +65,7 @@ def join_hints(project: Project, ctx: Context) -> Logical | None:
             ctx.warn(f"{hint.text}: nobody knows a hint {hint.name}; did you mean {hint.meant}?", hint.place)
 
     def visit(node: Node) -> Node:
-        if (isinstance(node, Nested) and node.alias) or not isinstance(node, _TRANSPARENT):
+        if (isinstance(node, Nested) and node.alias) or not isinstance(node, TRANSPARENT):
             return node
         node = node.map_nodes(visit)
         return _hinted(node, hints, widths, used, ctx) if isinstance(node, BandJoin) else node
@@ -77,10 +78,10 @@ def join_hints(project: Project, ctx: Context) -> Logical | None:
     return replace(project, child=child)  # type: ignore[arg-type]
 
 
-_TRANSPARENT = (Filter, Aggregate, Windows, Join, BandJoin, LateralView, Nested)
+TRANSPARENT = (Filter, Aggregate, Windows, Join, BandJoin, LookupJoin, LateralView, Nested)
 
 
-def _relations(node: Node) -> Iterator[Name]:
+def relations_of(node: Node) -> Iterator[Name]:
     """The names of the relations that a hint can name; an empty one where something in FROM cannot be told."""
     match node:
         case Scan():
@@ -89,18 +90,22 @@ def _relations(node: Node) -> Iterator[Name]:
             yield (node.alias,) if node.alias else () if isinstance(node, Opaque) else ("",)
         case Nested() if node.alias:
             yield (node.alias,)
-        case _ if isinstance(node, _TRANSPARENT):
+        case LookupJoin():  # as FLIP-204 has it, also by the name of its table
+            yield from relations_of(node.left)
+            yield from dict.fromkeys(((node.scan.alias or node.scan.name[-1],), node.scan.name))
+        case _ if isinstance(node, TRANSPARENT):
             for child in node.children:
-                yield from _relations(child)
+                yield from relations_of(child)
 
 
-def _names(relation: Name, wanted: Name, ctx: Context | None = None) -> bool:
+def is_named(relation: Name, wanted: Name, ctx: Context | None = None) -> bool:
     """Whether ``wanted`` names the relation, in any case; with a context, as Spark compares names."""
     fold = ctx.names.fold if ctx else str.lower
     return tuple(map(fold, relation))[-len(wanted) :] == tuple(map(fold, wanted))
 
 
-def _no_relation(hint: Hint, name: Name, relations: list[Name]) -> str:
+def no_relation(hint: Hint, name: Name, relations: list[Name]) -> str:
+    """What is said of a hint that names no relation."""
     said, possible = ".".join(map(quote, name)), {".".join(map(quote, r)) for r in relations if any(r)}
     return f"{hint.text}: this SELECT has no relation {said}; {one_of(possible, said)}"
 
@@ -108,15 +113,15 @@ def _no_relation(hint: Hint, name: Name, relations: list[Name]) -> str:
 def _check_names(hint: Hint, relations: list[Name], ctx: Context) -> None:
     """Warn where a hint of Spark's names no relation: Spark passes over it."""
     for argument in hint.arguments:
-        name = names_of(argument)
-        if name and () not in relations and not any(_names(r, name, ctx) for r in relations):
-            ctx.warn(_no_relation(hint, name, relations), argument.place or hint.place)
+        name = relation_name(argument)
+        if name and () not in relations and not any(is_named(r, name, ctx) for r in relations):
+            ctx.warn(no_relation(hint, name, relations), argument.place or hint.place)
 
 
 def _usable(hint: Hint, relations: list[Name], ctx: Context) -> _RangeJoin | None:
     """Read a RANGE_JOIN hint; with a warning, None for one that cannot be used."""
-    names = [_name(a) for a in hint.arguments]
-    known = [any(_names(r, name) for r in relations) for name in names]
+    names = [relation_name(a) for a in hint.arguments]
+    known = [any(is_named(r, name) for r in relations) for name in names]
     match hint.arguments:
         case ():
             return ctx.warn(f"{hint.text} names no relation and no width; {_FORM}", hint.place)
@@ -133,11 +138,11 @@ def _usable(hint: Hint, relations: list[Name], ctx: Context) -> _RangeJoin | Non
     if width.amount <= 0:
         return ctx.warn(f"{hint.text}: the width of bins must be above zero; {_FORM}", wide.place)
     if not known[0] and () not in relations:
-        return ctx.warn(_no_relation(hint, names[0], relations), hint.arguments[0].place)
+        return ctx.warn(no_relation(hint, names[0], relations), hint.arguments[0].place)
     return _RangeJoin(hint, names[0], width)
 
 
-def _name(argument: Scalar) -> Name:
+def relation_name(argument: Scalar) -> Name:
     """The relation that an argument names, also as a string."""
     text = argument.text.strip()
     if text[:1] in ("'", '"') and width_of(argument) is None:
@@ -169,12 +174,12 @@ def _hinted(
             amount = wide
             found.append(SideHint(w.hint, side, w.hint.arguments[0].text))
     for side, relation in zip(_SIDES, (join.left, join.right), strict=True):
-        own = list(_relations(relation))
+        own = list(relations_of(relation))
         found += [
             SideHint(hint, side, argument.text, whole=len(own) == 1)
             for hint in hints
             for argument in (hint.arguments if hint.strategy else ())
-            if (name := names_of(argument)) and any(_names(r, name, ctx) for r in own)
+            if (name := names_of(argument)) and any(is_named(r, name, ctx) for r in own)
         ]
     return replace(join, bin_width=amount, hints=tuple(found))
 
@@ -185,14 +190,14 @@ def _span(band: DistanceBand) -> Fraction:
 
 def _sole(node: Node) -> Name | None:
     """The name of the one relation that a side is; Spark hands no hint through a join."""
-    names = list(_relations(node))
+    names = list(relations_of(node))
     return names[0] if len(names) == 1 else None
 
 
 def _side(join: BandJoin, wanted: Name, ctx: Context) -> Side | None:
     """The side on which a relation takes part in the band of a join."""
     for side, relation in zip(_SIDES, (join.left, join.right), strict=True):
-        if (own := _sole(relation)) and _names(own, wanted):
+        if (own := _sole(relation)) and is_named(own, wanted):
             return side
     left = ctx.names.sources(join.left)
     sources = left + ctx.names.sources(join.right)
@@ -200,7 +205,7 @@ def _side(join: BandJoin, wanted: Name, ctx: Context) -> Side | None:
         try:
             for column in conjunct.columns:
                 index, _ = ctx.names.resolve(column, sources)
-                if _names(sources[index].names, wanted):
+                if is_named(sources[index].names, wanted):
                     return "left" if index < len(left) else "right"
         except (NotCarried, Unresolved):
             continue

@@ -1,0 +1,131 @@
+"""Lookup joins as they run: a view holds the rows that were fetched, and Spark joins with it.
+
+    keys    SELECT o.customer_id AS id FROM Orders AS o        a lazy DataFrame: only keys travel to Python
+    view    the rows of Customers with these keys              fetched in batches, Arrow there and back
+    join    Orders AS o JOIN __dt_lookup1 AS c ON …            Spark's own
+
+The condition stands in the join as it was written; the fetch only prunes.  The left side is read twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from planner.expr import Scalar
+from planner.logical import Filter, Join, JoinKind, Project, Scan
+from planner.logical_lookup import LookupKey, described
+from planner.lookup.spec import LookupSpec
+from planner.lookup.stand_in import alias_of
+from planner.physical.base import Physical, unwrap
+from planner.tree import Node, plan_node
+
+
+@plan_node
+class LookupJoin(Physical):
+    """Each task asks for the keys of the rows it has."""
+
+    label: ClassVar[str] = "LookupJoin"
+    left: Node
+    right: Node
+    kind: JoinKind
+    keyword: str
+    condition: tuple[Scalar, ...]
+    using: tuple[str, ...]
+    keys: tuple[LookupKey, ...]
+    only: tuple[Scalar, ...]
+    spec: LookupSpec
+    skip: int = 0  # lookup joins on top of the left side that the keys do not need
+    view: str = ""
+
+    @property
+    def scan(self) -> Scan:
+        """The table as the user names it."""
+        found = unwrap(self.right)
+        assert isinstance(found, Scan)
+        return found
+
+    @property
+    def plain(self) -> Join:
+        """The join that Spark runs, with the view in the place of the table."""
+        scan = self.scan
+        view = Scan((self.view,), self.view, scan.alias, scan.renames, alias_of(scan))
+        return Join(self.left, view, self.kind, self.keyword, self.condition, self.using)  # type: ignore[arg-type]
+
+    @property
+    def detail(self) -> str:
+        return described(self.kind, self.spec.table, self.condition, self.using)
+
+    @property
+    def distribution(self) -> str:
+        """Where the keys have to be."""
+        return "keys stay in the task of their row"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        spec = self.spec
+        asked = ", ".join(
+            [
+                *(f"{k.column} = {k.value.shown}" for k in self.keys),
+                *(f"{column} = {value!r}" for column, value in spec.constants),
+            ]
+        )
+        said = [f"{self.view or 'a view'} holds the rows of {spec.table} with {asked}"]
+        if self.only:
+            said.append(f"asked for only where {' AND '.join(c.shown for c in self.only)}")
+        said.append("; ".join([self.distribution, *self._ways()]))
+        return tuple(said)
+
+    def _ways(self) -> Iterator[str]:
+        spec = self.spec
+        if not spec.full_load:
+            yield f"batches of {spec.batch:,}" + (", several at once" if spec.asynchronous else "")
+            ttl = "" if spec.cache_ttl is None else f" for {spec.cache_ttl:g} s"
+            yield f"cache of {spec.cache_size:,} keys{ttl}" if spec.cache_size else "no cache"
+        if spec.retry_missing:
+            yield "asked again for what is missing"
+
+    @property
+    def output(self) -> tuple[str, ...]:
+        return self.plain.output
+
+    def keys_plan(self) -> Project:
+        """The query for the keys."""
+        source = self.left
+        for _ in range(self.skip):
+            source = source.left  # type: ignore[attr-defined]
+        rows = Filter(source, self.only) if self.only else source  # type: ignore[arg-type]
+        return Project(rows, tuple(Scalar(k.item) for k in self.keys))  # type: ignore[arg-type]
+
+
+@plan_node
+class HashLookupJoin(LookupJoin):
+    """Equal keys meet in one task, so that each is asked for once (FLIP-204)."""
+
+    label: ClassVar[str] = "HashLookupJoin"
+
+    @property
+    def distribution(self) -> str:
+        return f"keys hashed by {', '.join(k.column for k in self.keys)}"
+
+
+@plan_node
+class SkewedHashLookupJoin(LookupJoin):
+    """The same where some keys are much more frequent than others (FLIP-204, point 2)."""
+
+    label: ClassVar[str] = "SkewedHashLookupJoin"
+
+    @property
+    def distribution(self) -> str:
+        return f"keys hashed by {', '.join(k.column for k in self.keys)}; hot keys counted first, and sent once"
+
+
+@plan_node
+class FullLookupJoin(LookupJoin):
+    """Each task reads its hash share of the table whole (FLIP-204, point 3)."""
+
+    label: ClassVar[str] = "FullLookupJoin"
+
+    @property
+    def distribution(self) -> str:
+        return f"keys hashed by {', '.join(k.column for k in self.keys)}; each task reads its share of the table whole"

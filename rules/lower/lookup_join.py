@@ -1,0 +1,133 @@
+"""Choose how a lookup join fetches: by the keys of each task, by keys that are hashed over tasks, or shares of the table."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from planner.declared import LookupTable
+from planner.errors import NotCarried
+from planner.expr import ColumnRef, Scalar
+from planner.logical import Logical, Nested, Scan
+from planner.logical_lookup import LookupJoin
+from planner.lookup.spec import LookupSpec
+from planner.names import Unresolved
+from planner.physical import lookup_join as physical
+from rules.rule import Context, rule
+
+_HASH = "hash distribution"
+
+
+@rule(LookupJoin)
+def lower_lookup_join(join: LookupJoin, ctx: Context) -> physical.LookupJoin:
+    """Fetch the rows that the left side has keys for, and let Spark join with them.
+
+    A hint may ask that equal keys meet in one task.  A table that is small, or of which most rows are needed, is read
+    whole, a share in each task, where its source can do that.
+    """
+    table = ctx.names.lookup(join.scan)
+    assert table is not None
+    known = {f.name for f in fields(LookupSpec)}
+    asked: dict[str, Any] = {name: value for name, value in join.options if name in known}
+    if asked.get("shuffle") and (reason := _changes(join, ctx)):
+        place = join.scan.as_of.place if join.scan.as_of else None
+        ctx.decline(f"{' and '.join(join.hints)}: {reason}", place)
+        ctx.warn(f"{' and '.join(join.hints)}: {reason}", place)
+        del asked["shuffle"]
+        asked.pop("skew", None)
+    full = not join.hints and _read_whole(join, table, ctx)
+    spec = LookupSpec(
+        table=join.table,
+        keys=tuple(k.column for k in join.keys),
+        columns=tuple(c.name for c in table.columns),
+        constants=join.constants,
+        full_load=full,
+        **asked,
+    )
+    operator = physical.LookupJoin
+    if full:
+        operator = physical.FullLookupJoin
+    elif spec.shuffle:
+        operator = physical.SkewedHashLookupJoin if spec.skew else physical.HashLookupJoin
+    return operator(
+        join.left,
+        join.right,
+        join.kind,
+        join.keyword,
+        join.condition,
+        join.using,
+        join.keys,
+        join.only,
+        spec,
+        _skipped(join, ctx),
+    )
+
+
+def _skipped(join: LookupJoin, ctx: Context) -> int:
+    """How many lookup joins on top of the left side bring nothing that the keys need."""
+    skipped, left = 0, join.left
+    while isinstance(left, LookupJoin):
+        below = ctx.names.sources(left.left)
+        try:
+            for scalar in (*(k.value for k in join.keys), *join.only):
+                for column in scalar.columns:
+                    ctx.names.resolve(column, below)
+        except (Unresolved, NotCarried):
+            return skipped
+        skipped, left = skipped + 1, left.left
+    return skipped
+
+
+def _changes(join: LookupJoin, ctx: Context) -> str | None:
+    """Why rows must not be moved to their keys: the changes of one row would go to different tasks (FLIP-204)."""
+    for scan in _scans(join.left):
+        change = ctx.catalog.declared(scan.name).changelog
+        if change is None or change.insert_only or scan.cte:
+            continue
+        keys = [_column_of(k.value, scan, join, ctx) for k in join.keys]
+        if not {ctx.names.fold(k or "") for k in keys} <= {ctx.names.fold(c) for c in change.key}:
+            return (
+                f"{scan.text} is a changelog with the key ({', '.join(change.key)}), which does not hold the lookup keys "
+                f"({', '.join(k.value.shown for k in join.keys)}): changes of one row would go to different tasks"
+            )
+    return None
+
+
+def _scans(node: Logical) -> list[Scan]:
+    return [n for n in node.walk() if isinstance(n, Scan)]
+
+
+def _column_of(value: Scalar, scan: Scan, join: LookupJoin, ctx: Context) -> str | None:
+    """The column of a table that a key is, or None for anything else."""
+    try:
+        (ref,) = value.columns
+        if value.text.replace("`", "") != ".".join(ref.parts):
+            return None
+        sources = ctx.names.sources(join.left)
+        index, column = ctx.names.resolve(ColumnRef(ref.parts, ref.text), sources)
+        mine = ctx.names.sources(scan)[0]
+    except (Unresolved, NotCarried, ValueError):
+        return None
+    return column.name if sources[index] == mine else None
+
+
+def _base(left: Logical) -> Logical:
+    """The left side without the lookups on top of it, which an estimate knows nothing about."""
+    while isinstance(left, LookupJoin) or (isinstance(left, Nested) and not left.alias):
+        left = left.left if isinstance(left, LookupJoin) else left.child
+    return left
+
+
+def _read_whole(join: LookupJoin, table: LookupTable, ctx: Context) -> bool:
+    """Whether reading shares of the table is cheaper than asking by key."""
+    if not table.scans or table.rows is None:
+        return False
+    at = ctx.thresholds
+    left = ctx.statistics(_base(join.left)).rows
+    few = table.rows <= at.lookup_full_rows
+    most = left is not None and table.rows <= at.lookup_rows_per_key * left
+    said = "an unknown number of" if left is None else f"about {left:,}"
+    keys = f"at most as many keys as the left side has rows, {said}"
+    ways = f"read the {table.rows:,} rows of {table.name} whole, a share in each task", f"ask {table.name} by key, {keys}"
+    ctx.choose(*(ways if few or most else ways[::-1]))
+    return few or most

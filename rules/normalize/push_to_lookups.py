@@ -1,0 +1,62 @@
+"""Push conditions of WHERE to the lookup joins that they are about: ``FROM Orders o, Customers FOR … c WHERE …``."""
+
+from dataclasses import replace
+
+from planner.errors import NotCarried
+from planner.expr import Scalar
+from planner.logical import Filter, Join, Logical, Scan
+from planner.names import Unresolved
+from rules.moving import check_steady
+from rules.rule import Context, rule
+
+
+@rule(Filter)
+def push_to_lookups(node: Filter, ctx: Context) -> Logical | None:
+    """Move a condition of WHERE on a lookup's columns to its inner join, where it becomes a key or goes to the fetch.
+
+    Nothing moves to an outer, semi or anti join, whose ON means something else.
+    """
+    if node.clause != "WHERE" or not _lookups(node.child, ctx):
+        return None
+    tree, kept = node.child, []
+    for conjunct in node.condition:
+        moved = _place(conjunct, tree, ctx)
+        if moved is None:
+            kept.append(conjunct)
+        else:
+            tree = moved
+    if tree is node.child:
+        return None
+    return Filter(tree, tuple(kept), node.clause) if kept else tree
+
+
+def _is_lookup(join: Join, ctx: Context) -> bool:
+    return isinstance(join.right, Scan) and ctx.names.lookup(join.right) is not None
+
+
+def _lookups(tree: Logical, ctx: Context) -> bool:
+    """Whether an inner lookup join stands on the spine of a FROM tree."""
+    while isinstance(tree, Join):
+        if tree.kind in ("inner", "cross") and _is_lookup(tree, ctx):
+            return True
+        tree = tree.left
+    return False
+
+
+def _place(conjunct: Scalar, tree: Logical, ctx: Context) -> Join | None:
+    """The tree with the conjunct in the lookup join that brings its last column; None if there is none."""
+    if not isinstance(tree, Join) or tree.natural:
+        return None
+    try:
+        check_steady(conjunct)
+        sources, middle = ctx.names.sources(tree), len(ctx.names.sources(tree.left))
+        sides = {ctx.names.resolve(c, sources)[0] >= middle for c in conjunct.columns}
+    except (NotCarried, Unresolved):
+        return None
+    if True in sides:
+        if tree.kind not in ("inner", "cross") or tree.using or not _is_lookup(tree, ctx):
+            return None
+        keyword = "JOIN" if tree.kind == "cross" else tree.keyword
+        return Join(tree.left, tree.right, "inner", keyword, (*tree.condition, conjunct))
+    below = _place(conjunct, tree.left, ctx) if sides else None
+    return below and replace(tree, left=below)

@@ -1,0 +1,65 @@
+"""Let lookups ask only for the rows that WHERE keeps."""
+
+from dataclasses import replace
+
+from planner.errors import NotCarried
+from planner.expr import Scalar
+from planner.logical import Filter, Join, Logical, Nested
+from planner.logical_lookup import LookupJoin
+from planner.names import Unresolved
+from rules.moving import check_steady
+from rules.rule import Context, rule
+
+
+@rule(Filter)
+def lookup_filters(node: Filter, ctx: Context) -> Logical | None:
+    """Note on a lookup join the conditions of WHERE on its left side: no key of another row has to be asked for.
+
+    The conditions stay in WHERE.
+    """
+    if node.clause != "WHERE" or not _has_lookup(node.child):
+        return None
+    steady = []
+    for conjunct in node.condition:
+        try:
+            check_steady(conjunct)
+            sources = ctx.names.sources(node.child)
+            found = {ctx.names.resolve(c, sources)[0] for c in conjunct.columns}
+        except (NotCarried, Unresolved):
+            continue
+        if found:
+            steady.append((conjunct, found))
+    tree = _noted(node.child, 0, steady, ctx)
+    return None if tree is node.child else Filter(tree, node.condition, node.clause)
+
+
+def _has_lookup(tree: Logical) -> bool:
+    match tree:
+        case LookupJoin():
+            return True
+        case Join():
+            return _has_lookup(tree.left) or _has_lookup(tree.right)
+        case Nested() if not tree.alias:
+            return _has_lookup(tree.child)
+    return False
+
+
+def _noted(tree: Logical, first: int, steady: list[tuple[Scalar, set[int]]], ctx: Context) -> Logical:
+    """The tree whose relations are numbered from ``first``; only sides that no join fills up with NULL are gone into."""
+    match tree:
+        case LookupJoin():
+            left = _noted(tree.left, first, steady, ctx)
+            own = range(first, first + len(ctx.names.sources(tree.left)))
+            more = tuple(c for c, found in steady if found <= set(own) and c not in tree.only)
+            return tree if left is tree.left and not more else replace(tree, left=left, only=(*tree.only, *more))
+        case Nested() if not tree.alias:
+            child = _noted(tree.child, first, steady, ctx)
+            return tree if child is tree.child else replace(tree, child=child)
+        case Join():
+            left, right = tree.left, tree.right
+            if tree.kind in ("inner", "cross", "left", "semi", "anti"):
+                left = _noted(left, first, steady, ctx)
+            if tree.kind in ("inner", "cross", "right"):
+                right = _noted(right, first + len(ctx.names.sources(tree.left)), steady, ctx)
+            return tree if left is tree.left and right is tree.right else replace(tree, left=left, right=right)
+    return tree

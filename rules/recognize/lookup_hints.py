@@ -1,0 +1,142 @@
+"""Hand LOOKUP and SHUFFLE_HASH hints to the lookup joins that they name (FLIP-204, FLIP-462)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from planner.expr import Scalar, quote
+from planner.hints import Hint, read_hints
+from planner.logical import Logical, Nested, Project
+from planner.logical_lookup import LookupJoin
+from planner.lookup_hints import LOOKUP, Value, read_lookup_hint
+from planner.tree import Node
+from rules.recognize.join_hints import TRANSPARENT, is_named, no_relation, relation_name, relations_of
+from rules.rule import Context, rule
+
+
+@rule(Project)
+def lookup_hints(project: Project, ctx: Context) -> Logical | None:
+    """Hand LOOKUP and SHUFFLE_HASH hints to the lookup joins that they name, and warn of one that can do nothing.
+
+    A hint names the table that is looked up, by alias or by name, in any case, in quotes or not.  Of two that name the
+    same table the first counts.  A SHUFFLE_HASH that names a table of another join is Spark's, and stays.
+    """
+    hints = read_hints(project.hint)
+    if not any(h.name == LOOKUP or h.strategy == "SHUFFLE_HASH" for h in hints):
+        return None
+    asked = _Asked(project, ctx)
+    for hint in hints:
+        if hint.name == LOOKUP:
+            asked.lookup(hint)
+    for hint in hints:
+        if hint.strategy == "SHUFFLE_HASH":
+            asked.shuffle(hint)
+
+    def visit(node: Node) -> Node:
+        if (isinstance(node, Nested) and node.alias) or not isinstance(node, TRANSPARENT):
+            return node
+        if isinstance(node, LookupJoin):  # by identity: its inputs may change
+            number = next(n for n, j in enumerate(asked.lookups) if j is node)
+            options, said = asked.options[number], asked.said[number]
+            node = node.map_nodes(visit)
+            return replace(node, options=tuple(sorted(options.items())), hints=tuple(said))  # type: ignore[type-var]
+        return node.map_nodes(visit)
+
+    return replace(project, child=visit(project.child))  # type: ignore[arg-type]
+
+
+class _Asked:
+    """What the hints of one SELECT ask of its lookup joins, by their number."""
+
+    def __init__(self, project: Project, ctx: Context):
+        self.ctx = ctx
+        self.lookups = lookups_in(project.child)
+        self.relations = list(relations_of(project.child))
+        self.options: list[dict[str, Value]] = [{} for _ in self.lookups]
+        self.said: list[list[str]] = [[] for _ in self.lookups]
+        self.hashed: set[int] = set()
+
+    def lookup(self, hint: Hint) -> None:
+        read = read_lookup_hint(hint)
+        for complaint in read.complaints:
+            self.ctx.warn(complaint.reason, complaint.place)
+        if not read.table:
+            return
+        found = _named((read.table,), self.lookups)
+        if not found:
+            self._nothing(hint, Scalar(repr(read.table), (), hint.place))
+        for n in found:
+            if self.said[n]:
+                self.ctx.warn(f"{hint.text}: {self.said[n][0]} has spoken for this lookup; keep one", hint.place)
+            else:
+                self.options[n] = dict(read.options)
+                self.said[n].append(hint.text)
+
+    def shuffle(self, hint: Hint) -> None:
+        for argument in hint.arguments:
+            found = _named(relation_name(argument), self.lookups)
+            if not found and self.lookups and left_of(argument, self.lookups):
+                self._nothing(hint, argument)
+            for n in found:
+                if n in self.hashed:
+                    self.ctx.warn(f"{hint.text}: {argument.shown} is named twice; once will do", argument.place)
+                elif self.options[n].get("shuffle") is False:
+                    reason = f"{self.said[n][0]} says 'shuffle'='false', and it is the one that counts"
+                    self.ctx.warn(f"{hint.text}: {reason}", argument.place)
+                else:
+                    self.hashed.add(n)
+                    self.options[n]["shuffle"] = True
+                    self.said[n].append(f"{hint.name}({argument.shown})")
+
+    def _nothing(self, hint: Hint, argument: Scalar) -> None:
+        """Warn of a hint that names no lookup."""
+        name = relation_name(argument)
+        said = ".".join(map(quote, name))
+        if not any(is_named(r, name) for r in self.relations if r):
+            if () not in self.relations:
+                self.ctx.warn(no_relation(hint, name, self.relations), argument.place)
+            return
+        tables = ", ".join(dict.fromkeys(quote(j.scan.alias or j.table) for j in self.lookups))
+        if left_of(argument, self.lookups):
+            reason = f"{said} is the left side of a lookup join, and the hint names the table that is looked up: {tables}"
+        else:
+            reason = f"{said} is not looked up in this SELECT" + (f"; name {tables}" if tables else "")
+        self.ctx.warn(f"{hint.text}: {reason}", argument.place)
+
+
+def lookups_in(tree: Node) -> list[LookupJoin]:
+    """The lookup joins of one SELECT, from left to right."""
+    return list(_lookups(tree))
+
+
+def _lookups(node: Node) -> Iterator[LookupJoin]:
+    if (isinstance(node, Nested) and node.alias) or not isinstance(node, TRANSPARENT):
+        return
+    for child in node.children:
+        yield from _lookups(child)
+    if isinstance(node, LookupJoin):
+        yield node
+
+
+def _named(name: tuple[str, ...], lookups: list[LookupJoin]) -> list[int]:
+    """The lookups of that alias; without any, those of that table."""
+    if not name:
+        return []
+    aliased = [n for n, j in enumerate(lookups) if is_named((j.scan.alias or "",), name)]
+    return aliased or [n for n, j in enumerate(lookups) if is_named(j.scan.name, name)]
+
+
+def is_lookup(argument: Scalar, lookups: list[LookupJoin]) -> bool:
+    """Whether an argument of a hint names a table that is looked up."""
+    return bool(_named(relation_name(argument), lookups))
+
+
+def left_of(argument: Scalar, lookups: list[LookupJoin]) -> bool:
+    """Whether it names the relation that is all of the left side of a lookup join, and of no lookup."""
+    name = relation_name(argument)
+    for join in lookups:
+        own = list(relations_of(join.left))
+        if name and len(own) == 1 and is_named(own[0], name):
+            return True
+    return False

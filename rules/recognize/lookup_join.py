@@ -1,0 +1,90 @@
+"""Recognize lookup joins: ``JOIN Customers FOR SYSTEM_TIME AS OF o.proc_time AS c ON o.customer_id = c.id``."""
+
+from planner.declared import LookupTable
+from planner.expr import Scalar
+from planner.hints import names_of
+from planner.logical import Join, Logical, Scan
+from planner.logical_lookup import LookupJoin
+from planner.names import Unresolved
+from rules.correlation import leans_on_left
+from rules.recognize.lookup_keys import read_condition
+from rules.rule import Context, rule
+
+_NOW = ("PROCTIME()", "CURRENT_TIMESTAMP", "CURRENT_TIMESTAMP()", "NOW()")
+_PROCESSING_TIMES = ("proctime", "processingtime", "processtime")
+_WRITE = "write FOR SYSTEM_TIME AS OF PROCTIME()"
+
+
+@rule(Join)
+def lookup_join(join: Join, ctx: Context) -> Logical | None:
+    """Name a join with a table that lives elsewhere and is asked by key, as of the moment a row is handled.
+
+    The keys are the equalities between an expression over the left side and a column of the table.  Equalities with
+    constants go to the fetch as well; conditions on the left side alone say for which rows nothing has to be fetched.
+    All of the condition stays in the join, as written.  Plain Spark knows no such table: what cannot be carried is an
+    error.
+    """
+    scan = join.right
+    if not isinstance(scan, Scan) or (table := ctx.names.lookup(scan)) is None:
+        return None
+    place = scan.as_of.place if scan.as_of else None
+    _check_kind(join, table, ctx)
+    _check_time(join, scan, table, ctx)
+    if leans_on_left(join.left):
+        ctx.fail(f"the left side of the lookup join with {table.name} is LATERAL; put it into a subquery", place)
+    found = read_condition(join, table, ctx)
+    return LookupJoin(
+        join.left,
+        scan,
+        join.kind if join.kind != "cross" else "inner",
+        join.keyword,
+        join.condition,
+        join.using,
+        table.name,
+        found.keys,
+        found.constants,
+        found.only,
+    )
+
+
+def _check_kind(join: Join, table: LookupTable, ctx: Context) -> None:
+    assert isinstance(join.right, Scan)
+    place = join.right.as_of.place if join.right.as_of else None
+    if join.kind in ("right", "full"):
+        ctx.fail(
+            f"a {join.kind.upper()} JOIN would need every row of {table.name}, which is asked by key only; "
+            "write JOIN or LEFT JOIN",
+            place,
+        )
+    if join.natural:
+        ctx.fail(f"a NATURAL lookup join hides its keys; write ON … = {join.right.alias}.…", place)
+
+
+def _check_time(join: Join, scan: Scan, table: LookupTable, ctx: Context) -> None:
+    """Fail unless the table is asked for as of now."""
+    assert scan.as_of is not None
+    said, place = scan.as_of.shown, scan.as_of.place
+    if said.upper().replace(" ", "") in _NOW:
+        return
+    column = _column(scan.as_of)
+    if column is None:
+        ctx.fail(f"{table.name} is a lookup and knows only its present rows, not those as of {said}; {_WRITE}", place)
+    sources = ctx.names.sources(join.left)
+    names = {ctx.names.fold(s.names[-1]) for s in sources if s.names}
+    if len(column) > 1 and ctx.names.fold(column[-2]) not in names:
+        ctx.fail(f"{said}: {column[-2]} is no relation to the left of {table.name}; {_WRITE}", place)
+    if column[-1].lower().replace("_", "") in _PROCESSING_TIMES:
+        return
+    try:
+        found = ctx.names.resolve(scan.as_of.columns[0], sources)[1]
+    except Unresolved:
+        ctx.fail(f"{said} is no time that is known; {_WRITE}, or name the column proc_time", place)
+    type_ = f" ({found.type})" if found.type else ""
+    ctx.fail(
+        f"{said}{type_} is a time of the data's, and {table.name} is a lookup and knows only its present rows; {_WRITE}",
+        place,
+    )
+
+
+def _column(time: Scalar) -> tuple[str, ...] | None:
+    return names_of(time) or None
