@@ -19,6 +19,7 @@ line; every other comment is prose.  A key that does not exist is an error, and 
     refused        words from the reason of a rule that held back
     same plan as   name of another case, whose plan is equal
     option         name = value, an option of the optimizer
+    error          words from the error of a statement that nobody can run
 
 Places in reasons count from the first line of the SQL, so that a new comment above it changes no plan.
 """
@@ -37,15 +38,16 @@ from optimizer.options import Options
 from optimizer.plan import Plan
 from optimizer.planning import plan_sql
 from planner.errors import GoldenError, OptionError, RuleError, one_of
-from planner.explain import show_refusals, show_steps, show_tree, show_warnings
+from planner.explain import show_error, show_refusals, show_steps, show_tree, show_warnings
 from planner.logical import Logical
 from planner.physical.base import Physical
 from planner.tree import Node
 from rules.batches import RULES
 
 CUT = "-- ^ written by hand · v written by `pytest --update-plans` --"
-KEYS = ("catalog", "must use", "must not use", "refused", "same plan as", "option")
+KEYS = ("catalog", "must use", "must not use", "refused", "same plan as", "option", "error")
 AS_WRITTEN = "Spark runs the statement as written"
+NOTHING_RUNS = "an error: nothing runs"
 _ONCE = ("catalog", "same plan as")
 _CONTEXT = 3
 
@@ -189,13 +191,20 @@ def plan_case(case: Case) -> Plan:
 def show(plan: Plan) -> str:
     """What stands below the cut for a plan."""
     logical = show_tree(plan.logical) if plan.logical else "not carried"
-    said = (show_steps(plan.trace.steps), show_refusals(plan.declined), show_warnings(plan.warnings))
+    said = (
+        show_steps(plan.trace.steps),
+        show_error(plan.error),
+        show_refusals(plan.declined),
+        show_warnings(plan.warnings),
+    )
     rewrites = "\n".join(s for s in said if s)
     return f"== logical ==\n{logical}\n\n== rewrites ==\n{rewrites or 'no rule fired'}\n\n== plan ==\n{final(plan)}\n"
 
 
 def final(plan: Plan) -> str:
     """The plan that runs, as its section shows it."""
+    if plan.error:
+        return NOTHING_RUNS
     return show_tree(plan.physical) if plan.rewritten and plan.physical else AS_WRITTEN
 
 
@@ -203,8 +212,14 @@ def check_claims(case: Case, plan: Plan) -> None:
     """Raise ``GoldenError`` for a claim that the plan breaks, or that nobody can judge."""
     runs: Node | None = plan.physical if plan.rewritten else plan.logical
     used = tuple(dict.fromkeys([*(n.label for n in runs.walk()), *plan.rules])) if runs else ()  # type: ignore[attr-defined]
+    errors = case.values("error")
+    if plan.error and not errors:
+        case.fail(f"it is an error: {plan.error}; if it is meant, write `-- error: …` with words of it")
     for header in case.headers:
-        if header.key in ("must use", "must not use"):
+        if header.key == "error":
+            if not plan.error or header.value not in plan.error.reason:
+                _broken(case, header, f"it says: {plan.error}" if plan.error else "it is no error", plan)
+        elif header.key in ("must use", "must not use"):
             for name in _names(case, header):
                 if (name in used) != (header.key == "must use"):
                     _broken(case, header, f"it uses {', '.join(used) or 'nothing: ' + AS_WRITTEN}", plan)

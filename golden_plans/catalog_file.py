@@ -19,6 +19,21 @@
     2  | NULL
     """
 
+    [tables.rates]                         # optional: each row is a version, valid from a time on
+    columns = { currency = "STRING", since = "TIMESTAMP", rate = "DOUBLE" }
+    versions = { key = ["currency"], from = "since" }
+
+    [tables.changes]                       # optional: the rows are changes of the rows with that key
+    columns = { op = "STRING", id = "BIGINT" }
+    changelog = { change = "op", key = ["id"], insert_only = false }
+
+    [lookup.Customers]                     # a table that lives elsewhere: FOR SYSTEM_TIME AS OF PROCTIME()
+    columns = { id = "BIGINT", country = "STRING" }
+    keys = [["id"]]                        # optional: unique keys
+    fetch_keys = [["id"]]                  # optional: what it can be asked by; anything, if left out
+    rows = 1_000_000                       # optional
+    scans = true                           # optional: whether it can be read whole, by shares; false, if left out
+
     [tables.near_points]                   # a view: its query instead of data, over the tables of this file
     columns = { id = "BIGINT" }
     view = "SELECT id FROM points WHERE x < 10"
@@ -40,6 +55,7 @@ from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
 from planner.catalog import Key, Numbers, Settings, View
+from planner.declared import NOTHING, Changelog, Declaration, LookupTable, Versions
 from planner.errors import CatalogError, NotCarried, one_of
 from planner.expr import quote
 from planner.from_sql import from_sql
@@ -49,9 +65,20 @@ from planner.stats import UNKNOWN, Statistics
 from planner.tokens import tokenize
 
 _DEFAULTS = ("spark_catalog", "default")
-_FILE_KEYS = ("extends", "session", "tables")
+_FILE_KEYS = ("extends", "lookup", "session", "tables")
 _SESSION_KEYS = {"ansi": bool, "time_zone": str, "case_sensitive": bool}
-_TABLE_KEYS = ("bytes", "columns", "data", "informational_keys", "keys", "rows", "view")
+_TABLE_KEYS = (
+    "bytes",
+    "changelog",
+    "columns",
+    "data",
+    "informational_keys",
+    "keys",
+    "rows",
+    "versions",
+    "view",
+)
+_LOOKUP_KEYS = ("columns", "data", "fetch_keys", "keys", "rows", "scans")
 _UNREPEATABLE = frozenset("LIMIT TABLESAMPLE RAND RANDN UUID SHUFFLE OVER".split())
 _TYPES = frozenset(
     "tinyint smallint int bigint float double decimal string char varchar binary boolean date timestamp timestamp_ntz "
@@ -92,11 +119,15 @@ class CatalogFile:
     path: Path
     settings: Settings
     tables: tuple[Table, ...]
+    lookups: tuple[Table, ...] = ()
+    declarations: tuple[tuple[tuple[str, ...], Declaration], ...] = ()
     _named: dict[tuple[str, ...], Table] = field(init=False, repr=False, compare=False)
+    _declared: dict[tuple[str, ...], Declaration] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         named = {self._full(t.name): t for t in self.tables}
         object.__setattr__(self, "_named", named)
+        object.__setattr__(self, "_declared", {self._full(n): d for n, d in self.declarations})
 
     def table(self, name: tuple[str, ...]) -> Table | None:
         """The table of this name, which may leave out database and catalog; None when there is none."""
@@ -119,6 +150,10 @@ class CatalogFile:
             return None
         temporary = tuple(t.name for t in self.tables if len(t.name) == 1)
         return View(table.view, tuple(c.name for c in table.columns), _DEFAULTS, temporary)
+
+    def declaration(self, name: tuple[str, ...]) -> Declaration:
+        """What the file declares about a table."""
+        return self._declared.get(self._full(name), NOTHING)
 
     def other_setting(self, view: View) -> str | None:
         """None: views are made under the settings of the file."""
@@ -211,7 +246,17 @@ class _File:
         for name, body in self.expect(self.given.get("tables", {}), dict, "tables").items():
             table = self.table(name, body, settings)
             tables[table.name] = table
-        found = CatalogFile(self.path, settings, tuple(tables.values()))
+        declared = dict(base.declarations)
+        lookups = {t.name: t for t in base.lookups}
+        for name, body in self.expect(self.given.get("tables", {}), dict, "tables").items():
+            parts = self.name(name, f"tables.{name}")
+            declared[parts] = self.declaration_of(body, tables[parts].columns, f"tables.{name}", settings)
+        for name, body in self.expect(self.given.get("lookup", {}), dict, "lookup").items():
+            lookup, more = self.lookup(name, body, settings)
+            lookups[lookup.name] = lookup
+            declared[lookup.name] = Declaration(more)
+        declarations = tuple((n, d) for n, d in declared.items() if d != NOTHING)
+        found = CatalogFile(self.path, settings, tuple(tables.values()), tuple(lookups.values()), declarations)
         if len(found._named) < len(tables):
             raise self.wrong("tables", "two tables have the same name")
         return found
@@ -242,6 +287,43 @@ class _File:
         if view and data:
             raise self.wrong(f"{key}.data", "a view has no rows of its own")
         return Table(parts, columns, keys, statistics, data, view)
+
+    def lookup(self, name: str, body: Any, settings: Settings) -> tuple[Table, LookupTable]:
+        """A ``[lookup.NAME]``: its rows, and what planning may know of it."""
+        key = f"lookup.{name}"
+        parts = self.name(name, key)
+        self.check(self.expect(body, dict, key), _LOOKUP_KEYS, key)
+        columns = self.columns(body, key, settings)
+        keys = tuple(self.keys(body, "keys", columns, key, settings))
+        unique = tuple(k.columns for k in keys)
+        asked = tuple(k.columns for k in self.keys(body, "fetch_keys", columns, key, settings))
+        fetched = asked if "fetch_keys" in body else None
+        rows = self.count(body.get("rows"), f"{key}.rows")
+        scans = self.expect(body.get("scans", False), bool, f"{key}.scans")
+        data = self.data(self.expect(body.get("data", ""), str, f"{key}.data"), columns, key, settings)
+        lookup = LookupTable(".".join(parts), columns, unique, fetched, rows, scans)
+        return Table(parts, columns, keys, Statistics(rows), data), lookup
+
+    def declaration_of(
+        self, body: dict[str, Any], columns: tuple[Column, ...], key: str, settings: Settings
+    ) -> Declaration:
+        """What a table keeps: ``versions = { key = ["id"], from = "since" }``, ``changelog = { change = "op", … }``."""
+        versions, changelog = None, None
+        if "versions" in body:
+            given = self.expect(body["versions"], dict, f"{key}.versions")
+            self.check(given, ("from", "key"), f"{key}.versions")
+            own = self.key(given, columns, f"{key}.versions", settings)
+            since = self.expect(given.get("from", ""), str, f"{key}.versions.from")
+            versions = Versions(own, columns[self.column(since, columns, f"{key}.versions.from", settings)].name)
+        if "changelog" in body:
+            given = self.expect(body["changelog"], dict, f"{key}.changelog")
+            self.check(given, ("change", "insert_only", "key"), f"{key}.changelog")
+            own = self.key(given, columns, f"{key}.changelog", settings)
+            change = self.expect(given.get("change", ""), str, f"{key}.changelog.change")
+            change = columns[self.column(change, columns, f"{key}.changelog.change", settings)].name
+            only = self.expect(given.get("insert_only", False), bool, f"{key}.changelog.insert_only")
+            changelog = Changelog(change, own, only)
+        return Declaration(None, versions, changelog)
 
     def name(self, text: str, key: str) -> tuple[str, ...]:
         """The parts of a table's name, as SQL writes it."""
@@ -277,6 +359,10 @@ class _File:
             wanted = self.expect(one, list, f"{where} (a list of lists)")
             names = tuple(columns[self.column(str(c), columns, where, settings)].name for c in wanted)
             yield Key(names, kind == "keys")
+
+    def key(self, body: dict[str, Any], columns: tuple[Column, ...], key: str, settings: Settings) -> tuple[str, ...]:
+        (found,) = self.keys({"key": [body.get("key", [])]}, "key", columns, key, settings)
+        return found.columns
 
     def data(self, text: str, columns: tuple[Column, ...], key: str, settings: Settings) -> tuple[Row, ...]:
         lines = [line for line in text.splitlines() if line.strip()]

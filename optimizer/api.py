@@ -10,16 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 from optimizer.checks import schema_difference
 from optimizer.driver import Stage
+from optimizer.lookups import only_lookups, strictly
 from optimizer.options import Options
 from optimizer.parameters import named
 from optimizer.plan import Declined, Plan
 from optimizer.planning import plan_sql
 from optimizer.verify import Verification, verify
-from planner.catalog import Key
+from planner.catalog import Catalog, Key
+from planner.declared import NOTHING, Changelog, Declaration, LookupTable, Versions
 from planner.errors import CatalogError, one_of
+from planner.lookup.views import lookups_of, without_rows
+from planner.names import Resolver
+from planner.schema import Column, sql_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from planner.lookup.source import LookupSource
 
 _LOG = logging.getLogger("dovetail")
 
@@ -35,6 +42,8 @@ class Optimizer:
         self.session = session
         self.options = options or Options()
         self.keys: dict[tuple[str, ...], tuple[Key, ...]] = {}
+        self.declared: dict[tuple[str, ...], Declaration] = {}
+        self.sources: dict[str, LookupSource] = {}
 
     def sql(self, text: str, args: dict[str, Any] | list[Any] | None = None, **frames: Any) -> DataFrame:
         """Run a statement: drop-in for ``spark.sql``.
@@ -60,10 +69,20 @@ class Optimizer:
 
         start = perf_counter()
         numbered, arguments = named(text, args)
-        catalog = SparkCatalog(self.session, arguments, self.keys)
+        catalog = SparkCatalog(self.session, arguments, self.keys, self.declared)
         plan = plan_sql(numbered, catalog, self.options, stop_after=stop_after)
-        if plan.rewritten:
-            plan = self._checked(plan, arguments)
+        if plan.error:
+            raise plan.error
+        if lookups := lookups_of(plan.physical if plan.rewritten else None):
+            from planner.runtime.lookup_metrics import LookupMetrics
+
+            plan = self._checked_without_rows(plan, catalog, arguments, numbered)
+            counted = {j.spec.table: LookupMetrics(self.session) for j in lookups}
+            plan = replace(plan, sources=dict(self.sources), fetched=counted)
+        elif plan.rewritten:
+            plan = strictly(self._checked(plan, arguments), self.options)
+            if plan.error:
+                raise plan.error
         if not plan.rewritten:
             arguments = args
         timings = {**plan.timings, "catalog": catalog.seconds, "total": perf_counter() - start}
@@ -88,9 +107,69 @@ class Optimizer:
         declined = (*plan.declined, Declined("schema check", f"{reason}; the original runs"))
         return replace(plan, rewriting=None, declined=declined)
 
+    def _checked_without_rows(self, plan: Plan, catalog: Catalog, arguments: Any, text: str) -> Plan:
+        """The plan if its other rewritings leave the schema alone; else one by the rules for lookups only.
+
+        Compared are both texts with an empty relation in the place of each lookup, which Spark can analyse.
+        """
+        from planner.runtime.batch import analysed
+
+        names = Resolver(catalog, {})
+        assert plan.logical is not None
+        assert plan.physical is not None
+        texts = (without_rows(tree, names.lookup) for tree in (plan.logical, plan.physical))
+        before, after = (analysed(self.session, t, arguments) for t in texts)
+        if isinstance(before, str):
+            return plan  # Spark's own error comes when it runs
+        reason = after if isinstance(after, str) else schema_difference(before[1], after[1])
+        if reason is None:
+            return plan
+        said = Declined("schema check", f"{reason}; planned by the rules for lookups alone")
+        plainer = plan_sql(text, catalog, only_lookups(self.options))
+        return replace(plainer, declined=(*plan.declined, said))
+
     def verify(self, text: str, args: dict[str, Any] | list[Any] | None = None) -> Verification:
         """Run a query as written and as rewritten, and compare the two multisets of rows inside Spark."""
         return verify(self.session, self.plan(text, args))
+
+    def register_lookup(self, table: str, source: LookupSource) -> None:
+        """Let ``table FOR SYSTEM_TIME AS OF PROCTIME()`` in SQL stand for a table that is asked by key.
+
+        A name that is registered again stands for the new source.  Raises ``SourceError`` where the source cannot tell
+        its columns, and whatever the source itself raises.
+        """
+        from planner.runtime.lookup import source_schema
+
+        name = name_of(table)
+        columns = tuple(
+            Column(f.name, sql_type(f.dataType.simpleString())) for f in source_schema(self.session, source).fields
+        )
+        lookup = LookupTable(
+            ".".join(name), columns, source.unique_keys, source.fetch_keys, source.rows(), source.can_scan_share
+        )
+        self.declared[name] = Declaration(lookup)
+        self.sources[lookup.name] = source
+
+    def declare_versions(self, table: str, key: Iterable[str], valid_from: str) -> None:
+        """Promise that each row of ``table`` is a version of the row with its ``key``, valid from a time on.
+
+        A version is valid until the next one of its key begins; no two begin at the same time.  Then
+        ``table FOR SYSTEM_TIME AS OF t`` is the versions valid at ``t``.  Raises ``CatalogError``.
+        """
+        name, (*own, since) = self._columns(table, (*key, valid_from))
+        self.declared[name] = replace(self.declared.get(name, NOTHING), versions=Versions(tuple(own), since))
+
+    def declare_changelog(
+        self, table: str, change_column: str, key: Iterable[str], *, insert_only: bool = False
+    ) -> None:
+        """Say that the rows of ``table`` are changes of the rows with that ``key``, of the kind in ``change_column``.
+
+        Unless they are ``insert_only``, the changes of one row must keep their order, and so stay in one task.  Raises
+        ``CatalogError``.
+        """
+        name, (change, *own) = self._columns(table, (change_column, *key))
+        changelog = Changelog(change, tuple(own), insert_only)
+        self.declared[name] = replace(self.declared.get(name, NOTHING), changelog=changelog)
 
     def declare_key(self, table: str, columns: Iterable[str], *, enforced: bool = True) -> None:
         """Declare that no two rows of a table or view, as its name means it now, agree in ``columns``.
@@ -99,24 +178,35 @@ class Optimizer:
         and counts only with ``Options(trust_informational_keys=True)``.  Raises ``CatalogError`` for a table or column
         that does not exist.
         """
+        from planner.runtime.keys import identity
+
+        name, own = self._columns(table, tuple(columns))
+        meant = identity(self.session, name)
+        assert meant is not None
+        self.keys[meant] = (*self.keys.get(meant, ()), Key(own, enforced))
+
+    def _columns(self, table: str, wanted: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The name of a table, and columns of it as it spells them.  Raises ``CatalogError``."""
         from planner.runtime.catalog import SparkCatalog
         from planner.runtime.keys import identity
 
-        name = tuple(part.strip("`") for part in table.split("."))
+        name = name_of(table)
         found = SparkCatalog(self.session).columns(name)
-        meant = identity(self.session, name)
-        if found is None or meant is None:
+        if found is None or identity(self.session, name) is None:
             tables = [t.name for t in self.session.catalog.listTables()]
             raise CatalogError(f"there is no table {table!r}; {one_of(tables, table)}")
         known = {c.name.lower(): c.name for c in found}
-        wanted = tuple(columns)
         if not wanted:
             raise CatalogError(f"a key of {table} needs at least one column; possible: {', '.join(known.values())}")
         for column in wanted:
             if column.lower() not in known:
                 raise CatalogError(f"{table} has no column {column!r}; {one_of(known.values(), column)}")
-        key = Key(tuple(known[c.lower()] for c in wanted), enforced)
-        self.keys[meant] = (*self.keys.get(meant, ()), key)
+        return name, tuple(known[c.lower()] for c in wanted)
+
+
+def name_of(table: str) -> tuple[str, ...]:
+    """The parts of a table's name."""
+    return tuple(part.strip("`") for part in table.split("."))
 
 
 def _say(plan: Plan) -> None:

@@ -27,6 +27,9 @@ class Options(Thresholds):
     strict: bool = False
     """Raise a broken promise of a rule instead of running the query as written: for our own tests."""
 
+    strict_hints: bool = False
+    """Raise what would else be a warning: a hint that names nothing, is not well formed, or can do nothing."""
+
     def __post_init__(self) -> None:
         given: object = self.disabled_rules
         if isinstance(given, str):

@@ -9,13 +9,20 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from optimizer.idle_hints import idle_hints
 from optimizer.trace import Trace
-from planner.errors import OptionError, Place, one_of
-from planner.explain import show_refusals, show_steps, show_tree, show_warnings, to_json
+from planner.errors import OptionError, Place, QueryError, one_of
+from planner.explain import show_error, show_refusals, show_steps, show_tree, show_warnings, to_json
 from planner.logical import Logical, Statement
+from planner.lookup.views import lookups_of
 from planner.physical.base import Physical
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import DataFrame
+
+    from planner.lookup.metrics import Counters
+    from planner.lookup.source import LookupSource
+    from planner.runtime.lookup_metrics import LookupMetrics
 
 Mode = Literal["plan", "trace", "cost", "sql", "json"]
 MODES: tuple[Mode, ...] = ("plan", "trace", "cost", "sql", "json")
@@ -47,6 +54,7 @@ class Plan:
     ``rewritten``: whether Spark gets another text than the user's.  ``rules``: names of the rules that fired, in order.
     ``declined``: who held back, why, and where.  ``logical``, ``optimized``, ``physical``: the trees, None where the
     statement was not carried or planning was stopped.  ``timings``: seconds per stage; ``total`` includes ``catalog``.
+    ``error``: why neither Spark nor Dovetail can run it.
     """
 
     text: str
@@ -63,6 +71,9 @@ class Plan:
     given: Any = None
     frame: DataFrame | None = None
     session: Any = None
+    error: QueryError | None = None
+    sources: Mapping[str, LookupSource] = field(default_factory=dict)
+    fetched: Mapping[str, LookupMetrics] = field(default_factory=dict)
 
     @property
     def rewritten(self) -> bool:
@@ -98,11 +109,22 @@ class Plan:
         """The statement as a DataFrame, drop-in for ``spark.sql``.  Raises what Spark raises."""
         from planner.runtime.batch import run
 
+        if self.error is not None:
+            raise self.error
         if self.frame is not None:
             return self.frame
         if self.session is None:
             raise OptionError("this plan was made without a session and cannot run; plan it with Optimizer(spark)")
+        if self.rewritten and lookups_of(self.physical):
+            from planner.runtime.lookup_views import run_with_lookups
+
+            assert self.physical is not None
+            return run_with_lookups(self.session, self.physical, self.sources, self.arguments, self.fetched)
         return run(self.session, self.sql(), self.arguments)
+
+    def metrics(self) -> dict[str, Counters | None]:
+        """What the lookups of this plan have done so far, by table; None on Spark Connect, which cannot count."""
+        return {table: counted.counters for table, counted in self.fetched.items()}
 
     def explain(self, mode: Mode = "plan") -> str:
         """The plan as text: ``plan``, ``trace``, ``cost``, ``sql`` or ``json``; raises ``OptionError`` for others."""
@@ -129,7 +151,11 @@ class Plan:
         return show_tree(plan)
 
     def _remarks(self) -> list[str]:
-        return [said for said in (show_refusals(self.declined), show_warnings(self.warnings)) if said]
+        return [
+            said
+            for said in (show_error(self.error), show_refusals(self.declined), show_warnings(self.warnings))
+            if said
+        ]
 
     def _json(self) -> dict[str, Any]:
         plan = self.physical if self.rewritten else self.logical
@@ -139,6 +165,7 @@ class Plan:
             "choices": list(self.choices),
             "declined": [_json_of(d) for d in self.declined],
             "warnings": [_json_of(w) for w in self.warnings],
+            **({"error": str(self.error)} if self.error else {}),
             "plan": to_json(plan) if plan is not None else None,
             "sql": self.sql(),
         }

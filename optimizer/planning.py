@@ -6,12 +6,15 @@ from time import perf_counter
 
 from optimizer.checks import reads_back
 from optimizer.driver import STAGES, Stage, drive
+from optimizer.lookups import strictly, with_lookups
 from optimizer.options import Options
 from optimizer.plan import Declined, Plan
 from planner.catalog import Catalog
-from planner.errors import NotCarried, OptionError, RuleError, one_of
+from planner.errors import NotCarried, OptionError, QueryError, RuleError, one_of
 from planner.from_sql import from_sql
-from planner.physical.base import Rewriting
+from planner.lookup.views import with_views
+from planner.physical.base import Physical, Rewriting
+from planner.physical.lookup_join import LookupJoin
 from planner.physical.rendered import Rendered
 from planner.to_sql import to_sql
 
@@ -21,11 +24,20 @@ def plan_sql(text: str, catalog: Catalog, options: Options | None = None, *, sto
 
     ``stop_after``: the last stage to run (parse, normalize, recognize, lower).  Whatever goes wrong, the result is a
     plan that runs the user's text as written, with the reason in ``declined``; with ``Options(strict=True)`` a rule's
-    fault is raised as ``RuleError``.  Raises ``OptionError`` for a stage that does not exist.
+    fault is raised as ``RuleError``.  A statement that Spark could not run either has an ``error``.  Raises
+    ``OptionError`` for a stage that does not exist.
     """
     if stop_after not in STAGES:
         raise OptionError(f"there is no stage {stop_after!r}; {one_of(STAGES, str(stop_after))}")
     options = options or Options()
+
+    def planned(chosen: Options) -> Plan:
+        return _planned(text, catalog, chosen, stop_after)
+
+    return strictly(with_lookups(planned(options), catalog, options, planned), options)
+
+
+def _planned(text: str, catalog: Catalog, options: Options, stop_after: Stage) -> Plan:
     start = perf_counter()
     timings: dict[str, float] = {}
     try:
@@ -43,6 +55,9 @@ def plan_sql(text: str, catalog: Catalog, options: Options | None = None, *, sto
     declined = [Declined("from_sql", n.reason, n.place) for n in notes]
     try:
         outcome = drive(logical, catalog, options, stop_after)
+    except QueryError as error:
+        timings["total"] = perf_counter() - start
+        return Plan(text, None, tuple(declined), logical=logical, optimized=logical, timings=timings, error=error)
     except RuleError as error:
         if options.strict:
             raise
@@ -52,9 +67,11 @@ def plan_sql(text: str, catalog: Catalog, options: Options | None = None, *, sto
     timings["rules"] = perf_counter() - start - timings["parse"]
     declined += [Declined(r.rule, r.reason, r.place) for r in outcome.trace.refusals]
     rewriting = None
-    if outcome.physical is not None and any(isinstance(n, Rendered | Rewriting) for n in outcome.physical.walk()):
+    physical: Physical | None = outcome.physical
+    if physical is not None and any(isinstance(n, Rendered | Rewriting | LookupJoin) for n in physical.walk()):
+        physical = with_views(physical)  # type: ignore[assignment]
         try:
-            rewriting = to_sql(outcome.physical)
+            rewriting = to_sql(physical)
             if not reads_back(logical, text):
                 rewriting = None
                 declined.append(Declined("from_sql", "the plan does not print back to the words it was read from"))
@@ -68,7 +85,7 @@ def plan_sql(text: str, catalog: Catalog, options: Options | None = None, *, sto
         outcome.trace,
         outcome.logical,
         outcome.optimized,
-        outcome.physical,
+        physical,
         outcome.choices,
         stopped=stop_after != STAGES[-1],
         timings=timings,

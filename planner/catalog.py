@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from planner.declared import Declared
+from planner.declared import Declaration
 from planner.schema import Column
 from planner.stats import Statistics
 
@@ -93,7 +93,7 @@ class Catalog(Protocol):
         """Run a query that returns a few rows of numbers; None if it cannot be run."""
         ...
 
-    def declared(self, name: tuple[str, ...]) -> Declared:
+    def declaration(self, name: tuple[str, ...]) -> Declaration:
         """What the user has declared about a table: that it is a lookup, keeps versions, or is a changelog."""
         ...
 

@@ -44,7 +44,7 @@ class Changelog:
 
 
 @dataclass(frozen=True)
-class Declared:
+class Declaration:
     """All that is declared about one table."""
 
     lookup: LookupTable | None = None
@@ -52,4 +52,4 @@ class Declared:
     changelog: Changelog | None = None
 
 
-NOTHING = Declared()
+NOTHING = Declaration()

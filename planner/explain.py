@@ -35,15 +35,20 @@ class Step(Protocol):
     def after(self) -> Node: ...
 
 
-class Refusal(Protocol):
-    """A rule that held back, or warns, as far as the printer goes."""
+class Remark(Protocol):
+    """Something to say about a place in the SQL."""
 
-    @property
-    def rule(self) -> str: ...
     @property
     def reason(self) -> str: ...
     @property
     def place(self) -> Place | None: ...
+
+
+class Refusal(Remark, Protocol):
+    """A rule that held back, as far as the printer goes."""
+
+    @property
+    def rule(self) -> str: ...
 
 
 def show_tree(plan: Node) -> str:
@@ -89,12 +94,17 @@ def show_refusals(refusals: Iterable[Refusal]) -> str:
     return _remarks((f"{r.rule} held back", r) for r in refusals)
 
 
-def show_warnings(warnings: Iterable[Refusal]) -> str:
+def show_error(error: Remark | None) -> str:
+    """Why a statement cannot run."""
+    return _remarks([("error", error)]) if error else ""
+
+
+def show_warnings(warnings: Iterable[Remark]) -> str:
     """Every warning: what it is about, and where in the SQL."""
     return _remarks(("warning", w) for w in warnings)
 
 
-def _remarks(remarks: Iterable[tuple[str, Refusal]]) -> str:
+def _remarks(remarks: Iterable[tuple[str, Remark]]) -> str:
     lines = []
     for head, r in remarks:
         where = (

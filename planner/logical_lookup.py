@@ -13,17 +13,15 @@ from planner.tree import plan_node
 
 @dataclass(frozen=True)
 class LookupKey:
-    """``column`` of a lookup is asked for the values of ``value``, cast to the type ``cast`` where it has another."""
+    """``column`` of a lookup is asked for the values of ``value``: those that its type can hold."""
 
     value: Scalar
     column: str
-    cast: str = ""
 
     @property
     def item(self) -> str:
         """The value as an item of a select list, by the name of the column."""
-        said = f"TRY_CAST({self.value.text} AS {self.cast})" if self.cast else self.value.text
-        return f"{said} AS {quote(self.column)}"
+        return f"{self.value.text} AS {quote(self.column)}"
 
 
 @plan_node

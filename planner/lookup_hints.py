@@ -1,6 +1,6 @@
 """The LOOKUP hint, ``LOOKUP('table'='c', 'shuffle'='true')``: its options, with the values that Flink takes.
 
-The first ten are those of FLIP-462; ``skew``, ``batch``, ``cache-ttl`` and ``cache-size`` are what FLIP-204 left for later.
+The first ten are those of FLIP-462; the others are for what FLIP-204 left for later.
 """
 
 from __future__ import annotations
@@ -99,23 +99,23 @@ def read_lookup_hint(hint: Hint) -> LookupHint:
     seen: set[str] = set()
     for argument, pair in _pairs(hint):
         if pair is None:
-            complaints.append(Complaint(f"{hint.text}: {argument.shown} is no option; {FORM}", argument.place))
+            complaints.append(Complaint(f"{LOOKUP}: {argument.shown} is no option; {FORM}", argument.place))
             continue
         key, value = pair
         if key in seen:
-            complaints.append(Complaint(f"{hint.text}: '{key}' is given twice; the last one counts", argument.place))
+            complaints.append(Complaint(f"{LOOKUP}: '{key}' is given twice; the last one counts", argument.place))
         seen.add(key)
         if key == "table":
             table = value
         elif key not in _OPTIONS:
             known = one_of(("table", *_OPTIONS), key)
-            complaints.append(Complaint(f"{hint.text}: there is no option '{key}'; {known}", argument.place))
+            complaints.append(Complaint(f"{LOOKUP}: there is no option '{key}'; {known}", argument.place))
         else:
             field, read, possible = _OPTIONS[key]
             found = read(value)
             if found is None:
                 reason = f"'{key}' is {possible}, not '{value}'; it is passed over"
-                complaints.append(Complaint(f"{hint.text}: {reason}", argument.place))
+                complaints.append(Complaint(f"{LOOKUP}: {reason}", argument.place))
             elif field:
                 options[field] = found
     if not table:
@@ -123,7 +123,7 @@ def read_lookup_hint(hint: Hint) -> LookupHint:
     if options.get("skew"):
         if options.get("shuffle") is False:
             reason = "'skew' spreads what 'shuffle' brings together; without 'shuffle' it does nothing"
-            complaints.append(Complaint(f"{hint.text}: {reason}", hint.place))
+            complaints.append(Complaint(f"{LOOKUP}: {reason}", hint.place))
             del options["skew"]
         else:
             options["shuffle"] = True

@@ -136,7 +136,7 @@ class Resolver:
 
     def lookup(self, scan: Scan) -> LookupTable | None:
         """The lookup that a table with FOR SYSTEM_TIME AS OF names; None for anything else."""
-        return self.catalog.declared(scan.name).lookup if scan.as_of and not scan.cte else None
+        return self.catalog.declaration(scan.name).lookup if scan.as_of and not scan.cte else None
 
     def resolve(self, ref: ColumnRef, sources: tuple[Source, ...]) -> tuple[int, Column]:
         """The relation (its index in ``sources``) and the column that ``ref`` names.

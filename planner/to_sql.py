@@ -149,7 +149,9 @@ class _Printer:
                 return f"{self.relation(node.child, commas=commas)} {self.scalar(node.text)}"
             case Join():
                 return self._wrap(self.join(node, commas), operand)
-            case BandJoin() | LookupJoin() | lookup_join.LookupJoin():  # still the join it was, perhaps with another table
+            case (
+                BandJoin() | LookupJoin() | lookup_join.LookupJoin()
+            ):  # still the join it was, perhaps with another table
                 return self._wrap(self.join(node.plain, commas), operand)
             case Rendered():
                 sides = tuple(self.relation(side, operand=n > 0) for n, side in enumerate(node.sides))

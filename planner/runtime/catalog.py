@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cached_property
 from time import perf_counter
 from typing import Any
@@ -12,6 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from planner.catalog import Key, Numbers, Settings, View
+from planner.declared import NOTHING, Declaration
 from planner.runtime.batch import Arguments, analysed, run
 from planner.runtime.keys import Declared, identity, told
 from planner.runtime.views import Views, other_setting
@@ -44,10 +46,17 @@ class SparkCatalog:
     declared; ``seconds`` is the time spent asking.
     """
 
-    def __init__(self, session: SparkSession, arguments: Arguments = None, declared: Declared | None = None):
+    def __init__(
+        self,
+        session: SparkSession,
+        arguments: Arguments = None,
+        declared: Declared | None = None,
+        declarations: Mapping[tuple[str, ...], Declaration] | None = None,
+    ):
         self.session = session
         self.arguments = arguments
         self.declared = declared or {}
+        self.declarations = declarations or {}
         self.seconds = 0.0
         self._statistics: dict[str, Statistics] = {}
         self._measured: dict[str, tuple[Numbers, ...] | None] = {}
@@ -91,6 +100,14 @@ class SparkCatalog:
             self._keys[name] = () if known is None else (*self.declared.get(known, ()), *told(self.session, known))
             self.seconds += perf_counter() - start
         return self._keys[name]
+
+    def declaration(self, name: tuple[str, ...]) -> Declaration:
+        """What the user has declared about a table, by the name that it was declared under."""
+        if not self.declarations:
+            return NOTHING
+        fold = str if self.settings.case_sensitive else str.lower
+        wanted = tuple(map(fold, name))
+        return next((d for n, d in self.declarations.items() if tuple(map(fold, n)) == wanted), NOTHING)
 
     def view(self, name: tuple[str, ...]) -> View | None:
         """What a view stands for; None on Spark Connect, which does not tell the settings it was made under."""

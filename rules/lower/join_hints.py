@@ -13,7 +13,7 @@ from rules.rule import Context, rule
 
 @rule(Project)
 def drop_lookup_hints(project: Project, ctx: Context) -> Spark | None:
-    """Take the hints of lookup joins out of what Spark gets: LOOKUP, and SHUFFLE_HASH of a lookup or of its left side."""
+    """Take the hints of lookup joins out of what Spark gets: LOOKUP, and SHUFFLE_HASH of a lookup or its left side."""
     lookups = lookups_in(project.child)
     hints = read_hints(project.hint)
     if not lookups or not hints:
@@ -27,7 +27,8 @@ def drop_lookup_hints(project: Project, ctx: Context) -> Spark | None:
             kept.append(hint.text)
         elif others:
             kept.append(f"{hint.name}({', '.join(others)})")
-    block = Scalar(f"/*+ {', '.join(kept)} */", (), project.hint and project.hint.place) if kept else None
+    place = project.hint.place if project.hint else None
+    block = Scalar(f"/*+ {', '.join(kept)} */", (), place) if kept else None
     return Spark(replace(project, hint=block))
 
 

@@ -1,4 +1,4 @@
-"""Choose how a lookup join fetches: by the keys of each task, by keys that are hashed over tasks, or shares of the table."""
+"""Choose how a lookup join fetches: by the keys of each task, by keys hashed over tasks, or shares of the table."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from planner.names import Unresolved
 from planner.physical import lookup_join as physical
 from rules.rule import Context, rule
 
-_HASH = "hash distribution"
-
 
 @rule(LookupJoin)
 def lower_lookup_join(join: LookupJoin, ctx: Context) -> physical.LookupJoin:
@@ -32,7 +30,7 @@ def lower_lookup_join(join: LookupJoin, ctx: Context) -> physical.LookupJoin:
     if asked.get("shuffle") and (reason := _changes(join, ctx)):
         place = join.scan.as_of.place if join.scan.as_of else None
         ctx.decline(f"{' and '.join(join.hints)}: {reason}", place)
-        ctx.warn(f"{' and '.join(join.hints)}: {reason}", place)
+        ctx.warn(f"{' and '.join(join.hints)}: rows stay where they are, since some are updates", place)
         del asked["shuffle"]
         asked.pop("skew", None)
     full = not join.hints and _read_whole(join, table, ctx)
@@ -81,13 +79,13 @@ def _skipped(join: LookupJoin, ctx: Context) -> int:
 def _changes(join: LookupJoin, ctx: Context) -> str | None:
     """Why rows must not be moved to their keys: the changes of one row would go to different tasks (FLIP-204)."""
     for scan in _scans(join.left):
-        change = ctx.catalog.declared(scan.name).changelog
+        change = ctx.catalog.declaration(scan.name).changelog
         if change is None or change.insert_only or scan.cte:
             continue
         keys = [_column_of(k.value, scan, join, ctx) for k in join.keys]
         if not {ctx.names.fold(k or "") for k in keys} <= {ctx.names.fold(c) for c in change.key}:
             return (
-                f"{scan.text} is a changelog with the key ({', '.join(change.key)}), which does not hold the lookup keys "
+                f"{scan.text} is a changelog, and its key ({', '.join(change.key)}) does not hold the lookup keys "
                 f"({', '.join(k.value.shown for k in join.keys)}): changes of one row would go to different tasks"
             )
     return None
@@ -128,6 +126,9 @@ def _read_whole(join: LookupJoin, table: LookupTable, ctx: Context) -> bool:
     most = left is not None and table.rows <= at.lookup_rows_per_key * left
     said = "an unknown number of" if left is None else f"about {left:,}"
     keys = f"at most as many keys as the left side has rows, {said}"
-    ways = f"read the {table.rows:,} rows of {table.name} whole, a share in each task", f"ask {table.name} by key, {keys}"
+    ways = (
+        f"read the {table.rows:,} rows of {table.name} whole, by shares",
+        f"ask {table.name} by key, {keys}",
+    )
     ctx.choose(*(ways if few or most else ways[::-1]))
     return few or most

@@ -45,7 +45,7 @@ def _has_lookup(tree: Logical) -> bool:
 
 
 def _noted(tree: Logical, first: int, steady: list[tuple[Scalar, set[int]]], ctx: Context) -> Logical:
-    """The tree whose relations are numbered from ``first``; only sides that no join fills up with NULL are gone into."""
+    """The tree, its relations numbered from ``first``; sides that a join fills up with NULL are not gone into."""
     match tree:
         case LookupJoin():
             left = _noted(tree.left, first, steady, ctx)

@@ -99,7 +99,7 @@ class _Asked:
             return
         tables = ", ".join(dict.fromkeys(quote(j.scan.alias or j.table) for j in self.lookups))
         if left_of(argument, self.lookups):
-            reason = f"{said} is the left side of a lookup join, and the hint names the table that is looked up: {tables}"
+            reason = f"{said} is the left side of a lookup join, and the hint names what is looked up: {tables}"
         else:
             reason = f"{said} is not looked up in this SELECT" + (f"; name {tables}" if tables else "")
         self.ctx.warn(f"{hint.text}: {reason}", argument.place)

@@ -81,7 +81,7 @@ def _check_time(join: Join, scan: Scan, table: LookupTable, ctx: Context) -> Non
         ctx.fail(f"{said} is no time that is known; {_WRITE}, or name the column proc_time", place)
     type_ = f" ({found.type})" if found.type else ""
     ctx.fail(
-        f"{said}{type_} is a time of the data's, and {table.name} is a lookup and knows only its present rows; {_WRITE}",
+        f"{said}{type_} is a time in the data, and {table.name}, a lookup, has only its present rows; {_WRITE}",
         place,
     )
 

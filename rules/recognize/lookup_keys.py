@@ -60,15 +60,13 @@ def read_condition(join: Join, table: LookupTable, ctx: Context) -> Asked:
     if not read.keys:
         if read.no:
             ctx.fail(*read.no[0])
-        keys = " or ".join(f"({', '.join(k)})" for k in table.unique_keys)
-        unique = f"; its unique key is {keys}" if keys else ""
+        known = " or ".join(f"({', '.join(k)})" for k in table.unique_keys)
+        unique = f"; its unique key is {known}" if known else ""
         ctx.fail(
             f"the lookup join with {table.name} has no equality between its left side and a column of {table.name}"
             f"{unique}; add ON … = {reader.alias}.…",
             place,
         )
-    for reason, where in read.no:
-        ctx.decline(f"{reason}; it is compared after the fetch", where)
     keys, constants = _fetchable(read, table, ctx, place)
     return Asked(keys, constants, tuple(read.only))
 
@@ -158,9 +156,7 @@ class _Reader:
             return
         mine = self.ctx.names.type_of(tree, self.left) or self.ctx.type_of(value.text, self.join.left)
         theirs = self._type(column)
-        cast = _cast(mine, theirs)
-        if cast is None:
-            assert theirs is not None
+        if theirs is not None and not _comparable(mine, theirs):
             name = f"{self.table.name}.{column}"
             if theirs.name in _NO_KEYS:
                 reason = f"{name} is {theirs}, which no table can be asked by"
@@ -171,15 +167,15 @@ class _Reader:
                 )
             read.no.append((reason, value.place))
             return
-        read.keys.append(LookupKey(value, column, cast))
+        read.keys.append(LookupKey(value, column))
 
     def side(self, tree: exp.Expression) -> Side | Literal["both"] | None:
         """Which sides an expression names columns of; None for neither.  Raises ``Unresolved``."""
-        found = set()
+        found: set[Side] = set()
         for column in columns_in(tree):
             index, _ = self.ctx.names.resolve(column_ref(column), self.sources)
             found.add("left" if index < len(self.left) else "right")
-        return "both" if len(found) > 1 else next(iter(found), None)  # type: ignore[return-value]
+        return "both" if len(found) > 1 else next(iter(found), None)
 
     def _own(self, tree: exp.Expression) -> str | None:
         """The column of the table that an expression is, by its own name; None for anything else."""
@@ -212,19 +208,16 @@ def _end(conjunct: Scalar, *, last: bool) -> str:
     return t.slice(at[0] + 1, hi) if last else t.slice(lo, at[0])
 
 
-def _cast(mine: SqlType | None, theirs: SqlType | None) -> str | None:
-    """The type that values are cast to before they are sent, nothing where they have it; None where none will do.
+def _comparable(mine: SqlType | None, theirs: SqlType) -> bool:
+    """Whether values of one type find all those of another that Spark takes for equal.
 
-    A value that does not fit becomes NULL, and so is never sent: it could be equal to none.
+    A number that does not fit is never sent: it could be equal to none.  What is not known is left to Spark's analysis.
     """
-    if theirs is None or theirs.name in _NO_KEYS:
-        return None if theirs else ""
-    if mine is None:
-        return str(theirs)
-    if mine == theirs or (mine.name in _TEXTS and theirs.name in _TEXTS):
-        return ""
-    exact = (mine.integral or mine.name == "decimal") and (theirs.integral or theirs.name == "decimal")
-    return str(theirs) if exact else None
+    if theirs.name in _NO_KEYS:
+        return False
+    if mine is None or mine == theirs or (mine.name in _TEXTS and theirs.name in _TEXTS):
+        return True
+    return all(t.integral or t.name == "decimal" for t in (mine, theirs))
 
 
 def _constant(tree: exp.Expression, type_: SqlType | None) -> Constant | None:

@@ -1,0 +1,122 @@
+"""Statements with lookups cannot fall back to Spark: every lookup is planned, or the statement is an error."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from optimizer.options import Options
+from optimizer.plan import Plan
+from planner.catalog import Catalog
+from planner.errors import HintError, NotCarried, Place, QueryError
+from planner.logical import Scan
+from planner.lookup.views import lookups_of
+from planner.tokens import Tokens, tokenize
+from rules.batches import RULES
+
+_AS_OF = re.compile(r"(?i)\b(system_time|timestamp)\s+as\s+of\b")
+_NEEDED = frozenset({"push_to_lookups", "lookup_join", "lookup_filters", "lookup_hints", "drop_lookup_hints"}) | {
+    "lower_lookup_join",
+    "leave_to_spark",
+}
+
+
+@dataclass(frozen=True)
+class Mention:
+    """A table with FOR SYSTEM_TIME AS OF in a text, and where it stands."""
+
+    name: tuple[str, ...]
+    place: Place
+
+
+def with_lookups(plan: Plan, catalog: Catalog, options: Options, again: Callable[[Options], Plan]) -> Plan:
+    """The plan if it looks up all that its statement names; else one with an error.
+
+    Where other rules are in the way, the statement is planned by those for lookups alone (``again``).
+    """
+    if plan.error or not _AS_OF.search(plan.text):
+        return plan
+    mentions = [m for m in _mentions(plan.text) if catalog.declaration(m.name).lookup]
+    if not mentions:
+        return replace(plan, error=_unknown(plan, catalog))
+    if "VIEW" in plan.prefix.upper().split():
+        reason = "a view cannot hold a lookup join, whose rows are fetched when it runs; create a table"
+        return replace(plan, rewriting=None, error=QueryError(reason, mentions[0].place))
+    if _all_planned(plan, mentions):
+        return plan
+    plainer = again(only_lookups(options))
+    if plainer.error or _all_planned(plainer, mentions):
+        return replace(plainer, declined=tuple(dict.fromkeys((*plan.declined, *plainer.declined))))
+    return replace(plan, rewriting=None, error=_not_planned(plan, mentions))
+
+
+def only_lookups(options: Options) -> Options:
+    """The options with all rules switched off but those that lookups need."""
+    off = (r.name for r in RULES if r.name not in _NEEDED)
+    return replace(options, disabled_rules=tuple(dict.fromkeys((*options.disabled_rules, *off))))
+
+
+def strictly(plan: Plan, options: Options) -> Plan:
+    """The plan, with an error where it has warnings and the user wants none."""
+    if not options.strict_hints or plan.error or plan.stopped or not plan.warnings:
+        return plan
+    first, *more = plan.warnings
+    reason = "; ".join([first.reason, *map(str, more)])
+    return replace(plan, error=HintError(reason, first.place))
+
+
+def _all_planned(plan: Plan, mentions: list[Mention]) -> bool:
+    if plan.stopped:
+        return True
+    return plan.rewriting is not None and len(lookups_of(plan.physical)) >= len(mentions)
+
+
+def _not_planned(plan: Plan, mentions: list[Mention]) -> QueryError:
+    name, place = ".".join(mentions[0].name), mentions[0].place
+    held = next((d for d in plan.declined if d.rule in ("from_sql", "driver", "to_sql")), None)
+    if held is not None:
+        return QueryError(f"{name} is a lookup, and its query is not carried: {held.reason}", held.place or place)
+    reason = f"{name} is a lookup, and cannot be looked up where it stands; put it to the right of JOIN or LEFT JOIN"
+    return QueryError(reason, place)
+
+
+def _unknown(plan: Plan, catalog: Catalog) -> QueryError | None:
+    """The error for a table as of a column's time that is no lookup: Spark takes no column there."""
+    for node in plan.logical.walk() if plan.logical else ():
+        if not isinstance(node, Scan) or node.as_of is None or catalog.declaration(node.name).versions:
+            continue
+        try:
+            column = next(iter(node.as_of.columns), None)
+        except NotCarried:
+            continue
+        if column is not None or node.as_of.shown.upper() == "PROCTIME()":
+            reason = (
+                f"{node.text} is neither a lookup nor a table with versions; register it with register_lookup, "
+                "or declare_versions"
+            )
+            return QueryError(reason, node.as_of.place)
+    return None
+
+
+def _mentions(text: str) -> Iterator[Mention]:
+    try:
+        t = tokenize(text)
+    except NotCarried:
+        return
+    for i in range(1, len(t)):
+        if t[i].word in ("SYSTEM_TIME", "TIMESTAMP") and (t.word(i + 1), t.word(i + 2)) == ("AS", "OF"):
+            name, at = _name_before(t, i - (t[i - 1].word == "FOR"))
+            if name:
+                yield Mention(name, t.place(t[at].start))
+
+
+def _name_before(t: Tokens, end: int) -> tuple[tuple[str, ...], int]:
+    """The name that ends before token ``end``, and where it begins."""
+    at, name = end - 1, []
+    while at >= 0 and t[at].is_name:
+        name.append(t[at].text)
+        if at < 2 or t[at - 1].word != ".":
+            break
+        at -= 2
+    return tuple(reversed(name)), at

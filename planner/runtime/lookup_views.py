@@ -1,0 +1,47 @@
+"""Run a statement with lookup joins: a view for each lookup, over a DataFrame that fetches when it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from pyspark.sql import DataFrame, SparkSession
+
+from planner.lookup.source import LookupSource
+from planner.lookup.views import keys_sql, lookups_of, with_views
+from planner.physical.base import Physical
+from planner.runtime.batch import Arguments, run
+from planner.to_sql import to_sql
+
+if TYPE_CHECKING:
+    from planner.runtime.lookup_metrics import LookupMetrics
+
+
+def run_with_lookups(
+    session: SparkSession,
+    plan: Physical,
+    sources: Mapping[str, LookupSource],
+    args: Arguments,
+    metrics: Mapping[str, LookupMetrics],
+) -> DataFrame:
+    """The DataFrame of a plan with lookups.  Nothing is fetched before it is run.
+
+    The views have names of their own for each run, and are gone at the end of this call: Spark has analysed the
+    statement by then.  A Connect server analyses once more when it runs, and so keeps them.
+    """
+    from planner.runtime.lookup import fetched
+
+    named = with_views(plan, f"_{uuid4().hex[:12]}")
+    made: list[str] = []
+    try:
+        for join in lookups_of(named):
+            keys = run(session, keys_sql(named, join), args)
+            rows = fetched(session, sources[join.spec.table], join.spec, keys, metrics.get(join.spec.table))
+            rows.createOrReplaceTempView(join.view)
+            made.append(join.view)
+        return run(session, to_sql(named), args)
+    finally:
+        if isinstance(session, SparkSession):
+            for view in made:
+                session.catalog.dropTempView(view)

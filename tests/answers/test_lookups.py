@@ -1,0 +1,181 @@
+"""Lookup joins return what the same join over a plain view returns."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from optimizer import Optimizer, Options, QueryError
+from planner.lookup.memory import MemorySource
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+KEYED = "SELECT o.id, o.k, c.name, c.n FROM orders o {kind} customers{at} c ON o.k = c.k"
+
+
+def table(rows: int, seed: int) -> pa.Table:
+    """Rows with few keys, so that many meet, some of them NULL."""
+    rng = random.Random(seed)
+    pick = [None, *range(12)]
+    return pa.table(
+        {
+            "k": pa.array([rng.choice(pick) for _ in range(rows)], pa.int64()),
+            "n": pa.array([rng.choice([None, 1, 2, 3]) for _ in range(rows)], pa.int32()),
+            "name": pa.array([rng.choice([None, "a", "b", "c", "ä"]) for _ in range(rows)], pa.string()),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def opt(spark: SparkSession) -> Optimizer:
+    session = spark.newSession()
+    rng = random.Random(1)
+    orders = [
+        (n, rng.choice([None, *range(16)]), rng.choice([None, "a", "b", "c"]), rng.randrange(5)) for n in range(90)
+    ]
+    session.createDataFrame(orders, "id INT, k INT, name STRING, total INT").createOrReplaceTempView("orders")
+    found = Optimizer(session, Options(strict=True))
+    for name, rows in (("customers", 40), ("products", 25), ("empty", 0)):
+        source = MemorySource(table(rows, len(name)))
+        found.register_lookup(name, source)
+        session.createDataFrame(source.table.to_pylist(), "k LONG, n INT, name STRING").createOrReplaceTempView(name)
+    return found
+
+
+def both(opt: Optimizer, text: str, args: Any = None) -> None:
+    """Assert that a query returns the same rows and schema with ``{at}`` and without."""
+    plan = opt.plan(text.format(at=" FOR SYSTEM_TIME AS OF PROCTIME() AS"), args)
+    frame = plan.dataframe()
+    plain = opt.session.sql(text.format(at=""), args=args) if args else opt.session.sql(text.format(at=""))
+    assert frame.schema == plain.schema
+    assert Counter(map(repr, frame.collect())) == Counter(map(repr, plain.collect())), plan.explain()
+
+
+@pytest.mark.parametrize("kind", ["JOIN", "LEFT JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"])
+@pytest.mark.parametrize("hint", ["", "/*+ SHUFFLE_HASH('c') */", "/*+ LOOKUP('table'='c', 'skew'='true') */"])
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "o.k = c.k",
+        "c.name = o.name AND o.k = c.k",
+        "o.k = c.k AND c.n = 2",
+        "o.k = c.k AND (c.n > o.total OR c.n IS NULL)",
+        "o.k = c.k AND o.total > 2",
+        "o.k + 1 = c.k AND o.name <=> c.name",
+        "upper(o.name) = upper(c.name) AND o.k = c.k",
+    ],
+)
+def test_every_kind(opt: Optimizer, kind: str, hint: str, condition: str) -> None:
+    items = "o.id, o.k" if kind in ("LEFT SEMI JOIN", "LEFT ANTI JOIN") else "*"
+    hinted = f"SELECT {hint} {items} FROM orders o {kind} customers{{at}} c ON {condition}"
+    plan = opt.plan(hinted.format(at=" FOR SYSTEM_TIME AS OF PROCTIME() AS"))
+    plain = f"SELECT {items} FROM orders o {kind} customers c ON {condition}"
+    frame, wanted = plan.dataframe(), opt.session.sql(plain)
+    assert frame.schema == wanted.schema
+    assert Counter(map(repr, frame.collect())) == Counter(map(repr, wanted.collect())), plan.explain()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM orders o, customers{at} c WHERE o.k = c.k AND c.n = 1 AND o.total < 3",
+        "SELECT * FROM orders o LEFT JOIN customers{at} c ON o.k = c.k WHERE o.total < 3 AND c.n IS NULL",
+        "SELECT * FROM orders o JOIN customers{at} c USING (k)",
+        "SELECT k, name FROM orders JOIN customers{at} c USING (k, name)",
+        "SELECT o.id, c.a, c.b FROM orders o JOIN customers{at} c(a, b, d) ON o.k = c.a",
+        "SELECT * FROM orders o JOIN empty{at} c ON o.k = c.k",
+        "SELECT * FROM orders o LEFT JOIN empty{at} c ON o.k = c.k",
+        "SELECT * FROM orders o JOIN customers{at} c ON o.k = c.k LEFT JOIN products{at} p ON o.total = p.k",
+        "SELECT * FROM orders o LEFT JOIN customers{at} c ON o.k = c.k JOIN products{at} p ON c.n = p.k AND o.k = p.n",
+        (
+            "SELECT * FROM orders o LEFT JOIN customers{at} c ON o.k = c.k LEFT JOIN products{at} p ON c.n = p.k "
+            "LEFT JOIN customers{at} d ON o.total = d.k WHERE o.id < 50"
+        ),
+        (
+            "WITH x AS (SELECT o.*, c.n FROM orders o LEFT JOIN customers{at} c ON o.k = c.k), y AS (SELECT * FROM x) "
+            "SELECT y.id, y.n, p.name FROM y JOIN products{at} p ON y.n = p.k UNION ALL SELECT id, total, name FROM x"
+        ),
+        "SELECT count(*), sum(c.n) FROM orders o JOIN customers{at} c ON o.k = c.k GROUP BY o.total",
+        (
+            "SELECT id FROM orders p WHERE EXISTS (SELECT 1 FROM orders o JOIN customers{at} c ON o.k = c.k "
+            "WHERE o.id = p.total)"
+        ),
+        "SELECT id, (SELECT max(c.n) FROM orders q JOIN customers{at} c ON q.k = c.k WHERE q.id = o.id) FROM orders o",
+        "SELECT o.id, c.n FROM (orders o JOIN customers{at} c ON o.k = c.k) WHERE o.total = 1",
+        "SELECT x.id, c.n FROM (SELECT id, k FROM orders WHERE total > 1) x JOIN customers{at} c ON x.k = c.k",
+        (
+            "SELECT o.id, c.n FROM orders o JOIN orders q ON o.id = q.total "
+            "JOIN customers{at} c ON q.k = c.k AND o.name = c.name"
+        ),
+        "SELECT o.id, c.n FROM orders o JOIN customers{at} c ON o.k = c.k RIGHT JOIN orders q ON o.id = q.total",
+    ],
+)
+def test_every_place(opt: Optimizer, text: str) -> None:
+    both(opt, text)
+
+
+def test_parameters(opt: Optimizer) -> None:
+    text = "SELECT o.id, c.n FROM orders o LEFT JOIN customers{at} c ON o.k = c.k AND o.total > :t WHERE o.id < :i"
+    both(opt, text, {"t": 1, "i": 50})
+    both(opt, text.replace(":t", "?").replace(":i", "?"), [1, 50])
+
+
+def test_each_key_is_fetched_once(opt: Optimizer) -> None:
+    plan = opt.plan(KEYED.format(kind="/*+ */ JOIN", at=" FOR SYSTEM_TIME AS OF PROCTIME() AS").replace("/*+ */ ", ""))
+    plan.dataframe().collect()
+    wanted = opt.session.sql("SELECT count(DISTINCT k) FROM orders").collect()[0][0]
+    counted = plan.metrics()["customers"]
+    assert counted is not None
+    assert counted.keys == wanted
+
+
+def test_nothing_is_left_behind(opt: Optimizer) -> None:
+    opt.sql(KEYED.format(kind="JOIN", at=" FOR SYSTEM_TIME AS OF PROCTIME() AS")).collect()
+    assert [t.name for t in opt.session.catalog.listTables() if t.name.startswith("__dt")] == []
+
+
+def test_rows_go_to_a_table(opt: Optimizer) -> None:
+    opt.session.sql("CREATE DATABASE IF NOT EXISTS lookup_db")
+    opt.session.sql("DROP TABLE IF EXISTS lookup_db.t")
+    at = " FOR SYSTEM_TIME AS OF PROCTIME() AS"
+    opt.sql(f"CREATE TABLE lookup_db.t USING parquet AS {KEYED.format(kind='JOIN', at=at)}")
+    opt.sql(f"INSERT INTO lookup_db.t {KEYED.format(kind='JOIN', at=at)}")
+    wanted = opt.session.sql(KEYED.format(kind="JOIN", at="")).count()
+    assert opt.session.table("lookup_db.t").count() == 2 * wanted
+    opt.session.sql("DROP DATABASE lookup_db CASCADE")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("SELECT * FROM orders o RIGHT JOIN customers{at} c ON o.k = c.k", "RIGHT"),
+        ("SELECT * FROM orders o JOIN customers{at} c ON o.name = c.k", "o.name is STRING and customers.k is BIGINT"),
+        ("SELECT * FROM orders o JOIN customers{at} c ON o.total * 1.5D = c.k", "DOUBLE and customers.k is BIGINT"),
+        ("SELECT * FROM customers{at} c JOIN orders o ON o.k = c.k", "cannot be looked up where it stands"),
+        ("FROM orders o |> JOIN customers{at} c ON o.k = c.k", "pipe syntax"),
+        ("CREATE TEMPORARY VIEW v AS SELECT * FROM orders o JOIN customers{at} c ON o.k = c.k", "view"),
+    ],
+)
+def test_errors_come_before_anything_runs(opt: Optimizer, text: str, said: str) -> None:
+    with pytest.raises(QueryError, match=said.replace("*", ".")):
+        opt.sql(text.format(at=" FOR SYSTEM_TIME AS OF PROCTIME() AS"))
+
+
+def test_spark_says_what_is_wrong_elsewhere(opt: Optimizer) -> None:
+    from pyspark.errors import AnalysisException
+
+    text = "SELECT c.nothing FROM orders o JOIN customers FOR SYSTEM_TIME AS OF PROCTIME() AS c ON o.k = c.k"
+    with pytest.raises(AnalysisException, match="nothing"):
+        opt.sql(text)
+
+
+def test_strict_hints(opt: Optimizer) -> None:
+    strict = Optimizer(opt.session, Options(strict_hints=True))
+    with pytest.raises(QueryError, match="no relation nobody"):
+        strict.sql("SELECT /*+ BROADCAST(nobody) */ * FROM orders o")
+    assert strict.sql("SELECT /*+ BROADCAST(o) */ * FROM orders o").count() == 90
