@@ -149,9 +149,9 @@ class _Printer:
                 return f"{self.relation(node.child, commas=commas)} {self.scalar(node.text)}"
             case Join():
                 return self._wrap(self.join(node, commas), operand)
-            case (
-                BandJoin() | LookupJoin() | lookup_join.LookupJoin()
-            ):  # still the join it was, perhaps with another table
+            case lookup_join.RowLookupJoin():
+                return self._wrap(node.relation(self.conjunction(node.condition)), operand)
+            case BandJoin() | LookupJoin() | lookup_join.LookupJoin():  # still the join it was
                 return self._wrap(self.join(node.plain, commas), operand)
             case Rendered():
                 sides = tuple(self.relation(side, operand=n > 0) for n, side in enumerate(node.sides))
@@ -202,7 +202,7 @@ def _is_comma_item(node: Node) -> bool:
 def adds_columns(node: Node) -> bool:
     """Whether the relations of one SELECT carry a column that a rewriting added; subqueries hide their own."""
     node = unwrap(node)
-    if isinstance(node, Rendered):
+    if isinstance(node, Rendered | lookup_join.RowLookupJoin):
         return True
     if isinstance(node, Relation) and not isinstance(node, Nested):
         return False
@@ -242,6 +242,9 @@ def _star_names(node: Node) -> list[str]:
         case Join():
             right = [] if node.kind in ("semi", "anti") else _star_names(node.right)
             return _star_names(node.left) + right
+        case lookup_join.RowLookupJoin():
+            found = () if node.kind in ("semi", "anti") else _star_names(node.plain)[-1:]
+            return [*(quote(name) for name, _ in node.rows), *found]
         case LookupJoin() | lookup_join.LookupJoin():
             return _star_names(node.plain)
         case Rendered():

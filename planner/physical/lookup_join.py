@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-from planner.expr import Scalar
+from planner.expr import Scalar, quote
 from planner.logical import Filter, Join, JoinKind, Project, Scan
 from planner.logical_lookup import LookupKey, described
 from planner.lookup.spec import LookupSpec
@@ -74,6 +74,8 @@ class LookupJoin(Physical):
         if self.only:
             said.append(f"asked for only where {' AND '.join(c.shown for c in self.only)}")
         said.append("; ".join([self.distribution, *self._ways()]))
+        if faults := list(self._faults()):
+            said.append("; ".join(faults))
         return tuple(said)
 
     def _ways(self) -> Iterator[str]:
@@ -82,6 +84,14 @@ class LookupJoin(Physical):
             yield f"batches of {spec.batch:,}" + (", several at once" if spec.asynchronous else "")
             ttl = "" if spec.cache_ttl is None else f" for {spec.cache_ttl:g} s"
             yield f"cache of {spec.cache_size:,} keys{ttl}" if spec.cache_size else "no cache"
+
+    def _faults(self) -> Iterator[str]:
+        """What is done when the table does not answer as expected, where a hint says so."""
+        spec, plain = self.spec, LookupSpec(self.spec.table, (), ())
+        if (spec.attempts, spec.delay) != (plain.attempts, plain.delay):
+            yield f"{spec.attempts} attempts, {spec.delay:g} s apart"
+        if spec.timeout != plain.timeout:
+            yield f"{spec.timeout:g} s for a round trip"
         if spec.retry_missing:
             yield "asked again for what is missing"
 
@@ -129,3 +139,62 @@ class FullLookupJoin(LookupJoin):
     @property
     def distribution(self) -> str:
         return f"keys hashed by {', '.join(k.column for k in self.keys)}; each task reads its share of the table whole"
+
+
+@plan_node
+class RowLookupJoin(LookupJoin):
+    """Rows go to Python whole, and come back with what was found for them, where they cannot be read twice.
+
+    ``rows`` names the relations of the left side with their columns.  The view holds each row once, with an array of
+    the rows found; the condition filters that array, the table's alias being the name of its lambda variable.
+    """
+
+    label: ClassVar[str] = "RowLookupJoin"
+    rows: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    why: str = ""
+
+    @property
+    def distribution(self) -> str:
+        hashed = "rows hashed by their keys" if self.spec.shuffle else "rows stay in their task"
+        return f"{hashed}, and go to Python whole: {self.why}"
+
+    def _column(self, number: int) -> str:
+        return f"{self.view}_{number}"
+
+    @property
+    def looked_up(self) -> tuple[str, ...]:
+        """The columns of the left rows that hold the keys."""
+        return tuple(f"{self.view}_k{n}" for n in range(len(self.keys)))
+
+    def keys_plan(self) -> Project:
+        """The query for the rows of the left side, with their keys: NULL where nothing is to be asked."""
+        items, number = [], 0
+        for relation, columns in self.rows:
+            for column in columns:
+                items.append(f"{quote(relation)}.{quote(column)} AS {self._column(number)}")
+                number += 1
+        only = " AND ".join(f"({c.text})" for c in self.only)
+        for key, name in zip(self.keys, self.looked_up, strict=True):
+            value = f"CASE WHEN {only} THEN {key.value.text} END" if only else key.value.text
+            items.append(f"{value} AS {name}")
+        return Project(self.left, tuple(map(Scalar, items)))  # type: ignore[arg-type]
+
+    def relation(self, condition: str) -> str:
+        """The join as a relation: rows of the view, under the names that the user gave to both sides."""
+        view, row = self.view, f"{self.view}_row"
+        left, number = "", 0
+        for relation, columns in self.rows:
+            said = ", ".join(f"{self._column(number + n)} AS {quote(c)}" for n, c in enumerate(columns))
+            left += f"\nJOIN LATERAL (SELECT {said}) AS {quote(relation)}"
+            number += len(columns)
+        alias = self.scan.alias or self.scan.name[-1]
+        held = f"{quote(alias)} -> {condition}"
+        if self.kind in ("semi", "anti"):
+            negated = "NOT " if self.kind == "anti" else ""
+            return f"(SELECT {view}.* FROM {view}{left}\nWHERE {negated}exists(matches, {held})) AS {view}{left}"
+        outer = "OUTER " if self.kind == "left" else ""
+        found = f"LATERAL VIEW {outer}explode(filter(matches, {held})) {view}_found AS {row}"
+        names = self.scan.renames or self.spec.columns
+        right = ", ".join(f"{row}.{quote(c)} AS {quote(n)}" for c, n in zip(self.spec.columns, names, strict=True))
+        rows = f"(SELECT {view}.*, {row} FROM {view}{left}\n{found}) AS {view}"
+        return f"{rows}{left}\nJOIN LATERAL (SELECT {right}) AS {quote(alias)}"

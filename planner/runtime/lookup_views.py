@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from planner.lookup.source import LookupSource
 from planner.lookup.views import keys_sql, lookups_of, with_views
 from planner.physical.base import Physical
+from planner.physical.lookup_join import RowLookupJoin
 from planner.runtime.batch import Arguments, run
 from planner.to_sql import to_sql
 
@@ -30,14 +31,18 @@ def run_with_lookups(
     The views have names of their own for each run, and are gone at the end of this call: Spark has analysed the
     statement by then.  A Connect server analyses once more when it runs, and so keeps them.
     """
-    from planner.runtime.lookup import fetched
+    from planner.runtime.lookup import fetched, joined_rows
 
     named = with_views(plan, f"_{uuid4().hex[:12]}")
     made: list[str] = []
     try:
         for join in lookups_of(named):
-            keys = run(session, keys_sql(named, join), args)
-            rows = fetched(session, sources[join.spec.table], join.spec, keys, metrics.get(join.spec.table))
+            source, spec, counted = sources[join.spec.table], join.spec, metrics.get(join.spec.table)
+            left = run(session, keys_sql(named, join), args)
+            if isinstance(join, RowLookupJoin):
+                rows = joined_rows(session, source, spec, left, "nested", join.looked_up, counted)
+            else:
+                rows = fetched(session, source, spec, left, counted)
             rows.createOrReplaceTempView(join.view)
             made.append(join.view)
         return run(session, to_sql(named), args)

@@ -33,7 +33,8 @@ def lower_lookup_join(join: LookupJoin, ctx: Context) -> physical.LookupJoin:
         ctx.warn(f"{' and '.join(join.hints)}: rows stay where they are, since some are updates", place)
         del asked["shuffle"]
         asked.pop("skew", None)
-    full = not join.hints and _read_whole(join, table, ctx)
+    why = _once(join, ctx)
+    full = not join.hints and not why and _read_whole(join, table, ctx)
     spec = LookupSpec(
         table=join.table,
         keys=tuple(k.column for k in join.keys),
@@ -42,23 +43,51 @@ def lower_lookup_join(join: LookupJoin, ctx: Context) -> physical.LookupJoin:
         full_load=full,
         **asked,
     )
+    parts = (join.left, join.right, join.kind, join.keyword, join.condition, join.using, join.keys, join.only, spec)
+    if why:
+        rows = _rows(join, why, ctx)
+        return physical.RowLookupJoin(*parts, rows=rows, why=why)
     operator = physical.LookupJoin
     if full:
         operator = physical.FullLookupJoin
     elif spec.shuffle:
         operator = physical.SkewedHashLookupJoin if spec.skew else physical.HashLookupJoin
-    return operator(
-        join.left,
-        join.right,
-        join.kind,
-        join.keyword,
-        join.condition,
-        join.using,
-        join.keys,
-        join.only,
-        spec,
-        _skipped(join, ctx),
-    )
+    return operator(*parts, skip=_skipped(join, ctx))
+
+
+def _once(join: LookupJoin, ctx: Context) -> str:
+    """Why the left side can be read only once, so that its rows must go to Python with their keys; or nothing."""
+    return ctx.unrepeatable(_base(join.left)) or ""
+
+
+def _rows(join: LookupJoin, why: str, ctx: Context) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The relations of the left side with their columns.  Raises ``QueryError`` where rows cannot be told by name."""
+    place = join.scan.as_of.place if join.scan.as_of else None
+    left = ctx.names.sources(join.left)
+    if join.using:
+        ctx.fail(f"the left side of USING can be read only once ({why}); write ON", place)
+    for conjunct in join.condition:
+        if conjunct.plans:
+            reason = (
+                f"{conjunct.shown}: a subquery cannot be compared where the left side can be read only once ({why})"
+            )
+            ctx.fail(f"{reason}; move it to WHERE", conjunct.place)
+        for column in conjunct.columns:
+            try:
+                index, _ = ctx.names.resolve(column, (*left, *ctx.names.sources(join.right)))
+            except Unresolved as no:
+                ctx.fail(f"{no}, and the left side can be read only once ({why})", conjunct.place)
+            if index == len(left) and len(column.parts) == 1:
+                alias = join.scan.alias or join.table
+                reason = f"{conjunct.shown}: write {alias}.{column.text}; the left side can be read only once ({why})"
+                ctx.fail(reason, conjunct.place)
+    found = []
+    for source in left:
+        if not source.names or source.columns is None:
+            name = ".".join(source.names) or "a relation without a name"
+            ctx.fail(f"the columns of {name} are not known, and it can be read only once ({why})", place)
+        found.append((source.names[-1], tuple(c.name for c in source.columns)))
+    return tuple(found)
 
 
 def _skipped(join: LookupJoin, ctx: Context) -> int:

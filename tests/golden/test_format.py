@@ -153,7 +153,7 @@ def test_an_unknown_key_is_an_error(project, line):
     project.write("band.plan", f"{line}\n{BAND}")
     said = project.failure("band.plan")
     assert "band.plan, line 1: " in said
-    assert "possible: catalog, must not use, must use, option, refused, same plan as" in said or "nearly" in said
+    assert "possible: catalog, error, must not use, must use, option, refused, same plan as" in said or "nearly" in said
 
 
 @pytest.mark.parametrize(
@@ -357,7 +357,7 @@ def test_a_broken_catalog_fails_the_case(project):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("table = 1", "table: there is no such key; did you mean 'tables'? possible: extends, session, tables"),
+        ("table = 1", "table: there is no such key; did you mean 'tables'? possible: extends, lookup, session, tables"),
         ("tables = 1", "tables: 1 is not a table"),
         ("session.ansy = true", "session.ansy: there is no such key; did you mean 'ansi'?"),
         ("session.ansi = 1", "session.ansi: 1 is not true or false"),
