@@ -155,8 +155,11 @@ class RowLookupJoin(LookupJoin):
 
     @property
     def distribution(self) -> str:
-        hashed = "rows hashed by their keys" if self.spec.shuffle else "rows stay in their task"
-        return f"{hashed}, and go to Python whole: {self.why}"
+        return "rows hashed by their keys" if self.spec.shuffle else "rows stay in their task"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return (*super().notes, f"rows go to Python whole: {self.why}")
 
     def _column(self, number: int) -> str:
         return f"{self.view}_{number}"
@@ -165,6 +168,11 @@ class RowLookupJoin(LookupJoin):
     def looked_up(self) -> tuple[str, ...]:
         """The columns of the left rows that hold the keys."""
         return tuple(f"{self.view}_k{n}" for n in range(len(self.keys)))
+
+    @property
+    def matches(self) -> str:
+        """The column of the view that holds what was found."""
+        return f"{self.view}_matches"
 
     def keys_plan(self) -> Project:
         """The query for the rows of the left side, with their keys: NULL where nothing is to be asked."""
@@ -181,7 +189,7 @@ class RowLookupJoin(LookupJoin):
 
     def relation(self, condition: str) -> str:
         """The join as a relation: rows of the view, under the names that the user gave to both sides."""
-        view, row = self.view, f"{self.view}_row"
+        view, row, found = self.view, f"{self.view}_row", self.matches
         left, number = "", 0
         for relation, columns in self.rows:
             said = ", ".join(f"{self._column(number + n)} AS {quote(c)}" for n, c in enumerate(columns))
@@ -190,11 +198,11 @@ class RowLookupJoin(LookupJoin):
         alias = self.scan.alias or self.scan.name[-1]
         held = f"{quote(alias)} -> {condition}"
         if self.kind in ("semi", "anti"):
-            negated = "NOT " if self.kind == "anti" else ""
-            return f"(SELECT {view}.* FROM {view}{left}\nWHERE {negated}exists(matches, {held})) AS {view}{left}"
+            some = "=" if self.kind == "anti" else ">"  # exists() is NULL where the condition is
+            return f"(SELECT {view}.* FROM {view}{left}\nWHERE size(filter({found}, {held})) {some} 0) AS {view}{left}"
         outer = "OUTER " if self.kind == "left" else ""
-        found = f"LATERAL VIEW {outer}explode(filter(matches, {held})) {view}_found AS {row}"
+        each = f"LATERAL VIEW {outer}explode(filter({found}, {held})) {view}_each AS {row}"
         names = self.scan.renames or self.spec.columns
         right = ", ".join(f"{row}.{quote(c)} AS {quote(n)}" for c, n in zip(self.spec.columns, names, strict=True))
-        rows = f"(SELECT {view}.*, {row} FROM {view}{left}\n{found}) AS {view}"
+        rows = f"(SELECT {view}.*, {row} FROM {view}{left}\n{each}) AS {view}"
         return f"{rows}{left}\nJOIN LATERAL (SELECT {right}) AS {quote(alias)}"

@@ -41,6 +41,7 @@ def run_with_lookups(
             left = run(session, keys_sql(named, join), args)
             if isinstance(join, RowLookupJoin):
                 rows = joined_rows(session, source, spec, left, "nested", join.looked_up, counted)
+                rows = rows.withColumnRenamed("matches", join.matches)
             else:
                 rows = fetched(session, source, spec, left, counted)
             rows.createOrReplaceTempView(join.view)
