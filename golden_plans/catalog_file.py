@@ -2,10 +2,11 @@
 
     extends = "shop"                       # optional: take over what shop.toml has, and override some of it
 
-    [session]                              # optional, as are its three keys
+    [session]                              # optional, as are its keys
     ansi = true
     time_zone = "UTC"
     case_sensitive = false
+    asof_join = false                      # spark.sql.join.asofJoin.enabled
 
     [tables.points]                        # also [tables."sales.points"], [tables."spark_catalog.sales.points"]
     columns = { id = "BIGINT", x = "INT" } # in order, with Spark's types
@@ -66,7 +67,7 @@ from planner.tokens import tokenize
 
 _DEFAULTS = ("spark_catalog", "default")
 _FILE_KEYS = ("extends", "lookup", "session", "tables")
-_SESSION_KEYS = {"ansi": bool, "time_zone": str, "case_sensitive": bool}
+_SESSION_KEYS = {"ansi": bool, "asof_join": bool, "time_zone": str, "case_sensitive": bool}
 _TABLE_KEYS = (
     "bytes",
     "changelog",

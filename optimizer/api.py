@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from optimizer.checks import schema_difference
 from optimizer.driver import Stage
-from optimizer.lookups import only_lookups, strictly
+from optimizer.lookups import only_lookups, speaks_of_time, strictly
 from optimizer.options import Options
 from optimizer.parameters import named
 from optimizer.plan import Declined, Plan
@@ -73,11 +73,11 @@ class Optimizer:
         plan = plan_sql(numbered, catalog, self.options, stop_after=stop_after)
         if plan.error:
             raise plan.error
-        if lookups := lookups_of(plan.physical if plan.rewritten else None):
+        if plan.rewritten and speaks_of_time(plan):
             from planner.runtime.lookup_metrics import LookupMetrics
 
             plan = self._checked_without_rows(plan, catalog, arguments, numbered)
-            counted = {j.spec.table: LookupMetrics(self.session) for j in lookups}
+            counted = {j.spec.table: LookupMetrics(self.session) for j in lookups_of(plan.physical)}
             plan = replace(plan, sources=dict(self.sources), fetched=counted)
         elif plan.rewritten:
             plan = strictly(self._checked(plan, arguments), self.options)
@@ -117,7 +117,11 @@ class Optimizer:
         names = Resolver(catalog, {})
         assert plan.logical is not None
         assert plan.physical is not None
-        texts = (without_rows(tree, names.lookup) for tree in (plan.logical, plan.physical))
+
+        def versions(name: tuple[str, ...]) -> bool:
+            return catalog.declaration(name).versions is not None
+
+        texts = (without_rows(tree, names.lookup, versions) for tree in (plan.logical, plan.physical))
         before, after = (analysed(self.session, t, arguments) for t in texts)
         if isinstance(before, str):
             return plan  # Spark's own error comes when it runs

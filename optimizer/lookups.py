@@ -12,12 +12,17 @@ from planner.catalog import Catalog
 from planner.errors import HintError, NotCarried, Place, QueryError
 from planner.logical import Scan
 from planner.lookup.views import lookups_of
+from planner.physical.lookup_join import LookupJoin
 from planner.tokens import Tokens, tokenize
+from planner.versions import AsofJoin, VersionedTable
 from rules.batches import RULES
 
 _AS_OF = re.compile(r"(?i)\b(system_time|timestamp)\s+as\s+of\b")
 _NEEDED = frozenset({"push_to_lookups", "lookup_join", "lookup_filters", "lookup_hints", "drop_lookup_hints"}) | {
+    "temporal_join",
     "lower_lookup_join",
+    "lower_versions",
+    "lower_temporal_join",
     "leave_to_spark",
 }
 
@@ -64,6 +69,12 @@ def strictly(plan: Plan, options: Options) -> Plan:
     first, *more = plan.warnings
     reason = "; ".join([first.reason, *map(str, more)])
     return replace(plan, error=HintError(reason, first.place))
+
+
+def speaks_of_time(plan: Plan) -> bool:
+    """Whether Spark cannot even analyse the statement as written: it asks for tables as of a row's time."""
+    nodes = plan.physical.walk() if plan.physical else ()
+    return any(isinstance(n, LookupJoin | VersionedTable | AsofJoin) for n in nodes)
 
 
 def _all_planned(plan: Plan, mentions: list[Mention]) -> bool:

@@ -17,6 +17,9 @@ from planner.physical.base import Physical, Rewriting
 from planner.physical.lookup_join import LookupJoin
 from planner.physical.rendered import Rendered
 from planner.to_sql import to_sql
+from planner.versions import AsofJoin, VersionedTable
+
+_OURS = (Rendered, Rewriting, LookupJoin, VersionedTable, AsofJoin)
 
 
 def plan_sql(text: str, catalog: Catalog, options: Options | None = None, *, stop_after: Stage = "lower") -> Plan:
@@ -68,7 +71,7 @@ def _planned(text: str, catalog: Catalog, options: Options, stop_after: Stage) -
     declined += [Declined(r.rule, r.reason, r.place) for r in outcome.trace.refusals]
     rewriting = None
     physical: Physical | None = outcome.physical
-    if physical is not None and any(isinstance(n, Rendered | Rewriting | LookupJoin) for n in physical.walk()):
+    if physical is not None and any(isinstance(n, _OURS) for n in physical.walk()):
         physical = with_views(physical)  # type: ignore[assignment]
         try:
             rewriting = to_sql(physical)

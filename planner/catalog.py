@@ -22,6 +22,7 @@ class Settings:
     ansi: bool = True
     case_sensitive: bool = False
     time_zone: str = "UTC"
+    asof_join: bool = False  # Spark's ASOF JOIN is switched on
 
     @property
     def fixed_zone(self) -> bool:

@@ -39,6 +39,7 @@ from planner.lookup.stand_in import stand_in
 from planner.schema import INTEGRAL, Column, SqlType, sql_type
 from planner.to_sql import to_sql
 from planner.tree import Node, transform_up
+from planner.versions import Versions
 
 
 class Unresolved(Exception):
@@ -85,6 +86,10 @@ class Resolver:
                 return (Source(_one(plan.alias), _renamed(self._known(plan.query), plan.renames)),)
             case Nested() if plan.alias:
                 return (Source((plan.alias,), None),)
+            case Versions():
+                held = plan.validity
+                shown = tuple(Column(n, c.type) for n, c in zip(held.names, held.columns, strict=True))
+                return (Source((held.alias,), shown), Source((held.hidden,), held.ends))
             case Join() | BandJoin() | LookupJoin() if plan.kind in ("semi", "anti"):
                 return self.sources(plan.left)
             case LateralView():

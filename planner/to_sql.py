@@ -42,6 +42,7 @@ from planner.physical.base import unwrap
 from planner.physical.rendered import Names, Rendered
 from planner.tokens import tokenize
 from planner.tree import Node
+from planner.versions import AsofJoin, TemporalJoin, VersionedTable, Versions
 
 
 def to_sql(plan: Node) -> str:
@@ -153,6 +154,10 @@ class _Printer:
                 return self._wrap(node.relation(self.conjunction(node.condition)), operand)
             case BandJoin() | LookupJoin() | lookup_join.LookupJoin():  # still the join it was
                 return self._wrap(self.join(node.plain, commas), operand)
+            case Versions() | VersionedTable():
+                return node.validity.relation
+            case TemporalJoin() | AsofJoin():
+                return self._wrap(self.asof(node), operand)
             case Rendered():
                 sides = tuple(self.relation(side, operand=n > 0) for n, side in enumerate(node.sides))
                 return self._wrap(node.render(sides, self.names, self.conjunction), operand)
@@ -174,6 +179,12 @@ class _Printer:
         if node.condition:
             return f"{said} ON {self.conjunction(node.condition)}"
         return f"{said} USING ({', '.join(node.using)})" if node.using else said
+
+    def asof(self, node: TemporalJoin | AsofJoin) -> str:
+        left, right = self.relation(node.left), self.relation(node.right, operand=True)
+        keyword = "LEFT ASOF JOIN" if node.kind == "left" else "ASOF JOIN"
+        match = f"MATCH_CONDITION ({node.time} >= {node.since})"
+        return f"{left}\n{keyword} {right} {match} ON {self.conjunction(node.condition)}"
 
     def scalar(self, scalar: Scalar) -> str:
         return scalar.render(self.query)
@@ -202,7 +213,7 @@ def _is_comma_item(node: Node) -> bool:
 def adds_columns(node: Node) -> bool:
     """Whether the relations of one SELECT carry a column that a rewriting added; subqueries hide their own."""
     node = unwrap(node)
-    if isinstance(node, Rendered | lookup_join.RowLookupJoin):
+    if isinstance(node, Rendered | lookup_join.RowLookupJoin | Versions | VersionedTable):
         return True
     if isinstance(node, Relation) and not isinstance(node, Nested):
         return False
@@ -247,6 +258,10 @@ def _star_names(node: Node) -> list[str]:
             return [*(quote(name) for name, _ in node.rows), *found]
         case LookupJoin() | lookup_join.LookupJoin():
             return _star_names(node.plain)
+        case Versions() | VersionedTable():
+            return [quote(node.validity.alias)]
+        case TemporalJoin() | AsofJoin():
+            return [*_star_names(node.left), *_star_names(node.right)]
         case Rendered():
             kept = node.sides[:1] if node.kind in ("semi", "anti") else node.sides
             return [name for side in kept for name in _star_names(side)]

@@ -5,6 +5,7 @@ from rules.lower.band_join import lower_band_join
 from rules.lower.join_hints import drop_lookup_hints, drop_range_join, keep_nested_loop
 from rules.lower.lookup_join import lower_lookup_join
 from rules.lower.spark import leave_to_spark
+from rules.lower.temporal_join import lower_temporal_join, lower_versions
 from rules.normalize.exists_to_join import exists_to_join
 from rules.normalize.inline_views import inline_views
 from rules.normalize.lateral_to_join import lateral_to_join
@@ -15,6 +16,7 @@ from rules.recognize.join_hints import join_hints
 from rules.recognize.lookup_filters import lookup_filters
 from rules.recognize.lookup_hints import lookup_hints
 from rules.recognize.lookup_join import lookup_join
+from rules.recognize.temporal_join import temporal_join
 from rules.rule import Batch, Rule
 
 BATCHES = (
@@ -27,7 +29,7 @@ BATCHES = (
     Batch(
         "recognize",
         "give joins their names, and choose nothing yet",
-        (lookup_join, lookup_filters, band_join, join_hints, lookup_hints),
+        (lookup_join, temporal_join, lookup_filters, band_join, join_hints, lookup_hints),
         settle=True,
     ),
     Batch(
@@ -39,6 +41,8 @@ BATCHES = (
             aggregate_band_join,
             keep_nested_loop,
             lower_lookup_join,
+            lower_versions,
+            lower_temporal_join,
             lower_band_join,
             leave_to_spark,
         ),

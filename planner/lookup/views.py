@@ -67,8 +67,10 @@ def _definitions(plan: Node) -> Iterator[Cte]:
         yield found
 
 
-def without_rows(plan: Node, lookup: Callable[[Scan], LookupTable | None]) -> str:
-    """The query of a statement with an empty relation for each lookup, for Spark to analyse."""
+def without_rows(
+    plan: Node, lookup: Callable[[Scan], LookupTable | None], versions: Callable[[tuple[str, ...]], bool]
+) -> str:
+    """The query of a statement for Spark to analyse: no lookup has a row in it, no table with versions a time."""
 
     def empty(node: Node) -> Node:
         if isinstance(node, LookupJoin):
@@ -77,7 +79,10 @@ def without_rows(plan: Node, lookup: Callable[[Scan], LookupTable | None]) -> st
 
     def _empty(scan: Scan) -> Derived | Scan:
         table = lookup(scan)
-        return stand_in(scan, table.columns) if table else scan
+        if table:
+            return stand_in(scan, table.columns)
+        past = scan.as_of is not None and versions(scan.name)
+        return replace(scan, suffix=alias_of(scan), plain=True, as_of=None) if past else scan
 
     found = unwrap(plan)
     return to_sql(transform_up(found.child if isinstance(found, Statement) else plan, empty))

@@ -76,6 +76,7 @@ class SparkCatalog:
             ansi=get("spark.sql.ansi.enabled", "true").lower() == "true",
             case_sensitive=get("spark.sql.caseSensitive", "false").lower() == "true",
             time_zone=get("spark.sql.session.timeZone", "UTC"),
+            asof_join=get("spark.sql.join.asofJoin.enabled", "false").lower() == "true",
         )
         self.seconds += perf_counter() - start
         return found

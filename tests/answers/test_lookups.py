@@ -13,6 +13,8 @@ from optimizer import Optimizer, Options, QueryError
 from planner.lookup.memory import MemorySource
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
 KEYED = "SELECT o.id, o.k, c.name, c.n FROM orders o {kind} customers{at} c ON o.k = c.k"
@@ -179,3 +181,91 @@ def test_strict_hints(opt: Optimizer) -> None:
     with pytest.raises(QueryError, match="no relation nobody"):
         strict.sql("SELECT /*+ BROADCAST(nobody) */ * FROM orders o")
     assert strict.sql("SELECT /*+ BROADCAST(o) */ * FROM orders o").count() == 90
+
+
+# Rows that can be read once
+
+
+@pytest.mark.parametrize("kind", ["JOIN", "LEFT JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"])
+@pytest.mark.parametrize(
+    "condition", ["o.k = c.k", "o.k = c.k AND o.total > 2", "o.k = c.k AND (c.n > o.total OR c.name = o.name)"]
+)
+def test_rows_that_go_to_python(opt: Optimizer, kind: str, condition: str) -> None:
+    items = "o.id, o.k" if kind in ("LEFT SEMI JOIN", "LEFT ANTI JOIN") else "*"
+    text = f"SELECT {items} FROM (SELECT * FROM orders ORDER BY id LIMIT 60) o {kind} customers{{at}} c ON {condition}"
+    plan = opt.plan(text.format(at=" FOR SYSTEM_TIME AS OF PROCTIME() AS"))
+    assert "RowLookupJoin" in plan.explain()
+    found, wanted = plan.dataframe(), opt.session.sql(text.format(at=""))
+    assert [(f.name, f.dataType) for f in found.schema] == [(f.name, f.dataType) for f in wanted.schema]
+    assert Counter(map(repr, found.collect())) == Counter(map(repr, wanted.collect())), plan.sql()
+
+
+def test_two_lookups_of_rows_that_go_to_python(opt: Optimizer) -> None:
+    both(
+        opt,
+        "SELECT o.id, c.n, p.name FROM (SELECT * FROM orders ORDER BY id LIMIT 60) o "
+        "LEFT JOIN customers{at} c ON o.k = c.k JOIN products{at} p ON c.n = p.k LEFT JOIN orders q ON q.id = p.n",
+    )
+
+
+@pytest.mark.parametrize("kind", ["JOIN", "LEFT JOIN"])
+def test_a_stream_stays_a_stream(opt: Optimizer, kind: str, tmp_path: Path) -> None:
+    orders = opt.session.table("orders")
+    orders.repartition(3).write.parquet(str(tmp_path / "in"))
+    stream = opt.session.readStream.schema(orders.schema).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in"))
+    stream.createOrReplaceTempView("stream")
+    at = " FOR SYSTEM_TIME AS OF o.proc_time AS"
+    frame = opt.sql(
+        f"SELECT o.id, o.k, c.name, c.n FROM stream o {kind}"
+        f" customers{at} c ON o.k = c.k AND (c.n > 1 OR c.name IS NULL) WHERE o.id > 3"
+    )
+    assert frame.isStreaming
+    query = frame.writeStream.format("memory").queryName("looked_up").trigger(availableNow=True).start()
+    query.awaitTermination()
+    wanted = opt.session.sql(
+        f"SELECT o.id, o.k, c.name, c.n FROM orders o {kind}"
+        " customers c ON o.k = c.k AND (c.n > 1 OR c.name IS NULL) WHERE o.id > 3"
+    )
+    assert Counter(map(repr, opt.session.table("looked_up").collect())) == Counter(map(repr, wanted.collect()))
+
+
+# Versions
+
+
+VALID = """
+SELECT {items} FROM orders o {kind} (
+  SELECT *, lead(since) OVER (PARTITION BY k ORDER BY since) AS until FROM rates
+) r ON o.k = r.k AND o.at >= r.since AND (o.at < r.until OR r.until IS NULL){more}
+"""
+
+
+@pytest.fixture(scope="module")
+def timed(spark: SparkSession) -> SparkSession:
+    """Orders at times, and rates with versions; some times are equal, some missing."""
+    session = spark.newSession()
+    rng = random.Random(3)
+    times = [None, *(f"2026-01-{day:02} {hour:02}:00:00" for day in range(1, 15) for hour in (0, 12))]
+    orders = [(n, rng.choice([None, *range(5)]), rng.choice(times)) for n in range(120)]
+    rates = {(rng.choice([None, *range(4)]), rng.choice(times)): rng.random() for _ in range(60)}
+    for name, rows, columns in (
+        ("orders", orders, "id INT, k INT, t STRING"),
+        ("rates", [(k, t, v) for (k, t), v in rates.items()], "k INT, t STRING, rate DOUBLE"),
+    ):
+        column = "at" if name == "orders" else "since"
+        frame = session.createDataFrame(rows, columns)
+        frame.selectExpr("*", f"CAST(t AS TIMESTAMP) AS {column}").drop("t").createOrReplaceTempView(name)
+    return session
+
+
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize("asof", ["false", "true"])
+@pytest.mark.parametrize("kind", ["JOIN", "LEFT JOIN"])
+@pytest.mark.parametrize("more", ["", " AND r.rate > 0.5"])
+def test_versions(timed: SparkSession, force: bool, asof: str, kind: str, more: str) -> None:
+    timed.conf.set("spark.sql.join.asofJoin.enabled", asof)
+    opt = Optimizer(timed, Options(strict=True, force=force))
+    opt.declare_versions("rates", ["k"], "since")
+    plan = opt.plan(f"SELECT o.id, r.* FROM orders o {kind} rates FOR SYSTEM_TIME AS OF o.at AS r ON r.k = o.k{more}")
+    wanted = timed.sql(VALID.format(items="o.id, r.k, r.rate, r.since", kind=kind, more=more))
+    assert Counter(map(repr, plan.dataframe().collect())) == Counter(map(repr, wanted.collect())), plan.sql()
+    assert plan.rewritten

@@ -29,6 +29,7 @@ ARGUMENTS: dict[str, Any] = {
 WITHOUT_ROWS = {"band/distance_empty"}
 SPARK_REFUSES = {
     "lookup/time_travel",
+    "lookup/versions_at_a_constant",
     "refused/ambiguous_column",
     "refused/ambiguous_column_in_where",
     "refused/asof_join",
@@ -83,6 +84,7 @@ def session_for(spark):
         session.conf.set("spark.sql.ansi.enabled", str(catalog.settings.ansi).lower())
         session.conf.set("spark.sql.caseSensitive", str(catalog.settings.case_sensitive).lower())
         session.conf.set("spark.sql.session.timeZone", catalog.settings.time_zone)
+        session.conf.set("spark.sql.join.asofJoin.enabled", str(catalog.settings.asof_join).lower())
         # a few rows repay neither a compiler nor a second planning
         session.conf.set("spark.sql.codegen.wholeStage", "false")
         session.conf.set("spark.sql.adaptive.enabled", "false")
