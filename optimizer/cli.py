@@ -20,7 +20,8 @@ from typer.core import TyperGroup
 from optimizer.commands import say
 from optimizer.commands.inputs import read_job, read_output
 from optimizer.plan import MODES, Plan
-from planner.errors import DovetailError, EnvironmentProblem, RuleError
+from planner.errors import DovetailError, EnvironmentProblem, QueryError, RuleError
+from planner.lookup.views import keys_sql, lookups_of
 
 
 class Commands(TyperGroup):
@@ -33,7 +34,8 @@ class Commands(TyperGroup):
             say.fail("interrupted", 130)
         except DovetailError as error:
             say.fail(
-                str(error), 3 if isinstance(error, EnvironmentProblem) else 1 if isinstance(error, RuleError) else 2
+                str(error),
+                3 if isinstance(error, EnvironmentProblem) else 1 if isinstance(error, RuleError | QueryError) else 2,
             )
         except Exception as error:
             said = _said_by_spark(error)
@@ -75,6 +77,14 @@ Tables = Annotated[
         "or a pattern. Repeatable.",
     ),
 ]
+Catalog = Annotated[
+    str | None,
+    typer.Option(
+        "--catalog",
+        metavar="FILE.toml",
+        help="Lookups ([lookup.NAME]), tables with versions and changelogs that the query names.",
+    ),
+]
 Choices = Annotated[
     list[str] | None,
     typer.Option("--option", "-o", metavar="NAME=VALUE", help="An option of the optimizer. Repeatable."),
@@ -109,6 +119,7 @@ def run(
     query: Query = None,
     sql: Sql = None,
     table: Tables = None,
+    catalog: Catalog = None,
     out: Annotated[
         str | None,
         typer.Option(
@@ -132,7 +143,7 @@ def run(
     """
     from optimizer.commands.run import run_job
 
-    job = read_job(query, sql, table, option, force, master, remote, conf)
+    job = read_job(query, sql, table, option, force, master, remote, conf, catalog)
     output = read_output(out, overwrite=overwrite, here=job.here)
     run_job(job, output, limit, json=json)
 
@@ -142,6 +153,7 @@ def explain(
     query: Query = None,
     sql: Sql = None,
     table: Tables = None,
+    catalog: Catalog = None,
     mode: Annotated[
         Mode,
         typer.Option(
@@ -155,7 +167,7 @@ def explain(
     conf: Conf = None,
 ) -> None:
     """Say how a query would run and why, without running it."""
-    plan = _planned(query, sql, table, option, force, master, remote, conf)
+    plan = _planned(query, sql, table, option, force, master, remote, conf, catalog)
     typer.echo(plan.explain(mode.value))
     if mode.value in ("cost", "sql"):  # the others say it themselves
         say.warn(plan.warnings)
@@ -166,6 +178,7 @@ def rewrite(
     query: Query = None,
     sql: Sql = None,
     table: Tables = None,
+    catalog: Catalog = None,
     option: Choices = None,
     force: Force = False,
     master: Master = "local[*]",
@@ -173,9 +186,12 @@ def rewrite(
     conf: Conf = None,
 ) -> None:
     """Print the SQL that Spark would get, and nothing else; a query that is not rewritten comes back as it is."""
-    plan = _planned(query, sql, table, option, force, master, remote, conf)
+    plan = _planned(query, sql, table, option, force, master, remote, conf, catalog)
     typer.echo(plan.sql(), nl=not plan.sql().endswith("\n"))
     say.warn(plan.warnings)
+    for join in lookups_of(plan.physical if plan.rewritten else None):
+        keys = keys_sql(plan.physical, join) if plan.physical else ""
+        say.remark(f"{join.view} is made by the runtime: rows of {join.spec.table} fetched for\n{keys}")
 
 
 def _planned(
@@ -187,10 +203,11 @@ def _planned(
     master: str,
     remote: str | None,
     conf: list[str] | None,
+    catalog: str | None,
 ) -> Plan:
     from optimizer.commands.work import optimizer_for
 
-    job = read_job(query, sql, table, option, force, master, remote, conf)
+    job = read_job(query, sql, table, option, force, master, remote, conf, catalog)
     with optimizer_for(job) as opt, say.status("planning"):
         return opt.plan(job.text)
 
@@ -200,6 +217,7 @@ def verify(
     query: Query = None,
     sql: Sql = None,
     table: Tables = None,
+    catalog: Catalog = None,
     json: Json = False,
     option: Choices = None,
     force: Force = False,
@@ -210,7 +228,7 @@ def verify(
     """Run a query as written and as rewritten, and compare the rows inside Spark; exit code 1 if they differ."""
     from optimizer.commands.work import optimizer_for
 
-    job = read_job(query, sql, table, option, force, master, remote, conf)
+    job = read_job(query, sql, table, option, force, master, remote, conf, catalog)
     with optimizer_for(job) as opt, say.status("running the query both ways"):
         found = opt.verify(job.text)
     if json:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from optimizer.lookups import speaks_of_time
 from optimizer.plan import Plan
+from planner.declared import LookupTable
+from planner.errors import QueryError
+from planner.logical import Scan
+from planner.lookup.views import lookups_of, query_of, with_tables
+from planner.versions import AsofJoin, VersionedTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,7 +45,39 @@ def verify(session: SparkSession, plan: Plan) -> Verification:
 
     if not plan.rewritten:
         return Verification(True, 0, 0, 0, False)
+    if speaks_of_time(plan):
+        return _verify_lookups(session, plan)
     head = len(plan.prefix)  # of INSERT and the like only the query is compared: nothing is written
     original = run(session, plan.text[head:], plan.given)
     rows, missing, extra = compare(original, run(session, plan.sql()[head:], plan.arguments))
+    return Verification(not missing and not extra, rows, missing, extra, True)
+
+
+def _verify_lookups(session: SparkSession, plan: Plan) -> Verification:
+    """Compare with the same joins over the whole tables, where those can be read whole.
+
+    Raises ``QueryError`` where they cannot, and for tables with versions: Spark has no plan to compare with.
+    """
+    from planner.runtime.batch import run
+    from planner.runtime.compare import compare
+    from planner.runtime.lookup_views import run_with_lookups, whole_tables
+
+    assert plan.logical is not None
+    assert plan.physical is not None
+    joins = lookups_of(plan.physical)
+    names = {j.spec.table for j in joins}
+    if unread := sorted(n for n in names if not plan.sources[n].can_scan_share):
+        raise QueryError(f"{unread[0]} cannot be read whole, and so there is nothing to compare with")
+    if any(isinstance(n, VersionedTable | AsofJoin) for n in plan.physical.walk()):
+        raise QueryError("Spark cannot join with versions as written, and so there is nothing to compare with")
+    with whole_tables(session, {n: plan.sources[n] for n in names}) as tables:
+
+        def lookup(scan: Scan) -> LookupTable | None:
+            name = ".".join(scan.name).lower()
+            found = next((n for n in names if n.lower() == name), None)
+            return LookupTable(found, ()) if found and scan.as_of else None
+
+        original = run(session, with_tables(plan.logical, tables, lookup), plan.arguments)
+        looked_up = run_with_lookups(session, query_of(plan.physical), plan.sources, plan.arguments, plan.fetched)
+        rows, missing, extra = compare(original, looked_up)
     return Verification(not missing and not extra, rows, missing, extra, True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from optimizer.commands.catalog import Catalog, read_catalog
 from optimizer.options import Options
 from planner.errors import InputError
 
@@ -49,6 +50,7 @@ class Job:
     master: str = "local[*]"
     remote: str | None = None
     settings: dict[str, str] = field(default_factory=dict)
+    catalog: Catalog | None = None
 
     @property
     def here(self) -> bool:
@@ -212,6 +214,7 @@ def read_job(
     master: str,
     remote: str | None,
     conf: Sequence[str] | None,
+    catalog: str | None = None,
 ) -> Job:
     """All that the commands with a query have in common, as they were given.
 
@@ -220,7 +223,9 @@ def read_job(
     given: dict[str, Any] = dict(read_pairs("--option", options or ()))
     if force:
         given["force"] = True
-    job = Job("", (), Options.from_mapping(given), master, remote, read_pairs("--conf", conf or ()))
+    job = Job(
+        "", (), Options.from_mapping(given), master, remote, read_pairs("--conf", conf or ()), read_catalog(catalog)
+    )
     found = read_tables(tables or (), here=job.here)
     # stdin last: who types the query hears of other faults first
     return replace(job, text=read_query(query, sql), tables=found)

@@ -44,7 +44,11 @@ def optimizer_for(job: Job, app: str = "dovetail") -> Iterator[Optimizer]:
             with status("looking at the tables"):
                 for table in job.tables:
                     read_table(session, table).createOrReplaceTempView(table.name)
-        yield Optimizer(session, job.options)
+        opt = Optimizer(session, job.options)
+        if job.catalog is not None:
+            with status("looking at the catalog"):
+                job.catalog.declare(opt)
+        yield opt
 
 
 def require_server(remote: str) -> None:

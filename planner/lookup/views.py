@@ -8,7 +8,7 @@ from dataclasses import replace
 from planner.declared import LookupTable
 from planner.logical import Cte, Derived, Logical, Scan, Statement, With
 from planner.lookup.stand_in import alias_of, stand_in
-from planner.physical.base import Spark, unwrap
+from planner.physical.base import Physical, Spark, unwrap
 from planner.physical.lookup_join import LookupJoin
 from planner.to_sql import to_sql
 from planner.tree import Node, transform_up
@@ -44,6 +44,12 @@ def lookups_of(plan: Node | None) -> list[LookupJoin]:
     if plan is not None:
         visit(plan)
     return found
+
+
+def query_of(plan: Physical) -> Physical:
+    """The query of a statement, without what stands before it."""
+    found = unwrap(plan)
+    return found.child if isinstance(found, Statement) else plan  # type: ignore[return-value]
 
 
 def keys_sql(plan: Node, join: LookupJoin) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
 
 from planner.lookup.source import LookupSource
+from planner.lookup.spec import LookupSpec
 from planner.lookup.views import keys_sql, lookups_of, with_views
 from planner.physical.base import Physical
 from planner.physical.lookup_join import RowLookupJoin
@@ -51,3 +53,23 @@ def run_with_lookups(
         if isinstance(session, SparkSession):
             for view in made:
                 session.catalog.dropTempView(view)
+
+
+@contextmanager
+def whole_tables(session: SparkSession, sources: Mapping[str, LookupSource]) -> Iterator[dict[str, str]]:
+    """A view with all rows of each source, by its name; gone at the end."""
+    from planner.runtime.lookup import fetched, source_schema
+
+    views: dict[str, str] = {}
+    try:
+        for name, source in sources.items():
+            schema = source_schema(session, source)
+            columns = tuple(schema.fieldNames())
+            spec = LookupSpec(name, columns[:1], columns, full_load=True)
+            none = session.createDataFrame([], schema).select(schema.fields[0].name)
+            views[name] = f"__dt_whole_{uuid4().hex[:12]}"
+            fetched(session, source, spec, none).createOrReplaceTempView(views[name])
+        yield views
+    finally:
+        for view in views.values():
+            session.catalog.dropTempView(view)
