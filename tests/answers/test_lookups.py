@@ -36,6 +36,9 @@ def table(rows: int, seed: int) -> pa.Table:
 @pytest.fixture(scope="module")
 def opt(spark: SparkSession) -> Optimizer:
     session = spark.newSession()
+    # a few rows repay neither a compiler nor a second planning
+    session.conf.set("spark.sql.codegen.wholeStage", "false")
+    session.conf.set("spark.sql.adaptive.enabled", "false")
     rng = random.Random(1)
     orders = [
         (n, rng.choice([None, *range(16)]), rng.choice([None, "a", "b", "c"]), rng.randrange(5)) for n in range(90)
@@ -58,22 +61,29 @@ def both(opt: Optimizer, text: str, args: Any = None) -> None:
     assert Counter(map(repr, frame.collect())) == Counter(map(repr, plain.collect())), plan.explain()
 
 
-@pytest.mark.parametrize("kind", ["JOIN", "LEFT JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"])
-@pytest.mark.parametrize("hint", ["", "/*+ SHUFFLE_HASH('c') */", "/*+ LOOKUP('table'='c', 'skew'='true') */"])
+CONDITIONS = [
+    "o.k = c.k",
+    "c.name = o.name AND o.k = c.k",
+    "o.k = c.k AND c.n = 2",
+    "o.k = c.k AND (c.n > o.total OR c.n IS NULL)",
+    "o.k = c.k AND o.total > 2",
+    "o.k + 1 = c.k AND o.name <=> c.name",
+    "upper(o.name) = upper(c.name) AND o.k = c.k",
+]
+KINDS = ["JOIN", "LEFT JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"]
+HINTS = ["/*+ SHUFFLE_HASH('c') */", "/*+ LOOKUP('table'='c', 'skew'='true', 'batch'='3', 'async'='true') */"]
+
+
 @pytest.mark.parametrize(
-    "condition",
+    ("kind", "hint", "condition"),
     [
-        "o.k = c.k",
-        "c.name = o.name AND o.k = c.k",
-        "o.k = c.k AND c.n = 2",
-        "o.k = c.k AND (c.n > o.total OR c.n IS NULL)",
-        "o.k = c.k AND o.total > 2",
-        "o.k + 1 = c.k AND o.name <=> c.name",
-        "upper(o.name) = upper(c.name) AND o.k = c.k",
+        *((kind, "", c) for kind in KINDS[:2] for c in CONDITIONS),
+        *((kind, "", c) for kind in KINDS[2:] for c in CONDITIONS[3:5]),
+        *((kind, hint, CONDITIONS[3]) for kind in KINDS[1:3] for hint in HINTS),
     ],
 )
 def test_every_kind(opt: Optimizer, kind: str, hint: str, condition: str) -> None:
-    items = "o.id, o.k" if kind in ("LEFT SEMI JOIN", "LEFT ANTI JOIN") else "*"
+    items = "o.id, o.k" if kind in KINDS[2:] else "*"
     hinted = f"SELECT {hint} {items} FROM orders o {kind} customers{{at}} c ON {condition}"
     plan = opt.plan(hinted.format(at=" FOR SYSTEM_TIME AS OF PROCTIME() AS"))
     plain = f"SELECT {items} FROM orders o {kind} customers c ON {condition}"
@@ -186,10 +196,8 @@ def test_strict_hints(opt: Optimizer) -> None:
 # Rows that can be read once
 
 
-@pytest.mark.parametrize("kind", ["JOIN", "LEFT JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"])
-@pytest.mark.parametrize(
-    "condition", ["o.k = c.k", "o.k = c.k AND o.total > 2", "o.k = c.k AND (c.n > o.total OR c.name = o.name)"]
-)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("condition", ["o.k = c.k AND o.total > 2", "o.k = c.k AND (c.n > o.total OR c.name = o.name)"])
 def test_rows_that_go_to_python(opt: Optimizer, kind: str, condition: str) -> None:
     items = "o.id, o.k" if kind in ("LEFT SEMI JOIN", "LEFT ANTI JOIN") else "*"
     text = f"SELECT {items} FROM (SELECT * FROM orders ORDER BY id LIMIT 60) o {kind} customers{{at}} c ON {condition}"
@@ -243,6 +251,7 @@ SELECT {items} FROM orders o {kind} (
 def timed(spark: SparkSession) -> SparkSession:
     """Orders at times, and rates with versions; some times are equal, some missing."""
     session = spark.newSession()
+    session.conf.set("spark.sql.codegen.wholeStage", "false")
     rng = random.Random(3)
     times = [None, *(f"2026-01-{day:02} {hour:02}:00:00" for day in range(1, 15) for hour in (0, 12))]
     orders = [(n, rng.choice([None, *range(5)]), rng.choice(times)) for n in range(120)]
