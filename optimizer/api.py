@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from optimizer.checks import schema_difference
 from optimizer.driver import Stage
-from optimizer.lookups import only_lookups, speaks_of_time, strictly
+from optimizer.lookups import asked_without_time, only_lookups, speaks_of_time, strictly
 from optimizer.options import Options
 from optimizer.parameters import named
 from optimizer.plan import Declined, Plan
@@ -79,6 +79,8 @@ class Optimizer:
             plan = self._checked_without_rows(plan, catalog, arguments, numbered)
             counted = {j.spec.table: LookupMetrics(self.session) for j in lookups_of(plan.physical)}
             plan = replace(plan, sources=dict(self.sources), fetched=counted)
+        elif self.sources and plan.logical and (error := asked_without_time(plan.logical, catalog)):
+            raise error
         elif plan.rewritten:
             plan = strictly(self._checked(plan, arguments), self.options)
             if plan.error:

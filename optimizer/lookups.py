@@ -10,7 +10,7 @@ from optimizer.options import Options
 from optimizer.plan import Plan
 from planner.catalog import Catalog
 from planner.errors import HintError, NotCarried, Place, QueryError
-from planner.logical import Scan
+from planner.logical import Logical, Scan
 from planner.lookup.views import lookups_of
 from planner.physical.lookup_join import LookupJoin
 from planner.tokens import Tokens, tokenize
@@ -107,6 +107,16 @@ def _unknown(plan: Plan, catalog: Catalog) -> QueryError | None:
                 "or declare_versions"
             )
             return QueryError(reason, node.as_of.place)
+    return None
+
+
+def asked_without_time(plan: Logical, catalog: Catalog) -> QueryError | None:
+    """The error for a lookup that is named like a table, where there is no such table."""
+    for node in plan.walk():
+        if isinstance(node, Scan) and node.as_of is None and not node.cte:
+            lookup = catalog.declaration(node.name).lookup
+            if lookup and catalog.columns(node.name) is None:
+                return QueryError(f"{lookup.name} is a lookup; write {lookup.name} FOR SYSTEM_TIME AS OF PROCTIME()")
     return None
 
 

@@ -12,6 +12,7 @@ from optimizer.plan import Declined, Plan
 from planner.catalog import Catalog
 from planner.errors import NotCarried, OptionError, QueryError, RuleError, one_of
 from planner.from_sql import from_sql
+from planner.lookup.needed import narrowed
 from planner.lookup.views import with_views
 from planner.physical.base import Physical, Rewriting
 from planner.physical.lookup_join import LookupJoin
@@ -72,7 +73,7 @@ def _planned(text: str, catalog: Catalog, options: Options, stop_after: Stage) -
     rewriting = None
     physical: Physical | None = outcome.physical
     if physical is not None and any(isinstance(n, _OURS) for n in physical.walk()):
-        physical = with_views(physical)  # type: ignore[assignment]
+        physical = narrowed(with_views(physical), text)  # type: ignore[assignment]
         try:
             rewriting = to_sql(physical)
             if not reads_back(logical, text):

@@ -71,6 +71,7 @@ class LookupJoin(Physical):
             ]
         )
         said = [f"{self.view or 'a view'} holds the rows of {spec.table} with {asked}"]
+        said.append(f"fetched: {', '.join(spec.columns)}")
         if self.only:
             said.append(f"asked for only where {' AND '.join(c.shown for c in self.only)}")
         said.append("; ".join([self.distribution, *self._ways()]))

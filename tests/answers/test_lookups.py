@@ -49,6 +49,7 @@ def opt(spark: SparkSession) -> Optimizer:
         source = MemorySource(table(rows, len(name)))
         found.register_lookup(name, source)
         session.createDataFrame(source.table.to_pylist(), "k LONG, n INT, name STRING").createOrReplaceTempView(name)
+    found.register_lookup("accounts", MemorySource(table(3, 3)))
     return found
 
 
@@ -112,6 +113,8 @@ def test_every_kind(opt: Optimizer, kind: str, hint: str, condition: str) -> Non
             "WITH x AS (SELECT o.*, c.n FROM orders o LEFT JOIN customers{at} c ON o.k = c.k), y AS (SELECT * FROM x) "
             "SELECT y.id, y.n, p.name FROM y JOIN products{at} p ON y.n = p.k UNION ALL SELECT id, total, name FROM x"
         ),
+        "SELECT c.* FROM orders o JOIN customers{at} c ON o.k = c.k WHERE o.total * 2 > 3",
+        "SELECT o.* FROM orders o LEFT JOIN customers{at} c ON o.k = c.k AND c.n * 1 = 2",
         "SELECT count(*), sum(c.n) FROM orders o JOIN customers{at} c ON o.k = c.k GROUP BY o.total",
         (
             "SELECT id FROM orders p WHERE EXISTS (SELECT 1 FROM orders o JOIN customers{at} c ON o.k = c.k "
@@ -169,6 +172,7 @@ def test_rows_go_to_a_table(opt: Optimizer) -> None:
         ("SELECT * FROM orders o JOIN customers{at} c ON o.name = c.k", "o.name is STRING and customers.k is BIGINT"),
         ("SELECT * FROM orders o JOIN customers{at} c ON o.total * 1.5D = c.k", "DOUBLE and customers.k is BIGINT"),
         ("SELECT * FROM customers{at} c JOIN orders o ON o.k = c.k", "cannot be looked up where it stands"),
+        ("SELECT * FROM orders o JOIN accounts c ON o.k = c.k", "accounts is a lookup; write accounts FOR SYSTEM_TIME"),
         ("FROM orders o |> JOIN customers{at} c ON o.k = c.k", "pipe syntax"),
         ("CREATE TEMPORARY VIEW v AS SELECT * FROM orders o JOIN customers{at} c ON o.k = c.k", "view"),
     ],
