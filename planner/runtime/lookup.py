@@ -12,10 +12,12 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
+import pyarrow as pa
 from pyspark import cloudpickle
+from pyspark.errors import PySparkTypeError
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import ArrayType, NumericType, StringType, StructField, StructType
 
 from planner.errors import SourceError
@@ -35,7 +37,14 @@ def source_schema(session: SparkSession, source: LookupSource) -> StructType:
     """The columns of a source as Spark types them; a timestamp without a zone is TIMESTAMP_NTZ."""
     if isinstance(source, SparkTable):
         return spark_table(session, source).schema
-    return from_arrow_schema(source.schema(), prefer_timestamp_ntz=True)
+    return _spark_schema(source, source.schema())
+
+
+def _spark_schema(source: LookupSource, schema: pa.Schema) -> StructType:
+    try:
+        return from_arrow_schema(schema, prefer_timestamp_ntz=True)
+    except PySparkTypeError as error:
+        raise SourceError(f"{source!r}: {str(error).strip()}") from None
 
 
 def spark_table(session: SparkSession, source: SparkTable) -> DataFrame:
@@ -117,10 +126,12 @@ def joined_rows(
 def _task(session: SparkSession, source: LookupSource, spec: LookupSpec, metrics: LookupMetrics | None) -> Task:
     schema = source.schema()
     Asked(source, spec, schema)  # what is wrong with a lookup shows here, and not in a task
-    pickled: bytes = cloudpickle.dumps((source, spec))  # type: ignore[no-untyped-call]
+    environment = credentials.named_in(source)
+    pickled: bytes = cloudpickle.dumps((source, spec, environment))  # type: ignore[no-untyped-call]
     fingerprint = hashlib.sha256(pickled).hexdigest()
     accumulator = metrics.accumulator if metrics is not None else None
-    return Task(source, spec, schema, credentials.named_in(source), fingerprint, accumulator)
+    out = _spark_schema(source, pa.schema([schema.field(name) for name in spec.columns]))
+    return Task(source, spec, schema, to_arrow_schema(out, timezone="UTC"), environment, fingerprint, accumulator)
 
 
 def _distinct_keys(keys: DataFrame, spec: LookupSpec, wanted: StructType) -> DataFrame:

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.accumulators import Accumulator
 
@@ -27,6 +28,7 @@ class Task:
     source: LookupSource
     spec: LookupSpec
     schema: pa.Schema  # of the source, when the query was planned
+    out: pa.Schema  # of the columns of the lookup, as Spark takes them
     environment: dict[str, str]  # credentials that the driver's environment has
     fingerprint: str
     accumulator: Accumulator[Counters] | None
@@ -50,8 +52,13 @@ class Task:
     def keys(self, batch: pa.RecordBatch, names: list[str]) -> pa.Table:
         """The key columns of a batch, under the names and with the types of the source."""
         types = [self.schema.field(name).type for name in self.spec.keys]
-        columns = [batch.column(name).cast(type_) for name, type_ in zip(names, types, strict=True)]
+        columns = [_cast(batch.column(name), type_) for name, type_ in zip(names, types, strict=True)]
         return pa.table(columns, names=list(self.spec.keys))
+
+    def batches(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Rows of the source as Spark takes them: it knows one layout of texts, and microseconds only."""
+        table = rows if rows.schema.equals(self.out) else rows.cast(self.out, safe=False)
+        yield from table.to_batches()
 
 
 @dataclass(frozen=True)
@@ -66,13 +73,13 @@ class FetchKeys:
             tables = (self.task.keys(batch, batch.schema.names) for batch in batches if batch.num_rows)
             if self.task.spec.cache_ttl is None:
                 for answer in fetcher.answers(tables):
-                    yield from answer.rows.to_batches()
+                    yield from self.task.batches(answer.rows)
                 return
             cache = self.task.cache()
             for table in tables:
                 rows, _ = gathered(list(fetcher.look_up(table, cache).values()))
                 if rows is not None:
-                    yield from rows.to_batches()
+                    yield from self.task.batches(rows)
         finally:
             self.task.end(fetcher)
 
@@ -90,7 +97,7 @@ class LoadShare:
             for batch in batches:
                 for index in batch.column(0).to_pylist():
                     for rows in fetcher.share(index, self.count):
-                        yield from rows.to_batches()
+                        yield from self.task.batches(rows)
         finally:
             self.task.end(fetcher)
 
@@ -122,6 +129,7 @@ class JoinRows:
         where = dict(zip(found, spans, strict=True))
         columns = [self.task.schema.field(name) for name in self.task.spec.columns]
         right = pa.schema(columns).empty_table() if rows is None else rows
+        right = right.cast(self.task.out, safe=False)
         start = 0
         while start < len(values):
             stop, from_left, from_right, counts = self._pairs(values, where, start)
@@ -165,6 +173,14 @@ def _nested(left: pa.Table, right: pa.Table, counts: list[int]) -> pa.Table:
         offsets.append(offsets[-1] + count)
     structs = pa.StructArray.from_arrays([_whole(column) for column in right.columns], names=right.column_names)
     return left.append_column("matches", pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), structs))
+
+
+def _cast(column: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Keys with the type of the source, NULL where one has a finer time than that type."""
+    if column.type == type_ or not pa.types.is_timestamp(type_):
+        return column.cast(type_)
+    cast = column.cast(type_, safe=False)
+    return pc.if_else(pc.equal(cast.cast(column.type, safe=False), column), cast, None)
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
