@@ -70,7 +70,7 @@ class FetchKeys:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         fetcher = self.task.begin()
         try:
-            tables = (self.task.keys(batch, batch.schema.names) for batch in batches if batch.num_rows)
+            tables = (self.task.keys(batch, batch.schema.names).drop_null() for batch in batches)
             if self.task.spec.cache_ttl is None:
                 for answer in fetcher.answers(tables):
                     yield from self.task.batches(answer.rows)
