@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -13,6 +14,7 @@ import pytest
 
 from planner.errors import SourceError
 from planner.lookup.credentials import env
+from planner.lookup.fetch import Fetcher
 from planner.lookup.http import HttpSource
 from planner.lookup.postgres import PostgresSource
 from planner.lookup.source import LookupSource
@@ -66,36 +68,48 @@ def value(type_: str, choose: random.Random) -> Any:
 TYPES = {"id": "INT", "name": "STRING", "day": "DATE", "at": "TIMESTAMP", "paid": "DECIMAL(12, 5)", "code": "STRING"}
 
 
-def orders(session: SparkSession, keys: tuple[str, ...], count: int = 80) -> DataFrame:
+def order_rows(keys: tuple[str, ...]) -> list[tuple[Any, ...]]:
+    """Orders with random keys, some NULL; the first column is their number."""
     choose = random.Random(" ".join(keys))
-    rows = [
-        (n, *(None if choose.random() < 0.15 else value(key, choose) for key in keys)) for n in range(count)
-    ]  # fmt: skip
-    return session.createDataFrame(rows, "nr INT, " + ", ".join(f"k_{key} {TYPES[key]}" for key in keys)).repartition(3)
+    return [(n, *(None if choose.random() < 0.15 else value(key, choose) for key in keys)) for n in range(80)]
 
 
-def whole(session: SparkSession, source: PostgresSource) -> DataFrame:
-    """All rows of the table, read by themselves."""
-    from planner.runtime.lookup import fetched
-
-    nothing = session.createDataFrame([], "id INT")
-    return fetched(session, source, LookupSpec("People", ("id",), COLUMNS, full_load=True), nothing)
+def orders(session: SparkSession, keys: tuple[str, ...]) -> DataFrame:
+    return session.createDataFrame(order_rows(keys), "nr INT, " + ", ".join(f"k_{key} {TYPES[key]}" for key in keys))
 
 
-def same(left: DataFrame, right: DataFrame) -> int:
-    """Assert that two results are the same multiset, and say how many rows they have."""
-    from planner.runtime.compare import compare
+def whole(people: PostgresSource) -> list[dict[str, Any]]:
+    """All rows of the table."""
+    schema = people.schema()
+    fetcher = Fetcher(people, LookupSpec("People", ("id",), COLUMNS), schema)
+    try:
+        return [row for table in fetcher.share(0, 1) for row in table.to_pylist()]
+    finally:
+        fetcher.close()
 
-    rows, lacking, beyond = compare(left, right)
-    assert (lacking, beyond) == (0, 0)
-    return rows
+
+def in_utc(row: Any) -> tuple[Any, ...]:
+    """A row with times as Spark collects them in a session in UTC."""
+    return tuple(v.astimezone(UTC).replace(tzinfo=None) if isinstance(v, datetime) and v.tzinfo else v for v in row)
 
 
-def on(keys: tuple[str, ...], left: DataFrame, right: DataFrame) -> Any:
-    condition = left[f"k_{keys[0]}"] == right[keys[0]]
-    for key in keys[1:]:
-        condition &= left[f"k_{key}"] == right[key]
-    return condition
+def counted(rows: Any) -> Counter[str]:
+    return Counter(repr(in_utc(row)) for row in rows)
+
+
+def model(left: list[tuple[Any, ...]], right: list[dict[str, Any]], keys: tuple[str, ...], kind: str) -> Counter[str]:
+    """A join as a loop in a loop."""
+    joined = []
+    for row in left:
+        found = [
+            other
+            for other in right
+            if None not in row[1:] and all(other[k] == v for k, v in zip(keys, row[1:], strict=True))
+        ]
+        joined += [(*row, *other.values()) for other in found]
+        if kind == "left" and not found:
+            joined.append((*row, *[None] * len(right[0])))
+    return counted(joined)
 
 
 @pytest.mark.parametrize("keys", [*((name,) for name in COLUMNS), ("name", "day"), ("code", "paid")], ids=" ".join)
@@ -103,19 +117,26 @@ def test_the_rows_of_a_join(session: SparkSession, people: PostgresSource, keys:
     from planner.runtime.lookup import fetched, joined_rows
     from planner.runtime.lookup_metrics import LookupMetrics
 
-    left = orders(session, keys)
-    plain = whole(session, people)
+    left, rows, plain = orders(session, keys), order_rows(keys), whole(people)
     names = [f"k_{key}" for key in keys]
     metrics = LookupMetrics(session)
     spec = LookupSpec("People", keys, COLUMNS, shuffle=True, batch=4)
-    rows = fetched(session, people, spec, left.select(*names), metrics)
-    assert same(rows, plain.join(left, on(keys, left, plain), "left_semi")) > 0
-    distinct = left.select(*names).dropna().distinct().count()
+    asked = {row[1:] for row in rows if None not in row[1:]}
+    expected = [row.values() for row in plain if tuple(row[key] for key in keys) in asked]
+    assert expected
+    assert counted(fetched(session, people, spec, left.select(*names), metrics).collect()) == counted(expected)
     assert metrics.counters is not None
-    assert metrics.counters.keys == distinct
-    expected = left.join(plain, on(keys, left, plain), "left")
-    same(left.join(rows, on(keys, left, rows), "left"), expected)
-    assert same(joined_rows(session, people, spec, left, "left", names), expected) > 0
+    assert metrics.counters.keys == len(asked)
+    found = joined_rows(session, people, spec, left, "left", names)
+    typed = [
+        (row[0], *(row[n + 1] if row[n + 1] is None else _typed(row[n + 1]) for n in range(len(keys)))) for row in rows
+    ]
+    assert counted(found.collect()) == model(typed, plain, keys, "left")
+
+
+def _typed(value: Any) -> Any:
+    """A decimal with the digits of its column."""
+    return value.quantize(Decimal("0.00001")) if isinstance(value, Decimal) else value
 
 
 @pytest.mark.parametrize("more", [{}, {"shuffle": True}, {"shuffle": True, "skew": True}, {"asynchronous": True}])
@@ -124,34 +145,39 @@ def test_every_way_to_join_whole_rows(session: SparkSession, people: PostgresSou
 
     left = orders(session, ("name",)).selectExpr("*", "map(nr, named_struct('a', array(nr))) AS nested", "nr AS `a.b`")
     spec = LookupSpec("People", ("name",), ("id", "name"), constants=(("paid", Decimal("0.125")),), batch=2, **more)
-    plain = whole(session, people).filter("paid = 0.125").select("id", "name")
+    plain = [{"id": row["id"], "name": row["name"]} for row in whole(people) if row["paid"] == Decimal("0.125")]
     for kind in ("inner", "left"):
-        expected = left.join(plain, left["k_name"] == plain["name"], kind)
-        assert same(joined_rows(session, people, spec, left, kind, ["k_name"]), expected) > 0
-    nested = joined_rows(session, people, spec, left, "nested", ["k_name"])
-    assert nested.count() == left.count()
-    flat = nested.selectExpr("*", "inline_outer(matches)").drop("matches")
-    same(flat, left.join(plain, left["k_name"] == plain["name"], "left"))
+        rows = joined_rows(session, people, spec, left, kind, ["k_name"]).collect()
+        assert counted((*row[:2], *row[4:]) for row in rows) == model(order_rows(("name",)), plain, ("name",), kind)
+        assert all(row["nested"] == {row["nr"]: ([row["nr"]],)} and row["a.b"] == row["nr"] for row in rows)
+    nested = joined_rows(session, people, spec, left, "nested", ["k_name"]).collect()
+    assert sorted(row["nr"] for row in nested) == list(range(80))
+    flat = [(*row[:2], *match) for row in nested for match in row["matches"]]
+    assert counted(flat) == model(order_rows(("name",)), plain, ("name",), "inner")
 
 
-def test_a_table_that_spark_reads_itself(session: SparkSession, people: PostgresSource, tmp_path: Path) -> None:
+def test_a_table_that_spark_reads_itself(session: SparkSession, tmp_path: Path) -> None:
     from planner.runtime.lookup import fetched, joined_rows, source_schema
 
-    plain = whole(session, people).cache()
-    plain.write.parquet(str(tmp_path / "people"))
-    plain.createOrReplaceTempView("people_view")
+    rows = [{"id": n, "name": None if n % 5 == 0 else f"n{n % 7}", "day": date(2024, 2, 27 + n % 3)} for n in range(30)]
+    frame = session.createDataFrame(rows, "id INT, name STRING, day DATE")
+    frame.write.parquet(str(tmp_path / "people"))
+    frame.createOrReplaceTempView("people_view")
     left = orders(session, ("name",))
+    spec = LookupSpec("People", ("name",), ("id", "name"), constants=(("day", date(2024, 2, 28)),))
+    plain = [{"id": row["id"], "name": row["name"]} for row in rows if row["day"] == date(2024, 2, 28)]
+    asked = {row[1] for row in order_rows(("name",))} - {None}
     for source in (SparkTable(path=str(tmp_path / "people")), SparkTable("people_view")):
-        assert source_schema(session, source) == plain.schema
-        spec = LookupSpec("People", ("name",), ("id", "name"), constants=(("day", date(2024, 2, 28)),))
-        wanted = plain.filter("day = DATE '2024-02-28'").select("id", "name")
-        rows = fetched(session, source, spec, left.select("k_name"))
-        same(rows, wanted.join(left, left["k_name"] == wanted["name"], "left_semi"))
-        for kind in ("inner", "left"):
-            expected = left.join(wanted, left["k_name"] == wanted["name"], kind)
-            assert same(joined_rows(session, source, spec, left, kind, ["k_name"]), expected) > 0
-        nested = joined_rows(session, source, spec, left, "nested", ["k_name"])
-        same(nested.selectExpr("*", "inline_outer(matches)").drop("matches"), expected)
+        assert source_schema(session, source) == frame.schema
+        found = fetched(session, source, spec, left.select("k_name"))
+        assert counted(found.collect()) == counted(row.values() for row in plain if row["name"] in asked)
+    for kind in ("inner", "left"):
+        found = joined_rows(session, source, spec, left, kind, ["k_name"])
+        assert counted(found.collect()) == model(order_rows(("name",)), plain, ("name",), kind)
+    nested = joined_rows(session, source, spec, left, "nested", ["k_name"]).collect()
+    assert len(nested) == 80
+    flat = [(*row[:2], *match) for row in nested for match in row["matches"]]
+    assert counted(flat) == model(order_rows(("name",)), plain, ("name",), "inner")
     session.catalog.dropTempView("people_view")
 
 
