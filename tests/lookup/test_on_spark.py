@@ -88,13 +88,13 @@ def whole(people: PostgresSource) -> list[dict[str, Any]]:
         fetcher.close()
 
 
-def in_utc(row: Any) -> tuple[Any, ...]:
-    """A row with times as Spark collects them in a session in UTC."""
-    return tuple(v.astimezone(UTC).replace(tzinfo=None) if isinstance(v, datetime) and v.tzinfo else v for v in row)
+def as_collected(row: Any) -> tuple[Any, ...]:
+    """A row with times as Spark collects them: in the zone of this machine, without saying so."""
+    return tuple(v.astimezone().replace(tzinfo=None) if isinstance(v, datetime) and v.tzinfo else v for v in row)
 
 
 def counted(rows: Any) -> Counter[str]:
-    return Counter(repr(in_utc(row)) for row in rows)
+    return Counter(repr(as_collected(row)) for row in rows)
 
 
 def model(left: list[tuple[Any, ...]], right: list[dict[str, Any]], keys: tuple[str, ...], kind: str) -> Counter[str]:
