@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.request import pathname2url
 
+from planner.errors import SourceError
 from planner.lookup.adbc import AdbcSource, DbColumn, driver, quoted
 from planner.lookup.keys import key_values
 
@@ -61,7 +62,7 @@ class SQLiteSource(AdbcSource):
     def _connect(self) -> Any:
         dbapi = driver("adbc_driver_sqlite.dbapi", "adbc-driver-sqlite")
         if not Path(self._path).is_file():
-            raise FileNotFoundError("the database file does not exist")
+            raise SourceError(f"{self!r}: there is no file {self._path} on this machine")
         return dbapi.connect(f"file:{pathname2url(self._path)}?mode=ro", autocommit=True)
 
     def _describe(self, cursor: Any) -> tuple[tuple[DbColumn, ...], tuple[tuple[str, ...], ...]]:

@@ -313,7 +313,7 @@ def test_a_value_that_is_not_what_its_column_is_declared_as_is_an_error(tmp_path
 
 
 def test_a_database_file_that_does_not_exist_is_not_made(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(SourceError, match=r"SQLite table t: there is no file .*none\.db on this machine"):
         SQLiteSource("t", path=tmp_path / "none.db").schema()
     assert not list(tmp_path.iterdir())
 
