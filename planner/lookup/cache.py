@@ -33,13 +33,14 @@ class RowCache:
     of its keys; when more than half of all rows are of keys that have gone, the others are moved together.
     """
 
-    def __init__(self, size: int, ttl: float | None, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, size: int, ttl: float | None, clock: Callable[[], float] = time.time) -> None:
         self.size = size
         self._ttl = ttl
         self._clock = clock
         self._entries: OrderedDict[Hashable, tuple[Span, float]] = OrderedDict()
         self._held = 0  # rows of all tables, as they were when they came
         self._live = 0  # rows of all entries
+        self.changed = False  # since it was saved
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -65,10 +66,25 @@ class RowCache:
             self._entries[key] = (span, until)
             self._live += span.length
         self._held += table.num_rows
+        self.changed = True
         while len(self._entries) > self.size:
             self._forget(next(iter(self._entries)))
         if self._held > 2 * self._live + _SLACK:
             self._move_together()
+
+    def saved(self) -> tuple[list[tuple[Hashable, int, int, float]], pa.Table | None]:
+        """All that is needed to ``restore`` it in another process: entries from the oldest on, and their rows."""
+        self._move_together()
+        entries = [(key, span.start, span.length, until) for key, (span, until) in self._entries.items()]
+        return entries, next((span.table for span, _ in self._entries.values()), None)
+
+    def restore(self, saved: tuple[list[tuple[Hashable, int, int, float]], pa.Table | None]) -> None:
+        """Take in what another cache saved."""
+        entries, table = saved
+        if table is not None:
+            self._entries = OrderedDict((key, (Span(table, *span), until)) for key, *span, until in entries)
+            self._live = sum(span.length for span, _ in self._entries.values())
+            self._held = table.num_rows
 
     def _forget(self, key: Hashable) -> None:
         span, _ = self._entries.pop(key)

@@ -23,8 +23,8 @@ class LookupSpec:
     shuffle: bool = False  # equal keys meet in one task, so each is fetched once in all
     skew: bool = False  # with shuffle: rows of hot keys are spread over tasks
     batch: int = 500  # keys in a round trip
-    cache_size: int = 10_000  # keys that a worker remembers
-    cache_ttl: float | None = None  # seconds that it remembers one; None: as long as the worker lives
+    cache_size: int = 10_000  # keys that a worker remembers; with shuffle and a time to live, of each share of the keys
+    cache_ttl: float | None = None  # seconds that it remembers one; None: until the stage is at its end
     attempts: int = 3  # tries of a round trip, the first included
     delay: float = 0.1  # seconds before each further try
     timeout: float = 180.0  # seconds for one round trip

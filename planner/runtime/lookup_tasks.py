@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from planner.lookup.cache import RowCache, Span, cache_of, gathered
 from planner.lookup.fetch import Fetcher
 from planner.lookup.keys import first_rows, key_values
 from planner.lookup.metrics import Counters
+from planner.lookup.shares import cache_of_share, folder, save_share
 from planner.lookup.source import LookupSource
 from planner.lookup.spec import LookupSpec
 
@@ -33,21 +35,29 @@ class Task:
     fingerprint: str
     accumulator: Accumulator[Counters] | None
 
-    def begin(self) -> Fetcher:
-        """Open nothing yet; the fetcher connects when it has keys."""
+    @contextmanager
+    def fetching(self) -> Iterator[tuple[Fetcher, RowCache]]:
+        """What asks the source, and what it remembers; in the end connections are closed and counts handed in.
+
+        With a time to live and a shuffle, the cache is that of the share of the keys that this task has.
+        """
         credentials.receive(self.environment)
-        return Fetcher(self.source, self.spec, self.schema)
-
-    def end(self, fetcher: Fetcher) -> None:
-        """Close the connections and hand in the counts."""
-        fetcher.close()
-        if self.accumulator is not None:
-            self.accumulator.add(fetcher.counters)
-
-    def cache(self) -> RowCache:
-        """The cache of this lookup in this worker."""
         context = TaskContext.get()
-        return cache_of(self.fingerprint, str(context.stageId()) if context else "", self.spec)
+        where = folder() if self.spec.shuffle and self.spec.cache_ttl is not None and context else None
+        share = context.partitionId() if context else 0
+        if where is not None:
+            cache = cache_of_share(where, self.fingerprint, share, self.spec)
+        else:
+            cache = cache_of(self.fingerprint, str(context.stageId()) if context else "", self.spec)
+        fetcher = Fetcher(self.source, self.spec, self.schema)
+        try:
+            yield fetcher, cache
+        finally:
+            fetcher.close()
+            if self.accumulator is not None:
+                self.accumulator.add(fetcher.counters)
+            if where is not None:
+                save_share(where, self.fingerprint, share, cache)
 
     def keys(self, batch: pa.RecordBatch, names: list[str]) -> pa.Table:
         """The key columns of a batch, under the names and with the types of the source."""
@@ -68,20 +78,16 @@ class FetchKeys:
     task: Task
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        fetcher = self.task.begin()
-        try:
+        with self.task.fetching() as (fetcher, cache):
             tables = (self.task.keys(batch, batch.schema.names).drop_null() for batch in batches)
             if self.task.spec.cache_ttl is None:
                 for answer in fetcher.answers(tables):
                     yield from self.task.batches(answer.rows)
                 return
-            cache = self.task.cache()
             for table in tables:
                 rows, _ = gathered(list(fetcher.look_up(table, cache).values()))
                 if rows is not None:
                     yield from self.task.batches(rows)
-        finally:
-            self.task.end(fetcher)
 
 
 @dataclass(frozen=True)
@@ -92,14 +98,11 @@ class LoadShare:
     count: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        fetcher = self.task.begin()
-        try:
+        with self.task.fetching() as (fetcher, _):
             for batch in batches:
                 for index in batch.column(0).to_pylist():
                     for rows in fetcher.share(index, self.count):
                         yield from self.task.batches(rows)
-        finally:
-            self.task.end(fetcher)
 
 
 @dataclass(frozen=True)
@@ -111,9 +114,7 @@ class JoinRows:
     key_names: list[str]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        fetcher = self.task.begin()
-        try:
-            cache = self.task.cache()
+        with self.task.fetching() as (fetcher, cache):
             for batch in batches:
                 keys = self.task.keys(batch, self.key_names)
                 values = key_values(keys, keys.column_names)
@@ -121,8 +122,6 @@ class JoinRows:
                 found = fetcher.look_up(keys.take(list(distinct.values())), cache) if distinct else {}
                 left = pa.Table.from_batches([batch]).drop_columns(self.key_names)
                 yield from self._joined(left, values, found)
-        finally:
-            self.task.end(fetcher)
 
     def _joined(self, left: pa.Table, values: list[Hashable], found: dict[Hashable, Span]) -> Iterator[pa.RecordBatch]:
         rows, spans = gathered(list(found.values()))

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.lookup import shares
 from planner.lookup.cache import RowCache, Span, cache_of, gathered
+from planner.lookup.shares import cache_of_share, save_share
 from planner.lookup.spec import LookupSpec
 
 
@@ -90,3 +94,58 @@ def test_without_a_time_to_live_a_cache_ends_with_its_stage() -> None:
 def test_with_a_time_to_live_a_cache_outlives_its_stage() -> None:
     spec = LookupSpec("T", ("id",), ("id",), cache_ttl=60.0)
     assert cache_of("a lasting lookup", "stage 1", spec) is cache_of("a lasting lookup", "stage 2", spec)
+
+
+# Shares, which another worker may get next.
+
+SHARED = LookupSpec("T", ("id",), ("id",), cache_size=4, cache_ttl=60.0, shuffle=True)
+
+
+def in_another_worker(where: Path, share: int) -> RowCache:
+    """The cache of a share as a process reads it that knows nothing yet."""
+    shares._read.clear()
+    return cache_of_share(where, "print", share, SHARED)
+
+
+def test_a_share_is_what_the_last_worker_made_of_it(tmp_path: Path) -> None:
+    where = tmp_path / "lookups"
+    cache = cache_of_share(where, "print", 3, SHARED)
+    put(cache, {1: 2, 2: 0, 3: 1, 4: 1, 5: 1})
+    save_share(where, "print", 3, cache)
+    assert cache_of_share(where, "print", 3, SHARED) is cache
+    other = in_another_worker(where, 3)
+    assert {key: rows_of(span) for key in range(6) if (span := other.get(key))} == {
+        2: [],
+        3: ["3.0"],
+        4: ["4.0"],
+        5: ["5.0"],
+    }
+    put(other, {6: 1})
+    save_share(where, "print", 3, other)
+    assert [key for key in range(9) if in_another_worker(where, 3).get(key)] == [3, 4, 5, 6]
+    assert len(in_another_worker(where, 2)) == 0
+    assert where.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_share_that_learned_nothing_is_not_written(tmp_path: Path) -> None:
+    cache = cache_of_share(tmp_path, "print", 0, SHARED)
+    cache.get(1)
+    save_share(tmp_path, "print", 0, cache)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_share_that_cannot_be_read_is_empty(tmp_path: Path) -> None:
+    cache = cache_of_share(tmp_path, "print", 1, SHARED)
+    put(cache, {1: 1})
+    save_share(tmp_path, "print", 1, cache)
+    file = next(tmp_path.iterdir())
+    file.write_bytes(file.read_bytes()[:20])
+    assert len(in_another_worker(tmp_path, 1)) == 0
+
+
+def test_what_is_too_old_is_forgotten_by_every_worker(tmp_path: Path) -> None:
+    cache = cache_of_share(tmp_path, "old", 0, replace(SHARED, cache_ttl=0.0))
+    put(cache, {1: 1})
+    save_share(tmp_path, "old", 0, cache)
+    shares._read.clear()
+    assert cache_of_share(tmp_path, "old", 0, SHARED).get(1) is None

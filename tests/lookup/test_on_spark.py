@@ -372,4 +372,4 @@ def test_a_cache_with_a_time_to_live_outlives_a_micro_batch(
     assert metrics.counters is not None
     asked = metrics.counters.hits + metrics.counters.misses
     assert asked == 80
-    assert 10 <= metrics.counters.keys <= 40  # each key once in each worker that met it
+    assert metrics.counters.keys == 10  # whichever worker gets a share goes on with what is known of it
