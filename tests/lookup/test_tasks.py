@@ -1,0 +1,85 @@
+"""What a task does with its Arrow batches, without the Spark around it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from planner.lookup import shares
+from planner.lookup.source import LookupSource
+from planner.lookup.spec import LookupSpec
+from planner.runtime import lookup_tasks
+from planner.runtime.lookup_tasks import FetchKeys, JoinRows, Task
+
+SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.large_string())])
+OUT = pa.schema([("id", pa.int64()), ("name", pa.string())])
+LEFT = pa.record_batch({"nr": [1, 2, 3, 4, 5], "__dt_key0": pa.array([7, None, 1, 100, 7], pa.int64())})
+
+
+class Twice(LookupSource):
+    """Two rows for 7, one for each other key below 10."""
+
+    def schema(self) -> pa.Schema:
+        return SCHEMA
+
+    def fetch(self, keys: pa.Table) -> pa.Table:
+        ids = [key for key in keys["id"].to_pylist() if key < 10 for _ in range(2 if key == 7 else 1)]
+        return pa.table({"id": ids, "name": [f"n{n}" for n in ids]}, SCHEMA)
+
+
+class Sum:
+    def __init__(self) -> None:
+        self.counts: list[Any] = []
+
+    def add(self, counters: Any) -> None:
+        self.counts.append(counters)
+
+
+def task(**more: Any) -> Task:
+    return Task(Twice(), LookupSpec("T", ("id",), ("id", "name"), **more), SCHEMA, OUT, {}, "print", Sum())
+
+
+def rows(batches: Any) -> list[dict[str, Any]]:
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+def test_keys_to_rows() -> None:
+    given = task()
+    keys = pa.record_batch({"k": pa.array([7, None, 1, 100], pa.int64())})
+    found = list(FetchKeys(given)(iter([keys])))
+    assert rows(found) == [{"id": 7, "name": "n7"}, {"id": 7, "name": "n7"}, {"id": 1, "name": "n1"}]
+    assert {batch.schema for batch in found} == {OUT}
+    assert [counters.keys for counters in given.accumulator.counts] == [3]
+
+
+@pytest.mark.parametrize("size", [1, 100])
+def test_rows_to_joined_rows(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lookup_tasks, "_ROWS_OUT", 2)
+    inner = [(1, 7, "n7"), (1, 7, "n7"), (3, 1, "n1"), (5, 7, "n7"), (5, 7, "n7")]
+    left = sorted([*inner, (2, None, None), (4, None, None)], key=lambda row: row[0])
+    for kind, expected in (("inner", inner), ("left", left)):
+        found = JoinRows(task(cache_size=size), kind, ["__dt_key0"])(iter([LEFT, LEFT.slice(0, 0)]))
+        assert [tuple(row.values()) for row in rows(found)] == expected
+    nested = rows(JoinRows(task(cache_size=size), "nested", ["__dt_key0"])(iter([LEFT])))
+    assert [(row["nr"], [match["id"] for match in row["matches"]]) for row in nested] == [
+        (1, [7, 7]),
+        (2, []),
+        (3, [1]),
+        (4, []),
+        (5, [7, 7]),
+    ]
+
+
+def test_a_share_is_known_to_the_next_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
+    context = SimpleNamespace(partitionId=lambda: 5, stageId=lambda: 1)
+    monkeypatch.setattr(lookup_tasks, "TaskContext", SimpleNamespace(get=lambda: context))
+    given = task(shuffle=True, cache_ttl=60.0)
+    for _ in range(3):
+        shares._read.clear()
+        assert len(rows(JoinRows(given, "left", ["__dt_key0"])(iter([LEFT])))) == 7
+    assert [(c.keys, c.hits) for c in given.accumulator.counts] == [(3, 0), (0, 3), (0, 3)]
