@@ -1,0 +1,119 @@
+"""The command line with a catalog of lookups: SQLite behind one, and a table with versions."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+
+import pytest
+from typer.testing import CliRunner
+
+from optimizer.cli import app
+from optimizer.commands import work
+
+LOOKED_UP = (
+    "SELECT /*+ SHUFFLE_HASH('c') */ o.id, c.country FROM orders o "
+    "LEFT JOIN shop.customers FOR SYSTEM_TIME AS OF PROCTIME() AS c ON o.customer = c.id ORDER BY o.id"
+)
+
+
+def dovetail(*args):
+    return CliRunner().invoke(app, [str(a) for a in args])
+
+
+@pytest.fixture(scope="module")
+def files(spark, tmp_path_factory):
+    """Orders and rates in Parquet, customers in SQLite, and the catalog that tells of them."""
+    home = tmp_path_factory.mktemp("lookups")
+    orders = spark.createDataFrame([(1, 10), (2, 11), (3, 99), (4, None)], "id INT, customer INT").coalesce(1)
+    orders.write.parquet(str(home / "orders"))
+    rates = spark.createDataFrame([(10, "2026-01-01", 1.5), (10, "2026-01-05", 2.5)], "k INT, d STRING, rate DOUBLE")
+    rates.selectExpr("k", "CAST(d AS TIMESTAMP) AS since", "rate").coalesce(1).write.parquet(str(home / "rates"))
+    with closing(sqlite3.connect(home / "shop.db")) as shop:
+        shop.execute("CREATE TABLE customers (id BIGINT PRIMARY KEY, country TEXT)")
+        shop.executemany("INSERT INTO customers VALUES (?, ?)", [(10, "DE"), (11, "FR"), (12, "IT")])
+        shop.commit()
+    (home / "catalog.toml").write_text(
+        '[lookup."shop.customers"]\nkind = "sqlite"\ntable = "customers"\npath = "shop.db"\n'
+        '[tables.rates]\nversions = { key = ["k"], from = "since" }\n'
+    )
+    return home
+
+
+@pytest.fixture
+def given(files):
+    return ["--catalog", files / "catalog.toml", "-t", f"orders={files}/orders", "-t", f"rates={files}/rates"]
+
+
+def test_run(given):
+    done = dovetail("run", "--sql", LOOKED_UP, "--json", *given)
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout)["rows"] == [[1, "DE"], [2, "FR"], [3, None], [4, None]]
+
+
+def test_explain(given):
+    done = dovetail("explain", "--sql", LOOKED_UP, *given)
+    assert done.exit_code == 0, done.stderr
+    assert "HashLookupJoin  left, shop.customers, on o.customer = c.id" in done.stdout
+
+
+def test_rewrite_says_what_its_views_are(given):
+    done = dovetail("rewrite", "--sql", LOOKED_UP, *given)
+    assert done.exit_code == 0, done.stderr
+    assert "LEFT JOIN __dt_lookup1 AS c ON o.customer = c.id" in done.stdout
+    assert "SHUFFLE_HASH" not in done.stdout
+    assert "__dt_lookup1 is made by the runtime: rows of shop.customers" in done.stderr
+    assert "SELECT o.customer AS id" in done.stderr
+
+
+def test_verify(given):
+    done = dovetail("verify", "--sql", LOOKED_UP, *given)
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.strip() == "same: 4 rows both ways"
+
+
+def test_versions(given):
+    text = (
+        "SELECT o.id, r.rate FROM (SELECT *, TIMESTAMP '2026-01-03 00:00:00' AS t FROM orders) o "
+        "JOIN rates FOR SYSTEM_TIME AS OF o.t AS r ON o.customer = r.k"
+    )
+    done = dovetail("run", "--sql", text, "--json", *given)
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout)["rows"] == [[1, 1.5]]
+
+
+def test_what_cannot_run_is_said_with_its_place(given):
+    done = dovetail("explain", "--sql", LOOKED_UP.replace("LEFT", "RIGHT"), *given)
+    assert done.exit_code == 1
+    assert "line 1, column" in done.stderr
+    assert "a RIGHT JOIN would need every row of shop.customers" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[lookup.c]\nkind = "sqlight"\n', "kind is 'sqlight'; did you mean 'sqlite'?"),
+        ("lookup = 1\n", "lookup"),
+        ("[lookup]\nc = 1\n", "lookup.c is a table of settings, not 1"),
+        ("[tables.rates]\nversions = { key = ['k'] }\n", "tables.rates: it has no 'from'"),
+        ("[tables.rates]\nversions = { key = ['k'], from = 'sinse' }\n", "did you mean 'since'?"),
+        ("[tables.changes]\nchangelog = { key = ['k'], change = 'op' }\n", "there is no table 'changes'"),
+        ("[", "--catalog"),
+    ],
+)
+def test_a_catalog_that_cannot_be_used(files, tmp_path, text, said):
+    (tmp_path / "bad.toml").write_text(text)
+    done = dovetail("explain", "--sql", "SELECT 1", "-t", f"rates={files}/rates", "--catalog", tmp_path / "bad.toml")
+    assert done.exit_code == 2, done.stderr
+    assert said in done.stderr
+
+
+def test_a_catalog_that_is_not_there(monkeypatch):
+    def started(*_args, **_kwargs):
+        raise AssertionError("Spark was started")
+
+    monkeypatch.setattr(work, "require_java", started)
+    done = dovetail("explain", "--sql", "SELECT 1", "--catalog", "nowhere.toml")
+    assert done.exit_code == 2
+    assert "--catalog nowhere.toml: there is no such file" in done.stderr
