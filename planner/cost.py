@@ -57,9 +57,9 @@ class Thresholds:
     lookup_full_rows: int = 10_000
     """A lookup of at most so many rows is read whole, where its source can be; that is about twenty round trips."""
 
-    lookup_rows_per_key: float = 1.0
-    """A lookup with no more rows than this for each row of the left side is read whole: a row that comes in bulk costs
-    about a tenth of one that is asked for, and a row on the left may have a key that others have."""
+    lookup_rows_per_key: float = 10.0
+    """A lookup with at most so many rows for each key that is asked for is read whole: a row that comes in bulk costs
+    about a tenth of one that is asked for."""
 
 
 # Seconds on one core, measured: a row copied or moved to its key, a pair of a bin that is looked at.
