@@ -60,7 +60,8 @@ def lower_lookup_join(join: LookupJoin, ctx: Context) -> physical.LookupJoin:
 
 def _once(join: LookupJoin, ctx: Context) -> str:
     """Why the left side can be read only once, so that its rows must go to Python with their keys; or nothing."""
-    return ctx.unrepeatable(_base(join.left)) or ""
+    why = ctx.unrepeatable(_base(join.left)) or ""
+    return "it is a stream" if why.startswith("Streaming") else why
 
 
 def _rows(join: LookupJoin, why: str, ctx: Context) -> tuple[tuple[str, tuple[str, ...]], ...]:
