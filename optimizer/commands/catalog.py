@@ -88,6 +88,8 @@ def read_catalog(path: str | None) -> Catalog | None:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"--catalog {path}: {error}") from error
     for kind in ("lookup", "tables"):
+        if not isinstance(given.get(kind, {}), dict):
+            raise InputError(f"--catalog {path}: {kind} is a table of tables, not {given[kind]!r}")
         for name, body in given.get(kind, {}).items():
             if not isinstance(body, dict):
                 raise InputError(f"--catalog {path}: {kind}.{name} is a table of settings, not {body!r}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,12 @@ from golden_plans.catalog_file import CatalogFile
 from optimizer.plan import Plan
 from planner.errors import GoldenError
 from planner.expr import quote
-from planner.logical import Statement
+from planner.logical import Project, Statement
 from planner.lookup.memory import MemorySource
 from planner.lookup.views import lookups_of, with_tables
 from planner.lookup.views import query_of as query_of_plan
 from planner.names import Resolver
+from planner.tree import transform_up
 
 SHIPPED = Path(__file__).parents[2] / "golden_plans" / "cases"
 ARGUMENTS: dict[str, Any] = {
@@ -147,7 +149,8 @@ def plain_lookups(catalog: CatalogFile) -> dict[str, str]:
 def with_plain_lookups(catalog: CatalogFile, plan: Plan) -> str:
     """The query of a statement with such a view in the place of each lookup."""
     tables = {".".join(t.name): f"plain_{'_'.join(t.name)}" for t in catalog.lookups}
-    return with_tables(plan.logical, tables, Resolver(catalog, {}).lookup)
+    unhinted = transform_up(plan.logical, lambda n: replace(n, hint=None) if isinstance(n, Project) else n)
+    return with_tables(unhinted, tables, Resolver(catalog, {}).lookup)
 
 
 def looked_up(session: Any, catalog: CatalogFile, plan: Plan) -> Any:
