@@ -90,6 +90,8 @@ def _rows(join: LookupJoin, why: str, ctx: Context) -> tuple[tuple[str, tuple[st
         if not source.names or source.columns is None:
             name = ".".join(source.names) or "a relation without a name"
             ctx.fail(f"the columns of {name} are not known, and it can be read only once ({why})", place)
+        if source.names[-1].startswith("__dt_"):
+            continue  # the ends of versions: the join below has compared them
         found.append((source.names[-1], tuple(c.name for c in source.columns)))
     return tuple(found)
 
