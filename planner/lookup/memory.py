@@ -41,13 +41,16 @@ class MemorySource(LookupSource):
 
     def fetch(self, keys: pa.Table) -> pa.Table:
         wanted = set(_tuples(keys, keys.column_names))
-        found = [n for n, values in enumerate(_tuples(self.table, keys.column_names)) if values in wanted]
-        return self.table.take(found)
+        return self._rows([values in wanted for values in _tuples(self.table, keys.column_names)])
 
     def scan_share(self, index: int, count: int, keys: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
         values = _tuples(self.table, keys)
-        own = [n for n, value in enumerate(values) if zlib.crc32(repr(value).encode()) % count == index]
-        yield from self.table.take(own).to_batches()
+        yield from self._rows([zlib.crc32(repr(v).encode()) % count == index for v in values]).to_batches()
+
+    def _rows(self, kept: list[bool]) -> pa.Table:
+        import pyarrow as pa
+
+        return self.table.filter(pa.array(kept, pa.bool_()))
 
     def __repr__(self) -> str:
         return f"MemorySource({self.table.num_rows} rows)"
