@@ -37,6 +37,7 @@ from planner.logical import (
 from planner.logical_lookup import LookupJoin
 from planner.lookup.stand_in import stand_in
 from planner.schema import INTEGRAL, Column, SqlType, sql_type
+from planner.self_join import SameRow
 from planner.to_sql import to_sql
 from planner.tree import Node, transform_up
 from planner.versions import Versions
@@ -82,6 +83,8 @@ class Resolver:
         match plan:
             case Scan():
                 return (self._scan(plan),)
+            case SameRow():
+                return (Source(_one(plan.alias), plan.columns),)
             case Derived():
                 return (Source(_one(plan.alias), _renamed(self._known(plan.query), plan.renames)),)
             case Nested() if plan.alias:

@@ -4,6 +4,7 @@ from rules.lower.aggregate_band_join import aggregate_band_join
 from rules.lower.band_join import lower_band_join
 from rules.lower.join_hints import drop_lookup_hints, drop_range_join, keep_nested_loop
 from rules.lower.lookup_join import lower_lookup_join
+from rules.lower.self_join_elimination import lower_self_join_elimination
 from rules.lower.spark import leave_to_spark
 from rules.lower.temporal_join import lower_temporal_join, lower_versions
 from rules.normalize.exists_to_join import exists_to_join
@@ -17,6 +18,7 @@ from rules.recognize.lookup_filters import lookup_filters
 from rules.recognize.lookup_hints import lookup_hints
 from rules.recognize.lookup_join import lookup_join
 from rules.recognize.temporal_join import temporal_join
+from rules.recognize.self_join_elimination import self_join_elimination
 from rules.rule import Batch, Rule
 
 BATCHES = (
@@ -25,6 +27,11 @@ BATCHES = (
         "so that every later rule meets one spelling",
         (inline_views, lateral_to_join, push_to_lookups, push_filters, exists_to_join),
         settle=True,
+    ),
+    Batch(
+        "recognize",
+        "self-joins first, while their joins are as written",
+        (self_join_elimination,),
     ),
     Batch(
         "recognize",
@@ -44,6 +51,7 @@ BATCHES = (
             lower_versions,
             lower_temporal_join,
             lower_band_join,
+            lower_self_join_elimination,
             leave_to_spark,
         ),
     ),

@@ -180,9 +180,9 @@ def moved(
     ``target`` tells the relation in ``after`` and the column there.  Raises ``Unresolved`` where there is no such way.
     """
     text, at = scalar.text, len(scalar.text)
-    for column in sorted(columns_in(scalar.tree), key=lambda c: _span(c)[0], reverse=True):
-        start, end = _span(column)
-        if end > at or "".join(column_ref(column).parts) != _bare(text[start:end]):
+    for column in sorted(columns_in(scalar.tree), key=lambda c: span(c)[0], reverse=True):
+        start, end = span(column)
+        if end > at or "".join(column_ref(column).parts) != bare(text[start:end]):
             raise NotCarried(f"{column_ref(column).text} cannot be found in {scalar.shown}", scalar.place)
         at = start
         ref = column_ref(column)
@@ -209,7 +209,7 @@ def _means(ref: ColumnRef, sources: Sources, index: int, name: str, names: Resol
     return found == index and names.fold(column.name) == names.fold(name)
 
 
-def _span(column: exp.Expression) -> tuple[int, int]:
+def span(column: exp.Expression) -> tuple[int, int]:
     """Where a column stands in the text it was parsed from, behind the SELECT that ``parse`` puts before it."""
     ids = list(column.find_all(exp.Identifier))
     if not ids or any("start" not in i.meta for i in ids):
@@ -218,7 +218,7 @@ def _span(column: exp.Expression) -> tuple[int, int]:
     return min(i.meta["start"] for i in ids) - before, max(i.meta["end"] for i in ids) - before + 1
 
 
-def _bare(text: str) -> str:
+def bare(text: str) -> str:
     """Names with dots between them, without the dots, quotes and blanks."""
     t = tokenize(text)
     return "".join(t[i].text for i in range(len(t)) if t[i].word != ".")

@@ -48,7 +48,7 @@ _GENERATORS = (exp.UDTF, exp.Explode, exp.Posexplode, exp.Inline, exp.Stack, exp
 
 
 def unique_keys(relation: Node, ctx: Context, *, nulls: bool = False) -> Unique:
-    """The sets of columns of a relation in FROM, by folded name, in which no two of its rows agree.
+    """The sets of columns of a relation in FROM or of a query, by folded name, in which no two of its rows agree.
 
     Rows with a NULL in a set do not count; with ``nulls`` they do, and a NULL is equal to another.
     """
@@ -77,9 +77,9 @@ class _Keys:
                     return _NONE
                 found = self.renamed(self.query(definition.query), definition.query, definition.renames)
                 return self.renamed(found, definition.query, relation.renames, definition.renames)
-            case Scan() if relation.plain:
-                return self.table(relation)
-        return _NONE
+            case Scan():
+                return self.table(relation) if relation.plain else _NONE
+        return self.query(relation)
 
     def table(self, scan: Scan) -> Unique:
         """The keys of a table or view, as it is now."""

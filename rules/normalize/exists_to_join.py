@@ -31,7 +31,7 @@ from rules.moving import (
 from rules.rule import Context, rule
 
 
-class _Test(NamedTuple):
+class Test(NamedTuple):
     """``[NOT] EXISTS (query)``, or with a ``value`` ``value [NOT] IN (query)``."""
 
     value: Scalar | None
@@ -66,7 +66,7 @@ def exists_to_join(node: Filter, ctx: Context) -> Logical | None:
 
 def _joined(conjunct: Scalar, tree: Logical, ctx: Context) -> Join | None:
     """The relations of a query joined with those of the subquery in a conjunct; None where that is not to be."""
-    test = _read(conjunct)
+    test = read_test(conjunct)
     block = test and block_of(test.query)
     if not test or not block or bounds(block.condition) < 2:
         return None
@@ -83,10 +83,10 @@ def _joined(conjunct: Scalar, tree: Logical, ctx: Context) -> Join | None:
         return ctx.decline(f"{test} is not made a join: {no}", place)
 
 
-def _why_not(test: _Test, block: Block, tree: Logical) -> str:
+def _why_not(test: Test, block: Block, tree: Logical) -> str:
     """What else a subquery does, or the query around it, that a join could not."""
     for more in block.more:
-        if test.value or not (isinstance(more, Limit) and _at_least_one(more)):
+        if test.value or not (isinstance(more, Limit) and at_least_one(more)):
             return more_than_a_block(more)
     if block.project.hint:
         return "the subquery has a hint of its own"
@@ -100,7 +100,7 @@ def _why_not(test: _Test, block: Block, tree: Logical) -> str:
     return "joins cannot be written behind LATERAL VIEW" if has_lateral_view(tree) else ""
 
 
-def _join(test: _Test, block: Block, tree: Logical, ctx: Context) -> Join:
+def _join(test: Test, block: Block, tree: Logical, ctx: Context) -> Join:
     names = ctx.names
     check_inner(block.tree, names)
     inner, outer = names.sources(block.tree), names.sources(tree)
@@ -125,7 +125,7 @@ def _join(test: _Test, block: Block, tree: Logical, ctx: Context) -> Join:
     return Join(tree, block.tree, kind, JOIN_KEYWORDS[kind], tuple(condition))  # type: ignore[arg-type, index]
 
 
-def _read(conjunct: Scalar) -> _Test | None:
+def read_test(conjunct: Scalar) -> Test | None:
     """Read a conjunct that is one EXISTS or IN, with any NOT and parentheses around it."""
     if len(conjunct.plans) != 1:
         return None
@@ -140,7 +140,7 @@ def _read(conjunct: Scalar) -> _Test | None:
             break
     hole = f"{HOLE}0".upper()
     if hi - lo == 4 and t.word(lo) == "EXISTS" and t.word(lo + 2) == hole:
-        return _Test(None, negated, conjunct.plans[0])
+        return Test(None, negated, conjunct.plans[0])
     if hi - lo < 5 or [t.word(i) for i in (hi - 4, hi - 3, hi - 2)] != ["IN", "(", hole]:
         return None
     end = hi - 4
@@ -151,10 +151,10 @@ def _read(conjunct: Scalar) -> _Test | None:
         simple = not isinstance(value.tree, exp.Alias) and not why_not_simple(value.tree)
     except NotCarried:
         return None
-    return _Test(value, negated, conjunct.plans[0]) if simple else None
+    return Test(value, negated, conjunct.plans[0]) if simple else None
 
 
-def _at_least_one(limit: Limit) -> bool:
+def at_least_one(limit: Limit) -> bool:
     """Whether a clause is LIMIT with a number that lets a row through."""
     words = limit.clause.text.split()
     return len(words) == 2 and words[0].upper() == "LIMIT" and words[1].isdigit() and int(words[1]) > 0

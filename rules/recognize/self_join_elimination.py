@@ -1,0 +1,157 @@
+"""Self-joins on a unique key, read once: ``t x JOIN t y ON x.id = y.id`` is x with its row under the name y as well."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from planner.errors import NotCarried
+from planner.expr import Scalar
+from planner.logical import Aggregate, Filter, Logical, Project, Scan, Windows
+from planner.names import Unresolved
+from planner.self_join import SameRowTest
+from planner.tokens import words
+from planner.tree import Node
+from rules.correlation import correlated
+from rules.inner_joins import where
+from rules.moving import block_of
+from rules.own_row import Gone, OwnRow, Part, RowTest, conjoined, enclosed, ordered, row_test
+from rules.respelling import over
+from rules.rule import Context, rule
+from rules.same_source import Reading
+from rules.spots import Spots, read_spots
+
+
+@rule(Project)
+def self_join_elimination(project: Project, ctx: Context) -> Logical | None:
+    """Read a source once where a join with itself on a unique key pairs each row with itself alone.
+
+    The other relation becomes a LATERAL subquery of one row, which Spark plans as columns; its conditions move to
+    WHERE, and what compared the key asks that it is not NULL.  Behind LEFT JOIN the row is there under the condition,
+    else NULL; of a semi or anti join, EXISTS or IN only the condition stays.  A right or full join stays as it is: it
+    keeps rows that have no partner.  The idea is PostgreSQL's (18: self-join elimination), there for inner joins.
+    """
+    block = block_of(project)
+    if block is None:
+        return None
+    spots = read_spots(block.tree)
+    tests: list[RowTest] = []
+    for conjunct in block.condition:
+        if test := row_test(conjunct, len(spots.found) + len(tests)):
+            tests.append(test)
+    if not _reads_twice(spots, tests, ctx):
+        return None
+    rows = OwnRow(spots.found, tuple(tests), (*spots.conjuncts, *block.condition), ctx)
+    gone = rows.find()
+    if not gone:
+        return None
+    try:
+        if any(correlated(query, ctx.names) for query in ctx.enclosing):
+            raise Unresolved("it stands in a subquery that names columns of the query around it")
+        _check_hint(project, rows, gone)
+        tree, condition = _rewritten(spots, block.condition, rows, gone)
+    except (NotCarried, Unresolved) as no:
+        return ctx.decline(str(no))
+    tested = ", ".join(g.said for g in gone if g.row is None)
+    if tested:
+        return _in_block(project, SameRowTest(tree, condition or (Scalar("true"),), "WHERE", tested))
+    return _in_block(project, where(tree, condition))
+
+
+def _reads_twice(spots: Spots, tests: list[RowTest], ctx: Context) -> bool:
+    """Whether two relations read a table of one name; looks nothing up."""
+    seen: set[str] = set()
+    for relation in (*(s.relation for s in spots.found), *(t.spot.relation for t in tests)):
+        own = _tables(relation, ctx)
+        if own & seen:
+            return True
+        seen |= own
+    return False
+
+
+def _tables(relation: Node, ctx: Context) -> set[str]:
+    found: set[str] = set()
+    for node in relation.walk():
+        if isinstance(node, Scan):
+            definition = ctx.definitions.get(node.cte)
+            found.add(ctx.names.fold(node.name[-1]))
+            if definition and node.cte not in found:
+                found |= {node.cte, *_tables(definition.query, ctx)}
+    return found
+
+
+def _check_hint(project: Project, rows: OwnRow, gone: list[Gone]) -> None:
+    """Raise ``Unresolved`` where a hint of the SELECT names a relation that would not be joined."""
+    named = {w.lower() for w in words(project.hint.text)} if project.hint else set()
+    for one in gone:
+        for source in rows.ctx.names.sources(one.spot.relation) if one.row else ():
+            if source.names and source.names[-1].lower() in named:
+                raise Unresolved(f"a hint names {source.names[-1]}, which would not be joined")
+
+
+def _rewritten(
+    spots: Spots, condition: tuple[Scalar, ...], rows: OwnRow, gone: list[Gone]
+) -> tuple[Logical, tuple[Scalar, ...]]:
+    """FROM and WHERE without what is gone.  Raises ``Unresolved``, ``NotCarried``."""
+    numbers = {g.spot.number for g in gone}
+    tests = {rows.tests[g.spot.number].conjunct: g for g in gone if g.spot.number in rows.tests}
+    tree, moved = spots.rebuilt(
+        {g.spot.number: g.row for g in gone if g.spot.number not in rows.tests}, lambda c: _own(c, rows)
+    )
+    parts: list[Part] = []
+    for one in gone:
+        if one.spot.kind == "inner":
+            parts += one.parts
+        elif one.spot.kind != "left" and one.spot.number not in rows.tests:
+            parts += _kept(one)
+    for conjunct in (*moved, *condition):
+        if conjunct in tests:
+            parts += _kept(tests[conjunct])
+        elif (new := _own(conjunct, rows)) is not None:
+            parts.append(Part(new, _risky(conjunct, numbers, rows, must=conjunct in moved)))
+    alone = {s.number for s in spots.found} <= numbers | {g.partner for g in gone}
+    risky = [p for p in (*parts, *(p for g in gone for p in g.parts)) if p.risky]
+    if risky and not alone:
+        said = f"{risky[0].scalar.shown} could raise an error on rows that the join leaves out"
+        raise Unresolved(said)
+    return tree, tuple(dict.fromkeys(p.scalar for p in ordered(tuple(parts))))
+
+
+def _own(conjunct: Scalar, rows: OwnRow) -> Scalar | None:
+    """A conjunct of an inner join or WHERE: that a value is not NULL, where it compares the value with itself."""
+    e = rows.sight.equality(conjunct, (rows.visible,))
+    if e is None or e.left[1] != e.right[1] or not isinstance(e.left[0], int) or not isinstance(e.right[0], int):
+        return conjunct
+    first = rows.stands_for[e.left[0]]
+    shown = rows.sight.reading(first)
+    if e.left[0] == e.right[0] or first != rows.stands_for[e.right[0]] or not isinstance(shown, Reading):
+        return conjunct
+    if not e.strict:
+        return None
+    return Scalar(f"{enclosed(over(shown, rows.sight.path(first), e.left[1]))} IS NOT NULL", (), conjunct.place)
+
+
+def _kept(one: Gone) -> list[Part]:
+    """What WHERE asks for in place of a semi or anti join."""
+    if one.spot.kind == "semi":
+        return list(one.parts)
+    risky = any(p.risky for p in one.parts)
+    return [Part(Scalar(f"({conjoined([p.scalar for p in ordered(one.parts)])}) IS NOT TRUE"), risky)]
+
+
+def _risky(conjunct: Scalar, gone: set[int], rows: OwnRow, *, must: bool) -> bool:
+    """Whether a conjunct compares a row with itself and might raise; ``must``: its names have to be known."""
+    scopes = (rows.visible,)
+    try:
+        named = rows.sight.relations_of(conjunct, scopes)
+    except (Unresolved, NotCarried):
+        if must:
+            raise
+        return False
+    return len(named) > 1 and bool(named & gone) and not rows.safe(conjunct, scopes)
+
+
+def _in_block(node: Logical, inner: Logical) -> Logical:
+    """A SELECT with another FROM and WHERE."""
+    if isinstance(node, Project | Aggregate | Windows) or (isinstance(node, Filter) and node.clause != "WHERE"):
+        return replace(node, child=_in_block(node.child, inner))
+    return inner

@@ -1,0 +1,81 @@
+"""The user's own words with other columns in them, and expressions over a base said over what shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from planner.errors import NotCarried
+from planner.expr import ColumnRef, Scalar, column_ref, columns_in, quote, sql
+from planner.names import Unresolved
+from planner.schema import SqlType
+from planner.trying import MightRaise, trying
+from rules.moving import bare, span
+from rules.same_source import Reading
+
+# What sqlglot prints as it was read.
+_SAID = (
+    *(exp.Column, exp.Identifier, exp.Literal, exp.Null, exp.Boolean, exp.Paren, exp.Cast, exp.DataType),
+    *(exp.DataTypeParam, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Coalesce, exp.Case, exp.If),
+    *(exp.And, exp.Or, exp.Not, exp.Is, exp.In, exp.Between, exp.Like, exp.EQ, exp.NEQ, exp.NullSafeEQ),
+    *(exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Upper, exp.Lower),
+)
+
+
+def respelt(scalar: Scalar, say: Callable[[ColumnRef], str | None]) -> str:
+    """An expression on one line with every column that ``say`` has other words for said in these.
+
+    Raises ``NotCarried`` where a column cannot be found in the text.
+    """
+    whole = Scalar(scalar.shown, (), scalar.place)
+    text, at = whole.text, len(whole.text)
+    for column in sorted(columns_in(whole.tree), key=lambda c: span(c)[0], reverse=True):
+        start, end = span(column)
+        if end > at or "".join(column_ref(column).parts) != bare(text[start:end]):
+            raise NotCarried(f"{column_ref(column).text} cannot be found in {scalar.shown}", scalar.place)
+        at = start
+        if (new := say(column_ref(column))) is not None:
+            text = text[:start] + new + text[end:]
+    return text
+
+
+def over(shown: Reading, path: tuple[str, ...], value: str) -> str:
+    """A value of the base, as ``shown.columns`` spell it, said over a relation of this name that shows columns of it.
+
+    Raises ``Unresolved`` where the relation does not show what it takes, or another spelling could mean another thing.
+    """
+    if (name := shown.named(value)) is not None:
+        return ".".join(map(quote, (*path, name)))
+    tree = Scalar(value).tree
+    if odd := next((n for n in tree.walk() if not isinstance(n, _SAID) or _escaped(n)), None):
+        raise Unresolved(f"{sql(odd)} is not put into other words")
+
+    def say(node: exp.Expression) -> exp.Expression:
+        if not isinstance(node, exp.Column):
+            return node
+        name = shown.named(sql(node))
+        if name is None:
+            raise Unresolved(f"{'.'.join(path)} does not show {sql(node)}")
+        return exp.Column(
+            this=_named(name), **dict(zip(("table", "db", "catalog"), map(_named, path[::-1]), strict=False))
+        )
+
+    return sql(tree.copy().transform(say))
+
+
+def never_raises(tree: exp.Expression, known: Callable[[exp.Expression], SqlType | None], *, ansi: bool) -> bool:
+    """Whether a condition or value certainly has a value on every row; ``known`` tells types of columns."""
+    whole = exp.If(this=tree.copy(), true=exp.Literal.number(1), false=exp.Literal.number(0))
+    try:
+        return sql(trying(whole, known, ansi=ansi)) == sql(whole)
+    except (MightRaise, Unresolved, NotCarried):
+        return False
+
+
+def _escaped(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Literal) and any(c in node.name for c in "\\'\"\n")
+
+
+def _named(name: str) -> exp.Identifier:
+    return exp.to_identifier(name, quoted=quote(name) != name)
