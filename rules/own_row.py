@@ -78,6 +78,7 @@ class OwnRow:
         self.tests = {t.spot.number: t for t in tests}
         self.sight = Sight(self.spots, ctx)
         self.visible = frozenset(s.number for s in spots if s.kind in ("inner", "left"))
+        self.conjuncts = everywhere
         found = (self.sight.equality(c, (self.visible,)) for c in everywhere)
         self.everywhere = tuple(e for e in found if e)
         self.stands_for = {s.number: s.number for s in self.spots}  # relations joined for certain, by the first of them
@@ -127,7 +128,7 @@ class OwnRow:
             return None
         key = self.key(x, y, shown, equal)
         if key is None:
-            if why := why_no_partner(x.number, y.number, shown, equal, self.ctx):
+            if why := why_no_partner(x.number, y.number, shown, equal, self.ctx, only=self.by_equals_only(x, y)):
                 raise Unresolved(why)
             return None
         if same_source(x.relation, y.relation, self.ctx) is None:
@@ -146,6 +147,19 @@ class OwnRow:
         around = tuple(e for e in self.everywhere if y.number not in (e.left[0], e.right[0]))
         own = [self.sight.equality(c, self.scopes(y)) for c in y.on]
         return (*around, *(e for e in (*own, self.compared(y)) if e))
+
+    def by_equals_only(self, x: Spot, y: Spot) -> bool:
+        """Whether nothing but equal columns compares two relations."""
+        scopes = self.scopes(y)
+        for conjunct in self.conjuncts if y.kind == "inner" else y.on:
+            try:
+                both = {x.number, y.number} <= self.sight.relations_of(conjunct, scopes)
+            except (Unresolved, NotCarried):
+                return False
+            e = self.sight.equality(conjunct, scopes) if both else None
+            if both and (e is None or e.left[1] != e.right[1]):
+                return False
+        return True
 
     def compared(self, y: Spot) -> Equality | None:
         """The equality that an IN asks for."""
@@ -224,7 +238,7 @@ class OwnRow:
 
     def conditions(self, x: Spot, y: Spot, shown: Reading) -> tuple[Part, ...]:
         """The condition of an outer, semi or anti join with ``y``, said of the row of ``x``."""
-        scopes, path = self.scopes(y), self.sight.path(x.number)
+        scopes = self.scopes(y)
         members = {n for n, first in self.stands_for.items() if first == self.stands_for[x.number]} | {y.number}
 
         def own(e: Equality | None) -> Part | None:
@@ -263,7 +277,6 @@ class OwnRow:
                 part = Part(Scalar(respelt(conjunct, say)), not alone and not self.safe(conjunct, scopes))
             found.append(part)
         kept = list(dict.fromkeys(p for p in found if p.scalar.text != "true"))
-        assert path
         return tuple(kept)
 
 

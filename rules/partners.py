@@ -1,13 +1,13 @@
 """Which relation of FROM has, for every row of another, that very row as its only partner.
 
 Two relations of one source meet row by row where a unique key of the source is equal on both sides.  That it is equal
-may also follow: x.id = z.k AND z.k = y.id, or x.id = 5 AND y.id = 5.  The conditions are those of PostgreSQL's self-join
-elimination; unlike there a filter may stand on either side.
+may also follow: x.id = z.k AND z.k = y.id, or x.id = 5 AND y.id = 5.  The conditions are those of PostgreSQL's
+self-join elimination; unlike there a filter may stand on either side.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -97,11 +97,13 @@ class Sight:
             return number, self.ctx.names.fold(column)
         return number, found.value(column, self.ctx.names.fold)
 
-    def known(self, scopes: tuple[frozenset[int], ...]):  # type: ignore[no-untyped-def]
-        """The type of a column, for those who look at an expression."""
+    def known(self, scopes: tuple[frozenset[int], ...]) -> Callable[[exp.Expression], SqlType | None]:
+        """The types of columns and literals, for those who look at an expression."""
 
         def of(tree: exp.Expression) -> SqlType | None:
-            return self.resolve(column_ref(tree), scopes)[1].type if isinstance(tree, exp.Column) else None
+            if isinstance(tree, exp.Column):
+                return self.resolve(column_ref(tree), scopes)[1].type
+            return self.ctx.names.type_of(tree, ())
 
         return of
 
@@ -138,10 +140,9 @@ def _is_literal_of(tree: exp.Expression, column: SqlType) -> bool:
     literal = tree.this if isinstance(tree, exp.Cast) else tree
     if not isinstance(literal, exp.Literal):
         return False
-    found = (
-        type_of(tree, lambda _: None) if isinstance(tree, exp.Cast) else SqlType("string" if literal.is_string else "")
-    )
-    return found == column or (column.integral and tree is literal and literal.is_int)
+    if tree is literal:
+        return column.name == "string" if literal.is_string else column.integral and literal.is_int
+    return type_of(tree, lambda _: None) == column
 
 
 @dataclass
@@ -200,8 +201,11 @@ def keys_of(found: Reading, ctx: Context) -> tuple[Unique, Unique]:
     return unique_keys(base, ctx), unique_keys(base, ctx, nulls=True)
 
 
-def why_no_partner(x: int, y: int, found: Reading, equal: Equalities, ctx: Context) -> str:
-    """Why a row of one reading may have other partners than itself in the other, where a column of theirs is equal."""
+def why_no_partner(x: int, y: int, found: Reading, equal: Equalities, ctx: Context, *, only: bool) -> str:
+    """Why a row of one reading may have other partners than itself in the other, where a column of theirs is equal.
+
+    Nothing is said where they are not compared by equal columns ``only``: other rules know such self-joins.
+    """
     shared = [c for c in found.columns if equal.between((x, c.value), (y, c.value))]
     if not shared:
         return ""
@@ -217,5 +221,7 @@ def why_no_partner(x: int, y: int, found: Reading, equal: Equalities, ctx: Conte
             if covered(frozenset(key.columns), x, y, equal, ctx):
                 return f"nobody enforces that {by} is unique in {what}; trust_informational_keys would believe it"
     known = sorted(", ".join(sorted(key)) for key in keys | nulls)
+    if not only:
+        return ""
     said = f"unique is {' or '.join(known)}" if known else "no unique key of it is known"
     return f"{what} is joined with itself by {by}, and {said}"

@@ -94,7 +94,7 @@ def read_spots(tree: Logical) -> Spots:
         elif isinstance(node, Join):
             go(node.left, first, free)
             if node.kind in ("left", "semi", "anti"):
-                add(node.right, node.kind, node.condition, first, True)  # type: ignore[arg-type]
+                add(node.right, node.kind, node.condition, first, True)
             else:
                 # A join in parentheses sees nothing before it; behind a comma it stands as if without them.
                 go(node.right, first, True)

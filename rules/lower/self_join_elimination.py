@@ -12,5 +12,5 @@ from rules.rule import Context, rule
 def lower_self_join_elimination(node: SameRow | SameRowTest, ctx: Context) -> Rewriting:
     """Leave the columns or the conditions to Spark: one reading is never slower than two and a join."""
     plain = Derived if isinstance(node, SameRow) else Filter
-    same = plain(**{f.name: getattr(node, f.name) for f in fields(plain)})  # type: ignore[arg-type]
+    same = plain(**{f.name: getattr(node, f.name) for f in fields(plain)})
     return Rewriting(same, node.label, node.said, node.output)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner.errors import NotCarried
-from planner.expr import Scalar
-from planner.logical import Aggregate, Filter, Logical, Project, Scan, Windows
+from planner.expr import Scalar, quote
+from planner.hints import names_of, read_hints
+from planner.logical import Aggregate, Filter, Join, Logical, Nested, Project, Scan, Windows
 from planner.names import Unresolved
 from planner.self_join import SameRowTest
-from planner.tokens import words
 from planner.tree import Node
 from rules.correlation import correlated
 from rules.inner_joins import where
@@ -38,6 +38,8 @@ def self_join_elimination(project: Project, ctx: Context) -> Logical | None:
     for conjunct in block.condition:
         if test := row_test(conjunct, len(spots.found) + len(tests)):
             tests.append(test)
+    for spot in spots.found:
+        _say_of_other_joins(spot.relation, ctx)
     if not _reads_twice(spots, tests, ctx):
         return None
     rows = OwnRow(spots.found, tuple(tests), (*spots.conjuncts, *block.condition), ctx)
@@ -79,9 +81,27 @@ def _tables(relation: Node, ctx: Context) -> set[str]:
     return found
 
 
+def _say_of_other_joins(relation: Logical, ctx: Context) -> None:
+    """Decline for a join that is looked at as a whole, and would pair each row with itself alone."""
+    join = relation.child if isinstance(relation, Nested) and relation.alias is None else relation
+    if not isinstance(join, Join):
+        return
+    condition = join.condition
+    if join.using:
+        names = [ctx.names.sources(side) for side in (join.left, join.right)]
+        if any(len(n) != 1 or not n[0].names for n in names):
+            return
+        left, right = (".".join(map(quote, n[0].names)) for n in names)
+        condition = tuple(Scalar(f"{left}.{quote(c)} = {right}.{quote(c)}") for c in join.using)
+    spots = read_spots(replace(join, kind="inner", using=(), condition=condition))
+    if _reads_twice(spots, [], ctx) and OwnRow(spots.found, (), spots.conjuncts, ctx).find():
+        kept = f"a {join.kind} join keeps rows of its right side that have no partner"
+        ctx.decline("USING merges the columns that the rows are joined by; write ON" if join.using else kept)
+
+
 def _check_hint(project: Project, rows: OwnRow, gone: list[Gone]) -> None:
     """Raise ``Unresolved`` where a hint of the SELECT names a relation that would not be joined."""
-    named = {w.lower() for w in words(project.hint.text)} if project.hint else set()
+    named = {names[-1].lower() for h in read_hints(project.hint) for a in h.arguments if (names := names_of(a))}
     for one in gone:
         for source in rows.ctx.names.sources(one.spot.relation) if one.row else ():
             if source.names and source.names[-1].lower() in named:
@@ -107,7 +127,7 @@ def _rewritten(
         if conjunct in tests:
             parts += _kept(tests[conjunct])
         elif (new := _own(conjunct, rows)) is not None:
-            parts.append(Part(new, _risky(conjunct, numbers, rows, must=conjunct in moved)))
+            parts.append(Part(new, new is conjunct and _risky(new, numbers, rows, must=new in moved)))
     alone = {s.number for s in spots.found} <= numbers | {g.partner for g in gone}
     risky = [p for p in (*parts, *(p for g in gone for p in g.parts)) if p.risky]
     if risky and not alone:
