@@ -73,6 +73,11 @@ class Scalar(Holder):
         return self.shown
 
 
+def uncommented(text: str) -> str:
+    """An expression without comments, which would end at the end of another line."""
+    return _COMMENTS.sub(lambda m: m.group(1) or " ", text)
+
+
 def show_all(scalars: tuple[Scalar, ...]) -> list[str]:
     """Every one on a line, with subqueries numbered through."""
     said, before = [], 0

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from planner.errors import NotCarried
-from planner.expr import ColumnRef, Scalar, column_ref, columns_in, quote, sql
+from planner.expr import ColumnRef, Scalar, column_ref, columns_in, quote, sql, uncommented
 from planner.names import Unresolved
 from planner.schema import SqlType
 from planner.trying import MightRaise, trying
@@ -24,11 +24,11 @@ _SAID = (
 
 
 def respelt(scalar: Scalar, say: Callable[[ColumnRef], str | None]) -> str:
-    """An expression on one line with every column that ``say`` has other words for said in these.
+    """An expression, without comments, with every column that ``say`` has other words for said in these.
 
     Raises ``NotCarried`` where a column cannot be found in the text.
     """
-    whole = Scalar(scalar.shown, (), scalar.place)
+    whole = Scalar(uncommented(scalar.text).strip(), (), scalar.place)
     text, at = whole.text, len(whole.text)
     for column in sorted(columns_in(whole.tree), key=lambda c: span(c)[0], reverse=True):
         start, end = span(column)

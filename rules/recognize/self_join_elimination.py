@@ -103,7 +103,7 @@ def _check_hint(project: Project, rows: OwnRow, gone: list[Gone]) -> None:
     """Raise ``Unresolved`` where a hint of the SELECT names a relation that would not be joined."""
     named = {names[-1].lower() for h in read_hints(project.hint) for a in h.arguments if (names := names_of(a))}
     for one in gone:
-        for source in rows.ctx.names.sources(one.spot.relation) if one.row else ():
+        for source in () if one.spot.number in rows.tests else rows.ctx.names.sources(one.spot.relation):
             if source.names and source.names[-1].lower() in named:
                 raise Unresolved(f"a hint names {source.names[-1]}, which would not be joined")
 
@@ -126,14 +126,14 @@ def _rewritten(
     for conjunct in (*moved, *condition):
         if conjunct in tests:
             parts += _kept(tests[conjunct])
-        elif (new := _own(conjunct, rows)) is not None:
+        elif (new := _own(conjunct, rows)) is not None and (new is conjunct or Part(new) not in parts):
             parts.append(Part(new, new is conjunct and _risky(new, numbers, rows, must=new in moved)))
     alone = {s.number for s in spots.found} <= numbers | {g.partner for g in gone}
     risky = [p for p in (*parts, *(p for g in gone for p in g.parts)) if p.risky]
     if risky and not alone:
         said = f"{risky[0].scalar.shown} could raise an error on rows that the join leaves out"
         raise Unresolved(said)
-    return tree, tuple(dict.fromkeys(p.scalar for p in ordered(tuple(parts))))
+    return tree, tuple(p.scalar for p in ordered(tuple(parts)))
 
 
 def _own(conjunct: Scalar, rows: OwnRow) -> Scalar | None:
@@ -166,7 +166,7 @@ def _risky(conjunct: Scalar, gone: set[int], rows: OwnRow, *, must: bool) -> boo
     except (Unresolved, NotCarried):
         if must:
             raise
-        return False
+        return not conjunct.plans
     return len(named) > 1 and bool(named & gone) and not rows.safe(conjunct, scopes)
 
 
