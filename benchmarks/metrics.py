@@ -41,9 +41,9 @@ def measured(spark: SparkSession, work: Callable[[], object]) -> Metrics:
     stages = sorted({int(stage) for one in new for stage in _each(one.stages())})
     read = shuffled = 0
     for stage in stages:
-        data = context.statusStore().asOption(context.statusStore().lastStageAttempt(stage))
-        read += data.get().inputBytes()
-        shuffled += data.get().shuffleWriteBytes()
+        data = context.statusStore().lastStageAttempt(stage)
+        read += data.inputBytes()
+        shuffled += data.shuffleWriteBytes()
     names = [str(node.name()) for one in new for node in _each(store.planGraph(one.executionId()).allNodes())]
     return Metrics(
         read,
