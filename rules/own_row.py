@@ -2,50 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from planner.errors import NotCarried
 from planner.expr import ColumnRef, Scalar, column_ref, quote
-from planner.logical import Limit, OneRow, Project
+from planner.logical import OneRow, Project
 from planner.names import Unresolved
 from planner.self_join import SameRow
 from planner.to_sql import has_or
-from rules.moving import block_of, check_steady, why_not_simple
-from rules.normalize.exists_to_join import Test, at_least_one, read_test
+from rules.moving import check_steady
 from rules.partners import Equalities, Equality, Sight, covered, keys_of, why_no_partner
 from rules.respelling import never_raises, over, respelt
+from rules.row_tests import RowTest
 from rules.rule import Context
 from rules.same_source import Reading, same_source
 from rules.spots import Spot
 
 Scopes = tuple[frozenset[int], ...]
-
-
-class RowTest(NamedTuple):
-    """EXISTS or IN over one relation: ``spot`` is that, as if it were joined, and ``conjunct`` stands in WHERE."""
-
-    conjunct: Scalar
-    test: Test
-    spot: Spot
-    item: Scalar
-
-
-def row_test(conjunct: Scalar, number: int) -> RowTest | None:
-    """Read a conjunct of WHERE; None for one that is no EXISTS or IN, or whose subquery is more than a filter."""
-    test = read_test(conjunct) if conjunct.plans else None
-    block = test and block_of(test.query)
-    if not test or not block or block.project.hint or len(block.project.items) != 1:
-        return None
-    if any(test.value or not (isinstance(more, Limit) and at_least_one(more)) for more in block.more):
-        return None
-    item = block.project.items[0]
-    if item.plans or why_not_simple(item.tree):
-        return None
-    spot = Spot(number, block.tree, "anti" if test.negated else "semi", block.condition, 0, True)
-    return RowTest(conjunct, test, spot, item)
 
 
 @dataclass(frozen=True)
@@ -58,13 +33,17 @@ class Part:
 
 @dataclass(frozen=True)
 class Gone:
-    """A relation that is not read again: ``row`` is its row, None where only ``parts`` of its condition remain."""
+    """A relation that is not read again: ``row`` is its row, None where only ``parts`` of its condition remain.
+
+    ``behind`` is the relation that comes to its place, where the row has to stand behind that one.
+    """
 
     spot: Spot
     partner: int
     row: SameRow | None
     parts: tuple[Part, ...]
     said: str
+    behind: Spot | None = None
 
 
 class OwnRow:
@@ -83,22 +62,22 @@ class OwnRow:
         self.everywhere = tuple(e for e in found if e)
         self.stands_for = {s.number: s.number for s in self.spots}  # relations joined for certain, by the first of them
 
-    def find(self) -> list[Gone]:
-        """All relations that can go, in the order of FROM."""
+    def find(self, *, fixed: bool) -> list[Gone]:
+        """All relations that can go, in the order of FROM; ``fixed``: relations may not change places."""
         gone: list[Gone] = []
         for y in self.spots[1:]:
             for x in self.spots[: y.number]:
                 if x.number < y.first or x.kind not in ("inner", "left") or x.number in self.tests:
                     continue
                 try:
-                    found = self.partner(x, y)
+                    found = self.partner(x, y, fixed or any(x.number in (g.spot.number, g.partner) for g in gone))
                 except (Unresolved, NotCarried) as no:
                     self.ctx.decline(str(no), y.on[0].place if y.on else None)
                     continue
                 if found:
                     gone.append(found)
                     if y.kind == "inner":
-                        self.stands_for[y.number] = self.stands_for[x.number]
+                        self.stands_for[found.spot.number] = self.stands_for[found.partner]
                     break
         return gone
 
@@ -110,8 +89,8 @@ class OwnRow:
             return frozenset((y.number,)), self.visible
         return (frozenset(n for n in self.visible if y.first <= n < y.number) | {y.number},)
 
-    def partner(self, x: Spot, y: Spot) -> Gone | None:
-        """What stands for ``y`` where its row is that of ``x``.  Raises ``Unresolved``, ``NotCarried``."""
+    def partner(self, x: Spot, y: Spot, fixed: bool) -> Gone | None:
+        """What stands for ``y`` where its row is that of ``x``, or the other way round.  Raises ``Unresolved``."""
         shown, other = self.sight.reading(x.number), self.sight.reading(y.number)
         equal = Equalities.of(self.equalities(y))
         if isinstance(shown, str) or isinstance(other, str):
@@ -138,7 +117,13 @@ class OwnRow:
             raise Unresolved("NOT IN is true of nothing where the subquery returns a NULL")
         if not y.free:
             raise Unresolved("the relation to be left out stands first in parentheses, where LATERAL sees nothing")
-        return self.gone(x, y, shown, other, key)
+        try:
+            return self.gone(x, y, shown, other, key)
+        except Unresolved:
+            if fixed or x.kind != "inner" or y.kind != "inner" or y.number != x.number + 1:
+                raise
+            # What ``x`` does not show, ``y`` may.
+            return replace(self.gone(y, x, other, shown, key), behind=y)
 
     def equalities(self, y: Spot) -> tuple[Equality, ...]:
         """The equalities that hold of the rows that ``y`` is joined to, and of its partner."""

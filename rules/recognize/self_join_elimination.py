@@ -10,12 +10,14 @@ from planner.hints import names_of, read_hints
 from planner.logical import Aggregate, Filter, Join, Logical, Nested, Project, Scan, Windows
 from planner.names import Unresolved
 from planner.self_join import SameRowTest
+from planner.to_sql import refuse_stars
 from planner.tree import Node
 from rules.correlation import correlated
 from rules.inner_joins import where
 from rules.moving import block_of
-from rules.own_row import Gone, OwnRow, Part, RowTest, conjoined, enclosed, ordered, row_test
+from rules.own_row import Gone, OwnRow, Part, conjoined, enclosed, ordered
 from rules.respelling import over
+from rules.row_tests import RowTest, row_test
 from rules.rule import Context, rule
 from rules.same_source import Reading
 from rules.spots import Spots, read_spots
@@ -43,7 +45,7 @@ def self_join_elimination(project: Project, ctx: Context) -> Logical | None:
     if not _reads_twice(spots, tests, ctx):
         return None
     rows = OwnRow(spots.found, tuple(tests), (*spots.conjuncts, *block.condition), ctx)
-    gone = rows.find()
+    gone = rows.find(fixed=_has_stars(project))
     if not gone:
         return None
     try:
@@ -94,9 +96,19 @@ def _say_of_other_joins(relation: Logical, ctx: Context) -> None:
         left, right = (".".join(map(quote, n[0].names)) for n in names)
         condition = tuple(Scalar(f"{left}.{quote(c)} = {right}.{quote(c)}") for c in join.using)
     spots = read_spots(replace(join, kind="inner", using=(), condition=condition))
-    if _reads_twice(spots, [], ctx) and OwnRow(spots.found, (), spots.conjuncts, ctx).find():
+    if _reads_twice(spots, [], ctx) and OwnRow(spots.found, (), spots.conjuncts, ctx).find(fixed=True):
         kept = f"a {join.kind} join keeps rows of its right side that have no partner"
         ctx.decline("USING merges the columns that the rows are joined by; write ON" if join.using else kept)
+
+
+def _has_stars(project: Project) -> bool:
+    """Whether an item shows the relations in the order in which they stand."""
+    try:
+        for item in project.items:
+            refuse_stars(item)
+    except NotCarried:
+        return True
+    return False
 
 
 def _check_hint(project: Project, rows: OwnRow, gone: list[Gone]) -> None:
@@ -114,9 +126,13 @@ def _rewritten(
     """FROM and WHERE without what is gone.  Raises ``Unresolved``, ``NotCarried``."""
     numbers = {g.spot.number for g in gone}
     tests = {rows.tests[g.spot.number].conjunct: g for g in gone if g.spot.number in rows.tests}
-    tree, moved = spots.rebuilt(
-        {g.spot.number: g.row for g in gone if g.spot.number not in rows.tests}, lambda c: _own(c, rows)
-    )
+    instead: dict[int, Logical | None] = {}
+    for one in gone:
+        if one.behind is not None:
+            instead |= {one.spot.number: one.behind.relation, one.behind.number: one.row}
+        elif one.spot.number not in rows.tests:
+            instead[one.spot.number] = one.row
+    tree, moved = spots.rebuilt(instead, lambda c: _own(c, rows))
     parts: list[Part] = []
     for one in gone:
         if one.spot.kind == "inner":
