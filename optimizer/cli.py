@@ -83,6 +83,13 @@ Catalog = Annotated[
         "--catalog",
         metavar="FILE.toml",
         help="Lookups ([lookup.NAME]), tables with versions and changelogs that the query names.",
+Keys = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--key",
+        "-k",
+        metavar="NAME=COLUMNS",
+        help="Columns, with commas between them, that no two rows of a table agree in. Repeatable.",
     ),
 ]
 Choices = Annotated[
@@ -136,6 +143,7 @@ def run(
     master: Master = "local[*]",
     remote: Remote = None,
     conf: Conf = None,
+    key: Keys = None,
 ) -> None:
     """Run a query through the optimizer; show its rows, or write them with --out.
 
@@ -144,6 +152,7 @@ def run(
     from optimizer.commands.run import run_job
 
     job = read_job(query, sql, table, option, force, master, remote, conf, catalog)
+    job = read_job(query, sql, table, option, force, master, remote, conf, key)
     output = read_output(out, overwrite=overwrite, here=job.here)
     run_job(job, output, limit, json=json)
 
@@ -165,9 +174,11 @@ def explain(
     master: Master = "local[*]",
     remote: Remote = None,
     conf: Conf = None,
+    key: Keys = None,
 ) -> None:
     """Say how a query would run and why, without running it."""
     plan = _planned(query, sql, table, option, force, master, remote, conf, catalog)
+    plan = _planned(query, sql, table, option, force, master, remote, conf, key)
     typer.echo(plan.explain(mode.value))
     if mode.value in ("cost", "sql"):  # the others say it themselves
         say.warn(plan.warnings)
@@ -184,9 +195,11 @@ def rewrite(
     master: Master = "local[*]",
     remote: Remote = None,
     conf: Conf = None,
+    key: Keys = None,
 ) -> None:
     """Print the SQL that Spark would get, and nothing else; a query that is not rewritten comes back as it is."""
     plan = _planned(query, sql, table, option, force, master, remote, conf, catalog)
+    plan = _planned(query, sql, table, option, force, master, remote, conf, key)
     typer.echo(plan.sql(), nl=not plan.sql().endswith("\n"))
     say.warn(plan.warnings)
     for join in lookups_of(plan.physical if plan.rewritten else None):
@@ -208,6 +221,11 @@ def _planned(
     from optimizer.commands.work import optimizer_for
 
     job = read_job(query, sql, table, option, force, master, remote, conf, catalog)
+    key: list[str] | None,
+) -> Plan:
+    from optimizer.commands.work import optimizer_for
+
+    job = read_job(query, sql, table, option, force, master, remote, conf, key)
     with optimizer_for(job) as opt, say.status("planning"):
         return opt.plan(job.text)
 
@@ -224,11 +242,13 @@ def verify(
     master: Master = "local[*]",
     remote: Remote = None,
     conf: Conf = None,
+    key: Keys = None,
 ) -> None:
     """Run a query as written and as rewritten, and compare the rows inside Spark; exit code 1 if they differ."""
     from optimizer.commands.work import optimizer_for
 
     job = read_job(query, sql, table, option, force, master, remote, conf, catalog)
+    job = read_job(query, sql, table, option, force, master, remote, conf, key)
     with optimizer_for(job) as opt, say.status("running the query both ways"):
         found = opt.verify(job.text)
     if json:

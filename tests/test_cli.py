@@ -153,6 +153,8 @@ def test_doctor(monkeypatch, checks, code):
         (["q.sql", "--option", "nested_loop_pairs=few"], "nested_loop_pairs cannot be 'few'"),
         (["q.sql", "--option", "disabled_rules=no_rule"], "there is no rule 'no_rule'"),
         (["q.sql", "--conf", "spark.sql.ansi.enabled"], "--conf wants name=value"),
+        (["q.sql", "--key", "p"], "--key wants table=column,column, not 'p'"),
+        (["q.sql", "--key", "p=id,"], "--key wants table=column,column"),
     ],
 )
 @pytest.mark.parametrize("command", ["run", "verify"])
@@ -524,6 +526,18 @@ def test_verify(pi):
     found = json.loads(dovetail("verify", "--sql", BAND, *pi, "--force", "--json").stdout)
     assert found == {"same": True, "rewritten": True, "rows": 4, "missing": 0, "extra": 0}
     assert dovetail("verify", "--sql", BAND, *pi).stdout.startswith("not rewritten")
+
+
+SELF_JOIN = "SELECT a.x FROM p a JOIN p b ON a.id = b.id"
+
+
+def test_a_key_makes_a_self_join_one_scan(pi):
+    found = dovetail("rewrite", "--sql", SELF_JOIN, *pi, "--key", "p=id").stdout
+    assert "LATERAL (SELECT a.id, a.x) AS b" in found
+    assert dovetail("rewrite", "--sql", SELF_JOIN, *pi).stdout.strip() == SELF_JOIN
+    wrong = dovetail("rewrite", "--sql", SELF_JOIN, *pi, "--key", "p=idd")
+    assert wrong.exit_code == 2
+    assert "p has no column 'idd'" in wrong.stderr
 
 
 def test_verify_finds_a_difference(spark, monkeypatch):

@@ -51,6 +51,7 @@ class Job:
     remote: str | None = None
     settings: dict[str, str] = field(default_factory=dict)
     catalog: Catalog | None = None
+    keys: tuple[tuple[str, tuple[str, ...]], ...] = ()  # a table and columns that no two of its rows agree in
 
     @property
     def here(self) -> bool:
@@ -93,6 +94,16 @@ def read_pairs(option: str, given: Sequence[str]) -> dict[str, str]:
             raise InputError(f"{option} {name} is given twice")
         pairs[name] = value
     return pairs
+
+
+def read_keys(given: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The ``table=column,column`` of ``--key``.  Raises ``InputError`` for one of another form."""
+    for pair in given:
+        name, _, columns = (part.strip() for part in pair.partition("="))
+        names = tuple(column.strip() for column in columns.split(","))
+        if not name or not all(names):
+            raise InputError(f"--key wants table=column,column, not {pair!r}")
+        yield name, names
 
 
 def read_tables(given: Sequence[str], *, here: bool) -> tuple[Table, ...]:
@@ -215,6 +226,7 @@ def read_job(
     remote: str | None,
     conf: Sequence[str] | None,
     catalog: str | None = None,
+    keys: Sequence[str] | None = None,
 ) -> Job:
     """All that the commands with a query have in common, as they were given.
 
@@ -226,6 +238,8 @@ def read_job(
     job = Job(
         "", (), Options.from_mapping(given), master, remote, read_pairs("--conf", conf or ()), read_catalog(catalog)
     )
+    job = Job("", (), Options.from_mapping(given), master, remote, read_pairs("--conf", conf or ()))
+    unique = tuple(read_keys(keys or ()))
     found = read_tables(tables or (), here=job.here)
     # stdin last: who types the query hears of other faults first
-    return replace(job, text=read_query(query, sql), tables=found)
+    return replace(job, text=read_query(query, sql), tables=found, keys=unique)

@@ -49,6 +49,10 @@ def optimizer_for(job: Job, app: str = "dovetail") -> Iterator[Optimizer]:
             with status("looking at the catalog"):
                 job.catalog.declare(opt)
         yield opt
+        found = Optimizer(session, job.options)
+        for name, columns in job.keys:
+            found.declare_key(name, columns)
+        yield found
 
 
 def require_server(remote: str) -> None:
