@@ -85,7 +85,8 @@ def same_source(left: Logical, right: Logical, ctx: Context) -> tuple[Reading, R
     if found[0].key != found[1].key:
         return None
     if reason := ctx.unrepeatable(left, right):
-        raise Unresolved(f"{' '.join(found[0].key[1:2])} is read twice, and {reason}")
+        what = found[0].key[1] if found[0].key[0] == "table" else "a subquery"
+        raise Unresolved(f"{what} is read twice, and {reason}")
     return found
 
 
