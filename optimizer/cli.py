@@ -83,6 +83,8 @@ Catalog = Annotated[
         "--catalog",
         metavar="FILE.toml",
         help="Lookups ([lookup.NAME]), tables with versions and changelogs that the query names.",
+    ),
+]
 Keys = Annotated[
     list[str] | None,
     typer.Option(
@@ -127,6 +129,7 @@ def run(
     sql: Sql = None,
     table: Tables = None,
     catalog: Catalog = None,
+    key: Keys = None,
     out: Annotated[
         str | None,
         typer.Option(
@@ -143,7 +146,6 @@ def run(
     master: Master = "local[*]",
     remote: Remote = None,
     conf: Conf = None,
-    key: Keys = None,
 ) -> None:
     """Run a query through the optimizer; show its rows, or write them with --out.
 
@@ -151,8 +153,7 @@ def run(
     """
     from optimizer.commands.run import run_job
 
-    job = read_job(query, sql, table, option, force, master, remote, conf, catalog)
-    job = read_job(query, sql, table, option, force, master, remote, conf, key)
+    job = read_job(query, sql, table, option, force, master, remote, conf, catalog, key)
     output = read_output(out, overwrite=overwrite, here=job.here)
     run_job(job, output, limit, json=json)
 
@@ -163,6 +164,7 @@ def explain(
     sql: Sql = None,
     table: Tables = None,
     catalog: Catalog = None,
+    key: Keys = None,
     mode: Annotated[
         Mode,
         typer.Option(
@@ -174,11 +176,9 @@ def explain(
     master: Master = "local[*]",
     remote: Remote = None,
     conf: Conf = None,
-    key: Keys = None,
 ) -> None:
     """Say how a query would run and why, without running it."""
-    plan = _planned(query, sql, table, option, force, master, remote, conf, catalog)
-    plan = _planned(query, sql, table, option, force, master, remote, conf, key)
+    plan = _planned(query, sql, table, option, force, master, remote, conf, catalog, key)
     typer.echo(plan.explain(mode.value))
     if mode.value in ("cost", "sql"):  # the others say it themselves
         say.warn(plan.warnings)
@@ -190,16 +190,15 @@ def rewrite(
     sql: Sql = None,
     table: Tables = None,
     catalog: Catalog = None,
+    key: Keys = None,
     option: Choices = None,
     force: Force = False,
     master: Master = "local[*]",
     remote: Remote = None,
     conf: Conf = None,
-    key: Keys = None,
 ) -> None:
     """Print the SQL that Spark would get, and nothing else; a query that is not rewritten comes back as it is."""
-    plan = _planned(query, sql, table, option, force, master, remote, conf, catalog)
-    plan = _planned(query, sql, table, option, force, master, remote, conf, key)
+    plan = _planned(query, sql, table, option, force, master, remote, conf, catalog, key)
     typer.echo(plan.sql(), nl=not plan.sql().endswith("\n"))
     say.warn(plan.warnings)
     for join in lookups_of(plan.physical if plan.rewritten else None):
@@ -217,15 +216,11 @@ def _planned(
     remote: str | None,
     conf: list[str] | None,
     catalog: str | None,
-) -> Plan:
-    from optimizer.commands.work import optimizer_for
-
-    job = read_job(query, sql, table, option, force, master, remote, conf, catalog)
     key: list[str] | None,
 ) -> Plan:
     from optimizer.commands.work import optimizer_for
 
-    job = read_job(query, sql, table, option, force, master, remote, conf, key)
+    job = read_job(query, sql, table, option, force, master, remote, conf, catalog, key)
     with optimizer_for(job) as opt, say.status("planning"):
         return opt.plan(job.text)
 
@@ -236,19 +231,18 @@ def verify(
     sql: Sql = None,
     table: Tables = None,
     catalog: Catalog = None,
+    key: Keys = None,
     json: Json = False,
     option: Choices = None,
     force: Force = False,
     master: Master = "local[*]",
     remote: Remote = None,
     conf: Conf = None,
-    key: Keys = None,
 ) -> None:
     """Run a query as written and as rewritten, and compare the rows inside Spark; exit code 1 if they differ."""
     from optimizer.commands.work import optimizer_for
 
-    job = read_job(query, sql, table, option, force, master, remote, conf, catalog)
-    job = read_job(query, sql, table, option, force, master, remote, conf, key)
+    job = read_job(query, sql, table, option, force, master, remote, conf, catalog, key)
     with optimizer_for(job) as opt, say.status("running the query both ways"):
         found = opt.verify(job.text)
     if json:

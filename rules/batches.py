@@ -17,8 +17,8 @@ from rules.recognize.join_hints import join_hints
 from rules.recognize.lookup_filters import lookup_filters
 from rules.recognize.lookup_hints import lookup_hints
 from rules.recognize.lookup_join import lookup_join
-from rules.recognize.temporal_join import temporal_join
 from rules.recognize.self_join_elimination import self_join_elimination
+from rules.recognize.temporal_join import temporal_join
 from rules.rule import Batch, Rule
 
 BATCHES = (

@@ -238,7 +238,6 @@ def read_job(
     job = Job(
         "", (), Options.from_mapping(given), master, remote, read_pairs("--conf", conf or ()), read_catalog(catalog)
     )
-    job = Job("", (), Options.from_mapping(given), master, remote, read_pairs("--conf", conf or ()))
     unique = tuple(read_keys(keys or ()))
     found = read_tables(tables or (), here=job.here)
     # stdin last: who types the query hears of other faults first

@@ -48,11 +48,9 @@ def optimizer_for(job: Job, app: str = "dovetail") -> Iterator[Optimizer]:
         if job.catalog is not None:
             with status("looking at the catalog"):
                 job.catalog.declare(opt)
-        yield opt
-        found = Optimizer(session, job.options)
         for name, columns in job.keys:
-            found.declare_key(name, columns)
-        yield found
+            opt.declare_key(name, columns)
+        yield opt
 
 
 def require_server(remote: str) -> None:
