@@ -23,6 +23,8 @@ from planner.tokens import words
 from rules.moving import block_of, check_steady
 from rules.rule import Context
 
+# Of several rows, or making several: what is above a filter is not what is below it.
+_NOT_OF_A_ROW = (exp.AggFunc, exp.Window, exp.UDTF, exp.Explode, exp.Posexplode, exp.Inline, exp.Stack)
 _OTHER_ROWS = frozenset(("TABLESAMPLE",))
 
 
@@ -186,6 +188,8 @@ def _items(
             raise Unresolved(f"{item.shown} is not all columns")
         return inner.columns
     check_steady(item)
+    if found := tree.find(*_NOT_OF_A_ROW):
+        raise Unresolved(f"{sql(found)} is not computed row by row")
     name = tree.alias_or_name if isinstance(tree, exp.Alias | exp.Column) else ""
     if not name:
         raise Unresolved(f"{item.shown} has no name")

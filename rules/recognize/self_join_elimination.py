@@ -74,12 +74,17 @@ def _reads_twice(spots: Spots, tests: list[RowTest], ctx: Context) -> bool:
 
 def _tables(relation: Node, ctx: Context) -> set[str]:
     found: set[str] = set()
-    for node in relation.walk():
-        if isinstance(node, Scan):
-            definition = ctx.definitions.get(node.cte)
-            found.add(ctx.names.fold(node.name[-1]))
-            if definition and node.cte not in found:
-                found |= {node.cte, *_tables(definition.query, ctx)}
+    looked_into: set[str] = set()
+
+    def look(node: Node) -> None:
+        for scan in (n for n in node.walk() if isinstance(n, Scan)):
+            found.add(ctx.names.fold(scan.name[-1]))
+            definition = ctx.definitions.get(scan.cte)
+            if definition and scan.cte not in looked_into:
+                looked_into.add(scan.cte)
+                look(definition.query)
+
+    look(relation)
     return found
 
 

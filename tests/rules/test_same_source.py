@@ -58,6 +58,11 @@ SAME = [
     ("t x, t TABLESAMPLE (10 PERCENT) y", None),
     ("t x, (SELECT id FROM t WHERE rand() < 0.5) y", None),
     ("t x, VALUES (1) y", None),
+    ("t x, (SELECT max(id) AS id FROM t) y", None),
+    ("t x, (SELECT id, count(*) OVER () AS n FROM t) y", None),
+    ("t x, (SELECT id, explode(sequence(1, 3)) AS n FROM t) y", None),
+    ("(SELECT max(id) AS m FROM t) x, (SELECT max(id) AS m FROM t) y", ()),
+    ("(SELECT id, explode(sequence(1, 3)) AS n FROM t) x, (SELECT id, explode(sequence(1, 3)) AS n FROM t) y", ()),
 ]
 WITH = "WITH c AS (SELECT * FROM t), d(a, b) AS (SELECT k, max(v) m FROM t GROUP BY k) "
 
