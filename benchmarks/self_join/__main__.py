@@ -7,11 +7,11 @@ from pathlib import Path
 
 from benchmarks import harness
 from benchmarks.self_join import __doc__ as purpose
-from benchmarks.self_join import elimination, tpcds, tpch
+from benchmarks.self_join import elimination, exchange, tpcds, tpch
 from benchmarks.self_join.bench import Bench
 
 PROGRAM = "self_join"
-PARTS = {"elimination": elimination, "tpch": tpch, "tpcds": tpcds}
+PARTS = {"elimination": elimination, "tpch": tpch, "tpcds": tpcds, "exchange": exchange}
 PACKAGES = ("duckdb",)
 
 
