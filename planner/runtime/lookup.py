@@ -120,7 +120,8 @@ def joined_rows(
             keyed = keyed.sortWithinPartitions(*names)
     nullable = [StructField(field.name, field.dataType, True) for field in found] if kind == "left" else found
     task = _task(session, source, spec, metrics)
-    return keyed.mapInArrow(JoinRows(task, kind, names), StructType([*left.schema.fields, *nullable]))
+    plain = keyed.toDF(*(f"__dt_column{n}" for n in range(len(left.columns))), *names)  # mapInArrow trips over dots
+    return plain.mapInArrow(JoinRows(task, kind, left.columns, names), StructType([*left.schema.fields, *nullable]))
 
 
 def _task(session: SparkSession, source: LookupSource, spec: LookupSpec, metrics: LookupMetrics | None) -> Task:

@@ -111,6 +111,7 @@ class JoinRows:
 
     task: Task
     kind: str  # inner, left, nested
+    left_names: list[str]  # of the columns before the keys, in the result
     key_names: list[str]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -120,7 +121,7 @@ class JoinRows:
                 values = key_values(keys, keys.column_names)
                 distinct = first_rows(values)
                 found = fetcher.look_up(keys.take(list(distinct.values())), cache) if distinct else {}
-                left = pa.Table.from_batches([batch]).drop_columns(self.key_names)
+                left = pa.Table.from_batches([batch]).drop_columns(self.key_names).rename_columns(self.left_names)
                 yield from self._joined(left, values, found)
 
     def _joined(self, left: pa.Table, values: list[Hashable], found: dict[Hashable, Span]) -> Iterator[pa.RecordBatch]:

@@ -62,10 +62,10 @@ def test_rows_to_joined_rows(size: int, monkeypatch: pytest.MonkeyPatch) -> None
     inner = [(1, 7, "n7"), (1, 7, "n7"), (3, 1, "n1"), (5, 7, "n7"), (5, 7, "n7")]
     left = sorted([*inner, (2, None, None), (4, None, None)], key=lambda row: row[0])
     for kind, expected in (("inner", inner), ("left", left)):
-        found = JoinRows(task(cache_size=size), kind, ["__dt_key0"])(iter([LEFT, LEFT.slice(0, 0)]))
+        found = JoinRows(task(cache_size=size), kind, ["number"], ["__dt_key0"])(iter([LEFT, LEFT.slice(0, 0)]))
         assert [tuple(row.values()) for row in rows(found)] == expected
-    nested = rows(JoinRows(task(cache_size=size), "nested", ["__dt_key0"])(iter([LEFT])))
-    assert [(row["nr"], [match["id"] for match in row["matches"]]) for row in nested] == [
+    nested = rows(JoinRows(task(cache_size=size), "nested", ["number"], ["__dt_key0"])(iter([LEFT])))
+    assert [(row["number"], [match["id"] for match in row["matches"]]) for row in nested] == [
         (1, [7, 7]),
         (2, []),
         (3, [1]),
@@ -81,5 +81,5 @@ def test_a_share_is_known_to_the_next_task(tmp_path: Path, monkeypatch: pytest.M
     given = task(shuffle=True, cache_ttl=60.0)
     for _ in range(3):
         shares._read.clear()
-        assert len(rows(JoinRows(given, "left", ["__dt_key0"])(iter([LEFT])))) == 7
+        assert len(rows(JoinRows(given, "left", ["number"], ["__dt_key0"])(iter([LEFT])))) == 7
     assert [(c.keys, c.hits) for c in given.accumulator.counts] == [(3, 0), (0, 3), (0, 3)]
