@@ -61,6 +61,13 @@ class Thresholds:
     """A lookup with at most so many rows for each key that is asked for is read whole: a row that comes in bulk costs
     about a tenth of one that is asked for."""
 
+    one_task_window_rows: int = 2_000_000
+    """Up to so many rows a self-join within a band becomes a window even without equal keys: the work of one task."""
+
+    window_own_share: float = 0.02
+    """Where conditions leave less than this share of the rows to be asked about, their own join is not replaced by a
+    window, which is computed for all rows."""
+
 
 # Seconds on one core, measured: a row copied or moved to its key, a pair of a bin that is looked at.
 _ROW = 4e-7

@@ -18,6 +18,7 @@ from planner.expr import sql
 from planner.linear import Leaf, NotABand, Side, Vocabulary
 from planner.schema import SqlType
 
+Comparison = tuple[exp.Expression, exp.Expression, bool]
 _MOST = 2**63 - 1
 _COMPARED = (exp.And, exp.Between, exp.LT, exp.LTE, exp.GT, exp.GTE)
 _OF_SUMS = (*_COMPARED, exp.Add, exp.Sub, exp.Neg, exp.Abs, exp.Paren, exp.Column, exp.Identifier, exp.Literal)
@@ -41,7 +42,7 @@ class Ends:
 
 def read_ends(band: DistanceBand | IntervalBand, words: Vocabulary) -> Ends:
     """The exact ends of a band whose conjuncts say nothing else.  Raises ``NotABand`` with the reason."""
-    found = [c for conjunct in band.conjuncts for c in _comparisons(conjunct.tree)]
+    found = [c for conjunct in band.conjuncts for c in comparisons(conjunct.tree)]
     sides = [(words.side(small), words.side(large)) for small, large, _ in found]
     plain = len(found) == 2 and all({"left", "right"} == {a, b} for a, b in sides)
     if plain:
@@ -54,14 +55,14 @@ def read_ends(band: DistanceBand | IntervalBand, words: Vocabulary) -> Ends:
     raise NotABand(f"{band}: not two comparisons of one expression with an end each")
 
 
-def _comparisons(tree: exp.Expression) -> Iterator[tuple[exp.Expression, exp.Expression, bool]]:
+def comparisons(tree: exp.Expression) -> Iterator[Comparison]:
     """Every ``small ≤ large``, and whether it is strict; ``abs(e) <= c`` as it is."""
     match tree:
         case exp.Paren():
-            yield from _comparisons(tree.this)
+            yield from comparisons(tree.this)
         case exp.And():
-            yield from _comparisons(tree.this)
-            yield from _comparisons(tree.expression)
+            yield from comparisons(tree.this)
+            yield from comparisons(tree.expression)
         case exp.Between() if not tree.args.get("symmetric"):
             yield tree.args["low"], tree.this, False
             yield tree.this, tree.args["high"], False
@@ -71,9 +72,6 @@ def _comparisons(tree: exp.Expression) -> Iterator[tuple[exp.Expression, exp.Exp
             yield tree.expression, tree.this, isinstance(tree, exp.GT)
         case _:
             raise NotABand(f"{sql(tree)} is no comparison")
-
-
-Comparison = tuple[exp.Expression, exp.Expression, bool]
 
 
 def _as_written(low: Comparison, high: Comparison, words: Vocabulary) -> Ends:

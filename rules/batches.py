@@ -2,6 +2,7 @@
 
 from rules.lower.aggregate_band_join import aggregate_band_join
 from rules.lower.band_join import lower_band_join
+from rules.lower.band_window import lower_band_window
 from rules.lower.join_hints import drop_lookup_hints, drop_range_join, keep_nested_loop
 from rules.lower.lookup_join import lower_lookup_join
 from rules.lower.self_join_elimination import lower_self_join_elimination
@@ -12,7 +13,9 @@ from rules.normalize.inline_views import inline_views
 from rules.normalize.lateral_to_join import lateral_to_join
 from rules.normalize.push_filters import push_filters
 from rules.normalize.push_to_lookups import push_to_lookups
+from rules.recognize.band_groups import band_groups
 from rules.recognize.band_join import band_join
+from rules.recognize.band_subquery import band_subquery
 from rules.recognize.join_hints import join_hints
 from rules.recognize.lookup_filters import lookup_filters
 from rules.recognize.lookup_hints import lookup_hints
@@ -31,7 +34,7 @@ BATCHES = (
     Batch(
         "recognize",
         "self-joins first, while their joins are as written",
-        (self_join_elimination,),
+        (self_join_elimination, band_subquery, band_groups),
     ),
     Batch(
         "recognize",
@@ -43,6 +46,7 @@ BATCHES = (
         "lower",
         "choose operators; the only batch that looks at statistics",
         (
+            lower_band_window,
             drop_lookup_hints,
             drop_range_join,
             aggregate_band_join,

@@ -7,11 +7,17 @@ from pathlib import Path
 
 from benchmarks import harness
 from benchmarks.self_join import __doc__ as purpose
-from benchmarks.self_join import elimination, exchange, tpcds, tpch
+from benchmarks.self_join import band_window, elimination, exchange, tpcds, tpch
 from benchmarks.self_join.bench import Bench
 
 PROGRAM = "self_join"
-PARTS = {"elimination": elimination, "tpch": tpch, "tpcds": tpcds, "exchange": exchange}
+PARTS = {
+    "elimination": elimination,
+    "tpch": tpch,
+    "tpcds": tpcds,
+    "exchange": exchange,
+    "band_window": band_window,
+}
 PACKAGES = ("duckdb",)
 # Threads of their own read Parquet otherwise, and Spark counts the bytes of its tasks' threads only.
 SETTINGS = {"spark.hadoop.parquet.hadoop.vectored.io.enabled": "false"}

@@ -1,0 +1,52 @@
+"""Choose between a self-join within a band and windows over its source."""
+
+from __future__ import annotations
+
+from planner.band_window import BandWindow, WindowedSource
+from planner.cost import said
+from planner.errors import NotCarried
+from planner.expr import Scalar
+from planner.logical import Logical
+from planner.physical.base import Rewriting
+from rules.rule import Context, rule
+
+
+@rule(BandWindow)
+def lower_band_window(node: BandWindow, ctx: Context) -> Logical | Rewriting:
+    """Aggregate a band of a source's own rows with RANGE windows, without a join.
+
+    A window sorts all rows of the source, each once.  A join looks at every pair of rows with equal keys; it wins only
+    where there are few rows, or few to ask about, or no keys that spread them over tasks.
+    """
+    reason = None if ctx.force else next(filter(None, (_why_not(source, ctx) for source in node.sources)), None)
+    if reason:
+        ctx.choose(f"the join as it is written: {reason}", "RANGE windows over the source")
+        return node.written
+    ctx.choose("RANGE windows over the source", "the join as it is written")
+    return Rewriting(node.other, "BandWindow", node.said, node.output)
+
+
+def _why_not(source: WindowedSource, ctx: Context) -> str | None:
+    """Why the join is as good; None where it is not."""
+    at, found = ctx.thresholds, ctx.statistics(source.relation)
+    if found.rows is not None and found.rows**2 < at.nested_loop_pairs:
+        return "so few rows that Spark's own join is as good (nested_loop_pairs)"
+    if not source.keys and (found.rows is None or found.rows > at.one_task_window_rows):
+        return f"one task would sort {said(found)} rows (one_task_window_rows)"
+    for conditions, what in ((source.own, "asks about"), (source.kept, "counts")):
+        share = _share(source.relation, conditions, ctx) if found.plain and conditions else None
+        if conditions and share is None:
+            return f"how many rows it {what} is not known"
+        if share is not None and share < at.window_own_share:
+            return f"it {what} few rows, {share:.1%} of a sample (window_own_share)"
+    return None
+
+
+def _share(relation: Logical, conditions: tuple[Scalar, ...], ctx: Context) -> float | None:
+    """What part of the rows the conditions leave, by the first rows; None where that cannot be told."""
+    condition = " AND ".join(f"({c.text})" for c in conditions)
+    try:
+        found = ctx.sample(relation, f"CASE WHEN {condition} THEN 1 END", ctx.thresholds.key_sample)
+    except NotCarried:
+        return None
+    return sum(value is not None for value in found) / len(found) if found else None

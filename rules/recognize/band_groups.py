@@ -1,0 +1,95 @@
+"""Recognize a join of a source with itself within a band that is only aggregated.
+
+SELECT x.id, count(*), sum(y.v) FROM t x JOIN t y ON x.k = y.k AND y.ts BETWEEN x.ts - 600 AND x.ts GROUP BY x.id
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from planner.band import looks_like_band
+from planner.band_window import GroupedBandWindow
+from planner.errors import NotCarried
+from planner.linear import NotABand
+from planner.logical import Aggregate, Filter, Join, Logical, Project, Sort
+from planner.names import Unresolved
+from rules.aggregate_calls import calls
+from rules.moving import Block, block_of
+from rules.rule import Context, rule
+from rules.same_source import same_source
+from rules.self_band import NoWindow
+from rules.self_groups import Groups
+
+_NO = (NoWindow, NotABand, NotCarried)
+
+
+@rule(Project, Sort)
+def band_groups(node: Project | Sort, ctx: Context) -> Logical | None:
+    """Name a join of a source with itself that counts and adds up what lies within a band of each row.
+
+    Its pairs are never needed: a RANGE window tells for each row how many rows belong to it, and their totals, and the
+    groups add these up.
+    """
+    if isinstance(node, Sort):
+        return _sorted(node, ctx)
+    found = _read(node, ctx)
+    return found.choice() if found else None
+
+
+def _read(project: Project, ctx: Context) -> Groups | None:
+    block = block_of(project)
+    if block is None or not isinstance(block.tree, Join) or block.tree.using or block.tree.natural:
+        return None
+    join = block.tree
+    conjuncts = (*join.condition, *block.condition)
+    if join.kind not in ("inner", "cross", "left") or not any(map(looks_like_band, conjuncts)):
+        return None
+    if not _aggregates(block):
+        return None
+    place = next(c.place for c in conjuncts if looks_like_band(c))
+    try:
+        readings = same_source(join.left, join.right, ctx)
+        if readings is None or project.hint:
+            return None
+        reason: tuple[str, object] | None = None
+        for row in (0, 1) if join.kind != "left" else (0,):
+            try:
+                return Groups(project, block, join, readings if row == 0 else readings[::-1], row, ctx)
+            except _NO as no:
+                reason = reason or (no.reason, no.place)
+            except Unresolved as no:
+                reason = reason or (str(no), None)
+    except (Unresolved, NotCarried) as no:
+        reason = (str(no), None)
+    if reason and reason[0]:
+        ctx.decline(f"no window: {reason[0]}", reason[1] or place)  # type: ignore[arg-type]
+    return None
+
+
+def _aggregates(block: Block) -> bool:
+    """Whether the block groups or aggregates, and does no more than that."""
+    if not all(isinstance(m, Aggregate) or (isinstance(m, Filter) and m.clause == "HAVING") for m in block.more):
+        return False
+    if any(isinstance(m, Aggregate) for m in block.more):
+        return True
+    try:
+        return any(calls(item) for item in block.project.items)
+    except (Unresolved, NotCarried):
+        return False
+
+
+def _sorted(node: Sort, ctx: Context) -> Logical | None:
+    """ORDER BY above such a block: what it names must be there."""
+    choice = node.child
+    if not isinstance(choice, GroupedBandWindow):
+        return None
+    found = _read(choice.written, ctx) if isinstance(choice.written, Project) else None
+    if found is None:
+        return replace(node, child=choice.written)
+    try:
+        clause = found.ordered(node.clause)
+    except (*_NO, Unresolved) as no:
+        ctx.decline(f"no window: {no}", node.clause.place)
+        return replace(node, child=choice.written)
+    written = replace(node, child=choice.written)
+    return GroupedBandWindow(written, Sort(found.other(), clause), choice.said, choice.sources)

@@ -1,0 +1,282 @@
+"""Recognize aggregates over a band of the same source.
+
+SELECT x.id, (SELECT count(*) FROM t y WHERE y.k = x.k AND y.ts BETWEEN x.ts - 600 AND x.ts) AS n FROM t x
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from planner.band import looks_like_band
+from planner.band_window import BandWindow, WindowedSource
+from planner.errors import NotCarried
+from planner.expr import HOLE, Scalar, column_ref, quote
+from planner.linear import NotABand
+from planner.logical import Join, LateralView, Logical, Nested, Project
+from planner.names import Unresolved
+from planner.to_sql import refuse_stars
+from planner.tokens import tokenize
+from planner.tree import Node
+from rules.aggregate_calls import Call, calls, outside, replaced
+from rules.inner_joins import InnerJoins, inner_joins
+from rules.inner_joins import where as filtered
+from rules.moving import Block, block_of, check_steady
+from rules.rule import Context, rule
+from rules.same_source import same_source
+from rules.self_band import NoWindow, Pair
+from rules.self_totals import Totals
+
+_NO_VALUE = ("EXISTS", "IN", "ANY", "ALL", "SOME", "ARRAY")
+
+
+@rule(Project)
+def band_subquery(project: Project, ctx: Context) -> BandWindow | None:
+    """Name a subquery that aggregates the rows of the same source within a band of the row at hand.
+
+    Spark joins the source with itself on the equal keys and aggregates the pairs.  A RANGE window reads it once.
+    """
+    block = block_of(project)
+    if block is None or not any(_is_candidate(p) for s in (*project.items, *block.condition) for p in s.plans):
+        return None
+    joins = inner_joins(project, ctx.names)
+    assert joins is not None
+    found = _Found(project, joins, ctx)
+    items = tuple(found.rewritten(item, item=True) for item in project.items)
+    where = tuple(found.rewritten(c, item=False) for c in block.condition)
+    if not found.totals:
+        return None
+    try:
+        other = found.block(items, where)
+    except (Unresolved, NotCarried) as no:
+        return ctx.decline(f"no window: {no}", None)
+    return BandWindow(project, other, "; ".join(dict.fromkeys(found.said)), tuple(found.sources.values()))
+
+
+def _is_candidate(plan: Node) -> bool:
+    """Cheap: one aggregate over one relation, with a comparison by order in WHERE."""
+    inner = block_of(plan)
+    if inner is None or inner.more or len(inner.project.items) != 1 or len(inner.condition) < 1:
+        return False
+    return any(looks_like_band(c) for c in inner.condition) and "(" in inner.project.items[0].text
+
+
+@dataclass
+class _Found:
+    """The subqueries of one block that become columns of a relation in its FROM."""
+
+    project: Project
+    joins: InnerJoins
+    ctx: Context
+
+    def __post_init__(self) -> None:
+        self.relations = _leaves(self.joins.block.tree)
+        self.totals: dict[int, list[Totals]] = {}
+        self.sources: dict[int, WindowedSource] = {}
+        self.said: list[str] = []
+
+    def rewritten(self, scalar: Scalar, *, item: bool) -> Scalar:
+        """An expression with columns in the place of subqueries, where they are such; else itself."""
+        new, text = "", scalar.text
+        kept: list[Node] = []
+        at = 0
+        for number, plan in enumerate(scalar.plans):
+            start = text.index(f"{HOLE}{number}", at)
+            end = start + len(f"{HOLE}{number}")
+            value = self._value(plan, scalar, item) if _is_value(text, number) else None
+            if value is None:
+                new += f"{text[at:start]}{HOLE}{len(kept)}"
+                kept.append(plan)
+            else:
+                new += text[at:start] + value
+            at = end
+        return Scalar(new + text[at:], tuple(kept), scalar.place) if len(kept) < len(scalar.plans) else scalar
+
+    def _value(self, plan: Node, scalar: Scalar, item: bool) -> str | None:
+        if not _is_candidate(plan):
+            return None
+        inner = block_of(plan)
+        assert inner is not None
+        place = inner.condition[0].place
+        try:
+            if item and self.joins.block.more:
+                raise NoWindow("the query around it groups or sorts rows", place)
+            if item and not isinstance(scalar.tree, exp.Alias):
+                raise NoWindow(f"{scalar.shown} has no name of its own", place)
+            return self._as_column(inner)
+        except (NoWindow, NotABand, NotCarried) as no:
+            self.ctx.decline(f"no window: {no.reason}", no.place or place)
+        except Unresolved as no:
+            self.ctx.decline(f"no window: {no}", place)
+        return None
+
+    def _as_column(self, block: Block) -> str | None:
+        if block.project.quantifier or block.project.hint:
+            return None
+        sources = self.ctx.names.sources(block.tree)
+        if len(sources) != 1:
+            raise NoWindow("the subquery reads more than one relation")
+        found = calls(block.project.items[0])
+        if not found:
+            return None
+        for at, relation in enumerate(self.relations):
+            readings = same_source(relation, block.tree, self.ctx)
+            if readings is None:
+                continue
+            if len(self.relations) != len(self.joins.sources):
+                raise NoWindow("a relation in FROM has several names")
+            pair = Pair(self.ctx, relation, (1, at), (0, 0), readings, (sources, self.joins.sources))
+            if not any(pair.side(c.tree) == "both" for c in block.condition if not c.plans):
+                continue
+            for conjunct in block.condition:
+                check_steady(conjunct)
+            band = pair.read(block.condition)
+            if band is None:
+                return None
+            totals = next((x for x in self.totals.get(at, []) if x.band == band), None)
+            totals = totals or Totals(pair, band, nulls=True)
+            value = self._said(block.project.items[0], found, totals)
+            if not any(totals is known for known in self.totals.setdefault(at, [])):
+                self.totals[at].append(totals)
+            own = (*self._own(at), *map(pair.text, band.own))
+            self.sources.setdefault(at, WindowedSource(relation, band.keys, own, band.asked))
+            self.said.append(f"{relation.detail}: {band.said}")
+            return value
+        return None
+
+    def _own(self, at: int) -> tuple[Scalar, ...]:
+        """The conditions of the block on this relation alone."""
+        own = []
+        for conjunct in self.joins.conjuncts:
+            if conjunct.plans:
+                continue
+            try:
+                found = {self.ctx.names.resolve(c, self.joins.sources)[0] for c in conjunct.columns}
+            except (Unresolved, NotCarried):
+                continue
+            if found == {at}:
+                own.append(conjunct)
+        return tuple(own)
+
+    def _said(self, item: Scalar, found: tuple[Call, ...], totals: Totals) -> str:
+        """The value of the subquery.  It can be NULL to Spark, whatever it is."""
+        inner = Scalar(_unnamed(item), (), item.place)
+        rest = outside(inner, found)
+        check_steady(rest)
+        if rest.columns:
+            raise NoWindow(f"{item.shown} is more than an aggregate", item.place)
+        texts = {call: self._total(call, totals) for call in found}
+        if len(found) == 1 and inner.text == found[0].text:
+            return texts[found[0]]
+        return f"if(true, {replaced(inner, found, lambda c: texts[c]).text}, NULL)"
+
+    @staticmethod
+    def _total(call: Call, totals: Totals) -> str:
+        if call.distinct and call.function not in ("min", "max"):
+            raise NoWindow(f"{call.text}: DISTINCT needs the rows themselves")
+        argument = "" if call.argument is None else totals.pair.steady(call.argument)
+        if call.argument is not None and totals.pair.side(call.argument.tree) != "right":
+            raise NoWindow(f"{call.text} is not of the rows in the band alone")
+        if call.function == "count":
+            count = totals.count(argument)
+            return f"nvl2({count}, {count}, 0)"
+        type_ = totals.pair.type_of(argument)
+        if type_ is None:
+            raise NoWindow(f"the type of {argument} is not known")
+        if call.function == "sum":
+            text, _ = totals.sum(argument, type_)
+            return f"CAST({text} AS BIGINT)" if type_.name == "bigint" else text
+        if call.function == "avg":
+            return totals.mean(argument, type_)
+        return totals.extreme(call.function, argument)
+
+    def block(self, items: tuple[Scalar, ...], where: tuple[Scalar, ...]) -> Logical:
+        """The block over relations with more columns, which no ``*`` shows.
+
+        Where a relation is on the side of an outer join that gets NULL rows, they have no value in the band either.
+        """
+        for scalar in (*items, *where, *self.joins.conjuncts):
+            self._check_names(scalar)
+            if scalar not in items or not _is_star(scalar):
+                refuse_stars(scalar)
+        block = self.joins.block
+        new: dict[int, Logical] = {}
+        for at, totals in self.totals.items():
+            relation = self.relations[at]
+            for total in totals:
+                relation = total.relation(relation)
+            new[id(self.relations[at])] = relation
+        tree = filtered(_put(block.tree, new), where)
+        for node in reversed(block.more):
+            tree = replace(node, child=tree)  # type: ignore[type-var]
+        return replace(self.project, items=tuple(spelt for item in items for spelt in self._spelt(item)), child=tree)
+
+    def _spelt(self, item: Scalar) -> list[Scalar]:
+        """An item; a ``*`` as the columns that it shows."""
+        if not _is_star(item):
+            return [item]
+        names = [s for s in self.joins.sources if item.text == "*" or column_ref(item.tree).parts[:-1] == s.names[-1:]]
+        if any(isinstance(n, Join) and (n.using or n.natural) for n in self.joins.block.tree.walk()):
+            raise Unresolved(f"{item.shown} over USING or NATURAL cannot be spelt out")
+        if not names or any(s.columns is None or not s.names for s in names):
+            raise Unresolved(f"{item.shown} cannot be spelt out")
+        said = [f"{quote(s.names[-1])}.{quote(c.name)}" for s in names for c in s.columns or ()]
+        return [Scalar(text, (), item.place) for text in said]
+
+    def _check_names(self, scalar: Scalar) -> None:
+        """A relation that gets columns has one name only."""
+        names = {self.joins.sources[at].names for at in self.totals}
+        if any(len(n) > 1 for n in names) and any(len(c.parts) > 2 for c in scalar.columns):
+            raise Unresolved(f"{scalar.shown} could name a relation by more than one name")
+
+
+def _leaves(node: Node) -> list[Logical]:
+    """The relations of a FROM tree, one for each name that a condition can use."""
+    match node:
+        case Join() if node.kind in ("semi", "anti"):
+            return _leaves(node.left)
+        case Join():
+            return _leaves(node.left) + _leaves(node.right)
+        case Nested() if node.alias is None:
+            return _leaves(node.child)
+        case LateralView():
+            return [*_leaves(node.child), node]
+    return [node]  # type: ignore[list-item]
+
+
+def _put(node: Logical, new: dict[int, Logical]) -> Logical:
+    """A FROM tree with some of its relations replaced, by their ids."""
+    match node:
+        case Join():
+            return replace(node, left=_put(node.left, new), right=_put(node.right, new))
+        case Nested() if node.alias is None:
+            return replace(node, child=_put(node.child, new))
+        case LateralView():
+            return replace(node, child=_put(node.child, new))
+    return new.get(id(node), node)
+
+
+def _is_star(item: Scalar) -> bool:
+    return item.text == "*" or item.text.replace(" ", "").endswith(".*")
+
+
+def _is_value(text: str, number: int) -> bool:
+    """Whether a subquery in parentheses is a value, and not the operand of EXISTS, IN or a function."""
+    t = tokenize(text)
+    at = next((i for i in range(len(t)) if t[i].text == f"{HOLE}{number}"), 0)
+    if not at or t[at - 1].word != "(" or t.word(at + 1) != ")":
+        return False
+    before = t[at - 2] if at > 1 else None
+    return before is None or (before.word not in _NO_VALUE and not before.is_name)
+
+
+def _unnamed(item: Scalar) -> str:
+    """An item without its alias."""
+    if not isinstance(item.tree, exp.Alias):
+        return item.text
+    t = tokenize(item.text)
+    end = len(t) - 1
+    if end > 1 and t[end - 1].word == "AS":
+        end -= 1
+    return t.slice(0, end)

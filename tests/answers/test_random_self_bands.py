@@ -1,0 +1,41 @@
+"""Windows, forced, return what plain Spark returns, on random aggregates over bands of a table's own rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import event, given, note, settings
+
+from comparing import assert_same, rows
+from optimizer import Optimizer, Options
+from random_self_bands import SelfBand, self_bands
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FORCED = Options(force=True, strict=True)
+
+
+@pytest.mark.hypothesis
+@settings(max_examples=150)
+@given(self_bands())
+def test_the_same_rows_as_plain_spark(session: SparkSession, case: SelfBand) -> None:
+    session.conf.set("spark.sql.ansi.enabled", str(case.ansi).lower())
+    session.conf.set("spark.sql.session.timeZone", case.zone)
+    session.sql(case.view)
+    note(case.view)
+    note(f"ansi {case.ansi}, zone {case.zone}")
+    note(case.query)
+    plan = Optimizer(session, FORCED).plan(case.query)
+    note(plan.sql())
+    windowed = "BandWindow" in plan.explain()
+    event(f"windows {windowed}")
+    assert not any(d.rule == "schema check" for d in plan.declined), plan.declined
+    if not windowed:
+        unsound = isinstance(rows(lambda: session.sql(case.query)), str)  # Spark itself does not take it
+        assert plan.declined or unsound, "neither windows nor a reason"
+        for declined in plan.declined:
+            event(declined.reason[-40:])
+        return
+    assert_same(session, case.query, plan)
