@@ -143,7 +143,7 @@ class Groups:
         if scalar.plans:
             raise NoWindow(f"{scalar.shown} holds a subquery", scalar.place)
         if not found:
-            return scalar if self._of_items(scalar) else self._of_row(scalar)
+            return scalar if self._of_items(scalar, NoSuchColumn) else self._of_row(scalar)
         rest = outside(scalar, found)
         refuse_stars(rest)
         if rest.columns and self._of_row(rest).text != rest.text:
@@ -151,16 +151,18 @@ class Groups:
         texts = {call: self._total(call) for call in found}
         return replaced(scalar, found, lambda c: texts[c])
 
-    def _of_items(self, scalar: Scalar) -> bool:
-        """Whether an expression only uses names of items."""
+    def _of_items(self, scalar: Scalar, unknown: type[Unresolved]) -> bool:
+        """Whether an expression only uses names of items, which are ``unknown`` as columns."""
         fold = self.ctx.names.fold
         aliases = {fold(i.tree.alias_or_name) for i in self.project.items if isinstance(i.tree, exp.Alias | exp.Column)}
         try:
             self.pair.side(scalar.tree)
-        except Unresolved:
+        except unknown:
             return bool(scalar.columns) and all(
                 len(c.parts) == 1 and fold(c.parts[0]) in aliases for c in scalar.columns
             )
+        except Unresolved:
+            return False
         return False
 
     def _item(self, item: Scalar) -> Scalar:
@@ -240,5 +242,6 @@ class Groups:
             while end > lo + 1 and t[end - 1].word in ("ASC", "DESC", "NULLS", "FIRST", "LAST"):
                 end -= 1
             one, rest = Scalar(t.slice(lo, end), (), clause.place), t.slice(end, hi)
-            said.append(f"{self.said(one).text} {rest}".rstrip())
+            new = one if self._of_items(one, Unresolved) else self.said(one)  # an item's name comes first
+            said.append(f"{new.text} {rest}".rstrip())
         return Scalar(f"{t.slice(0, start)} {', '.join(said)}", (), clause.place)
