@@ -228,16 +228,10 @@ class OwnRow:
 
         def own(e: Equality | None) -> Part | None:
             """For an equality of a value with itself: that it is not NULL."""
-            if (
-                e is None
-                or e.left[1] != e.right[1]
-                or {e.left[0], e.right[0]} - members
-                or y.number
-                not in (
-                    e.left[0],
-                    e.right[0],
-                )
-            ):
+            if e is None or e.left[1] != e.right[1]:
+                return None
+            both = {e.left[0], e.right[0]}
+            if y.number not in both or both - members:
                 return None
             return Part(Scalar(f"{enclosed(self.told(x, shown, e.left[1]))} IS NOT NULL" if e.strict else "true"))
 
