@@ -5,69 +5,67 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
-from math import ceil, floor, inf
+from math import ceil, floor, inf, log2
 
 from planner.axis import Axis
 from planner.stats import LengthClass
 
 # Beyond this many bins from zero a bin's number is no longer exact enough to be trusted; all further values share one.
-MOST_BINS = 2**48
+MOST_BINS = 2**46
 MOST_BINS_FLOAT32 = 2**19
 MARGIN = Fraction(1, 8)
+FARTHEST = 2**60  # what may be added to half a BIGINT
 EVERYTHING = 1e300
+_NARROWEST = Fraction(1, 10**290)  # a width that DOUBLE divides by
 _STANDING = 8 / 7  # bins of a level are so much wider than its longest interval
 _LEVEL = 8.0  # what a level costs a point, in candidates looked at
 
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Bins for a band of constant width: rows meet when their bins are ``first`` to ``last`` apart.
+    """Bins for a band of constant width: ``left - right`` lies in [``low``, ``high``], room for rounding included.
 
-    ``shift`` is added to the right side's position before it is binned, in units of the axis.
+    A row of one side lies in one bin; one of the other goes to all that its band touches.  All in units of the axis.
     """
 
     width: Fraction
-    first: int
-    last: int
-    shift: Fraction = Fraction(0)
+    low: Fraction
+    high: Fraction
 
     @property
-    def copies(self) -> int:
-        """How many copies of a row are made."""
-        return self.last - self.first + 1
+    def copies(self) -> float:
+        """How many copies of a row are made on average."""
+        return float(1 + (self.high - self.low) / self.width)
 
 
-def neighbours(low: Fraction, high: Fraction, axis: Axis, width: Fraction | None = None) -> Neighbours:
-    """Choose bins for ``left - right in [low, high]``; ``width``: as wide as somebody asked for.
+def neighbours(low: Fraction, high: Fraction, axis: Axis, width: Fraction | None = None) -> Neighbours | None:
+    """Choose bins for ``left - right in [low, high]``; ``width``: as wide as somebody asked for.  None for none.
 
-    Exact axes are cut by integer division, which truncates toward zero: bins that differ by δ in position differ in
-    number by floor(δ/w) to ceil(δ/w), one more on the far side of zero.  On other axes an eighth of a bin covers the
-    rounding of Spark's arithmetic and ours, and a band that excludes 0 is shifted to begin there, since beyond
-    ``MOST_BINS`` all values share a bin.
+    Bins as wide as the band make two copies of a row, and a row meets twice its matches; bins of half and twice that
+    width were measured to be no better.
+
+    Positions on exact axes are cut by integer division.  Those that fill BIGINT are halved first, so that the ends of a
+    band can be added to them (``halved``): halves are off by less than one, so one is left at either end.  On other
+    axes an eighth of a bin covers the rounding of Spark's arithmetic and ours: up to seven roundings by 2⁻⁵³ of twice
+    ``MOST_BINS``, and what is added is rounded in proportion to itself, so bins are not much narrower than that.
     """
-    shift = Fraction(0)
-    if not axis.exact and (low > 0 or high < 0):
-        shift, low, high = low, Fraction(0), high - low
-    span = high - low
-    if width is not None:
-        chosen = _neighbours(low, high, width if axis.exact else width * Fraction(4, 5), axis)
-        return Neighbours(chosen.width, chosen.first, chosen.last, shift)
-    tries = {span, span / 2, abs(low), abs(high)} - {Fraction(0)} or {Fraction(1)}
-    best = min((_neighbours(low, high, width, axis) for width in sorted(tries)), key=lambda n: _cost(n, span))
-    return Neighbours(best.width, best.first, best.last, shift)
-
-
-def _neighbours(low: Fraction, high: Fraction, width: Fraction, axis: Axis) -> Neighbours:
+    farthest = max(-low, high)
+    if farthest > FARTHEST and axis.exact:
+        return None
+    if halved(axis):
+        half = min(max(ceil((width or max(high - low, Fraction(16))) / 2), 1), FARTHEST)
+        return Neighbours(Fraction(2 * half), Fraction(2 * floor(low / 2) - 2), Fraction(2 * ceil(high / 2) + 2))
     if axis.exact:
-        width = Fraction(max(2, ceil(width)))
-        return Neighbours(width, floor(low / width) - (low > 0), ceil(high / width) + (high < 0))
-    width = width * Fraction(5, 4)
-    return Neighbours(width, floor(low / width - MARGIN), ceil(high / width + MARGIN))
+        low, high = Fraction(floor(low)), Fraction(ceil(high))
+        return Neighbours(Fraction(min(max(ceil(width or high - low), 2), FARTHEST)), low, high)
+    slack = farthest / (2**21 if axis.float32 else 2**50)
+    width = max(width or (high - low) * Fraction(5, 4) or Fraction(1), 2 * slack / MARGIN, _NARROWEST)
+    return Neighbours(width, low - MARGIN * width, high + MARGIN * width)
 
 
-def _cost(n: Neighbours, span: Fraction) -> Fraction:
-    """Copies made, and candidates met for each true neighbour; both cost about the same."""
-    return n.copies * (1 + n.width / (span or n.width))
+def halved(axis: Axis) -> bool:
+    """Whether positions are halved before anything is added to them: where they fill BIGINT."""
+    return axis.exact and not axis.small
 
 
 @dataclass(frozen=True)
@@ -155,6 +153,48 @@ def levels_from(width: float, classes: tuple[LengthClass, ...] | None, axis: Axi
         if all(c.longest <= width * reach for c in classes):
             wider = ()
     return Levels((width, *(w for w in wider if w > width)), reach)
+
+
+@dataclass(frozen=True)
+class Common:
+    """One width of bins for two sides of intervals: their rows with all copies, and the pairs that meet."""
+
+    width: float
+    rows: tuple[float, ...]
+    pairs: float
+
+
+def common_bins(
+    ones: tuple[LengthClass, ...],
+    others: tuple[LengthClass, ...],
+    axis: Axis,
+    *,
+    reach: int,
+    row: float,
+    width: float | None = None,
+) -> Common | None:
+    """Choose bins that both sides are copied to; None where none suit, since some intervals are too long for them.
+
+    ``row``: what a copy costs, in pairs; ``width``: as wide as somebody asked for.  Wider bins make fewer copies and
+    more pairs; widths are tried by powers of two.
+    """
+    both = (*ones, *others)
+    span = max((c.last for c in both), default=0.0) - min((c.first for c in both), default=0.0)
+    if not 0 < span < inf or not all(c.longest < EVERYTHING for c in both):
+        return None
+    longest = max(c.longest for c in both)
+    least = max(_least(axis), longest / reach, span / MOST_BINS)
+    tries = [width] if width else [_round_up(least * 2.0**n) for n in range(ceil(log2(max(span / least, 1))) + 1)]
+    if axis.exact:
+        tries = [float(ceil(w)) for w in tries]
+    found = [_common(w, ones, others, span) for w in tries if w >= least]
+    return min(found, key=lambda c: sum(c.rows) * row + c.pairs, default=None)
+
+
+def _common(width: float, ones: tuple[LengthClass, ...], others: tuple[LengthClass, ...], span: float) -> Common:
+    """The rows of both sides with their copies, and the pairs that meet, were all spread evenly."""
+    rows = tuple(sum(c.count + c.total / width for c in side) for side in (ones, others))
+    return Common(width, rows, rows[0] * rows[1] * min(1.0, width / span))
 
 
 def touched(levels_: Levels, classes: tuple[LengthClass, ...]) -> float:

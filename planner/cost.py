@@ -73,6 +73,7 @@ class Thresholds:
 _ROW = 4e-7
 _PAIR = 1.2e-8
 _ROW_BYTES = 16.0
+ROW_IN_PAIRS = _ROW / _PAIR
 
 
 @dataclass(frozen=True)

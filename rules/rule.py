@@ -142,6 +142,10 @@ class Context:
             return None
         return self.catalog.measure(query)
 
+    def measure_all(self, *queries: str) -> tuple[tuple[Numbers, ...] | None, ...]:
+        """Run several small queries over the data; None for each that cannot be done."""
+        return tuple(self.measure(query) for query in queries)
+
     def lengths(self, relation: Logical, low: str, high: str, *, few: bool) -> tuple[LengthClass, ...] | None:
         """Measure intervals whose ends are expressions over the columns of ``relation``; None when that cannot be done.
 
@@ -153,10 +157,14 @@ class Context:
             return None
         return None if rows is None else read_length_classes(rows)
 
-    def sample(self, relation: Logical, expression: str, rows: int) -> list[float | None] | None:
-        """A number for each of the first rows of a relation, as Spark finds them; None when that cannot be done."""
-        found = self.measure(f"{self.query(relation, expression)} LIMIT {rows}")
-        return None if found is None else [row[0] for row in found]
+    def samples(self, sides: tuple[tuple[Logical, str], ...], rows: int) -> tuple[tuple[Numbers, ...], ...] | None:
+        """Select numbers from the first rows of relations, as Spark finds them; None when that cannot be done."""
+        try:
+            queries = [f"{self.query(relation, items)} LIMIT {rows}" for relation, items in sides]
+        except NotCarried:
+            return None
+        found = self.measure_all(*queries)
+        return None if None in found else found  # type: ignore[return-value]
 
     def unrepeatable(self, *relations: Logical) -> str | None:
         """Why reading these relations twice in one statement might give other rows, or None when it cannot."""

@@ -1,10 +1,11 @@
 """Band joins as equi-joins over bins.
 
-``NeighbourBandJoin``, for a band of constant width: every row falls into one bin, and rows meet when their bins are
-near.  One side is copied once for each step between bins; each pair meets once, since a row has one bin.
+``NeighbourBandJoin``, for a band of constant width: a row of one side lies in one bin, and one of the other is copied
+to the bins that its band touches, two where bins are as wide as the band.  Each pair meets once, since a row has one
+bin.
 
-    left    │    x    │         │        x lives in bin 1
-    right   │         │  y      │        y lives in bin 2, and its copy at step -1 meets bin 1
+    left    │         │  x      │        x lies in bin 2
+    right   │      ───│─y───    │        y's band touches bins 1 and 2
             w         2w        3w
 
 ``LevelBandJoin``, for a point in an interval: an interval is copied to every bin it touches, on the level whose bins
@@ -14,18 +15,16 @@ interval's level.
 ``VisitBandJoin``, for the same where intervals are few copies dearer or must come out once: an interval stands in the
 one bin where it begins, on a level whose bins are longer than it; a point visits its bin and the one before.
 
-``OverlapBandJoin``, for intervals that overlap: the later start lies in the other interval, so it is two points in
-intervals, told apart by which start is the later one.  Each pair meets once, in the bin of the later start.
-
 All of them only prune: the condition as written stands beside the equality of bins and decides.
 """
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import ClassVar
 
-from planner.band import Band, DistanceBand, IntervalBand, OverlapBand
-from planner.bins import MOST_BINS, MOST_BINS_FLOAT32, Levels, Neighbours
+from planner.band import Band, DistanceBand, IntervalBand
+from planner.bins import MOST_BINS, MOST_BINS_FLOAT32, Levels, Neighbours, halved
 from planner.expr import Scalar
 from planner.hints import SideHint
 from planner.linear import Side
@@ -40,7 +39,7 @@ Named = tuple[tuple[str, ...], tuple[str, ...]]
 
 @plan_node
 class NeighbourBandJoin(BinJoin):
-    """A band of constant width, cut into bins; the ``moved`` side is copied to the neighbouring bins."""
+    """A band of constant width, cut into bins; a row of the ``moved`` side is copied to those that its band touches."""
 
     label: ClassVar[str] = "NeighbourBandJoin"
     left: Node
@@ -60,40 +59,50 @@ class NeighbourBandJoin(BinJoin):
 
     @property
     def detail(self) -> str:
-        return _detail(self.kind, self.condition, self.band)
+        return detail(self.kind, self.condition, self.band)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        width = self.band.axis.human(self.bins.width)
-        said = f"bins of {width}; {self.moved} side copied to {self.bins.copies} of them"
+        bins, copies = self.band.axis.human(self.bins.width), f"{self.bins.copies:.2g}"
+        said = f"bins of {bins}; {self.moved} side copied to about {copies} of them"
         if self.band.room:
             said += f"; {self.band.axis.human(self.band.room)} of room at both ends, for changes of clocks"
         return (said, *self.more_notes)
 
     def keyed(self, sides: tuple[str, ...], names: Names) -> Keyed:
-        """``bin(left) = bin(right) + step``, the steps from ``LATERAL explode(array(-1, 0, 1))``."""
-        near, step = names.new("step")
-        steps = ", ".join(str(n) for n in self._steps())
-        copies = f"LATERAL explode(array({steps})) AS {near}({step})"
-        left, right = self._bin(self.band.left.text, left=True), self._bin(self.band.right.text, left=False)
+        """``bin(left) = bin``, from ``LATERAL explode(sequence(…))`` over the bins that a right row's band touches."""
+        bins, bin_ = names.new("bin")
+        moved = sides[self.moved == "right"]
+        copies = f"({moved} JOIN LATERAL explode(sequence({self._first()}, {self._last()})) AS {bins}({bin_}))"
         if self.moved == "right":
-            return Keyed(sides[0], f"({sides[1]} JOIN {copies})", ((left, f"{right} + {step}"),))
-        return Keyed(f"({sides[0]} JOIN {copies})", sides[1], ((f"{left} + {step}", right),))
+            return Keyed(sides[0], copies, ((self._bin(self._position("left")), bin_),))
+        return Keyed(copies, sides[1], ((bin_, self._bin(self._position("right"))),))
 
-    def _steps(self) -> range:
-        bins = self.bins
-        return range(bins.first, bins.last + 1) if self.moved == "right" else range(-bins.last, -bins.first + 1)
+    def _first(self) -> str:
+        return self._bin(self._position(self.moved), self.bins.low if self.moved == "right" else -self.bins.high)
 
-    def _bin(self, text: str, *, left: bool) -> str:
-        axis, bins = self.band.axis, self.bins
-        leaf = self.band.left if left else self.band.right
-        position = axis.position(text, leaf.type)
+    def _last(self) -> str:
+        return self._bin(self._position(self.moved), self.bins.high if self.moved == "right" else -self.bins.low)
+
+    def _position(self, side: Side) -> str:
+        leaf = self.band.left if side == "left" else self.band.right
+        return grouped(self.band.axis.position(leaf.text, leaf.type))
+
+    def _bin(self, position: str, added: Fraction | None = None) -> str:
+        """The bin of a position, or of what is so far from it: a whole number, which grows with the position."""
+        axis, width = self.band.axis, self.bins.width
         if axis.exact:
-            return f"{grouped(position)} DIV {bins.width}"
-        if bins.shift and not left:
-            position = f"{position} + {double(float(bins.shift))}"
+            if added is None:
+                return f"{position} DIV {width}"
+            if halved(axis):
+                position, added, width = f"{position} DIV 2", added / 2, width / 2
+            return f"({position}{_plus(added, 'L')}) DIV {width}" if added else f"{position} DIV {width}"
         most = double(float(MOST_BINS_FLOAT32 if axis.float32 else MOST_BINS))
-        return f"floor(least(greatest(({position}) / {double(float(bins.width))}, -{most}), {most}))"
+        quotient = f"{position} / {double(float(width))}"
+        if added is not None:
+            share = float(added / width)
+            quotient += f" {'-' if share < 0 else '+'} {double(abs(share))}"
+        return f"floor(least(greatest({quotient}, -{most}), {most}))"
 
 
 @plan_node
@@ -122,11 +131,11 @@ class LevelBandJoin(BinJoin):
 
     @property
     def detail(self) -> str:
-        return _detail(self.kind, self.condition, self.band)
+        return detail(self.kind, self.condition, self.band)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        said = f"bins by length, {_how(self)}; {self._intervals} side copied to the bins it touches"
+        said = f"bins by length, {how(self.measured)}; {self._intervals} side copied to the bins it touches"
         return (said, *self.more_notes)
 
     def keyed(self, sides: tuple[str, ...], names: Names) -> Keyed:
@@ -172,11 +181,13 @@ class VisitBandJoin(BinJoin):
 
     @property
     def detail(self) -> str:
-        return _detail(self.kind, self.condition, self.band)
+        return detail(self.kind, self.condition, self.band)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        said = f"bins longer than intervals, {_how(self)}; {self.band.side} side copied to two bins of every level"
+        said = (
+            f"bins longer than intervals, {how(self.measured)}; {self.band.side} side copied to two bins of every level"
+        )
         return (said, *self.more_notes)
 
     def keyed(self, sides: tuple[str, ...], names: Names) -> Keyed:
@@ -193,59 +204,6 @@ class VisitBandJoin(BinJoin):
         return _placed(self.band, points, intervals, ((bin_, bin_of), (at, width)))
 
 
-@plan_node
-class OverlapBandJoin(BinJoin):
-    """Two intervals that overlap, cut into bins; each stands in its bins, and its start is looked up in the other's."""
-
-    label: ClassVar[str] = "OverlapBandJoin"
-    left: Node
-    right: Node
-    kind: JoinKind
-    band: OverlapBand
-    condition: tuple[Scalar, ...]
-    left_levels: Levels
-    right_levels: Levels
-    measured: bool = False
-    named: Named = ((), ())
-    hints: tuple[SideHint, ...] = ()
-    build: Side | None = None
-
-    @property
-    def copied(self) -> tuple[Side, ...]:
-        return ("left", "right")
-
-    @property
-    def detail(self) -> str:
-        return _detail(self.kind, self.condition, self.band)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return (f"bins by length, {_how(self)}; pairs meet in the bin of the later start", *self.more_notes)
-
-    def keyed(self, sides: tuple[str, ...], names: Names) -> Keyed:
-        """Keys are the width of the bins, negative where the right side has the interval, and the bin."""
-        in_left = IntervalSql(self.band.in_left, self.left_levels)
-        in_right = IntervalSql(self.band.in_right, self.right_levels)
-        (left_at, at), (left_bins, bin_) = names.new("width"), names.new("bin")
-        (right_at, on), (right_bins, bin2) = names.new("width"), names.new("bin")
-        left_widths = ", ".join(map(double, self.left_levels.widths))
-        right_widths = ", ".join(f"-{double(w)}" for w in self.right_levels.widths)
-        left_bin = in_right.bin(in_right.point, f"-{at}")
-        right_bin = in_left.bin(in_left.point, on)
-        left = (
-            f"({sides[0]} JOIN LATERAL explode(array({in_left.level()}, {right_widths})) AS {left_at}({at})"
-            f" JOIN LATERAL explode(CASE WHEN {at} > 0 THEN {in_left.bins(at)} ELSE array({left_bin}) END)"
-            f" AS {left_bins}({bin_}))"
-        )
-        right = (
-            f"({sides[1]} JOIN LATERAL explode(array({left_widths}, -({in_right.level()}))) AS {right_at}({on})"
-            f" JOIN LATERAL explode(CASE WHEN {on} > 0 THEN array({right_bin}) ELSE {in_right.bins(f'-{on}')} END)"
-            f" AS {right_bins}({bin2}))"
-        )
-        earlier = f"{self.band.in_right.point.text} < {self.band.in_left.point.text}"
-        return Keyed(left, right, ((at, on), (bin_, bin2)), lambda keys: (f"({keys[0]} > 0) = ({earlier})",))
-
-
 def _placed(band: IntervalBand, points: str, intervals: str, keys: tuple[tuple[str, str], ...]) -> Keyed:
     """Points and intervals as left and right."""
     if band.side == "left":
@@ -253,10 +211,16 @@ def _placed(band: IntervalBand, points: str, intervals: str, keys: tuple[tuple[s
     return Keyed(intervals, points, tuple((b, a) for a, b in keys))
 
 
-def _how(join: LevelBandJoin | VisitBandJoin | OverlapBandJoin) -> str:
-    return "lengths measured" if join.measured else "lengths not measured"
+def _plus(amount: Fraction, suffix: str) -> str:
+    return f" {'-' if amount < 0 else '+'} {abs(amount)}{suffix}"
 
 
-def _detail(kind: JoinKind, condition: tuple[Scalar, ...], band: Band) -> str:
+def how(measured: bool) -> str:
+    """Where a reader is told how the lengths of intervals are known."""
+    return "lengths measured" if measured else "lengths not measured"
+
+
+def detail(kind: JoinKind, condition: tuple[Scalar, ...], band: Band) -> str:
+    """The kind of a join, its other conditions, and its band."""
     rest = tuple(c for c in condition if c not in band.conjuncts)
     return ", ".join([kind, *([conjunction(rest)] if rest else []), str(band)])

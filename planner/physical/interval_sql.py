@@ -35,13 +35,29 @@ class IntervalSql:
             return f"floor({grouped(position)} / {width})"
         if EVERYTHING in self.levels.widths:
             position = f"least(greatest({position}, -1e300D), 1e300D)"
-        return f"floor(least(greatest({grouped(position)} / {width}, -{_FARTHEST}), {_FARTHEST}))"
+        return _floor(position, width, _FARTHEST)
 
     def bins(self, width: str) -> str:
         """The bins that an interval touches: one, whatever it is, when its ends are the wrong way round."""
         low, high = self._end(self.band.low, -1), self._end(self.band.high, 1)
         first, last = self.bin(low, width), self.bin(high, width)
         return f"sequence({first}, greatest({first}, {last}))"
+
+    def touched(self, width: float, *, whole: bool) -> tuple[str, str]:
+        """The first and the last bin that an interval touches, by a rule that is the same for all ends of all sides.
+
+        ``whole``: all ends are whole numbers as they are, and none of them is computed.
+        """
+        if whole:
+            positions = (
+                self.band.axis.position(leaf.text, leaf.type)
+                for leaf in (self.band.low.bare, self.band.high.bare)
+                if leaf
+            )
+            first, last = (f"{grouped(position)} DIV {int(width)}" for position in positions)
+            return first, last
+        first, last = (_floor(end, double(width), _FARTHEST) for end in self.ends())
+        return first, last
 
     def level(self) -> str:
         """The width of the bins that suit an interval's length."""
@@ -100,7 +116,11 @@ class IntervalSql:
 
 
 def _near(position: str, width: str) -> str:
-    return f"floor(least(greatest({grouped(position)} / {width}, -{_NEAR}), {_NEAR}))"
+    return _floor(position, width, _NEAR)
+
+
+def _floor(position: str, width: str, farthest: str) -> str:
+    return f"floor(least(greatest({grouped(position)} / {width}, -{farthest}), {farthest}))"
 
 
 def grouped(text: str) -> str:

@@ -18,13 +18,12 @@ from planner.names import Unresolved
 from planner.physical.band_aggregate import Cells, Key, RunningBandAggregate, real_position
 from planner.stats import LengthClass, Statistics
 from rules.lower.aggregate_items import Block, NoRunningSums, Reader, Reading, block_of, plain_filter
-from rules.lower.keys import pairs_of_keys
+from rules.lower.keys import first_rows, pairs_of_keys
 from rules.lower.own import own_join_is_as_good
 from rules.rule import Context, rule
 from rules.vocabulary import vocabulary
 
 _CELLS = 127
-_SAMPLE = 1_000
 _KEYED = 2  # so much sooner running sums pay where keys are equal: the pairs cost as much more
 _FEW_ROWS = 2**31  # sums of so many INTs fit BIGINT
 _KEY_TYPES = ("tinyint", "smallint", "int", "bigint", "decimal", "string", "boolean", "date", "timestamp")
@@ -206,15 +205,12 @@ class _Planning:
 
     def _sampled_matches(self, band: DistanceBand, other: Side) -> float | None:
         """How many rows of the other side lie within the band of a row, by the first rows of either side."""
-        rows, found = self.sizes[other].rows, []
-        for leaf, side in ((band.left, "left"), (band.right, "right")):
-            if rows is None or not self.sizes[side].plain:
-                return None
-            relation = self.join.left if side == "left" else self.join.right
-            sample = self.ctx.sample(relation, band.axis.real_position(leaf.text, leaf.type), _SAMPLE)
-            found.append(sorted(x for x in sample or () if x is not None and isfinite(x)))
-        lefts, rights = found
-        if not lefts or not rights or rows is None:
+        rows = self.sizes[other].rows
+        first = first_rows(self.join, self.ctx) if all(size.plain for size in self.sizes.values()) else None
+        if rows is None or first is None:
+            return None
+        lefts, rights = (sorted(x for x in side if x is not None and isfinite(x)) for side in first.positions)
+        if not lefts or not rights:
             return None
         low, high = float(band.low), float(band.high)
         held = sum(bisect_right(rights, x - low) - bisect_left(rights, x - high) for x in lefts)

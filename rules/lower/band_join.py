@@ -31,7 +31,7 @@ _BUILT: dict[JoinKind, tuple[Side, ...]] = {
 def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
     """Cut a band into bins and join on the bin, unless Spark's own join is as good.
 
-    A band of constant width gets bins of about that width, and the smaller side is copied to the neighbouring bins.
+    A band of constant width gets bins of that width, and the smaller side is copied to those that its band touches.
     Intervals get bins as wide as they are long, on levels where their lengths differ widely; their lengths are
     measured, since one bin width would copy a long interval into millions of bins.
     """
@@ -42,6 +42,9 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
         return Spark(join.plain)
     join = most_selective(join, left, right, ctx)
     ways = candidates(join, left, right, ctx)
+    if not ways:
+        ctx.decline(f"{join.band}: so wide a band leaves nothing to bins", join.band.conjuncts[0].place)
+        return Spark(join.plain)
     best = min(ways, key=lambda way: way.cost.seconds if way.cost else 0)
     own = f"Spark's own join, {said_pairs(at_most_pairs(left, right))} of {said(left)} × {said(right)} rows"
     ctx.choose(str(best), *(str(way) for way in ways if way is not best), own)

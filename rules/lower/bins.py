@@ -8,7 +8,9 @@ from fractions import Fraction
 from planner.band import DistanceBand, IntervalBand, OverlapBand
 from planner.bins import (
     EVERYTHING,
+    Common,
     Levels,
+    common_bins,
     levels,
     levels_from,
     met,
@@ -18,12 +20,13 @@ from planner.bins import (
     touched,
     unmeasured_levels,
 )
-from planner.cost import Cost, copies, cost
+from planner.cost import ROW_IN_PAIRS, Cost, copies, cost
 from planner.linear import Side
 from planner.logical import BandJoin, Logical
-from planner.physical.band_join import LevelBandJoin, NeighbourBandJoin, OverlapBandJoin, VisitBandJoin
+from planner.physical.band_join import LevelBandJoin, NeighbourBandJoin, VisitBandJoin
 from planner.physical.bin_join import BinJoin, preserved_sides
 from planner.physical.interval_sql import IntervalSql
+from planner.physical.overlap_band_join import CommonBinBandJoin, OverlapBandJoin
 from planner.stats import LengthClass, Statistics
 from rules.rule import Context
 
@@ -50,7 +53,7 @@ class Candidate:
 
 
 def candidates(join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> list[Candidate]:
-    """The ways to run a band join over bins, the usual one first."""
+    """The ways to run a band join over bins, the usual one first; none where the band is too wide for any."""
     match join.band:
         case DistanceBand():
             return _distance(join, join.band, left, right)
@@ -63,13 +66,15 @@ def candidates(join: BandJoin, left: Statistics, right: Statistics, ctx: Context
 def _distance(join: BandJoin, band: DistanceBand, left: Statistics, right: Statistics) -> list[Candidate]:
     """Bins of about the band's width; one side is copied, and where it matters not, the kept one is not."""
     bins = neighbours(band.low - band.room, band.high + band.room, band.axis, join.bin_width)
+    if bins is None:
+        return []
     kept = preserved_sides(join.kind)
     found = []
-    for moved, n, m in (("right", 1, bins.copies), ("left", bins.copies, 1)):
+    for moved, n, m in (("right", 1.0, bins.copies), ("left", bins.copies, 1.0)):
         if len(kept) == 1 and moved in kept:
             continue
         side: Side = "left" if moved == "left" else "right"
-        said = f"bins of {band.axis.human(bins.width)} for {band}, {side} side copied {bins.copies} times"
+        said = f"bins of {band.axis.human(bins.width)} for {band}, {side} side copied {bins.copies:.2g} times"
         operator = NeighbourBandJoin(join.left, join.right, join.kind, band, join.condition, bins, side)
         found.append(Candidate(operator, said, cost(copies(left, n), copies(right, m), None)))
     return found
@@ -100,20 +105,55 @@ def _interval(join: BandJoin, band: IntervalBand, left: Statistics, right: Stati
 
 
 def _overlap(join: BandJoin, band: OverlapBand, left: Statistics, right: Statistics, ctx: Context) -> list[Candidate]:
-    """Bins for both intervals, each as its own lengths suggest."""
+    """Bins for both intervals: of one width, where that suits all; or each as its own lengths suggest."""
     ones, others = _lengths(join.left, band.in_left, left, ctx), _lengths(join.right, band.in_right, right, ctx)
+    if ones is None or others is None:
+        return [_by_length(join, band, ones, others, None, ctx)]
+    meet = _count(ones), _count(others)
+    reach, width = ctx.thresholds.level_reach, float(join.bin_width) if join.bin_width else None
+    found = common_bins(ones, others, band.axis, reach=reach, row=ROW_IN_PAIRS, width=width)
+    common = [_common(join, band, found, left, right, meet)] if found else []
+    by_length = _by_length(join, band, ones, others, (left, right), ctx)
+    return common if common and join.bin_width else [*common, by_length]
+
+
+def _common(
+    join: BandJoin, band: OverlapBand, bins: Common, left: Statistics, right: Statistics, counts: tuple[int, int]
+) -> Candidate:
+    """Both sides in bins of one width; rows that have been measured are counted."""
+    operator = CommonBinBandJoin(join.left, join.right, join.kind, band, join.condition, bins.width)
+    sides = [
+        copies(Statistics(count, side.bytes), rows / max(count, 1))
+        for side, count, rows in zip((left, right), counts, bins.rows, strict=True)
+    ]
+    said = f"bins of {band.axis.human(Fraction(bins.width))} for {band}, both sides copied"
+    return Candidate(operator, said, cost(sides[0], sides[1], bins.pairs))
+
+
+def _by_length(
+    join: BandJoin,
+    band: OverlapBand,
+    ones: Classes | None,
+    others: Classes | None,
+    sizes: tuple[Statistics, Statistics] | None,
+    ctx: Context,
+) -> Candidate:
+    """Each side in bins by its own lengths, looked up in the other's."""
     a, b = (_levels(m, x, join.bin_width, ctx) for m, x in ((ones, band.in_left), (others, band.in_right)))
     known = ones is not None and others is not None
     operator = OverlapBandJoin(join.left, join.right, join.kind, band, join.condition, a, b, measured=known)
     said = f"bins of {_said(a, band.in_left)} on the left and {_said(b, band.in_right)} on the right for {band}"
-    estimate = None
-    if ones is not None and others is not None and left.rows is not None and right.rows is not None:
-        meet = met(a, ones), met(b, others)
-        pairs = None if meet[0] is None or meet[1] is None else right.rows * meet[0] + left.rows * meet[1]
-        estimate = cost(
-            copies(left, len(b.widths) + touched(a, ones)), copies(right, len(a.widths) + touched(b, others)), pairs
-        )
-    return [Candidate(operator, said, estimate)]
+    if ones is None or others is None or sizes is None:
+        return Candidate(operator, said, None)
+    left, right = (Statistics(_count(c), size.bytes) for c, size in zip((ones, others), sizes, strict=True))
+    meet = met(a, ones), met(b, others)
+    pairs = None if meet[0] is None or meet[1] is None else _count(others) * meet[0] + _count(ones) * meet[1]
+    sides = copies(left, len(b.widths) + touched(a, ones)), copies(right, len(a.widths) + touched(b, others))
+    return Candidate(operator, said, cost(*sides, pairs))
+
+
+def _count(classes: Classes) -> int:
+    return sum(c.count for c in classes)
 
 
 def _estimate(
@@ -131,7 +171,7 @@ def _estimate(
         return None
     meets = met(chosen, measured, standing=standing)
     pairs = None if meets is None or points.rows is None else points.rows * meets
-    counted = Statistics(sum(c.count for c in measured), intervals.bytes)
+    counted = Statistics(_count(measured), intervals.bytes)
     sides = copies(points, looked_up), copies(counted, 1 if standing else touched(chosen, measured))
     return cost(*(sides if band.side == "left" else sides[::-1]), pairs)
 

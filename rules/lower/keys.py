@@ -1,13 +1,14 @@
 """How often the keys of a join meet: whether a hash join on them alone would do."""
 
 from collections import Counter
+from dataclasses import dataclass
 
 from sqlglot import exp
 
-from planner.errors import NotCarried
+from planner.band import Band, DistanceBand
 from planner.expr import sql
-from planner.linear import NotABand, Vocabulary
-from planner.logical import BandJoin, Logical
+from planner.linear import Leaf, NotABand, Vocabulary
+from planner.logical import BandJoin
 from planner.stats import Statistics
 from rules.rule import Context
 from rules.vocabulary import vocabulary
@@ -21,20 +22,63 @@ def has_keys(join: BandJoin) -> bool:
 def pairs_of_keys(join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> float | None:
     """About how many pairs agree in the equalities of the condition; None when that cannot be told cheaply.
 
-    From the first rows of either side, as Spark finds them: a few thousand numbers come back.
+    From the keys of the first rows of either side, where those come at once.
     """
     if left.rows is None or right.rows is None or not (left.plain and right.plain):
         return None
-    words = vocabulary(join, ctx)
-    keys = [found for c in join.condition if not c.plans and (found := _sides(_equality(c.tree), words))]
-    if not keys:
+    rows = first_rows(join, ctx) if _keys(join, ctx) else None
+    if rows is None or not rows.keys[0] or not rows.keys[1]:
         return None
-    samples = [_sample(relation, [k[n] for k in keys], ctx) for n, relation in enumerate((join.left, join.right))]
-    if not samples[0] or not samples[1]:
-        return None
-    a, b = (Counter(sample) for sample in samples)
+    a, b = (Counter(keys) for keys in rows.keys)
     meet = sum(n * b[value] for value, n in a.items() if value is not None)
-    return meet / (len(samples[0]) * len(samples[1])) * left.rows * right.rows
+    return meet / (len(rows.keys[0]) * len(rows.keys[1])) * left.rows * right.rows
+
+
+@dataclass(frozen=True)
+class FirstRows:
+    """The first rows of both sides: their keys as one number each, and their positions on a band of constant width.
+
+    Either is empty where there is none.
+    """
+
+    keys: tuple[list[float | None], list[float | None]]
+    positions: tuple[list[float | None], list[float | None]]
+
+
+def first_rows(join: BandJoin, ctx: Context) -> FirstRows | None:
+    """Read the first rows of both sides, all that is asked of them at once; None when that cannot be done."""
+    band, keys, sides = join.band, _keys(join, ctx), []
+    for n, (side, leaf) in enumerate(zip((join.left, join.right), _leaves(band), strict=True)):
+        items = [_key([k[n] for k in keys])] if keys else []
+        items += [band.axis.real_position(leaf.text, leaf.type)] if leaf else []
+        if not items:
+            return None
+        sides.append((side, ", ".join(items)))
+    samples = ctx.samples(tuple(sides), ctx.thresholds.key_sample)
+    if samples is None:
+        return None
+
+    def column(number: int) -> tuple[list[float | None], list[float | None]]:
+        first, second = ([row[number] for row in rows] for rows in samples)
+        return first, second
+
+    with_positions = isinstance(band, DistanceBand)
+    return FirstRows(column(0) if keys else ([], []), column(-1) if with_positions else ([], []))
+
+
+def _keys(join: BandJoin, ctx: Context) -> list[tuple[str, str]]:
+    """What the equalities of the condition compare, left and right."""
+    words = vocabulary(join, ctx)
+    return [found for c in join.condition if not c.plans and (found := _sides(_equality(c.tree), words))]
+
+
+def _leaves(band: Band) -> tuple[Leaf | None, Leaf | None]:
+    return (band.left, band.right) if isinstance(band, DistanceBand) else (None, None)
+
+
+def _key(keys: list[str]) -> str:
+    known = " AND ".join(f"({key}) IS NOT NULL" for key in keys)
+    return f"CASE WHEN {known} THEN xxhash64({', '.join(keys)}) END"
 
 
 def _equality(tree: exp.Expression) -> exp.Expression | None:
@@ -60,12 +104,3 @@ def _sides(equality: exp.Expression | None, words: Vocabulary) -> tuple[str, str
     elif types[0] != types[1]:
         return None
     return said[0], said[1]
-
-
-def _sample(relation: Logical, keys: list[str], ctx: Context) -> list[float | None] | None:
-    known = " AND ".join(f"({key}) IS NOT NULL" for key in keys)
-    one = f"CASE WHEN {known} THEN xxhash64({', '.join(keys)}) END"
-    try:
-        return ctx.sample(relation, one, ctx.thresholds.key_sample)
-    except NotCarried:
-        return None

@@ -1,0 +1,134 @@
+"""Band joins of two intervals, as equi-joins over bins.
+
+``CommonBinBandJoin``, where one width of bins suits all: both sides are copied to the bins they touch.  Two intervals
+that overlap have bins in common, and the first of these is the one in which the later of them begins; there the pair
+is taken.
+
+    left    │    ━━━━━│━━━━━━━━━│━━       │        bins 1, 2, 3
+    right   │         │  ━━━━━━━│━━━━━━━━━│        bins 2, 3: taken in bin 2, its first
+
+``OverlapBandJoin``, where lengths differ too widely for that: the later start lies in the other interval, so it is two
+points in intervals, told apart by which start is the later one.  Each pair meets once, in the bin of the later start.
+
+Both only prune: the condition as written stands beside the equality of bins and decides.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import ClassVar
+
+from planner.band import OverlapBand
+from planner.bins import Levels
+from planner.expr import Scalar
+from planner.hints import SideHint
+from planner.linear import Side
+from planner.logical import JoinKind
+from planner.physical.band_join import Named, detail, how
+from planner.physical.bin_join import BinJoin, Keyed
+from planner.physical.interval_sql import IntervalSql, double
+from planner.physical.rendered import Names
+from planner.tree import Node, plan_node
+
+
+@plan_node
+class CommonBinBandJoin(BinJoin):
+    """Two intervals that overlap, each copied to the bins it touches; a pair is taken in the first common bin."""
+
+    label: ClassVar[str] = "CommonBinBandJoin"
+    left: Node
+    right: Node
+    kind: JoinKind
+    band: OverlapBand
+    condition: tuple[Scalar, ...]
+    width: float
+    named: Named = ((), ())
+    hints: tuple[SideHint, ...] = ()
+    build: Side | None = None
+
+    @property
+    def copied(self) -> tuple[Side, ...]:
+        return ("left", "right")
+
+    @property
+    def detail(self) -> str:
+        return detail(self.kind, self.condition, self.band)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        width = self.band.axis.human(Fraction(self.width))
+        said = f"bins of {width}, lengths measured; both sides copied to the bins they touch, pairs meet in the first"
+        return (said, *self.more_notes)
+
+    def keyed(self, sides: tuple[str, ...], names: Names) -> Keyed:
+        """``bin = bin``, each from ``LATERAL explode(sequence(first, last))``; also, it is the later of both firsts."""
+        found, firsts, keys = [], [], []
+        for side, interval in zip(sides, (self.band.in_left, self.band.in_right), strict=True):
+            bins, bin_ = names.new("bin")
+            first, last = IntervalSql(interval).touched(self.width, whole=self._whole)
+            found.append(
+                f"({side} JOIN LATERAL explode(sequence({first}, greatest({first}, {last}))) AS {bins}({bin_}))"
+            )
+            firsts.append(first)
+            keys.append(bin_)
+        later = f"greatest({', '.join(firsts)})"
+        return Keyed(found[0], found[1], ((keys[0], keys[1]),), lambda keys: (f"{keys[0]} = {later}",))
+
+    @property
+    def _whole(self) -> bool:
+        """Whether all ends are whole numbers as they are, so that bins can be cut by integer division."""
+        bands = self.band.in_left, self.band.in_right
+        return self.band.axis.exact and all(end.bare for band in bands for end in (band.low, band.high))
+
+
+@plan_node
+class OverlapBandJoin(BinJoin):
+    """Two intervals that overlap, cut into bins; each stands in its bins, and its start is looked up in the other's."""
+
+    label: ClassVar[str] = "OverlapBandJoin"
+    left: Node
+    right: Node
+    kind: JoinKind
+    band: OverlapBand
+    condition: tuple[Scalar, ...]
+    left_levels: Levels
+    right_levels: Levels
+    measured: bool = False
+    named: Named = ((), ())
+    hints: tuple[SideHint, ...] = ()
+    build: Side | None = None
+
+    @property
+    def copied(self) -> tuple[Side, ...]:
+        return ("left", "right")
+
+    @property
+    def detail(self) -> str:
+        return detail(self.kind, self.condition, self.band)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return (f"bins by length, {how(self.measured)}; pairs meet in the bin of the later start", *self.more_notes)
+
+    def keyed(self, sides: tuple[str, ...], names: Names) -> Keyed:
+        """Keys are the width of the bins, negative where the right side has the interval, and the bin."""
+        in_left = IntervalSql(self.band.in_left, self.left_levels)
+        in_right = IntervalSql(self.band.in_right, self.right_levels)
+        (left_at, at), (left_bins, bin_) = names.new("width"), names.new("bin")
+        (right_at, on), (right_bins, bin2) = names.new("width"), names.new("bin")
+        left_widths = ", ".join(map(double, self.left_levels.widths))
+        right_widths = ", ".join(f"-{double(w)}" for w in self.right_levels.widths)
+        left_bin = in_right.bin(in_right.point, f"-{at}")
+        right_bin = in_left.bin(in_left.point, on)
+        left = (
+            f"({sides[0]} JOIN LATERAL explode(array({in_left.level()}, {right_widths})) AS {left_at}({at})"
+            f" JOIN LATERAL explode(CASE WHEN {at} > 0 THEN {in_left.bins(at)} ELSE array({left_bin}) END)"
+            f" AS {left_bins}({bin_}))"
+        )
+        right = (
+            f"({sides[1]} JOIN LATERAL explode(array({left_widths}, -({in_right.level()}))) AS {right_at}({on})"
+            f" JOIN LATERAL explode(CASE WHEN {on} > 0 THEN array({right_bin}) ELSE {in_right.bins(f'-{on}')} END)"
+            f" AS {right_bins}({bin2}))"
+        )
+        earlier = f"{self.band.in_right.point.text} < {self.band.in_left.point.text}"
+        return Keyed(left, right, ((at, on), (bin_, bin2)), lambda keys: (f"({keys[0]} > 0) = ({earlier})",))
