@@ -179,11 +179,12 @@ def common_bins(
     more pairs; widths are tried by powers of two.
     """
     both = (*ones, *others)
-    span = max((c.last for c in both), default=0.0) - min((c.first for c in both), default=0.0)
+    first, last = min((c.first for c in both), default=0.0), max((c.last for c in both), default=0.0)
+    span = last - first
     if not 0 < span < inf or not all(c.longest < EVERYTHING for c in both):
         return None
     longest = max(c.longest for c in both)
-    least = max(_least(axis), longest / reach, span / MOST_BINS)
+    least = max(_least(axis), longest / reach, max(-first, last, span) / MOST_BINS)
     tries = [width] if width else [_round_up(least * 2.0**n) for n in range(ceil(log2(max(span / least, 1))) + 1)]
     if axis.exact:
         tries = [float(ceil(w)) for w in tries]
