@@ -157,6 +157,11 @@ class Context:
             return None
         return None if rows is None else read_length_classes(rows)
 
+    def sample(self, relation: Logical, expression: str, rows: int) -> list[float | None] | None:
+        """A number for each of the first rows of a relation, as Spark finds them; None when that cannot be done."""
+        found = self.measure(f"{self.query(relation, expression)} LIMIT {rows}")
+        return None if found is None else [row[0] for row in found]
+
     def samples(self, sides: tuple[tuple[Logical, str], ...], rows: int) -> tuple[tuple[Numbers, ...], ...] | None:
         """Select numbers from the first rows of relations, as Spark finds them; None when that cannot be done."""
         try:

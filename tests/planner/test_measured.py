@@ -33,7 +33,7 @@ class Measured(CatalogFile):
 
 
 def planned(query: str, answer: tuple[Numbers, ...]) -> Plan:
-    return plan_sql(query, Measured(LINE.path, LINE.settings, LINE.tables, answer))
+    return plan_sql(query, Measured(LINE.path, LINE.settings, LINE.tables, answer=answer))
 
 
 def test_intervals_of_a_kind_meet_in_their_first_common_bin() -> None:
