@@ -58,5 +58,7 @@ def _place(conjunct: Scalar, tree: Logical, ctx: Context) -> Join | None:
             return None
         keyword = "JOIN" if tree.kind == "cross" else tree.keyword
         return Join(tree.left, tree.right, "inner", keyword, (*tree.condition, conjunct))
-    below = _place(conjunct, tree.left, ctx) if sides else None
+    if not sides or tree.kind in ("right", "full"):
+        return None  # what WHERE drops, such a join would bring back with nulls
+    below = _place(conjunct, tree.left, ctx)
     return below and replace(tree, left=below)

@@ -75,7 +75,8 @@ def _fetchable(
     read: _Read, table: LookupTable, ctx: Context, place: Place | None
 ) -> tuple[tuple[LookupKey, ...], tuple[tuple[str, Constant], ...]]:
     """The keys and constants that the table can be asked by."""
-    keys, constants = tuple(read.keys), tuple(read.constants)
+    keys = tuple(read.keys)
+    constants = tuple((column, value) for column, value in read.constants if column not in {k.column for k in keys})
     if table.fetch_keys is None:
         return keys, constants
     named, fixed = {k.column for k in keys}, {c for c, _ in constants}
@@ -84,6 +85,8 @@ def _fetchable(
         known = " or ".join(f"({', '.join(s)})" for s in table.fetch_keys)
         ctx.fail(f"{table.name} can be asked by {known}, and this join gives {', '.join(sorted(named | fixed))}", place)
     chosen = max(possible, key=len)
+    if set(chosen) & fixed:  # the source takes just these columns; what else there is, ON compares
+        constants = tuple((column, value) for column, value in constants if column in chosen)
     return tuple(k for k in keys if k.column in chosen), constants
 
 
