@@ -44,7 +44,7 @@ def opt(spark: SparkSession) -> Optimizer:
         (n, rng.choice([None, *range(16)]), rng.choice([None, "a", "b", "c"]), rng.randrange(5)) for n in range(90)
     ]
     session.createDataFrame(orders, "id INT, k INT, name STRING, total INT").createOrReplaceTempView("orders")
-    found = Optimizer(session, Options(strict=True))
+    found = Optimizer(session, Options(strict=True, lookup_full_rows=0, lookup_rows_per_key=0))
     for name, rows in (("customers", 40), ("products", 25), ("empty", 0)):
         source = MemorySource(table(rows, len(name)))
         found.register_lookup(name, source)
@@ -135,6 +135,15 @@ def test_every_kind(opt: Optimizer, kind: str, hint: str, condition: str) -> Non
 )
 def test_every_place(opt: Optimizer, text: str) -> None:
     both(opt, text)
+
+
+@pytest.mark.parametrize("kind", KINDS[:2])
+def test_tables_that_are_read_whole(opt: Optimizer, kind: str) -> None:
+    whole = Optimizer(opt.session, Options(strict=True))
+    whole.declared, whole.sources = opt.declared, opt.sources
+    text = f"SELECT o.id, c.name FROM orders o {kind} customers{{at}} c ON o.k = c.k AND c.n < 3"
+    assert "FullLookupJoin" in whole.plan(text.format(at=" FOR SYSTEM_TIME AS OF PROCTIME() AS")).explain()
+    both(whole, text)
 
 
 def test_parameters(opt: Optimizer) -> None:
