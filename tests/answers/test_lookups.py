@@ -237,10 +237,10 @@ def test_a_stream_stays_a_stream(opt: Optimizer, kind: str, tmp_path: Path) -> N
     orders = opt.session.table("orders")
     orders.repartition(3).write.parquet(str(tmp_path / "in"))
     stream = opt.session.readStream.schema(orders.schema).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in"))
-    stream.createOrReplaceTempView("stream")
+    stream.createOrReplaceTempView("arriving")
     at = " FOR SYSTEM_TIME AS OF o.proc_time AS"
     frame = opt.sql(
-        f"SELECT o.id, o.k, c.name, c.n FROM stream o {kind}"
+        f"SELECT o.id, o.k, c.name, c.n FROM arriving o {kind}"
         f" customers{at} c ON o.k = c.k AND (c.n > 1 OR c.name IS NULL) WHERE o.id > 3"
     )
     assert frame.isStreaming
