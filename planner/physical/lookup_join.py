@@ -191,6 +191,10 @@ class RowLookupJoin(LookupJoin):
     def relation(self, condition: str) -> str:
         """The join as a relation: rows of the view, under the names that the user gave to both sides."""
         view, row, found = self.view, f"{self.view}_row", self.matches
+        if self.scan.renames:
+            pairs = zip(self.scan.renames, self.spec.columns, strict=True)
+            one = ", ".join(f"{row}.{quote(column)} AS {quote(name)}" for name, column in pairs)
+            found = f"transform({found}, {row} -> struct({one}))"
         left, number = "", 0
         for relation, columns in self.rows:
             said = ", ".join(f"{self._column(number + n)} AS {quote(c)}" for n, c in enumerate(columns))
@@ -203,7 +207,6 @@ class RowLookupJoin(LookupJoin):
             return f"(SELECT {view}.* FROM {view}{left}\nWHERE size(filter({found}, {held})) {some} 0) AS {view}{left}"
         outer = "OUTER " if self.kind == "left" else ""
         each = f"LATERAL VIEW {outer}explode(filter({found}, {held})) {view}_each AS {row}"
-        names = self.scan.renames or self.spec.columns
-        right = ", ".join(f"{row}.{quote(c)} AS {quote(n)}" for c, n in zip(self.spec.columns, names, strict=True))
+        right = ", ".join(f"{row}.{quote(n)} AS {quote(n)}" for n in self.scan.renames or self.spec.columns)
         rows = f"(SELECT {view}.*, {row} FROM {view}{left}\n{each}) AS {view}"
         return f"{rows}{left}\nJOIN LATERAL (SELECT {right}) AS {quote(alias)}"

@@ -43,7 +43,8 @@ def opt(spark: SparkSession) -> Optimizer:
     orders = [
         (n, rng.choice([None, *range(16)]), rng.choice([None, "a", "b", "c"]), rng.randrange(5)) for n in range(90)
     ]
-    session.createDataFrame(orders, "id INT, k INT, name STRING, total INT").createOrReplaceTempView("orders")
+    said = ", ".join("(" + ", ".join("NULL" if v is None else repr(v) for v in row) + ")" for row in orders)
+    session.sql(f"SELECT * FROM VALUES {said} AS t(id, k, name, total)").createOrReplaceTempView("orders")
     found = Optimizer(session, Options(strict=True, lookup_full_rows=0, lookup_rows_per_key=0))
     for name, rows in (("customers", 40), ("products", 25), ("empty", 0)):
         source = MemorySource(table(rows, len(name)))
@@ -229,6 +230,11 @@ def test_two_lookups_of_rows_that_go_to_python(opt: Optimizer) -> None:
         opt,
         "SELECT o.id, c.n, p.name FROM (SELECT * FROM orders ORDER BY id LIMIT 60) o "
         "LEFT JOIN customers{at} c ON o.k = c.k JOIN products{at} p ON c.n = p.k LEFT JOIN orders q ON q.id = p.n",
+    )
+    both(
+        opt,
+        "SELECT o.id, c.* FROM (SELECT * FROM orders ORDER BY id LIMIT 60) o "
+        "LEFT JOIN customers{at} c(a, b, d) ON o.k = c.a AND c.b > o.total",
     )
 
 
