@@ -192,7 +192,6 @@ def times(bench: Bench) -> None:
             "local Parquet": lambda o=orders, c=local: o.join(c, o["customer_id"] == c["id"]),
             "keys only": lambda o=orders: bench.joined(o, shuffle=True),
             "keys only, batch of 5,000": lambda o=orders: bench.joined(o, shuffle=True, batch=5_000),
-            "keys only, async": lambda o=orders: bench.joined(o, shuffle=True, asynchronous=True),
             "the whole table in shares": lambda o=orders: bench.joined(o, full_load=True),
             "rows through Python": lambda o=orders: bench.by_rows(o, shuffle=True),
         }
