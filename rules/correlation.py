@@ -22,18 +22,18 @@ def leans_on_left(relation: Node) -> bool:
 
 def _closed(block: Project, names: Resolver) -> bool:
     """Whether every column of one SELECT is one of its own relations' or its own select list's."""
-    scalars: list[Scalar] = [*block.items]
+    said: list[Scalar] = [*block.items]
     node: Node = block.child
     while not isinstance(node, Relation | Join | OneRow):
-        scalars += _scalars(node)
+        said += scalars(node)
         node = node.children[0]
     for below in node.walk():
         if isinstance(below, Join):
-            scalars += below.condition
+            said += below.condition
     sources = names.sources(node)
     try:
         aliases = {names.fold(i.tree.alias) for i in block.items if i.tree.alias}
-        for scalar in scalars:
+        for scalar in said:
             for column in scalar.columns:
                 if len(column.parts) == 1 and names.fold(column.parts[0]) in aliases:
                     continue
@@ -44,7 +44,8 @@ def _closed(block: Project, names: Resolver) -> bool:
     return True
 
 
-def _scalars(node: Node) -> list[Scalar]:
+def scalars(node: Node) -> list[Scalar]:
+    """The expressions in the fields of one node."""
     found: list[Scalar] = []
     for value in vars(node).values():
         found += [v for v in (value if isinstance(value, tuple) else (value,)) if isinstance(v, Scalar)]

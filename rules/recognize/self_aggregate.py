@@ -1,0 +1,100 @@
+"""Subqueries that aggregate rows of the block around them: ``x.v > (SELECT avg(v) FROM t y WHERE y.k = x.k)``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from planner.errors import NotCarried
+from planner.logical import Project
+from planner.names import Unresolved
+from planner.self_aggregate import Kept, SelfAggregate
+from rules.correlation import scalars
+from rules.inner_joins import InnerJoins, inner_joins
+from rules.mapped import tables
+from rules.moving import Block as Select
+from rules.moving import block_of
+from rules.rule import Context, rule
+from rules.self_request import Request, calls, may_ask, request_of
+from rules.self_window import Block
+
+
+@rule(Project)
+def self_aggregate(project: Project, ctx: Context) -> SelfAggregate | None:
+    """Answer subqueries that aggregate, or look for another of, the block's own rows by columns beside these rows.
+
+    A scalar aggregate of the rows with the same key, and EXISTS or NOT EXISTS of a row with the same key that is
+    greater, less or other, are windows over the key, so that the rows are read once (WinMagic).
+    """
+    block = block_of(project)
+    if block is None or project.hint:
+        return None
+    read = tables(block.tree)
+    held = [s for node in (project, *block.tree.walk()) for s in scalars(node) if s.plans] + [*block.condition]
+    if not any(may_ask(s, read) for s in held):
+        return None
+    outer = inner_joins(project, ctx.names)
+    if outer is None:
+        return None
+    for group in _by_relations(_requests(block, outer, ctx)):
+        try:
+            _check_place(block, outer, group, ctx)
+            return _choice(project, outer, group, ctx)
+        except (Unresolved, NotCarried) as no:
+            ctx.decline(f"not a window: {no}", group[0].scalar.place)
+    return None
+
+
+def _requests(block: Select, outer: InnerJoins, ctx: Context) -> Iterator[Request]:
+    """What the conjuncts ask, and, where rows are not grouped, the items that have a name."""
+    asking = list(outer.conjuncts)
+    if not any(calls(item.text) for item in block.project.items) and not block.more and not block.project.quantifier:
+        asking += [item for item in block.project.items if item.plans and isinstance(item.tree, exp.Alias)]
+    for scalar in dict.fromkeys(asking):
+        try:
+            if request := request_of(scalar, outer, ctx):
+                yield request
+        except (Unresolved, NotCarried) as no:
+            ctx.decline(f"not a window: {no}", scalar.place)
+
+
+def _by_relations(requests: Iterator[Request]) -> list[tuple[Request, ...]]:
+    """Requests for rows of the same relations together."""
+    found: dict[tuple[int, ...], list[Request]] = {}
+    for request in requests:
+        found.setdefault(request.relations, []).append(request)
+    return [tuple(group) for group in found.values()]
+
+
+def _check_place(block: Select, outer: InnerJoins, group: tuple[Request, ...], ctx: Context) -> None:
+    """Raise ``Unresolved`` where the block is itself a subquery that may lean on the query around it."""
+    if not ctx.enclosing:
+        return
+    asked = {r.scalar for r in group}
+    for scalar in (*outer.conjuncts, *block.project.items, *(s for node in block.more for s in scalars(node))):
+        if scalar in asked:
+            continue
+        if scalar.plans:
+            raise Unresolved("it stands in a subquery that holds others")
+        for ref in scalar.columns:
+            if ref.parts[-1] != "*":
+                ctx.names.resolve(ref, outer.sources)
+
+
+def _choice(project: Project, outer: InnerJoins, group: tuple[Request, ...], ctx: Context) -> SelfAggregate:
+    block = Block(project, outer, group, ctx)
+    semis = block.semis()
+    count = "a window" if len(group) == 1 else f"windows for {len(group)} subqueries"
+    keys = ", ".join(dict.fromkeys(k.text for r in group for k in r.keys))
+    kept = tuple(Kept(s.relation, s.filters) for s in semis)
+    before = f", after {', '.join(c.shown for s in semis for c in s.filters)}" if semis else ""
+    return SelfAggregate(
+        project,
+        block.windowed(semis),
+        f"{count} by {keys}{before}",
+        block.windowed(()) if semis else None,
+        block.sources(),
+        kept,
+        sum(1 for r in group if r.exists),
+    )

@@ -1,0 +1,177 @@
+"""Aggregates of a block's own rows, made windows, return what plain Spark returns for them, on random tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import event, given, note, settings
+from hypothesis import strategies as st
+
+from comparing import both
+from optimizer import Optimizer, Options
+from optimizer.checks import schema_difference
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TYPES = ("INT", "BIGINT", "DOUBLE", "DECIMAL(8,2)", "STRING", "DATE")
+NUMBERS = TYPES[:4]
+OPTIONS = (Options(force=True, strict=True), Options(strict=True, measure_lengths=False))
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> dict[str, str]:
+    """``t(k, s, v)`` and ``u(k, w)`` as SELECTs, with duplicates, NULLs anywhere, and NaN among the doubles."""
+    number = st.one_of(st.integers(0, 5).map(str), st.just("NULL"))
+    key = st.sampled_from(["1", "2", "3", "NULL"])
+    order, value = draw(st.sampled_from(TYPES)), draw(st.sampled_from(NUMBERS))
+    keys = draw(st.sampled_from(("INT", "BIGINT", "STRING", "DOUBLE", "DECIMAL(4,1)")))
+
+    def cast(name: str, type_: str) -> str:
+        said = {"DATE": f"DATE'2020-01-01' + CAST({name} AS INT)"}.get(type_, f"CAST({name} AS {type_})")
+        if type_ == "DOUBLE":
+            said = f"CASE {name} WHEN 0 THEN CAST('NaN' AS DOUBLE) WHEN 4 THEN -0.0D WHEN 5 THEN 0.0D ELSE {said} END"
+        return f"{said} AS {name}"
+
+    def table(**columns: str) -> str:
+        of = [key if name == "k" else number for name in columns]
+        rows = draw(st.lists(st.tuples(*of), min_size=1, max_size=14))
+        rows += rows[: draw(st.integers(0, 2))]
+        values = ", ".join(f"({', '.join(r)})" for r in rows)
+        empty = draw(st.sampled_from([""] * 8 + [" WHERE false"]))
+        items = ", ".join(cast(name, type_) for name, type_ in columns.items())
+        return f"SELECT {items} FROM VALUES {values} AS d({', '.join(columns)}){empty}"
+
+    return {"t": table(k=keys, s=order, v=value), "u": table(k=keys, w=order)}
+
+
+@st.composite
+def subqueries(draw: st.DrawFn) -> str:
+    """A query with a subquery or two over its own rows; near misses among them."""
+
+    def pick(*choices: str) -> str:
+        return draw(st.sampled_from(choices))
+
+    with_ = "WITH c AS (SELECT k, s, max(v) AS v FROM t GROUP BY k, s)\n"
+    from_, inner = draw(
+        st.sampled_from(
+            [
+                ("t x", "t y"),
+                ("t x", "t y"),
+                ("t x", "t"),
+                ("t x", "(SELECT k, s, v FROM t WHERE s IS NOT NULL) y"),
+                ("(SELECT * FROM t WHERE v IS NOT NULL) x", "(SELECT * FROM t WHERE v IS NOT NULL) y"),
+                ("(SELECT * FROM t WHERE v IS NOT NULL) x", "t y"),
+                ("c x", "c y"),
+                ("t x JOIN u ON u.k = x.k", "t y"),
+                ("t x JOIN u ON u.k = x.k AND w IS NOT NULL", "t y"),
+                ("u JOIN t AS x ON x.s = u.w", "t y"),
+                ("u, t x", "t y"),
+                ("t x LEFT JOIN u ON u.k = x.k", "t y"),
+                ("t x JOIN u ON u.k = x.k", "t y JOIN u z ON z.k = y.k"),
+                ("t x JOIN u ON u.k = x.k AND w IS NOT NULL", "t y, u AS z"),
+                ("t x JOIN t x2 ON x2.k = x.k", "t y"),
+                ("t x JOIN t x2 ON x2.s = x.s", "t y JOIN t y2 ON y.s = y2.s"),
+            ]
+        )
+    )
+    own = "t" if inner == "t" else "y"
+    third = "u" if "u" in from_.replace(",", "").split() and "LEFT" not in from_ else "x"
+    keys = [f"{own}.k = x.k"] * 5 + [f"x.k = {own}.k", f"{own}.k = {third}.k", f"{own}.s = x.s"]
+    keys += [f"{own}.k = x.k AND {own}.s = x.s", f"{own}.k <=> x.k", f"{own}.k > x.k", f"({own}.k = x.k)"]
+    if "z" in inner.split():
+        keys = [f"{key} AND z.k = {own}.k" for key in keys]
+    filters = [""] * 3 + [f" AND {own}.s IS NOT NULL", f" AND {own}.v = 2", f" AND ({own}.v = 2 OR {own}.s IS NULL)"]
+
+    def where() -> str:
+        return pick(*keys) + pick(*filters)
+
+    def value() -> str:
+        number = pick("v", f"{own}.v")
+        call = pick(
+            *(f"{f}({number})" for f in ("min", "max", "sum", "avg", "count")),
+            "count(*)",
+            f"2 * max({number})",
+            f"max({number}) - min({number})",
+            f"coalesce(min({number}), 1)",
+            f"max({number}) AS m",
+            f"count(DISTINCT {number})",
+            f"max({number}) FILTER (WHERE {own}.s IS NOT NULL)",
+            "max(x.v)",
+        )
+        return f"(SELECT {call} FROM {inner} WHERE {where()})"
+
+    def exists() -> str:
+        other = pick(
+            *(f" AND {own}.s {op} x.s" for op in ("<>", "<>", "<", "<=", ">", ">=")), f" AND x.s <> {own}.s", ""
+        )
+        also = pick(*[""] * 6, f" AND {own}.v > x.v")
+        return f"EXISTS (SELECT {pick('1', '*')} FROM {inner} WHERE {where()}{other}{also})"
+
+    def test() -> str:
+        return pick(
+            f"x.v > {value()}",
+            f"x.v = {value()}",
+            f"{value()} <= x.v",
+            f"x.v * 2 > 1 + {value()}",
+            f"x.v <> {value()} OR x.k = x.k",
+            f"{value()} IS NULL",
+            f"NOT x.v < {value()}",
+            f"coalesce({value()}, 3) < x.v",
+            exists(),
+            exists(),
+            f"NOT {exists()}",
+            f"NOT {exists()}",
+            f"({exists()} OR x.v IS NULL)",
+        )
+
+    conjuncts = draw(st.lists(st.builds(test), min_size=1, max_size=2)) if draw(st.booleans()) else [test()]
+    conjuncts += draw(
+        st.lists(st.sampled_from(["x.v IS NOT NULL", "x.k IS NOT NULL", "x.v = 2", "x.s = x.s"]), max_size=1)
+    )
+    if from_ == "u, t x":
+        conjuncts += ["x.k = u.k", pick("w IS NULL", "u.w = u.w")]
+    if "x2" in from_:
+        conjuncts += ["x2.v IS NOT NULL"]
+    items = pick("x.k, x.s, x.v", "*", "x.*", "count(*), max(x.v)", "x.k, count(*) AS n", "x.k, M")
+    group = " GROUP BY x.k" if items == "x.k, count(*) AS n" else ""
+    items = items.replace("M", f"{value()} AS m")
+    if draw(st.integers(0, 4)) == 0:
+        where_ = " AND ".join(conjuncts[1:] or ["true"])
+    else:
+        where_ = " AND ".join(c if " OR " not in c else f"({c})" for c in conjuncts)
+    return f"{with_ if 'c x' in from_ else ''}SELECT {items}\nFROM {from_}\nWHERE {where_}{group}"
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkSession) -> SparkSession:
+    """A session with views and settings of its own."""
+    return spark.newSession()
+
+
+@pytest.mark.hypothesis
+@settings(max_examples=150)
+@given(tables(), subqueries(), st.sampled_from(OPTIONS), st.booleans())
+def test_the_same_rows_as_plain_spark(
+    session: SparkSession, views: dict[str, str], query: str, options: Options, ansi: bool
+) -> None:
+    session.conf.set("spark.sql.ansi.enabled", str(ansi).lower())
+    for name, text in views.items():
+        session.sql(f"CREATE OR REPLACE TEMP VIEW {name} AS {text}")
+        note(f"{name}: {text}")
+    note(query)
+    plan = Optimizer(session, options).plan(query)
+    note(plan.sql())
+    event(f"rewritten {plan.rewritten}, by {', '.join(plan.rules)}")
+    for declined in plan.declined:
+        event(f"declined {declined.rule}")
+    if not plan.rewritten:
+        return
+    expected, found = both(lambda: session.sql(query), plan.dataframe)
+    if isinstance(expected, str):
+        event(f"plain Spark raises {expected}")
+        return
+    event("rows" if expected else "no rows")
+    assert found == expected
+    assert schema_difference(session.sql(query).schema, plan.dataframe().schema) is None
