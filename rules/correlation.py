@@ -2,8 +2,9 @@
 
 from planner.errors import NotCarried
 from planner.expr import Scalar
-from planner.logical import Derived, Join, LateralView, Nested, OneRow, Opaque, Project, Relation
+from planner.logical import Aggregate, Derived, Join, LateralView, Nested, OneRow, Opaque, Project, Relation
 from planner.names import Resolver, Unresolved
+from planner.tokens import tokenize
 from planner.tree import Node
 
 
@@ -25,7 +26,7 @@ def _closed(block: Project, names: Resolver) -> bool:
     said: list[Scalar] = [*block.items]
     node: Node = block.child
     while not isinstance(node, Relation | Join | OneRow):
-        said += scalars(node)
+        said += _apart(node.groups) if isinstance(node, Aggregate) else scalars(node)
         node = node.children[0]
     for below in node.walk():
         if isinstance(below, Join):
@@ -42,6 +43,12 @@ def _closed(block: Project, names: Resolver) -> bool:
     except (NotCarried, Unresolved):
         return False
     return True
+
+
+def _apart(groups: Scalar) -> list[Scalar]:
+    """The expressions of a GROUP BY."""
+    t = tokenize(groups.text)
+    return [Scalar(t.slice(lo, hi), groups.plans) for lo, hi in t.split(0, len(t))]
 
 
 def scalars(node: Node) -> list[Scalar]:

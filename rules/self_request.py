@@ -14,9 +14,9 @@ from typing import Literal
 
 from sqlglot import exp
 
-from planner.errors import NotCarried
+from planner.errors import NotCarried, Place
 from planner.expr import HOLE, Scalar, column_ref, sql
-from planner.logical import Limit, Logical
+from planner.logical import Limit
 from planner.names import Source, Unresolved
 from planner.schema import SqlType
 from planner.tokens import tokenize
@@ -68,15 +68,23 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Request:
-    """What one expression of the block asks of the block's own rows.
+class Group:
+    """A relation of the block that shows the group of each row: names, and what they are in terms of the block."""
 
-    ``scalar`` is the expression, ``said`` what stands for it, in terms of the columns ``calls``.  ``own`` are the
-    conditions that a row must meet to count.  ``strict``: a row whose key is NULL is dropped anyway.
+    relation: int
+    columns: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What an expression or a relation of the block asks of the block's own rows.
+
+    ``answer``: the expression, and what stands for it in terms of the columns ``calls``; or the relation.  ``own`` are
+    the conditions that a row must meet to count.  ``strict``: a row whose key is NULL is dropped anyway.
     """
 
-    scalar: Scalar
-    said: Scalar
+    place: Place | None
+    answer: tuple[Scalar, Scalar] | Group
     relations: tuple[int, ...]
     keys: tuple[Key, ...]
     own: tuple[Term, ...]
@@ -174,12 +182,7 @@ def _check_block(block: Block, form: Form, ctx: Context) -> None:
         raise Unresolved("the subquery has more than one value")
     if form == "exists" and _asks_an_aggregate(block):
         raise Unresolved("an aggregate without groups always exists")
-    check_tree(block.tree, ctx)
-
-
-def check_tree(tree: Logical, ctx: Context) -> None:
-    """Raise ``Unresolved`` unless a FROM is tables and subqueries by themselves."""
-    check_inner(tree, ctx.names)
+    check_inner(block.tree, ctx.names)
 
 
 def _lets_one_through(limit: Limit) -> bool:
@@ -206,20 +209,15 @@ class _Reader:
                     self._correlation(conjunct)
         if not self.keys:
             raise Unresolved("no equality ties the subquery to the block")
-        keys = tuple(self._key(inner, outer) for inner, outer in self.keys)
+        keys = tuple(
+            tied_key(Scalar(sql(inner)), self.mapped.outside(Scalar(sql(outer))), self.mapped, self.ctx)
+            for inner, outer in self.keys
+        )
         added, test, strict = self._exists() if self.form == "exists" else self._value()
         said = replace(self.scalar, text=test, plans=())
-        return Request(
-            self.scalar,
-            said,
-            tuple(sorted(self.mapped.to)),
-            keys,
-            tuple(own),
-            added,
-            strict,
-            self.form == "exists",
-            self.mapped,
-        )
+        relations = tuple(sorted(self.mapped.to))
+        exists, answer, place = self.form == "exists", (self.scalar, said), self.scalar.place
+        return Request(place, answer, relations, keys, tuple(own), added, strict, exists, self.mapped)
 
     def _correlation(self, conjunct: Scalar) -> None:
         tree = conjunct.tree
@@ -241,23 +239,6 @@ class _Reader:
     def _scope(self, tree: exp.Expression) -> int | None:
         found = self.mapped.scopes(Scalar(sql(tree)))
         return next(iter(found)) if len(found) == 1 else None
-
-    def _key(self, inner: exp.Column, outer: exp.Column) -> Key:
-        own, theirs = Scalar(sql(inner)), Scalar(sql(outer))
-        value, other = self.mapped.inner_value(own), self.mapped.outer_value(self.mapped.outside(theirs))
-        tied = self._equalities()
-        if value != other and not _linked(value, other, tied):
-            raise Unresolved(f"{theirs.text} is not {self.mapped.outside(own).text} in every row of the block")
-        return Key(self.mapped.outside(own).text, value, not any(value in pair for pair in tied))
-
-    def _equalities(self) -> list[tuple[str, str]]:
-        """The columns that the block keeps equal: of one type, so that equality carries over."""
-        found = []
-        for conjunct in self.mapped.outer.conjuncts:
-            ends = equal_columns(conjunct, self.mapped.outer.sources, self.ctx)
-            if ends:
-                found.append((self.mapped.outer_value(ends[0]), self.mapped.outer_value(ends[1])))
-        return found
 
     def _exists(self) -> tuple[tuple[Call, ...], str, bool]:
         """The columns, what stands for EXISTS, and whether it drops rows whose columns are NULL."""
@@ -303,6 +284,19 @@ class _Reader:
         call = Call(self.ctx.fresh("w"), item.text)
         strict = not item.tree.find(exp.Count, exp.Coalesce, exp.Null) and null_rejecting(self.scalar)
         return (call,), self.scalar.text.replace(f"{HOLE}0", call.name), strict
+
+
+def tied_key(own: Scalar, theirs: Scalar, mapped: Mapped, ctx: Context) -> Key:
+    """The key of rows whose column ``own`` of the query equals ``theirs`` of the block.
+
+    Raises ``Unresolved`` unless the block's own row has that key, too.
+    """
+    value, other, here = mapped.inner_value(own), mapped.outer_value(theirs), mapped.outside(own).text
+    pairs = [equal_columns(conjunct, mapped.outer.sources, ctx) for conjunct in mapped.outer.conjuncts]
+    tied = [(mapped.outer_value(p[0]), mapped.outer_value(p[1])) for p in pairs if p]
+    if value != other and not _linked(value, other, tied):
+        raise Unresolved(f"{theirs.text} is not {here} in every row of the block")
+    return Key(here, value, not any(value in pair for pair in tied))
 
 
 def check_aggregates(item: Scalar) -> None:

@@ -24,7 +24,7 @@ from rules.inner_joins import InnerJoins, where
 from rules.mapped import relations_of
 from rules.moving import check_steady
 from rules.rule import Context
-from rules.self_request import Request, equal_columns
+from rules.self_request import Group, Request, equal_columns
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,8 @@ class Block:
         for conjunct in outer.conjuncts:
             if not conjunct.plans and (place := self._place(conjunct)):
                 self.places[conjunct] = place
+        self.groups = {r.answer.relation: r.answer for r in requests if isinstance(r.answer, Group)}
+        self.answers = dict(r.answer for r in requests if isinstance(r.answer, tuple))
         self.common = self._common()
         self.guards = tuple(dict.fromkeys(k.text for r in requests if r.strict for k in r.keys if k.guarded))
         for request in requests:
@@ -75,6 +77,8 @@ class Block:
         for term in request.own:
             if term.value in self.common.values():
                 continue
+            if isinstance(request.answer, Group):
+                raise Unresolved(f"only the subquery keeps the rows where {term.text}")
             if len(term.relations) > 1:
                 raise Unresolved(f"the block does not join its relations by {term.text}")
             said.append(term.text)
@@ -86,7 +90,7 @@ class Block:
         keys = set.intersection(*({k.value for k in r.keys} for r in self.requests))
         found = []
         for number, relation in enumerate(self.outer.relations):
-            if number in self.relations or leans_on_left(relation):
+            if number in self.relations or number in self.groups or leans_on_left(relation):
                 continue
             ties, filters = [], []
             for conjunct, place in self.places.items():
@@ -110,9 +114,32 @@ class Block:
 
     def windowed(self, semis: tuple[Semi, ...]) -> Project:
         """The block over rows that carry the columns.  Raises ``Unresolved``, ``NotCarried``."""
-        if len(self.relations) == 1:
-            return self._in_place(semis)
-        return self._side_by_side(semis)
+        if len(self.relations) > 1:
+            return self._flat(*self._side_by_side(semis))
+        (number,) = self.relations
+        alias = self._source(number).names[-1:]
+        query = Project(self._rows(semis), (Scalar("*"), *self._calls()))
+        wrapped = Derived(query, alias[0], (), f"AS {quote(alias[0])}") if alias else Derived(query, None)
+        if self.groups:
+            return self._flat(wrapped)
+        tree, condition = self.outer.rebuilt(lambda n, relation: wrapped if n == number else relation, self._inside)
+        return self._project(tree, condition)
+
+    def _flat(self, *first: Logical) -> Project:
+        """The block with its relations side by side, those that carry the columns first, and the groups last."""
+        known = {*self.relations, *self.groups}
+        others = [r for n, r in enumerate(self.outer.relations) if n not in known]
+        if any(map(leans_on_left, others)):
+            raise Unresolved("another relation is LATERAL")
+        tree, *rest = first
+        for relation in (*rest, *others, *map(self._group, self.groups.values())):
+            tree = Join(tree, relation, "cross", ",")
+        return self._project(tree, tuple(n for c in self.outer.conjuncts for n in self._inside(c)))
+
+    def _group(self, group: Group) -> Derived:
+        """The relation that shows the group of each row, as one row beside it."""
+        items = tuple(Scalar(f"{value} AS {quote(name)}") for name, value in group.columns)
+        return _one_row(items, self._source(group.relation).names[-1])
 
     def _rows(self, semis: tuple[Semi, ...]) -> Logical:
         """The rows that are aggregated."""
@@ -130,18 +157,8 @@ class Block:
             for call in request.calls:
                 yield Scalar(f"{call.said(self._own(request), over)} AS {call.name}")
 
-    def _in_place(self, semis: tuple[Semi, ...]) -> Project:
-        (number,) = self.relations
-        alias = self._source(number).names[-1:]
-        query = Project(self._rows(semis), (Scalar("*"), *self._calls()))
-        wrapped = Derived(query, alias[0], (), f"AS {quote(alias[0])}") if alias else Derived(query, None)
-        tree, condition = self.outer.rebuilt(lambda n, relation: wrapped if n == number else relation, self._inside)
-        return self._project(tree, condition)
-
-    def _side_by_side(self, semis: tuple[Semi, ...]) -> Project:
-        others = [r for n, r in enumerate(self.outer.relations) if n not in self.relations]
-        if any(leans_on_left(r) for r in others):
-            raise Unresolved("another relation is LATERAL")
+    def _side_by_side(self, semis: tuple[Semi, ...]) -> Iterator[Logical]:
+        """The relations joined under one name, and then each under its own."""
         name, mentioned = self.ctx.fresh("j"), _words(self.project, self.ctx)
         inside, outside = [], []
         for number in self.relations:
@@ -154,16 +171,13 @@ class Block:
                     items.append(Scalar(f"{name}.{new} AS {quote(column.name)}"))
             if not source.names or not items:
                 raise Unresolved("a relation without a name is joined with another")
-            alias = source.names[-1]
-            outside.append(Derived(Project(OneRow(), tuple(items)), alias, (), f"AS {quote(alias)}", lateral=True))
-        tree: Logical = Derived(Project(self._rows(semis), (*inside, *self._calls())), name, (), f"AS {name}")
-        for relation in (*outside, *others):
-            tree = Join(tree, relation, "cross", ",")
-        return self._project(tree, tuple(n for c in self.outer.conjuncts for n in self._inside(c)))
+            outside.append(_one_row(tuple(items), source.names[-1]))
+        yield Derived(Project(self._rows(semis), (*inside, *self._calls())), name, (), f"AS {name}")
+        yield from outside
 
-    def _answered(self, conjunct: Scalar) -> tuple[Scalar, ...]:
-        """A conjunct of the block in terms of the columns."""
-        return tuple(r.said for r in self.requests if r.scalar == conjunct)[:1] or (conjunct,)
+    def _answered(self, scalar: Scalar) -> tuple[Scalar, ...]:
+        """A conjunct or item of the block in terms of the columns."""
+        return (self.answers.get(scalar, scalar),)
 
     def _inside(self, conjunct: Scalar) -> tuple[Scalar, ...]:
         """The same where the rows that are aggregated have met what all ask of them."""
@@ -222,6 +236,11 @@ class Block:
         """Whether a ``*`` shows a relation."""
         source = self._source(number)
         return any(source in (self._starred(item) or ()) for item in self.project.items)
+
+
+def _one_row(items: tuple[Scalar, ...], alias: str) -> Derived:
+    """A relation of one row for each row to its left."""
+    return Derived(Project(OneRow(), items), alias, (), f"AS {quote(alias)}", lateral=True)
 
 
 def _of(source: Source, column: str) -> str:

@@ -32,10 +32,11 @@ _REPEATABLE = frozenset(
 )
 # Aggregates whose value hangs on the order in which rows arrive: floating sums and whatever takes one of many.
 _BY_ORDER = re.compile(
-    r"\b(sum|avg|mean|stddev\w*|var\w*|corr|covar\w*|regr_\w+|first\w*|last\w*|any_value|mode|max_by|min_by|"
+    r"\b((?:try_)?sum|(?:try_)?avg|mean|stddev\w*|var\w*|corr|covar\w*|regr_\w+|first\w*|last\w*|any_value|mode|max_by|min_by|"
     r"collect_\w+|array_agg|listagg|string_agg|approx_\w+|percentile\w*|skewness|kurtosis)\(",
     re.IGNORECASE,
 )
+_SUMS = ("sum", "avg", "mean", "try_sum", "try_avg")
 _ROW_BYTES = 8  # a guess for files, where Spark knows bytes only: rows are more often wider than narrower
 
 
@@ -182,7 +183,10 @@ class SparkCatalog:
                 return "Spark Connect does not tell whether it is deterministic"
             frame: Any = run(self.session, query, self.arguments)
             plan = frame._jdf.queryExecution().analyzed()
-            return read_unrepeatable(plan.toString()) if plan.deterministic() else "it is not deterministic"
+            if not plan.deterministic():
+                return "it is not deterministic"
+            reason = read_unrepeatable(plan.toString())
+            return read_unrepeatable(plan.toString(), exact=True) if reason and _sums_are_exact(plan) else reason
         except PySparkException as error:
             return str(error).strip().splitlines()[0]
         finally:
@@ -214,8 +218,33 @@ def _statistics(size: int, rows: int | None, plan: str) -> Statistics:
     return Statistics(size // _ROW_BYTES if rows is None else rows, size, operators <= _PLAIN)
 
 
-def read_unrepeatable(plan: str) -> str | None:
+def _sums_are_exact(plan: Any) -> bool:
+    """Whether every sum and average of an analysed plan adds numbers whose order does not matter."""
+    nodes, expressions = [plan], []
+    while nodes:
+        node = nodes.pop()
+        nodes += _items(node.children()) + _items(node.subqueries())
+        if node.nodeName() == "Aggregate":
+            expressions += _items(node.expressions())
+    while expressions:
+        expression = expressions.pop()
+        inside = _items(expression.children())
+        if expression.prettyName() in _SUMS:
+            type_ = sql_type(inside[0].dataType().simpleString())
+            if not (type_.integral or type_.name == "decimal"):
+                return False
+        expressions += inside
+    return True
+
+
+def _items(sequence: Any) -> list[Any]:
+    return [sequence.apply(n) for n in range(sequence.size())]
+
+
+def read_unrepeatable(plan: str, *, exact: bool = False) -> str | None:
     """Read from the text of an analysed plan why its rows might differ from one reading to the next, or None.
+
+    ``exact``: its sums and averages are of integers and decimals.
 
     Only what returns the same rows from the same files passes; not LIMIT, samples, windows, RDDs.
     """
@@ -226,6 +255,7 @@ def read_unrepeatable(plan: str) -> str | None:
         if operator and operator[1] == "Aggregate":
             if "more fields" in line:
                 return "an aggregate has too many columns to be looked through"
-            if called := _BY_ORDER.search(line):
+            found = (called for called in _BY_ORDER.finditer(line) if not exact or called[1].lower() not in _SUMS)
+            if called := next(found, None):
                 return f"{called[1].lower()}() may return another value when it is computed twice"
     return None

@@ -16,6 +16,7 @@ from rules.mapped import tables
 from rules.moving import Block as Select
 from rules.moving import block_of
 from rules.rule import Context, rule
+from rules.self_joined import joined_request, may_be_joined
 from rules.self_request import Request, calls, may_ask, request_of
 from rules.self_window import Block
 
@@ -32,7 +33,8 @@ def self_aggregate(project: Project, ctx: Context) -> SelfAggregate | None:
         return None
     read = tables(block.tree)
     held = [s for node in (project, *block.tree.walk()) for s in scalars(node) if s.plans] + [*block.condition]
-    if not any(may_ask(s, read) for s in held):
+    joined = any(may_be_joined(node, read) for node in block.tree.walk())
+    if not joined and not any(may_ask(s, read) for s in held):
         return None
     outer = inner_joins(project, ctx.names)
     if outer is None:
@@ -42,7 +44,7 @@ def self_aggregate(project: Project, ctx: Context) -> SelfAggregate | None:
             _check_place(block, outer, group, ctx)
             return _choice(project, outer, group, ctx)
         except (Unresolved, NotCarried) as no:
-            ctx.decline(f"not a window: {no}", group[0].scalar.place)
+            ctx.decline(f"not a window: {no}", group[0].place)
     return None
 
 
@@ -57,6 +59,12 @@ def _requests(block: Select, outer: InnerJoins, ctx: Context) -> Iterator[Reques
                 yield request
         except (Unresolved, NotCarried) as no:
             ctx.decline(f"not a window: {no}", scalar.place)
+    for number in range(len(outer.relations)):
+        try:
+            if request := joined_request(number, outer, ctx):
+                yield request
+        except (Unresolved, NotCarried) as no:
+            ctx.decline(f"not a window: {no}")
 
 
 def _by_relations(requests: Iterator[Request]) -> list[tuple[Request, ...]]:
@@ -71,7 +79,7 @@ def _check_place(block: Select, outer: InnerJoins, group: tuple[Request, ...], c
     """Raise ``Unresolved`` where the block is itself a subquery that may lean on the query around it."""
     if not ctx.enclosing:
         return
-    asked = {r.scalar for r in group}
+    asked = {r.answer[0] for r in group if isinstance(r.answer, tuple)}
     for scalar in (*outer.conjuncts, *block.project.items, *(s for node in block.more for s in scalars(node))):
         if scalar in asked:
             continue

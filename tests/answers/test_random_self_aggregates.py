@@ -8,9 +8,8 @@ import pytest
 from hypothesis import event, given, note, settings
 from hypothesis import strategies as st
 
-from comparing import both
+from comparing import assert_same
 from optimizer import Optimizer, Options
-from optimizer.checks import schema_difference
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -144,12 +143,6 @@ def subqueries(draw: st.DrawFn) -> str:
     return f"{with_ if 'c x' in from_ else ''}SELECT {items}\nFROM {from_}\nWHERE {where_}{group}"
 
 
-@pytest.fixture(scope="module")
-def session(spark: SparkSession) -> SparkSession:
-    """A session with views and settings of its own."""
-    return spark.newSession()
-
-
 @pytest.mark.hypothesis
 @settings(max_examples=150)
 @given(tables(), subqueries(), st.sampled_from(OPTIONS), st.booleans())
@@ -168,10 +161,4 @@ def test_the_same_rows_as_plain_spark(
         event(f"declined {declined.rule}")
     if not plan.rewritten:
         return
-    expected, found = both(lambda: session.sql(query), plan.dataframe)
-    if isinstance(expected, str):
-        event(f"plain Spark raises {expected}")
-        return
-    event("rows" if expected else "no rows")
-    assert found == expected
-    assert schema_difference(session.sql(query).schema, plan.dataframe().schema) is None
+    assert_same(session, query, plan)

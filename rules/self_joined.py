@@ -1,0 +1,122 @@
+"""A relation in FROM that is an aggregate of rows which the block reads itself, joined to them by its groups.
+
+    FROM t x JOIN (SELECT k, max(ts) AS m FROM t GROUP BY k) y ON x.k = y.k AND x.ts = y.m
+
+Every row of the block meets the one group of its own key: the aggregate is a window over the block's rows, and the
+relation one row beside each of them.
+"""
+
+from __future__ import annotations
+
+from planner.expr import Scalar, column_ref, quote
+from planner.logical import Aggregate, Derived
+from planner.names import Unresolved
+from planner.tokens import tokenize
+from planner.tree import Node
+from rules.inner_joins import InnerJoins, inner_joins
+from rules.mapped import Mapped, is_column, laid_over, tables
+from rules.moving import block_of, check_inner
+from rules.rule import Context
+from rules.self_request import Call, Group, Key, Request, calls, check_aggregates, tied_key, without_alias
+
+
+def may_be_joined(relation: Node, read: frozenset[str]) -> bool:
+    """Whether a relation may be an aggregate of what a block reads besides.  Never looks anything up."""
+    if not isinstance(relation, Derived) or relation.lateral or relation.renames or not relation.alias:
+        return False
+    block = block_of(relation.query)
+    return (
+        block is not None
+        and len(block.more) == 1
+        and isinstance(block.more[0], Aggregate)
+        and tables(block.tree) <= read
+    )
+
+
+def joined_request(number: int, outer: InnerJoins, ctx: Context) -> Request | None:
+    """What the relation of this number asks of the rows of others; None where it is no aggregate of them.
+
+    Raises ``Unresolved``, ``NotCarried`` where it is one, and may not be a window.
+    """
+    relation = outer.relations[number]
+    read = frozenset(name for n, r in enumerate(outer.relations) if n != number for name in tables(r))
+    if not may_be_joined(relation, read):
+        return None
+    assert isinstance(relation, Derived)
+    inner = inner_joins(relation.query, ctx.names)
+    if inner is None:
+        return None
+    refused: Unresolved | None = None
+    for mapped in laid_over(inner, outer, ctx):
+        if number in mapped.to:
+            continue
+        try:
+            return _Reader(number, relation, mapped, ctx).read()
+        except Unresolved as no:
+            refused = refused or no
+    if refused:
+        raise refused
+    return None
+
+
+class _Reader:
+    """One relation over one mapping; its methods raise ``Unresolved`` where it is not the group of each row."""
+
+    def __init__(self, number: int, relation: Derived, mapped: Mapped, ctx: Context):
+        self.number, self.relation, self.mapped, self.ctx = number, relation, mapped, ctx
+
+    def read(self) -> Request:
+        block = self.mapped.inner.block
+        if block.project.hint or block.project.quantifier:
+            raise Unresolved("the subquery is more than an aggregate by groups")
+        check_inner(block.tree, self.ctx.names)
+        own = [*self.mapped.filters()]
+        for conjunct in self.mapped.inner.conjuncts:
+            if self.mapped.scopes(conjunct) - {0}:
+                raise Unresolved(f"{conjunct.shown} names no relation of its own")
+            own.append(self.mapped.term(conjunct))
+        aggregate = block.more[0]
+        assert isinstance(aggregate, Aggregate)
+        groups = self._groups(aggregate)
+        shown: dict[str, str] = {}
+        keys: list[Key] = []
+        added: list[Call] = []
+        for item in block.project.items:
+            name, value = item.tree.alias_or_name, without_alias(item)
+            if not name or name in shown or item.plans:
+                raise Unresolved(f"{item.shown} is not one column with a name of its own")
+            if calls(item.text):
+                outside = self.mapped.outside(value)
+                check_aggregates(outside)
+                added.append(Call(self.ctx.fresh("w"), outside.text))
+                shown[name] = added[-1].name
+            else:
+                keys.append(self._key(name, value, groups))
+                shown[name] = keys[-1].text
+        if {k.value for k in keys} != set(groups):
+            raise Unresolved("it has groups that no equality ties to the block")
+        answer, relations = Group(self.number, tuple(shown.items())), tuple(sorted(self.mapped.to))
+        place = block.project.items[0].place
+        return Request(place, answer, relations, tuple(keys), tuple(own), tuple(added), True, False, self.mapped)
+
+    def _groups(self, aggregate: Aggregate) -> dict[str, str]:
+        """The columns of GROUP BY, in the one spelling and over the block."""
+        t = tokenize(aggregate.groups.text)
+        found = {}
+        for lo, hi in t.split(0, len(t)):
+            scalar = Scalar(t.slice(lo, hi), (), aggregate.groups.place)
+            if not is_column(scalar.tree):
+                raise Unresolved(f"{scalar.shown} is not a column to group by")
+            found[self.mapped.inner_value(scalar)] = self.mapped.outside(scalar).text
+        return found
+
+    def _key(self, name: str, value: Scalar, groups: dict[str, str]) -> Key:
+        """A column that is a group of the relation, and equal in every row of the block."""
+        if not is_column(value.tree) or self.mapped.inner_value(value) not in groups:
+            raise Unresolved(f"{value.shown} is not grouped by")
+        ref = column_ref(value.tree)
+        type_ = self.ctx.names.resolve(ref, self.mapped.inner.sources)[1].type
+        if type_ is None or type_.name in ("float", "double"):
+            raise Unresolved(f"{value.shown} may be shown in another way than it is compared")
+        shown = Scalar(f"{quote(self.relation.alias or '')}.{quote(name)}")
+        return tied_key(value, shown, self.mapped, self.ctx)
