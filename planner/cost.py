@@ -68,6 +68,10 @@ class Thresholds:
     """Where conditions leave less than this share of the rows to be asked about, their own join is not replaced by a
     window, which is computed for all rows."""
 
+    window_share: float = 0.3
+    """An aggregate of a block's own rows is a window where at most this part of them is left for it, or where they are
+    computed: a window sorts every row."""
+
 
 # Seconds on one core, measured: a row copied or moved to its key, a pair of a bin that is looked at.
 _ROW = 4e-7

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 from planner.choice import Choice
@@ -10,25 +11,22 @@ from planner.logical import Logical
 from planner.tree import plan_node
 
 
-@plan_node
-class Kept(Logical):
-    """A relation that keeps the groups of rows that it has a row for, under ``condition`` of its own."""
+@dataclass(frozen=True)
+class Rows:
+    """What the rows are of which aggregates are made: those of ``relations`` joined, of the groups that are ``kept``.
 
-    label: ClassVar[str] = "Kept"
-    relation: Logical
-    condition: tuple[Scalar, ...]
+    ``kept``: other relations, and the conditions on them; a group is kept that has a row in each.  ``exists``: how many
+    of the subqueries are EXISTS.
+    """
+
+    relations: tuple[Logical, ...]
+    kept: tuple[tuple[Logical, tuple[Scalar, ...]], ...]
+    exists: int
 
 
 @plan_node
 class SelfAggregate(Choice):
-    """``other`` computes windows over groups of the rows of ``sources``, after ``kept`` has left out other groups.
-
-    ``unreduced`` computes them over all rows, where ``kept`` is not empty.  ``exists`` is the number of subqueries that
-    are EXISTS.
-    """
+    """``other`` computes windows over ``rows``, which ``written`` reads once more for every subquery."""
 
     label: ClassVar[str] = "SelfAggregate"
-    unreduced: Logical | None
-    sources: tuple[Logical, ...]
-    kept: tuple[Kept, ...]
-    exists: int
+    rows: Rows

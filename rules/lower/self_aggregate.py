@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from math import prod
 
 from sqlglot import exp
@@ -9,35 +10,61 @@ from sqlglot import exp
 from planner.errors import NotCarried
 from planner.expr import Scalar
 from planner.logical import Logical
+from planner.names import Unresolved
 from planner.physical.base import Rewriting
-from planner.self_aggregate import Kept, SelfAggregate
+from planner.self_aggregate import Rows, SelfAggregate
 from rules.rule import Context, rule
+from rules.same_source import reading
+
+_SMALL = 4  # a relation of so many times fewer rows is counted while planning
 
 
 @rule(SelfAggregate)
 def lower_self_aggregate(node: SelfAggregate, ctx: Context) -> Logical | Rewriting:
     """Compute aggregates of a block's own rows as windows over them, where that is sooner than to read them again.
 
-    A window sorts every row, an aggregate only its groups: it pays where other relations leave few of the rows, where
-    the rows are themselves computed, and for EXISTS, whose join compares all rows of a key.
+    A window sorts every row, an aggregate only its groups.  So it pays where other relations leave few of the rows,
+    where the rows are themselves computed, and for EXISTS, whose join compares all rows of a key.
     """
     window = Rewriting(node.other, "SelfWindow", node.said, node.output)
-    if ctx.force:
+    if ctx.force or node.rows.exists or all(_computed(relation, ctx) for relation in node.rows.relations):
         return window
-    share = prod(_share(kept, ctx) for kept in node.kept)
-    return window if share <= 1 else node.written
+    share = prod(_share(relation, conditions, node.rows, ctx) for relation, conditions in node.rows.kept)
+    window_, subquery = f"windows over {share:.2g} of the rows", "the rows read once more for each subquery"
+    if share <= ctx.thresholds.window_share:
+        ctx.choose(window_, subquery)
+        return window
+    ctx.choose(subquery, window_)
+    return node.written
 
 
-def _share(kept: Kept, ctx: Context) -> float:
-    """What part of a relation's rows passes its conditions: measured, else as textbooks guess it."""
-    return prod(_guess(c) for c in kept.condition)
+def _computed(relation: Logical, ctx: Context) -> bool:
+    """Whether a relation is more than a table filtered, so that reading it once more costs more than a scan."""
+    try:
+        return reading(relation, ctx).key[0] == "query"
+    except (Unresolved, NotCarried):
+        return False
+
+
+def _share(relation: Logical, conditions: tuple[Scalar, ...], rows: Rows, ctx: Context) -> float:
+    """What part of a relation's rows meets its conditions: counted where it is small, else as textbooks guess it."""
+    here = ctx.statistics(relation).rows
+    there = max((ctx.statistics(r).rows or 0 for r in rows.relations), default=0)
+    if here is not None and here * _SMALL <= there:
+        said = " AND ".join(f"({c.text})" for c in conditions)
+        with suppress(NotCarried):
+            counted = ctx.measure(ctx.query(relation, f"count(*), count_if({said})"))
+            if counted and counted[0][0]:
+                return (counted[0][1] or 0) / counted[0][0]
+    return prod(map(_guess, conditions))
 
 
 def _guess(condition: Scalar) -> float:
+    """A tenth for an equality, a third for anything else (Selinger et al., SIGMOD 1979)."""
     try:
         tree = condition.tree
     except NotCarried:
-        return 1.0
+        return 1 / 3
     while isinstance(tree, exp.Paren):
         tree = tree.this
     return 0.1 if isinstance(tree, exp.EQ) else 1 / 3

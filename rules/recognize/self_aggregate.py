@@ -9,7 +9,8 @@ from sqlglot import exp
 from planner.errors import NotCarried
 from planner.logical import Project
 from planner.names import Unresolved
-from planner.self_aggregate import Kept, SelfAggregate
+from planner.self_aggregate import Rows, SelfAggregate
+from rules.anti_join import as_not_exists
 from rules.correlation import scalars
 from rules.inner_joins import InnerJoins, inner_joins
 from rules.mapped import tables
@@ -28,6 +29,14 @@ def self_aggregate(project: Project, ctx: Context) -> SelfAggregate | None:
     A scalar aggregate of the rows with the same key, and EXISTS or NOT EXISTS of a row with the same key that is
     greater, less or other, are windows over the key, so that the rows are read once (WinMagic).
     """
+    found = None
+    if not_exists := as_not_exists(project, ctx.names):
+        found = _recognized(not_exists, project, ctx)
+    return found or _recognized(project, project, ctx)
+
+
+def _recognized(project: Project, written: Project, ctx: Context) -> SelfAggregate | None:
+    """A block that is another way to say what is ``written``, with windows."""
     block = block_of(project)
     if block is None or project.hint:
         return None
@@ -42,7 +51,7 @@ def self_aggregate(project: Project, ctx: Context) -> SelfAggregate | None:
     for group in _by_relations(_requests(block, outer, ctx)):
         try:
             _check_place(block, outer, group, ctx)
-            return _choice(project, outer, group, ctx)
+            return _choice(Block(project, outer, group, ctx), written)
         except (Unresolved, NotCarried) as no:
             ctx.decline(f"not a window: {no}", group[0].place)
     return None
@@ -90,19 +99,11 @@ def _check_place(block: Select, outer: InnerJoins, group: tuple[Request, ...], c
                 ctx.names.resolve(ref, outer.sources)
 
 
-def _choice(project: Project, outer: InnerJoins, group: tuple[Request, ...], ctx: Context) -> SelfAggregate:
-    block = Block(project, outer, group, ctx)
-    semis = block.semis()
+def _choice(block: Block, written: Project) -> SelfAggregate:
+    group, semis = block.requests, block.semis()
     count = "a window" if len(group) == 1 else f"windows for {len(group)} subqueries"
     keys = ", ".join(dict.fromkeys(k.text for r in group for k in r.keys))
-    kept = tuple(Kept(s.relation, s.filters) for s in semis)
     before = f", after {', '.join(c.shown for s in semis for c in s.filters)}" if semis else ""
-    return SelfAggregate(
-        project,
-        block.windowed(semis),
-        f"{count} by {keys}{before}",
-        block.windowed(()) if semis else None,
-        block.sources(),
-        kept,
-        sum(1 for r in group if r.exists),
-    )
+    kept = tuple((s.relation, s.filters) for s in semis)
+    rows = Rows(block.sources(), kept, sum(r.exists for r in group))
+    return SelfAggregate(written, block.windowed(semis), f"{count} by {keys}{before}", rows)
