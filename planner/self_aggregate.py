@@ -16,12 +16,13 @@ class Rows:
     """What the rows are of which aggregates are made: those of ``relations`` joined, of the groups that are ``kept``.
 
     ``kept``: other relations, and the conditions on them; a group is kept that has a row in each.  ``exists``: how many
-    of the subqueries are EXISTS.
+    of the subqueries are EXISTS.  ``alone``: the block reads nothing but these rows, and all of them.
     """
 
     relations: tuple[Logical, ...]
     kept: tuple[tuple[Logical, tuple[Scalar, ...]], ...]
     exists: int
+    alone: bool
 
 
 @plan_node

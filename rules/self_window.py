@@ -112,6 +112,12 @@ class Block:
         """The relations that are aggregated."""
         return tuple(self.outer.relations[n] for n in self.relations)
 
+    @property
+    def alone(self) -> bool:
+        """Whether the block reads all of these rows, and nothing else."""
+        asked = {*self.common, *self.answers}
+        return len(self.outer.relations) == len(self.relations) and asked >= set(self.outer.conjuncts)
+
     def windowed(self, semis: tuple[Semi, ...]) -> Project:
         """The block over rows that carry the columns.  Raises ``Unresolved``, ``NotCarried``."""
         if len(self.relations) > 1:

@@ -23,18 +23,19 @@ _SMALL = 4  # a relation of so many times fewer rows is counted while planning
 def lower_self_aggregate(node: SelfAggregate, ctx: Context) -> Logical | Rewriting:
     """Compute aggregates of a block's own rows as windows over them, where that is sooner than to read them again.
 
-    A window sorts every row, an aggregate only its groups.  So it pays where other relations leave few of the rows,
-    where the rows are themselves computed, and for EXISTS, whose join compares all rows of a key.
+    A window sorts every row, where an aggregate sends only its groups.  So it pays where other relations leave few of
+    the rows, or the rows are themselves computed; and for EXISTS, which joins all rows as they are, where there are two
+    or nothing but the rows.
     """
-    window = Rewriting(node.other, "SelfWindow", node.said, node.output)
-    if ctx.force or node.rows.exists or all(_computed(relation, ctx) for relation in node.rows.relations):
+    window, rows = Rewriting(node.other, "SelfWindow", node.said, node.output), node.rows
+    if ctx.force or rows.exists > 1 or (rows.exists and rows.alone) or all(_computed(r, ctx) for r in rows.relations):
         return window
-    share = prod(_share(relation, conditions, node.rows, ctx) for relation, conditions in node.rows.kept)
-    window_, subquery = f"windows over {share:.2g} of the rows", "the rows read once more for each subquery"
+    share = prod(_share(relation, conditions, rows, ctx) for relation, conditions in rows.kept)
+    windows, subqueries = f"windows over {share:.2g} of the rows", "the rows read once more for each subquery"
     if share <= ctx.thresholds.window_share:
-        ctx.choose(window_, subquery)
+        ctx.choose(windows, subqueries)
         return window
-    ctx.choose(subquery, window_)
+    ctx.choose(subqueries, windows)
     return node.written
 
 
