@@ -13,11 +13,13 @@ from planner.logical import Aggregate, Derived
 from planner.names import Unresolved
 from planner.tokens import tokenize
 from planner.tree import Node
+from rules.aggregates import Call, calls, check_aggregates, without_alias
 from rules.inner_joins import InnerJoins, inner_joins
 from rules.mapped import Mapped, is_column, laid_over, tables
 from rules.moving import block_of, check_inner
 from rules.rule import Context
-from rules.self_request import Call, Group, Key, Request, calls, check_aggregates, tied_key, without_alias
+from rules.self_request import Group, Request
+from rules.ties import Key, tied_key
 
 
 def may_be_joined(relation: Node, read: frozenset[str]) -> bool:

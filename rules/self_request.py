@@ -17,54 +17,20 @@ from sqlglot import exp
 from planner.errors import NotCarried, Place
 from planner.expr import HOLE, Scalar, column_ref, sql
 from planner.logical import Limit
-from planner.names import Source, Unresolved
+from planner.names import Unresolved
 from planner.schema import SqlType
 from planner.tokens import tokenize
+from rules.aggregates import Call, calls, check_aggregates, without_alias
 from rules.inner_joins import InnerJoins, inner_joins
 from rules.mapped import Mapped, Term, is_column, laid_over, tables
 from rules.moving import Block, block_of, check_inner, check_steady
 from rules.rule import Context
+from rules.ties import Key, plainly_compared, tied_key
 
-_CALLS = ("AVG", "SUM", "MIN", "MAX", "COUNT")
-_AGGREGATES = (exp.Avg, exp.Sum, exp.Min, exp.Max, exp.Count)
-_ARITHMETIC = (exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div)
-_AROUND = (*_ARITHMETIC, exp.Literal, exp.Cast, exp.DataType, exp.DataTypeParam, exp.Coalesce, exp.Null)
 _COMPARED = {exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 _TURNED = {"<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 Form = Literal["exists", "scalar"]
 _ORDERED = ("decimal", "float", "double", "string", "date", "timestamp", "timestamp_ntz", "boolean")
-
-
-@dataclass(frozen=True)
-class Key:
-    """What a group is made by: ``text`` over the block's relations, ``value`` in the one spelling.
-
-    ``guarded``: it may be NULL in a row of the block, which then meets no row of the subquery.
-    """
-
-    text: str
-    value: str
-    guarded: bool
-
-
-@dataclass(frozen=True)
-class Call:
-    """An expression of aggregates over the block's columns, and its name among the columns that are added.
-
-    ``said`` writes it: given conditions that a row must meet to count, and what is to follow each aggregate.
-    """
-
-    name: str
-    text: str
-
-    def said(self, conditions: tuple[str, ...], over: str) -> str:
-        """The expression; raises ``NotCarried`` when its aggregates cannot be found in the text."""
-        t = tokenize(self.text)
-        text, at = "", 0
-        for i, close in calls(self.text):
-            text += self.text[at : t[i + 1].end] + _argument(t.slice(i + 2, close), conditions) + ")" + over
-            at = t[close].end
-        return text + self.text[at:]
 
 
 @dataclass(frozen=True)
@@ -132,22 +98,6 @@ def may_ask(scalar: Scalar, read: frozenset[str]) -> Form | None:
     if not wanted or not wanted <= read or (form == "scalar" and not _asks_an_aggregate(block)):
         return None
     return form
-
-
-def calls(text: str) -> list[tuple[int, int]]:
-    """Where the aggregates of an expression stand: the token that names each, and the one of its closing bracket."""
-    t = tokenize(text)
-    return [
-        (i, t.match[i + 1])
-        for i in range(len(t) - 1)
-        if t[i].word in _CALLS and t[i + 1].word == "(" and (i == 0 or t[i - 1].word != ".")
-    ]
-
-
-def _argument(text: str, conditions: tuple[str, ...]) -> str:
-    if not conditions:
-        return text
-    return f"CASE WHEN {' AND '.join(conditions)} THEN {'1' if text.strip() == '*' else text} END"
 
 
 def _form(scalar: Scalar) -> Form | None:
@@ -283,40 +233,10 @@ class _Reader:
         check_aggregates(item)
         call = Call(self.ctx.fresh("w"), item.text)
         strict = not item.tree.find(exp.Count, exp.Coalesce, exp.Null) and null_rejecting(self.scalar)
-        return (call,), self.scalar.text.replace(f"{HOLE}0", call.name), strict
-
-
-def tied_key(own: Scalar, theirs: Scalar, mapped: Mapped, ctx: Context) -> Key:
-    """The key of rows whose column ``own`` of the query equals ``theirs`` of the block.
-
-    Raises ``Unresolved`` unless the block's own row has that key, too.
-    """
-    value, other, here = mapped.inner_value(own), mapped.outer_value(theirs), mapped.outside(own).text
-    pairs = [equal_columns(conjunct, mapped.outer.sources, ctx) for conjunct in mapped.outer.conjuncts]
-    tied = [(mapped.outer_value(p[0]), mapped.outer_value(p[1])) for p in pairs if p]
-    if value != other and not _linked(value, other, tied):
-        raise Unresolved(f"{theirs.text} is not {here} in every row of the block")
-    return Key(here, value, not any(value in pair for pair in tied))
-
-
-def check_aggregates(item: Scalar) -> None:
-    """Raise ``Unresolved`` unless an expression is arithmetic over plain aggregates, each of which a window can say."""
-    check_steady(item)
-    found = _plain_aggregates(item.tree)
-    if found == 0 or found != len(calls(item.text)):
-        raise Unresolved(f"{item.shown} is more than arithmetic over min, max, sum, avg and count")
-
-
-def _plain_aggregates(tree: exp.Expression) -> int:
-    if isinstance(tree, _AGGREGATES):
-        if tree.expressions or isinstance(tree.this, exp.Distinct) or tree.find(exp.Window, exp.Filter):
-            raise Unresolved(f"{sql(tree)} is not an aggregate that a window takes")
-        if tree.this.find(exp.AggFunc):
-            raise Unresolved(f"{sql(tree)} holds an aggregate")
-        return 1
-    if not isinstance(tree, _AROUND):
-        raise Unresolved(f"{sql(tree)} stands around an aggregate")
-    return sum(map(_plain_aggregates, tree.iter_expressions()))
+        # A subquery may be NULL as far as Spark can tell; a count beside a row may not.
+        never_null = isinstance(self.scalar.tree, exp.Alias) and item.tree.find(exp.Count, exp.Coalesce)
+        shown = f"nullif({call.name}, NULL)" if never_null else call.name
+        return (call,), self.scalar.text.replace(f"{HOLE}0", shown), strict
 
 
 def null_rejecting(scalar: Scalar) -> bool:
@@ -333,43 +253,3 @@ def null_rejecting(scalar: Scalar) -> bool:
     while isinstance(node, exp.Paren):
         node = node.parent
     return node is None or isinstance(node, exp.Select)
-
-
-def without_alias(item: Scalar) -> Scalar:
-    """An item of a select list without the name it gets."""
-    if not isinstance(item.tree, exp.Alias):
-        return item
-    t = tokenize(item.text)
-    return replace(item, text=t.slice(0, len(t) - (2 if t.word(len(t) - 2) == "AS" else 1)))
-
-
-def equal_columns(conjunct: Scalar, sources: tuple[Source, ...], ctx: Context) -> tuple[Scalar, Scalar] | None:
-    """The two columns that a conjunct keeps equal, where they are compared as they are; else None."""
-    try:
-        tree = None if conjunct.plans else conjunct.tree
-        while isinstance(tree, exp.Paren):
-            tree = tree.this
-        if not isinstance(tree, exp.EQ) or not all(is_column(end) for end in (tree.this, tree.expression)):
-            return None
-        ends = [Scalar(sql(end)) for end in (tree.this, tree.expression)]
-        types = [ctx.names.resolve(column_ref(end.tree), sources)[1].type for end in ends]
-    except (NotCarried, Unresolved):
-        return None
-    return (ends[0], ends[1]) if plainly_compared(types[0], types[1]) else None
-
-
-def plainly_compared(left: SqlType | None, right: SqlType | None) -> bool:
-    """Whether two columns are compared without a cast that could make other values equal."""
-    if left is None or right is None:
-        return False
-    return left == right or (left.integral and right.integral)
-
-
-def _linked(one: str, other: str, pairs: list[tuple[str, str]]) -> bool:
-    """Whether a chain of equalities leads from one to the other."""
-    known, grew = {one}, True
-    while grew and other not in known:
-        more = {end for pair in pairs if known & set(pair) for end in pair} - known
-        known |= more
-        grew = bool(more)
-    return other in known

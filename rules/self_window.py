@@ -24,7 +24,8 @@ from rules.inner_joins import InnerJoins, where
 from rules.mapped import relations_of
 from rules.moving import check_steady
 from rules.rule import Context
-from rules.self_request import Group, Request, equal_columns
+from rules.self_request import Group, Request
+from rules.ties import equal_columns
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,10 @@ class Block:
         found = {}
         for conjunct, place in self.places.items():
             if place <= set(self.relations):
-                value = self.value(conjunct)
+                try:
+                    value = self.value(conjunct)
+                except (Unresolved, NotCarried):
+                    continue
                 if all(value in {t.value for t in r.own} for r in self.requests):
                     found[conjunct] = value
         return found
@@ -202,6 +206,8 @@ class Block:
                 return replace(node, child=over(node.child))
             return where(tree, condition)
 
+        for conjunct in condition:
+            refuse_stars(conjunct)
         items = tuple(new for item in self.project.items for new in self._item(item))
         return replace(self.project, child=over(self.project.child), items=items)
 
@@ -227,7 +233,8 @@ class Block:
                 raise NotCarried("* over USING or NATURAL would show a column that the rewriting adds", item.place)
             return self.outer.sources
         fold = self.ctx.names.fold
-        return tuple(s for s in self.outer.sources if s.names and fold(s.names[-1]) == fold(words[-2].strip()))
+        name = fold(words[-2].strip())
+        return tuple(s for s in self.outer.sources if s.names and fold(s.names[-1]) == name) or None
 
     def _spelt(self, source: Source) -> Iterator[Scalar]:
         number = self.outer.owner[self.outer.sources.index(source)]

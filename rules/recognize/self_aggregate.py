@@ -10,6 +10,7 @@ from planner.errors import NotCarried
 from planner.logical import Project
 from planner.names import Unresolved
 from planner.self_aggregate import Rows, SelfAggregate
+from rules.aggregates import calls
 from rules.anti_join import as_not_exists
 from rules.correlation import scalars
 from rules.inner_joins import InnerJoins, inner_joins
@@ -18,7 +19,7 @@ from rules.moving import Block as Select
 from rules.moving import block_of
 from rules.rule import Context, rule
 from rules.self_joined import joined_request, may_be_joined
-from rules.self_request import Request, calls, may_ask, request_of
+from rules.self_request import Request, may_ask, request_of
 from rules.self_window import Block
 
 
