@@ -71,7 +71,7 @@ def request_of(scalar: Scalar, outer: InnerJoins, ctx: Context) -> Request | Non
     if form is None or block is None:
         return None
     inner = inner_joins(scalar.plans[0], ctx.names)  # type: ignore[arg-type]
-    if inner is None or not _correlates(inner, outer, ctx):
+    if inner is None or not _correlates(inner, outer, form, ctx):
         return None
     refused: Unresolved | None = None
     for mapped in laid_over(inner, outer, ctx):
@@ -95,7 +95,7 @@ def may_ask(scalar: Scalar, read: frozenset[str]) -> Form | None:
     if block is None:
         return None
     wanted = tables(block.tree)
-    if not wanted or not wanted <= read or (form == "scalar" and not _asks_an_aggregate(block)):
+    if not wanted or not wanted <= read or (form == "scalar") != _asks_an_aggregate(block):
         return None
     return form
 
@@ -114,10 +114,12 @@ def _asks_an_aggregate(block: Block) -> bool:
     return any(calls(item.text) for item in block.project.items)
 
 
-def _correlates(inner: InnerJoins, outer: InnerJoins, ctx: Context) -> bool:
-    """Whether some condition of the subquery names the block.  Raises ``Unresolved``."""
+def _correlates(inner: InnerJoins, outer: InnerJoins, form: Form, ctx: Context) -> bool:
+    """Whether conditions of the subquery name the block, and none keeps a scalar within a band.  Raises."""
     mapped = Mapped(inner, outer, (), (), ctx)
-    return any(1 in mapped.scopes(c) for c in inner.conjuncts if not c.plans)
+    across = [c.tree for c in inner.conjuncts if not c.plans and 1 in mapped.scopes(c)]
+    bands = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between)
+    return bool(across) and (form == "exists" or not any(tree.find(*bands) for tree in across))
 
 
 def _check_block(block: Block, form: Form, ctx: Context) -> None:
@@ -130,8 +132,6 @@ def _check_block(block: Block, form: Form, ctx: Context) -> None:
         raise Unresolved(f"the subquery has {'a hint' if project.hint else project.quantifier.upper()}")
     if form == "scalar" and len(project.items) != 1:
         raise Unresolved("the subquery has more than one value")
-    if form == "exists" and _asks_an_aggregate(block):
-        raise Unresolved("an aggregate without groups always exists")
     check_inner(block.tree, ctx.names)
 
 
@@ -148,7 +148,7 @@ class _Reader:
         self.keys: list[tuple[exp.Column, exp.Column]] = []
         self.compared: list[tuple[exp.Column, str, exp.Column]] = []
 
-    def read(self) -> Request:
+    def read(self) -> Request | None:
         own = [*self.mapped.filters()]
         for conjunct in self.mapped.inner.conjuncts:
             check_steady(conjunct)
@@ -159,6 +159,8 @@ class _Reader:
                     self._correlation(conjunct)
         if not self.keys:
             raise Unresolved("no equality ties the subquery to the block")
+        if self.form == "exists" and not self.compared and not own:
+            return None  # the row itself
         keys = tuple(
             tied_key(Scalar(sql(inner)), self.mapped.outside(Scalar(sql(outer))), self.mapped, self.ctx)
             for inner, outer in self.keys
