@@ -42,6 +42,8 @@ SPARK_REFUSES = {
     "refused/unknown_in_a_case_sensitive_session",
     "refused/unknown_table",
     "refused/unknown_table_without_qualifier",
+    "self/another_version",
+    "self/one_version",
     "subqueries/exists_with_nested_correlation",
     "subqueries/lateral_at_random",
 }
