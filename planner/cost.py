@@ -54,6 +54,7 @@ class Thresholds:
 
     trust_informational_keys: bool = False
     """Whether a key that nobody enforces counts as unique; where it is not, rewritten queries return other rows."""
+
     lookup_full_rows: int = 10_000
     """A lookup of at most so many rows is read whole, where its source can be; that is about twenty round trips."""
 
