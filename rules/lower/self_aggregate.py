@@ -17,6 +17,7 @@ from rules.rule import Context, rule
 from rules.same_source import reading
 
 _SMALL = 4  # a relation of so many times fewer rows is counted while planning
+_WORTH_COUNTING = 100_000  # fewer rows are sorted in less time than a count takes
 
 
 @rule(SelfAggregate)
@@ -51,7 +52,7 @@ def _share(relation: Logical, conditions: tuple[Scalar, ...], rows: Rows, ctx: C
     """What part of a relation's rows meets its conditions: counted where it is small, else as textbooks guess it."""
     here = ctx.statistics(relation).rows
     there = max((ctx.statistics(r).rows or 0 for r in rows.relations), default=0)
-    if here is not None and here * _SMALL <= there:
+    if here is not None and there >= _WORTH_COUNTING and here * _SMALL <= there:
         said = " AND ".join(f"({c.text})" for c in conditions)
         with suppress(NotCarried):
             counted = ctx.measure(ctx.query(relation, f"count(*), count_if({said})"))
