@@ -145,9 +145,33 @@ def subqueries(draw: st.DrawFn) -> str:
     return f"{with_ if 'c x' in from_ else ''}SELECT {items}\nFROM {from_}\nWHERE {where_}{group}"
 
 
+@st.composite
+def joins(draw: st.DrawFn) -> str:
+    """A query that joins its rows with their groups, or keeps those without a partner; near misses among them."""
+
+    def pick(*choices: str) -> str:
+        return draw(st.sampled_from(choices))
+
+    if draw(st.booleans()):
+        op, column = pick("<", "<=", ">", ">=", "<>"), pick("k", "s", "k", "v")
+        more = pick("", "", " AND x.v IS NOT NULL", " AND x.v > 0")
+        items = pick("x.k, x.s, x.v", "x.*", "count(*)", "x.k, y.v")
+        return f"SELECT {items} FROM t x LEFT JOIN t y ON x.k = y.k AND x.s {op} y.s WHERE y.{column} IS NULL{more}"
+    keys, filter_ = pick("k", "k", "s", "k, s"), pick("", "", "", " WHERE v IS NOT NULL")
+    on = " AND ".join(f"x.{key} = y.{key}" for key in pick(keys, keys, "k").split(", "))
+    value = pick("max(v) AS m", "min(v) AS m, count(*) AS n", "2 * sum(v) AS m", "max(DISTINCT v) AS m")
+    more = pick("", " AND x.v = y.m", " AND y.m >= x.v", f" AND x.v IS NOT NULL AND x.{keys[0]} IS NOT NULL")
+    tail = pick("", "", " JOIN u ON u.k = x.k", " JOIN u ON u.k = y.k AND u.w IS NOT NULL")
+    kind = pick("JOIN", "JOIN", "JOIN", "LEFT JOIN")
+    having = pick("", "", "", "", " HAVING count(*) > 1")
+    items = pick("*", "x.k, y.*", "x.s, y.m", "count(*), max(y.m)")
+    groups = f"(SELECT {keys}, {value} FROM t{filter_} GROUP BY {keys}{having}) y"
+    return f"SELECT {items} FROM t x {kind} {groups} ON {on}{more}{tail if 'k' in keys else ''}"
+
+
 @pytest.mark.hypothesis
 @settings(max_examples=150)
-@given(tables(), subqueries(), st.sampled_from(OPTIONS), st.booleans())
+@given(tables(), subqueries() | joins(), st.sampled_from(OPTIONS), st.booleans())
 def test_the_same_rows_as_plain_spark(
     session: SparkSession, views: dict[str, str], query: str, options: Options, ansi: bool
 ) -> None:
