@@ -144,7 +144,7 @@ def _rewritten(
             parts += one.parts
         elif one.spot.kind != "left" and one.spot.number not in rows.tests:
             parts += _kept(one)
-    for conjunct in (*moved, *condition):
+    for conjunct in (*condition, *moved):  # WHERE first, as Spark has it: it may keep ON from raising
         if conjunct in tests:
             parts += _kept(tests[conjunct])
         elif (new := _own(conjunct, rows)) is not None and (new is conjunct or Part(new) not in parts):
