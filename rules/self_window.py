@@ -144,9 +144,9 @@ class Block:
         tree, *rest = first
         for relation in (*rest, *others, *map(self._group, self.groups.values())):
             tree = Join(tree, relation, "cross", ",")
-        met_first = self.outer.block.condition  # as Spark has it: WHERE may keep ON from raising
-        rest = self.outer.conjuncts[: len(self.outer.conjuncts) - len(met_first)]
-        return self._project(tree, tuple(n for c in (*met_first, *rest) for n in self._inside(c)))
+        met = self.outer.block.condition  # WHERE first, as Spark has it: it may keep ON from raising
+        on = self.outer.conjuncts[: len(self.outer.conjuncts) - len(met)]
+        return self._project(tree, tuple(n for c in (*met, *on) for n in self._inside(c)))
 
     def _group(self, group: Group) -> Derived:
         """The relation that shows the group of each row, as one row beside it."""

@@ -153,7 +153,8 @@ def check(session: SparkSession, case: RandomQuery) -> None:
     note(plan.sql())
     note("\n".join(d.reason for d in plan.declined))
     event(f"rewritten {plan.rewritten}")
-    if case.eliminated is not None:
+    never_null = any(d.rule == "schema check" for d in plan.declined)  # a column of VALUES, behind an outer join
+    if case.eliminated is not None and not never_null:
         assert plan.rewritten == case.eliminated
     assert_same(session, case.query, plan)
 
