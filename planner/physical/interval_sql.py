@@ -41,10 +41,11 @@ class IntervalSql:
         """The bins that an interval touches: one, whatever it is, when its ends are the wrong way round."""
         low, high = self._end(self.band.low, -1), self._end(self.band.high, 1)
         first, last = self.bin(low, width), self.bin(high, width)
-        return f"sequence({first}, greatest({first}, {last}))"
+        exact = self.band.axis.exact and (self._plain or self.band.axis.small)
+        return _sequence(first, last) if exact else _where_known(low, _sequence(first, last))
 
     def touched(self, width: float, *, whole: bool) -> tuple[str, str]:
-        """The first and the last bin that an interval touches, by a rule that is the same for all ends of all sides.
+        """The first bin that an interval touches, and all of them, by a rule that is the same for all ends and sides.
 
         ``whole``: all ends are whole numbers as they are, and none of them is computed.
         """
@@ -55,9 +56,10 @@ class IntervalSql:
                 if leaf
             )
             first, last = (f"{grouped(position)} DIV {int(width)}" for position in positions)
-            return first, last
-        first, last = (_floor(end, double(width), _FARTHEST) for end in self.ends())
-        return first, last
+            return first, _sequence(first, last)
+        low, high = self.ends()
+        first, last = (_floor(end, double(width), _FARTHEST) for end in (low, high))
+        return first, _where_known(low, _sequence(first, last))
 
     def level(self) -> str:
         """The width of the bins that suit an interval's length."""
@@ -117,6 +119,16 @@ class IntervalSql:
 
 def _near(position: str, width: str) -> str:
     return _floor(position, width, _NEAR)
+
+
+def _sequence(first: str, last: str) -> str:
+    """All bins from one to another; one of them where they are the wrong way round, or there is no other."""
+    return f"sequence({first}, greatest({first}, {last}))"
+
+
+def _where_known(low: str, bins: str) -> str:
+    """No bins for an interval without a low end: ``greatest`` passes over NULL, and its first would be the farthest."""
+    return f"CASE WHEN {low} IS NOT NULL THEN {bins} END"
 
 
 def _floor(position: str, width: str, farthest: str) -> str:

@@ -65,10 +65,8 @@ class CommonBinBandJoin(BinJoin):
         found, firsts, keys = [], [], []
         for side, interval in zip(sides, (self.band.in_left, self.band.in_right), strict=True):
             bins, bin_ = names.new("bin")
-            first, last = IntervalSql(interval).touched(self.width, whole=self._whole)
-            found.append(
-                f"({side} JOIN LATERAL explode(sequence({first}, greatest({first}, {last}))) AS {bins}({bin_}))"
-            )
+            first, touched = IntervalSql(interval).touched(self.width, whole=self._whole)
+            found.append(f"({side} JOIN LATERAL explode({touched}) AS {bins}({bin_}))")
             firsts.append(first)
             keys.append(bin_)
         later = f"greatest({', '.join(firsts)})"

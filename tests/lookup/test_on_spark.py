@@ -20,10 +20,11 @@ from planner.lookup.postgres import PostgresSource
 from planner.lookup.source import LookupSource
 from planner.lookup.spark_table import SparkTable
 from planner.lookup.spec import LookupSpec
-from servers import HttpService, PostgresServer, execute
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from servers import PostgresServer
 
 URI = env("DOVETAIL_TEST_POSTGRES")
 COLUMNS = ("id", "name", "day", "at", "paid", "code")
@@ -41,6 +42,8 @@ def session(spark: SparkSession) -> SparkSession:
 @pytest.fixture(scope="module")
 def people(postgres: str) -> PostgresSource:
     """A table with duplicates and NULLs in every column but its key."""
+    from servers import execute  # not above: workers import this module, and not the helpers
+
     execute(postgres, "DROP TABLE IF EXISTS people")
     execute(
         postgres,
@@ -185,6 +188,7 @@ def test_an_http_service(session: SparkSession) -> None:
     import pyarrow as pa
 
     from planner.runtime.lookup import fetched
+    from servers import HttpService
 
     service = HttpService([{"id": n, "name": f"name {n}"} for n in range(100)])
     schema = pa.schema([("id", pa.int64()), ("name", pa.string())])
@@ -324,6 +328,7 @@ def test_a_stream_resumes_after_the_server_died(
 
     from planner.runtime.lookup import joined_rows
     from planner.runtime.lookup_metrics import LookupMetrics
+    from servers import execute
 
     execute(mortal.uri, "DROP TABLE IF EXISTS t")
     execute(mortal.uri, "CREATE TABLE t AS SELECT n::int AS id, 'n' || n AS name FROM generate_series(1, 8) AS n")
