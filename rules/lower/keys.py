@@ -6,17 +6,37 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from planner.band import Band, DistanceBand
-from planner.expr import sql
+from planner.errors import NotCarried
+from planner.expr import column_ref, sql
 from planner.linear import Leaf, NotABand, Vocabulary
 from planner.logical import BandJoin
+from planner.names import Unresolved
 from planner.stats import Statistics
 from rules.rule import Context
+from rules.unique import unique_keys
 from rules.vocabulary import vocabulary
 
 
 def has_keys(join: BandJoin) -> bool:
     """Whether an equality stands in the condition, on the face of it."""
     return any("=" in c.text and isinstance(_equality(c.tree), exp.Expression) for c in join.condition if not c.plans)
+
+
+def one_partner(join: BandJoin, ctx: Context) -> bool:
+    """Whether the equalities of the condition hold a unique key of a side, as far as columns tell."""
+    if not has_keys(join):
+        return False
+    sides = [ctx.names.sources(join.left), ctx.names.sources(join.right)]
+    equal: list[set[str]] = [set(), set()]
+    try:
+        for end in (e for c in join.condition if (tree := _equality(c.tree)) for e in (tree.this, tree.expression)):
+            if isinstance(end, exp.Column):
+                index, column = ctx.names.resolve(column_ref(end), (*sides[0], *sides[1]))
+                equal[index >= len(sides[0])].add(ctx.names.fold(column.name))
+    except (NotCarried, Unresolved):
+        return False
+    relations = zip((join.left, join.right), sides, equal, strict=True)
+    return any(len(s) == 1 and any(key <= names for key in unique_keys(r, ctx)) for r, s, names in relations)
 
 
 def pairs_of_keys(join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> float | None:
