@@ -59,7 +59,7 @@ class LookupJoin(Physical):
     @property
     def distribution(self) -> str:
         """Where the keys have to be."""
-        return "keys stay in the task of their row"
+        return "each distinct key asked for by one task"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -111,7 +111,7 @@ class LookupJoin(Physical):
 
 @plan_node
 class HashLookupJoin(LookupJoin):
-    """Equal keys meet in one task, so that each is asked for once (FLIP-204)."""
+    """The hash of a key says which task asks for it, so that a cache keeps to its share of the keys (FLIP-204)."""
 
     label: ClassVar[str] = "HashLookupJoin"
 
@@ -122,13 +122,13 @@ class HashLookupJoin(LookupJoin):
 
 @plan_node
 class SkewedHashLookupJoin(LookupJoin):
-    """The same where some keys are much more frequent than others (FLIP-204, point 2)."""
+    """The same where some keys are much more frequent than others: only distinct keys move (FLIP-204, point 2)."""
 
     label: ClassVar[str] = "SkewedHashLookupJoin"
 
     @property
     def distribution(self) -> str:
-        return f"keys hashed by {', '.join(k.column for k in self.keys)}; hot keys counted first, and sent once"
+        return f"keys hashed by {', '.join(k.column for k in self.keys)}; a hot key moves once, without its rows"
 
 
 @plan_node
