@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from planner.lookup.source import LookupSource
+    from planner.runtime.remembered import Remembered
 
 _LOG = logging.getLogger("dovetail")
 
@@ -44,6 +45,7 @@ class Optimizer:
         self.keys: dict[tuple[str, ...], tuple[Key, ...]] = {}
         self.declared: dict[tuple[str, ...], Declaration] = {}
         self.sources: dict[str, LookupSource] = {}
+        self._remembered: Remembered | None = None
 
     def sql(self, text: str, args: dict[str, Any] | list[Any] | None = None, **frames: Any) -> DataFrame:
         """Run a statement: drop-in for ``spark.sql``.
@@ -62,14 +64,18 @@ class Optimizer:
     def plan(self, text: str, args: dict[str, Any] | list[Any] | None = None, *, stop_after: Stage = "lower") -> Plan:
         """Plan a statement and look before it runs.
 
-        Asks Spark for the tables it needs and for the analysed schema of a rewriting.  May run one aggregate over an
-        interval side (``Options.measure_lengths``); never runs the statement.
+        Asks Spark for the tables it needs and for the analysed schema of a rewriting.  May run small queries over
+        the data (``Options.measure_lengths``), whose answers it remembers while the files that they read stay the same;
+        never runs the statement.
         """
         from planner.runtime.catalog import SparkCatalog
+        from planner.runtime.remembered import Remembered
 
         start = perf_counter()
+        if self._remembered is None:
+            self._remembered = Remembered()
         numbered, arguments = named(text, args)
-        catalog = SparkCatalog(self.session, arguments, self.keys, self.declared)
+        catalog = SparkCatalog(self.session, arguments, self.keys, self.declared, self._remembered)
         plan = plan_sql(numbered, catalog, self.options, stop_after=stop_after)
         if plan.error:
             raise plan.error

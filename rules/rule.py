@@ -11,7 +11,7 @@ this one, and here is why".  It never edits and never walks: the driver does.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from inspect import cleandoc
 from typing import Any, Literal, NoReturn
@@ -20,7 +20,7 @@ from planner.catalog import Catalog, Numbers
 from planner.cost import Thresholds
 from planner.errors import NotCarried, Place, QueryError
 from planner.expr import Scalar
-from planner.logical import Cte, Logical, Project
+from planner.logical import Cte, Logical, Project, Scan
 from planner.measure import length_classes, read_length_classes
 from planner.names import Resolver
 from planner.schema import SqlType
@@ -173,7 +173,7 @@ class Context:
 
     def unrepeatable(self, *relations: Logical) -> str | None:
         """Why reading these relations twice in one statement might give other rows, or None when it cannot."""
-        for relation in relations:
+        for relation in dict.fromkeys(map(_unnamed, relations)):
             try:
                 reason = self.catalog.unrepeatable(self.query(relation))
             except NotCarried as no:
@@ -185,3 +185,10 @@ class Context:
     def query(self, relation: Logical, item: str = "*") -> str:
         """``SELECT item FROM relation`` as a statement of its own.  Raises ``NotCarried`` where it cannot be one."""
         return self.names.standing_alone(Project(relation, (Scalar(item),)))
+
+
+def _unnamed(relation: Logical) -> Logical:
+    """A table without the name that it goes by in a query."""
+    if isinstance(relation, Scan) and relation.plain:
+        return replace(relation, alias=None, renames=(), suffix="")
+    return relation

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from planner.catalog import Key, Numbers, Settings, View
 from planner.declared import NOTHING, Declaration
 from planner.runtime.batch import Arguments, analysed, run
 from planner.runtime.keys import Declared, identity, told
+from planner.runtime.remembered import Remembered, items
 from planner.runtime.views import Views, other_setting
 from planner.schema import Column, sql_type
 from planner.stats import UNKNOWN, Statistics
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 _SIZE = re.compile(r"Statistics\(sizeInBytes=([\d.]+) (B|KiB|MiB|GiB|TiB|PiB|EiB)(?:, rowCount=([\d.E+]+))?")
 _BYTES = {unit: 1024**n for n, unit in enumerate(("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"))}
@@ -44,7 +48,7 @@ class SparkCatalog:
     """What one planning asks of a session; asks each question once.
 
     ``arguments`` are the statement's parameters, which pieces of it may name; ``declared`` the keys that the user
-    declared; ``seconds`` is the time spent asking.
+    declared; ``remembered`` what has been measured before; ``seconds`` is the time spent asking.
     """
 
     def __init__(
@@ -53,15 +57,19 @@ class SparkCatalog:
         arguments: Arguments = None,
         declared: Declared | None = None,
         declarations: Mapping[tuple[str, ...], Declaration] | None = None,
+        remembered: Remembered | None = None,
     ):
         self.session = session
         self.arguments = arguments
         self.declared = declared or {}
         self.declarations = declarations or {}
+        self.remembered = remembered
         self.seconds = 0.0
         self._statistics: dict[str, Statistics] = {}
         self._measured: dict[str, tuple[Numbers, ...] | None] = {}
         self._schemas: dict[str, tuple[Column, ...] | None] = {}
+        self._columns: dict[tuple[str, ...], tuple[Column, ...] | None] = {}
+        self._unrepeatable: dict[str, str | None] = {}
         self._views: dict[tuple[str, ...], View | None] = {}
         self._keys: dict[tuple[str, ...], tuple[Key, ...]] = {}
 
@@ -82,26 +90,31 @@ class SparkCatalog:
         self.seconds += perf_counter() - start
         return found
 
+    def _once(self, kept: dict[K, V], key: K, ask: Callable[[K], V]) -> V:
+        """The answer to a question that is asked once."""
+        if key not in kept:
+            start = perf_counter()
+            kept[key] = ask(key)
+            self.seconds += perf_counter() - start
+        return kept[key]
+
     def columns(self, name: tuple[str, ...]) -> tuple[Column, ...] | None:
         """The columns of a table or view, or None when Spark finds no such table."""
-        start = perf_counter()
+        return self._once(self._columns, name, self._find_columns)
+
+    def _find_columns(self, name: tuple[str, ...]) -> tuple[Column, ...] | None:
         try:
-            quoted = ".".join("`" + part.replace("`", "``") + "`" for part in name)
-            schema = self.session.table(quoted).schema
+            return _columns(self.session.table(".".join("`" + part.replace("`", "``") + "`" for part in name)).schema)
         except PySparkException:
             return None
-        finally:
-            self.seconds += perf_counter() - start
-        return _columns(schema)
 
     def keys(self, name: tuple[str, ...]) -> tuple[Key, ...]:
         """The keys that the user declared, and those that the table's catalog tells."""
-        if name not in self._keys:
-            start = perf_counter()
-            known = identity(self.session, name)
-            self._keys[name] = () if known is None else (*self.declared.get(known, ()), *told(self.session, known))
-            self.seconds += perf_counter() - start
-        return self._keys[name]
+        return self._once(self._keys, name, self._find_keys)
+
+    def _find_keys(self, name: tuple[str, ...]) -> tuple[Key, ...]:
+        known = identity(self.session, name)
+        return () if known is None else (*self.declared.get(known, ()), *told(self.session, known))
 
     def declaration(self, name: tuple[str, ...]) -> Declaration:
         """What the user has declared about a table, by the name that it was declared under."""
@@ -113,11 +126,7 @@ class SparkCatalog:
 
     def view(self, name: tuple[str, ...]) -> View | None:
         """What a view stands for; None on Spark Connect, which does not tell the settings it was made under."""
-        if name not in self._views:
-            start = perf_counter()
-            self._views[name] = self._definitions.find(name)
-            self.seconds += perf_counter() - start
-        return self._views[name]
+        return self._once(self._views, name, self._definitions.find)
 
     @cached_property
     def _definitions(self) -> Views:
@@ -132,23 +141,21 @@ class SparkCatalog:
 
     def schema(self, query: str) -> tuple[Column, ...] | None:
         """The columns of a query as Spark analyses it, or None when Spark does not take it."""
-        if query not in self._schemas:
-            start = perf_counter()
-            found = analysed(self.session, query, self.arguments)
-            self._schemas[query] = None if isinstance(found, str) else _columns(found[1])
-            self.seconds += perf_counter() - start
-        return self._schemas[query]
+        return self._once(self._schemas, query, self._find_schema)
+
+    def _find_schema(self, query: str) -> tuple[Column, ...] | None:
+        found = analysed(self.session, query, self.arguments)
+        return None if isinstance(found, str) else _columns(found[1])
 
     def statistics(self, relation: str) -> Statistics:
         """Spark's own estimate for a query, as its optimizer sees it; the query does not run."""
-        if relation not in self._statistics:
-            start = perf_counter()
-            try:
-                self._statistics[relation] = self._estimate(relation)
-            except PySparkException:
-                self._statistics[relation] = UNKNOWN
-            self.seconds += perf_counter() - start
-        return self._statistics[relation]
+        return self._once(self._statistics, relation, self._find_statistics)
+
+    def _find_statistics(self, relation: str) -> Statistics:
+        try:
+            return self._estimate(relation)
+        except PySparkException:
+            return UNKNOWN
 
     def _estimate(self, relation: str) -> Statistics:
         if _classic(self.session):  # a third of the time of EXPLAIN, which plans all the way
@@ -161,23 +168,22 @@ class SparkCatalog:
 
     def measure(self, query: str) -> tuple[Numbers, ...] | None:
         """Run a query that returns a few rows of numbers: a Spark job; None if Spark does not take it."""
-        if query not in self._measured:
-            self._measured[query] = self._measure(query)
-        return self._measured[query]
+        return self._once(self._measured, query, self._measure)
 
     def _measure(self, query: str) -> tuple[Numbers, ...] | None:
-        start = perf_counter()
         try:
-            rows = run(self.session, query, self.arguments).collect()
+            frame = run(self.session, query, self.arguments)
+            if self.remembered is None or not _classic(self.session):
+                return _numbers(frame)
+            return self.remembered.answer(frame, lambda: _numbers(frame))
         except PySparkException:
             return None
-        finally:
-            self.seconds += perf_counter() - start
-        return tuple(tuple(None if value is None else float(value) for value in row) for row in rows)
 
     def unrepeatable(self, query: str) -> str | None:
         """Why reading ``query`` twice might give other rows, as far as Spark's analysed plan tells; else None."""
-        start = perf_counter()
+        return self._once(self._unrepeatable, query, self._find_unrepeatable)
+
+    def _find_unrepeatable(self, query: str) -> str | None:
         try:
             if not _classic(self.session):
                 return "Spark Connect does not tell whether it is deterministic"
@@ -189,13 +195,15 @@ class SparkCatalog:
             return read_unrepeatable(plan.toString(), exact=True) if reason and _sums_are_exact(plan) else reason
         except PySparkException as error:
             return str(error).strip().splitlines()[0]
-        finally:
-            self.seconds += perf_counter() - start
 
 
 def _classic(session: object) -> bool:
     """Whether this process holds the plans: not so over Spark Connect."""
     return isinstance(session, SparkSession)
+
+
+def _numbers(frame: DataFrame) -> tuple[Numbers, ...]:
+    return tuple(tuple(None if value is None else float(value) for value in row) for row in frame.collect())
 
 
 def _columns(schema: StructType) -> tuple[Column, ...]:
@@ -223,22 +231,18 @@ def _sums_are_exact(plan: Any) -> bool:
     nodes, expressions = [plan], []
     while nodes:
         node = nodes.pop()
-        nodes += _items(node.children()) + _items(node.subqueries())
+        nodes += items(node.children()) + items(node.subqueries())
         if node.nodeName() == "Aggregate":
-            expressions += _items(node.expressions())
+            expressions += items(node.expressions())
     while expressions:
         expression = expressions.pop()
-        inside = _items(expression.children())
+        inside = items(expression.children())
         if expression.prettyName() in _SUMS:
             type_ = sql_type(inside[0].dataType().simpleString())
             if not (type_.integral or type_.name == "decimal"):
                 return False
         expressions += inside
     return True
-
-
-def _items(sequence: Any) -> list[Any]:
-    return [sequence.apply(n) for n in range(sequence.size())]
 
 
 def read_unrepeatable(plan: str, *, exact: bool = False) -> str | None:
