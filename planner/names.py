@@ -26,18 +26,20 @@ from planner.logical import (
     Limit,
     Logical,
     Nested,
+    Opaque,
     Project,
     Relation,
     Scan,
     SetOp,
     Sort,
+    Verbatim,
     With,
     Wrapped,
 )
 from planner.logical_lookup import LookupJoin
 from planner.lookup.stand_in import stand_in
 from planner.schema import INTEGRAL, Column, SqlType, sql_type
-from planner.self_join import SameRow
+from planner.self_join import RowsWithNeighbours, SameRow
 from planner.to_sql import to_sql
 from planner.tree import Node, transform_up
 from planner.versions import Versions
@@ -83,6 +85,8 @@ class Resolver:
         match plan:
             case Scan():
                 return (self._scan(plan),)
+            case RowsWithNeighbours():
+                return ()
             case SameRow():
                 return (Source(_one(plan.alias), plan.columns),)
             case Derived():
@@ -135,8 +139,21 @@ class Resolver:
 
     def standing_alone(self, query: Logical) -> str:
         """A query as SQL, with the WITH definitions that it may need before it, and without any row of a lookup."""
-        definitions = tuple(self.definitions.values())
+        definitions = self._needed(query)
         return to_sql(transform_up(With(definitions, query) if definitions else query, self._stand_in))
+
+    def _needed(self, query: Logical) -> tuple[Cte, ...]:
+        """The WITH definitions that a query reads, also through others; all of them where some of it is only text."""
+        found: set[str] = set()
+        waiting: list[Node] = [query]
+        while waiting:
+            for node in waiting.pop().walk():
+                if isinstance(node, Verbatim | Opaque):
+                    return tuple(self.definitions.values())
+                if isinstance(node, Scan) and node.cte in self.definitions and node.cte not in found:
+                    found.add(node.cte)
+                    waiting.append(self.definitions[node.cte].query)
+        return tuple(definition for key, definition in self.definitions.items() if key in found)
 
     def _stand_in(self, node: Node) -> Node:
         lookup = self.lookup(node) if isinstance(node, Scan) else None

@@ -28,3 +28,21 @@ class SameRowTest(Filter):
 
     label: ClassVar[str] = "SameRowTest"
     said: str = ""
+
+
+@plan_node
+class NeighbourRow(SameRow):
+    """The same where the row is one before or behind another, in ``RowsWithNeighbours``."""
+
+    label: ClassVar[str] = "NeighbourRow"
+
+
+@plan_node
+class RowsWithNeighbours(Derived):
+    """Rows of a source with the columns of rows before or behind them, under a name that no ``*`` shows."""
+
+    label: ClassVar[str] = "RowsWithNeighbours"
+
+    @property
+    def output(self) -> tuple[str, ...]:
+        return ()

@@ -23,6 +23,7 @@ from rules.recognize.lookup_hints import lookup_hints
 from rules.recognize.lookup_join import lookup_join
 from rules.recognize.self_aggregate import self_aggregate
 from rules.recognize.self_join_elimination import self_join_elimination
+from rules.recognize.self_neighbour import self_neighbour
 from rules.recognize.temporal_join import temporal_join
 from rules.rule import Batch, Rule
 
@@ -36,7 +37,7 @@ BATCHES = (
     Batch(
         "recognize",
         "self-joins first, while their joins are as written",
-        (self_join_elimination, self_aggregate, band_subquery, band_groups),
+        (self_join_elimination, self_neighbour, self_aggregate, band_subquery, band_groups),
     ),
     Batch(
         "recognize",

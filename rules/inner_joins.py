@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from planner.expr import Scalar
-from planner.logical import Filter, Join, Logical, Nested
+from planner.logical import Aggregate, Filter, Join, Logical, Nested, Project, Windows
 from planner.names import Resolver, Source
 from rules.moving import Block, block_of
 
@@ -95,3 +95,10 @@ def _transparent(node: Logical) -> bool:
 def where(tree: Logical, condition: tuple[Scalar, ...]) -> Logical:
     """A FROM tree under a WHERE, if there is one."""
     return Filter(tree, condition) if condition else tree
+
+
+def in_block(node: Logical, inner: Logical) -> Logical:
+    """A SELECT with another FROM and WHERE."""
+    if isinstance(node, Project | Aggregate | Windows) or (isinstance(node, Filter) and node.clause != "WHERE"):
+        return replace(node, child=in_block(node.child, inner))
+    return inner

@@ -93,6 +93,7 @@ class Context:
     refusals: dict[Refusal, None] = field(default_factory=dict)
     warnings: dict[Notice, None] = field(default_factory=dict)
     choices: list[str] = field(default_factory=list)
+    unique: dict[tuple[Node, bool], frozenset[frozenset[str]]] = field(default_factory=dict)  # keys that were asked for
     named: int = 0  # how many names ``fresh`` has given
 
     @cached_property

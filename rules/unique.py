@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from planner.choice import Choice
 from planner.errors import NotCarried
-from planner.expr import Scalar, column_ref, sql
+from planner.expr import Scalar
 from planner.from_sql import from_sql
 from planner.logical import (
     Aggregate,
@@ -32,10 +32,11 @@ from planner.logical import (
     With,
     Wrapped,
 )
-from planner.names import Resolver, Source, Unresolved
+from planner.names import Resolver, Unresolved
 from planner.tree import Node, transform_up
 from rules.moving import VOLATILE
 from rules.rule import Context
+from rules.select_list import SelectList
 
 Unique = frozenset[frozenset[str]]  # sets of names, folded; the empty set is unique where there is one row at most
 
@@ -52,7 +53,9 @@ def unique_keys(relation: Node, ctx: Context, *, nulls: bool = False) -> Unique:
 
     Rows with a NULL in a set do not count; with ``nulls`` they do, and a NULL is equal to another.
     """
-    return _Keys(ctx, ctx.names, nulls).of(relation)
+    if (relation, nulls) not in ctx.unique:
+        ctx.unique[relation, nulls] = _Keys(ctx, ctx.names, nulls).of(relation)
+    return ctx.unique[relation, nulls]
 
 
 class _Keys:
@@ -138,7 +141,7 @@ class _Keys:
                 groups = node.groups
             node = node.child
         sources = self.names.sources(node)
-        shown = _Shown(project, sources, self.names)
+        shown = SelectList(project, sources, self.names)
         if groups is not None:
             found = self.grouped(groups, shown)
         elif any(isinstance(i.tree.unalias(), _AGGREGATES) for i in project.items):
@@ -154,7 +157,7 @@ class _Keys:
         names = self.fold_all(c.name for c in self.names.columns(query) or ())
         return frozenset((frozenset(names),)) if names and all(names) and len(set(names)) == len(names) else _NONE
 
-    def grouped(self, groups: Scalar, shown: _Shown) -> Unique:
+    def grouped(self, groups: Scalar, shown: SelectList) -> Unique:
         """The columns of a select list that are what is grouped by; nothing where one of those is not shown."""
         select = Scalar(f"(SELECT 1 GROUP BY {groups.text})").tree.find(exp.Select)
         group = select and select.args.get("group")
@@ -177,61 +180,6 @@ class _Keys:
 
     def folded(self, names: Iterable[str]) -> frozenset[str]:
         return frozenset(map(self.names.fold, names))
-
-
-class _Shown:
-    """What the columns of a select list are: an expression over FROM, in one spelling, for each name."""
-
-    def __init__(self, project: Project, sources: tuple[Source, ...], names: Resolver):
-        self.sources = sources
-        self.names = names
-        self.values: dict[str, list[str]] = {}  # by value, the names under which it is shown
-        self.items: list[tuple[str, str]] = []
-        for item in project.items:
-            for name, value in self.read(item.tree):
-                self.items.append((name, value))
-                self.values.setdefault(value, []).append(name)
-
-    def read(self, tree: exp.Expression) -> Iterable[tuple[str, str]]:
-        star = tree.this if isinstance(tree, exp.Column) and isinstance(tree.this, exp.Star) else tree
-        if not isinstance(star, exp.Star):
-            yield self.names.fold(tree.alias_or_name), self.said(tree.unalias())
-            return
-        if len(self.sources) != 1 or self.sources[0].columns is None or any(star.args.values()):
-            raise Unresolved("its columns cannot be told from *")
-        for column in self.sources[0].columns:
-            yield self.names.fold(column.name), self.column(0, column.name)
-
-    def said(self, tree: exp.Expr) -> str:
-        def named(node: exp.Expression) -> exp.Expression:
-            if not isinstance(node, exp.Column):
-                return node
-            index, column = self.names.resolve(column_ref(node), self.sources)
-            if self.names.fold(column.name) != self.names.fold(node.parts[-1].name):
-                raise Unresolved("it is a field of a column")
-            return exp.column(self.names.fold(column.name), str(index), quoted=True)
-
-        return sql(tree.copy().transform(named))
-
-    def column(self, index: int, name: str) -> str:
-        return sql(exp.column(self.names.fold(name), str(index), quoted=True))
-
-    def all_of(self, key: frozenset[str]) -> frozenset[str] | None:
-        """A key of the one relation, by the names shown here; None where a part of it is not shown."""
-        found = [self.values.get(self.column(0, name), [None])[0] for name in key]
-        return None if None in found else frozenset(n for n in found if n is not None)
-
-    def name_of(self, group: exp.Expression) -> str | None:
-        """The name under which what is grouped by is shown: an expression, a column's number, or an alias."""
-        if isinstance(group, exp.Literal) and group.is_int:
-            at = int(group.name) - 1
-            return self.items[at][0] if 0 <= at < len(self.items) else None
-        try:
-            found = self.values.get(self.said(group))
-            return found[0] if found else None
-        except Unresolved:
-            alias = self.names.fold(group.name) if isinstance(group, exp.Column) and not group.table else ""
-            return alias if [n for n, _ in self.items].count(alias) == 1 else None
 
 
 def _renamed(found: Unique, old: list[str], new: list[str]) -> Unique:

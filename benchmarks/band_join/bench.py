@@ -51,7 +51,11 @@ class Bench:
             self.duck.execute(f"CREATE OR REPLACE VIEW {name} AS SELECT * FROM read_parquet('{files(table)}')")
 
     def ours(self, case: Case) -> None:
-        """Run a case through the optimizer, from the text to the answer."""
+        """Run a case through an optimizer that has not seen it before, from the text to the answer."""
+        self.check(case, Optimizer(self.spark).sql(case.query).collect())
+
+    def again(self, case: Case) -> None:
+        """The same by an optimizer that remembers what it has measured before."""
         self.check(case, self.optimizer.sql(case.query).collect())
 
     def plain(self, case: Case, text: str = "") -> None:

@@ -7,13 +7,13 @@ from dataclasses import replace
 from planner.errors import NotCarried
 from planner.expr import Scalar, quote
 from planner.hints import names_of, read_hints
-from planner.logical import Aggregate, Filter, Join, Logical, Nested, Project, Scan, Windows
+from planner.logical import Join, Logical, Nested, Project, Scan
 from planner.names import Unresolved
 from planner.self_join import SameRowTest
 from planner.to_sql import refuse_stars
 from planner.tree import Node
 from rules.correlation import correlated
-from rules.inner_joins import where
+from rules.inner_joins import in_block, where
 from rules.moving import block_of
 from rules.own_row import Gone, OwnRow, Part, conjoined, enclosed, ordered
 from rules.respelling import over
@@ -57,8 +57,8 @@ def self_join_elimination(project: Project, ctx: Context) -> Logical | None:
         return ctx.decline(str(no))
     tested = ", ".join(g.said for g in gone if g.row is None)
     if tested:
-        return _in_block(project, SameRowTest(tree, condition or (Scalar("true"),), "WHERE", tested))
-    return _in_block(project, where(tree, condition))
+        return in_block(project, SameRowTest(tree, condition or (Scalar("true"),), "WHERE", tested))
+    return in_block(project, where(tree, condition))
 
 
 def _reads_twice(spots: Spots, tests: list[RowTest], ctx: Context) -> bool:
@@ -189,10 +189,3 @@ def _risky(conjunct: Scalar, gone: set[int], rows: OwnRow, *, must: bool) -> boo
             raise
         return not conjunct.plans
     return len(named) > 1 and bool(named & gone) and not rows.safe(conjunct, scopes)
-
-
-def _in_block(node: Logical, inner: Logical) -> Logical:
-    """A SELECT with another FROM and WHERE."""
-    if isinstance(node, Project | Aggregate | Windows) or (isinstance(node, Filter) and node.clause != "WHERE"):
-        return replace(node, child=_in_block(node.child, inner))
-    return inner

@@ -1,0 +1,47 @@
+"""The next or the previous row, written as a self-join: ``x.k = y.k AND y.rn = x.rn - 1`` is lag() over the numbers."""
+
+from __future__ import annotations
+
+from planner.errors import NotCarried
+from planner.logical import Logical, Project
+from planner.names import Unresolved
+from rules.correlation import correlated
+from rules.inner_joins import in_block, where
+from rules.moving import block_of
+from rules.neighbour_rows import NeighbourRows
+from rules.neighbours import Neighbours, steps_in
+from rules.rule import Context, rule
+from rules.spots import read_spots
+
+
+@rule(Project)
+def self_neighbour(project: Project, ctx: Context) -> Logical | None:
+    """Read a query that numbers its rows once where a join pairs each row with the one some steps before or behind it.
+
+    The other relation becomes lag() or lead() over the numbers.  Exact where no two rows tie, so that the numbers are
+    the same at every reading: where a unique key is among what the rows are ordered and partitioned by.
+    """
+    block = block_of(project)
+    if block is None:
+        return None
+    spots = read_spots(block.tree)
+    condition = block.condition
+    every = (*spots.conjuncts, *condition, *(c for s in spots.found for c in s.on))
+    if len(spots.found) < 2 or not any("=" in c.text and not c.plans and steps_in(c.tree.unnest()) for c in every):
+        return None
+    found = Neighbours(spots, condition, ctx)
+    neighbours = found.find()
+    if not neighbours:
+        return None
+    rows = NeighbourRows(found)
+    try:
+        if project.hint:
+            raise Unresolved("the SELECT has a hint")
+        if any(correlated(query, ctx.names) for query in ctx.enclosing):
+            raise Unresolved("it stands in a subquery that names columns of the query around it")
+        gone = {n.y.number for n in neighbours if n.y.kind == "inner"}
+        rows.check_raising(found.conjuncts, gone, (found.visible,))
+        tree, moved = spots.rebuilt({**rows.instead(neighbours)}, lambda c: c)
+    except (NotCarried, Unresolved) as no:
+        return ctx.decline(f"a relation is joined with its own next or earlier rows, but {no}")
+    return in_block(project, where(tree, (*condition, *moved)))
