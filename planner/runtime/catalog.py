@@ -41,7 +41,9 @@ _BY_ORDER = re.compile(
     re.IGNORECASE,
 )
 _SUMS = ("sum", "avg", "mean", "try_sum", "try_avg")
-_ROW_BYTES = 8  # a guess for files, where Spark knows bytes only: rows are more often wider than narrower
+# Guesses for files, where Spark knows bytes only: rows are more often wider than narrower, and a file of Parquet with
+# three columns has about this much beside them.
+_ROW_BYTES, _FILE_BYTES = 8, 1_000
 
 
 class SparkCatalog:
@@ -223,7 +225,7 @@ def _statistics(size: int, rows: int | None, plan: str) -> Statistics:
     if rows is None and size >= _UNKNOWN_BYTES:
         return UNKNOWN
     operators = {found[1] for line in plan.splitlines() if (found := _OPERATOR.match(line))}
-    return Statistics(size // _ROW_BYTES if rows is None else rows, size, operators <= _PLAIN)
+    return Statistics(max(size - _FILE_BYTES, 0) // _ROW_BYTES if rows is None else rows, size, operators <= _PLAIN)
 
 
 def _sums_are_exact(plan: Any) -> bool:

@@ -106,7 +106,7 @@ def _interval(join: BandJoin, band: IntervalBand, left: Statistics, right: Stati
 
 def _overlap(join: BandJoin, band: OverlapBand, left: Statistics, right: Statistics, ctx: Context) -> list[Candidate]:
     """Bins for both intervals: of one width, where that suits all; or each as its own lengths suggest."""
-    ones, others = _lengths(join.left, band.in_left, left, ctx), _lengths(join.right, band.in_right, right, ctx)
+    ones, others = _reaches(join.left, band.in_left, left, ctx), _reaches(join.right, band.in_right, right, ctx)
     if ones is None or others is None:
         return [_by_length(join, band, ones, others, None, ctx)]
     meet = _count(ones), _count(others)
@@ -177,8 +177,21 @@ def _estimate(
 
 
 def _lengths(relation: Logical, band: IntervalBand, size: Statistics, ctx: Context) -> Classes | None:
-    few = size.bytes is not None and size.bytes < ctx.thresholds.one_task_bytes
-    return ctx.lengths(relation, *IntervalSql(band).ends(), few=few)
+    return ctx.lengths(relation, *IntervalSql(band).ends(), few=_few(size, ctx))
+
+
+def _reaches(relation: Logical, band: IntervalBand, size: Statistics, ctx: Context) -> Classes | None:
+    """The lengths of intervals among which those that end before they begin count as points.
+
+    No point lies in such an interval; but two intervals are also said to overlap where one holds the other, and then
+    what is read as the beginning of the one within is its end.
+    """
+    low, high = IntervalSql(band).ends()
+    return ctx.lengths(relation, low, f"CASE WHEN ({high}) < ({low}) THEN {low} ELSE {high} END", few=_few(size, ctx))
+
+
+def _few(size: Statistics, ctx: Context) -> bool:
+    return size.bytes is not None and size.bytes < ctx.thresholds.one_task_bytes
 
 
 def _levels(measured: Classes | None, band: IntervalBand, width: Fraction | None, ctx: Context) -> Levels:
