@@ -177,6 +177,10 @@ class CatalogFile:
         """None: a file cannot run a query."""
         return None
 
+    def measure_all(self, queries: tuple[str, ...]) -> tuple[tuple[Numbers, ...] | None, ...]:
+        """Measure one after the other."""
+        return tuple(self.measure(query) for query in queries)
+
     def unrepeatable(self, query: str) -> str | None:
         """Why the query might return other rows when it is read twice: what it does, since tables stay as they are."""
         words = {t.word for t in tokenize(query).items}

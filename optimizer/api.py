@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -99,11 +100,12 @@ class Optimizer:
     def _checked(self, plan: Plan, arguments: Any) -> Plan:
         """The plan if Spark's analysis gives both texts one schema; else one that runs the original."""
         from planner.runtime.batch import analysed
+        from planner.runtime.together import together
 
         assert plan.rewriting is not None
         head = plan.prefix
-        before = analysed(self.session, plan.text[len(head) :].rstrip().rstrip(";"), arguments)
-        after = analysed(self.session, plan.rewriting[len(head) :], arguments)
+        texts = (plan.text[len(head) :].rstrip().rstrip(";"), plan.rewriting[len(head) :])
+        before, after = together(self.session, *(partial(analysed, self.session, text, arguments) for text in texts))
         if isinstance(before, str):
             return replace(plan, rewriting=None)  # Spark's own error comes when it runs
         if isinstance(after, str):

@@ -94,6 +94,10 @@ class Catalog(Protocol):
         """Run a query that returns a few rows of numbers; None if it cannot be run."""
         ...
 
+    def measure_all(self, queries: tuple[str, ...]) -> tuple[tuple[Numbers, ...] | None, ...]:
+        """Run several such queries, none of which waits for another."""
+        ...
+
     def declaration(self, name: tuple[str, ...]) -> Declaration:
         """What the user has declared about a table: that it is a lookup, keeps versions, or is a changelog."""
         ...

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from inspect import cleandoc
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NamedTuple, NoReturn
 
 from planner.catalog import Catalog, Numbers
 from planner.cost import Thresholds
@@ -78,6 +78,15 @@ class Batch:
     settle: bool = False
 
 
+class Intervals(NamedTuple):
+    """Intervals whose ends are expressions over the columns of a relation; ``few``: it is small enough for one task."""
+
+    relation: Logical
+    low: str
+    high: str
+    few: bool
+
+
 @dataclass
 class Context:
     """What a rule may ask: names, statistics, thresholds.  And where it says why it held back."""
@@ -133,30 +142,32 @@ class Context:
     def statistics(self, relation: Logical) -> Statistics:
         """What is known about the rows of a relation in FROM; unknown for one that cannot stand alone."""
         try:
-            return self.catalog.statistics(self.query(relation))
+            return self.catalog.statistics(self.query(_unnamed(relation)))
         except NotCarried:
             return UNKNOWN
 
     def measure(self, query: str) -> tuple[Numbers, ...] | None:
         """Run a small query over the data; None when that cannot be done or the user does not want it."""
-        if not self.thresholds.measure_lengths or self.enclosing:
-            return None
-        return self.catalog.measure(query)
+        return self.measure_all(query)[0]
 
     def measure_all(self, *queries: str) -> tuple[tuple[Numbers, ...] | None, ...]:
         """Run several small queries over the data; None for each that cannot be done."""
-        return tuple(self.measure(query) for query in queries)
+        if not self.thresholds.measure_lengths or self.enclosing:
+            return (None,) * len(queries)
+        return self.catalog.measure_all(queries)
 
-    def lengths(self, relation: Logical, low: str, high: str, *, few: bool) -> tuple[LengthClass, ...] | None:
-        """Measure intervals whose ends are expressions over the columns of ``relation``; None when that cannot be done.
-
-        ``few``: the relation is small enough for one task.
-        """
-        try:
-            rows = self.measure(length_classes(self.query(relation, f"{low} AS low, {high} AS high"), few=few))
-        except NotCarried:
-            return None
-        return None if rows is None else read_length_classes(rows)
+    def lengths(self, *intervals: Intervals) -> tuple[tuple[LengthClass, ...] | None, ...]:
+        """Measure intervals of several relations at once; None for each where that cannot be done."""
+        queries: list[str | None] = []
+        for relation, low, high, few in intervals:
+            try:
+                queries.append(length_classes(self.query(relation, f"{low} AS low, {high} AS high"), few=few))
+            except NotCarried:
+                queries.append(None)
+        asked = [query for query in queries if query]
+        rows = dict(zip(asked, self.measure_all(*asked), strict=True))
+        found = (rows[query] if query else None for query in queries)
+        return tuple(None if one is None else read_length_classes(one) for one in found)
 
     def sample(self, relation: Logical, expression: str, rows: int) -> list[float | None] | None:
         """A number for each of the first rows of a relation, as Spark finds them; None when that cannot be done."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -17,6 +17,7 @@ from planner.declared import NOTHING, Declaration
 from planner.runtime.batch import Arguments, analysed, run
 from planner.runtime.keys import Declared, identity, told
 from planner.runtime.remembered import Remembered, items
+from planner.runtime.together import together
 from planner.runtime.views import Views, other_setting
 from planner.schema import Column, sql_type
 from planner.stats import UNKNOWN, Statistics
@@ -171,6 +172,15 @@ class SparkCatalog:
     def measure(self, query: str) -> tuple[Numbers, ...] | None:
         """Run a query that returns a few rows of numbers: a Spark job; None if Spark does not take it."""
         return self._once(self._measured, query, self._measure)
+
+    def measure_all(self, queries: tuple[str, ...]) -> tuple[tuple[Numbers, ...] | None, ...]:
+        """Run several of them at once."""
+        start = perf_counter()
+        new = [query for query in dict.fromkeys(queries) if query not in self._measured]
+        answers = together(self.session, *(partial(self._measure, query) for query in new))
+        self._measured.update(zip(new, answers, strict=True))
+        self.seconds += perf_counter() - start
+        return tuple(self._measured[query] for query in queries)
 
     def _measure(self, query: str) -> tuple[Numbers, ...] | None:
         try:

@@ -20,7 +20,7 @@ from planner.stats import LengthClass, Statistics
 from rules.lower.aggregate_items import Block, NoRunningSums, Reader, Reading, block_of, plain_filter
 from rules.lower.keys import first_rows, pairs_of_keys
 from rules.lower.own import own_join_is_as_good
-from rules.rule import Context, rule
+from rules.rule import Context, Intervals, rule
 from rules.vocabulary import vocabulary
 
 _CELLS = 127
@@ -201,7 +201,8 @@ class _Planning:
     def _measure(self, side: str, low: str, high: str) -> tuple[LengthClass, ...] | None:
         size = self.sizes[side]
         few = size.bytes is not None and size.bytes < self.ctx.thresholds.one_task_bytes
-        return self.ctx.lengths(self.join.left if side == "left" else self.join.right, low, high, few=few)
+        relation = self.join.left if side == "left" else self.join.right
+        return self.ctx.lengths(Intervals(relation, low, high, few))[0]
 
     def _sampled_matches(self, band: DistanceBand, other: Side) -> float | None:
         """How many rows of the other side lie within the band of a row, by the first rows of either side."""

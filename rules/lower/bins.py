@@ -28,7 +28,7 @@ from planner.physical.bin_join import BinJoin, preserved_sides
 from planner.physical.interval_sql import IntervalSql
 from planner.physical.overlap_band_join import CommonBinBandJoin, OverlapBandJoin
 from planner.stats import LengthClass, Statistics
-from rules.rule import Context
+from rules.rule import Context, Intervals
 
 Classes = tuple[LengthClass, ...]
 
@@ -106,7 +106,9 @@ def _interval(join: BandJoin, band: IntervalBand, left: Statistics, right: Stati
 
 def _overlap(join: BandJoin, band: OverlapBand, left: Statistics, right: Statistics, ctx: Context) -> list[Candidate]:
     """Bins for both intervals: of one width, where that suits all; or each as its own lengths suggest."""
-    ones, others = _reaches(join.left, band.in_left, left, ctx), _reaches(join.right, band.in_right, right, ctx)
+    ones, others = ctx.lengths(
+        _reaches(join.left, band.in_left, left, ctx), _reaches(join.right, band.in_right, right, ctx)
+    )
     if ones is None or others is None:
         return [_by_length(join, band, ones, others, None, ctx)]
     meet = _count(ones), _count(others)
@@ -177,17 +179,17 @@ def _estimate(
 
 
 def _lengths(relation: Logical, band: IntervalBand, size: Statistics, ctx: Context) -> Classes | None:
-    return ctx.lengths(relation, *IntervalSql(band).ends(), few=_few(size, ctx))
+    return ctx.lengths(Intervals(relation, *IntervalSql(band).ends(), _few(size, ctx)))[0]
 
 
-def _reaches(relation: Logical, band: IntervalBand, size: Statistics, ctx: Context) -> Classes | None:
-    """The lengths of intervals among which those that end before they begin count as points.
+def _reaches(relation: Logical, band: IntervalBand, size: Statistics, ctx: Context) -> Intervals:
+    """The intervals to be measured, among which those that end before they begin count as points.
 
     No point lies in such an interval; but two intervals are also said to overlap where one holds the other, and then
     what is read as the beginning of the one within is its end.
     """
     low, high = IntervalSql(band).ends()
-    return ctx.lengths(relation, low, f"CASE WHEN ({high}) < ({low}) THEN {low} ELSE {high} END", few=_few(size, ctx))
+    return Intervals(relation, low, f"CASE WHEN ({high}) < ({low}) THEN {low} ELSE {high} END", _few(size, ctx))
 
 
 def _few(size: Statistics, ctx: Context) -> bool:
