@@ -31,6 +31,8 @@ class IntervalSql:
 
     def bin(self, position: str, width: str) -> str:
         """The number of the bin that a position lies in."""
+        if self.band.axis.exact and self._plain and (whole := _whole(width)):
+            return f"{grouped(position)} DIV {whole}"
         if self.band.axis.exact and (self._plain or self.band.axis.small):
             return f"floor({grouped(position)} / {width})"
         if EVERYTHING in self.levels.widths:
@@ -143,6 +145,12 @@ def grouped(text: str) -> str:
         if (character == " " and not depth) or (depth == 0 and character == ")" and n < len(text) - 1):
             return f"({text})"
     return f"({text})" if text.startswith("(") else text
+
+
+def _whole(width: str) -> str:
+    """A DOUBLE literal as a whole number, and nothing where it is none: dividing by it is half the work."""
+    number = width.removesuffix("D")
+    return number if number.isdecimal() else ""
 
 
 def double(value: float) -> str:
