@@ -54,8 +54,9 @@ def say(bench: Bench, suite: str, results: dict[str, Result], count: int) -> Non
         )
     bench.report.note(
         f"{harness.medians(1 if bench.quick else ROUNDS)} after a warm-up, all ways in turn. Times include parsing and "
-        "planning, where the optimizer remembers what it has measured of the files; all go to the last row. The other {count - len(results)} queries of {suite} are left out: Spark gets their text "
-        "as written, so their ratio is 1 by construction, but for the planning (results/planning.md)."
+        "planning, where the optimizer remembers what it has measured of the files; all go to the last row. "
+        f"The other {count - len(results)} queries of {suite} are left out: Spark gets their text as written, so their "
+        "ratio is 1 by construction, but for the planning (results/planning.md)."
     )
     bench.report.note(
         "Rows are compared as multisets; floating point within 10⁻⁹, a LIMIT at the end taken off, since it leaves "
