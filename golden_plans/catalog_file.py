@@ -173,6 +173,10 @@ class CatalogFile:
         definitions = {d.key: d.query for d in plan.definitions} if isinstance(plan, With) else {}
         return self._statistics(plan, definitions)
 
+    def statistics_all(self, relations: tuple[str, ...]) -> tuple[Statistics, ...]:
+        """The statistics of one after the other."""
+        return tuple(self.statistics(relation) for relation in relations)
+
     def measure(self, query: str) -> tuple[Numbers, ...] | None:
         """None: a file cannot run a query."""
         return None

@@ -90,6 +90,10 @@ class Catalog(Protocol):
         """What is known about the rows of ``relation``, a query in SQL; never runs it."""
         ...
 
+    def statistics_all(self, relations: tuple[str, ...]) -> tuple[Statistics, ...]:
+        """The same for several, none of which waits for another."""
+        ...
+
     def measure(self, query: str) -> tuple[Numbers, ...] | None:
         """Run a query that returns a few rows of numbers; None if it cannot be run."""
         ...

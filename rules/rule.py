@@ -141,10 +141,19 @@ class Context:
 
     def statistics(self, relation: Logical) -> Statistics:
         """What is known about the rows of a relation in FROM; unknown for one that cannot stand alone."""
-        try:
-            return self.catalog.statistics(self.query(_unnamed(relation)))
-        except NotCarried:
-            return UNKNOWN
+        return self.statistics_of(relation)[0]
+
+    def statistics_of(self, *relations: Logical) -> tuple[Statistics, ...]:
+        """The same for several relations, asked at once."""
+        queries: list[str | None] = []
+        for relation in relations:
+            try:
+                queries.append(self.query(_unnamed(relation)))
+            except NotCarried:
+                queries.append(None)
+        asked = tuple(query for query in queries if query)
+        known = dict(zip(asked, self.catalog.statistics_all(asked), strict=True))
+        return tuple(known[query] if query else UNKNOWN for query in queries)
 
     def measure(self, query: str) -> tuple[Numbers, ...] | None:
         """Run a small query over the data; None when that cannot be done or the user does not want it."""

@@ -131,11 +131,11 @@ class RunningBandAggregate(Physical):
         if self.cells is None:
             apart = "each key for itself"
         else:
-            apart = f"in {self.cells.count + 1} cells of the line; {self._guest} side read twice"
-        return (f"no pairs are made: {guests} of the {self._guest} side are summed up {where}", apart)
+            apart = f"in {self.cells.count + 1} cells of the line; {self.guest} side read twice"
+        return (f"no pairs are made: {guests} of the {self.guest} side are summed up {where}", apart)
 
     @property
-    def _guest(self) -> Side:
+    def guest(self) -> Side:
         return "right" if self.host == "left" else "left"
 
     @property
@@ -143,21 +143,13 @@ class RunningBandAggregate(Physical):
         return self.ends.side == self.host
 
     def render(self, sides: tuple[str, ...], names: Names, conjunction: Callable[[tuple[Scalar, ...]], str]) -> str:
-        """The query: events, running sums over them, the aggregate of the hosts, and the columns by their names."""
+        """The query: rows of the host with what they are added up with, their aggregate, and the columns by name."""
         name, _ = names.new("event")
-        sql = _Sql(self, name, names.new("end"), sides, conjunction)
-        running = ", ".join(
-            [f"{name}_sign", *sql.carried, *(f"sum({c}) OVER {name}_line AS {c}" for c in (sql.pairs, *sql.sums))]
-        )
-        events = sql.events()
-        over = f"PARTITION BY {', '.join(sql.parts)} ORDER BY {name}_at, {name}_rank"
+        sql = Sql(self, name, names.new("end"), sides, conjunction)
         lines = [
             f"SELECT {', '.join(sql.columns())}",
             f"FROM (SELECT {', '.join(sql.aggregates()) or '1'}",
-            f"FROM (SELECT {running}",
-            "FROM (" + "\nUNION ALL\n".join(events) + ")",
-            f"WINDOW {name}_line AS ({over} ROWS UNBOUNDED PRECEDING))",
-            f"WHERE {name}_sign <> 0 AND {sql.pairs} > 0",
+            *self.rows(sql),
         ]
         if self.groups:
             lines.append(f"GROUP BY {', '.join(sql.carried[g] for g in self.groups)}")
@@ -169,13 +161,25 @@ class RunningBandAggregate(Physical):
         lines += [self.order] if self.order else []
         return "\n".join(lines).replace(TOTAL, f"{name}_t").replace(HOST, f"{name}_h")
 
+    def rows(self, sql: Sql) -> list[str]:
+        """FROM and WHERE: hosts with their running sums."""
+        name = sql.name
+        sums = (f"sum({c}) OVER {name}_line AS {c}" for c in (sql.pairs, *sql.sums))
+        over = f"PARTITION BY {', '.join(sql.parts)} ORDER BY {name}_at, {name}_rank"
+        return [
+            f"FROM (SELECT {', '.join((f'{name}_sign', *sql.carried, *sums))}",
+            "FROM (" + "\nUNION ALL\n".join(sql.events()) + ")",
+            f"WINDOW {name}_line AS ({over} ROWS UNBOUNDED PRECEDING))",
+            f"WHERE {name}_sign <> 0 AND {sql.pairs} > 0",
+        ]
+
 
 TOTAL = "__dt_total_"  # in ``having`` and ``order``, followed by the number of a total
 HOST = "__dt_host_"  # the same for a host column
 
 
 @dataclass(frozen=True)
-class _Sql:
+class Sql:
     """The pieces of the query; every column that it adds begins with ``name``."""
 
     plan: RunningBandAggregate
@@ -208,7 +212,7 @@ class _Sql:
 
     def events(self) -> list[str]:
         """The three kinds of rows that are sorted: hosts, guests, and for cells what those before add up to."""
-        guests = self._side(self.plan._guest)
+        guests = self._side(self.plan.guest)
         found = [self._side(self.plan.host), guests]
         if (cells := self.plan.cells) is not None:
             name, (copies, cell) = self.name, self.end
@@ -239,32 +243,41 @@ class _Sql:
             at = f"CASE WHEN {sign} > 0 THEN {ends.low} ELSE {ends.high} END"
             rank = str(first) if first == last else f"CASE WHEN {sign} > 0 THEN {first} ELSE {last} END"
             known.append(f"{ends.low} {'<' if ends.open_low or ends.open_high else '<='} {ends.high}")
-        parts = [self._cell(at)] if plan.cells else [key for key, _ in keys]
+        parts = [self.cell(at)] if plan.cells else [key for key, _ in keys]
         values = [*zip(parts, self.parts, strict=True), (at, f"{self.name}_at"), (rank, f"{self.name}_rank")]
         if side == plan.host:
             share = sign if side == ends.side else f"-{sign}"
             values += [(share, f"{self.name}_sign")]
             values += list(zip((c.text for c in plan.carried), self.carried, strict=True))
-            values += [("0L", self.pairs), *self._added(lambda a: ("0L", f"CAST(0 AS {a.running})"))]
+            values += [("0L", self.pairs), *self.added(lambda a: ("0L", f"CAST(0 AS {a.running})"))]
         else:
             values += [("0L", f"{self.name}_sign")]
             values += list(zip((c.filler for c in plan.carried), self.carried, strict=True))
-            values += [(sign, self.pairs), *self._added(lambda a: self._share(a, sign))]
+            values += [(sign, self.pairs), *self.added(lambda a: self.share(a, sign))]
         where = self.conjunction((*plan.filters[number], *(Scalar(k) for k in known)))
         return f"SELECT {', '.join(f'{v} AS {n}' for v, n in values)}\nFROM {text}\nWHERE {where}"
 
-    def _added(self, of: Callable[[Added], tuple[str, str]]) -> list[tuple[str, str]]:
+    @property
+    def types(self) -> list[str]:
+        """The types of the sums."""
+        return [t for a in self.plan.added for t in ("BIGINT", *([a.running] if a.running else []))]
+
+    def where(self, number: int, known: str) -> str:
+        """The conditions on one side alone, and one that an event needs."""
+        return self.conjunction((*self.plan.filters[number], Scalar(known)))
+
+    def added(self, of: Callable[[Added], tuple[str, str]]) -> list[tuple[str, str]]:
         return [pair for n, a in enumerate(self.plan.added) for pair in zip(of(a), self._sums(n, a), strict=False)]
 
     @staticmethod
-    def _share(added: Added, sign: str) -> tuple[str, str]:
+    def share(added: Added, sign: str) -> tuple[str, str]:
         """What a guest adds to the count and to the sum of a column."""
         value = f"CAST({added.text} AS {added.running})"
         if sign != "1L":
             value = f"CASE WHEN {sign} > 0 THEN {value} ELSE -{value} END"
         return f"CASE WHEN {added.text} IS NOT NULL THEN {sign} ELSE 0L END", f"coalesce({value}, 0)"
 
-    def _cell(self, at: str) -> str:
+    def cell(self, at: str) -> str:
         """The number of the cell of a position; it never falls as the position grows."""
         cells = self.plan.cells
         assert cells is not None

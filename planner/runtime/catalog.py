@@ -101,6 +101,14 @@ class SparkCatalog:
             self.seconds += perf_counter() - start
         return kept[key]
 
+    def _all(self, kept: dict[K, V], keys: tuple[K, ...], ask: Callable[[K], V]) -> tuple[V, ...]:
+        """The answers to several such questions, all of them asked at once."""
+        start = perf_counter()
+        new = [key for key in dict.fromkeys(keys) if key not in kept]
+        kept.update(zip(new, together(self.session, *(partial(ask, key) for key in new)), strict=True))
+        self.seconds += perf_counter() - start
+        return tuple(kept[key] for key in keys)
+
     def columns(self, name: tuple[str, ...]) -> tuple[Column, ...] | None:
         """The columns of a table or view, or None when Spark finds no such table."""
         return self._once(self._columns, name, self._find_columns)
@@ -154,6 +162,10 @@ class SparkCatalog:
         """Spark's own estimate for a query, as its optimizer sees it; the query does not run."""
         return self._once(self._statistics, relation, self._find_statistics)
 
+    def statistics_all(self, relations: tuple[str, ...]) -> tuple[Statistics, ...]:
+        """The estimates for several, asked at once."""
+        return self._all(self._statistics, relations, self._find_statistics)
+
     def _find_statistics(self, relation: str) -> Statistics:
         try:
             return self._estimate(relation)
@@ -175,12 +187,7 @@ class SparkCatalog:
 
     def measure_all(self, queries: tuple[str, ...]) -> tuple[tuple[Numbers, ...] | None, ...]:
         """Run several of them at once."""
-        start = perf_counter()
-        new = [query for query in dict.fromkeys(queries) if query not in self._measured]
-        answers = together(self.session, *(partial(self._measure, query) for query in new))
-        self._measured.update(zip(new, answers, strict=True))
-        self.seconds += perf_counter() - start
-        return tuple(self._measured[query] for query in queries)
+        return self._all(self._measured, queries, self._measure)
 
     def _measure(self, query: str) -> tuple[Numbers, ...] | None:
         try:

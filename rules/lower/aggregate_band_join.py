@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
 from math import inf, isfinite
 
 from sqlglot import exp
@@ -16,6 +17,7 @@ from planner.linear import NotABand, Side, Vocabulary
 from planner.logical import Logical, Project, Sort
 from planner.names import Unresolved
 from planner.physical.band_aggregate import Cells, Key, RunningBandAggregate, real_position
+from planner.physical.covered_band_aggregate import CoveredBandAggregate
 from planner.stats import LengthClass, Statistics
 from rules.lower.aggregate_items import Block, NoRunningSums, Reader, Reading, block_of, plain_filter
 from rules.lower.keys import first_rows, pairs_of_keys
@@ -24,6 +26,8 @@ from rules.rule import Context, Intervals, rule
 from rules.vocabulary import vocabulary
 
 _CELLS = 127
+_MOST_COVERING = 4_000_000  # intervals: what covers their bins, half as many, is summed up in one task
+_ENTRY = 96  # bytes of an interval, or of what covers a bin, in a hash table
 _KEYED = 2  # so much sooner running sums pay where keys are equal: the pairs cost as much more
 _FEW_ROWS = 2**31  # sums of so many INTs fit BIGINT
 _KEY_TYPES = ("tinyint", "smallint", "int", "bigint", "decimal", "string", "boolean", "date", "timestamp")
@@ -44,7 +48,7 @@ def aggregate_band_join(node: Sort | Project, ctx: Context) -> RunningBandAggreg
     join, place = block.join, block.join.band.conjuncts[0].place
     if not ctx.thresholds.measure_lengths or ctx.enclosing or join.hints or join.bin_width is not None or project.hint:
         return None
-    left, right = ctx.statistics(join.left), ctx.statistics(join.right)
+    left, right = ctx.statistics_of(join.left, join.right)
     if not ctx.force and own_join_is_as_good(join, left, right, ctx):
         return None
     try:
@@ -56,6 +60,19 @@ def aggregate_band_join(node: Sort | Project, ctx: Context) -> RunningBandAggreg
         ctx.decline(f"no running sums: {no}", place)
         return None
     return plan
+
+
+@dataclass(frozen=True)
+class _Extent:
+    """From where to where points lie, and how many intervals there are; 0 if that has not been measured."""
+
+    first: float
+    last: float
+    intervals: int
+
+    def cells(self, count: int) -> Cells:
+        """Cut into so many cells."""
+        return Cells(self.first, (self.last - self.first) / count if self.last > self.first else 1.0, count)
 
 
 class _Planning:
@@ -80,16 +97,18 @@ class _Planning:
         few = not self.ctx.force and rows is not None and rows < _FEW_ROWS
         ansi = self.ctx.catalog.settings.ansi
         read = reader.read(Reading(host, host == ends.side, few, ansi))
-        cells = None
         if not keys and (reason := self.ctx.unrepeatable(self._side(guest))):
             raise NoRunningSums(f"without equal keys the {guest} side is read twice, and {reason}")
         extent = self._extent(ends, bool(keys))
         if extent is None:
             return None
-        if not keys:
-            first, last = extent
-            cells = Cells(first, (last - first) / _CELLS if last > first else 1.0, _CELLS)
-        return RunningBandAggregate(
+        covered = not keys and host == ends.side and extent.intervals <= _MOST_COVERING
+        how, more = RunningBandAggregate, {}
+        if covered:
+            bins = max(_CELLS, extent.intervals // 2)
+            entries = 2 * extent.intervals + bins
+            how, more = CoveredBandAggregate, {"hashed": entries * _ENTRY < self.ctx.thresholds.hash_build_bytes}
+        return how(
             self.join.left,
             self.join.right,
             self.block.project.items,
@@ -105,7 +124,8 @@ class _Planning:
             tuple(read.columns),
             read.having,
             read.order,
-            cells,
+            None if keys else extent.cells(bins if covered else _CELLS),
+            **more,
         )
 
     def _side(self, side: Side) -> Logical:
@@ -160,8 +180,8 @@ class _Planning:
             texts = [f"CAST({text} AS BIGINT)" for text in texts]
         return Key(texts[0], texts[1], isinstance(tree, exp.NullSafeEQ))
 
-    def _extent(self, ends: Ends, keyed: bool) -> tuple[float, float] | None:
-        """From where to where the points lie; None where running sums do not pay."""
+    def _extent(self, ends: Ends, keyed: bool) -> _Extent | None:
+        """Where the points lie, among how many intervals; None where running sums do not pay."""
         ctx, points, intervals = self.ctx, ends.side, "right" if ends.side == "left" else "left"
         least = ctx.thresholds.running_sum_matches / (_KEYED if keyed else 1)
         here = None if ctx.force else self._share_of_keys(keyed)
@@ -175,7 +195,7 @@ class _Planning:
         lengths = self._measure(intervals, real_position(ends.low, ends.type), real_position(ends.high, ends.type))
         at = real_position(ends.point, ends.type)
         if ctx.force:
-            return _extent(lengths) or (0.0, float(_CELLS))
+            return _Extent(*(_extent(lengths) or (0.0, float(_CELLS))), 0)
         if lengths is None:
             ctx.choose("pairs, since the lengths of intervals are not known", "running sums")
             return None
@@ -196,7 +216,7 @@ class _Planning:
             f"running sums over {self._rows(points)} points and {2 * count:,} ends",
             f"pairs, about {matches:,.0f} for each point (running_sum_matches)",
         )
-        return span
+        return _Extent(*span, count)
 
     def _measure(self, side: str, low: str, high: str) -> tuple[LengthClass, ...] | None:
         size = self.sizes[side]

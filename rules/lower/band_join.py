@@ -35,7 +35,7 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
     Intervals get bins as wide as they are long, on levels where their lengths differ widely; their lengths are
     measured, since one bin width would copy a long interval into millions of bins.
     """
-    left, right = (UNKNOWN, UNKNOWN) if ctx.force else (ctx.statistics(join.left), ctx.statistics(join.right))
+    left, right = (UNKNOWN, UNKNOWN) if ctx.force else ctx.statistics_of(join.left, join.right)
     if reason := own_join_is_as_good(join, left, right, ctx):
         ctx.decline(f"{join.band}: {reason}", join.band.conjuncts[0].place)
         ctx.choose("Spark's own join", "bins, which cost a shuffle more")

@@ -50,9 +50,9 @@ def _computed(relation: Logical, ctx: Context) -> bool:
 
 def _share(relation: Logical, conditions: tuple[Scalar, ...], rows: Rows, ctx: Context) -> float:
     """What part of a relation's rows meets its conditions: counted where it is small, else as textbooks guess it."""
-    here = ctx.statistics(relation).rows
-    there = max((ctx.statistics(r).rows or 0 for r in rows.relations), default=0)
-    if here is not None and there >= _WORTH_COUNTING and here * _SMALL <= there:
+    here, *there = (found.rows for found in ctx.statistics_of(relation, *rows.relations))
+    most = max((found or 0 for found in there), default=0)
+    if here is not None and most >= _WORTH_COUNTING and here * _SMALL <= most:
         said = " AND ".join(f"({c.text})" for c in conditions)
         with suppress(NotCarried):
             counted = ctx.measure(ctx.query(relation, f"count(*), count_if({said})"))

@@ -30,7 +30,7 @@ def test_the_same_rows_as_plain_spark(session: SparkSession, case: RandomQuery) 
     note(case.query)
     plan = Optimizer(session, FORCED).plan(case.query)
     note(plan.sql())
-    summed = "RunningBandAggregate" in plan.explain()
+    summed = "BandAggregate" in plan.explain()
     event(f"running sums {summed}")
     assert not any(d.rule == "schema check" for d in plan.declined), plan.declined
     if not summed:
