@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from optimizer.checks import schema_difference
 from optimizer.driver import Stage
+from optimizer.known_plans import KnownPlans
 from optimizer.lookups import asked_without_time, only_lookups, speaks_of_time, strictly
 from optimizer.options import Options
 from optimizer.parameters import named
 from optimizer.plan import Declined, Plan
 from optimizer.planning import plan_sql
 from optimizer.verify import Verification, verify
-from planner.catalog import Catalog, Key
+from planner.catalog import Catalog, Key, Numbers
 from planner.declared import NOTHING, Changelog, Declaration, LookupTable, Versions
 from planner.errors import CatalogError, one_of
 from planner.lookup.views import lookups_of, without_rows
@@ -46,7 +47,8 @@ class Optimizer:
         self.keys: dict[tuple[str, ...], tuple[Key, ...]] = {}
         self.declared: dict[tuple[str, ...], Declaration] = {}
         self.sources: dict[str, LookupSource] = {}
-        self._remembered: Remembered | None = None
+        self._measured: Remembered[tuple[Numbers, ...]] | None = None
+        self._plans = KnownPlans(session)
 
     def sql(self, text: str, args: dict[str, Any] | list[Any] | None = None, **frames: Any) -> DataFrame:
         """Run a statement: drop-in for ``spark.sql``.
@@ -66,17 +68,23 @@ class Optimizer:
         """Plan a statement and look before it runs.
 
         Asks Spark for the tables it needs and for the analysed schema of a rewriting.  May run small queries over
-        the data (``Options.measure_lengths``), whose answers it remembers while the files that they read stay the same;
-        never runs the statement.
+        the data (``Options.measure_lengths``); never runs the statement.  Answers and plans are remembered while the
+        files that they are of stay the same.
         """
         from planner.runtime.catalog import SparkCatalog
         from planner.runtime.remembered import Remembered
 
         start = perf_counter()
-        if self._remembered is None:
-            self._remembered = Remembered()
+        if self._measured is None:
+            self._measured = Remembered()
         numbered, arguments = named(text, args)
-        catalog = SparkCatalog(self.session, arguments, self.keys, self.declared, self._remembered)
+        catalog = SparkCatalog(self.session, arguments, self.keys, self.declared, self._measured)
+        lasting = stop_after == "lower" and not self.declared
+        words = (self.options, catalog.settings, tuple(self.keys.items()))
+        question = self._plans.question(numbered, arguments, words) if lasting else None
+        if question and (known := self._plans.find(question, arguments)):
+            timings = {"catalog": catalog.seconds, "total": perf_counter() - start}
+            return replace(known, text=text, arguments=arguments, given=args, timings=timings)
         plan = plan_sql(numbered, catalog, self.options, stop_after=stop_after)
         if plan.error:
             raise plan.error
@@ -94,6 +102,8 @@ class Optimizer:
                 raise plan.error
         if not plan.rewritten:
             arguments = args
+        elif lasting:
+            self._plans.keep(numbered, question, replace(plan, session=self.session))
         timings = {**plan.timings, "catalog": catalog.seconds, "total": perf_counter() - start}
         return replace(plan, text=text, arguments=arguments, given=args, session=self.session, timings=timings)
 

@@ -16,6 +16,11 @@ def run(session: SparkSession, text: str, args: Arguments = None) -> DataFrame:
     return session.sql(text, args=args) if args else session.sql(text)
 
 
+def classic(session: object) -> bool:
+    """Whether this process holds the plans of a session: not so over Spark Connect."""
+    return isinstance(session, SparkSession)
+
+
 def analysed(session: SparkSession, text: str, args: Arguments = None) -> tuple[DataFrame, StructType] | str:
     """The DataFrame and analysed schema of a query, or the first line of Spark's error.  Runs nothing."""
     try:

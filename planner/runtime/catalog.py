@@ -14,9 +14,9 @@ from pyspark.sql.types import StructType
 
 from planner.catalog import Key, Numbers, Settings, View
 from planner.declared import NOTHING, Declaration
-from planner.runtime.batch import Arguments, analysed, run
+from planner.runtime.batch import Arguments, analysed, classic, run
 from planner.runtime.keys import Declared, identity, told
-from planner.runtime.remembered import Remembered, items
+from planner.runtime.remembered import Remembered, asked, items
 from planner.runtime.together import together
 from planner.runtime.views import Views, other_setting
 from planner.schema import Column, sql_type
@@ -60,7 +60,7 @@ class SparkCatalog:
         arguments: Arguments = None,
         declared: Declared | None = None,
         declarations: Mapping[tuple[str, ...], Declaration] | None = None,
-        remembered: Remembered | None = None,
+        remembered: Remembered[tuple[Numbers, ...]] | None = None,
     ):
         self.session = session
         self.arguments = arguments
@@ -173,7 +173,7 @@ class SparkCatalog:
             return UNKNOWN
 
     def _estimate(self, relation: str) -> Statistics:
-        if _classic(self.session):  # a third of the time of EXPLAIN, which plans all the way
+        if classic(self.session):  # a third of the time of EXPLAIN, which plans all the way
             frame: Any = run(self.session, relation, self.arguments)
             plan = frame._jdf.queryExecution().optimizedPlan()
             found = plan.stats()
@@ -192,9 +192,15 @@ class SparkCatalog:
     def _measure(self, query: str) -> tuple[Numbers, ...] | None:
         try:
             frame = run(self.session, query, self.arguments)
-            if self.remembered is None or not _classic(self.session):
+            if self.remembered is None or not classic(self.session):
                 return _numbers(frame)
-            return self.remembered.answer(frame, lambda: _numbers(frame))
+            question = asked(frame)
+            found = self.remembered.find(question) if question else None
+            if found is None:
+                found = _numbers(frame)
+                if question:
+                    self.remembered.keep(question, found)
+            return found
         except PySparkException:
             return None
 
@@ -204,7 +210,7 @@ class SparkCatalog:
 
     def _find_unrepeatable(self, query: str) -> str | None:
         try:
-            if not _classic(self.session):
+            if not classic(self.session):
                 return "Spark Connect does not tell whether it is deterministic"
             frame: Any = run(self.session, query, self.arguments)
             plan = frame._jdf.queryExecution().analyzed()
@@ -214,11 +220,6 @@ class SparkCatalog:
             return read_unrepeatable(plan.toString(), exact=True) if reason and _sums_are_exact(plan) else reason
         except PySparkException as error:
             return str(error).strip().splitlines()[0]
-
-
-def _classic(session: object) -> bool:
-    """Whether this process holds the plans: not so over Spark Connect."""
-    return isinstance(session, SparkSession)
 
 
 def _numbers(frame: DataFrame) -> tuple[Numbers, ...]:

@@ -1,25 +1,24 @@
-"""Answers to measurements, kept as long as the files that were measured stay as they are.
+"""What has been found out, kept as long as the files that it was found out of stay as they are.
 
-What planning asks of the data (``planner/measure.py``) costs a Spark job, often more than the rest of planning.  A
-question that is asked again gets the answer at once, provided that it reads nothing but files and that each of them
-has the size and the time of change that it had.  Databases keep statistics until the table changes; files have no one
-to tell us, so we look.
+What planning asks of the data (``planner/measure.py``) costs a Spark job, often more than the rest of planning; and a
+statement that comes again is planned again.  A question that is asked again gets the answer at once, provided that it
+reads nothing but files and that each of them has the size and the time of change that it had.  Databases keep
+statistics and plans until a table changes; files have no one to tell us, so we look.
 """
 
 from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, Generic, TypeVar
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
 
-from planner.catalog import Numbers
-
-Answer = tuple[Numbers, ...]
+T = TypeVar("T")
 
 _MOST = 200  # answers
 _MOST_FILES = 5_000  # beyond, looking at them costs about what measuring costs
@@ -30,37 +29,47 @@ _DATASOURCES = "org.apache.spark.sql.execution.datasources"
 
 @dataclass(frozen=True)
 class Question:
-    """A query that reads files only: its analysed plan, and the path, bytes and time of change of each file."""
+    """A query that reads files only: its analysed plan, and the path, bytes and time of change of each file.
+
+    ``words``: what else the answer hangs on.
+    """
 
     plan: Any
     files: tuple[tuple[str, ...], ...]
+    words: Hashable = ()
+
+    def same(self, other: Question) -> bool:
+        """Whether it is the same question over the same files."""
+        return (self.files, self.words) == (other.files, other.words) and bool(self.plan.sameResult(other.plan))
+
+    @cached_property
+    def key(self) -> int:
+        """The same for the same question."""
+        return hash((self.plan.semanticHash(), self.files, self.words))
 
 
-class Remembered:
-    """The answers that an optimizer has got, the latest two hundred of them."""
+class Remembered(Generic[T]):
+    """Answers to questions that may come again, the latest two hundred of them."""
 
     def __init__(self) -> None:
-        self._answers: OrderedDict[int, tuple[Question, Answer]] = OrderedDict()
+        self._answers: OrderedDict[int, tuple[Question, T]] = OrderedDict()
 
-    def answer(self, frame: DataFrame, measure: Callable[[], Answer]) -> Answer:
-        """What ``measure`` returns for a query, or has returned for the same one over the same files."""
-        question = asked(frame)
-        if question is None:
-            return measure()
-        key = hash((question.plan.semanticHash(), question.files))
-        if key in self._answers:
-            before, answer = self._answers[key]
-            if before.files == question.files and before.plan.sameResult(question.plan):
-                self._answers.move_to_end(key)
-                return answer
-        answer = measure()
-        self._answers[key] = question, answer
+    def find(self, question: Question) -> T | None:
+        """The answer to the same question over the same files; None where there is none."""
+        kept = self._answers.get(question.key)
+        if kept is None or not kept[0].same(question):
+            return None
+        self._answers.move_to_end(question.key)
+        return kept[1]
+
+    def keep(self, question: Question, answer: T) -> None:
+        """Remember an answer."""
+        self._answers[question.key] = question, answer
         if len(self._answers) > _MOST:
             self._answers.popitem(last=False)
-        return answer
 
 
-def asked(frame: DataFrame) -> Question | None:
+def asked(frame: DataFrame, words: Hashable = ()) -> Question | None:
     """What a query of a classic session reads, if that is files and nothing else, as they are now; else None."""
     plan = frame._jdf.queryExecution().analyzed()
     if not plan.deterministic() or _NOW.search(plan.toString()):
@@ -75,7 +84,7 @@ def asked(frame: DataFrame) -> Question | None:
                 files += found
     except Py4JError:  # a version of Spark with other names inside
         return None
-    return Question(plan, tuple(files)) if len(files) <= _MOST_FILES else None
+    return Question(plan, tuple(files), words) if len(files) <= _MOST_FILES else None
 
 
 def items(sequence: Any) -> list[Any]:

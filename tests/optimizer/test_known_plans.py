@@ -1,0 +1,125 @@
+"""A statement that comes again gets the plan it had, unless something has changed that the plan hangs on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from comparing import assert_same
+from optimizer import Optimizer, Options
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from optimizer import Plan
+
+QUERY = "SELECT p.x, i.w FROM points p JOIN intervals i ON p.x BETWEEN i.lo AND i.hi"
+SELF = "SELECT x.v, y.w FROM points x JOIN points y ON x.id = y.id"
+
+
+class Asked:
+    """An optimizer of its own over two tables in Parquet."""
+
+    def __init__(self, session: SparkSession, folder: Path) -> None:
+        self.session, self.folder = session, folder
+        self.write("points", 50, 3)
+        self.write("intervals", 40, 5)
+        self.optimizer = Optimizer(session, Options(nested_loop_pairs=1, broadcast_pairs=1, strict=True))
+
+    def write(self, name: str, rows: int, length: int) -> None:
+        items = f"id, id * 7 % 50 AS x, id AS v, id % 5 AS w, id AS lo, id + {length} AS hi"
+        self.session.range(rows).selectExpr(*items.split(", ")).coalesce(1).write.mode("overwrite").parquet(
+            str(self.folder / name)
+        )
+        self.view(name)
+
+    def view(self, name: str, where: str = "true") -> None:
+        self.session.read.parquet(str(self.folder / name)).where(where).createOrReplaceTempView(name)
+
+    def plan(self, text: str = QUERY, args: dict[str, int] | None = None) -> Plan:
+        plan = self.optimizer.plan(text, args)
+        assert plan.rewritten
+        if args is None:
+            assert_same(self.session, text, plan)
+        return plan
+
+    def known(self, text: str = QUERY, args: dict[str, int] | None = None) -> bool:
+        """Whether a statement is planned from memory: then no rule is timed."""
+        return "rules" not in self.plan(text, args).timings
+
+
+@pytest.fixture
+def asked(spark: SparkSession, tmp_path: Path) -> Asked:
+    return Asked(spark.newSession(), tmp_path)
+
+
+def test_from_the_third_time_on(asked: Asked) -> None:
+    assert [asked.known() for _ in range(4)] == [False, False, True, True]
+
+
+def test_the_plan_is_the_same_in_all_that_can_be_seen(asked: Asked) -> None:
+    first, _, known = asked.plan(), asked.plan(), asked.plan()
+    for mode in ("plan", "trace", "cost", "sql"):
+        assert known.explain(mode) == first.explain(mode)  # type: ignore[arg-type]
+    assert known.declined == first.declined
+    assert known.warnings == first.warnings
+    assert known.dataframe() is not first.dataframe()
+
+
+def test_files_that_changed(asked: Asked) -> None:
+    for _ in range(3):
+        asked.plan()
+    asked.write("intervals", 40, 9)
+    assert not asked.known()
+    assert asked.known()
+
+
+def test_a_view_that_changed(asked: Asked) -> None:
+    for _ in range(3):
+        asked.plan()
+    asked.view("points", "x > 20")
+    assert not asked.known()
+
+
+def test_a_setting_that_changed(asked: Asked) -> None:
+    for _ in range(3):
+        asked.plan()
+    asked.session.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    assert not asked.known()
+    asked.session.conf.set("spark.sql.ansi.enabled", "false")
+    assert not asked.known()
+
+
+def test_a_key_that_is_declared_later(asked: Asked) -> None:
+    for _ in range(3):
+        assert not asked.optimizer.plan(SELF).rewritten
+    asked.optimizer.declare_key("points", ["id"])
+    for _ in range(3):
+        assert asked.plan(SELF).rewritten
+    asked.optimizer.keys.clear()
+    assert not asked.optimizer.plan(SELF).rewritten
+
+
+def test_parameters(asked: Asked) -> None:
+    text = f"{QUERY} WHERE p.v > :least"
+    rows = []
+    for least in (10, 10, 10, 20, 10):
+        plan = asked.plan(text, {"least": least})
+        rows.append(len(plan.dataframe().collect()))
+        assert rows[-1] == asked.session.sql(text, args={"least": least}).count()
+    assert rows[0] == rows[2] == rows[4] > rows[3]
+
+
+def test_rows_that_are_in_no_file(asked: Asked) -> None:
+    rows = [(n, n + 2, n) for n in range(30)]
+    asked.session.createDataFrame(rows, "lo BIGINT, hi BIGINT, w BIGINT").createOrReplaceTempView("intervals")
+    assert [asked.known() for _ in range(4)] == [False] * 4
+
+
+def test_statements_that_write(asked: Asked) -> None:
+    for n in range(4):
+        asked.optimizer.sql(f"CREATE OR REPLACE TEMP VIEW v{n % 2} AS {QUERY}")
+    assert asked.session.table("v0").count() == asked.session.table("v1").count() > 0
