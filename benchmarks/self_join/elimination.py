@@ -53,8 +53,8 @@ QUERIES = (
 
 
 def measure(bench: Bench) -> None:
-    """Accounts with a key, sixteen million of them."""
-    rows = 100_000 if bench.quick else 16_000_000
+    """Accounts with a key, eight million of them."""
+    rows = 100_000 if bench.quick else 8_000_000
     items = "id, id * 7919 % 1000003 AS k, id * 31 % 1000 AS v, CAST(id % 97 AS DOUBLE) AS w"
     bench.table("accounts", f"SELECT {items} FROM range({rows})")
     bench.optimizer.declare_key("accounts", ["id"])
