@@ -111,6 +111,13 @@ class NeighbourRows:
         self.check_raising(one.y.on, {one.y.number}, scopes)
         return conjoined([Scalar(respelt(conjunct, say)) for conjunct in one.y.on])
 
+    def check_others(self, neighbours: list[Neighbour]) -> None:
+        """Raise ``Unresolved`` where a condition of the block might raise an error before it leaves out a row."""
+        gone = {n.y.number for n in neighbours if n.y.kind == "inner"}
+        self.check_raising(self.found.conjuncts, gone, (self.found.visible,))
+        for spot in self.found.spots.found:
+            self.check_raising(spot.on, gone, self.found.scopes(spot))
+
     def check_raising(self, conjuncts: tuple[Scalar, ...], gone: set[int], scopes: Scopes) -> None:
         """Raise ``Unresolved`` where a condition on a neighbour might raise an error on rows that have none."""
         known = self.found.sight.known(scopes)

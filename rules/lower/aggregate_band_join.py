@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import inf, isfinite
 
 from sqlglot import exp
@@ -69,6 +69,7 @@ class _Extent:
     first: float
     last: float
     intervals: int
+    matches: float = 0.0  # for each point
 
     def cells(self, count: int) -> Cells:
         """Cut into so many cells."""
@@ -102,13 +103,7 @@ class _Planning:
         extent = self._extent(ends, bool(keys))
         if extent is None:
             return None
-        covered = not keys and host == ends.side and extent.intervals <= _MOST_COVERING
-        how, more = RunningBandAggregate, {}
-        if covered:
-            bins = max(_CELLS, extent.intervals // 2)
-            entries = 2 * extent.intervals + bins
-            how, more = CoveredBandAggregate, {"hashed": entries * _ENTRY < self.ctx.thresholds.hash_build_bytes}
-        return how(
+        running = RunningBandAggregate(
             self.join.left,
             self.join.right,
             self.block.project.items,
@@ -124,9 +119,23 @@ class _Planning:
             tuple(read.columns),
             read.having,
             read.order,
-            None if keys else extent.cells(bins if covered else _CELLS),
-            **more,
+            None if keys else extent.cells(_CELLS),
         )
+        if keys or host != ends.side or extent.intervals > _MOST_COVERING:
+            self._choose("running sums over", extent, ends)
+            return running
+        bins = max(_CELLS, extent.intervals // 2)
+        self._choose(f"what covers {bins:,} bins, for", extent, ends)
+        hashed = (2 * extent.intervals + bins) * _ENTRY < self.ctx.thresholds.hash_build_bytes
+        same = {f.name: getattr(running, f.name) for f in fields(running)}
+        return CoveredBandAggregate(**{**same, "cells": extent.cells(bins)}, hashed=hashed)
+
+    def _choose(self, what: str, extent: _Extent, ends: Ends) -> None:
+        if not self.ctx.force:
+            self.ctx.choose(
+                f"{what} {self._rows(ends.side)} points and {2 * extent.intervals:,} ends",
+                f"pairs, about {extent.matches:,.0f} for each point (running_sum_matches)",
+            )
 
     def _side(self, side: Side) -> Logical:
         return self.join.left if side == "left" else self.join.right
@@ -212,11 +221,7 @@ class _Planning:
             self._give_up(span and _matches(total, span) * here, count)
             return None
         matches = _matches(total, span) * here
-        ctx.choose(
-            f"running sums over {self._rows(points)} points and {2 * count:,} ends",
-            f"pairs, about {matches:,.0f} for each point (running_sum_matches)",
-        )
-        return _Extent(*span, count)
+        return _Extent(*span, count, matches)
 
     def _measure(self, side: str, low: str, high: str) -> tuple[LengthClass, ...] | None:
         size = self.sizes[side]

@@ -39,8 +39,7 @@ def self_neighbour(project: Project, ctx: Context) -> Logical | None:
             raise Unresolved("the SELECT has a hint")
         if any(correlated(query, ctx.names) for query in ctx.enclosing):
             raise Unresolved("it stands in a subquery that names columns of the query around it")
-        gone = {n.y.number for n in neighbours if n.y.kind == "inner"}
-        rows.check_raising(found.conjuncts, gone, (found.visible,))
+        rows.check_others(neighbours)
         tree, moved = spots.rebuilt({**rows.instead(neighbours)}, lambda c: c)
     except (NotCarried, Unresolved) as no:
         return ctx.decline(f"a relation is joined with its own next or earlier rows, but {no}")
