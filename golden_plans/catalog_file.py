@@ -55,7 +55,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
-from planner.catalog import Key, Numbers, Settings, View
+from planner.catalog import Key, Numbers, OneByOne, Settings, View
 from planner.declared import NOTHING, Changelog, Declaration, LookupTable, Versions
 from planner.errors import CatalogError, NotCarried, one_of
 from planner.expr import quote
@@ -114,7 +114,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class CatalogFile:
+class CatalogFile(OneByOne):
     """The tables and settings of a catalog file; a ``planner.catalog.Catalog``."""
 
     path: Path
@@ -173,17 +173,9 @@ class CatalogFile:
         definitions = {d.key: d.query for d in plan.definitions} if isinstance(plan, With) else {}
         return self._statistics(plan, definitions)
 
-    def statistics_all(self, relations: tuple[str, ...]) -> tuple[Statistics, ...]:
-        """The statistics of one after the other."""
-        return tuple(self.statistics(relation) for relation in relations)
-
     def measure(self, query: str) -> tuple[Numbers, ...] | None:
         """None: a file cannot run a query."""
         return None
-
-    def measure_all(self, queries: tuple[str, ...]) -> tuple[tuple[Numbers, ...] | None, ...]:
-        """Measure one after the other."""
-        return tuple(self.measure(query) for query in queries)
 
     def unrepeatable(self, query: str) -> str | None:
         """Why the query might return other rows when it is read twice: what it does, since tables stay as they are."""

@@ -58,6 +58,18 @@ class View:
     settings: tuple[tuple[str, str], ...] = ()
 
 
+class OneByOne:
+    """The questions of a catalog that take several at once, for one that answers from memory."""
+
+    def statistics_all(self, relations: tuple[str, ...]) -> tuple[Statistics, ...]:
+        """The statistics of one after the other."""
+        return tuple(self.statistics(relation) for relation in relations)  # type: ignore[attr-defined]
+
+    def measure_all(self, queries: tuple[str, ...]) -> tuple[tuple[Numbers, ...] | None, ...]:
+        """Measure one after the other."""
+        return tuple(self.measure(query) for query in queries)  # type: ignore[attr-defined]
+
+
 class Catalog(Protocol):
     """Tables, settings and statistics."""
 

@@ -243,7 +243,9 @@ def _statistics(size: int, rows: int | None, plan: str) -> Statistics:
     if rows is None and size >= _UNKNOWN_BYTES:
         return UNKNOWN
     operators = {found[1] for line in plan.splitlines() if (found := _OPERATOR.match(line))}
-    return Statistics(max(size - _FILE_BYTES, 0) // _ROW_BYTES if rows is None else rows, size, operators <= _PLAIN)
+    return Statistics(
+        max(size - _FILE_BYTES, size // 4) // _ROW_BYTES if rows is None else rows, size, operators <= _PLAIN
+    )
 
 
 def _sums_are_exact(plan: Any) -> bool:

@@ -50,7 +50,9 @@ def cases(draw: st.DrawFn) -> RandomQuery:
     said = f"date_add(DATE '2026-01-01', {'at'})" if at == "DATE" else f"CAST(at AS {at})"
     values = ", ".join(rows) or "(1, 1, 1)"
     empty = "" if rows else " WHERE false"
-    table = f"SELECT CAST(k AS BIGINT) AS k, {said} AS at, v FROM VALUES {values} AS d(k, at, v){empty}"
+    table = (
+        f"SELECT CAST(k AS BIGINT) AS k, {said} AS at, CAST(v AS INT) AS v FROM VALUES {values} AS d(k, at, v){empty}"
+    )
     source, exact = draw(st.sampled_from([(KEYED, True), (GROUPED, True), (OVER_ALL, True), (TIED, False)]))
     numbered = source.format(draw(st.sampled_from(NUMBERS)), draw(st.sampled_from(["", " DESC", " NULLS LAST"])))
     over_all = source is OVER_ALL

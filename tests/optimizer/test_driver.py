@@ -9,7 +9,7 @@ import pytest
 from optimizer.driver import Outcome, Stage, drive
 from optimizer.options import Options
 from optimizer.planning import plan_sql
-from planner.catalog import Catalog, Key, Numbers, Settings, View
+from planner.catalog import Catalog, Key, Numbers, OneByOne, Settings, View
 from planner.errors import OptionError, RuleError
 from planner.expr import Scalar
 from planner.from_sql import from_sql
@@ -20,7 +20,7 @@ from rules.batches import BATCHES, RULES
 from rules.rule import Batch, Context, rule
 
 
-class TwoTables:
+class TwoTables(OneByOne):
     """A catalog of p(x) and i(lo, hi), all BIGINT, with as many rows as it is told."""
 
     settings = Settings()

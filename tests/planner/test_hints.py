@@ -13,7 +13,7 @@ from optimizer.options import Options
 from optimizer.plan import Plan, Warned
 from optimizer.planning import plan_sql
 from planner.axis import DAY, Axis
-from planner.catalog import Key, Numbers, Settings, View
+from planner.catalog import Key, Numbers, OneByOne, Settings, View
 from planner.errors import Place
 from planner.expr import Scalar
 from planner.from_sql import from_sql
@@ -26,7 +26,7 @@ from planner.to_sql import to_sql
 TABLES = {"p": "x bigint, d date, ts timestamp", "i": "lo bigint, hi bigint, d date, ts timestamp", "q": "y bigint"}
 
 
-class Tables:
+class Tables(OneByOne):
     """p, i and q, of unknown size."""
 
     def __init__(self, *, case_sensitive: bool = False):

@@ -13,7 +13,7 @@ from optimizer.checks import reads_back
 from optimizer.options import Options
 from optimizer.plan import Plan
 from optimizer.planning import plan_sql
-from planner.catalog import Numbers
+from planner.catalog import Numbers, OneByOne
 from planner.from_sql import from_sql
 from planner.hints import hints_in
 from planner.logical import Scan
@@ -25,7 +25,7 @@ CATALOG = read_catalog(Path(__file__).parents[2] / "golden_plans" / "catalogs" /
 AT = "FOR SYSTEM_TIME AS OF PROCTIME()"
 
 
-class Sampled:
+class Sampled(OneByOne):
     """The catalog of the golden plans, with a left side of so many rows whose first keys are ``sample``."""
 
     def __init__(self, rows: int | None, sample: list[float | None] | None):
