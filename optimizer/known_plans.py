@@ -27,7 +27,7 @@ class KnownPlans:
 
         self.session = session
         self._texts: dict[str, None] = {}
-        self._plans: Remembered[Plan] = Remembered()
+        self._plans: Remembered[tuple[Plan, Any]] = Remembered()
 
     def question(self, text: str, arguments: Any, words: Hashable) -> Question | None:
         """What a text asks, where it has been rewritten before and reads files alone; ``words``: what else decides."""
@@ -40,21 +40,31 @@ class KnownPlans:
         return None if isinstance(found, str) else asked(found[0], (text, words))
 
     def find(self, question: Question, arguments: Any) -> Plan | None:
-        """The plan of the same question, ready to run; None where there is none."""
-        from planner.runtime.batch import analysed
+        """The plan of the same question, ready to run; None where there is none.
 
-        plan = self._plans.find(question)
-        if plan is None or plan.rewriting is None:
+        The rewriting may name what stood behind a view, so it has to mean what it meant, too.
+        """
+        from planner.runtime.batch import analysed
+        from planner.runtime.remembered import meaning
+
+        known = self._plans.find(question)
+        if known is None:
             return None
+        plan, meant = known
+        assert plan.rewriting is not None
         found = analysed(self.session, plan.rewriting, arguments)
-        return None if isinstance(found, str) else replace(plan, frame=found[0])
+        if isinstance(found, str) or not meant.sameResult(meaning(found[0])):
+            return None
+        return replace(plan, frame=found[0])
 
     def keep(self, text: str, question: Question | None, plan: Plan) -> None:
         """Remember a plan, or that its text has been rewritten."""
+        from planner.runtime.remembered import meaning
+
         if not plan.rewritten or plan.prefix:
             return
-        if question is not None:
-            self._plans.keep(question, replace(plan, frame=None))
+        if question is not None and plan.frame is not None:
+            self._plans.keep(question, (replace(plan, frame=None), meaning(plan.frame)))
         self._texts[text] = None
         if len(self._texts) > _MOST:
             del self._texts[next(iter(self._texts))]

@@ -50,7 +50,7 @@ class Thresholds:
 
     running_sum_matches: float = 20.0
     """An aggregated band join with more matches than this for each point is computed from running sums; with equal
-    keys, with a quarter of it."""
+    keys, with half of it."""
 
     trust_informational_keys: bool = False
     """Whether a key that nobody enforces counts as unique; where it is not, rewritten queries return other rows."""

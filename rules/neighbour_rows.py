@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from planner.expr import ColumnRef, Scalar, quote
 from planner.logical import Derived, Join, JoinKind, Logical, OneRow, Project, Scan
 from planner.names import Source, Unresolved
+from planner.schema import Column
 from planner.self_join import NeighbourRow, RowsWithNeighbours, SameRow
 from rules.moving import check_steady
 from rules.neighbours import Neighbour, Neighbours, Scopes, quoted
@@ -18,6 +19,7 @@ from rules.own_row import conjoined
 from rules.respelling import never_raises, respelt
 from rules.spots import Spot
 
+_EXACT = ("tinyint", "smallint", "int", "bigint", "decimal", "boolean", "date", "timestamp", "timestamp_ntz", "string")
 _CROSS: tuple[JoinKind, str] = ("cross", "CROSS JOIN")
 
 
@@ -36,11 +38,11 @@ class NeighbourRows:
             for one in (f for f in neighbours if f.x is x):
                 source, step = self.source(one.y), self.found.ctx.fresh("row")
                 values: list[str] = []
-                for number, column in enumerate(c.name for c in source.columns or ()):
-                    if self.found.ctx.names.fold(column) in one.numbering.parts:  # the neighbour's is the same
-                        values.append(f"{name}.{quote(column)}")
+                for number, column in enumerate(source.columns or ()):
+                    if self.found.ctx.names.fold(column.name) in one.numbering.parts and _told_by_equality(column):
+                        values.append(f"{name}.{quote(column.name)}")
                         continue
-                    added.append(Scalar(f"{self.stepped(one, column)} AS {step}_{number}"))
+                    added.append(Scalar(f"{self.stepped(one, column.name)} AS {step}_{number}"))
                     values.append(f"{name}.{step}_{number}")
                 new[one.y.number] = self.row(one, source, values)
             source = self.source(x)
@@ -128,6 +130,11 @@ class NeighbourRows:
                 continue
             if conjunct.plans or not never_raises(conjunct.tree, known, ansi=self.found.ctx.catalog.settings.ansi):
                 raise Unresolved(f"{conjunct.shown} could raise an error on rows that the join leaves out")
+
+
+def _told_by_equality(column: Column) -> bool:
+    """Whether equal values of a column are the same value: 0.0 and -0.0 are not, nor A and a in some collations."""
+    return column.type is not None and column.type.name in _EXACT and "collate" not in column.type.text.lower()
 
 
 def _lateral(kind: type[SameRow], items: tuple[Scalar, ...], source: Source, said: str) -> SameRow:

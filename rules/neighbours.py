@@ -73,7 +73,7 @@ def steps_in(tree: exp.Expr) -> tuple[exp.Column, exp.Column, int] | None:
 
 
 class Neighbours:
-    """Finds neighbouring rows in one FROM, and says what stands for them."""
+    """Finds neighbouring rows in one FROM."""
 
     def __init__(self, spots: Spots, condition: tuple[Scalar, ...], ctx: Context):
         self.ctx = ctx

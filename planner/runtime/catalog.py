@@ -243,9 +243,8 @@ def _statistics(size: int, rows: int | None, plan: str) -> Statistics:
     if rows is None and size >= _UNKNOWN_BYTES:
         return UNKNOWN
     operators = {found[1] for line in plan.splitlines() if (found := _OPERATOR.match(line))}
-    return Statistics(
-        max(size - _FILE_BYTES, size // 4) // _ROW_BYTES if rows is None else rows, size, operators <= _PLAIN
-    )
+    guessed = max((max(size - _FILE_BYTES, size // 4)) // _ROW_BYTES, min(size, 1))  # 0 would say that it is empty
+    return Statistics(guessed if rows is None else rows, size, operators <= _PLAIN)
 
 
 def _sums_are_exact(plan: Any) -> bool:

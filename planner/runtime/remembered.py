@@ -71,7 +71,7 @@ class Remembered(Generic[T]):
 
 def asked(frame: DataFrame, words: Hashable = ()) -> Question | None:
     """What a query of a classic session reads, if that is files and nothing else, as they are now; else None."""
-    plan = frame._jdf.queryExecution().analyzed()
+    plan = meaning(frame)
     if not plan.deterministic() or _NOW.search(plan.toString()):
         return None
     files: list[tuple[str, ...]] = []
@@ -85,6 +85,11 @@ def asked(frame: DataFrame, words: Hashable = ()) -> Question | None:
     except Py4JError:  # a version of Spark with other names inside
         return None
     return Question(plan, tuple(files), words) if len(files) <= _MOST_FILES else None
+
+
+def meaning(frame: DataFrame) -> Any:
+    """The analysed plan of a query of a classic session."""
+    return frame._jdf.queryExecution().analyzed()
 
 
 def items(sequence: Any) -> list[Any]:

@@ -94,3 +94,16 @@ def test_the_same_rows_as_plain_spark(session: SparkSession, case: RandomQuery) 
     event(f"without the join: {gone}")
     assert gone == case.gone
     assert_same(session, case.query, plan)
+
+
+def test_parts_that_are_equal_and_not_the_same(session: SparkSession) -> None:
+    rows = "(0.0D, 1), (-0.0D, 2), (0.0D, 3), (double('NaN'), 1), (double('NaN'), 2)"
+    session.sql(f"CREATE OR REPLACE TEMP VIEW t AS SELECT k, at, 1 AS v FROM VALUES {rows} AS d(k, at)")
+    optimizer = Optimizer(session, OPTIONS)
+    optimizer.declare_key("t", ["k", "at"])
+    numbered = KEYED.format("row_number()", "")
+    query = f"WITH r AS ({numbered}) SELECT x.k, x.at, y.k AS other FROM r x JOIN r y ON x.k = y.k AND y.n = x.n - 1"
+    plan = optimizer.plan(query)
+    assert "self_neighbour" in plan.rules
+    assert_same(session, query, plan)
+    assert "-0.0" in {str(row.other) for row in plan.dataframe().collect()}

@@ -123,3 +123,24 @@ def test_statements_that_write(asked: Asked) -> None:
     for n in range(4):
         asked.optimizer.sql(f"CREATE OR REPLACE TEMP VIEW v{n % 2} AS {QUERY}")
     assert asked.session.table("v0").count() == asked.session.table("v1").count() > 0
+
+
+def test_a_view_whose_table_is_another_one_now(asked: Asked) -> None:
+    """The rewriting names the table behind a view; another table of that name must not be read in its place."""
+    session, text = asked.session, "SELECT x, w FROM shown WHERE w >= 0"
+    shown = f"CREATE OR REPLACE TEMP VIEW shown AS {QUERY.replace('points', '{}')}"
+    path = asked.folder / "points"
+    session.sql(f"CREATE TABLE behind USING parquet LOCATION '{path}'")
+    session.sql(f"CREATE TABLE beside USING parquet LOCATION '{path}'")
+    try:
+        session.sql(shown.format("behind"))
+        for _ in range(3):
+            asked.plan(text)
+        session.sql("DROP TABLE behind")
+        session.sql("CREATE TABLE behind USING parquet AS SELECT 1L AS x, 1L AS v")
+        session.sql(shown.format("beside"))
+        for _ in range(3):
+            assert_same(session, text, asked.optimizer.plan(text))
+    finally:
+        session.sql("DROP TABLE IF EXISTS behind")
+        session.sql("DROP TABLE IF EXISTS beside")
