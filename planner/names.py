@@ -39,7 +39,7 @@ from planner.logical import (
 from planner.logical_lookup import LookupJoin
 from planner.lookup.stand_in import stand_in
 from planner.schema import INTEGRAL, Column, SqlType, sql_type
-from planner.self_join import RowsWithNeighbours, SameRow
+from planner.self_join import SameRow, Unshown
 from planner.to_sql import to_sql
 from planner.tree import Node, transform_up
 from planner.versions import Versions
@@ -85,7 +85,7 @@ class Resolver:
         match plan:
             case Scan():
                 return (self._scan(plan),)
-            case RowsWithNeighbours():
+            case Unshown():
                 return ()
             case SameRow():
                 return (Source(_one(plan.alias), plan.columns),)

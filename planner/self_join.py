@@ -1,9 +1,10 @@
-"""What is left of a self-join in which each row meets only itself: the row once more, under the other's name."""
+"""What is left where a source was read several times: its row once more, under the other's name."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
+from planner.choice import Choice
 from planner.logical import Derived, Filter
 from planner.schema import Column
 from planner.tree import plan_node
@@ -38,11 +39,37 @@ class NeighbourRow(SameRow):
 
 
 @plan_node
-class RowsWithNeighbours(Derived):
-    """Rows of a source with the columns of rows before or behind them, under a name that no ``*`` shows."""
-
-    label: ClassVar[str] = "RowsWithNeighbours"
+class Unshown(Derived):
+    """A relation whose columns are shown by others, of class ``SameRow``: no ``*`` shows it."""
 
     @property
     def output(self) -> tuple[str, ...]:
         return ()
+
+
+@plan_node
+class RowsWithNeighbours(Unshown):
+    """Rows of a source with the columns of rows before or behind them."""
+
+    label: ClassVar[str] = "RowsWithNeighbours"
+
+
+@plan_node
+class Totals(Unshown):
+    """One row: aggregates of the rows of one source, each of the rows that meet its condition."""
+
+    label: ClassVar[str] = "Totals"
+
+
+@plan_node
+class TotalsRow(SameRow):
+    """A query of one row that ``Totals`` has computed."""
+
+    label: ClassVar[str] = "TotalsRow"
+
+
+@plan_node
+class MergedTotals(Choice):
+    """``other`` reads a source once for all the totals that ``written`` reads it for one by one."""
+
+    label: ClassVar[str] = "MergedTotals"

@@ -40,7 +40,7 @@ from planner.logical_lookup import LookupJoin
 from planner.physical import lookup_join
 from planner.physical.base import unwrap
 from planner.physical.rendered import Names, Rendered
-from planner.self_join import RowsWithNeighbours
+from planner.self_join import Unshown
 from planner.tokens import tokenize
 from planner.tree import Node
 from planner.versions import AsofJoin, TemporalJoin, VersionedTable, Versions
@@ -214,7 +214,7 @@ def _is_comma_item(node: Node) -> bool:
 def adds_columns(node: Node) -> bool:
     """Whether the relations of one SELECT carry a column that a rewriting added; subqueries hide their own."""
     node = unwrap(node)
-    if isinstance(node, Rendered | lookup_join.RowLookupJoin | Versions | VersionedTable | RowsWithNeighbours):
+    if isinstance(node, Rendered | lookup_join.RowLookupJoin | Versions | VersionedTable | Unshown):
         return True
     if isinstance(node, Relation) and not isinstance(node, Nested):
         return False
@@ -263,7 +263,7 @@ def _star_names(node: Node) -> list[str]:
             return [quote(node.validity.alias)]
         case TemporalJoin() | AsofJoin():
             return [*_star_names(node.left), *_star_names(node.right)]
-        case RowsWithNeighbours():
+        case Unshown():
             return []
         case Rendered():
             kept = node.sides[:1] if node.kind in ("semi", "anti") else node.sides

@@ -74,6 +74,8 @@ class _Trying:
                 return tree.copy()
             case exp.Neg() | exp.Abs():
                 return self._sign(tree)
+            case exp.Add() | exp.Sub() | exp.Mul() if _number(tree) is not None:
+                return tree.copy()
             case exp.Add() | exp.Sub() | exp.Mul() | exp.Div():
                 return self._arithmetic(tree)
             case exp.SafeAdd() | exp.SafeSubtract() | exp.SafeMultiply() | exp.SafeDivide():
@@ -253,3 +255,22 @@ class _Trying:
 
     def _of_one_kind(self, trees: list[exp.Expression]) -> bool:
         return common([self._type(t) for t in trees if not isinstance(t, exp.Null)]) is not None
+
+
+def _number(tree: exp.Expression) -> int | None:
+    """The value of integers added, subtracted and multiplied, where no step of it is too large for an INT."""
+    match tree:
+        case exp.Literal() if tree.is_int:
+            found: int | None = int(tree.name)
+        case exp.Paren():
+            found = _number(tree.this)
+        case exp.Add() | exp.Sub() | exp.Mul():
+            left, right = _number(tree.this), _number(tree.expression)
+            if left is None or right is None:
+                return None
+            found = (
+                left * right if isinstance(tree, exp.Mul) else left + (right if isinstance(tree, exp.Add) else -right)
+            )
+        case _:
+            return None
+    return found if found is not None and abs(found) < 2**31 else None

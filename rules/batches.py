@@ -5,6 +5,7 @@ from rules.lower.band_join import lower_band_join
 from rules.lower.band_window import lower_band_window
 from rules.lower.join_hints import drop_lookup_hints, drop_range_join, keep_nested_loop
 from rules.lower.lookup_join import lower_lookup_join
+from rules.lower.merge_totals import lower_merged_totals
 from rules.lower.self_aggregate import lower_self_aggregate
 from rules.lower.self_join_elimination import lower_self_join_elimination
 from rules.lower.spark import leave_to_spark
@@ -21,6 +22,7 @@ from rules.recognize.join_hints import join_hints
 from rules.recognize.lookup_filters import lookup_filters
 from rules.recognize.lookup_hints import lookup_hints
 from rules.recognize.lookup_join import lookup_join
+from rules.recognize.merge_totals import merge_totals
 from rules.recognize.self_aggregate import self_aggregate
 from rules.recognize.self_join_elimination import self_join_elimination
 from rules.recognize.self_neighbour import self_neighbour
@@ -37,7 +39,7 @@ BATCHES = (
     Batch(
         "recognize",
         "self-joins first, while their joins are as written",
-        (self_join_elimination, self_neighbour, self_aggregate, band_subquery, band_groups),
+        (self_join_elimination, self_neighbour, merge_totals, self_aggregate, band_subquery, band_groups),
     ),
     Batch(
         "recognize",
@@ -52,6 +54,7 @@ BATCHES = (
             lower_band_window,
             drop_lookup_hints,
             drop_range_join,
+            lower_merged_totals,
             lower_self_aggregate,
             aggregate_band_join,
             keep_nested_loop,

@@ -12,23 +12,22 @@ from sqlglot import exp
 from planner.band import looks_like_band
 from planner.band_window import BandWindow, WindowedSource
 from planner.errors import NotCarried
-from planner.expr import HOLE, Scalar, column_ref, quote
+from planner.expr import Scalar, column_ref, quote
 from planner.linear import NotABand
 from planner.logical import Join, LateralView, Logical, Nested, Project
 from planner.names import Unresolved
 from planner.to_sql import refuse_stars
-from planner.tokens import tokenize
 from planner.tree import Node
 from rules.aggregate_calls import Call, calls, outside, replaced
+from rules.aggregates import without_alias
 from rules.inner_joins import InnerJoins, inner_joins
 from rules.inner_joins import where as filtered
 from rules.moving import Block, block_of, check_steady
 from rules.rule import Context, rule
 from rules.same_source import same_source
+from rules.scalar_subqueries import answered
 from rules.self_band import NoWindow, Pair
 from rules.self_totals import Totals
-
-_NO_VALUE = ("EXISTS", "IN", "ANY", "ALL", "SOME", "ARRAY")
 
 
 @rule(Project)
@@ -78,20 +77,7 @@ class _Found:
 
     def rewritten(self, scalar: Scalar, *, item: bool) -> Scalar:
         """An expression with columns in the place of subqueries, where they are such; else itself."""
-        new, text = "", scalar.text
-        kept: list[Node] = []
-        at = 0
-        for number, plan in enumerate(scalar.plans):
-            start = text.index(f"{HOLE}{number}", at)
-            end = start + len(f"{HOLE}{number}")
-            value = self._value(plan, scalar, item) if _is_value(text, number) else None
-            if value is None:
-                new += f"{text[at:start]}{HOLE}{len(kept)}"
-                kept.append(plan)
-            else:
-                new += text[at:start] + value
-            at = end
-        return Scalar(new + text[at:], tuple(kept), scalar.place) if len(kept) < len(scalar.plans) else scalar
+        return answered(scalar, lambda plan: self._value(plan, scalar, item))
 
     def _value(self, plan: Node, scalar: Scalar, item: bool) -> str | None:
         if not _is_candidate(plan):
@@ -161,7 +147,7 @@ class _Found:
 
     def _said(self, item: Scalar, found: tuple[Call, ...], totals: Totals) -> str:
         """The value of the subquery.  It can be NULL to Spark, whatever it is."""
-        inner = Scalar(_unnamed(item), (), item.place)
+        inner = without_alias(item)
         rest = outside(inner, found)
         check_steady(rest)
         if rest.columns:
@@ -259,24 +245,3 @@ def _put(node: Logical, new: dict[int, Logical]) -> Logical:
 
 def _is_star(item: Scalar) -> bool:
     return item.text == "*" or item.text.replace(" ", "").endswith(".*")
-
-
-def _is_value(text: str, number: int) -> bool:
-    """Whether a subquery in parentheses is a value, and not the operand of EXISTS, IN or a function."""
-    t = tokenize(text)
-    at = next((i for i in range(len(t)) if t[i].text == f"{HOLE}{number}"), 0)
-    if not at or t[at - 1].word != "(" or t.word(at + 1) != ")":
-        return False
-    before = t[at - 2] if at > 1 else None
-    return before is None or (before.word not in _NO_VALUE and not before.is_name)
-
-
-def _unnamed(item: Scalar) -> str:
-    """An item without its alias."""
-    if not isinstance(item.tree, exp.Alias):
-        return item.text
-    t = tokenize(item.text)
-    end = len(t) - 1
-    if end > 1 and t[end - 1].word == "AS":
-        end -= 1
-    return t.slice(0, end)

@@ -1,0 +1,62 @@
+"""Totals of one source, side by side: ``SELECT (SELECT count(*) FROM t WHERE a), (SELECT count(*) FROM t WHERE b)``."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from planner.errors import NotCarried
+from planner.logical import Project
+from planner.names import Unresolved
+from planner.self_join import MergedTotals
+from rules.asked_totals import Asked, Place, asked_totals
+from rules.correlation import correlated
+from rules.rule import Context, rule
+from rules.totals import Merged, Total, may_be_total, together, total
+
+
+@rule(Project)
+def merge_totals(project: Project, ctx: Context) -> MergedTotals | None:
+    """Read relations once for several totals of them, which differ in their conditions on one relation.
+
+    The conditions become FILTER of the aggregates.  Totals are scalar subqueries of the select list and of WHERE, and
+    subqueries and WITH names in FROM that an inner join takes.  Spark itself merges scalar subqueries only, where their
+    conditions are the same; Athena merges more (Bruno et al., "Computation Reuse via Fusion", ICDE 2022).
+    """
+    asked = asked_totals(project, ctx)
+    times = Counter(may_be_total(one.query) for one in asked)
+    waiting = [(found, one) for one in asked if times[may_be_total(one.query)] > 1 and (found := total(one.query, ctx))]
+    groups: list[tuple[Merged, tuple[Asked, ...]]] = []
+    while len(waiting) > 1:
+        group, waiting = _next(waiting, ctx)
+        groups += group
+    if not groups:
+        return None
+    try:
+        if project.hint:
+            raise Unresolved("the SELECT has a hint")
+        if any(correlated(query, ctx.names) for query in ctx.enclosing):
+            raise Unresolved("it stands in a subquery that names columns of the query around it")
+        other = Place(project, ctx).block(groups)
+    except (Unresolved, NotCarried) as no:
+        return ctx.decline(f"totals of one source are read one by one: {no}", groups[0][0].first.place)
+    return MergedTotals(project, other, "; ".join(merged.said for merged, _ in groups))
+
+
+Waiting = list[tuple[Total, Asked]]
+
+
+def _next(waiting: Waiting, ctx: Context) -> tuple[list[tuple[Merged, tuple[Asked, ...]]], Waiting]:
+    """The totals that can be read with the first one, if there are any, and those that have not been looked at."""
+    first = waiting[0][0]
+    try:
+        members = together(tuple(one for one, _ in waiting), ctx)
+        own = {id(member.total) for member in members}
+        group = tuple(asked for one, asked in waiting if id(one) in own)
+        rest = [pair for pair in waiting[1:] if id(pair[0]) not in own]
+        # Spark reads scalar subqueries with equal conditions once.
+        if members and not (all(a.spot is None for a in group) and all(m.terms == members[0].terms for m in members)):
+            return [(Merged(members, ctx), group)], rest
+        return [], rest
+    except (Unresolved, NotCarried) as no:
+        ctx.decline(f"totals of one source are read one by one: {no}", first.place)
+        return [], waiting[1:]
