@@ -32,6 +32,13 @@ class SameRowTest(Filter):
 
 
 @plan_node
+class DifferingKeys(SameRow):
+    """The keys of a source that two rows have which differ in a column, each once."""
+
+    label: ClassVar[str] = "DifferingKeys"
+
+
+@plan_node
 class NeighbourRow(SameRow):
     """The same where the row is one before or behind another, in ``RowsWithNeighbours``."""
 

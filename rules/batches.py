@@ -26,6 +26,7 @@ from rules.recognize.merge_totals import merge_totals
 from rules.recognize.self_aggregate import self_aggregate
 from rules.recognize.self_join_elimination import self_join_elimination
 from rules.recognize.self_neighbour import self_neighbour
+from rules.recognize.self_pairs import self_pairs
 from rules.recognize.temporal_join import temporal_join
 from rules.rule import Batch, Rule
 
@@ -39,7 +40,7 @@ BATCHES = (
     Batch(
         "recognize",
         "self-joins first, while their joins are as written",
-        (self_join_elimination, self_neighbour, merge_totals, self_aggregate, band_subquery, band_groups),
+        (self_pairs, self_join_elimination, self_neighbour, merge_totals, self_aggregate, band_subquery, band_groups),
     ),
     Batch(
         "recognize",

@@ -25,12 +25,11 @@ from rules.inner_joins import InnerJoins, inner_joins
 from rules.mapped import Mapped, Term, is_column, laid_over, tables
 from rules.moving import Block, block_of, check_inner, check_steady
 from rules.rule import Context
-from rules.ties import Key, plainly_compared, tied_key
+from rules.ties import Key, ordered, plainly_compared, tied_key
 
 _COMPARED = {exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 _TURNED = {"<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 Form = Literal["exists", "scalar"]
-_ORDERED = ("decimal", "float", "double", "string", "date", "timestamp", "timestamp_ntz", "boolean")
 
 
 @dataclass(frozen=True)
@@ -223,7 +222,7 @@ class _Reader:
             ref = column_ref(column)
             found = self.mapped.home(ref)
             types.append(self.ctx.names.resolve(ref, scopes[found.scope])[1].type)
-        if not plainly_compared(types[0], types[1]) or not all(t and (t.integral or t.name in _ORDERED) for t in types):
+        if not plainly_compared(types[0], types[1]) or not all(map(ordered, types)):
             raise Unresolved(f"{sql(inner)} and {sql(outer)} are not known to be compared in their own order")
 
     def _value(self) -> tuple[tuple[Call, ...], str, bool]:

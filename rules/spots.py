@@ -49,13 +49,14 @@ class Spots:
         moved: list[Scalar] = []
         passed = 0
 
-        def go(node: Logical) -> Logical:
+        def go(node: Logical) -> Logical | None:
             nonlocal passed
             if _is_leaf(node):
                 passed += 1
-                return instead.get(passed - 1) or node
+                return instead.get(passed - 1, node)
             if isinstance(node, Nested):
-                return replace(node, child=go(node.child))
+                child = go(node.child)
+                return child and replace(node, child=child)
             assert isinstance(node, Join)
             left, number = go(node.left), passed
             alone = node.kind != "inner" and node.kind != "cross"
@@ -66,16 +67,21 @@ class Spots:
                 right = go(node.right)
             if number in instead and (alone or _is_leaf(node.right)):
                 moved.extend(() if alone else node.condition)
-                return left if right is None else _crossed(node, left, right)
+                return _crossed(node, left, right) if left and right else left or right
+            if left is None or right is None:
+                assert not alone
+                moved.extend(node.condition)
+                return left or right
             if alone:
                 return replace(node, left=left)
-            assert right is not None
             condition = tuple(new for c in node.condition if (new := conjunct(c)) is not None)
             if node.condition and not condition:
                 return _crossed(node, left, right)
             return replace(node, left=left, right=right, condition=condition)
 
-        return go(self.tree), tuple(moved)
+        tree = go(self.tree)
+        assert tree is not None
+        return tree, tuple(moved)
 
 
 def read_spots(tree: Logical) -> Spots:

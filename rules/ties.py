@@ -13,6 +13,8 @@ from planner.schema import SqlType
 from rules.mapped import Mapped, is_column
 from rules.rule import Context
 
+_ORDERED = ("decimal", "float", "double", "string", "date", "timestamp", "timestamp_ntz", "boolean")
+
 
 @dataclass(frozen=True)
 class Key:
@@ -59,6 +61,11 @@ def plainly_compared(left: SqlType | None, right: SqlType | None) -> bool:
     if left is None or right is None:
         return False
     return left == right or (left.integral and right.integral)
+
+
+def ordered(type_: SqlType | None) -> bool:
+    """Whether min and max of values with this type are the least and the greatest by ``<``."""
+    return type_ is not None and (type_.integral or type_.name in _ORDERED)
 
 
 def _linked(one: str, other: str, pairs: list[tuple[str, str]]) -> bool:

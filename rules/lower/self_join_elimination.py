@@ -4,11 +4,11 @@ from dataclasses import fields
 
 from planner.logical import Derived, Filter
 from planner.physical.base import Rewriting
-from planner.self_join import NeighbourRow, SameRow, SameRowTest
+from planner.self_join import SameRow, SameRowTest
 from rules.rule import Context, rule
 
 
-@rule(SameRow, SameRowTest, NeighbourRow)
+@rule(SameRow, SameRowTest)
 def lower_self_join_elimination(node: SameRow | SameRowTest, ctx: Context) -> Rewriting:
     """Leave the columns or the conditions to Spark: one reading is never slower than two and a join."""
     plain = Derived if isinstance(node, SameRow) else Filter
