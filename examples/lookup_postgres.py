@@ -17,7 +17,7 @@ from pathlib import Path
 
 import adbc_driver_postgresql.dbapi as postgres
 
-from optimizer import Optimizer
+from optimizer import Optimizer, Sink
 from planner.lookup.credentials import env
 from planner.lookup.postgres import PostgresSource
 from planner.runtime.session import local_session
@@ -64,12 +64,13 @@ def main() -> None:
 
         opt = Optimizer(spark)
         opt.register_lookup("Customers", PostgresSource("customers", uri=env("CUSTOMERS_DB")))
-        plan = opt.plan(QUERY)
-        print(plan.explain())
-        writer = plan.dataframe().writeStream.format("memory").queryName("enriched").trigger(availableNow=True)
-        writer.start().awaitTermination()
+        print(opt.plan(QUERY).explain())
+        checkpoint = Path(name) / "checkpoint"
+        query = opt.stream(QUERY, checkpoint=checkpoint, sink=Sink("memory"), name="enriched", trigger="available now")
+        query.awaitTermination()
         spark.sql("SELECT country, count(*), sum(total) FROM enriched GROUP BY country ORDER BY country").show()
-        print(plan.metrics())
+        for progress in query.recentProgress:
+            print(progress.observedMetrics.get("lookup 1: Customers"))
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from planner.errors import (
     QueryError,
     RuleError,
 )
+from planner.sink import Sink
 
 __all__ = [
     "CatalogError",
@@ -38,6 +39,7 @@ __all__ = [
     "Plan",
     "QueryError",
     "RuleError",
+    "Sink",
     "Verification",
     "Warned",
     "plan_sql",

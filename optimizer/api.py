@@ -20,13 +20,18 @@ from optimizer.planning import plan_sql
 from optimizer.verify import Verification, verify
 from planner.catalog import Catalog, Key, Numbers
 from planner.declared import NOTHING, Changelog, Declaration, LookupTable, Versions
-from planner.errors import CatalogError, one_of
+from planner.errors import CatalogError, QueryError, one_of
 from planner.lookup.views import lookups_of, without_rows
 from planner.names import Resolver
+from planner.reader import not_a_query
 from planner.schema import Column, sql_type
+from planner.sink import Mode, Target, check, trigger_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from planner.lookup.source import LookupSource
     from planner.runtime.remembered import Remembered
@@ -151,6 +156,39 @@ class Optimizer:
         said = Declined("schema check", f"{reason}; planned by the rules for lookups alone")
         plainer = plan_sql(text, catalog, only_lookups(self.options))
         return replace(plainer, declined=(*plan.declined, said))
+
+    def stream(
+        self,
+        text: str,
+        args: dict[str, Any] | list[Any] | None = None,
+        *,
+        checkpoint: str | Path,
+        sink: Target,
+        trigger: str | None = None,
+        mode: Mode = "append",
+        name: str | None = None,
+    ) -> StreamingQuery:
+        """Start a query over streams, and write its rows to ``sink``: a table, a ``Sink``, or a function.
+
+        ``checkpoint``: the folder where Spark keeps how far it has come, from which the query goes on.  ``trigger``:
+        ``available now``, or the time between micro-batches, as ``10 seconds``; None starts each at once.  ``mode`` and
+        ``name`` are Spark's.  What the lookups of a micro-batch did is in ``lastProgress.observedMetrics``.
+
+        Raises ``OptionError``; ``QueryError`` for a statement that is no query, or reads no stream; and what Spark
+        raises.
+        """
+        from planner.runtime.stream import start
+
+        check(sink, mode)
+        trigger_of(trigger)
+        if word := not_a_query(text):
+            raise QueryError(f"{word} … is no query; write the SELECT alone, and say where its rows go with sink=")
+        plan = self.plan(text, args)
+        _say(plan)
+        frame = plan.dataframe()
+        if not frame.isStreaming:
+            raise QueryError("no relation of this query is a stream; run it with opt.sql")
+        return start(frame, sink, checkpoint, trigger, mode, name)
 
     def verify(self, text: str, args: dict[str, Any] | list[Any] | None = None) -> Verification:
         """Run a query as written and as rewritten, and compare the two multisets of rows inside Spark."""

@@ -8,9 +8,20 @@ from dataclasses import dataclass, field
 from planner.errors import NotCarried, Place
 from planner.expr import HOLE, Scalar
 from planner.logical import Logical
-from planner.tokens import Tokens
+from planner.tokens import Tokens, tokenize
 
 QUERY_STARTS = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE"})
+_WRITES = {"INSERT": ("INTO", "OVERWRITE"), "MERGE": ("INTO", "WITH")}
+
+
+def not_a_query(text: str) -> str | None:
+    """The word that makes a statement more than a query: what it begins with, or an INSERT behind WITH or FROM."""
+    t = tokenize(text)
+    first = next((i for i in range(len(t)) if t[i].word != "("), 0)
+    if t.word(first) not in QUERY_STARTS:
+        return t.word(first) or "an empty text"
+    tops = t.top(0, len(t))
+    return next((t[i].word for i in tops if t.word(i + 1) in _WRITES.get(t[i].word, ())), None)
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,9 @@ _ANY = (Scalar("1"),)
 def without_pairs(query: Logical, wanted: tuple[Scalar, ...], ctx: Context) -> Project | None:
     """A query, of whose rows only the distinct values of ``wanted`` matter, without pairs; None where it has none.
 
-    ``wanted`` are items of its select list, which the new query shows; with none of them, it shows a literal.  Raises ``Unresolved``, ``NotCarried`` with the reason why pairs have to stay.
+    ``wanted`` are items of its select list, which the new query shows; with none of them, it shows a literal.
+
+    Raises ``Unresolved``, ``NotCarried`` with the reason why pairs have to stay.
     """
     block = block_of(query)
     if block is None or block.more or block.project.hint or not may_pair(block, ctx):

@@ -19,6 +19,9 @@ class Counters:
     def __add__(self, other: Counters) -> Counters:
         return Counters(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
+    def __sub__(self, other: Counters) -> Counters:
+        return Counters(*(a - b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
     @property
     def hit_ratio(self) -> float | None:
         """Hits among all that the cache was asked for; None when it was asked for nothing."""

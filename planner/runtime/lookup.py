@@ -17,7 +17,7 @@ from pyspark import cloudpickle
 from pyspark.errors import PySparkTypeError
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type, to_arrow_schema
 from pyspark.sql.types import ArrayType, NumericType, StringType, StructField, StructType
 
 from planner.errors import SourceError
@@ -28,7 +28,7 @@ from planner.lookup.spark_table import SparkTable
 from planner.lookup.spec import LookupSpec
 from planner.runtime.lookup_metrics import LookupMetrics
 from planner.runtime.lookup_spread import spread, tasks
-from planner.runtime.lookup_tasks import FetchKeys, JoinRows, LoadShare, Task
+from planner.runtime.lookup_tasks import COUNTS, FetchKeys, JoinRows, LoadShare, Task
 
 _KEY = "__dt_key"
 
@@ -93,6 +93,7 @@ def joined_rows(
     kind: str,
     on: Sequence[str],
     metrics: LookupMetrics | None = None,
+    observed: str = "",
 ) -> DataFrame:
     """Return the rows of ``left`` with the rows of the source beside them: its columns, then ``spec.columns``.
 
@@ -100,6 +101,7 @@ def joined_rows(
     ``left``; or ``nested``, which returns each row of ``left`` once, with a column ``matches``, an array of structs of
     ``spec.columns``, for conditions that are decided after the lookup.  With ``spec.shuffle`` rows with equal keys go
     to one task, with ``spec.skew`` those of hot keys to all of them: a batch is sampled for hot keys, a stream is not.
+    With a name to be ``observed`` by, a ``nested`` lookup of a stream says what it did in the query's progress.
 
     Raises ``SourceError`` for columns that the source does not have, keys of another type, and two columns of one name.
     """
@@ -121,7 +123,20 @@ def joined_rows(
     nullable = [StructField(field.name, field.dataType, True) for field in found] if kind == "left" else found
     task = _task(session, source, spec, metrics)
     plain = keyed.toDF(*(f"__dt_column{n}" for n in range(len(left.columns))), *names)  # mapInArrow trips over dots
-    return plain.mapInArrow(JoinRows(task, kind, left.columns, names), StructType([*left.schema.fields, *nullable]))
+    counting = bool(observed) and kind == "nested" and left.isStreaming
+    counts = [StructField("__dt_counts", from_arrow_type(COUNTS), True)] if counting else []
+    rows = plain.mapInArrow(
+        JoinRows(task, kind, left.columns, names, counting), StructType([*left.schema.fields, *nullable, *counts])
+    )
+    return _observed(rows, observed) if counting else rows
+
+
+def _observed(rows: DataFrame, name: str) -> DataFrame:
+    """Rows without their last column, whose sums are in the progress of the query."""
+    last = f"__dt_counts_{len(rows.columns)}"
+    named = rows.toDF(*rows.columns[:-1], last)
+    sums = [fn.coalesce(fn.sum(fn.col(last)[f.name]), fn.lit(0)).alias(f.name) for f in COUNTS]
+    return named.observe(name, *sums).drop(last)
 
 
 def _task(session: SparkSession, source: LookupSource, spec: LookupSpec, metrics: LookupMetrics | None) -> Task:

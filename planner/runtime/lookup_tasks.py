@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,6 +20,7 @@ from planner.lookup.shares import cache_of_share, folder, save_share
 from planner.lookup.source import LookupSource
 from planner.lookup.spec import LookupSpec
 
+COUNTS = pa.struct([pa.field(field.name, pa.int64()) for field in fields(Counters)])
 _ROWS_OUT = 50_000  # of one Arrow batch: keys with very many rows do not pile up in memory
 
 
@@ -113,16 +114,20 @@ class JoinRows:
     kind: str  # inner, left, nested
     left_names: list[str]  # of the columns before the keys, in the result
     key_names: list[str]
+    counting: bool = False  # a last column says what was done for each batch, in its first row
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with self.task.fetching() as (fetcher, cache):
+            said = Counters()
             for batch in batches:
                 keys = self.task.keys(batch, self.key_names)
                 values = key_values(keys, keys.column_names)
                 distinct = first_rows(values)
                 found = fetcher.look_up(keys.take(list(distinct.values())), cache) if distinct else {}
                 left = pa.Table.from_batches([batch]).drop_columns(self.key_names).rename_columns(self.left_names)
-                yield from self._joined(left, values, found)
+                for out in self._joined(left, values, found):
+                    yield with_counts(out, fetcher.counters - said) if self.counting else out
+                    said = fetcher.counters + Counters() if out.num_rows else said
 
     def _joined(self, left: pa.Table, values: list[Hashable], found: dict[Hashable, Span]) -> Iterator[pa.RecordBatch]:
         rows, spans = gathered(list(found.values()))
@@ -164,6 +169,13 @@ class JoinRows:
                     from_right.append(None)
             row += 1
         return row, from_left, from_right, counts
+
+
+def with_counts(batch: pa.RecordBatch, counts: Counters) -> pa.RecordBatch:
+    """A batch with counts as a struct in a column behind the others: in its first row, the others have NULL."""
+    first = [asdict(counts)] if batch.num_rows else []
+    column = pa.array([*first, *[None] * (batch.num_rows - 1)], COUNTS)
+    return pa.RecordBatch.from_arrays([*batch.columns, column], names=[*batch.schema.names, "__dt_counts"])
 
 
 def _nested(left: pa.Table, right: pa.Table, counts: list[int]) -> pa.Table:

@@ -38,11 +38,12 @@ def run_with_lookups(
     named = with_views(plan, f"_{uuid4().hex[:12]}")
     made: list[str] = []
     try:
-        for join in lookups_of(named):
+        for number, join in enumerate(lookups_of(named), 1):
             source, spec, counted = sources[join.spec.table], join.spec, metrics.get(join.spec.table)
             left = run(session, keys_sql(named, join), args)
             if isinstance(join, RowLookupJoin):
-                rows = joined_rows(session, source, spec, left, "nested", join.looked_up, counted)
+                observed = f"lookup {number}: {spec.table}"
+                rows = joined_rows(session, source, spec, left, "nested", join.looked_up, counted, observed)
                 rows = rows.withColumnRenamed("matches", join.matches)
             else:
                 rows = fetched(session, source, spec, left, counted)

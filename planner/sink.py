@@ -1,0 +1,55 @@
+"""Where the rows of a streaming query go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from planner.errors import OptionError, one_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Mode = Literal["append", "update", "complete"]
+MODES: tuple[Mode, ...] = get_args(Mode)
+
+
+@dataclass(frozen=True)
+class Sink:
+    """A sink of Spark's own: ``format`` (``parquet``, ``kafka``, ``memory``, ``noop``, …), its path and options."""
+
+    format: str
+    path: str | Path | None = None
+    partition_by: tuple[str, ...] = ()
+    options: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+
+
+Target = str | Sink | Callable[["DataFrame", int], None]
+"""A table by name; a ``Sink``; or a function of the rows of a micro-batch and its number, as in ``foreachBatch``."""
+
+
+def check(target: object, mode: str) -> None:
+    """Raise ``OptionError`` for what is no target, or no output mode of Spark's."""
+    if not isinstance(target, str | Sink) and not callable(target):
+        raise OptionError(f"sink is {target!r}; name a table, or give a Sink or a function of (rows, number)")
+    if target == "":
+        raise OptionError("sink is empty; name a table, or give a Sink or a function of (rows, number)")
+    if mode not in MODES:
+        raise OptionError(f"mode {mode!r} does not exist; {one_of(MODES, mode)}")
+
+
+def trigger_of(said: str | None) -> dict[str, Any]:
+    """Arguments of Spark's ``trigger``: for ``available now``, or the time between micro-batches, as ``10 seconds``.
+
+    Nothing for None: a micro-batch begins when the one before has ended.  Raises ``OptionError``.
+    """
+    if said is None:
+        return {}
+    words = str(said).split()
+    if [word.lower() for word in words] == ["available", "now"]:
+        return {"availableNow": True}
+    if not words or not words[0][0].isdigit():
+        raise OptionError(f"trigger is {said!r}; write 'available now', or a time such as '10 seconds'")
+    return {"processingTime": " ".join(words)}
