@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from planner.errors import NotCarried
 from planner.expr import ColumnRef, Scalar, column_ref, quote
-from planner.logical import OneRow, Project
+from planner.logical import Join, OneRow, Project
 from planner.names import Unresolved
 from planner.self_join import SameRow
 from planner.to_sql import has_or
@@ -94,8 +94,10 @@ class OwnRow:
         shown, other = self.sight.reading(x.number), self.sight.reading(y.number)
         equal = Equalities.of(self.equalities(y))
         if isinstance(shown, str) or isinstance(other, str):
-            if isinstance(other, str) and any(
-                {e.left[0], e.right[0]} == {x.number, y.number} for e in self.equalities(y)
+            if (
+                isinstance(other, str)
+                and not isinstance(y.relation, Join)
+                and any({e.left[0], e.right[0]} == {x.number, y.number} for e in self.equalities(y))
             ):
                 raise Unresolved(f"a relation is joined with itself, but {other}")
             return None
