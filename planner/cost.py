@@ -69,6 +69,10 @@ class Thresholds:
     """Where conditions leave less than this share of the rows to be asked about, their own join is not replaced by a
     window, which is computed for all rows."""
 
+    shared_groups_share: float = 0.1
+    """A definition that is read under several constants is aggregated once where it has at most so many groups for each
+    row that is aggregated."""
+
     window_share: float = 0.3
     """An aggregate of a block's own rows is a window where at most this part of them is left for it, or where they are
     computed: a window sorts every row."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from planner.choice import Choice
-from planner.logical import Derived, Filter
+from planner.logical import Derived, Filter, Logical
 from planner.schema import Column
 from planner.tree import plan_node
 
@@ -73,6 +73,20 @@ class TotalsRow(SameRow):
     """A query of one row that ``Totals`` has computed."""
 
     label: ClassVar[str] = "TotalsRow"
+
+
+@plan_node
+class SharedGroups(Choice):
+    """``other`` is a definition in WITH all copies of which are one, where those of ``written`` have other constants.
+
+    ``relations`` are read for it; it is grouped by ``keys``, columns of some of them, and by columns for which there
+    are ``constants`` different values.
+    """
+
+    label: ClassVar[str] = "SharedGroups"
+    relations: tuple[Logical, ...]
+    keys: tuple[tuple[Logical, tuple[str, ...]], ...]
+    constants: int
 
 
 @plan_node

@@ -74,7 +74,7 @@ class _Trying:
                 return tree.copy()
             case exp.Neg() | exp.Abs():
                 return self._sign(tree)
-            case exp.Add() | exp.Sub() | exp.Mul() if _number(tree) is not None:
+            case exp.Add() | exp.Sub() | exp.Mul() if whole_number(tree) is not None:
                 return tree.copy()
             case exp.Add() | exp.Sub() | exp.Mul() | exp.Div():
                 return self._arithmetic(tree)
@@ -257,15 +257,15 @@ class _Trying:
         return common([self._type(t) for t in trees if not isinstance(t, exp.Null)]) is not None
 
 
-def _number(tree: exp.Expression) -> int | None:
+def whole_number(tree: exp.Expression) -> int | None:
     """The value of integers added, subtracted and multiplied, where no step of it is too large for an INT."""
     match tree:
         case exp.Literal() if tree.is_int:
             found: int | None = int(tree.name)
         case exp.Paren():
-            found = _number(tree.this)
+            found = whole_number(tree.this)
         case exp.Add() | exp.Sub() | exp.Mul():
-            left, right = _number(tree.this), _number(tree.expression)
+            left, right = whole_number(tree.this), whole_number(tree.expression)
             if left is None or right is None:
                 return None
             found = (

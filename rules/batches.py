@@ -8,6 +8,7 @@ from rules.lower.lookup_join import lower_lookup_join
 from rules.lower.merge_totals import lower_merged_totals
 from rules.lower.self_aggregate import lower_self_aggregate
 from rules.lower.self_join_elimination import lower_self_join_elimination
+from rules.lower.shared_groups import lower_shared_groups
 from rules.lower.spark import leave_to_spark
 from rules.lower.temporal_join import lower_temporal_join, lower_versions
 from rules.normalize.exists_to_join import exists_to_join
@@ -27,6 +28,7 @@ from rules.recognize.self_aggregate import self_aggregate
 from rules.recognize.self_join_elimination import self_join_elimination
 from rules.recognize.self_neighbour import self_neighbour
 from rules.recognize.self_pairs import self_pairs
+from rules.recognize.shared_groups import shared_groups
 from rules.recognize.temporal_join import temporal_join
 from rules.rule import Batch, Rule
 
@@ -40,7 +42,16 @@ BATCHES = (
     Batch(
         "recognize",
         "self-joins first, while their joins are as written",
-        (self_pairs, self_join_elimination, self_neighbour, merge_totals, self_aggregate, band_subquery, band_groups),
+        (
+            self_pairs,
+            self_join_elimination,
+            self_neighbour,
+            merge_totals,
+            self_aggregate,
+            band_subquery,
+            band_groups,
+            shared_groups,
+        ),
     ),
     Batch(
         "recognize",
@@ -56,6 +67,7 @@ BATCHES = (
             drop_lookup_hints,
             drop_range_join,
             lower_merged_totals,
+            lower_shared_groups,
             lower_self_aggregate,
             aggregate_band_join,
             keep_nested_loop,

@@ -131,11 +131,11 @@ class Sight:
             other, second = self.resolve(column_ref(right), scopes)
             same = column.type is not None and column.type == second.type
             return Equality(value, self.value(other, second.name), strict, same)
-        alike = column.type is not None and _is_literal_of(right, column.type)
+        alike = column.type is not None and is_literal_of(right, column.type)
         return Equality(value, ("", sql(right)), strict, True) if strict and alike else None
 
 
-def _is_literal_of(tree: exp.Expression, column: SqlType) -> bool:
+def is_literal_of(tree: exp.Expression, column: SqlType) -> bool:
     """Whether a literal has the type of a column, or a wider integer's."""
     literal = tree.this if isinstance(tree, exp.Cast) else tree
     if not isinstance(literal, exp.Literal):

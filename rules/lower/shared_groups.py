@@ -1,0 +1,57 @@
+"""Choose whether copies of a definition in WITH share one exchange, or push their own constants below."""
+
+from __future__ import annotations
+
+from math import prod
+
+from planner.errors import NotCarried
+from planner.logical import Logical
+from planner.physical.base import Rewriting
+from planner.self_join import SharedGroups
+from rules.rule import Context, rule
+
+
+@rule(SharedGroups)
+def lower_shared_groups(node: SharedGroups, ctx: Context) -> Logical | Rewriting:
+    """Aggregate once where groups are few beside the rows, since each copy goes through the groups of all of them.
+
+    That the copies are one, all but the largest relation have to be small enough to broadcast: a join that exchanges
+    rows by the groups leaves no exchange above it.
+    """
+    shared = Rewriting(node.other, "SharedGroups", node.said, node.output)
+    reason = None if ctx.force else _why_not(node, ctx)
+    if reason is None:
+        ctx.choose("one aggregation for all copies", "an aggregation for each copy")
+        return shared
+    ctx.choose(f"an aggregation for each copy: {reason}", "one aggregation for all copies")
+    return node.written
+
+
+def _why_not(node: SharedGroups, ctx: Context) -> str | None:
+    at = ctx.thresholds
+    known = dict(zip(node.relations, ctx.statistics_of(*node.relations), strict=True))
+    largest = max(node.relations, key=lambda r: known[r].rows or 0)
+    rows = known[largest].rows
+    if rows is None or any(known[r].bytes is None for r in node.relations):
+        return "how many rows are aggregated is not known"
+    if any((known[r].bytes or 0) > at.broadcast_bytes for r in node.relations if r is not largest):
+        return "what is joined is not all small enough to broadcast (broadcast_bytes)"
+    if any(relation is largest for relation, _ in node.keys):
+        return "how many groups there are is not known"
+    bound: float = node.constants * prod(known[relation].rows or 1 for relation, _ in node.keys)
+    if bound > rows * at.shared_groups_share:
+        bound = node.constants * prod(
+            _values(relation, keys, ctx) or known[relation].rows or 1 for relation, keys in node.keys
+        )
+    if bound > rows * at.shared_groups_share:
+        return f"up to {bound:,.0f} groups of {rows:,} rows (shared_groups_share)"
+    return None
+
+
+def _values(relation: Logical, keys: tuple[str, ...], ctx: Context) -> float | None:
+    """How many different keys a small relation has."""
+    try:
+        counted = ctx.measure(ctx.query(relation, f"approx_count_distinct(struct({', '.join(keys)}))"))
+    except NotCarried:
+        return None
+    return counted[0][0] if counted else None

@@ -1,0 +1,37 @@
+"""Groups that a query reads several times, under other constants: ``FROM m a JOIN m b … WHERE a.month = 1 AND …``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from planner.errors import NotCarried
+from planner.logical import Cte, With
+from planner.names import Unresolved
+from planner.self_join import SharedGroups
+from rules.rule import Context, rule
+from rules.shared_groups import grouped, uses_of
+
+
+@rule(With)
+def shared_groups(statement: With, ctx: Context) -> With | None:
+    """Aggregate once for all relations that read groups of one definition, where each asks for other constants.
+
+    Kafka Streams (KIP-862) leaves self-joins of more than two out; here all of them read one exchange.
+    """
+    definitions = tuple(_shared(cte, statement, ctx) for cte in statement.definitions)
+    return replace(statement, definitions=definitions) if definitions != statement.definitions else None
+
+
+def _shared(cte: Cte, statement: With, ctx: Context) -> Cte:
+    try:
+        uses = uses_of(cte, statement, ctx)
+        if not uses or not all(use.constants for use in uses):
+            return cte
+        found = grouped(cte.query, uses, ctx)
+        if found is None:
+            return cte
+    except (Unresolved, NotCarried) as no:
+        ctx.decline(f"{cte.name} is aggregated for each of the relations that read it: {no}")
+        return cte
+    said = f"{cte.name}: one for {len(uses)} relations that read it"
+    return replace(cte, query=SharedGroups(cte.query, found.query, said, found.relations, found.keys, found.constants))
