@@ -207,7 +207,7 @@ class Merged:
 
     def said_of(self, index: int) -> str:
         """Which rows a total is of, on one line."""
-        return Scalar(_all(self.own[index]) or "all of them").shown
+        return Scalar(_all(self.own[index])).shown if self.own[index] else "all of them"
 
     @property
     def said(self) -> str:
