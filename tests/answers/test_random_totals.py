@@ -166,11 +166,17 @@ def cases(draw: st.DrawFn) -> RandomQuery:
         total = f"SELECT {draw(st.sampled_from(AGGREGATES)).replace('{}', 't.')} AS c0 FROM t"
         return RandomQuery(t, u, draw(st.sampled_from(NEAR)).replace("(T ", f"({total} "), False)
     found = draw(totals(alone=kind in ("values", "both")))
-    names = "abcd"[: len(found)]
+    names, gone = "abcd"[: len(found)], True
+    if "DISTINCT" not in " ".join(found) and draw(st.integers(0, 3)) == 0:
+        place = draw(st.integers(2 if kind == "values" else 0, len(found)))
+        found.insert(place, "SELECT max(v) AS c0 FROM t WHERE 1 / v > 0.4")  # this one stays where it is
+        names = "abcde"[: len(found)]
     if kind == "values":
         said = [f"({one})" for one in found]
         items = ", ".join(f"{one} AS {name}" for one, name in zip(said, names, strict=True))
-        query = draw(st.sampled_from(IN_EXPRESSIONS)).format(*said, items=items)
+        form = draw(st.sampled_from(IN_EXPRESSIONS))
+        query = form.format(*said, items=items)
+        gone = "{items}" in form or not any(f"{f}(DISTINCT" in found[0] for f in ("count", "sum", "avg"))  # two of them
     elif kind == "both":
         first, *others = found
         items = ", ".join(f"({one}) AS {name}" for one, name in zip(others, names[1:], strict=True))
@@ -185,7 +191,7 @@ def cases(draw: st.DrawFn) -> RandomQuery:
             query = form.format(IN_FROM[form].join(f"({one}) {name}" for one, name in zip(found, names, strict=True)))
         if " JOIN b" in query and draw(st.booleans()):
             query = query.replace(" JOIN b", " JOIN b ON a.c0 IS NOT NULL AND b.c0 IS NOT NULL")
-    return RandomQuery(t, u, draw(st.sampled_from(AROUND)).format(query), True)
+    return RandomQuery(t, u, draw(st.sampled_from(AROUND)).format(query), gone)
 
 
 def create(session: SparkSession, t: str, u: str) -> None:
