@@ -203,7 +203,7 @@ class Resolver:
             case exp.Cast():  # TryCast too
                 return sql_type(tree.to.sql(dialect="spark"))
             case exp.Literal() if tree.is_string:
-                return SqlType("string")
+                return sql_type("string")
             case exp.Literal():
                 return _literal(tree.name)
             case exp.Neg() | exp.Abs() | exp.Max() | exp.Min():

@@ -126,7 +126,7 @@ class _Printer:
         said = []
         for item in project.items:
             if item.text == "*":
-                said += [f"{name}.*" for name in _star_names(source)]
+                said += [f"{name}.*" for name in star_names(source)]
             else:
                 refuse_stars(item)
                 said.append(self.scalar(item))
@@ -245,33 +245,33 @@ def _asked(node: Node) -> Iterator[str]:
             yield from _asked(child)
 
 
-def _star_names(node: Node) -> list[str]:
-    """What ``*`` means over a FROM tree, relation by relation."""
+def star_names(node: Node) -> list[str]:
+    """What ``*`` means over a FROM tree, relation by relation.  Raises ``NotCarried`` where it cannot be said so."""
     node = unwrap(node)
     match node:
         case Join() if node.using or node.natural:
             raise NotCarried("* over USING or NATURAL would show a column that the rewriting adds")
         case Join():
-            right = [] if node.kind in ("semi", "anti") else _star_names(node.right)
-            return _star_names(node.left) + right
+            right = [] if node.kind in ("semi", "anti") else star_names(node.right)
+            return star_names(node.left) + right
         case lookup_join.RowLookupJoin():
-            found = () if node.kind in ("semi", "anti") else _star_names(node.plain)[-1:]
+            found = () if node.kind in ("semi", "anti") else star_names(node.plain)[-1:]
             return [*(quote(name) for name, _ in node.rows), *found]
         case LookupJoin() | lookup_join.LookupJoin():
-            return _star_names(node.plain)
+            return star_names(node.plain)
         case Versions() | VersionedTable():
             return [quote(node.validity.alias)]
         case TemporalJoin() | AsofJoin():
-            return [*_star_names(node.left), *_star_names(node.right)]
+            return [*star_names(node.left), *star_names(node.right)]
         case Unshown():
             return []
         case Rendered():
             kept = node.sides[:1] if node.kind in ("semi", "anti") else node.sides
-            return [name for side in kept for name in _star_names(side)]
+            return [name for side in kept for name in star_names(side)]
         case Nested() if not node.alias:
-            return _star_names(node.child)
+            return star_names(node.child)
         case LateralView() if node.alias:
-            return [*_star_names(node.child), quote(node.alias)]
+            return [*star_names(node.child), quote(node.alias)]
         case Scan() | Derived() | Opaque() | Nested() if node.alias:
             return [quote(node.alias)]
     raise NotCarried("a relation without a name stands where * would show a column that the rewriting adds")

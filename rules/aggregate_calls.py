@@ -51,6 +51,8 @@ def calls(scalar: Scalar) -> tuple[Call, ...]:
         distinct = isinstance(tree.this, exp.Distinct)
         inner = t.slice(i + 3 if distinct else i + 2, close)
         whole = kind is exp.Count and (inner == "*" or inner.isdigit())
+        if distinct and (whole or len(tree.this.expressions) > 1):
+            raise Unresolved(f"{said} is more than a plain aggregate of one column")
         argument = None if whole else Scalar(inner, (), scalar.place)
         found.append(Call(kind.__name__.lower(), argument, distinct, t[i].start, t[close].end, said))
     aggregates = list(scalar.tree.find_all(exp.AggFunc))

@@ -10,7 +10,7 @@ from planner.expr import Scalar, quote
 from planner.logical import Derived, Join, Logical, OneRow, Project, Scan
 from planner.names import Unresolved
 from planner.self_join import Totals, TotalsRow
-from planner.to_sql import refuse_stars
+from planner.to_sql import refuse_stars, star_names
 from planner.tree import Node
 from rules.inner_joins import in_block, where
 from rules.moving import block_of, has_lateral_view
@@ -49,13 +49,15 @@ def asked_totals(project: Project, ctx: Context) -> list[Asked]:
 def _parts(project: Project) -> tuple[Spots | None, tuple[Scalar, ...], bool]:
     """FROM, if there is one; WHERE; and whether the select list is of single rows."""
     block = block_of(project)
+    plain = not any(map(_may_aggregate, project.items))
     if block is None:
-        return None, (), isinstance(project.child, OneRow)
-    return read_spots(block.tree), block.condition, not block.more and not any(map(_aggregates, project.items))
+        return None, (), plain and isinstance(project.child, OneRow)
+    return read_spots(block.tree), block.condition, plain and not block.more
 
 
-def _aggregates(item: Scalar) -> bool:
-    return any(not call.find_ancestor(exp.Window) for call in item.tree.find_all(exp.AggFunc))
+def _may_aggregate(item: Scalar) -> bool:
+    """Whether an item has an aggregate, or a function that is not known and could be one."""
+    return any(not call.find_ancestor(exp.Window) for call in item.tree.find_all(exp.AggFunc, exp.Anonymous))
 
 
 def _named(item: Scalar) -> bool:
@@ -66,7 +68,7 @@ def _query(relation: Logical, ctx: Context) -> Logical | None:
     """The query that a relation in FROM stands for."""
     if isinstance(relation, Derived) and not relation.lateral:
         return relation.query
-    if isinstance(relation, Scan) and relation.cte in ctx.definitions:
+    if isinstance(relation, Scan) and relation.plain and relation.cte in ctx.definitions:
         return ctx.definitions[relation.cte].query
     return None
 
@@ -95,7 +97,9 @@ class Place:
         condition = tuple(answered(c, lambda plan: self.values.get(id(plan))) for c in self.condition)
         items = tuple(answered(i, lambda plan: self.values.get(id(plan))) for i in self.project.items)
         for item in items:
-            if item.text != "*":
+            if item.text == "*":
+                star_names(tree)
+            else:
                 refuse_stars(item)
         return replace(in_block(self.project, where(tree, (*condition, *moved))), items=items)  # type: ignore[return-value, type-var]
 

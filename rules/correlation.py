@@ -1,5 +1,7 @@
 """Whether a subquery names columns of the query around it."""
 
+from collections.abc import Iterator
+
 from planner.errors import NotCarried
 from planner.expr import Scalar
 from planner.logical import Aggregate, Derived, Join, LateralView, Nested, OneRow, Opaque, Project, Relation
@@ -28,9 +30,7 @@ def _closed(block: Project, names: Resolver) -> bool:
     while not isinstance(node, Relation | Join | OneRow):
         said += _apart(node.groups) if isinstance(node, Aggregate) else scalars(node)
         node = node.children[0]
-    for below in node.walk():
-        if isinstance(below, Join):
-            said += below.condition
+    said += (c for join in _joins(node) for c in join.condition)
     sources = names.sources(node)
     try:
         aliases = {names.fold(i.tree.alias) for i in block.items if i.tree.alias}
@@ -43,6 +43,14 @@ def _closed(block: Project, names: Resolver) -> bool:
     except (NotCarried, Unresolved):
         return False
     return True
+
+
+def _joins(node: Node) -> Iterator[Join]:
+    """The joins of one FROM; those inside subqueries are looked at with these."""
+    if isinstance(node, Join):
+        yield node
+    for child in () if isinstance(node, Derived | Project) else node.children:
+        yield from _joins(child)
 
 
 def _apart(groups: Scalar) -> list[Scalar]:

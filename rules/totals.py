@@ -117,6 +117,8 @@ def _member(other: Total, first: Total, ctx: Context) -> Member | None:
         return None
     ways = []
     for mapped in laid_over(other.joins, first.joins, ctx):
+        if any(not theirs.filters <= own.filters for own, theirs in mapped.readings):
+            raise Unresolved("the subquery that the first one reads leaves out rows that another one reads")
         terms = (*map(mapped.term, _steady(other)), *mapped.filters())
         same = {mapped.outer_value(c) for c in _steady(first)} & {t.value for t in terms}
         ways.append((len(same), Member(other, mapped, terms)))
@@ -150,13 +152,26 @@ class Merged:
             raise Unresolved("they differ in conditions on several relations")
         if any(not term.relations for own in self.own for term in own):
             raise Unresolved("one of them has a condition on no relation")
+        self._check_common()
         for member, own in zip(self.members, self.own, strict=True):
             said = [term.text for term in own]
             if own:
                 said += [member.said(c.argument) for f in member.total.found for c in f if c.argument]
             for text in said:
-                if not never_raises(Scalar(text).tree, self._known, ansi=self.ctx.catalog.settings.ansi):
+                if not self._never_raises(text):
                     raise Unresolved(f"{text} could raise an error on rows of another one")
+
+    def _check_common(self) -> None:
+        """A common condition meets all rows now, also those that an own one before it kept from it."""
+        behind = bool(self.own[0]) and len(self.first.joins.relations) > 1  # Spark moves conditions below joins
+        for term in self.members[0].terms:
+            if term.value not in self.common:
+                behind = True
+            elif behind and not self._never_raises(term.text):
+                raise Unresolved(f"{Scalar(term.text).shown} could raise an error on rows that none of them counts")
+
+    def _never_raises(self, text: str) -> bool:
+        return never_raises(Scalar(text).tree, self._known, ansi=self.ctx.catalog.settings.ansi)
 
     def _known(self, tree: exp.Expression) -> SqlType | None:
         if isinstance(tree, exp.Column):
@@ -192,7 +207,7 @@ class Merged:
 
     def said_of(self, index: int) -> str:
         """Which rows a total is of, on one line."""
-        return Scalar(_all(self.own[index]) or "all of them").shown
+        return Scalar(_all(self.own[index])).shown if self.own[index] else "all of them"
 
     @property
     def said(self) -> str:

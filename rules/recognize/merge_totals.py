@@ -11,7 +11,7 @@ from planner.self_join import MergedTotals
 from rules.asked_totals import Asked, Place, asked_totals
 from rules.correlation import correlated
 from rules.rule import Context, rule
-from rules.totals import Merged, Total, may_be_total, together, total
+from rules.totals import Member, Merged, Total, may_be_total, together, total
 
 
 @rule(Project)
@@ -50,13 +50,35 @@ def _next(waiting: Waiting, ctx: Context) -> tuple[list[tuple[Merged, tuple[Aske
     first = waiting[0][0]
     try:
         members = together(tuple(one for one, _ in waiting), ctx)
-        own = {id(member.total) for member in members}
-        group = tuple(asked for one, asked in waiting if id(one) in own)
-        rest = [pair for pair in waiting[1:] if id(pair[0]) not in own]
-        # Spark reads scalar subqueries with equal conditions once.
-        if members and not (all(a.spot is None for a in group) and all(m.terms == members[0].terms for m in members)):
-            return [(Merged(members, ctx), group)], rest
-        return [], rest
+        merged = _merged(members, ctx) if members else None
     except (Unresolved, NotCarried) as no:
         ctx.decline(f"totals of one source are read one by one: {no}", first.place)
         return [], waiting[1:]
+    own = {id(member.total) for member in (merged.members if merged else members)}
+    group = tuple(asked for one, asked in waiting if id(one) in own)
+    rest = [pair for pair in waiting[1:] if id(pair[0]) not in own]
+    # Spark reads scalar subqueries with equal conditions once.
+    if merged is None or (all(a.spot is None for a in group) and len({m.terms for m in merged.members}) == 1):
+        return [], rest
+    return [(merged, group)], rest
+
+
+def _merged(members: tuple[Member, ...], ctx: Context) -> Merged:
+    """All of them at once, or else those that can each be read with the first.  Raises ``Unresolved``."""
+    try:
+        return Merged(members, ctx)
+    except (Unresolved, NotCarried) as no:
+        first, *others = members
+        fit = [other for other in others if _fits(first, other, ctx)]
+        if not 0 < len(fit) < len(others):
+            raise
+        ctx.decline(f"one of the totals of one source is left out: {no}", first.total.place)
+        return Merged((first, *fit), ctx)
+
+
+def _fits(first: Member, other: Member, ctx: Context) -> bool:
+    try:
+        Merged((first, other), ctx)
+    except (Unresolved, NotCarried):
+        return False
+    return True
