@@ -86,8 +86,8 @@ class Optimizer:
         catalog = SparkCatalog(self.session, arguments, self.keys, self.declared, self._measured)
         lasting = stop_after == "lower" and not self.declared
         words = (self.options, catalog.settings, tuple(self.keys.items()))
-        question = self._plans.question(numbered, arguments, words) if lasting else None
-        if question and (known := self._plans.find(question, arguments)):
+        again = self._plans.question(numbered, arguments, words) if lasting else None
+        if again and (known := self._plans.find(again)):
             timings = {"catalog": catalog.seconds, "total": perf_counter() - start}
             return replace(known, text=text, arguments=arguments, given=args, timings=timings)
         plan = plan_sql(numbered, catalog, self.options, stop_after=stop_after)
@@ -108,7 +108,7 @@ class Optimizer:
         if not plan.rewritten:
             arguments = args
         elif lasting:
-            self._plans.keep(numbered, question, replace(plan, session=self.session))
+            self._plans.keep(numbered, again, replace(plan, session=self.session))
         timings = {**plan.timings, "catalog": catalog.seconds, "total": perf_counter() - start}
         return replace(plan, text=text, arguments=arguments, given=args, session=self.session, timings=timings)
 

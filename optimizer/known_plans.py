@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from optimizer.plan import Plan
     from planner.runtime.remembered import Question, Remembered
 
 _MOST = 1_000  # texts
+
+
+@dataclass(frozen=True)
+class Again:
+    """A text that comes again: what it asks, what it was rewritten to, and that as a DataFrame, if Spark takes it."""
+
+    question: Question
+    rewriting: str
+    frame: DataFrame | None
 
 
 class KnownPlans:
@@ -26,46 +35,56 @@ class KnownPlans:
         from planner.runtime.remembered import Remembered
 
         self.session = session
-        self._texts: dict[str, None] = {}
+        self._texts: dict[str, str] = {}  # and what each was rewritten to, if its plan is known
         self._plans: Remembered[tuple[Plan, Any]] = Remembered()
 
-    def question(self, text: str, arguments: Any, words: Hashable) -> Question | None:
+    def question(self, text: str, arguments: Any, words: Hashable) -> Again | None:
         """What a text asks, where it has been rewritten before and reads files alone; ``words``: what else decides."""
         from planner.runtime.batch import analysed, classic
         from planner.runtime.remembered import asked
+        from planner.runtime.together import together
 
         if text not in self._texts or not classic(self.session):
             return None
-        found = analysed(self.session, _bare(text), arguments)
-        return None if isinstance(found, str) else asked(found[0], (text, words))
+        rewriting = self._texts[text]
 
-    def find(self, question: Question, arguments: Any) -> Plan | None:
+        def asks() -> Question | None:
+            found = analysed(self.session, _bare(text), arguments)
+            return None if isinstance(found, str) else asked(found[0], (text, words))
+
+        def frame() -> DataFrame | None:
+            found = analysed(self.session, rewriting, arguments)
+            return None if isinstance(found, str) else found[0]
+
+        found: tuple[Any, ...] = together(self.session, asks, *([frame] if rewriting else []))
+        question, again = (*found, None)[:2]
+        return Again(question, rewriting, again) if question else None
+
+    def find(self, again: Again) -> Plan | None:
         """The plan of the same question, ready to run; None where there is none.
 
         The rewriting may name what stood behind a view, so it has to mean what it meant, too.
         """
-        from planner.runtime.batch import analysed
         from planner.runtime.remembered import meaning
 
-        known = self._plans.find(question)
-        if known is None:
+        known = self._plans.find(again.question)
+        if known is None or again.frame is None:
             return None
         plan, meant = known
-        assert plan.rewriting is not None
-        found = analysed(self.session, plan.rewriting, arguments)
-        if isinstance(found, str) or not meant.sameResult(meaning(found[0])):
+        if plan.rewriting != again.rewriting or not meant.sameResult(meaning(again.frame)):
             return None
-        return replace(plan, frame=found[0])
+        return replace(plan, frame=again.frame)
 
-    def keep(self, text: str, question: Question | None, plan: Plan) -> None:
+    def keep(self, text: str, again: Again | None, plan: Plan) -> None:
         """Remember a plan, or that its text has been rewritten."""
         from planner.runtime.remembered import meaning
 
         if not plan.rewritten or plan.prefix:
             return
-        if question is not None and plan.frame is not None:
-            self._plans.keep(question, (replace(plan, frame=None), meaning(plan.frame)))
-        self._texts[text] = None
+        self._texts[text] = ""
+        if again is not None and plan.frame is not None:
+            self._plans.keep(again.question, (replace(plan, frame=None), meaning(plan.frame)))
+            self._texts[text] = plan.rewriting or ""
         if len(self._texts) > _MOST:
             del self._texts[next(iter(self._texts))]
 

@@ -237,6 +237,10 @@ class _Trying:
 
     def _condition(self, tree: exp.Expression) -> exp.Expression:
         """The trying form of a condition."""
+        if isinstance(tree, exp.Like) and self._is(tree.this, "string") and _plain_pattern(tree):
+            like: exp.Expression = tree.copy()
+            like.set("this", self.form(tree.this))
+            return like
         if isinstance(tree, _COMPARISONS):
             parts: list[exp.Expression] = list(tree.iter_expressions())
             if not self._of_one_kind(parts):
@@ -255,6 +259,12 @@ class _Trying:
 
     def _of_one_kind(self, trees: list[exp.Expression]) -> bool:
         return common([self._type(t) for t in trees if not isinstance(t, exp.Null)]) is not None
+
+
+def _plain_pattern(like: exp.Expression) -> bool:
+    """Whether LIKE compares with a literal in which nothing is escaped: a pattern may be wrong otherwise."""
+    pattern = like.expression
+    return isinstance(pattern, exp.Literal) and pattern.is_string and "\\" not in pattern.name
 
 
 def whole_number(tree: exp.Expression) -> int | None:

@@ -12,7 +12,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Generic, TypeVar
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -109,15 +109,17 @@ def _files(frame: DataFrame, leaf: Any) -> list[tuple[str, ...]] | None:
     location = relation.location()
     if location.getClass().getSimpleName() != "InMemoryFileIndex":
         return None
-    jvm: Any = frame.sparkSession.sparkContext._jvm
-    nothing = jvm.scala.Option.empty()
-    listed = getattr(jvm, f"{_DATASOURCES}.InMemoryFileIndex")(
-        frame.sparkSession._jsparkSession,
-        location.rootPaths(),
-        jvm.PythonUtils.toScalaMap({}),
-        nothing,
-        getattr(jvm, f"{_DATASOURCES}.NoopCache$").__getattr__("MODULE$"),
-        nothing,
-        nothing,
-    )
+    index, empty, nothing, no_cache = _of_jvm(frame.sparkSession.sparkContext._jvm)
+    listed = index(frame.sparkSession._jsparkSession, location.rootPaths(), empty, nothing, no_cache, nothing, nothing)
     return sorted(_STATE.findall(listed.allFiles().mkString("\n")))
+
+
+@lru_cache(maxsize=1)
+def _of_jvm(jvm: Any) -> tuple[Any, ...]:
+    """What lists files anew, and what it takes: no options, nothing, and a cache that keeps nothing."""
+    return (
+        getattr(jvm, f"{_DATASOURCES}.InMemoryFileIndex"),
+        jvm.PythonUtils.toScalaMap({}),
+        jvm.scala.Option.empty(),
+        getattr(jvm, f"{_DATASOURCES}.NoopCache$").__getattr__("MODULE$"),
+    )
