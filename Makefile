@@ -16,7 +16,7 @@ demo: java $(STAMP) ## make data, run a band join through the optimizer, and sho
 	$(BIN)/dovetail demo
 
 test: java lint ## linter, types and every test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: lint ## linter, types and the tests without a JVM, in seconds
 	$(BIN)/python -m pytest -q -m "not spark"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from planner.expr import Scalar, quote
-from planner.logical import Derived, Join, Logical, OneRow, Project, Scan
+from planner.logical import Join, Logical, OneRow, Project
 from planner.names import Unresolved
 from planner.self_join import Totals, TotalsRow
 from planner.to_sql import refuse_stars, star_names
@@ -17,6 +17,7 @@ from rules.moving import block_of, has_lateral_view
 from rules.rule import Context
 from rules.scalar_subqueries import answered
 from rules.spots import Spot, Spots, read_spots
+from rules.standing_for import query_of
 from rules.totals import Merged, may_be_total
 
 
@@ -33,7 +34,7 @@ def asked_totals(project: Project, ctx: Context) -> list[Asked]:
     spots, condition, plain = _parts(project)
     found = []
     for spot in spots.found if spots else ():
-        query = _query(spot.relation, ctx) if spot.kind == "inner" else None
+        query = query_of(spot.relation, ctx) if spot.kind == "inner" else None
         if query is not None and may_be_total(query):
             found.append(Asked(query, spot))
     for scalar in (*condition, *(item for item in project.items if plain and _named(item))):
@@ -62,15 +63,6 @@ def _may_aggregate(item: Scalar) -> bool:
 
 def _named(item: Scalar) -> bool:
     return bool(item.plans) and isinstance(item.tree, exp.Alias)
-
-
-def _query(relation: Logical, ctx: Context) -> Logical | None:
-    """The query that a relation in FROM stands for."""
-    if isinstance(relation, Derived) and not relation.lateral:
-        return relation.query
-    if isinstance(relation, Scan) and relation.plain and relation.cte in ctx.definitions:
-        return ctx.definitions[relation.cte].query
-    return None
 
 
 class Place:

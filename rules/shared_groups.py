@@ -57,9 +57,13 @@ def uses_of(cte: Cte, statement: With, ctx: Context) -> tuple[Use, ...]:
         if block is None or spots is None:
             continue
         own = [s for s in spots.found if isinstance(s.relation, Scan) and s.relation.cte == cte.key]
-        if len(own) == count and all(s.kind == "inner" and not s.relation.renames for s in own):  # type: ignore[attr-defined]
+        if len(own) == count and all(s.kind == "inner" and _plain(s.relation) for s in own):
             return _read(own, block, Sight(spots.found, ctx), ctx)
     return ()
+
+
+def _plain(relation: Logical) -> bool:
+    return isinstance(relation, Scan) and relation.plain and not relation.renames
 
 
 def _read(own: list[Spot], block: Block, sight: Sight, ctx: Context) -> tuple[Use, ...]:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from planner.catalog import Key, Numbers, Settings, View
 from planner.declared import NOTHING, Declaration
@@ -227,7 +227,13 @@ def _numbers(frame: DataFrame) -> tuple[Numbers, ...]:
 
 
 def _columns(schema: StructType) -> tuple[Column, ...]:
-    return tuple(Column(f.name, sql_type(f.dataType.simpleString())) for f in schema.fields)
+    return tuple(Column(f.name, sql_type(_type_text(f))) for f in schema.fields)
+
+
+def _type_text(field: StructField) -> str:
+    """The type of a column as SQL says it: a CHAR is a string to Spark, and compared in another way."""
+    declared = str(field.metadata.get("__CHAR_VARCHAR_TYPE_STRING", ""))
+    return declared if declared.startswith("char(") else field.dataType.simpleString()
 
 
 def read_statistics(plan: str) -> Statistics:

@@ -12,6 +12,8 @@ from comparing import assert_same
 from optimizer import Optimizer, Options
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
 OPTIONS = Options(strict=True, force=True)
@@ -95,3 +97,18 @@ def test_the_same_rows_as_plain_spark(session: SparkSession, case: RandomQuery) 
     event(f"shared: {shared}")
     assert shared == case.shared
     assert_same(session, case.query, plan)
+
+
+def test_a_char_is_compared_with_blanks(session: SparkSession, tmp_path: Path) -> None:
+    session.sql(f"CREATE TABLE padded (k INT, m CHAR(3), v INT) USING parquet LOCATION '{tmp_path / 'padded'}'")
+    try:
+        session.sql("INSERT INTO padded VALUES (1, 'a', 1), (1, 'b', 2), (2, 'a', 3), (2, 'b ', 4)")
+        query = (
+            "WITH g AS (SELECT k, m, sum(v) AS s FROM padded GROUP BY k, m) "
+            "SELECT a.k, a.s, b.s AS other FROM g a JOIN g b ON a.k = b.k WHERE a.m = 'a' AND b.m = 'b'"
+        )
+        plan = Optimizer(session, OPTIONS).plan(query)
+        assert not plan.rewritten
+        assert plan.dataframe().count() == 2
+    finally:
+        session.sql("DROP TABLE padded")
