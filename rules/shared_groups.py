@@ -49,7 +49,7 @@ def uses_of(cte: Cte, statement: With, ctx: Context) -> tuple[Use, ...]:
     Raises ``Unresolved``, ``NotCarried`` where it cannot be told what they are asked for.
     """
     count = sum(isinstance(n, Scan) and n.cte == cte.key for n in statement.walk())
-    if count < 2 or cte.renames:
+    if count < 2 or cte.renames or not _groups(cte.query):
         return ()
     for node in statement.walk():
         block = block_of(node) if isinstance(node, Project) else None
@@ -57,9 +57,25 @@ def uses_of(cte: Cte, statement: With, ctx: Context) -> tuple[Use, ...]:
         if block is None or spots is None:
             continue
         own = [s for s in spots.found if isinstance(s.relation, Scan) and s.relation.cte == cte.key]
-        if len(own) == count and all(s.kind == "inner" and _plain(s.relation) for s in own):
+        constants = sum(map(_has_constant, (*spots.conjuncts, *block.condition)))
+        if len(own) == count <= constants and all(s.kind == "inner" and _plain(s.relation) for s in own):
             return _read(own, block, Sight(spots.found, ctx), ctx)
     return ()
+
+
+def _groups(query: Logical) -> bool:
+    """Whether a query aggregates groups, or shows what a subquery of it does.  Looks nothing up."""
+    block = block_of(query)
+    while block and not block.more and isinstance(block.tree, Derived):
+        block = block_of(block.tree.query)
+    return block is not None and any(isinstance(node, Aggregate) for node in block.more)
+
+
+def _has_constant(conjunct: Scalar) -> bool:
+    tree = exp.Null() if conjunct.plans else conjunct.tree.unnest()
+    return isinstance(tree, exp.EQ) and (tree.this.find(exp.Column) is None) != (
+        tree.expression.find(exp.Column) is None
+    )
 
 
 def _plain(relation: Logical) -> bool:
