@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JJavaError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -41,7 +43,10 @@ def measured(spark: SparkSession, work: Callable[[], object]) -> Metrics:
     stages = sorted({int(stage) for one in new for stage in _each(one.stages())})
     read = shuffled = 0
     for stage in stages:
-        data = context.statusStore().lastStageAttempt(stage)
+        try:
+            data = context.statusStore().lastStageAttempt(stage)
+        except Py4JJavaError:  # planned, and never begun: AQE found a better way
+            continue
         read += data.inputBytes()
         shuffled += data.shuffleWriteBytes()
     names = [str(node.name()) for one in new for node in _each(store.planGraph(one.executionId()).allNodes())]

@@ -115,8 +115,12 @@ class Resolver:
             case Choice():
                 return self.columns(query.written)
             case SetOp():
-                left = self.columns(query.left)
-                return left and tuple(Column(c.name) for c in left)
+                left, right = self.columns(query.left), self.columns(query.right)
+                if left is None or right is None or len(left) != len(right) or "NAME" in query.keyword.upper():
+                    return left and tuple(Column(c.name) for c in left)
+                return tuple(
+                    Column(a.name, a.type if a.type == b.type else None) for a, b in zip(left, right, strict=True)
+                )
             case Project():
                 found: list[Column] = []
                 for item in query.items:
@@ -211,7 +215,9 @@ class Resolver:
             case exp.Coalesce() | exp.Greatest() | exp.Least():
                 return _common([self.type_of(e, sources) for e in (tree.this, *tree.expressions)])
             case exp.Count():
-                return SqlType("bigint")
+                return sql_type("bigint")
+            case exp.Sum() | exp.Avg() if not isinstance(tree.this, exp.Distinct):
+                return _aggregated(tree, self.type_of(tree.this, sources))
             case exp.UnixSeconds() | exp.UnixMillis() | exp.UnixMicros():
                 return SqlType("bigint")
             case exp.TimestampTrunc():
@@ -250,6 +256,17 @@ class Resolver:
             return [Column(name or "", self.type_of(tree.unalias(), sources))]
         except Unresolved:
             return None
+
+
+def _aggregated(tree: exp.Expr, of: SqlType | None) -> SqlType | None:
+    """The type of sum or avg of values of a type."""
+    if of is None or not of.numeric:
+        return None
+    if of.name == "decimal":
+        more = (10, 0) if isinstance(tree, exp.Sum) else (4, 4)
+        precision, scale = (min(digits + add, 38) for digits, add in zip((of.precision, of.scale), more, strict=True))
+        return sql_type(f"decimal({precision},{scale})")
+    return sql_type("bigint" if of.integral and isinstance(tree, exp.Sum) else "double")
 
 
 def _common(types: list[SqlType | None]) -> SqlType | None:

@@ -16,13 +16,15 @@ from functools import cached_property
 from inspect import cleandoc
 from typing import Any, Literal, NamedTuple, NoReturn
 
+from sqlglot import exp
+
 from planner.catalog import Catalog, Numbers
 from planner.cost import Thresholds
 from planner.errors import NotCarried, Place, QueryError
-from planner.expr import Scalar
+from planner.expr import Scalar, quote
 from planner.logical import Cte, Logical, Project, Scan
 from planner.measure import length_classes, read_length_classes
-from planner.names import Resolver
+from planner.names import Resolver, Unresolved
 from planner.schema import SqlType
 from planner.stats import UNKNOWN, LengthClass, Statistics
 from planner.tree import Node
@@ -134,10 +136,37 @@ class Context:
     def type_of(self, expression: str, relation: Logical) -> SqlType | None:
         """The type of an expression over the columns of ``relation``, as the catalog tells it."""
         try:
-            columns = self.catalog.schema(self.query(relation, expression))
+            columns = self.catalog.schema(self._typed(relation, expression) or self.query(relation, expression))
         except NotCarried:
             return None
         return columns[0].type if columns else None
+
+    def _typed(self, relation: Logical, expression: str) -> str | None:
+        """``SELECT expression`` over a row of NULLs with the types of a relation's columns, which Spark reads at once.
+
+        None where it names what cannot be said so.
+        """
+        sources = self.names.sources(relation)
+        used: dict[int, dict[str, str]] = {}
+        scalar = Scalar(expression)
+        if scalar.plans or scalar.tree.find(exp.Star):
+            return None
+        for ref in scalar.columns:
+            try:
+                index, column = self.names.resolve(ref, sources)
+            except Unresolved:
+                return None
+            source, name = sources[index], self.names.fold(column.name)
+            whole = next((c for c in source.columns or () if self.names.fold(c.name) == name), None)
+            if whole is None or whole.type is None or whole.type.name == "char" or len(source.names) > 1:
+                return None
+            used.setdefault(index, {})[quote(whole.name)] = str(whole.type)
+        rows = (
+            f"(SELECT {', '.join(f'CAST(NULL AS {type_}) AS {name}' for name, type_ in columns.items())})"
+            + "".join(f" AS {quote(name)}" for name in sources[index].names)
+            for index, columns in used.items()
+        )
+        return f"SELECT {expression}" + (f" FROM {' CROSS JOIN '.join(rows)}" if used else "")
 
     def statistics(self, relation: Logical) -> Statistics:
         """What is known about the rows of a relation in FROM; unknown for one that cannot stand alone."""

@@ -13,7 +13,7 @@ from planner.physical.bin_join import BinJoin
 from planner.schema import SqlType
 from planner.stats import UNKNOWN, Statistics
 from rules.lower.bins import Candidate, candidates
-from rules.lower.own import own_join_is_as_good
+from rules.lower.own import meets_one, own_join_is_as_good
 from rules.lower.several import most_selective
 from rules.rule import Context, rule
 
@@ -35,8 +35,11 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
     Intervals get bins as wide as they are long, on levels where their lengths differ widely; their lengths are
     measured, since one bin width would copy a long interval into millions of bins.
     """
-    left, right = (UNKNOWN, UNKNOWN) if ctx.force else ctx.statistics_of(join.left, join.right)
-    if reason := own_join_is_as_good(join, left, right, ctx):
+    left, right, reason = UNKNOWN, UNKNOWN, meets_one(join, ctx)
+    if not ctx.force and not reason:
+        left, right = ctx.statistics_of(join.left, join.right)
+        reason = own_join_is_as_good(join, left, right, ctx)
+    if reason:
         ctx.decline(f"{join.band}: {reason}", join.band.conjuncts[0].place)
         ctx.choose("Spark's own join", "bins, which cost a shuffle more")
         return Spark(join.plain)

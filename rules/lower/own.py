@@ -8,11 +8,16 @@ from rules.lower.keys import has_keys, one_partner, pairs_of_keys
 from rules.rule import Context
 
 
+def meets_one(join: BandJoin, ctx: Context) -> str | None:
+    """Why Spark's own plan needs no bins, however many rows there are; None where it may."""
+    if not ctx.force and join.bin_width is None and one_partner(join, ctx):
+        return "its equalities hold a key of one side, so a row meets one other at most in Spark's own join"
+    return None
+
+
 def own_join_is_as_good(join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> str | None:
     """Why Spark's own plan needs no bins: so few pairs in all, or so few of equal keys; None where it does."""
     pairs, at = at_most_pairs(left, right), ctx.thresholds
-    if not ctx.force and join.bin_width is None and one_partner(join, ctx):
-        return "its equalities hold a key of one side, so a row meets one other at most in Spark's own join"
     if pairs is None or left.rows is None or right.rows is None or join.bin_width is not None:
         return None
     if pairs < at.nested_loop_pairs:

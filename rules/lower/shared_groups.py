@@ -10,6 +10,8 @@ from planner.physical.base import Rewriting
 from planner.self_join import SharedGroups
 from rules.rule import Context, rule
 
+_MOST_RELATIONS = 6  # to ask about the sizes of
+
 
 @rule(SharedGroups)
 def lower_shared_groups(node: SharedGroups, ctx: Context) -> Logical | Rewriting:
@@ -29,6 +31,8 @@ def lower_shared_groups(node: SharedGroups, ctx: Context) -> Logical | Rewriting
 
 def _why_not(node: SharedGroups, ctx: Context) -> str | None:
     at = ctx.thresholds
+    if len(node.relations) > _MOST_RELATIONS:
+        return f"it joins {len(node.relations)} relations, and hardly all of them by broadcast"
     known = dict(zip(node.relations, ctx.statistics_of(*node.relations), strict=True))
     largest = max(node.relations, key=lambda r: known[r].rows or 0)
     rows = known[largest].rows
