@@ -105,10 +105,11 @@ class Optimizer:
             plan = strictly(self._checked(plan, arguments), self.options)
             if plan.error:
                 raise plan.error
+        if lasting:
+            self._plans.keep(numbered, again, replace(plan, session=self.session), perf_counter() - start)
         if not plan.rewritten:
             arguments = args
-        elif lasting:
-            self._plans.keep(numbered, again, replace(plan, session=self.session))
+            plan = replace(plan, frame=again.own) if again else plan
         timings = {**plan.timings, "catalog": catalog.seconds, "total": perf_counter() - start}
         return replace(plan, text=text, arguments=arguments, given=args, session=self.session, timings=timings)
 

@@ -144,3 +144,32 @@ def test_a_view_whose_table_is_another_one_now(asked: Asked) -> None:
     finally:
         session.sql("DROP TABLE IF EXISTS behind")
         session.sql("DROP TABLE IF EXISTS beside")
+
+
+def test_a_query_that_is_left_as_it_is(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("optimizer.known_plans._WORTH", 0.0)
+    text = "SELECT p.x, i.w FROM points p JOIN intervals i ON p.x + rand() BETWEEN i.lo AND i.hi AND p.id = 1;"
+    plain = "SELECT p.x, i.w FROM points p JOIN intervals i ON p.x BETWEEN i.lo AND i.hi AND p.v = i.v;"
+    optimizer = Optimizer(asked.session)
+
+    def known(query: str) -> bool:
+        plan = optimizer.plan(query)
+        assert not plan.rewritten
+        assert plan.sql() == query
+        if query is plain:
+            assert_same(asked.session, query, plan)
+        return "rules" not in plan.timings
+
+    assert [known(plain) for _ in range(4)] == [False, False, True, True]
+    assert [known(text) for _ in range(4)] == [False] * 4
+    asked.write("points", 10, 1)
+    assert not known(plain)
+
+
+@pytest.mark.parametrize("text", ["DROP VIEW points", "WITH a AS (SELECT 1 AS x) INSERT INTO taken SELECT * FROM a"])
+def test_what_is_no_query_is_not_analysed_again(asked: Asked, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr("optimizer.known_plans._WORTH", 0.0)
+    optimizer = Optimizer(asked.session)
+    for _ in range(3):
+        optimizer.plan(text)
+    assert asked.session.table("points").count() == 50
