@@ -105,7 +105,7 @@ class Optimizer:
             plan = strictly(self._checked(plan, arguments), self.options)
             if plan.error:
                 raise plan.error
-        if lasting:
+        if lasting and (plan.rewritten or numbered == text):  # Spark gets the others byte for byte
             self._plans.keep(numbered, again, replace(plan, session=self.session), perf_counter() - start)
         if not plan.rewritten:
             arguments = args

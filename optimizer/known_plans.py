@@ -57,7 +57,7 @@ class KnownPlans:
             return None
 
         def asks() -> tuple[Question | None, DataFrame] | None:
-            found = analysed(self.session, _bare(text), arguments)
+            found = analysed(self.session, text, arguments)
             return None if isinstance(found, str) else (asked(found[0], (text, words)), found[0])
 
         def frame() -> DataFrame | None:
@@ -106,7 +106,3 @@ class KnownPlans:
             self._texts[text] = plan.rewriting or ""
         if len(self._texts) > _MOST:
             del self._texts[next(iter(self._texts))]
-
-
-def _bare(text: str) -> str:
-    return text.rstrip().rstrip(";")
