@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from optimizer.checks import schema_difference
 from planner.reader import not_a_query
 
 if TYPE_CHECKING:
@@ -89,13 +90,17 @@ class KnownPlans:
             return replace(plan, frame=again.own)
         if again.frame is None or plan.rewriting != again.rewriting or not meant.sameResult(meaning(again.frame)):
             return None
+        if schema_difference(again.own.schema, again.frame.schema):  # two plans can be the same but for names
+            return None
         return replace(plan, frame=again.frame)
 
     def keep(self, text: str, again: Again | None, plan: Plan, seconds: float) -> None:
         """Remember a plan, or that its text has been planned, which took so long."""
         from planner.runtime.remembered import meaning
 
-        if plan.prefix or not_a_query(text) or (not plan.rewritten and seconds < _WORTH):
+        if plan.prefix or plan.logical is None or not_a_query(text):
+            return
+        if not plan.rewritten and again is None and seconds < _WORTH:
             return
         self._texts.setdefault(text, "")
         if again is not None and not plan.rewritten:

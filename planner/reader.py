@@ -11,7 +11,7 @@ from planner.logical import Logical
 from planner.tokens import Tokens, tokenize
 
 QUERY_STARTS = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE"})
-_WRITES = {"INSERT": ("INTO", "OVERWRITE"), "MERGE": ("INTO", "WITH")}
+_WRITES = {"INSERT": ("INTO", "OVERWRITE"), "MERGE": ("INTO", "WITH"), "DELETE": ("FROM",)}
 
 
 def not_a_query(text: str) -> str | None:
@@ -21,6 +21,8 @@ def not_a_query(text: str) -> str | None:
     if t.word(first) not in QUERY_STARTS:
         return t.word(first) or "an empty text"
     tops = t.top(0, len(t))
+    if any(t[i].word == "UPDATE" for i in tops) and any(t[i].word == "SET" for i in tops):
+        return "UPDATE"
     return next((t[i].word for i in tops if t.word(i + 1) in _WRITES.get(t[i].word, ())), None)
 
 

@@ -136,7 +136,9 @@ class Context:
     def type_of(self, expression: str, relation: Logical) -> SqlType | None:
         """The type of an expression over the columns of ``relation``, as the catalog tells it."""
         try:
-            columns = self.catalog.schema(self._typed(relation, expression) or self.query(relation, expression))
+            typed = self._typed(relation, expression)
+            columns = self.catalog.schema(typed) if typed else None
+            columns = columns or self.catalog.schema(self.query(relation, expression))
         except NotCarried:
             return None
         return columns[0].type if columns else None

@@ -35,5 +35,8 @@ def is_value(text: str, number: int) -> bool:
     at = next((i for i in range(len(t)) if t[i].text == f"{HOLE}{number}"), 0)
     if not at or t[at - 1].word != "(" or t.word(at + 1) != ")":
         return False
-    before = t[at - 2] if at > 1 else None
+    first, last = at - 1, at + 1
+    while first and t[first - 1].word == "(" and t.match[first - 1] == last + 1:
+        first, last = first - 1, last + 1
+    before = t[first - 1] if first else None
     return before is None or (before.word not in _NO_VALUE and not before.is_name)

@@ -19,6 +19,7 @@ from planner.logical import Aggregate, Derived, Filter, Logical, Project, Scan
 from planner.names import NoSuchColumn, Unresolved
 from planner.schema import Column
 from planner.self_join import DifferingKeys
+from rules.correlation import leans_on_left
 from rules.inner_joins import where
 from rules.mapped import tables
 from rules.moving import Block, block_of, check_steady, why_not_simple
@@ -28,7 +29,7 @@ from rules.rule import Context
 from rules.same_source import Reading, over_base, same_source
 from rules.spots import Spot, Spots, read_spots
 from rules.standing_for import query_of
-from rules.ties import ordered
+from rules.ties import exact, ordered
 
 _ANY = (Scalar("1"),)
 
@@ -76,12 +77,12 @@ def _inside(spot: Spot, spots: Spots, block: Block, wanted: tuple[Scalar, ...], 
         return None
     sight = Sight(spots.found, ctx)
     (source,) = ctx.names.sources(spot.relation)
-    if (
-        not source.names
-        or (isinstance(spot.relation, Scan | Derived) and spot.relation.renames)
-        or held.project.quantifier
-    ):
+    renamed = isinstance(spot.relation, Scan | Derived) and spot.relation.renames
+    if isinstance(spot.relation, Scan):
+        renamed = renamed or ctx.definitions[spot.relation.cte].renames
+    if not source.names or renamed or held.project.quantifier:
         return None
+    _check_lateral(spots)
     used: set[str] = set()
     on = (c for s in spots.found for c in s.on)
     for scalar in (*spots.conjuncts, *block.condition, *on, *wanted):
@@ -123,6 +124,7 @@ def _pair(
     readings = same_source(one.relation, other.relation, ctx)
     if readings is None:
         return None
+    _check_lateral(spots)
     sight = Sight(spots.found, ctx)
     pair = _Pair(one, other, readings, sight, ctx)
     conjuncts = (*spots.conjuncts, *block.condition)
@@ -135,9 +137,16 @@ def _pair(
         raise Unresolved("an outer join takes columns of the pairs")
     items = tuple(pair.shown(item) for item in wanted) or _ANY
     relation = pair.relation()
-    tree, moved = spots.rebuilt({one.number: relation, other.number: None}, kept.get)
-    condition = tuple(kept[c] for c in (*block.condition, *moved) if c in kept)
+    # An ON may not see the relation that a key is told of now; WHERE does.
+    tree, moved = spots.rebuilt({one.number: relation, other.number: None}, lambda c: c if kept.get(c) is c else None)
+    told = (c for c in spots.conjuncts if c not in moved and kept.get(c) is not c)
+    condition = tuple(dict.fromkeys(kept[c] for c in (*block.condition, *moved, *told) if c in kept))
     return Project(where(tree, condition), items)
+
+
+def _check_lateral(spots: Spots) -> None:
+    if any(leans_on_left(spot.relation) for spot in spots.found):
+        raise Unresolved("a LATERAL relation beside the pairs may read them")
 
 
 @dataclass
@@ -189,6 +198,8 @@ class _Pair:
             return False
         first = found[0] if found[0][0] == self.one.number else found[1]
         if isinstance(tree, exp.EQ):
+            if not exact(first[1].type):
+                raise Unresolved(f"{conjunct.shown} compares values that can be equal and not the same")
             self.keys[values[0]] = first[1].name
             return True
         if not ordered(first[1].type):

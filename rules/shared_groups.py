@@ -15,9 +15,10 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from planner.expr import Scalar, column_ref, quote, sql
-from planner.logical import Aggregate, Cte, Derived, Filter, Logical, Project, Scan, With
+from planner.logical import Aggregate, Cte, Derived, Filter, Logical, Opaque, Project, Scan, Verbatim, With
 from planner.names import Unresolved
-from planner.schema import Column, SqlType
+from planner.schema import Column
+from planner.tokens import tokenize
 from planner.tree import Node
 from planner.trying import whole_number
 from rules.correlation import scalars
@@ -26,10 +27,9 @@ from rules.moving import Block, block_of, check_steady
 from rules.partners import Sight, is_literal_of
 from rules.rule import Context
 from rules.spots import Spot, read_spots
+from rules.ties import exact
 
 Constants = dict[str, str]  # by the name of a column, the value that it has to have
-
-_EXACT = ("tinyint", "smallint", "int", "bigint", "decimal", "date", "string")
 
 
 @dataclass
@@ -49,7 +49,7 @@ def uses_of(cte: Cte, statement: With, ctx: Context) -> tuple[Use, ...]:
     Raises ``Unresolved``, ``NotCarried`` where it cannot be told what they are asked for.
     """
     count = sum(isinstance(n, Scan) and n.cte == cte.key for n in statement.walk())
-    if count < 2 or cte.renames or not _groups(cte.query):
+    if count < 2 or cte.renames or not _groups(cte.query) or _read_in_text(cte, statement, ctx):
         return ()
     for node in statement.walk():
         block = block_of(node) if isinstance(node, Project) else None
@@ -61,6 +61,20 @@ def uses_of(cte: Cte, statement: With, ctx: Context) -> tuple[Use, ...]:
         if len(own) == count <= constants and all(s.kind == "inner" and _plain(s.relation) for s in own):
             return _read(own, block, Sight(spots.found, ctx), ctx)
     return ()
+
+
+def _read_in_text(cte: Cte, statement: With, ctx: Context) -> bool:
+    """Whether something that is only known as text may read a definition: PIVOT, ``IN (TABLE m)``, IDENTIFIER."""
+    name = ctx.names.fold(cte.name)
+    for node in statement.walk():
+        if isinstance(node, Verbatim | Opaque):
+            return True
+        for scalar in scalars(node):
+            t = tokenize(scalar.text)
+            for i in range(len(t)):
+                if t[i].word == "IDENTIFIER" or (ctx.names.fold(t[i].text.strip("`")) == name and t.word(i + 1) != "."):
+                    return True
+    return False
 
 
 def _groups(query: Logical) -> bool:
@@ -86,9 +100,10 @@ def _read(own: list[Spot], block: Block, sight: Sight, ctx: Context) -> tuple[Us
     uses = {spot.number: Use(spot) for spot in own}
     spots = read_spots(block.tree)
     every = frozenset(s.number for s in spots.found)
-    conjuncts = (*spots.conjuncts, *block.condition, *(c for s in spots.found for c in s.on))
+    conjuncts = (*spots.conjuncts, *block.condition)
+    outer = tuple(c for s in spots.found for c in s.on)
     others = (s for node in (block.project, *block.more) for s in scalars(node))
-    for scalar in (*conjuncts, *others):
+    for scalar in (*conjuncts, *outer, *others):
         if scalar.plans:
             raise Unresolved(f"{scalar.shown} holds a subquery")
         found = [sight.resolve(ref, (every,)) for ref in scalar.columns if ref.parts[-1] != "*"]
@@ -97,10 +112,12 @@ def _read(own: list[Spot], block: Block, sight: Sight, ctx: Context) -> tuple[Us
         for number, column in found:
             if number in uses:
                 uses[number].named.add(ctx.names.fold(column.name))
-    for conjunct in conjuncts:
+    for conjunct in (*conjuncts, *outer):
         check_steady(conjunct)
         found = [sight.resolve(ref, (every,)) for ref in conjunct.columns]
         numbers = {number for number, _ in found}
+        if conjunct in outer:  # ON of an outer join keeps no row out
+            numbers.add(-1)
         use = uses.get(found[0][0]) if len(numbers) == 1 else None
         if use is not None:
             constant = _constant(conjunct, found[0][1])
@@ -118,7 +135,7 @@ def _read(own: list[Spot], block: Block, sight: Sight, ctx: Context) -> tuple[Us
 def _constant(conjunct: Scalar, column: Column) -> str | None:
     """The value that a conjunct says a column of exact type has; None for any other conjunct."""
     tree = conjunct.tree.unnest()
-    if not isinstance(tree, exp.EQ) or not _exact(column.type):
+    if not isinstance(tree, exp.EQ) or not exact(column.type):
         return None
     left, right = tree.this.unnest(), tree.expression.unnest()
     if not isinstance(left, exp.Column):
@@ -129,10 +146,6 @@ def _constant(conjunct: Scalar, column: Column) -> str | None:
     if column.type.integral and whole_number(right) is not None:
         return str(whole_number(right))
     return sql(right) if is_literal_of(right, column.type) else None
-
-
-def _exact(type_: SqlType | None) -> bool:
-    return type_ is not None and type_.name in _EXACT and "collate" not in type_.text.lower()
 
 
 def _anonymous(conjunct: Scalar) -> str:
@@ -219,10 +232,15 @@ class _Inner:
         found = {fold(i.tree.alias_or_name): i for i in self.block.project.items}
         for block in reversed(self.path[:-1]):
             shown = {}
+            sources = self.ctx.names.sources(block.tree)
             for item in block.project.items:
                 bare = item.tree.unalias()
-                if isinstance(bare, exp.Column) and not isinstance(bare.this, exp.Star) and fold(bare.name) in found:
-                    shown[fold(item.tree.alias_or_name)] = found[fold(bare.name)]
+                if not isinstance(bare, exp.Column) or isinstance(bare.this, exp.Star):
+                    continue
+                ref = column_ref(bare)
+                name = fold(self.ctx.names.resolve(ref, sources)[1].name)
+                if fold(ref.parts[-1]) == name and name in found:
+                    shown[fold(item.tree.alias_or_name)] = found[name]
             found = shown
         return found
 
@@ -273,8 +291,10 @@ class _Inner:
             assert isinstance(outer.tree, Derived)
             inside = where(replace(outer.tree, query=new), outer.condition)
             new = in_block(outer.project, inside)  # type: ignore[assignment]
-        relations = [s.relation for s in read_spots(block.tree).found]
-        owners = [n for n, relation in enumerate(relations) for _ in ctx.names.sources(relation)]
+        spots = read_spots(block.tree).found
+        relations = [s.relation for s in spots]
+        shown = (s for s in spots if s.kind not in ("semi", "anti"))
+        owners = [s.number for s in shown for _ in ctx.names.sources(s.relation)]
         gone = {self._column(self.outer[name].tree.unalias()) for name in constant}
         owned: dict[int, list[str]] = {}
         for key, text in by.items():

@@ -12,6 +12,7 @@ from typing import Literal
 
 from planner.expr import Scalar
 from planner.logical import Join, Logical, Nested
+from planner.names import Unresolved
 
 Kind = Literal["inner", "left", "semi", "anti"]
 
@@ -69,7 +70,8 @@ class Spots:
                 moved.extend(() if alone else node.condition)
                 return _crossed(node, left, right) if left and right else left or right
             if left is None or right is None:
-                assert not alone
+                if alone:
+                    raise Unresolved("a relation that would go is the left side of an outer, semi or anti join")
                 moved.extend(node.condition)
                 return left or right
             if alone:

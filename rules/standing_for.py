@@ -1,6 +1,6 @@
 """The query that a relation in FROM stands for."""
 
-from planner.logical import Derived, Logical, Scan
+from planner.logical import Derived, Logical, Opaque, Scan, Verbatim
 from rules.rule import Context
 
 
@@ -9,5 +9,17 @@ def query_of(relation: Logical, ctx: Context) -> Logical | None:
     if isinstance(relation, Derived) and not relation.lateral:
         return relation.query
     if isinstance(relation, Scan) and relation.plain and relation.cte in ctx.definitions:
-        return ctx.definitions[relation.cte].query
+        query = ctx.definitions[relation.cte].query
+        return query if _means_the_same(query, ctx) else None
     return None
+
+
+def _means_the_same(query: Logical, ctx: Context) -> bool:
+    """Whether a definition reads the same tables wherever it stands: no later WITH has the name of one of them."""
+    names = [ctx.names.fold(definition.name) for definition in ctx.definitions.values()]
+    for node in query.walk():
+        if isinstance(node, Opaque | Verbatim):
+            return False
+        if isinstance(node, Scan) and (not node.cte and ctx.names.fold(node.name[-1]) in names):
+            return False
+    return len(set(names)) == len(names)

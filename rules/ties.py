@@ -13,6 +13,7 @@ from planner.schema import SqlType
 from rules.mapped import Mapped, is_column
 from rules.rule import Context
 
+_EXACT = ("decimal", "boolean", "date", "timestamp", "timestamp_ntz", "string")
 _ORDERED = ("decimal", "float", "double", "string", "date", "timestamp", "timestamp_ntz", "boolean")
 
 
@@ -66,6 +67,11 @@ def plainly_compared(left: SqlType | None, right: SqlType | None) -> bool:
 def ordered(type_: SqlType | None) -> bool:
     """Whether min and max of values with this type are the least and the greatest by ``<``."""
     return type_ is not None and (type_.integral or type_.name in _ORDERED)
+
+
+def exact(type_: SqlType | None) -> bool:
+    """Whether equal values of a type are one value: 0.0 and -0.0 are not, nor A and a in some collations."""
+    return type_ is not None and (type_.integral or type_.name in _EXACT) and "collate" not in type_.text.lower()
 
 
 def _linked(one: str, other: str, pairs: list[tuple[str, str]]) -> bool:

@@ -99,7 +99,7 @@ def items(sequence: Any) -> list[Any]:
 
 def _files(frame: DataFrame, leaf: Any) -> list[tuple[str, ...]] | None:
     """Path, bytes and time of change of each file of a leaf, listed anew; None for what is not files."""
-    if leaf.nodeName() == "OneRowRelation":
+    if leaf.nodeName() in ("OneRowRelation", "CTERelationRef"):  # a definition's own leaves are among the plan's
         return []
     if leaf.nodeName() != "LogicalRelation":
         return None
