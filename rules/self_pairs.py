@@ -62,9 +62,8 @@ def may_pair(block: Block, ctx: Context) -> bool:
     spots = read_spots(block.tree)
     inner = [spot.relation for spot in spots.found if spot.kind == "inner"]
     if any(tables(a) == tables(b) for a, b in combinations(inner, 2)):
-        return any(
-            c.text.count("<") + c.text.count(">") + c.text.count("!=") for c in (*spots.conjuncts, *block.condition)
-        )
+        conjuncts = (*spots.conjuncts, *block.condition)
+        return any(sign in conjunct.text for conjunct in conjuncts for sign in ("<", ">", "!="))
     below = (block_of(query) for relation in inner if (query := query_of(relation, ctx)))
     return any(found and not found.more and may_pair(found, ctx) for found in below)
 
@@ -159,7 +158,7 @@ class _Pair:
     sight: Sight
     ctx: Context
     keys: dict[str, str] = field(default_factory=dict)  # values of the base that are equal, and their names
-    differ: list[tuple[str, str]] = field(default_factory=list)  # columns that are not, by their names on both sides
+    differ: list[str] = field(default_factory=list)  # names of columns that are not
     gone: set[Scalar] = field(default_factory=set)  # conjuncts that the keys stand for
     filters: tuple[dict[str, Scalar], dict[str, Scalar]] = field(default_factory=lambda: ({}, {}))
 
@@ -204,17 +203,15 @@ class _Pair:
             return True
         if not ordered(first[1].type):
             raise Unresolved(f"{conjunct.shown} compares values that have no order")
-        self.differ.append((values[0], first[1].name))
+        self.differ.append(first[1].name)
         return True
 
     def outside(self, conjunct: Scalar) -> Scalar | None:
         """A conjunct over the relation of keys; None for a filter of the pair's own rows."""
-        if not any(number in self.numbers for number, _ in _named(conjunct, self.sight)):
+        own = [named for named in _named(conjunct, self.sight) if named[0] in self.numbers]
+        if not own:
             return conjunct
-        if all(
-            number not in self.numbers or self._is_key(number, column)
-            for number, column in _named(conjunct, self.sight)
-        ):
+        if all(self._is_key(*named) for named in own):
             return Scalar(respelt(conjunct, self._said), (), conjunct.place)
         if any(conjunct in side.values() for side in self.filters):
             return None
@@ -244,14 +241,14 @@ class _Pair:
 
     def relation(self) -> DifferingKeys:
         """The keys that two rows have which differ.  Raises ``Unresolved`` unless both sides keep the same rows."""
-        if len({value for value, _ in self.differ}) > 1 or len(self.differ) > 1:
+        if len(self.differ) > 1:
             raise Unresolved("the rows of a pair differ in more than one comparison")
         own, theirs = (self._rows(side) for side in (0, 1))
         if own != theirs:
             raise Unresolved("the rows of a pair meet different conditions")
         names = list(self.keys.values())
         columns = [self._column(name) for name in names]
-        ((_, differ),) = self.differ
+        (differ,) = self.differ
         filters = [c for value, c in self.filters[0].items() if value in own]
         tree = where(self.one.relation, (*filters, *(Scalar(f"{column} IS NOT NULL") for column in columns)))
         groups = Aggregate(tree, Scalar(", ".join(columns)))

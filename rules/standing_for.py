@@ -20,6 +20,6 @@ def _means_the_same(query: Logical, ctx: Context) -> bool:
     for node in query.walk():
         if isinstance(node, Opaque | Verbatim):
             return False
-        if isinstance(node, Scan) and (not node.cte and ctx.names.fold(node.name[-1]) in names):
+        if isinstance(node, Scan) and not node.cte and ctx.names.fold(node.name[-1]) in names:
             return False
     return len(set(names)) == len(names)

@@ -9,7 +9,8 @@ from planner.logical import Cte, With
 from planner.names import Unresolved
 from planner.self_join import SharedGroups
 from rules.rule import Context, rule
-from rules.shared_groups import grouped, uses_of
+from rules.shared_groups import grouped
+from rules.shared_uses import uses_of
 
 
 @rule(With)
