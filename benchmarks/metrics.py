@@ -45,8 +45,10 @@ def measured(spark: SparkSession, work: Callable[[], object]) -> Metrics:
     for stage in stages:
         try:
             data = context.statusStore().lastStageAttempt(stage)
-        except Py4JJavaError:  # planned, and never begun: AQE found a better way
-            continue
+        except Py4JJavaError as error:
+            if "NoSuchElementException" not in str(error):
+                raise
+            continue  # planned, and never begun: AQE found a better way
         read += data.inputBytes()
         shuffled += data.shuffleWriteBytes()
     names = [str(node.name()) for one in new for node in _each(store.planGraph(one.executionId()).allNodes())]
