@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from planner.errors import NotCarried, Place
 from planner.expr import HOLE, Scalar
@@ -11,19 +12,26 @@ from planner.logical import Logical
 from planner.tokens import Tokens, tokenize
 
 QUERY_STARTS = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE"})
-_WRITES = {"INSERT": ("INTO", "OVERWRITE"), "MERGE": ("INTO", "WITH"), "DELETE": ("FROM",)}
+_WRITES = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
 
 
 def not_a_query(text: str) -> str | None:
-    """The word that makes a statement more than a query: what it begins with, or an INSERT behind WITH or FROM."""
+    """The word that makes a statement more than a query: what it begins with, or what writes behind WITH or FROM."""
     t = tokenize(text)
     first = next((i for i in range(len(t)) if t[i].word != "("), 0)
     if t.word(first) not in QUERY_STARTS:
         return t.word(first) or "an empty text"
-    tops = t.top(0, len(t))
-    if any(t[i].word == "UPDATE" for i in tops) and any(t[i].word == "SET" for i in tops):
-        return "UPDATE"
-    return next((t[i].word for i in tops if t.word(i + 1) in _WRITES.get(t[i].word, ())), None)
+    tops = t.top(first, len(t))
+    if t.word(first) == "WITH":  # its last definition ends with a bracket, and what is done with them comes next
+        behind = (b for a, b in pairwise(tops) if t[a].word == "(" and t[b].word in QUERY_STARTS | _WRITES)
+        first = next(behind, first)
+        if t.word(first) in _WRITES:
+            return t.word(first)
+    if t.word(first) == "FROM" and any(
+        t[i].word == "INSERT" and t.word(i + 1) in ("INTO", "OVERWRITE") for i in tops if i > first
+    ):
+        return "INSERT"
+    return None
 
 
 @dataclass(frozen=True)
