@@ -88,8 +88,8 @@ def asked(frame: DataFrame, words: Hashable = ()) -> Question | None:
 
 
 def meaning(frame: DataFrame) -> Any:
-    """The analysed plan of a query of a classic session."""
-    return frame._jdf.queryExecution().analyzed()
+    """The analysed plan of a query of a classic session; definitions in WITH are numbered the same each time."""
+    return frame._jdf.queryExecution().normalized()
 
 
 def items(sequence: Any) -> list[Any]:

@@ -173,3 +173,20 @@ def test_what_is_no_query_is_not_analysed_again(asked: Asked, monkeypatch: pytes
     for _ in range(3):
         optimizer.plan(text)
     assert asked.session.table("points").count() == 50
+
+
+def test_a_query_with_names(asked: Asked) -> None:
+    text = f"WITH met AS ({QUERY}) SELECT x, count(*) AS n FROM met GROUP BY x"
+    assert [asked.known(text) for _ in range(4)] == [False, False, True, True]
+    asked.write("points", 20, 3)
+    assert not asked.known(text)
+
+
+def test_a_view_whose_columns_have_other_names(asked: Asked) -> None:
+    text = "SELECT p.*, i.w FROM points p JOIN intervals i ON p.x BETWEEN i.lo AND i.hi"
+    for _ in range(3):
+        asked.plan(text)
+    asked.session.read.parquet(str(asked.folder / "points")).withColumnRenamed("v", "value").createOrReplaceTempView(
+        "points"
+    )
+    assert "value" in asked.plan(text).dataframe().columns
