@@ -6,7 +6,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from hypothesis import currently_in_test_context, event
+from hypothesis import currently_in_test_context, event, note
 
 from optimizer.checks import schema_difference
 
@@ -50,3 +50,13 @@ def assert_same(session: SparkSession, query: str, plan: Plan) -> None:
         return
     assert found == expected
     assert schema_difference(session.sql(query).schema, plan.dataframe().schema) is None
+
+
+def assert_taken(session: SparkSession, query: str, plan: Plan, rule: str, *, taken: bool) -> None:
+    """A rule took the query, or did not, as said; and the plan returns what plain Spark returns."""
+    if currently_in_test_context():
+        note("\n".join([query, plan.sql(), *(f"{d.rule}: {d.reason}" for d in plan.declined)]))
+        event(f"{rule}: {taken}")
+    assert (rule in plan.rules) == taken
+    assert plan.rewritten or not taken
+    assert_same(session, query, plan)
