@@ -28,10 +28,12 @@ class Thresholds:
     """Up to how many bytes Spark broadcasts a side unasked (spark.sql.autoBroadcastJoinThreshold)."""
 
     hash_from_bytes: int = 4 * 2**20
-    """Where both sides have more bytes than this, one is hashed in every task rather than sent to all of them."""
+    """Where both sides have more bytes than this in their files, Spark is told to hash one or to sort both, so that it
+    does not send one to all tasks."""
 
-    hash_build_bytes: int = 256 * 2**20
-    """A side of up to so many bytes is hashed, where Spark would sort both; a hash table has to fit into memory."""
+    hash_build_bytes: int = 40 * 2**20
+    """A side of up to so many bytes in memory is hashed; sorting both is as fast from here on, and 1.2 to 1.6 times
+    faster at twice as many."""
 
     one_task_bytes: int = 64 * 2**20
     """Intervals of fewer bytes are measured in one task, without a shuffle."""

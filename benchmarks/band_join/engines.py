@@ -127,7 +127,7 @@ def measure(bench: Bench) -> None:
     )
     rounds = 1 if bench.quick else 5
     bench.report.note(
-        f"{harness.medians(rounds)} after a round of warm-up, all in turn; DuckDB ran once where that "
+        f"{harness.medians(rounds)} after three rounds of warm-up, all in turn; DuckDB ran once where that "
         f"took more than 20 s. All read the same Parquet files with {harness.cores()} threads, and gave the same "
         "answer. Spark's times include the optimizer's planning and Spark's own, some 0.2 s whatever the size."
     )
@@ -155,7 +155,7 @@ def line(bench: Bench, contest: Contest) -> tuple[str, ...]:
             ways["Polars"] = lambda: bench.check(case, in_polars(contest))
         if bench.rewritten(case):
             ways["optimizer"] = lambda: bench.ours(case)
-        found = harness.in_turn(ways, warm_up=1, rounds=rounds)
+        found = harness.in_turn(ways, warm_up=1 if bench.quick else 3, rounds=rounds)
     times |= {name: median(all_) for name, all_ in found.items()}
     harness.console.print(case.title, *(f"{name} {time_:.2f} s" for name, time_ in times.items()), highlight=False)
 

@@ -30,7 +30,8 @@ Trials = dict[str, str]  # how, and the text
 
 def hinted(text: str, side: str) -> Trials:
     """A text as Spark plans it, and with each hint for the side that is copied."""
-    hints = {"": "", ", broadcast": f"/*+ BROADCAST({side}) */ ", ", shuffled hash": f"/*+ SHUFFLE_HASH({side}) */ "}
+    said = {"broadcast": "BROADCAST", "shuffled hash": "SHUFFLE_HASH", "sorted": "MERGE"}
+    hints = {"": "", **{f", {how}": f"/*+ {hint}({side}) */ " for how, hint in said.items()}}
     return {how: text.replace("SELECT ", f"SELECT {hint}", 1) for how, hint in hints.items()}
 
 

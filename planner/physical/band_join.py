@@ -29,7 +29,7 @@ from planner.expr import Scalar
 from planner.hints import SideHint
 from planner.linear import Side
 from planner.logical import JoinKind, conjunction
-from planner.physical.bin_join import BinJoin, Keyed
+from planner.physical.bin_join import BinJoin, Keyed, Method
 from planner.physical.interval_sql import IntervalSql, double, grouped
 from planner.physical.rendered import Names
 from planner.tree import Node, plan_node
@@ -51,7 +51,7 @@ class NeighbourBandJoin(BinJoin):
     moved: Side = "right"
     named: Named = ((), ())
     hints: tuple[SideHint, ...] = ()
-    build: Side | None = None
+    method: Method | None = None
 
     @property
     def copied(self) -> tuple[Side, ...]:
@@ -119,7 +119,7 @@ class LevelBandJoin(BinJoin):
     measured: bool = False
     named: Named = ((), ())
     hints: tuple[SideHint, ...] = ()
-    build: Side | None = None
+    method: Method | None = None
 
     @property
     def copied(self) -> tuple[Side, ...]:
@@ -173,7 +173,7 @@ class VisitBandJoin(BinJoin):
     measured: bool = False
     named: Named = ((), ())
     hints: tuple[SideHint, ...] = ()
-    build: Side | None = None
+    method: Method | None = None
 
     @property
     def copied(self) -> tuple[Side, ...]:

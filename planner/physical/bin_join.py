@@ -15,7 +15,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from planner.expr import Scalar, quote
 from planner.hints import SideHint, repeated
@@ -26,6 +26,19 @@ from planner.physical.rendered import Names
 from planner.tree import Node
 
 Say = Callable[[tuple[Scalar, ...]], str]
+
+
+@dataclass(frozen=True)
+class Method:
+    """How Spark is to join over the bins where it would do worse unasked, and the side that its hint names."""
+
+    strategy: Literal["SHUFFLE_HASH", "MERGE"]
+    side: Side
+
+    def __str__(self) -> str:
+        if self.strategy == "MERGE":
+            return f"both sides sorted, since the {self.side} side is larger than its files tell"
+        return f"hash join, built of the {self.side} side"
 
 
 @dataclass(frozen=True)
@@ -45,7 +58,7 @@ class BinJoin(Physical):
     """A join over bins.
 
     ``named``: the columns of either side that the condition names, as text.  ``hints``: what the user asks for.
-    ``build``: the side that Spark is to make a hash table of, where it would sort both.
+    ``method``: how Spark is to join, where it shall not decide.
     """
 
     left: Node
@@ -54,7 +67,7 @@ class BinJoin(Physical):
     condition: tuple[Scalar, ...]
     named: tuple[tuple[str, ...], tuple[str, ...]]
     hints: tuple[SideHint, ...]
-    build: Side | None
+    method: Method | None
 
     @property
     def sides(self) -> tuple[Node, ...]:
@@ -82,16 +95,18 @@ class BinJoin(Physical):
 
     @property
     def asks(self) -> str:
-        """The hint that its SELECT shall have for ``build``; nothing without."""
-        relation: Any = unwrap(self.sides[self.build == "right"]) if self.build else None
-        name = relation and (relation.alias or (relation.name[-1] if isinstance(relation, Scan) else None))
-        return f"SHUFFLE_HASH({quote(name)})" if name else ""
+        """The hint that its SELECT shall have for ``method``; nothing without."""
+        if self.method is None:
+            return ""
+        relation: Any = unwrap(self.sides[self.method.side == "right"])
+        name = relation.alias or (relation.name[-1] if isinstance(relation, Scan) else None)
+        return f"{self.method.strategy}({quote(name)})" if name else ""
 
     @property
     def more_notes(self) -> tuple[str, ...]:
-        """What a reader is told about ``build`` and ``matched``."""
-        if self.build:
-            return (f"hash join, built of the {self.build} side",)
+        """What a reader is told about ``method`` and ``matched``."""
+        if self.method:
+            return (str(self.method),)
         if not self.matched:
             return ()
         who = "both sides stand" if len(self.matched) == 2 else f"{self.matched[0]} side stands"

@@ -23,7 +23,10 @@ from planner.tree import plan_node
 
 @plan_node
 class CoveredBandAggregate(RunningBandAggregate):
-    """A SELECT that aggregates a band join for points; ``hashed``: intervals and what covers bins fit a hash table."""
+    """A SELECT that aggregates a band join for points.
+
+    ``hashed``: intervals and what covers bins make a small hash table; else both sides are sorted.
+    """
 
     label: ClassVar[str] = "CoveredBandAggregate"
     hashed: bool = False
@@ -49,7 +52,7 @@ class CoveredBandAggregate(RunningBandAggregate):
         )
         low, high = ("<" if is_open else "<=" for is_open in (ends.open_low, ends.open_high))
         inside = f"{name}_low {low} {name}_point AND {name}_point {high} {name}_high"
-        hint = f"/*+ SHUFFLE_HASH({name}_g) */ " if self.hashed else ""
+        hint = f"/*+ {'SHUFFLE_HASH' if self.hashed else 'MERGE'}({name}_g) */ "
         return [
             f"FROM (SELECT {hint}{', '.join((*sql.carried, sql.pairs, *sql.sums))}",
             f"FROM ({hosts}) AS {name}_p",

@@ -25,7 +25,7 @@ from planner.hints import SideHint
 from planner.linear import Side
 from planner.logical import JoinKind
 from planner.physical.band_join import Named, detail, how
-from planner.physical.bin_join import BinJoin, Keyed
+from planner.physical.bin_join import BinJoin, Keyed, Method
 from planner.physical.interval_sql import IntervalSql, double
 from planner.physical.rendered import Names
 from planner.tree import Node, plan_node
@@ -44,7 +44,7 @@ class CommonBinBandJoin(BinJoin):
     width: float
     named: Named = ((), ())
     hints: tuple[SideHint, ...] = ()
-    build: Side | None = None
+    method: Method | None = None
 
     @property
     def copied(self) -> tuple[Side, ...]:
@@ -94,7 +94,7 @@ class OverlapBandJoin(BinJoin):
     measured: bool = False
     named: Named = ((), ())
     hints: tuple[SideHint, ...] = ()
-    build: Side | None = None
+    method: Method | None = None
 
     @property
     def copied(self) -> tuple[Side, ...]:

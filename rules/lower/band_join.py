@@ -9,7 +9,7 @@ from planner.linear import Side
 from planner.logical import BandJoin, JoinKind
 from planner.names import Unresolved
 from planner.physical.base import Physical, Spark
-from planner.physical.bin_join import BinJoin
+from planner.physical.bin_join import BinJoin, Method
 from planner.schema import SqlType
 from planner.stats import UNKNOWN, Statistics
 from rules.lower.bins import Candidate, candidates
@@ -54,23 +54,30 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
     chosen: BinJoin = replace(best.join, hints=join.hints)  # type: ignore[type-var]
     if chosen.matched:
         return _with_matches(chosen, join, ctx)
-    return replace(chosen, build=_build(best, join, left, right, ctx))  # type: ignore[type-var]
+    return replace(chosen, method=_method(best, join, left, right, ctx))  # type: ignore[type-var]
 
 
-def _build(best: Candidate, join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> Side | None:
-    """The side to be hashed where Spark would sort both, if it is sure to fit; None to leave it to Spark.
+def _method(best: Candidate, join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> Method | None:
+    """How Spark is to join over the bins; None to leave it to Spark.
 
-    Sorting is what Spark does when neither side is small enough to be broadcast, and what it broadcasts unasked may be
-    a million rows that one thread collects.  A hash table cannot spill, so all of
-    the side has to fit into one task, in case all of it shares a bin.
+    Spark broadcasts what is small in its files, which may be a million rows that one thread collects, and sorts
+    everything else.  A small hash table is faster than sorting, a large one slower, since every row that is looked up
+    is somewhere else in memory.
     """
     at, sizes = ctx.thresholds, best.sizes
     if sizes is None or min(left.bytes or 0, right.bytes or 0) <= at.hash_from_bytes:
         return None
     if any(h.hint.strategy for h in join.hints):
         return None
-    small = min(_BUILT.get(join.kind, ()), key=lambda side: sizes[side == "right"], default=None)
-    return small if small and sizes[small == "right"] <= at.hash_build_bytes else None
+    built = _BUILT.get(join.kind, ())
+    small = min(built, key=lambda side: sizes[side == "right"], default=None)
+    if small is None:
+        return None
+    if sizes[small == "right"] <= at.hash_build_bytes:
+        return Method("SHUFFLE_HASH", small)
+    files = {"left": left.bytes, "right": right.bytes}
+    sent = any((files[side] or 0) <= at.broadcast_bytes for side in built)
+    return Method("MERGE", small) if sent else None
 
 
 def _with_matches(chosen: BinJoin, join: BandJoin, ctx: Context) -> Physical:
