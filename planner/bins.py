@@ -38,11 +38,14 @@ class Neighbours:
         return float(1 + (self.high - self.low) / self.width)
 
 
-def neighbours(low: Fraction, high: Fraction, axis: Axis, width: Fraction | None = None) -> Neighbours | None:
+def neighbours(
+    low: Fraction, high: Fraction, axis: Axis, width: Fraction | None = None, *, times: int = 1
+) -> Neighbours | None:
     """Choose bins for ``left - right in [low, high]``; ``width``: as wide as somebody asked for.  None for none.
 
-    Bins as wide as the band make two copies of a row, and a row meets twice its matches; bins of half and twice that
-    width were measured to be no better.
+    Bins as wide as the band make two copies of a row, and a row meets twice its matches.  Where rows are sorted, bins
+    ``times`` as wide are better: a copy costs more than a look at the next row.  Looked up in hash tables, bins of half
+    and twice the band's width were measured to be no better.
 
     Positions on exact axes are cut by integer division.  Those that fill BIGINT are halved first, so that the ends of a
     band can be added to them (``halved``): halves are off by less than one, so one is left at either end.  On other
@@ -53,13 +56,13 @@ def neighbours(low: Fraction, high: Fraction, axis: Axis, width: Fraction | None
     if farthest > FARTHEST and axis.exact:
         return None
     if halved(axis):
-        half = min(max(ceil((width or max(high - low, Fraction(16))) / 2), 1), FARTHEST)
+        half = min(max(ceil((width or times * max(high - low, Fraction(16))) / 2), 1), FARTHEST)
         return Neighbours(Fraction(2 * half), Fraction(2 * floor(low / 2) - 2), Fraction(2 * ceil(high / 2) + 2))
     if axis.exact:
         low, high = Fraction(floor(low)), Fraction(ceil(high))
-        return Neighbours(Fraction(min(max(ceil(width or high - low), 2), FARTHEST)), low, high)
+        return Neighbours(Fraction(min(max(ceil(width or times * (high - low)), 2), FARTHEST)), low, high)
     slack = farthest / (2**21 if axis.float32 else 2**50)
-    width = max(width or (high - low) * Fraction(5, 4) or Fraction(1), 2 * slack / MARGIN, _NARROWEST)
+    width = max(width or times * (high - low) * Fraction(5, 4) or Fraction(1), 2 * slack / MARGIN, _NARROWEST)
     return Neighbours(width, low - MARGIN * width, high + MARGIN * width)
 
 

@@ -29,6 +29,11 @@ def read_length_classes(rows: Iterable[Numbers]) -> tuple[LengthClass, ...]:
     return tuple(sorted(classes, key=lambda c: inf if isnan(c.longest) else c.longest))
 
 
+def extent(positions: str) -> str:
+    """SQL for the least and the greatest of the finite positions that a query returns as ``at``, DOUBLE."""
+    return f"SELECT min(at), max(at)\nFROM (\n{positions}\n)\nWHERE abs(at) <= 1.7976931348623157e308D"
+
+
 def holding_bands(left: str, right: str, conditions: tuple[str, ...], rows: int, shares: tuple[float, float]) -> str:
     """SQL for how many pairs two samples have, and for how many of them each condition holds.
 

@@ -10,11 +10,11 @@ this one, and here is why".  It never edits and never walks: the driver does.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from inspect import cleandoc
-from typing import Any, Literal, NamedTuple, NoReturn
+from typing import Any, Literal, NamedTuple, NoReturn, TypeVar
 
 from sqlglot import exp
 
@@ -23,11 +23,13 @@ from planner.cost import Thresholds
 from planner.errors import NotCarried, Place, QueryError
 from planner.expr import Scalar, quote
 from planner.logical import Cte, Logical, Project, Scan
-from planner.measure import length_classes, read_length_classes
+from planner.measure import extent, length_classes, read_length_classes
 from planner.names import Resolver, Unresolved
 from planner.schema import SqlType
 from planner.stats import UNKNOWN, LengthClass, Statistics
 from planner.tree import Node
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -176,15 +178,8 @@ class Context:
 
     def statistics_of(self, *relations: Logical) -> tuple[Statistics, ...]:
         """The same for several relations, asked at once."""
-        queries: list[str | None] = []
-        for relation in relations:
-            try:
-                queries.append(self.query(_unnamed(relation)))
-            except NotCarried:
-                queries.append(None)
-        asked = tuple(query for query in queries if query)
-        known = dict(zip(asked, self.catalog.statistics_all(asked), strict=True))
-        return tuple(known[query] if query else UNKNOWN for query in queries)
+        queries = [self._alone(_unnamed(relation)) for relation in relations]
+        return tuple(found or UNKNOWN for found in _each(queries, self.catalog.statistics_all))
 
     def measure(self, query: str) -> tuple[Numbers, ...] | None:
         """Run a small query over the data; None when that cannot be done or the user does not want it."""
@@ -198,16 +193,19 @@ class Context:
 
     def lengths(self, *intervals: Intervals) -> tuple[tuple[LengthClass, ...] | None, ...]:
         """Measure intervals of several relations at once; None for each where that cannot be done."""
-        queries: list[str | None] = []
-        for relation, low, high, few in intervals:
-            try:
-                queries.append(length_classes(self.query(relation, f"{low} AS low, {high} AS high"), few=few))
-            except NotCarried:
-                queries.append(None)
-        asked = [query for query in queries if query]
-        rows = dict(zip(asked, self.measure_all(*asked), strict=True))
-        found = (rows[query] if query else None for query in queries)
-        return tuple(None if one is None else read_length_classes(one) for one in found)
+        ends = [(self._alone(relation, f"{low} AS low, {high} AS high"), few) for relation, low, high, few in intervals]
+        queries = [text and length_classes(text, few=few) for text, few in ends]
+        rows = _each(queries, lambda asked: self.measure_all(*asked))
+        return tuple(None if one is None else read_length_classes(one) for one in rows)
+
+    def extent(self, relation: Logical, at: str) -> tuple[float, float] | None:
+        """From where to where the finite positions of a relation lie; None where there is none, or it is not known."""
+        query = self._alone(relation, f"{at} AS at")
+        found = self.measure(extent(query)) if query else None
+        if not found or None in found[0]:
+            return None
+        first, last = found[0]
+        return first, last  # type: ignore[return-value]
 
     def sample(self, relation: Logical, expression: str, rows: int) -> list[float | None] | None:
         """A number for each of the first rows of a relation, as Spark finds them; None when that cannot be done."""
@@ -238,9 +236,22 @@ class Context:
         """``SELECT item FROM relation`` as a statement of its own.  Raises ``NotCarried`` where it cannot be one."""
         return self.names.standing_alone(Project(relation, (Scalar(item),)))
 
+    def _alone(self, relation: Logical, item: str = "*") -> str | None:
+        try:
+            return self.query(relation, item)
+        except NotCarried:
+            return None
+
 
 def _unnamed(relation: Logical) -> Logical:
     """A table without the name that it goes by in a query."""
     if isinstance(relation, Scan) and relation.plain:
         return replace(relation, alias=None, renames=(), suffix="")
     return relation
+
+
+def _each(queries: list[str | None], ask: Callable[[tuple[str, ...]], Iterable[T | None]]) -> list[T | None]:
+    """What is found out by each query, asked all at once, each text once; None where there is no query."""
+    asked = tuple(dict.fromkeys(query for query in queries if query))
+    known = dict(zip(asked, ask(asked), strict=True))
+    return [known[query] if query else None for query in queries]

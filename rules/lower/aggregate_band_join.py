@@ -216,7 +216,7 @@ class _Planning:
         if where is None or here is None or _matches(total, where) * here < least:
             self._give_up(None if where is None or here is None else _matches(total, where) * here, count)
             return None
-        span = _extent(self._measure(points, at, at))
+        span = ctx.extent(self._side(points), at)
         if span is None or _matches(total, (min(where[0], span[0]), max(where[1], span[1]))) * here < least:
             self._give_up(span and _matches(total, span) * here, count)
             return None

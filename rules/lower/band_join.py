@@ -1,6 +1,7 @@
 """Choose how a band join runs: bins, or Spark's own join where that is as good."""
 
 from dataclasses import replace
+from math import inf
 
 from planner.cost import at_most_pairs, said, said_pairs
 from planner.errors import NotCarried, a
@@ -25,6 +26,7 @@ _BUILT: dict[JoinKind, tuple[Side, ...]] = {
     "anti": ("right",),
     "right": ("left",),
 }  # the sides of which Spark makes a hash table, as a user would expect
+_HASHED_SHARE = 1 / 3  # of the other side's bytes
 
 
 @rule(BandJoin)
@@ -48,36 +50,53 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
     if not ways:
         ctx.decline(f"{join.band}: so wide a band leaves nothing to bins", join.band.conjuncts[0].place)
         return Spark(join.plain)
-    best = min(ways, key=lambda way: way.cost.seconds if way.cost else 0)
+    best = min(ways, key=_seconds)
+    large = _is_large(join, left, right, ctx)
+    hashed = _hashed(best, join, ctx) if large else None
+    if large and not hashed:
+        ways = candidates(join, left, right, ctx, sorts=True)
+        best = min(ways, key=_seconds)
     own = f"Spark's own join, {said_pairs(at_most_pairs(left, right))} of {said(left)} × {said(right)} rows"
     ctx.choose(str(best), *(str(way) for way in ways if way is not best), own)
     chosen: BinJoin = replace(best.join, hints=join.hints)  # type: ignore[type-var]
     if chosen.matched:
         return _with_matches(chosen, join, ctx)
-    return replace(chosen, method=_method(best, join, left, right, ctx))  # type: ignore[type-var]
+    method = _method(join, left, right, hashed, ctx) if large else None
+    return replace(chosen, method=method)  # type: ignore[type-var]
 
 
-def _method(best: Candidate, join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> Method | None:
-    """How Spark is to join over the bins; None to leave it to Spark.
+def _seconds(way: Candidate) -> float:
+    return way.cost.seconds if way.cost else 0
 
-    Spark broadcasts what is small in its files, which may be a million rows that one thread collects, and sorts
-    everything else.  A small hash table is faster than sorting, a large one slower, since every row that is looked up
-    is somewhere else in memory.
+
+def _is_large(join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> bool:
+    """Whether Spark shall be told how to join, where the user says nothing: both sides are more than a few files."""
+    told = any(h.hint.strategy for h in join.hints)
+    return not told and min(left.bytes or 0, right.bytes or 0) > ctx.thresholds.hash_from_bytes
+
+
+def _hashed(best: Candidate, join: BandJoin, ctx: Context) -> Side | None:
+    """The side whose rows make a small hash table, beside which sorting all rows of the other side is dear.
+
+    A large table is slower than sorting, since every row that is looked up is somewhere else in memory.
     """
-    at, sizes = ctx.thresholds, best.sizes
-    if sizes is None or min(left.bytes or 0, right.bytes or 0) <= at.hash_from_bytes:
+    sizes = dict(zip(("left", "right"), best.sizes or (inf, inf), strict=True))
+    small = min(_BUILT.get(join.kind, ()), key=lambda side: sizes[side], default=None)
+    if small is None or sizes[small] > min(ctx.thresholds.hash_build_bytes, max(sizes.values()) * _HASHED_SHARE):
         return None
-    if any(h.hint.strategy for h in join.hints):
-        return None
-    built = _BUILT.get(join.kind, ())
-    small = min(built, key=lambda side: sizes[side == "right"], default=None)
-    if small is None:
-        return None
-    if sizes[small == "right"] <= at.hash_build_bytes:
-        return Method("SHUFFLE_HASH", small)
-    files = {"left": left.bytes, "right": right.bytes}
-    sent = any((files[side] or 0) <= at.broadcast_bytes for side in built)
-    return Method("MERGE", small) if sent else None
+    return small
+
+
+def _method(join: BandJoin, left: Statistics, right: Statistics, hashed: Side | None, ctx: Context) -> Method | None:
+    """What Spark is told; nothing where it sorts unasked.
+
+    Unasked it broadcasts a side that is small in its files, which may be a million rows that one thread collects.
+    """
+    if hashed:
+        return Method("SHUFFLE_HASH", hashed)
+    files: dict[Side, float] = {"left": left.bytes or 0, "right": right.bytes or 0}
+    small = min(_BUILT.get(join.kind, ()), key=lambda side: files[side], default=None)
+    return Method("MERGE", small) if small and files[small] <= ctx.thresholds.broadcast_bytes else None
 
 
 def _with_matches(chosen: BinJoin, join: BandJoin, ctx: Context) -> Physical:

@@ -31,6 +31,7 @@ from planner.stats import LengthClass, Statistics
 from rules.rule import Context, Intervals
 
 Classes = tuple[LengthClass, ...]
+_SORTED_WIDTH = 2  # times the band's width; measured with 1, 2 and 4
 
 
 @dataclass(frozen=True)
@@ -52,20 +53,28 @@ class Candidate:
         return f"{self.said}: {self.cost}" if self.cost else self.said
 
 
-def candidates(join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> list[Candidate]:
-    """The ways to run a band join over bins, the usual one first; none where the band is too wide for any."""
+def candidates(
+    join: BandJoin, left: Statistics, right: Statistics, ctx: Context, *, sorts: bool = False
+) -> list[Candidate]:
+    """The ways to run a band join over bins, the usual one first; none where the band is too wide for any.
+
+    ``sorts``: both sides will be sorted.
+    """
     match join.band:
         case DistanceBand():
-            return _distance(join, join.band, left, right)
+            return _distance(join, join.band, left, right, sorts=sorts)
         case IntervalBand():
             return _interval(join, join.band, left, right, ctx)
         case OverlapBand():
             return _overlap(join, join.band, left, right, ctx)
 
 
-def _distance(join: BandJoin, band: DistanceBand, left: Statistics, right: Statistics) -> list[Candidate]:
+def _distance(
+    join: BandJoin, band: DistanceBand, left: Statistics, right: Statistics, *, sorts: bool
+) -> list[Candidate]:
     """Bins of about the band's width; one side is copied, and where it matters not, the kept one is not."""
-    bins = neighbours(band.low - band.room, band.high + band.room, band.axis, join.bin_width)
+    times = _SORTED_WIDTH if sorts else 1
+    bins = neighbours(band.low - band.room, band.high + band.room, band.axis, join.bin_width, times=times)
     if bins is None:
         return []
     kept = preserved_sides(join.kind)
