@@ -27,6 +27,7 @@ _BUILT: dict[JoinKind, tuple[Side, ...]] = {
     "right": ("left",),
 }  # the sides of which Spark makes a hash table, as a user would expect
 _HASHED_SHARE = 1 / 3  # of the other side's bytes
+_HASHED_FOR_ONE = 256 * 2**20  # bytes of which one match is looked up
 
 
 @rule(BandJoin)
@@ -70,7 +71,7 @@ def _seconds(way: Candidate) -> float:
 
 
 def _is_large(join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> bool:
-    """Whether Spark shall be told how to join, where the user says nothing: both sides are more than a few files."""
+    """Whether Spark shall be told how to join: both sides are large, and the user says nothing."""
     told = any(h.hint.strategy for h in join.hints)
     return not told and min(left.bytes or 0, right.bytes or 0) > ctx.thresholds.hash_from_bytes
 
@@ -78,13 +79,15 @@ def _is_large(join: BandJoin, left: Statistics, right: Statistics, ctx: Context)
 def _hashed(best: Candidate, join: BandJoin, ctx: Context) -> Side | None:
     """The side whose rows make a small hash table, beside which sorting all rows of the other side is dear.
 
-    A large table is slower than sorting, since every row that is looked up is somewhere else in memory.
+    A large table is slower than sorting, since every row that is looked up is somewhere else in memory; but a semi or
+    anti join looks up one match of a row.
     """
     sizes = dict(zip(("left", "right"), best.sizes or (inf, inf), strict=True))
     small = min(_BUILT.get(join.kind, ()), key=lambda side: sizes[side], default=None)
-    if small is None or sizes[small] > min(ctx.thresholds.hash_build_bytes, max(sizes.values()) * _HASHED_SHARE):
-        return None
-    return small
+    most = min(ctx.thresholds.hash_build_bytes, max(sizes.values()) * _HASHED_SHARE)
+    if join.kind in ("semi", "anti"):
+        most = _HASHED_FOR_ONE
+    return small if small and sizes[small] <= most else None
 
 
 def _method(join: BandJoin, left: Statistics, right: Statistics, hashed: Side | None, ctx: Context) -> Method | None:
