@@ -31,9 +31,15 @@ class Thresholds:
     """Where both sides have more bytes than this in their files, Spark is told to hash one or to sort both, so that it
     does not send one to all tasks."""
 
-    hash_build_bytes: int = 40 * 2**20
-    """A side of up to so many bytes in memory, and a third of the other's, is hashed.  Else both are sorted, which is
-    1.2 to 1.6 times faster from here on."""
+    hash_join_bytes: int = 40 * 2**20
+    """A side of up to so many bytes in memory is hashed.  Else both are sorted, which is 1.2 to 1.6 times faster from
+    here on."""
+
+    hash_join_share: float = 1 / 3
+    """And if it has at most this part of the other side's bytes: else sorting that one, too, costs little."""
+
+    hash_build_bytes: int = 256 * 2**20
+    """The same for a semi or anti join, which looks up one match of a row; a hash table has to fit into memory."""
 
     one_task_bytes: int = 64 * 2**20
     """Intervals of fewer bytes are measured in one task, without a shuffle."""

@@ -126,7 +126,7 @@ class _Planning:
             return running
         bins = max(_CELLS, extent.intervals // 2)
         self._choose(f"what covers {bins:,} bins, for", extent, ends)
-        hashed = (2 * extent.intervals + bins) * _ENTRY < self.ctx.thresholds.hash_build_bytes
+        hashed = (2 * extent.intervals + bins) * _ENTRY < self.ctx.thresholds.hash_join_bytes
         same = {f.name: getattr(running, f.name) for f in fields(running)}
         return CoveredBandAggregate(**{**same, "cells": extent.cells(bins)}, hashed=hashed)
 

@@ -1,33 +1,22 @@
 """Choose how a band join runs: bins, or Spark's own join where that is as good."""
 
 from dataclasses import replace
-from math import inf
 
 from planner.cost import at_most_pairs, said, said_pairs
 from planner.errors import NotCarried, a
 from planner.expr import ColumnRef, Scalar
 from planner.linear import Side
-from planner.logical import BandJoin, JoinKind
+from planner.logical import BandJoin
 from planner.names import Unresolved
 from planner.physical.base import Physical, Spark
-from planner.physical.bin_join import BinJoin, Method
+from planner.physical.bin_join import BinJoin
 from planner.schema import SqlType
-from planner.stats import UNKNOWN, Statistics
-from rules.lower.bins import Candidate, candidates
+from planner.stats import UNKNOWN
+from rules.lower.bins import Candidate, candidates, for_sorting
+from rules.lower.method import is_large, method_of, side_to_hash
 from rules.lower.own import meets_one, own_join_is_as_good
 from rules.lower.several import most_selective
 from rules.rule import Context, rule
-
-_BUILT: dict[JoinKind, tuple[Side, ...]] = {
-    "inner": ("left", "right"),
-    "cross": ("left", "right"),
-    "left": ("right",),
-    "semi": ("right",),
-    "anti": ("right",),
-    "right": ("left",),
-}  # the sides of which Spark makes a hash table, as a user would expect
-_HASHED_SHARE = 1 / 3  # of the other side's bytes
-_HASHED_FOR_ONE = 256 * 2**20  # bytes of which one match is looked up
 
 
 @rule(BandJoin)
@@ -52,54 +41,22 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
         ctx.decline(f"{join.band}: so wide a band leaves nothing to bins", join.band.conjuncts[0].place)
         return Spark(join.plain)
     best = min(ways, key=_seconds)
-    large = _is_large(join, left, right, ctx)
-    hashed = _hashed(best, join, ctx) if large else None
-    if large and not hashed:
-        ways = candidates(join, left, right, ctx, sorts=True)
+    large = is_large(join, left, right, ctx)
+    build = side_to_hash(join.kind, best.sizes, ctx) if large else None
+    if large and not build:
+        ways = for_sorting(ways, join, left, right)
         best = min(ways, key=_seconds)
     own = f"Spark's own join, {said_pairs(at_most_pairs(left, right))} of {said(left)} × {said(right)} rows"
     ctx.choose(str(best), *(str(way) for way in ways if way is not best), own)
     chosen: BinJoin = replace(best.join, hints=join.hints)  # type: ignore[type-var]
     if chosen.matched:
         return _with_matches(chosen, join, ctx)
-    method = _method(join, left, right, hashed, ctx) if large else None
+    method = method_of(join, left, right, build, ctx) if large else None
     return replace(chosen, method=method)  # type: ignore[type-var]
 
 
 def _seconds(way: Candidate) -> float:
     return way.cost.seconds if way.cost else 0
-
-
-def _is_large(join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> bool:
-    """Whether Spark shall be told how to join: both sides are large, and the user says nothing."""
-    told = any(h.hint.strategy for h in join.hints)
-    return not told and min(left.bytes or 0, right.bytes or 0) > ctx.thresholds.hash_from_bytes
-
-
-def _hashed(best: Candidate, join: BandJoin, ctx: Context) -> Side | None:
-    """The side whose rows make a small hash table, beside which sorting all rows of the other side is dear.
-
-    A large table is slower than sorting, since every row that is looked up is somewhere else in memory; but a semi or
-    anti join looks up one match of a row.
-    """
-    sizes = dict(zip(("left", "right"), best.sizes or (inf, inf), strict=True))
-    small = min(_BUILT.get(join.kind, ()), key=lambda side: sizes[side], default=None)
-    most = min(ctx.thresholds.hash_build_bytes, max(sizes.values()) * _HASHED_SHARE)
-    if join.kind in ("semi", "anti"):
-        most = _HASHED_FOR_ONE
-    return small if small and sizes[small] <= most else None
-
-
-def _method(join: BandJoin, left: Statistics, right: Statistics, hashed: Side | None, ctx: Context) -> Method | None:
-    """What Spark is told; nothing where it sorts unasked.
-
-    Unasked it broadcasts a side that is small in its files, which may be a million rows that one thread collects.
-    """
-    if hashed:
-        return Method("SHUFFLE_HASH", hashed)
-    files: dict[Side, float] = {"left": left.bytes or 0, "right": right.bytes or 0}
-    small = min(_BUILT.get(join.kind, ()), key=lambda side: files[side], default=None)
-    return Method("MERGE", small) if small and files[small] <= ctx.thresholds.broadcast_bytes else None
 
 
 def _with_matches(chosen: BinJoin, join: BandJoin, ctx: Context) -> Physical:

@@ -53,27 +53,26 @@ class Candidate:
         return f"{self.said}: {self.cost}" if self.cost else self.said
 
 
-def candidates(
-    join: BandJoin, left: Statistics, right: Statistics, ctx: Context, *, sorts: bool = False
-) -> list[Candidate]:
-    """The ways to run a band join over bins, the usual one first; none where the band is too wide for any.
-
-    ``sorts``: both sides will be sorted.
-    """
+def candidates(join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> list[Candidate]:
+    """The ways to run a band join over bins, the usual one first; none where the band is too wide for any."""
     match join.band:
         case DistanceBand():
-            return _distance(join, join.band, left, right, sorts=sorts)
+            return _distance(join, join.band, left, right)
         case IntervalBand():
             return _interval(join, join.band, left, right, ctx)
         case OverlapBand():
             return _overlap(join, join.band, left, right, ctx)
 
 
+def for_sorting(ways: list[Candidate], join: BandJoin, left: Statistics, right: Statistics) -> list[Candidate]:
+    """The ways that suit a join which sorts both sides."""
+    return _distance(join, join.band, left, right, _SORTED_WIDTH) if isinstance(join.band, DistanceBand) else ways
+
+
 def _distance(
-    join: BandJoin, band: DistanceBand, left: Statistics, right: Statistics, *, sorts: bool
+    join: BandJoin, band: DistanceBand, left: Statistics, right: Statistics, times: int = 1
 ) -> list[Candidate]:
     """Bins of about the band's width; one side is copied, and where it matters not, the kept one is not."""
-    times = _SORTED_WIDTH if sorts else 1
     bins = neighbours(band.low - band.room, band.high + band.room, band.axis, join.bin_width, times=times)
     if bins is None:
         return []
