@@ -87,6 +87,20 @@ MIXED = (
 )
 
 
+KEYS = (
+    ("INT", "INT"),
+    ("INT", "BIGINT"),
+    ("BIGINT", "TINYINT"),
+    ("STRING", "STRING"),
+    ("STRING", "INT"),
+    ("STRING COLLATE UTF8_LCASE", "STRING COLLATE UTF8_LCASE"),
+    ("DECIMAL(5,1)", "DECIMAL(5,1)"),
+    ("DECIMAL(5,1)", "INT"),
+    ("DOUBLE", "DOUBLE"),
+    ("DOUBLE", "INT"),
+)
+
+
 @dataclass(frozen=True)
 class RandomQuery:
     """Two tables as VALUES lists, settings, and a query over ``p(k, x, z, v)`` and ``i(k, lo, hi, w)``."""
@@ -107,8 +121,11 @@ class RandomQuery:
 
 
 @st.composite
-def band_joins(draw: st.DrawFn) -> RandomQuery:
-    """A band join of any accepted form over random tables, now and then one that must be left alone."""
+def band_joins(draw: st.DrawFn, *, keyed: bool = False) -> RandomQuery:
+    """A band join of any accepted form over random tables, now and then one that must be left alone.
+
+    ``keyed``: with an equality always.
+    """
     names = draw(st.one_of(st.sampled_from([(n, n) for n in KINDS]), st.sampled_from(MIXED)))
     point, end = KINDS[names[0]], KINDS[names[1]]
     shape = draw(st.sampled_from(["distance", "interval", "interval", "overlap", "overlap", "several"]))
@@ -122,28 +139,32 @@ def band_joins(draw: st.DrawFn) -> RandomQuery:
         bands = [_interval_band(draw, end, False), draw(st.sampled_from(further))]
     else:
         bands = [(_overlap if shape == "overlap" else _interval_band)(draw, end, arithmetic)]
-    condition = [*bands, *draw(_extras())]
+    condition = [*bands, *dict.fromkeys([*draw(_extras()), *(["p.k = i.k"] if keyed else [])])]
     if draw(st.booleans()):
         condition.reverse()
     # Sums of the greatest integers overflow in the query itself; leave some of those in.
     integral = names[1] in ("tinyint", "smallint", "int", "bigint")
     edges = not (arithmetic and integral) or draw(st.sampled_from([False, False, False, True]))
+    keys = draw(st.sampled_from(KEYS))
     return RandomQuery(
-        tuple(draw(st.lists(_row(point, edges, 2), min_size=8, max_size=16))),
-        tuple(draw(st.lists(_row(end, edges, 2), min_size=8, max_size=16))),
+        tuple(draw(st.lists(_row(keys[0], point, edges), min_size=8, max_size=16))),
+        tuple(draw(st.lists(_row(keys[1], end, edges), min_size=8, max_size=16))),
         draw(_query(" AND ".join(condition))),
         draw(st.sampled_from([True, True, False])),
         draw(st.sampled_from(["UTC", "America/New_York", "Pacific/Apia", "Europe/Berlin"])),
     )
 
 
-def _row(kind: Kind, edges: bool, columns: int) -> st.SearchStrategy[str]:
+def _row(key_type: str, kind: Kind, edges: bool) -> st.SearchStrategy[str]:
     null = st.just(f"CAST(NULL AS {kind.sql})")
     usual = st.sampled_from(kind.values)
     value = st.one_of(usual, usual, usual, st.sampled_from(kind.edges) if edges else usual, null)
-    key = st.sampled_from(["1", "2", "CAST(NULL AS INT)"])
+    keys = ("'1'", "'2'") if "COLLATE" not in key_type else ("'a'", "'A'", "'b'")
+    if key_type == "DOUBLE":
+        keys = ("0.0", "'-0.0'", "'NaN'", "1")
+    key = st.sampled_from([f"CAST({value} AS {key_type})" for value in (*keys, "NULL")])
     extra = st.sampled_from(["1", "2", "3"])
-    return st.tuples(key, *[value] * columns, extra).map(lambda row: f"({', '.join(row)})")
+    return st.tuples(key, value, value, extra).map(lambda row: f"({', '.join(row)})")
 
 
 def _constant_band(draw: st.DrawFn, end: Kind) -> str:

@@ -29,7 +29,7 @@ from planner.expr import Scalar
 from planner.hints import SideHint
 from planner.linear import Side
 from planner.logical import JoinKind, conjunction
-from planner.physical.bin_join import BinJoin, Keyed, Method
+from planner.physical.bin_join import BinJoin, Keyed, Method, Pairs
 from planner.physical.interval_sql import IntervalSql, double, grouped
 from planner.physical.rendered import Names
 from planner.tree import Node, plan_node
@@ -52,6 +52,7 @@ class NeighbourBandJoin(BinJoin):
     named: Named = ((), ())
     hints: tuple[SideHint, ...] = ()
     method: Method | None = None
+    equal: Pairs = ()
 
     @property
     def copied(self) -> tuple[Side, ...]:
@@ -120,6 +121,7 @@ class LevelBandJoin(BinJoin):
     named: Named = ((), ())
     hints: tuple[SideHint, ...] = ()
     method: Method | None = None
+    equal: Pairs = ()
 
     @property
     def copied(self) -> tuple[Side, ...]:
@@ -146,7 +148,7 @@ class LevelBandJoin(BinJoin):
         if len(self.levels.widths) == 1:
             width = double(self.levels.widths[0])
             intervals = f"{intervals} JOIN LATERAL explode({say.bins(width)}) AS {bins}({bin_})"
-            keys: tuple[tuple[str, str], ...] = ((say.bin(say.point, width), bin_),)
+            keys: Pairs = ((say.bin(say.point, width), bin_),)
         else:
             (points_at, at), (intervals_at, on) = names.new("width"), names.new("width")
             widths = ", ".join(map(double, self.levels.widths))
@@ -174,6 +176,7 @@ class VisitBandJoin(BinJoin):
     named: Named = ((), ())
     hints: tuple[SideHint, ...] = ()
     method: Method | None = None
+    equal: Pairs = ()
 
     @property
     def copied(self) -> tuple[Side, ...]:
@@ -204,7 +207,7 @@ class VisitBandJoin(BinJoin):
         return _placed(self.band, points, intervals, ((bin_, bin_of), (at, width)))
 
 
-def _placed(band: IntervalBand, points: str, intervals: str, keys: tuple[tuple[str, str], ...]) -> Keyed:
+def _placed(band: IntervalBand, points: str, intervals: str, keys: Pairs) -> Keyed:
     """Points and intervals as left and right."""
     if band.side == "left":
         return Keyed(points, intervals, keys)

@@ -26,6 +26,7 @@ from planner.physical.rendered import Names
 from planner.tree import Node
 
 Say = Callable[[tuple[Scalar, ...]], str]
+Pairs = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -45,20 +46,33 @@ class Method:
 class Keyed:
     """Both sides with what was added to them, as text; their keys, each left one equal to the right one beside it.
 
-    ``also`` says of left keys what else must hold for a pair that meets.
+    The first keys are the bins, BIGINT.  ``also`` says of left keys what else must hold for a pair that meets.
     """
 
     left: str
     right: str
-    keys: tuple[tuple[str, str], ...]
+    keys: Pairs
     also: Callable[[tuple[str, ...]], tuple[str, ...]] = lambda keys: ()
+
+    def hashed_with(self, equal: Pairs) -> Pairs:
+        """The keys, with columns hashed into the bins that are equal in every pair.
+
+        Beside equal columns such bins are equal where the bins are, so no pair is lost or made; and they differ where
+        these columns differ, so that sorting compares one number for most rows.
+        """
+        if not equal:
+            return self.keys
+        said = [", ".join(columns) for columns in zip(*equal, strict=True)]
+        left, right = (f"xxhash64({columns}) ^ {bin_}" for columns, bin_ in zip(said, self.keys[0], strict=True))
+        return ((left, right), *self.keys[1:])
 
 
 class BinJoin(Physical):
     """A join over bins.
 
     ``named``: the columns of either side that the condition names, as text.  ``hints``: what the user asks for.
-    ``method``: how Spark is to join, where it shall not decide.
+    ``method``: how Spark is to join, where it shall not decide.  ``equal``: columns as text that the condition holds
+    equal, left and right, whose equal values have one hash; they are hashed into the bins.
     """
 
     left: Node
@@ -68,6 +82,7 @@ class BinJoin(Physical):
     named: tuple[tuple[str, ...], tuple[str, ...]]
     hints: tuple[SideHint, ...]
     method: Method | None
+    equal: Pairs
 
     @property
     def sides(self) -> tuple[Node, ...]:
@@ -104,11 +119,12 @@ class BinJoin(Physical):
 
     @property
     def more_notes(self) -> tuple[str, ...]:
-        """What a reader is told about ``method`` and ``matched``."""
-        if self.method:
-            return (str(self.method),)
-        if not self.matched:
-            return ()
+        """What a reader is told about ``method``, ``equal`` and ``matched``."""
+        how: tuple[str, ...] = (str(self.method),) if self.method else ()
+        if self.equal:
+            how += ("equal columns hashed into the bins, so that rows are sorted by one number",)
+        if how or not self.matched:
+            return how
         who = "both sides stand" if len(self.matched) == 2 else f"{self.matched[0]} side stands"
         return (f"{who} only in bins with a match, which the inner join finds first",)
 
@@ -117,7 +133,7 @@ class BinJoin(Physical):
         keyed = self.keyed(sides, names)
         condition = conjunction(self.condition)
         if not self.matched:
-            on = [f"{a} = {b}" for a, b in keyed.keys]
+            on = [f"{a} = {b}" for a, b in keyed.hashed_with(self.equal)]
             return _join(self.kind, keyed.left, keyed.right, [*on, *keyed.also(_left(keyed)), condition])
         on = [*(f"{a} = {b}" for a, b in keyed.keys), *keyed.also(_left(keyed)), condition]
         inner = _join("inner", keyed.left, keyed.right, on)

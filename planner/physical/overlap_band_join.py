@@ -25,7 +25,7 @@ from planner.hints import SideHint
 from planner.linear import Side
 from planner.logical import JoinKind
 from planner.physical.band_join import Named, detail, how
-from planner.physical.bin_join import BinJoin, Keyed, Method
+from planner.physical.bin_join import BinJoin, Keyed, Method, Pairs
 from planner.physical.interval_sql import IntervalSql, double
 from planner.physical.rendered import Names
 from planner.tree import Node, plan_node
@@ -45,6 +45,7 @@ class CommonBinBandJoin(BinJoin):
     named: Named = ((), ())
     hints: tuple[SideHint, ...] = ()
     method: Method | None = None
+    equal: Pairs = ()
 
     @property
     def copied(self) -> tuple[Side, ...]:
@@ -95,6 +96,7 @@ class OverlapBandJoin(BinJoin):
     named: Named = ((), ())
     hints: tuple[SideHint, ...] = ()
     method: Method | None = None
+    equal: Pairs = ()
 
     @property
     def copied(self) -> tuple[Side, ...]:
@@ -109,7 +111,7 @@ class OverlapBandJoin(BinJoin):
         return (f"bins by length, {how(self.measured)}; pairs meet in the bin of the later start", *self.more_notes)
 
     def keyed(self, sides: tuple[str, ...], names: Names) -> Keyed:
-        """Keys are the width of the bins, negative where the right side has the interval, and the bin."""
+        """Keys are the bin, and the width of the bins, negative where the right side has the interval."""
         in_left = IntervalSql(self.band.in_left, self.left_levels)
         in_right = IntervalSql(self.band.in_right, self.right_levels)
         (left_at, at), (left_bins, bin_) = names.new("width"), names.new("bin")
@@ -129,4 +131,4 @@ class OverlapBandJoin(BinJoin):
             f" AS {right_bins}({bin2}))"
         )
         earlier = f"{self.band.in_right.point.text} < {self.band.in_left.point.text}"
-        return Keyed(left, right, ((at, on), (bin_, bin2)), lambda keys: (f"({keys[0]} > 0) = ({earlier})",))
+        return Keyed(left, right, ((bin_, bin2), (at, on)), lambda keys: (f"({keys[1]} > 0) = ({earlier})",))

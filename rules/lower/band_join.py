@@ -13,7 +13,7 @@ from planner.physical.bin_join import BinJoin
 from planner.schema import SqlType
 from planner.stats import UNKNOWN
 from rules.lower.bins import Candidate, candidates, for_sorting
-from rules.lower.method import is_large, method_of, side_to_hash
+from rules.lower.method import equal_columns_of, is_large, method_of, side_to_hash
 from rules.lower.own import meets_one, own_join_is_as_good
 from rules.lower.several import most_selective
 from rules.rule import Context, rule
@@ -51,8 +51,10 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
     chosen: BinJoin = replace(best.join, hints=join.hints)  # type: ignore[type-var]
     if chosen.matched:
         return _with_matches(chosen, join, ctx)
-    method = method_of(join, left, right, build, ctx) if large else None
-    return replace(chosen, method=method)  # type: ignore[type-var]
+    if not large:
+        return chosen
+    equal = () if build else equal_columns_of(join, ctx)
+    return replace(chosen, method=method_of(join, left, right, build, ctx), equal=equal)  # type: ignore[type-var]
 
 
 def _seconds(way: Candidate) -> float:

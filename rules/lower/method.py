@@ -2,11 +2,15 @@
 
 from math import inf
 
+from planner.errors import NotCarried
+from planner.expr import column_ref
 from planner.linear import Side
 from planner.logical import BandJoin, JoinKind
-from planner.physical.bin_join import Method
+from planner.names import Unresolved
+from planner.physical.bin_join import Method, Pairs
 from planner.stats import Statistics
 from rules.rule import Context
+from rules.ties import equal_columns, exact
 
 _BUILT: dict[JoinKind, tuple[Side, ...]] = {
     "inner": ("left", "right"),
@@ -50,3 +54,25 @@ def method_of(join: BandJoin, left: Statistics, right: Statistics, build: Side |
     files: dict[Side, float] = {"left": left.bytes or inf, "right": right.bytes or inf}
     small = min(_BUILT.get(join.kind, ()), key=lambda side: files[side], default=None)
     return Method("MERGE", small) if small and files[small] <= ctx.thresholds.broadcast_bytes else None
+
+
+def equal_columns_of(join: BandJoin, ctx: Context) -> Pairs:
+    """The columns of both sides that the condition holds equal, as text; those of which equal values have one hash.
+
+    Whole numbers are brought to one type, since the hash of an INT is not the one of a BIGINT.
+    """
+    found = []
+    try:
+        left = ctx.names.sources(join.left)
+        sources = left + ctx.names.sources(join.right)
+        for pair in filter(None, (equal_columns(conjunct, sources, ctx) for conjunct in join.condition)):
+            ends = [(end.text, *ctx.names.resolve(column_ref(end.tree), sources)) for end in pair]
+            (_, one, _), (_, other, _) = ends = sorted(ends, key=lambda end: end[1])
+            types = [column.type for _, _, column in ends]
+            if one < len(left) <= other and all(map(exact, types)):
+                same = types[0] == types[1]
+                a, b = (text if same else f"CAST({text} AS BIGINT)" for text, _, _ in ends)
+                found.append((a, b))
+    except (NotCarried, Unresolved):
+        return ()
+    return tuple(found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import event, given, note
+from hypothesis import event, given, note, settings
 from hypothesis import strategies as st
 
 from comparing import assert_same
@@ -15,16 +15,38 @@ from random_bands import RandomQuery, band_joins
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+SORTED = Options(
+    nested_loop_pairs=0,
+    broadcast_pairs=0,
+    key_pairs_per_row=0,
+    hash_from_bytes=0,
+    hash_join_bytes=0,
+    hash_build_bytes=0,
+    strict=True,
+)
 OPTIONS = (
     Options(force=True, strict=True),
     Options(force=True, strict=True, measure_lengths=False),
     Options(force=True, strict=True, level_spread=1.5, level_reach=2),
+    SORTED,
 )
 
 
 @pytest.mark.hypothesis
 @given(band_joins(), st.sampled_from(OPTIONS))
 def test_the_same_rows_as_plain_spark(session: SparkSession, case: RandomQuery, options: Options) -> None:
+    compare(session, case, options)
+
+
+@pytest.mark.hypothesis
+@settings(max_examples=150)
+@given(band_joins(keyed=True))
+def test_sorted_with_equal_columns_in_the_bins(session: SparkSession, case: RandomQuery) -> None:
+    compare(session, case, SORTED)
+
+
+def compare(session: SparkSession, case: RandomQuery, options: Options) -> None:
+    """The plan returns what plain Spark returns, or there is a reason why the query is left as it is."""
     session.conf.set("spark.sql.ansi.enabled", str(case.ansi).lower())
     session.conf.set("spark.sql.session.timeZone", case.zone)
     for view in case.views:
@@ -34,7 +56,7 @@ def test_the_same_rows_as_plain_spark(session: SparkSession, case: RandomQuery, 
     note(case.query)
     plan = Optimizer(session, options).plan(case.query)
     note(plan.sql())
-    event(f"rewritten {plan.rewritten}")
+    event(f"rewritten {plan.rewritten}, hashed into bins {'xxhash64' in plan.sql()}")
     if not plan.rewritten:
         assert plan.declined, "neither rewritten nor a reason"
         return
