@@ -3,10 +3,10 @@
 from math import inf
 
 from planner.errors import NotCarried
-from planner.expr import column_ref
+from planner.expr import Scalar, column_ref
 from planner.linear import Side
 from planner.logical import BandJoin, JoinKind
-from planner.names import Unresolved
+from planner.names import Source, Unresolved
 from planner.physical.bin_join import Method, Pairs
 from planner.stats import Statistics
 from rules.rule import Context
@@ -57,22 +57,28 @@ def method_of(join: BandJoin, left: Statistics, right: Statistics, build: Side |
 
 
 def equal_columns_of(join: BandJoin, ctx: Context) -> Pairs:
-    """The columns of both sides that the condition holds equal, as text; those of which equal values have one hash.
-
-    Whole numbers are brought to one type, since the hash of an INT is not the one of a BIGINT.
-    """
-    found = []
+    """The columns that the condition holds equal, left and right, as text; only if equal values have one hash."""
     try:
-        left = ctx.names.sources(join.left)
-        sources = left + ctx.names.sources(join.right)
-        for pair in filter(None, (equal_columns(conjunct, sources, ctx) for conjunct in join.condition)):
-            ends = [(end.text, *ctx.names.resolve(column_ref(end.tree), sources)) for end in pair]
-            (_, one, _), (_, other, _) = ends = sorted(ends, key=lambda end: end[1])
-            types = [column.type for _, _, column in ends]
-            if one < len(left) <= other and all(map(exact, types)):
-                same = types[0] == types[1]
-                a, b = (text if same else f"CAST({text} AS BIGINT)" for text, _, _ in ends)
-                found.append((a, b))
+        left, right = ctx.names.sources(join.left), ctx.names.sources(join.right)
+        found = [_equal(conjunct, (*left, *right), len(left), ctx) for conjunct in join.condition]
     except (NotCarried, Unresolved):
         return ()
-    return tuple(found)
+    return tuple(pair for pair in found if pair)
+
+
+def _equal(conjunct: Scalar, sources: tuple[Source, ...], middle: int, ctx: Context) -> tuple[str, str] | None:
+    """The two columns of one conjunct; whole numbers as one type, since an INT has another hash than a BIGINT."""
+    pair = equal_columns(conjunct, sources, ctx)
+    if pair is None:
+        return None
+    columns = [ctx.names.resolve(column_ref(end.tree), sources) for end in pair]
+    types = [column.type for _, column in columns]
+    if not all(map(exact, types)):
+        return None
+    first, second = (end.text if types[0] == types[1] else f"CAST({end.text} AS BIGINT)" for end in pair)
+    match [index < middle for index, _ in columns]:
+        case [True, False]:
+            return first, second
+        case [False, True]:
+            return second, first
+    return None
