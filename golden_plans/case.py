@@ -33,7 +33,8 @@ from difflib import SequenceMatcher, get_close_matches
 from pathlib import Path
 from typing import NoReturn
 
-from golden_plans.catalog_file import CatalogFile, read_catalog
+from golden_plans.catalog import CatalogFile
+from golden_plans.catalog_file import read_catalog
 from optimizer.options import Options
 from optimizer.plan import Plan
 from optimizer.planning import plan_sql

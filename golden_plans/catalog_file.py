@@ -49,23 +49,20 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
-from planner.catalog import Key, Numbers, OneByOne, Settings, View
+from golden_plans.catalog import CatalogFile, Row, Table
+from planner.catalog import Key, Settings
 from planner.declared import NOTHING, Changelog, Declaration, LookupTable, Versions
 from planner.errors import CatalogError, NotCarried, one_of
-from planner.expr import quote
-from planner.from_sql import from_sql
-from planner.logical import Derived, Filter, Logical, Project, Scan, Sort, With, Wrapped
 from planner.schema import Column, SqlType, sql_type
-from planner.stats import UNKNOWN, Statistics
+from planner.stats import Statistics
 from planner.tokens import tokenize
 
-_DEFAULTS = ("spark_catalog", "default")
 _FILE_KEYS = ("extends", "lookup", "session", "tables")
 _SESSION_KEYS = {"ansi": bool, "asof_join": bool, "time_zone": str, "case_sensitive": bool}
 _TABLE_KEYS = (
@@ -80,129 +77,12 @@ _TABLE_KEYS = (
     "view",
 )
 _LOOKUP_KEYS = ("columns", "data", "fetch_keys", "keys", "rows", "scans")
-_UNREPEATABLE = frozenset("LIMIT TABLESAMPLE RAND RANDN UUID SHUFFLE OVER".split())
 _TYPES = frozenset(
     "tinyint smallint int bigint float double decimal string char varchar binary boolean date timestamp timestamp_ntz "
     "interval array map struct variant void".split()
 )
 
-Row = tuple[str | None, ...]
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table of a catalog file: ``data`` holds a few rows, a text or None for each column."""
-
-    name: tuple[str, ...]
-    columns: tuple[Column, ...]
-    keys: tuple[Key, ...] = ()
-    statistics: Statistics = UNKNOWN
-    data: tuple[Row, ...] = ()
-    view: str = ""
-
-    def query(self) -> str:
-        """A query in Spark SQL that returns the rows of ``data`` with the table's types; of a view, its own."""
-        if self.view:
-            return self.view
-        names = [f"c{n}" for n in range(len(self.columns))]
-        rows = self.data or ((None,) * len(self.columns),)
-        said = ",\n".join("  (" + ", ".join(map(_text, row)) + ")" for row in rows)
-        items = ", ".join(f"{_cast(n, c)} AS {quote(c.name)}" for n, c in zip(names, self.columns, strict=True))
-        empty = "" if self.data else "\nWHERE false"
-        return f"SELECT {items}\nFROM VALUES\n{said}\nAS data({', '.join(names)}){empty}"
-
-
-@dataclass(frozen=True)
-class CatalogFile(OneByOne):
-    """The tables and settings of a catalog file; a ``planner.catalog.Catalog``."""
-
-    path: Path
-    settings: Settings
-    tables: tuple[Table, ...]
-    lookups: tuple[Table, ...] = ()
-    declarations: tuple[tuple[tuple[str, ...], Declaration], ...] = ()
-    _named: dict[tuple[str, ...], Table] = field(init=False, repr=False, compare=False)
-    _declared: dict[tuple[str, ...], Declaration] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        named = {self._full(t.name): t for t in self.tables}
-        object.__setattr__(self, "_named", named)
-        object.__setattr__(self, "_declared", {self._full(n): d for n, d in self.declarations})
-
-    def table(self, name: tuple[str, ...]) -> Table | None:
-        """The table of this name, which may leave out database and catalog; None when there is none."""
-        return self._named.get(self._full(name))
-
-    def columns(self, name: tuple[str, ...]) -> tuple[Column, ...] | None:
-        """The columns of a table, or None when there is no such table."""
-        table = self.table(name)
-        return table.columns if table else None
-
-    def keys(self, name: tuple[str, ...]) -> tuple[Key, ...]:
-        """The keys of a table."""
-        table = self.table(name)
-        return table.keys if table else ()
-
-    def view(self, name: tuple[str, ...]) -> View | None:
-        """What a view of this file stands for: a temporary view, as all its tables without a database are."""
-        table = self.table(name)
-        if table is None or not table.view:
-            return None
-        temporary = tuple(t.name for t in self.tables if len(t.name) == 1)
-        return View(table.view, tuple(c.name for c in table.columns), _DEFAULTS, temporary)
-
-    def declaration(self, name: tuple[str, ...]) -> Declaration:
-        """What the file declares about a table."""
-        return self._declared.get(self._full(name), NOTHING)
-
-    def other_setting(self, view: View) -> str | None:
-        """None: views are made under the settings of the file."""
-        return None
-
-    def schema(self, query: str) -> tuple[Column, ...] | None:
-        """None: only Spark knows the types of what a query computes."""
-        return None
-
-    def statistics(self, relation: str) -> Statistics:
-        """The statistics of the one table that a query reads, filtered or not; unknown for any other query."""
-        try:
-            plan, _ = from_sql(relation)
-        except NotCarried:
-            return UNKNOWN
-        definitions = {d.key: d.query for d in plan.definitions} if isinstance(plan, With) else {}
-        return self._statistics(plan, definitions)
-
-    def measure(self, query: str) -> tuple[Numbers, ...] | None:
-        """None: a file cannot run a query."""
-        return None
-
-    def unrepeatable(self, query: str) -> str | None:
-        """Why the query might return other rows when it is read twice: what it does, since tables stay as they are."""
-        words = {t.word for t in tokenize(query).items}
-        found = sorted(words & _UNREPEATABLE)
-        return f"{found[0]} may return other rows when it is read twice" if found else None
-
-    def _statistics(self, plan: Logical, definitions: dict[str, Logical]) -> Statistics:
-        match plan:
-            case Scan() if plan.cte:
-                return self._statistics(definitions[plan.cte], definitions) if plan.cte in definitions else UNKNOWN
-            case Scan():
-                table = self.table(plan.name)
-                return table.statistics if table and plan.plain else UNKNOWN
-            case Derived():
-                return self._statistics(plan.query, definitions)
-            case Project() if plan.quantifier.upper() != "DISTINCT" and all(_plain(i.text) for i in plan.items):
-                return self._statistics(plan.child, definitions)
-            case With() | Wrapped() | Sort():
-                return self._statistics(plan.child, definitions)
-            case Filter() if plan.clause == "WHERE":
-                return self._statistics(plan.child, definitions)
-        return UNKNOWN
-
-    def _full(self, name: tuple[str, ...]) -> tuple[str, ...]:
-        full = (*_DEFAULTS[: max(0, 3 - len(name))], *name)
-        return full if self.settings.case_sensitive else tuple(part.lower() for part in full)
 
 
 def read_catalog(path: Path) -> CatalogFile:
@@ -443,18 +323,3 @@ def _fits(text: str, type_: SqlType) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _plain(item: str) -> bool:
-    """Whether an item of a select list is ``*`` or a column: neither changes the number of rows."""
-    return bool(re.fullmatch(r"\*|`?\w+`?(\s*\.\s*`?\w+`?)*(\s*\.\s*\*)?", item))
-
-
-def _text(value: str | None) -> str:
-    return "NULL" if value is None else "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
-def _cast(name: str, column: Column) -> str:
-    if column.type is not None and column.type.name in ("array", "map", "struct"):
-        return f"from_json({name}, {_text(column.type.text)})"
-    return f"CAST({name} AS {column.type})"

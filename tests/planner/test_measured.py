@@ -7,7 +7,8 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from golden_plans.catalog_file import CatalogFile, read_catalog
+from golden_plans.catalog import CatalogFile
+from golden_plans.catalog_file import read_catalog
 from optimizer.planning import plan_sql
 
 if TYPE_CHECKING:

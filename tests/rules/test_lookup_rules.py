@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from golden_plans.catalog_file import CatalogFile, read_catalog
+from golden_plans.catalog import CatalogFile
+from golden_plans.catalog_file import read_catalog
 from optimizer.checks import reads_back
 from optimizer.options import Options
 from optimizer.plan import Plan

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from golden_plans.catalog_file import CatalogFile, read_catalog
+from golden_plans.catalog import CatalogFile
+from golden_plans.catalog_file import read_catalog
 from planner.cost import Thresholds
 from planner.from_sql import from_sql
 from planner.logical import Cte
