@@ -7,19 +7,14 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from typer.testing import CliRunner
 
-from optimizer.cli import app
+from command_line import dovetail
 from optimizer.commands import work
 
 LOOKED_UP = (
     "SELECT /*+ SHUFFLE_HASH('c') */ o.id, c.country FROM orders o "
     "LEFT JOIN shop.customers FOR SYSTEM_TIME AS OF PROCTIME() AS c ON o.customer = c.id ORDER BY o.id"
 )
-
-
-def dovetail(*args):
-    return CliRunner().invoke(app, [str(a) for a in args])
 
 
 @pytest.fixture(scope="module")

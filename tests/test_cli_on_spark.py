@@ -1,0 +1,338 @@
+"""The command line, in this process on the suite's session; once as a user has it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from command_line import dovetail
+from optimizer.verify import Verification
+
+BAND = "SELECT p.id, i.name FROM p JOIN i ON p.x BETWEEN i.lo AND i.hi ORDER BY p.id, i.name"
+POINTS = [(1, 0), (2, 5), (3, 10), (4, 11), (5, None)]
+INTERVALS = [("a", 0, 5), ("b", 5, 10), ("c", 20, 10), ("d", None, 3)]
+ANSWER = [[1, "a"], [2, "a"], [2, "b"], [3, "b"]]
+
+
+@pytest.fixture(scope="module")
+def tables(spark, tmp_path_factory):
+    """The same two tables in every format; the path of a format's directory."""
+    home = tmp_path_factory.mktemp("cli")
+    p = spark.createDataFrame(POINTS, "id INT, x INT").coalesce(1)
+    i = spark.createDataFrame(INTERVALS, "name STRING, lo INT, hi INT").coalesce(1)
+    for name, frame in (("p", p), ("i", i)):
+        frame.write.parquet(str(home / "parquet" / name))
+        frame.write.csv(str(home / "csv" / name), header=True)
+        frame.write.json(str(home / "json" / name))
+    return home
+
+
+@pytest.fixture
+def pi(tables):
+    """`--table` for both."""
+    return [f"--table=p={tables}/parquet/p", "-t", f"i={tables}/parquet/i"]
+
+
+def test_rows_as_a_table(pi, tmp_path):
+    query = tmp_path / "band.sql"
+    query.write_text(BAND + ";\n")
+    done = dovetail("run", query, *pi, "--force")
+    assert done.exit_code == 0
+    rows = [line.split() for line in done.stdout.splitlines() if line.strip()]
+    assert rows[0] == ["id", "name"]
+    assert rows[2:] == [[str(number), name] for number, name in ANSWER]
+    assert done.stderr.startswith("4 rows; ")
+    assert done.stderr.endswith("rewritten by band_join, lower_band_join\n")
+
+
+def test_the_session_is_borrowed(spark, pi):
+    assert dovetail("run", "--sql", BAND, *pi).exit_code == 0
+    assert spark.sql("SELECT 1 AS one").collect()[0].one == 1
+    assert not spark.catalog.tableExists("p")
+
+
+@pytest.mark.parametrize("format_", ["parquet", "csv", "json"])
+def test_tables_of_every_format(tables, format_):
+    home = tables / format_
+    done = dovetail("run", "--sql", BAND, "-t", f"p={home}/p", "-t", f"i={home}/i", "--force", "--json")
+    assert done.exit_code == 0
+    answer = json.loads(done.stdout)
+    assert answer["rows"] == ANSWER
+    assert answer["rewritten"]
+    assert not answer["more"]
+
+
+@pytest.mark.usefixtures("spark")
+def test_single_files_patterns_and_json_arrays(tmp_path):
+    (tmp_path / "p-1.csv").write_text("id,x\n1,0\n2,5\n")
+    (tmp_path / "p-2.csv").write_text("id,x\n3,10\n")
+    rows = [{"name": n, "lo": lo, "hi": hi} for n, lo, hi in INTERVALS]
+    (tmp_path / "i.json").write_text(json.dumps(rows, indent=1))
+    done = dovetail("run", "--sql", BAND, "-t", f"p={tmp_path}/p-*.csv", "-t", f"i={tmp_path}/i.json", "--json")
+    assert json.loads(done.stdout)["rows"] == ANSWER
+
+
+def test_from_stdin_and_limit(pi):
+    done = dovetail("run", "-", *pi, "--limit", 2, "--json", stdin=BAND)
+    answer = json.loads(done.stdout)
+    assert answer["rows"] == ANSWER[:2]
+    assert answer["more"]
+    assert [c["name"] for c in answer["columns"]] == ["id", "name"]
+    shown = dovetail("run", "-", *pi, "--limit", 2, stdin=BAND)
+    assert shown.stderr.startswith("the first 2 rows of more; ")
+
+
+@pytest.mark.usefixtures("spark")
+def test_values_of_every_kind():
+    done = dovetail(
+        "run",
+        "--json",
+        "--sql",
+        "SELECT 1 AS a, 1.50BD AS a, double('NaN') AS c, date'2024-01-02' AS d, "
+        "timestamp_ntz'2024-01-02 03:04:05' AS e, x'00ff' AS f, array(1, null) AS g, map(1, 'x') AS h, "
+        "named_struct('k', date'2024-01-02') AS i, null AS j, true AS k, '[red]' AS l, INTERVAL '1' DAY AS m",
+    )
+    assert done.exit_code == 0
+    assert json.loads(done.stdout)["rows"] == [
+        [1, "1.50", "nan", "2024-01-02", "2024-01-02 03:04:05", "AP8=", [1, None], {"1": "x"}, {"k": "2024-01-02"},
+         None, True, "[red]", "1 day, 0:00:00"]
+    ]  # fmt: skip
+    shown = dovetail("run", "--sql", "SELECT '[red]x' AS `[bold]a`, array('ü', null) AS b, null AS c")
+    assert "[bold]a" in shown.stdout
+    assert "[red]x" in shown.stdout
+    assert '["ü", null]' in shown.stdout
+    assert "NULL" in shown.stdout
+
+
+@pytest.mark.usefixtures("spark")
+def test_wide_rows_are_not_cut():
+    done = dovetail("run", "--sql", "SELECT repeat('x', 500) AS a, repeat('y', 500) AS b")
+    assert done.stdout.splitlines()[-1].split() == ["x" * 500, "y" * 500]
+
+
+@pytest.mark.usefixtures("spark")
+def test_statements_without_rows():
+    done = dovetail("run", "--sql", "CREATE TEMPORARY VIEW v AS SELECT 1")
+    assert done.exit_code == 0
+    assert done.stdout == ""
+    assert done.stderr.startswith("0 rows; ")
+
+
+@pytest.mark.usefixtures("spark")
+def test_settings_reach_spark():
+    done = dovetail(
+        "run", "--json", "--sql", "SELECT current_timezone()", "-c", "spark.sql.session.timeZone=Asia/Tokyo"
+    )
+    assert json.loads(done.stdout)["rows"] == [["Asia/Tokyo"]]
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "json"])
+def test_out_is_one_file_and_keeps_the_order(spark, pi, tmp_path, ending):
+    out = tmp_path / f"answer.{ending}"
+    done = dovetail("run", "--sql", BAND, *pi, "--force", "--out", out)
+    assert done.exit_code == 0
+    assert done.stdout == ""
+    assert f"wrote {out} ({ending}, {out.stat().st_size:,} bytes)" in done.stderr
+    assert [p.name for p in tmp_path.iterdir()] == [out.name]
+    if ending == "parquet":
+        assert [list(r) for r in spark.read.parquet(str(out)).collect()] == ANSWER
+    elif ending == "csv":
+        assert out.read_text().splitlines() == ["id,name", *(f"{i},{n}" for i, n in ANSWER)]
+    else:
+        assert [list(json.loads(line).values()) for line in out.read_text().splitlines()] == ANSWER
+
+
+def test_out_overwrites_only_when_told(pi, tmp_path):
+    out = tmp_path / "answer.csv"
+    out.write_text("precious")
+    assert dovetail("run", "--sql", BAND, *pi, "--out", out).exit_code == 2
+    assert dovetail("run", "--sql", "SELECT nope", "--out", out, "--overwrite").exit_code == 1
+    assert dovetail("run", "--sql", "SELECT raise_error('x')", "--out", out, "--overwrite").exit_code == 1
+    assert out.read_text() == "precious"
+    done = dovetail("run", "--sql", BAND, *pi, "--out", out, "--overwrite", "--json")
+    assert json.loads(done.stdout)["bytes"] == out.stat().st_size
+    assert out.read_text().startswith("id,name\n")
+
+
+@pytest.mark.usefixtures("spark")
+def test_out_may_be_one_of_the_tables(tmp_path):
+    table = tmp_path / "t.csv"
+    table.write_text("x\n1\n2\n")
+    done = dovetail("run", "--sql", "SELECT x + 1 AS x FROM t", "-t", f"t={table}", "--out", table, "--overwrite")
+    assert done.exit_code == 0
+    assert sorted(table.read_text().splitlines()) == ["2", "3", "x"]
+
+
+def test_out_as_a_directory(spark, pi, tmp_path):
+    for args in ([], ["--overwrite"]):
+        done = dovetail("run", "--sql", BAND, *pi, "--out", f"{tmp_path}/answer/", *args)
+        assert done.exit_code == 0
+        assert "(a directory of parquet, " in done.stderr
+        assert sorted(list(r) for r in spark.read.parquet(f"{tmp_path}/answer").collect()) == ANSWER
+    assert dovetail("run", "--sql", BAND, *pi, "--out", f"{tmp_path}/answer/").exit_code == 2
+    assert [p.name for p in tmp_path.iterdir()] == ["answer"]
+
+
+def test_out_without_rows(spark, tmp_path):
+    for ending in ("csv", "parquet", "json"):
+        sql = "SELECT id FROM range(10) WHERE id > 20"
+        assert dovetail("run", "--sql", sql, "--out", tmp_path / f"none.{ending}").exit_code == 0
+    assert spark.read.parquet(str(tmp_path / "none.parquet")).columns == ["id"]
+    assert (tmp_path / "none.json").read_text() == ""
+
+
+@pytest.mark.parametrize("command", ["run", "explain", "rewrite", "verify"])
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("SELEC 1", "[PARSE_SYNTAX_ERROR]"),
+        ("SELECT * FROM no_such_table", "[TABLE_OR_VIEW_NOT_FOUND]"),
+        ("SELECT nope FROM range(3)", "[UNRESOLVED_COLUMN.WITH_SUGGESTION]"),
+        ("SELECT 1 / 0", "[DIVIDE_BY_ZERO]"),
+    ],
+)
+def test_sparks_own_errors(spark, command, sql, said):
+    done = dovetail(command, "--sql", sql)
+    if command == "run":
+        assert done.exit_code == 1
+        assert done.stdout == ""
+        assert done.stderr.startswith(f"error: {said}")
+        assert "+- " not in done.stderr
+        assert "Traceback" not in done.stderr
+        assert "JVM stacktrace" not in done.stderr
+    else:  # a query that is not rewritten is Spark's affair, when it runs
+        assert done.exit_code == 0
+        assert "Traceback" not in done.stderr
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_broken_table_is_sparks_error(tmp_path):
+    (tmp_path / "t.parquet").write_text("not parquet")
+    done = dovetail("run", "--sql", "SELECT * FROM t", "-t", f"t={tmp_path}/t.parquet")
+    assert done.exit_code == 1
+    assert "t.parquet is not a Parquet file" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("mode", ["plan", "trace", "cost", "sql", "json"])
+def test_explain(pi, mode):
+    done = dovetail("explain", "--sql", BAND, *pi, "--force", "--mode", mode)
+    assert done.exit_code == 0
+    if mode == "json":
+        plan = json.loads(done.stdout)
+        assert plan["rewritten"]
+        assert plan["rules"] == ["band_join", "lower_band_join"]
+    else:
+        assert {"plan": "LevelBandJoin", "trace": "recognize / band_join", "cost": "LevelBandJoin", "sql": "explode("}[
+            mode
+        ] in done.stdout
+
+
+def test_explain_says_why_not(pi):
+    done = dovetail("explain", "--sql", BAND, *pi)
+    assert "lower_band_join held back: " in done.stdout
+    assert "nested_loop_pairs" in done.stdout
+    some = dovetail("explain", "--sql", BAND, *pi, "-o", "nested_loop_pairs=0", "-o", "broadcast_pairs=0")
+    assert "LevelBandJoin" in some.stdout
+
+
+def test_rewrite_prints_sql_that_spark_runs(spark, tables, pi):
+    done = dovetail("rewrite", "--sql", BAND, *pi, "--force")
+    assert done.exit_code == 0
+    assert done.stderr == ""
+    other = spark.newSession()
+    for name in ("p", "i"):
+        other.read.parquet(f"{tables}/parquet/{name}").createOrReplaceTempView(name)
+    assert [list(r) for r in other.sql(done.stdout).collect()] == ANSWER
+
+
+@pytest.mark.usefixtures("spark")
+def test_rewrite_leaves_other_queries_alone():
+    sql = "SELECT  id -- words\nFROM range(3)\n"
+    assert dovetail("rewrite", "-", stdin=sql).stdout == sql
+    assert dovetail("rewrite", "--sql", "SELECT 1 AS x").stdout == "SELECT 1 AS x\n"
+
+
+def test_verify(pi):
+    done = dovetail("verify", "--sql", BAND, *pi, "--force")
+    assert done.exit_code == 0
+    assert done.stdout == "same: 4 rows both ways\n"
+    found = json.loads(dovetail("verify", "--sql", BAND, *pi, "--force", "--json").stdout)
+    assert found == {"same": True, "rewritten": True, "rows": 4, "missing": 0, "extra": 0}
+    assert dovetail("verify", "--sql", BAND, *pi).stdout.startswith("not rewritten")
+
+
+SELF_JOIN = "SELECT a.x FROM p a JOIN p b ON a.id = b.id"
+
+
+def test_a_key_makes_a_self_join_one_scan(pi):
+    found = dovetail("rewrite", "--sql", SELF_JOIN, *pi, "--key", "p=id").stdout
+    assert "LATERAL (SELECT a.id, a.x) AS b" in found
+    assert dovetail("rewrite", "--sql", SELF_JOIN, *pi).stdout.strip() == SELF_JOIN
+    wrong = dovetail("rewrite", "--sql", SELF_JOIN, *pi, "--key", "p=idd")
+    assert wrong.exit_code == 2
+    assert "p has no column 'idd'" in wrong.stderr
+
+
+def test_verify_finds_a_difference(spark, monkeypatch):
+    from optimizer.api import Optimizer
+
+    monkeypatch.setattr(Optimizer, "verify", lambda *_: Verification(False, 4, 1, 2, True))
+    done = dovetail("verify", "--sql", "SELECT 1")
+    assert done.exit_code == 1
+    assert done.stdout == "different: 1 rows missing, 2 rows too many, of 4\n"
+
+
+@pytest.mark.spark
+def test_as_a_user_has_it(tmp_path):
+    """A process of its own: only JSON on stdout, nothing on stderr, nothing left behind."""
+    main = [sys.executable, "-c", "from optimizer.cli import main; main()"]
+    (tmp_path / "p.csv").write_text("x\n1\n2\n")
+    root = Path(__file__).parents[1]
+    query = "SELECT sum(x) AS s FROM p"
+    done = subprocess.run(
+        [*main, "run", "--json", "--sql", query, "-t", "p=p.csv", "--master", "local[1]"],
+        cwd=tmp_path,
+        env={"PATH": "/usr/bin:/bin:/usr/local/bin", "PYTHONPATH": str(root)} | _java_home(),
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert done.stderr == ""
+    assert json.loads(done.stdout)["rows"] == [[3]]
+    assert [p.name for p in tmp_path.iterdir()] == ["p.csv"]
+
+
+def _java_home():
+    return {name: os.environ[name] for name in ("JAVA_HOME", "PATH") if name in os.environ}
+
+
+@pytest.mark.spark
+def test_a_spark_that_does_not_start(tmp_path):
+    main = [sys.executable, "-c", "from optimizer.cli import main; main()", "run", "--sql", "SELECT 1"]
+    done = subprocess.run(
+        [*main, "--master", "nowhere"], cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 3
+    assert done.stderr.startswith("error: Spark did not start: ")
+    assert "master" in done.stderr.lower()
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.connect
+def test_on_spark_connect(tmp_path):
+    (tmp_path / "p.csv").write_text("x\n1\n2\n")
+    main = [sys.executable, "-c", "from optimizer.cli import main; main()", "run", "--remote", "local[1]"]
+    query = ["--sql", "SELECT sum(x) AS s FROM p", "-t", f"p={tmp_path}/p.csv", "--out", f"{tmp_path}/s.csv"]
+    done = subprocess.run(
+        [*main, *query, "--json"], cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False
+    )
+    assert done.stderr == ""
+    assert json.loads(done.stdout)["out"] == f"{tmp_path}/s.csv"
+    assert (tmp_path / "s.csv").read_text() == "s\n3\n"
