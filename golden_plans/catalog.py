@@ -45,9 +45,9 @@ class Table:
         return f"SELECT {items}\nFROM VALUES\n{said}\nAS data({', '.join(names)}){empty}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CatalogFile(OneByOne):
-    """The tables and settings of a catalog file; a ``planner.catalog.Catalog``."""
+    """The tables and settings of a catalog file; a ``planner.catalog.Catalog``, equal to itself alone."""
 
     path: Path
     settings: Settings

@@ -51,6 +51,7 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
@@ -95,14 +96,26 @@ def _read(path: Path, seen: tuple[Path, ...]) -> CatalogFile:
     if path in seen:
         raise CatalogError(f"{path.name}: extends itself: {' > '.join(p.name for p in (*seen, path))}")
     try:
-        given = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        extended = _File(path, _parsed(text)).extended()
     except FileNotFoundError as error:
         raise CatalogError(f"there is no catalog file {path.name} in {path.parent.name}/") from error
     except (OSError, UnicodeDecodeError) as error:
         raise CatalogError(f"{path.name}: cannot be read: {error}") from error
     except tomllib.TOMLDecodeError as error:
         raise CatalogError(f"{path.name}: not TOML: {error}") from error
-    return _File(path, given).read(seen)
+    return _made(path, text, _read(extended, (*seen, path)) if extended else None)
+
+
+@cache
+def _parsed(text: str) -> dict[str, Any]:
+    return tomllib.loads(text)
+
+
+@cache
+def _made(path: Path, text: str, base: CatalogFile | None) -> CatalogFile:
+    """The catalog that a text says: the same object as long as neither it nor what it extends has changed."""
+    return _File(path, _parsed(text)).read(base or CatalogFile(path, Settings(), ()))
 
 
 class _File:
@@ -112,16 +125,20 @@ class _File:
         self.path = path
         self.given = given
 
-    def read(self, seen: tuple[Path, ...]) -> CatalogFile:
+    def extended(self) -> Path | None:
+        """The file whose tables this one takes over."""
         self.check(self.given, _FILE_KEYS, "")
-        base = CatalogFile(self.path, Settings(), ())
-        if "extends" in self.given:
-            name = self.expect(self.given["extends"], str, "extends")
-            beside = self.path.with_name(name if name.endswith(".toml") else f"{name}.toml")
-            if not beside.exists():
-                others = [p.stem for p in self.path.parent.glob("*.toml") if p != self.path]
-                raise self.wrong("extends", f"there is no catalog {name!r} beside this file; {one_of(others, name)}")
-            base = _read(beside, (*seen, self.path))
+        if "extends" not in self.given:
+            return None
+        name = self.expect(self.given["extends"], str, "extends")
+        beside = self.path.with_name(name if name.endswith(".toml") else f"{name}.toml")
+        if not beside.exists():
+            others = [p.stem for p in self.path.parent.glob("*.toml") if p != self.path]
+            raise self.wrong("extends", f"there is no catalog {name!r} beside this file; {one_of(others, name)}")
+        return beside
+
+    def read(self, base: CatalogFile) -> CatalogFile:
+        """The catalog, over the tables of another."""
         settings = self.settings(base.settings)
         tables = {t.name: t for t in base.tables}
         for name, body in self.expect(self.given.get("tables", {}), dict, "tables").items():

@@ -57,7 +57,8 @@ class PlanItem(pytest.Item):
 
     def runtest(self) -> None:
         """Check the case; with ``--update-plans`` write its plan below the cut."""
-        from golden_plans.case import check, read_case, update
+        from golden_plans.approval import check, update
+        from golden_plans.case import read_case
 
         self.config.stash[_CASES].append(self.path)
         case = read_case(self.path)

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from golden_plans.case import Case, catalog_of, plan_case, read_case
+from golden_plans.case import Case, read_case
 from golden_plans.catalog import CatalogFile
+from golden_plans.planned import catalog_of, plan_case
 from optimizer.plan import Plan
 from planner.errors import GoldenError
 from planner.expr import quote

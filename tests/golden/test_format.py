@@ -71,7 +71,7 @@ def approve(project: Project, name: str, text: str = BAND) -> Path:
 # what a case looks like
 
 
-def test_update_writes_three_sections_below_the_cut(project):
+def test_update_writes_four_sections_below_the_cut(project):
     path = approve(project, "band.plan")
     text = path.read_text()
     assert text.startswith(f"{BAND}{CUT}\n== logical ==\nProject  p.id\n")
@@ -79,7 +79,9 @@ def test_update_writes_three_sections_below_the_cut(project):
         "== logical ==",
         "== rewrites ==",
         "== plan ==",
+        "== sql ==",
     ]
+    assert "\n== sql ==\nSELECT p.id\nFROM (points p JOIN LATERAL explode(" in text
     assert "LevelBandJoin  inner, p.x between i.lo and i.hi" in text
     project.run("band.plan").assert_outcomes(passed=1)
 

@@ -1,0 +1,62 @@
+"""The plan of a case: its SQL against its catalog, with its options; made once, however often it is asked for."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from golden_plans.case import Case
+from golden_plans.catalog import CatalogFile
+from golden_plans.catalog_file import read_catalog
+from optimizer.options import Options
+from optimizer.plan import Plan
+from optimizer.planning import plan_sql
+from planner.errors import OptionError, RuleError, one_of
+
+
+def catalog_of(case: Case) -> CatalogFile:
+    """The catalog that a case names.  Raises ``GoldenError`` when there is none, ``CatalogError`` for a broken one."""
+    folders = list(case.path.parents)
+    header = next(iter(case.values("catalog")), None)
+    if header is None:
+        case.fail(f"there is no `-- catalog:` line; {one_of(_catalogs(folders), '')}")
+    name = header.value
+    if name.endswith(".toml"):
+        tries = [case.path.parent / name]
+    else:
+        tries = [f / inside / f"{name}.toml" for f in folders for inside in ("catalogs", "")]
+    found = next((p for p in tries if p.is_file()), None)
+    if found is None:
+        case.fail(f"there is no catalog {name!r}; {one_of(_catalogs(folders), name)}", header.line)
+    return read_catalog(found)
+
+
+def _catalogs(folders: list[Path]) -> set[str]:
+    """The catalogs that a case in the first of these folders could name."""
+    beside = [p for p in folders[0].glob("*.toml") if p.stem != "pyproject"]
+    return {p.stem for p in [*beside, *(p for f in folders for p in f.glob("catalogs/*.toml"))]}
+
+
+def plan_case(case: Case) -> Plan:
+    """Plan the SQL of a case.  Raises ``GoldenError`` for a wrong option or a rule that broke a promise."""
+    given: dict[str, str] = {}
+    options = Options(strict=True)
+    for header in case.values("option"):
+        name, equals, value = (part.strip() for part in header.value.partition("="))
+        if not equals or name in given:
+            case.fail(f"an option is written `-- option: name = value`, once, not {header.value!r}", header.line)
+        given[name] = value
+        try:
+            options = Options.from_mapping({name: value}, options)
+        except OptionError as error:
+            case.fail(str(error), header.line)
+    try:
+        return _planned(case.sql, catalog_of(case), options)
+    except RuleError as error:
+        case.fail(f"a rule broke a promise: {error}")
+
+
+@cache
+def _planned(sql: str, catalog: CatalogFile, options: Options) -> Plan:
+    """Plans do not change, and neither does a catalog: one that was written anew is another object."""
+    return plan_sql(sql, catalog, options)
