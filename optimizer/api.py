@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from optimizer.checks import schema_difference
+from optimizer.checked import checked, checked_without_rows
 from optimizer.driver import Stage
 from optimizer.known_plans import KnownPlans
-from optimizer.lookups import asked_without_time, only_lookups, speaks_of_time, strictly
+from optimizer.lookups import asked_without_time, may_look_up, speaks_of_time, strictly
 from optimizer.options import Options
 from optimizer.parameters import named
 from optimizer.plan import Declined, Plan
 from optimizer.planning import plan_sql
 from optimizer.verify import Verification, verify
-from planner.catalog import Catalog, Key, Numbers
+from planner.catalog import Key, Numbers
 from planner.declared import NOTHING, Changelog, Declaration, LookupTable, Versions
-from planner.errors import CatalogError, QueryError, one_of
-from planner.lookup.views import lookups_of, without_rows
-from planner.names import Resolver
+from planner.errors import CatalogError, NotCarried, QueryError, brief, is_users, one_of
+from planner.lookup.views import lookups_of
 from planner.reader import not_a_query
 from planner.schema import Column, sql_type
 from planner.sink import Mode, Target, check, trigger_of
@@ -63,7 +62,7 @@ class Optimizer:
         ``Plan.warnings`` holds goes to the logger ``dovetail``.
         """
         if frames:
-            _say(Plan(text, None, ()))
+            _say(self._safely(text, args, lambda: Plan(text, None, ())))
             return self.session.sql(text, args=args, **frames) if args else self.session.sql(text, **frames)
         plan = self.plan(text, args)
         _say(plan)
@@ -75,7 +74,30 @@ class Optimizer:
         Asks Spark for the tables it needs and for the analysed schema of a rewriting.  May run small queries over
         the data (``Options.measure_lengths``); never runs the statement.  Answers and plans are remembered while the
         files that they are of stay the same.
+
+        Raises ``QueryError`` for a statement that neither Spark nor Dovetail can run.  Whatever else goes wrong in
+        here, the plan runs the text as written, with the reason in ``declined``; ``Options(strict=True)`` raises it.
         """
+        return self._safely(text, args, lambda: self._plan(text, args, stop_after))
+
+    def _safely(self, text: str, args: Any, planning: Callable[[], Plan]) -> Plan:
+        """The one place where a fault of ours ends: the plan, or one that runs the text as written and says why."""
+        start = perf_counter()
+        try:
+            plan = planning()
+            _ = plan.warnings  # worked out here, where a fault does no harm
+            return plan
+        except Exception as error:
+            if self.options.strict or is_users(error):
+                raise
+            if may_look_up(text, self.declared):
+                raise QueryError(f"the statement asks for a lookup, and its planning failed: {brief(error)}") from error
+            declined = (Declined("planning", f"it failed, the statement runs as written: {brief(error)}"),)
+            timings = {"total": perf_counter() - start}
+            own = {"arguments": args, "given": args, "session": self.session}
+            return Plan(text, None, declined, stopped=True, timings=timings, **own)
+
+    def _plan(self, text: str, args: Any, stop_after: Stage) -> Plan:
         from planner.runtime.catalog import SparkCatalog
         from planner.runtime.remembered import Remembered
 
@@ -96,13 +118,13 @@ class Optimizer:
         if plan.rewritten and speaks_of_time(plan):
             from planner.runtime.lookup_metrics import LookupMetrics
 
-            plan = self._checked_without_rows(plan, catalog, arguments, numbered)
+            plan = checked_without_rows(plan, self.session, catalog, arguments, numbered, self.options)
             counted = {j.spec.table: LookupMetrics(self.session) for j in lookups_of(plan.physical)}
             plan = replace(plan, sources=dict(self.sources), fetched=counted)
         elif self.sources and plan.logical and (error := asked_without_time(plan.logical, catalog)):
             raise error
         elif plan.rewritten:
-            plan = strictly(self._checked(plan, arguments), self.options)
+            plan = strictly(checked(plan, self.session, arguments), self.options)
             if plan.error:
                 raise plan.error
         if lasting and (plan.rewritten or numbered == text):  # Spark gets the others byte for byte
@@ -112,51 +134,6 @@ class Optimizer:
             plan = replace(plan, frame=again.own) if again else plan
         timings = {**plan.timings, "catalog": catalog.seconds, "total": perf_counter() - start}
         return replace(plan, text=text, arguments=arguments, given=args, session=self.session, timings=timings)
-
-    def _checked(self, plan: Plan, arguments: Any) -> Plan:
-        """The plan if Spark's analysis gives both texts one schema; else one that runs the original."""
-        from planner.runtime.batch import analysed
-        from planner.runtime.together import together
-
-        assert plan.rewriting is not None
-        head = plan.prefix
-        texts = (plan.text[len(head) :].rstrip().rstrip(";"), plan.rewriting[len(head) :])
-        before, after = together(self.session, *(partial(analysed, self.session, text, arguments) for text in texts))
-        if isinstance(before, str):
-            return replace(plan, rewriting=None)  # Spark's own error comes when it runs
-        if isinstance(after, str):
-            reason: str | None = f"Spark does not take the rewriting: {after}"
-        else:
-            reason = schema_difference(before[1], after[1])
-            if reason is None:
-                return replace(plan, frame=None if head else after[0])
-        declined = (*plan.declined, Declined("schema check", f"{reason}; the original runs"))
-        return replace(plan, rewriting=None, declined=declined)
-
-    def _checked_without_rows(self, plan: Plan, catalog: Catalog, arguments: Any, text: str) -> Plan:
-        """The plan if its other rewritings leave the schema alone; else one by the rules for lookups only.
-
-        Compared are both texts with an empty relation in the place of each lookup, which Spark can analyse.
-        """
-        from planner.runtime.batch import analysed
-
-        names = Resolver(catalog, {})
-        assert plan.logical is not None
-        assert plan.physical is not None
-
-        def versions(name: tuple[str, ...]) -> bool:
-            return catalog.declaration(name).versions is not None
-
-        texts = (without_rows(tree, names.lookup, versions) for tree in (plan.logical, plan.physical))
-        before, after = (analysed(self.session, t, arguments) for t in texts)
-        if isinstance(before, str):
-            return plan  # Spark's own error comes when it runs
-        reason = after if isinstance(after, str) else schema_difference(before[1], after[1])
-        if reason is None:
-            return plan
-        said = Declined("schema check", f"{reason}; planned by the rules for lookups alone")
-        plainer = plan_sql(text, catalog, only_lookups(self.options))
-        return replace(plainer, declined=(*plan.declined, said))
 
     def stream(
         self,
@@ -182,7 +159,10 @@ class Optimizer:
 
         check(sink, mode)
         trigger_of(trigger)
-        if word := not_a_query(text):
+        word = None
+        with suppress(NotCarried):  # Spark has its own words for what cannot be read
+            word = not_a_query(text)
+        if word:
             raise QueryError(f"{word} … is no query; write the SELECT alone, and say where its rows go with sink=")
         plan = self.plan(text, args)
         _say(plan)

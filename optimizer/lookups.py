@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from optimizer.options import Options
@@ -75,6 +75,11 @@ def speaks_of_time(plan: Plan) -> bool:
     """Whether Spark cannot even analyse the statement as written: it asks for tables as of a row's time."""
     nodes = plan.physical.walk() if plan.physical else ()
     return any(isinstance(n, LookupJoin | VersionedTable | AsofJoin) for n in nodes)
+
+
+def may_look_up(text: str, declared: Iterable[tuple[str, ...]]) -> bool:
+    """Whether a text that could not be planned seems to ask for a declared table as of a time: Spark cannot run it."""
+    return bool(_AS_OF.search(text)) and any(name[-1].lower() in text.lower() for name in declared)
 
 
 def _all_planned(plan: Plan, mentions: list[Mention]) -> bool:

@@ -80,6 +80,17 @@ class NotCarried(DovetailError):
         self.place = place
 
 
+def is_users(error: Exception) -> bool:
+    """Whether an error is the user's to mend; any other is a fault in here, and costs nobody a query."""
+    return isinstance(error, DovetailError) and not isinstance(error, RuleError | NotCarried)
+
+
+def brief(error: Exception) -> str:
+    """An error's class and the first line of what it says."""
+    said = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {said[0]}" if said else type(error).__name__
+
+
 def one_of(names: Iterable[str], wrong: str) -> str:
     """Return the end of a message that names what is possible, nearest first: ``did you mean …; possible: …``."""
     possible = sorted(names)

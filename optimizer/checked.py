@@ -1,0 +1,68 @@
+"""The seat belt that only Spark can fasten: it analyses both texts, and a rewriting of another schema does not run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from optimizer.checks import schema_difference
+from optimizer.lookups import only_lookups
+from optimizer.options import Options
+from optimizer.plan import Declined, Plan
+from optimizer.planning import plan_sql
+from planner.catalog import Catalog
+from planner.lookup.views import without_rows
+from planner.names import Resolver
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def checked(plan: Plan, session: SparkSession, arguments: Any) -> Plan:
+    """The plan if Spark's analysis gives both texts one schema; else one that runs the original."""
+    from planner.runtime.batch import analysed
+    from planner.runtime.together import together
+
+    assert plan.rewriting is not None
+    head = plan.prefix
+    texts = (plan.text[len(head) :].rstrip().rstrip(";"), plan.rewriting[len(head) :])
+    before, after = together(session, *(partial(analysed, session, text, arguments) for text in texts))
+    if isinstance(before, str):
+        return replace(plan, rewriting=None)  # Spark's own error comes when it runs
+    if isinstance(after, str):
+        reason: str | None = f"Spark does not take the rewriting: {after}"
+    else:
+        reason = schema_difference(before[1], after[1])
+        if reason is None:
+            return replace(plan, frame=None if head else after[0])
+    declined = (*plan.declined, Declined("schema check", f"{reason}; the original runs"))
+    return replace(plan, rewriting=None, declined=declined)
+
+
+def checked_without_rows(
+    plan: Plan, session: SparkSession, catalog: Catalog, arguments: Any, text: str, options: Options
+) -> Plan:
+    """The plan if its other rewritings leave the schema alone; else one by the rules for lookups only.
+
+    Compared are both texts with an empty relation in the place of each lookup, which Spark can analyse.
+    """
+    from planner.runtime.batch import analysed
+
+    names = Resolver(catalog, {})
+    assert plan.logical is not None
+    assert plan.physical is not None
+
+    def versions(name: tuple[str, ...]) -> bool:
+        return catalog.declaration(name).versions is not None
+
+    texts = (without_rows(tree, names.lookup, versions) for tree in (plan.logical, plan.physical))
+    before, after = (analysed(session, t, arguments) for t in texts)
+    if isinstance(before, str):
+        return plan  # Spark's own error comes when it runs
+    reason = after if isinstance(after, str) else schema_difference(before[1], after[1])
+    if reason is None:
+        return plan
+    said = Declined("schema check", f"{reason}; planned by the rules for lookups alone")
+    plainer = plan_sql(text, catalog, only_lookups(options))
+    return replace(plainer, declined=(*plan.declined, said))
