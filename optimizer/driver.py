@@ -14,9 +14,10 @@ from typing import Literal
 from optimizer.options import Options
 from optimizer.trace import Step, Trace
 from planner.catalog import Catalog
-from planner.errors import QueryError, RuleError
+from planner.errors import NotCarried, QueryError, RuleError
 from planner.explain import show_steps, show_tree
 from planner.logical import Cte, Derived, Logical, Statement
+from planner.names import Unresolved
 from planner.physical.base import Physical, Spark
 from planner.tree import Node
 from rules.batches import BATCHES
@@ -146,6 +147,9 @@ class _Driver:
             return rule.function(node, self.context)
         except QueryError:
             raise
+        except (NotCarried, Unresolved) as no:  # an expression that only Spark reads
+            self.context.decline(str(no), getattr(no, "place", None))
+            return None
         except Exception as error:
             raise RuleError(f"{rule.name} failed on {show_tree(node)}\n{type(error).__name__}: {error}") from error
         finally:

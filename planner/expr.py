@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from planner.errors import NotCarried, Place
+from planner.spark_sql import HOLE as HOLE
+from planner.spark_sql import print_sql, read
 from planner.tree import Holder, Node
 
-HOLE = "__plan_"
 _COMMENTS = re.compile(r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`)|--[^\n]*|/\*(?!\+).*?\*/", re.DOTALL)
 _HOLES = re.compile(HOLE + r"(\d+)")
 
@@ -88,20 +87,19 @@ def show_all(scalars: tuple[Scalar, ...]) -> list[str]:
 
 
 def parse(text: str, place: Place | None = None) -> exp.Expression:
-    """Parse one Spark expression.  Raises ``NotCarried`` when sqlglot cannot read it."""
+    """Parse one Spark expression, to a tree that nobody changes.
+
+    Raises ``NotCarried`` when sqlglot cannot read it, or reads another expression than Spark.
+    """
     try:
-        tree = sqlglot.parse_one(f"SELECT {text}", dialect="spark")
-    except SqlglotError as error:
-        raise NotCarried(f"sqlglot cannot read {text!r}: {str(error).splitlines()[0]}", place) from error
-    if not isinstance(tree, exp.Select) or len(tree.expressions) != 1:
-        raise NotCarried(f"{text!r} is not one expression", place)
-    found: exp.Expression = tree.expressions[0]
-    return found
+        return read(text)  # type: ignore[return-value]
+    except NotCarried as no:
+        raise NotCarried(no.reason, place) from no
 
 
 def sql(tree: exp.Expr) -> str:
-    """Print a tree that we made, as Spark SQL."""
-    return tree.sql(dialect="spark")
+    """Print a tree as Spark SQL, with the parentheses that it needs.  Raises ``NotCarried``."""
+    return print_sql(tree)
 
 
 def quote(name: str) -> str:
@@ -110,11 +108,12 @@ def quote(name: str) -> str:
 
 
 def column_ref(column: exp.Expression) -> ColumnRef:
-    """The reference a sqlglot column (or a dotted chain over one) makes."""
+    """The reference a sqlglot column (or a dotted chain over one) makes.  Raises ``NotCarried`` for anything else."""
     if isinstance(column, exp.Dot):
         inner = column_ref(column.this)
         return ColumnRef((*inner.parts, column.expression.name), sql(column))
-    assert isinstance(column, exp.Column)
+    if not isinstance(column, exp.Column):
+        raise NotCarried(f"{sql(column)} is no column")
     return ColumnRef(tuple(p.name for p in column.parts), sql(column))
 
 
@@ -123,14 +122,15 @@ def columns_in(tree: exp.Expression) -> Iterator[exp.Expression]:
     if isinstance(tree, exp.Column) and not tree.name.startswith(HOLE):
         yield tree
         return
-    if isinstance(tree, exp.Dot) and isinstance(_root(tree), exp.Column):
+    if isinstance(tree, exp.Dot) and is_reference(tree):
         yield tree
         return
     for child in tree.iter_expressions():
         yield from columns_in(child)
 
 
-def _root(tree: exp.Expression) -> exp.Expression:
-    while isinstance(tree, exp.Dot):
+def is_reference(tree: exp.Expr) -> bool:
+    """Whether an expression is a column, or a field of one: names with dots between them."""
+    while isinstance(tree, exp.Dot) and isinstance(tree.expression, exp.Identifier):
         tree = tree.this
-    return tree
+    return isinstance(tree, exp.Column)

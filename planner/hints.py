@@ -15,9 +15,10 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from planner.axis import DAY, SECOND, Axis, interval_micros
+from planner.axis import DAY, SECOND, Axis
 from planner.errors import NotCarried, Place
 from planner.expr import Scalar
+from planner.lengths import interval_length
 from planner.linear import Side
 from planner.tokens import Tokens, tokenize
 
@@ -172,7 +173,8 @@ def _interval(tree: exp.Expression) -> Fraction | None:
             parts = _interval(tree.this), _interval(tree.expression)
             return None if parts[0] is None or parts[1] is None else parts[0] + parts[1]
         case exp.Interval():
-            return interval_micros(tree)
+            found = interval_length(tree)
+            return None if found is None or found.spread else found.micros
     return None
 
 

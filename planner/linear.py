@@ -16,6 +16,7 @@ from planner.axis import DAY
 from planner.errors import Place
 from planner.expr import HOLE, sql
 from planner.lengths import Length, interval_length, interval_of, interval_parts, months
+from planner.precedence import holds_together
 from planner.schema import SqlType, sql_type
 from planner.trying import MightRaise, trying
 from planner.typed import TIMES, type_of
@@ -104,7 +105,7 @@ class Sum:
                 self.add(tree.this, sign)
             case exp.Neg():
                 self.add(tree.this, -sign)
-            case exp.TsOrDsAdd() | exp.Add() | exp.Sub() if self._may_wrap(tree):
+            case exp.TsOrDsAdd() | exp.DateSub() | exp.Add() | exp.Sub() if self._may_wrap(tree):
                 self._add_leaf(tree, sign)
             case exp.Add() | exp.SafeAdd():
                 self.add(tree.this, sign)
@@ -114,9 +115,9 @@ class Sum:
                 self.add(tree.expression, -sign)
             case exp.Interval():
                 self._add_length(tree, interval_length(tree), sign)
-            case exp.TsOrDsAdd():
+            case exp.TsOrDsAdd() | exp.DateSub():
                 self._add_date(tree.this, sign)
-                self.add(tree.expression, sign)
+                self.add(tree.expression, sign if isinstance(tree, exp.TsOrDsAdd) else -sign)
             case exp.AddMonths() if (value := constant(tree.expression)) is not None:
                 self._add_date(tree.this, sign)
                 self._add_length(tree, months(value), sign)
@@ -153,14 +154,14 @@ class Sum:
 
     def _may_wrap(self, tree: exp.Expression) -> bool:
         """Whether a date is moved by so many days that Spark's count of days may wrap around, which no sum does."""
-        days = [e for e in (tree.this, tree.expression) if not isinstance(_unwrapped(e), exp.Interval)]
+        days = [e for e in (tree.this, tree.expression) if not isinstance(e, exp.Interval)]
         known = [value for e in days if (value := constant(e)) is not None]
         if len(days) < 2 or (known and abs(known[0]) < _MOST_DAYS):
             return False
-        if isinstance(tree, exp.TsOrDsAdd):
+        if isinstance(tree, exp.TsOrDsAdd | exp.DateSub):
             return True
         try:
-            types = [type_of(_unwrapped(e), self.words.type_of) for e in days]
+            types = [type_of(e, self.words.type_of) for e in days]
         except NotABand:  # its leaves will say why
             return False
         return any(t and t.name == "date" for t in types) and any(t and t.numeric for t in types)
@@ -175,11 +176,10 @@ class Sum:
 
     def _add_date(self, tree: exp.Expression, sign: int) -> None:
         """The date that Spark makes of an argument where it needs one."""
-        inner = _unwrapped(tree)
-        found = type_of(inner, self.words.type_of)
+        found = type_of(tree, self.words.type_of)
         if found is None or found.name not in TIMES:
-            raise NotABand(f"{sql(inner)} is no date; Spark would cast it")
-        self.add(inner if found.name == "date" else exp.cast(inner.copy(), "date"), sign)
+            raise NotABand(f"{sql(tree)} is no date; Spark would cast it")
+        self.add(tree if found.name == "date" else exp.cast(tree.copy(), "date"), sign)
 
     def _add_counted(self, tree: exp.Expression, count: exp.Expression, unit: str, sign: int) -> None:
         """``count`` units of time: a constant, or so many on each row."""
@@ -213,11 +213,10 @@ class Sum:
             raise NotABand("it counts differences of times in several units")
         self._unit = each.micros
         for part, way in ((tree.this, sign), (tree.expression, -sign)):
-            inner = _unwrapped(part)
-            found = type_of(inner, self.words.type_of)
+            found = type_of(part, self.words.type_of)
             if found is None or found.name not in ("date", "timestamp"):
-                raise NotABand(f"{sql(inner)} is no TIMESTAMP; Spark would cast it")
-            self.add(inner, way)
+                raise NotABand(f"{sql(part)} is no TIMESTAMP; Spark would cast it")
+            self.add(part, way)
         self.amount = self.amount.plus(Amount(spread=each.micros, reach=Fraction(DAY), clock=True), 1)
 
     def _add_leaf(self, tree: exp.Expression, sign: int) -> None:
@@ -243,15 +242,8 @@ def leaf_of(tree: exp.Expression, words: Vocabulary) -> Leaf:
     if words.side(tree) == "both":  # never computed
         return Leaf(sql(tree), UNKNOWN, key)
     tried = _tried(tree, words)
-    text = (
-        f"({sql(tried)})" if isinstance(tried, exp.Binary | exp.Neg) and not isinstance(tried, exp.Dot) else sql(tried)
-    )
+    text = sql(tried) if holds_together(tried) else f"({sql(tried)})"
     return Leaf(text, type_of(tree, words.type_of) or UNKNOWN, key)
-
-
-def _unwrapped(tree: exp.Expression) -> exp.Expression:
-    """An argument without the cast to DATE that sqlglot reads into it; the user's own ``to_date`` is marked safe."""
-    return tree.this if isinstance(tree, exp.TsOrDsToDate) and not tree.args.get("safe") else tree
 
 
 def _tried(tree: exp.Expression, words: Vocabulary) -> exp.Expression:
@@ -272,7 +264,7 @@ def constant(tree: exp.Expression) -> Fraction | None:
         case exp.Literal() if not tree.is_string:
             return Fraction(tree.name)
         case exp.Cast() if isinstance(tree.this, exp.Literal):
-            return _typed_constant(tree.this.name, sql_type(tree.to.sql(dialect="spark")))
+            return _typed_constant(tree.this.name, sql_type(sql(tree.to)))
         case exp.Mul():
             left, right = constant(tree.this), constant(tree.expression)
             return left * right if left is not None and right is not None else None

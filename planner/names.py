@@ -16,7 +16,7 @@ from planner.catalog import Catalog
 from planner.choice import Choice
 from planner.declared import LookupTable
 from planner.errors import NotCarried
-from planner.expr import ColumnRef, Scalar, column_ref
+from planner.expr import ColumnRef, Scalar, column_ref, is_reference, sql
 from planner.logical import (
     BandJoin,
     Cte,
@@ -202,10 +202,10 @@ class Resolver:
         match tree:
             case exp.Paren():
                 return self.type_of(tree.this, sources)
-            case exp.Column() | exp.Dot():
+            case exp.Column() | exp.Dot() if is_reference(tree):
                 return self.resolve(column_ref(tree), sources)[1].type
             case exp.Cast():  # TryCast too
-                return sql_type(tree.to.sql(dialect="spark"))
+                return sql_type(sql(tree.to))
             case exp.Literal() if tree.is_string:
                 return sql_type("string")
             case exp.Literal():

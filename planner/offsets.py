@@ -197,8 +197,8 @@ def _number(
     before, scale = type_.digits
     for tree in trees:
         for node in tree.walk():
-            if isinstance(node, exp.Cast) and not (sql_type(node.to.sql(dialect="spark")).integral):
-                raise NotABand(f"{said}: sums of {node.to.sql(dialect='spark')} may round")
+            if isinstance(node, exp.Cast) and not sql_type(sql(node.to)).integral:
+                raise NotABand(f"{said}: sums of {sql(node.to)} may round")
             if isinstance(node, exp.Literal):
                 if node.is_string or not set(node.name) <= set("0123456789."):
                     raise NotABand(f"{said}: sums with {node.name} may round")

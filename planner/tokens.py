@@ -9,13 +9,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 
-from sqlglot.dialects import Spark
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
 
+from planner import spark_sql
 from planner.errors import NotCarried, Place
 
-_SPARK = Spark()
 _OPEN = {TokenType.L_PAREN: TokenType.R_PAREN, TokenType.L_BRACKET: TokenType.R_BRACKET}
 _CLOSE = frozenset(_OPEN.values())
 _TEXTS = frozenset({TokenType.STRING, TokenType.RAW_STRING, TokenType.IDENTIFIER, TokenType.HINT})
@@ -105,7 +104,7 @@ def tokenize(text: str) -> Tokens:
     Raises ``NotCarried`` for what the tokenizer does not read or for brackets that do not match; Spark decides then.
     """
     try:
-        raw = _SPARK.tokenize(text)
+        raw = spark_sql.tokens(text)
     except TokenError as error:
         raise NotCarried(f"the tokenizer cannot read it: {str(error).splitlines()[0]}") from error
     items: list[Token] = []

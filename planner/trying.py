@@ -36,7 +36,6 @@ _OF_DAYS = (exp.Year, exp.Quarter, exp.Month, exp.Week, exp.WeekOfYear, exp.Day,
 _OF_DATES = (*_OF_DAYS, exp.DayOfYear, exp.LastDay, exp.DateTrunc, exp.UnixDate)
 _OF_TIMESTAMPS = (exp.UnixSeconds, exp.UnixMillis, exp.UnixMicros, exp.StrToUnix, exp.TimestampTrunc)
 _OF_CLOCKS = (exp.Hour, exp.Minute, exp.Second)
-_UNIX_FORMAT = "%Y-%mstrict-%dstrict %Hstrict:%Mstrict:%Sstrict"  # what sqlglot adds where none is written
 
 
 class MightRaise(Exception):
@@ -88,7 +87,7 @@ class _Trying:
                 return self._inside(tree)
             case exp.TsOrDsToDate():
                 return self._to_date(tree)
-            case exp.TsOrDsAdd() if self._is(tree.this, *TIMES) and self._integral(tree.expression):
+            case exp.TsOrDsAdd() | exp.DateSub() if self._is(tree.this, *TIMES) and self._integral(tree.expression):
                 return self._inside(tree)
             case exp.DateDiff() if not tree.args.get("unit"):
                 return self._inside(tree)
@@ -186,25 +185,19 @@ class _Trying:
 
     def _of_times(self, tree: exp.Expression, *names: str) -> exp.Expression:
         """A function of a date or a time: Spark casts other things to one, which may raise."""
-        argument = tree.this
-        if isinstance(argument, exp.TsOrDsToDate):  # sqlglot's, not the user's
-            argument = argument.this
-        inner = self.form(argument)
-        if not self._is(argument, *names):
+        inner = self.form(tree.this)
+        if not self._is(tree.this, *names):
             raise MightRaise(tree)
-        if isinstance(tree, exp.UnixDate):
-            return exp.Anonymous(this="UNIX_DATE", expressions=[inner])
         copy = tree.copy()
         copy.set("this", inner)
         return copy
 
     def _of_timestamps(self, tree: exp.Expression) -> exp.Expression:
         inner = self.form(tree.this)
-        written = tree.args.get("format")
-        if not self._is(tree.this, *TIMES) or (written is not None and written.name != _UNIX_FORMAT):
+        if not self._is(tree.this, *TIMES) or tree.args.get("format"):
             raise MightRaise(tree)
         if not self._is(tree.this, "timestamp"):
-            inner = exp.TryCast(this=inner, to=exp.DataType.build("timestamp_ltz", dialect="spark"), safe=True)
+            inner = exp.TryCast(this=inner, to=exp.DataType.build(exp.DType.TIMESTAMPLTZ), safe=True)
         copy = tree.copy()
         copy.set("this", inner)
         return copy

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from planner.expr import sql
 from planner.schema import INTEGRAL, SqlType, sql_type
 
 TIMES = ("date", "timestamp", "timestamp_ntz")
@@ -16,7 +17,9 @@ _ALWAYS: dict[type[exp.Expression], SqlType] = {
     **dict.fromkeys((exp.TimestampDiff, exp.IntDiv), _BIGINT),
     **dict.fromkeys((exp.Year, exp.Quarter, exp.Month, exp.Week, exp.WeekOfYear, exp.Day, exp.DayOfMonth), _INT),
     **dict.fromkeys((exp.DayOfWeek, exp.DayOfYear, exp.Hour, exp.Minute, exp.Second, exp.UnixDate), _INT),
-    **dict.fromkeys((exp.TsOrDsToDate, exp.TsOrDsAdd, exp.AddMonths, exp.DateTrunc, exp.LastDay), SqlType("date")),
+    **dict.fromkeys(
+        (exp.TsOrDsToDate, exp.TsOrDsAdd, exp.DateSub, exp.AddMonths, exp.DateTrunc, exp.LastDay), SqlType("date")
+    ),
     exp.TimestampTrunc: SqlType("timestamp"),
 }
 WHOLE_DAYS = ("DAY", "WEEK", "MONTH", "YEAR")
@@ -33,7 +36,7 @@ def type_of(tree: exp.Expression, known: Callable[[exp.Expression], SqlType | No
         case exp.Paren() | exp.Neg() | exp.Abs():
             return of(tree.this)
         case exp.Cast():  # TryCast too
-            return sql_type(tree.to.sql(dialect="spark"))
+            return sql_type(sql(tree.to))
         case exp.Interval():
             found = SqlType("interval")
         case exp.DateDiff():

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from planner.calls import unknown
 from planner.expr import Scalar, quote
 from planner.logical import Join, Logical, OneRow, Project
 from planner.names import Unresolved
@@ -58,7 +59,8 @@ def _parts(project: Project) -> tuple[Spots | None, tuple[Scalar, ...], bool]:
 
 def _may_aggregate(item: Scalar) -> bool:
     """Whether an item has an aggregate, or a function that is not known and could be one."""
-    return any(not call.find_ancestor(exp.Window) for call in item.tree.find_all(exp.AggFunc, exp.Anonymous))
+    found = (*item.tree.find_all(exp.AggFunc), *([odd] if (odd := unknown(item.tree)) else ()))
+    return any(not call.find_ancestor(exp.Window) for call in found)
 
 
 def _named(item: Scalar) -> bool:

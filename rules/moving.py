@@ -12,8 +12,9 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from planner.band import looks_like_band
+from planner.calls import volatile
 from planner.errors import NotCarried
-from planner.expr import ColumnRef, Scalar, column_ref, columns_in, quote
+from planner.expr import ColumnRef, Scalar, column_ref, columns_in, quote, sql
 from planner.logical import (
     Aggregate,
     Filter,
@@ -63,7 +64,6 @@ _SIMPLE = (
     exp.Var,
     exp.TimestampTrunc,
 )
-VOLATILE = (exp.Anonymous, exp.Rand, exp.Randn, exp.Randstr, exp.Uniform, exp.Uuid, exp.Shuffle)
 
 
 class Block(NamedTuple):
@@ -121,8 +121,8 @@ def check_steady(conjunct: Scalar) -> None:
     """Raise ``Unresolved`` unless a conjunct has the same value wherever it stands."""
     if conjunct.plans:
         raise Unresolved(f"{conjunct.shown} holds a subquery of its own")
-    if found := conjunct.tree.find(*VOLATILE):
-        raise Unresolved(f"{found.sql(dialect='spark')} is not known to give the same value each time")
+    if found := volatile(conjunct.tree):
+        raise Unresolved(f"{sql(found)} is not known to give the same value each time")
 
 
 def check_inner(tree: Logical, names: Resolver) -> None:
@@ -213,7 +213,7 @@ def span(column: exp.Expression) -> tuple[int, int]:
     """Where a column stands in the text it was parsed from, behind the SELECT that ``parse`` puts before it."""
     ids = list(column.find_all(exp.Identifier))
     if not ids or any("start" not in i.meta for i in ids):
-        raise NotCarried(f"{column.sql(dialect='spark')} has no place in the text")
+        raise NotCarried(f"{sql(column)} has no place in the text")
     before = len("SELECT ")
     return min(i.meta["start"] for i in ids) - before, max(i.meta["end"] for i in ids) - before + 1
 

@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from planner.calls import volatile
 from planner.expr import Scalar, quote, sql
 from planner.logical import Aggregate, Derived, Filter, Logical, Sort
 from planner.names import Unresolved
-from rules.moving import VOLATILE, Block, block_of
+from rules.moving import Block, block_of
 from rules.rule import Context
 from rules.select_list import SelectList
 from rules.unique import unique_keys
@@ -138,7 +139,7 @@ class _Numbered:
         for item in self.block.project.items:
             if item.plans:
                 raise Unresolved(f"{item.shown} holds a subquery")
-            if item.tree.find(exp.Window) and (odd := item.tree.find(*VOLATILE)):
+            if item.tree.find(exp.Window) and (odd := volatile(item.tree)):
                 raise Unresolved(f"{sql(odd)} is not known to give the same value each time")
         items = tuple(i for i in self.block.project.items if not i.tree.find(exp.Window)) or (Scalar("1 AS one"),)
         if reason := self.ctx.unrepeatable(_named(replace(self.block.project, items=items))):

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from planner.calls import unknown, volatile
 from planner.choice import Choice
 from planner.errors import NotCarried
 from planner.expr import Scalar
@@ -34,7 +35,6 @@ from planner.logical import (
 )
 from planner.names import Resolver, Unresolved
 from planner.tree import Node, transform_up
-from rules.moving import VOLATILE
 from rules.rule import Context
 from rules.select_list import SelectList
 
@@ -44,8 +44,7 @@ _NONE: Unique = frozenset()
 _ONE_ROW: Unique = frozenset((frozenset(),))
 _AGGREGATES = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)
 _SEVERAL_SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
-# Functions that sqlglot does not know by name may be generators, too.
-_GENERATORS = (exp.UDTF, exp.Explode, exp.Posexplode, exp.Inline, exp.Stack, exp.Anonymous)
+_GENERATORS = (exp.UDTF, exp.Explode, exp.Posexplode, exp.Inline)
 
 
 def unique_keys(relation: Node, ctx: Context, *, nulls: bool = False) -> Unique:
@@ -133,7 +132,7 @@ class _Keys:
 
     def block(self, project: Project) -> Unique:
         """The keys of one SELECT.  Raises ``Unresolved``, ``NotCarried`` where its columns cannot be told."""
-        if any(i.plans or i.tree.find(*_GENERATORS) for i in project.items):
+        if any(i.plans or i.tree.find(*_GENERATORS) or unknown(i.tree) for i in project.items):
             return _NONE
         node, groups = project.child, None
         while isinstance(node, Filter | Aggregate | Windows):
@@ -163,7 +162,7 @@ class _Keys:
         group = select and select.args.get("group")
         if groups.plans or not group or any(v for k, v in group.args.items() if k != "expressions"):
             return _NONE
-        if group.find(*_SEVERAL_SETS, *VOLATILE):
+        if group.find(*_SEVERAL_SETS) or volatile(group):
             return _NONE
         names = [shown.name_of(one) for one in group.expressions]
         return frozenset((self.folded(n for n in names if n is not None),)) if None not in names else _NONE

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from planner.errors import NotCarried, Place
-from planner.expr import Scalar, column_ref, parse
+from planner.expr import Scalar, column_ref, parse, sql
 from planner.linear import Side
 from planner.logical import Aggregate, BandJoin, Filter, Project, Sort
 from planner.names import NoSuchColumn
@@ -151,7 +151,7 @@ class Reader:
         for tree in self._calls():
             if isinstance(tree, exp.Min | exp.Max):
                 used = self.column(tree.this)
-                wanted.setdefault(used.side, _sql(tree))
+                wanted.setdefault(used.side, sql(tree))
         if len(wanted) > 1:
             raise NoRunningSums(f"{' and '.join(wanted.values())}: both sides would have to keep their rows")
         return next(iter(wanted), None)
@@ -199,7 +199,7 @@ class Reader:
         while isinstance(tree, exp.Paren):
             tree = tree.this
         if not isinstance(tree, exp.Column) or isinstance(tree.this, exp.Star):
-            raise NoRunningSums(f"{_sql(tree)} is more than a column")
+            raise NoRunningSums(f"{sql(tree)} is more than a column")
         ref = column_ref(tree)
         index, column = self.ctx.names.resolve(ref, self.sources)
         if column.type is None:
@@ -252,7 +252,7 @@ class Reader:
 
     def _total(self, tree: exp.Expr, reading: Reading, place: Place | None) -> tuple[Total, str]:
         """An aggregate, and what Spark calls its column."""
-        said = _sql(tree)
+        said = sql(tree)
         if type(tree) not in (exp.Count, exp.Sum, exp.Min, exp.Max) or tree.args.get("expressions"):
             raise NoRunningSums(f"{said}: running sums give count, sum, min and max", place)
         inner = tree.this
@@ -322,7 +322,7 @@ class Reader:
                 raise NoRunningSums(f"{clause.shown} computes more than comparisons", clause.place)
             return node
 
-        return tree.transform(renamed).sql(dialect="spark")
+        return sql(tree.transform(renamed))
 
 
 def plain_filter(tree: exp.Expression) -> bool:
@@ -355,7 +355,3 @@ def _filler(used: _Used) -> str:
     if used.type.name not in _FILLERS or used.type.text not in ("", used.type.name):
         raise NoRunningSums(f"{used.text} is {used.type}")
     return _FILLERS[used.type.name]
-
-
-def _sql(tree: exp.Expr) -> str:
-    return tree.sql(dialect="spark")

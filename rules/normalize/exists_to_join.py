@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from planner.band import looks_like_band
 from planner.errors import NotCarried
-from planner.expr import HOLE, Scalar
+from planner.expr import HOLE, Scalar, sql
 from planner.logical import JOIN_KEYWORDS, Filter, Join, Limit, Logical, OneRow
 from planner.names import Unresolved
 from planner.schema import SqlType
@@ -115,7 +115,7 @@ def _join(test: Test, block: Block, tree: Logical, ctx: Context) -> Join:
         condition.append(moved(conjunct, (inner, outer), both, beside, names))
     if test.value:
         item = block.project.items[0]
-        wanted = Scalar(item.tree.unalias().sql(dialect="spark"), (), item.place)
+        wanted = Scalar(sql(item.tree.unalias()), (), item.place)
         x = moved(test.value, ((), outer), both, beside, names)
         y = moved(wanted, (inner, outer), both, beside, names)
         _check_types(x, y, both, Join(tree, block.tree, "cross", "CROSS JOIN"), ctx)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any
 
-from sqlglot.dialects import Spark
-
+from planner.calls import BUILT_IN
 from planner.catalog import View
 from planner.errors import NotCarried
 from planner.expr import Scalar, quote
@@ -21,9 +20,7 @@ from rules.moving import bounds
 from rules.rule import Context, rule
 
 _DEEPEST = 20
-_CALLS = {*Spark().parser_class.FUNCTIONS, *Spark().parser_class.FUNCTION_PARSERS} | set(
-    "OVER FILTER WITHIN VALUES DECIMAL CHAR VARCHAR USING DISTINCT ANY SOME ALL CUBE ROLLUP SETS".split()
-)
+_CALLS = BUILT_IN | set("OVER FILTER WITHIN VALUES CHAR VARCHAR USING DISTINCT ALL CUBE ROLLUP SETS".split())
 
 
 @rule(Scan)

@@ -5,13 +5,12 @@ from dataclasses import replace
 from sqlglot import exp
 
 from planner.band import is_or_of_comparisons, looks_like_band
+from planner.calls import volatile
 from planner.errors import NotCarried
 from planner.expr import Scalar
 from planner.logical import Filter, Join, Logical
 from planner.names import Unresolved
 from rules.rule import Context, rule
-
-_VOLATILE = (exp.Rand, exp.Randn, exp.Anonymous, exp.Subquery, exp.Exists, exp.Uuid)
 
 
 @rule(Filter)
@@ -64,7 +63,7 @@ def _place(conjunct: Scalar, join: Join, ctx: Context) -> Join | None:
 
 
 def _sides(conjunct: Scalar, join: Join, ctx: Context) -> set[str]:
-    if conjunct.plans or isinstance(conjunct.tree, _VOLATILE) or conjunct.tree.find(*_VOLATILE):
+    if conjunct.plans or volatile(conjunct.tree) or conjunct.tree.find(exp.Subquery, exp.Exists):
         return set()
     sources = ctx.names.sources(join)
     middle = len(ctx.names.sources(join.left))

@@ -236,5 +236,5 @@ def _constant(tree: exp.Expression, type_: SqlType | None) -> Constant | None:
             return -int(literal.name) if negative else int(literal.name)
         case exp.Cast() if not negative and type_ and type_.name == "date" and isinstance(literal.this, exp.Literal):
             with suppress(ValueError):
-                return date.fromisoformat(literal.this.name) if literal.to.sql().upper() == "DATE" else None
+                return date.fromisoformat(literal.this.name) if sql(literal.to).upper() == "DATE" else None
     return None
