@@ -26,17 +26,26 @@ class ColumnRef:
     text: str
 
 
+@dataclass(frozen=True, eq=False)
+class Whole:
+    """A conjunct as written, of which a normal form has made ``parts`` conjuncts: it is printed where all are there."""
+
+    written: Scalar
+    parts: int
+
+
 @dataclass(frozen=True)
 class Scalar(Holder):
     """An SQL expression, clause or list item, to the letter as the user wrote it.
 
     The text of each subquery is replaced by ``__plan_0``, ``__plan_1`` …, and ``plans`` holds its plan.  Two scalars
-    are equal when text and plans are; the place does not count.
+    are equal when text and plans are; the place does not count, nor does the ``whole`` that it is a part of.
     """
 
     text: str
     plans: tuple[Node, ...] = ()
     place: Place | None = field(default=None, compare=False)
+    whole: Whole | None = field(default=None, compare=False, repr=False)
 
     def with_plans(self, plans: tuple[Node, ...]) -> Scalar:
         """Return the same expression over other subqueries."""

@@ -192,10 +192,26 @@ class _Printer:
 
     def conjunction(self, conjuncts: tuple[Scalar, ...]) -> str:
         """Conjuncts joined with AND, in parentheses where one has an OR outside brackets."""
-        alone = len(conjuncts) == 1
+        alone = len(conjuncts) == 1 and conjuncts[0].whole is None
         return " AND ".join(
-            f"({self.scalar(c)})" if not alone and has_or(c.text) else self.scalar(c) for c in conjuncts
+            f"({self.scalar(c)})" if not alone and has_or(c.text) else self.scalar(c) for c in as_written(conjuncts)
         )
+
+
+def as_written(conjuncts: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
+    """Conjuncts with what a normal form has cut put together again, where all parts stand side by side."""
+    found: list[Scalar] = []
+    at = 0
+    while at < len(conjuncts):
+        whole = conjuncts[at].whole
+        end = at + (whole.parts if whole else 1)
+        if whole and end <= len(conjuncts) and all(c.whole is whole for c in conjuncts[at:end]):
+            found.append(whole.written)
+        else:
+            end = at + 1
+            found.append(conjuncts[at])
+        at = end
+    return tuple(found)
 
 
 def has_or(text: str) -> bool:

@@ -1,0 +1,105 @@
+"""The normal form of conditions: which conjuncts come out, and that it is reached in one step."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.errors import Place
+from planner.expr import Scalar
+from planner.logical import Verbatim
+from planner.normal_form import normal_form
+from planner.to_sql import as_written
+
+CASES = {
+    "(a.k = b.k AND a.x BETWEEN b.lo AND b.hi)": ["a.k = b.k", "a.x BETWEEN b.lo AND b.hi"],
+    "((a.x) >= (b.lo)) AND ((a.x <= b.hi))": ["a.x >= b.lo", "a.x <= b.hi"],
+    "NOT (p.x < i.lo OR p.x > i.hi)": ["p.x >= i.lo", "p.x <= i.hi"],
+    "NOT (p.x < i.lo) AND NOT (p.x > i.hi)": ["p.x >= i.lo", "p.x <= i.hi"],
+    "NOT (x NOT BETWEEN lo AND hi)": ["x BETWEEN lo AND hi"],
+    "NOT (x BETWEEN lo AND hi)": ["x NOT BETWEEN lo AND hi"],
+    "NOT NOT a = b": ["a = b"],
+    "NOT (a != b)": ["a = b"],
+    "! (a < b)": ["a >= b"],
+    "NOT (a IN (1, 2) OR s LIKE 'x%' OR NOT f(c))": ["a NOT IN (1, 2)", "s NOT LIKE 'x%'", "f(c)"],
+    "NOT (a IS NULL OR b IS NOT NULL)": ["a IS NOT NULL", "b IS NULL"],
+    "NOT (a AND (b OR c))": ["(NOT a OR NOT b AND NOT c)"],
+    "a < b OR a = b": ["a <= b"],
+    "(b > a) OR (a = b)": ["b >= a"],
+    "(x.id = y.id AND p) OR (y.id = x.id AND q AND r)": ["x.id = y.id", "(p OR q AND r)"],
+    "x.id = y.id OR x.id = y.id AND p": ["x.id = y.id"],
+    "a AND TRUE": ["a"],
+    "(a = 1 OR FALSE) AND 1 = 1": ["a = 1"],
+    "a OR TRUE": [],
+    "TRUE": [],
+    "(c = 1) = TRUE": ["c = 1"],
+    "TRUE = (c = 1)": ["c = 1"],
+    "(c = 1) = FALSE": ["c <> 1"],
+    "c = 1 IS TRUE": ["c = 1"],
+    "NOT (c = 1) IS NOT TRUE": ["c = 1"],
+    "coalesce(a > b, FALSE)": ["a > b"],
+    "CASE WHEN a > b THEN TRUE ELSE FALSE END": ["a > b"],
+    "if(a > b, TRUE, FALSE)": ["a > b"],
+    "(x.id, 1) = (y.id, 1)": ["x.id <=> y.id"],
+}
+
+KEPT = (
+    "a = b",
+    "(c = 1) IS NOT FALSE",
+    "c IS NOT TRUE",
+    "flag = TRUE",  # a text would be cast
+    "NOT coalesce(a > b, FALSE)",
+    "coalesce(flag, FALSE)",
+    "a = 1 OR b = 2",
+    "(a = 1 OR b = 2)",
+    "((a = 1 AND c) OR b = 2)",
+    "NOT (a <=> b)",
+    "NOT f(a)",
+    "a = b IS NULL",
+    "NOT (a = b IN (c))",
+    "a BETWEEN b AND c = TRUE",
+    "(rand() < 0.5 AND a) OR (rand() < 0.5 AND b)",
+    "f(a) < b OR f(a) = b",
+    "CASE WHEN a THEN b ELSE c END = d",
+    "CASE WHEN a AND b THEN c OR d END",
+    "s.`or` = t.`and`",
+)
+
+
+@pytest.mark.parametrize("text", CASES)
+def test_its_conjuncts(text: str) -> None:
+    found = normal_form((Scalar(text),))
+    assert [" ".join(c.text.split()) for c in found] == CASES[text]
+    assert normal_form(found) is found
+
+
+@pytest.mark.parametrize("text", KEPT)
+def test_what_stays(text: str) -> None:
+    condition = (Scalar(text),)
+    assert normal_form(condition) is condition
+
+
+def test_subqueries_go_with_their_conjuncts() -> None:
+    one, other = Verbatim("one", ""), Verbatim("other", "")
+    found = normal_form((Scalar("(NOT EXISTS (__plan_1) AND (a OR EXISTS (__plan_0)))", (one, other)),))
+    assert [(c.text, c.plans) for c in found] == [
+        ("NOT EXISTS (__plan_0)", (other,)),
+        ("(a OR EXISTS (__plan_0))", (one,)),
+    ]
+
+
+def test_a_conjunct_knows_its_place() -> None:
+    found = normal_form((Scalar("(a = b\n  AND c = d)", (), Place(3, 10)),))
+    assert [c.place for c in found] == [Place(3, 11), Place(4, 7)]
+
+
+def test_parts_that_stand_together_are_printed_as_written() -> None:
+    text = "(a = b AND NOT (x < lo OR x > hi))"
+    more = Scalar("y")
+    first, second, third = normal_form((Scalar(text),))
+    assert [c.text for c in as_written((more, first, second, third))] == ["y", text]
+    assert [c.text for c in as_written((first, second, more, third))] == ["a = b", "x >= lo", "y", "x <= hi"]
+
+
+def test_a_part_is_not_printed_with_columns_that_only_the_whole_names() -> None:
+    (part,) = normal_form((Scalar("x.id = 1 OR (x.id = 1 AND y.z > 1)"),))
+    assert as_written((part,)) == (part,)
