@@ -140,8 +140,9 @@ def _careful(tree: exp.Expression, ansi: bool) -> str:
             name = "try_add" if isinstance(tree, exp.Add) else "try_subtract"
             return f"{name}({_careful(tree.this, ansi)}, {_careful(tree.expression, ansi)})"
         case exp.Add() | exp.Sub():
-            sign = "+" if isinstance(tree, exp.Add) else "-"
-            return f"{_careful(tree.this, ansi)} {sign} {_careful(tree.expression, ansi)}"
+            for side in (tree.this, tree.expression):
+                _careful(side, ansi)
+            return sql(tree)
     if not _never_raises(tree):
         raise NotABand(f"{sql(tree)} could raise an error on a row that no pair needs")
     return sql(tree)

@@ -24,7 +24,7 @@ from planner.precedence import enclosed
 
 HOLE = "__plan_"
 _CALL, _LITERAL = "__dt_call_", "__dt_literal_"
-_BEFORE = "SELECT "
+BEFORE = "SELECT "
 _RAW = "raw"  # in the meta of a literal: its text as written
 _COMMAS = "commas"  # in the meta of a call: the words that stand between its arguments
 _INFIX = "infix"  # in the meta of a NOT: ``x NOT IN (1)``
@@ -69,7 +69,7 @@ def read(text: str) -> exp.Expr:
 
 @lru_cache(maxsize=4096)
 def _read(text: str) -> exp.Expr | str:
-    whole = _BEFORE + text
+    whole = BEFORE + text
     try:
         words = tokens(whole)
         shown, literals = _hidden(words, whole)
@@ -88,9 +88,21 @@ def _read(text: str) -> exp.Expr | str:
 
 def _is_plain(tree: exp.Expr) -> bool:
     """Whether names stand where names should: ``a:b`` is no alias."""
-    return all(isinstance(node.args.get("alias"), exp.Identifier) for node in tree.find_all(exp.Alias)) and all(
-        isinstance(node.this, exp.Identifier | exp.Star) for node in tree.find_all(exp.Column)
-    )
+    if not all(isinstance(node.args.get("alias"), exp.Identifier) for node in tree.find_all(exp.Alias)):
+        return False
+    if not all(isinstance(node.this, exp.Identifier | exp.Star) for node in tree.find_all(exp.Column)):
+        return False
+    return not any(_is_variable(column) for lam in tree.find_all(exp.Lambda) for column in lam.find_all(exp.Column))
+
+
+def _is_variable(column: exp.Column) -> bool:
+    """Whether a column is a variable of a lambda around it in another case, which sqlglot does not know for one."""
+    name, around = column.parts[0].name.lower(), column.find_ancestor(exp.Lambda)
+    while around is not None:
+        if any(variable.name.lower() == name for variable in around.expressions):
+            return True
+        around = around.find_ancestor(exp.Lambda)
+    return False
 
 
 def _prints_back(tree: exp.Expr, words: list[str]) -> bool:
@@ -99,7 +111,7 @@ def _prints_back(tree: exp.Expr, words: list[str]) -> bool:
     for ways in product((True, False), repeat=min(len(nots), _MOST_NOTS)):
         for node, infix in zip_longest(nots, ways, fillvalue=True):
             node.meta[_INFIX] = infix  # type: ignore[union-attr]
-        if words == _words(_BEFORE + print_sql(tree)):
+        if words == _words(BEFORE + print_sql(tree)):
             return True
     return False
 

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from planner.expr import HOLE, Scalar, parse
 from planner.names import Unresolved
+from planner.rewording import operand
 from planner.tokens import tokenize
 
 _KNOWN: dict[str, type[exp.AggFunc]] = {
@@ -67,8 +68,10 @@ def outside(scalar: Scalar, found: tuple[Call, ...]) -> Scalar:
 
 
 def replaced(scalar: Scalar, found: tuple[Call, ...], say: Callable[[Call], str]) -> Scalar:
-    """The expression with every aggregate said otherwise."""
+    """The expression with every aggregate said otherwise, in parentheses where that is more than one operand."""
     text = scalar.text
+    if len(found) == 1 and text.strip() == found[0].text:
+        return Scalar(say(found[0]), scalar.plans, scalar.place)
     for call in reversed(found):
-        text = text[: call.start] + say(call) + text[call.end :]
+        text = text[: call.start] + operand(say(call)) + text[call.end :]
     return Scalar(text, scalar.plans, scalar.place)

@@ -13,8 +13,7 @@ from sqlglot import exp
 
 from planner.band import looks_like_band
 from planner.calls import volatile
-from planner.errors import NotCarried
-from planner.expr import ColumnRef, Scalar, column_ref, columns_in, quote, sql
+from planner.expr import ColumnRef, Scalar, column_ref, quote, sql
 from planner.logical import (
     Aggregate,
     Filter,
@@ -33,7 +32,7 @@ from planner.logical import (
     Wrapped,
 )
 from planner.names import NoSuchColumn, Resolver, Source, Unresolved
-from planner.tokens import tokenize
+from planner.rewording import reworded
 from planner.tree import Node
 from rules.correlation import correlated, leans_on_left
 
@@ -179,17 +178,13 @@ def moved(
 
     ``target`` tells the relation in ``after`` and the column there.  Raises ``Unresolved`` where there is no such way.
     """
-    text, at = scalar.text, len(scalar.text)
-    for column in sorted(columns_in(scalar.tree), key=lambda c: span(c)[0], reverse=True):
-        start, end = span(column)
-        if end > at or "".join(column_ref(column).parts) != bare(text[start:end]):
-            raise NotCarried(f"{column_ref(column).text} cannot be found in {scalar.shown}", scalar.place)
-        at = start
+
+    def say(column: exp.Expression) -> str | None:
         ref = column_ref(column)
         origin = home(ref, scopes, names)
         index, name = target(origin)
         if _means(ref, after, index, name, names):
-            continue
+            return None
         source = scopes[origin.scope][origin.relation]
         path = tuple(map(names.fold, (*source.names, origin.column)))
         if tuple(map(names.fold, ref.parts)) != path[-len(ref.parts) :]:
@@ -197,8 +192,9 @@ def moved(
         new = ColumnRef((*after[index].names[-1:], name), ".".join(map(quote, (*after[index].names[-1:], name))))
         if not _means(new, after, index, name, names):
             raise Unresolved(f"{ref.text} would be ambiguous in a join")
-        text = text[:start] + new.text + text[end:]
-    return scalar if text == scalar.text else Scalar(text, scalar.plans, scalar.place)
+        return new.text
+
+    return reworded(scalar, say)
 
 
 def _means(ref: ColumnRef, sources: Sources, index: int, name: str, names: Resolver) -> bool:
@@ -207,18 +203,3 @@ def _means(ref: ColumnRef, sources: Sources, index: int, name: str, names: Resol
     except Unresolved:
         return False
     return found == index and names.fold(column.name) == names.fold(name)
-
-
-def span(column: exp.Expression) -> tuple[int, int]:
-    """Where a column stands in the text it was parsed from, behind the SELECT that ``parse`` puts before it."""
-    ids = list(column.find_all(exp.Identifier))
-    if not ids or any("start" not in i.meta for i in ids):
-        raise NotCarried(f"{sql(column)} has no place in the text")
-    before = len("SELECT ")
-    return min(i.meta["start"] for i in ids) - before, max(i.meta["end"] for i in ids) - before + 1
-
-
-def bare(text: str) -> str:
-    """Names with dots between them, without the dots, quotes and blanks."""
-    t = tokenize(text)
-    return "".join(t[i].text for i in range(len(t)) if t[i].word != ".")

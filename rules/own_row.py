@@ -240,7 +240,7 @@ class OwnRow:
         def say(ref: ColumnRef) -> str | None:
             number, column = self.sight.resolve(ref, scopes)
             if number == y.number:
-                return enclosed(self.told(x, shown, self.sight.value(number, column.name)[1]))
+                return self.told(x, shown, self.sight.value(number, column.name)[1])
             bare = len(ref.parts) == 1
             return ".".join(map(quote, (*self.sight.path(number), column.name))) if bare else None
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from planner.errors import NotCarried
-from planner.expr import ColumnRef, Scalar, column_ref, columns_in, quote, sql, uncommented
+from planner.expr import ColumnRef, Scalar, column_ref, quote, sql, uncommented
 from planner.names import Unresolved
+from planner.rewording import put, reworded
 from planner.schema import SqlType
 from planner.trying import MightRaise, trying
-from rules.moving import bare, span
 from rules.same_source import Reading
 
 # What sqlglot prints as it was read.
@@ -29,15 +29,7 @@ def respelt(scalar: Scalar, say: Callable[[ColumnRef], str | None]) -> str:
     Raises ``NotCarried`` where a column cannot be found in the text.
     """
     whole = Scalar(uncommented(scalar.text).strip(), (), scalar.place)
-    text, at = whole.text, len(whole.text)
-    for column in sorted(columns_in(whole.tree), key=lambda c: span(c)[0], reverse=True):
-        start, end = span(column)
-        if end > at or "".join(column_ref(column).parts) != bare(text[start:end]):
-            raise NotCarried(f"{column_ref(column).text} cannot be found in {scalar.shown}", scalar.place)
-        at = start
-        if (new := say(column_ref(column))) is not None:
-            text = text[:start] + new + text[end:]
-    return text
+    return reworded(whole, lambda column: say(column_ref(column))).text
 
 
 def over(shown: Reading, path: tuple[str, ...], value: str) -> str:
@@ -52,8 +44,6 @@ def over(shown: Reading, path: tuple[str, ...], value: str) -> str:
         raise Unresolved(f"{sql(odd)} is not put into other words")
 
     def say(node: exp.Expression) -> exp.Expression:
-        if not isinstance(node, exp.Column):
-            return node
         name = shown.named(sql(node))
         if name is None:
             raise Unresolved(f"{'.'.join(path)} does not show {sql(node)}")
@@ -61,7 +51,7 @@ def over(shown: Reading, path: tuple[str, ...], value: str) -> str:
             this=_named(name), **dict(zip(("table", "db", "catalog"), map(_named, path[::-1]), strict=False))
         )
 
-    return sql(tree.copy().transform(say))
+    return sql(put(tree, say))
 
 
 def never_raises(tree: exp.Expression, known: Callable[[exp.Expression], SqlType | None], *, ansi: bool) -> bool:

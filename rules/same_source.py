@@ -18,6 +18,7 @@ from planner.errors import NotCarried
 from planner.expr import ColumnRef, Scalar, column_ref, sql
 from planner.logical import Derived, Logical, Nested, Project, Scan
 from planner.names import Source, Unresolved
+from planner.rewording import put
 from planner.to_sql import to_sql
 from planner.tokens import words
 from rules.moving import block_of, check_steady
@@ -93,12 +94,11 @@ def same_source(left: Logical, right: Logical, ctx: Context) -> tuple[Reading, R
 
 
 def bound(tree: exp.Expression, say: Callable[[ColumnRef], exp.Expression]) -> exp.Expression:
-    """A copy of an expression with every column outside subqueries replaced by what ``say`` makes of it."""
+    """A copy of an expression with every column outside subqueries replaced by what ``say`` makes of it.
 
-    def replaced(node: exp.Expression) -> exp.Expression:
-        return say(column_ref(node)) if isinstance(node, exp.Column) else node
-
-    return tree.copy().transform(replaced)
+    Raises ``NotCarried`` where a variable of a lambda would catch that.
+    """
+    return put(tree, lambda column: say(column_ref(column)))
 
 
 def over_base(scalar: Scalar, readings: tuple[Reading | None, ...], sources: tuple[Source, ...], ctx: Context) -> str:

@@ -14,6 +14,7 @@ from planner.band_window import GroupedBandWindow, WindowedSource
 from planner.expr import Scalar, parse, quote
 from planner.logical import Aggregate, Filter, Join, Logical, Project
 from planner.names import NoSuchColumn, Unresolved
+from planner.rewording import operand
 from planner.to_sql import refuse_stars
 from planner.tokens import tokenize
 from rules.aggregate_calls import Call, calls, outside, replaced
@@ -226,11 +227,11 @@ class Groups:
         if call.distinct or call.function in ("min", "max"):
             return f"{call.function}({'DISTINCT ' if call.distinct else ''}{text})"
         if call.function == "count":
-            return f"coalesce(sum(CASE WHEN {text} IS NOT NULL THEN {self._rows} END), 0)"
+            return f"coalesce(sum(CASE WHEN {operand(text)} IS NOT NULL THEN {self._rows} END), 0)"
         type_ = self.pair.type_of(text)
         if call.function != "sum" or type_ is None or not type_.integral or type_.name == "bigint":
             raise NoWindow(f"{call.text} is not exact as a product")
-        return f"sum({text} * {self._rows})"
+        return f"sum({operand(text)} * {self._rows})"
 
     def ordered(self, clause: Scalar) -> Scalar:
         """ORDER BY above the block."""
