@@ -7,6 +7,7 @@
     time_zone = "UTC"
     case_sensitive = false
     asof_join = false                      # spark.sql.join.asofJoin.enabled
+    double_quoted_identifiers = false      # spark.sql.ansi.doubleQuotedIdentifiers; all of planner.catalog.Settings
 
     [tables.points]                        # also [tables."sales.points"], [tables."spark_catalog.sales.points"]
     columns = { id = "BIGINT", x = "INT" } # in order, with Spark's types
@@ -49,7 +50,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import date, datetime
 from functools import cache
 from pathlib import Path
@@ -65,7 +66,7 @@ from planner.stats import Statistics
 from planner.tokens import tokenize
 
 _FILE_KEYS = ("extends", "lookup", "session", "tables")
-_SESSION_KEYS = {"ansi": bool, "asof_join": bool, "time_zone": str, "case_sensitive": bool}
+_SESSION_KEYS = {f.name: str if f.name == "time_zone" else bool for f in fields(Settings)}
 _TABLE_KEYS = (
     "bytes",
     "changelog",

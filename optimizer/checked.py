@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,29 +12,37 @@ from optimizer.lookups import only_lookups
 from optimizer.options import Options
 from optimizer.plan import Declined, Plan
 from optimizer.planning import plan_sql
+from planner.calls import KNOWN
 from planner.catalog import Catalog
 from planner.lookup.views import without_rows
 from planner.names import Resolver
+from planner.tokens import called
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 def checked(plan: Plan, session: SparkSession, arguments: Any) -> Plan:
-    """The plan if Spark's analysis gives both texts one schema; else one that runs the original."""
+    """The plan if Spark's analysis gives both texts one schema; else one that runs the original.
+
+    So it does where a function that the rewriting calls for Spark's own is a user's in this session.
+    """
     from planner.runtime.batch import analysed
+    from planner.runtime.functions import user_functions
     from planner.runtime.together import together
 
     assert plan.rewriting is not None
     head = plan.prefix
     texts = (plan.text[len(head) :].rstrip().rstrip(";"), plan.rewriting[len(head) :])
-    before, after = together(session, *(partial(analysed, session, text, arguments) for text in texts))
+    names = called(plan.rewriting) & KNOWN
+    asks: list[Callable[[], Any]] = [partial(analysed, session, text, arguments) for text in texts]
+    before, after, users = together(session, *asks, partial(user_functions, session, names))
     if isinstance(before, str):
         return replace(plan, rewriting=None)  # Spark's own error comes when it runs
     if isinstance(after, str):
         reason: str | None = f"Spark does not take the rewriting: {after}"
     else:
-        reason = schema_difference(before[1], after[1])
+        reason = _not_its_own(users) or schema_difference(before[1], after[1])
         if reason is None:
             return replace(plan, frame=None if head else after[0])
     declined = (*plan.declined, Declined("schema check", f"{reason}; the original runs"))
@@ -48,6 +57,7 @@ def checked_without_rows(
     Compared are both texts with an empty relation in the place of each lookup, which Spark can analyse.
     """
     from planner.runtime.batch import analysed
+    from planner.runtime.functions import user_functions
 
     names = Resolver(catalog, {})
     assert plan.logical is not None
@@ -60,9 +70,17 @@ def checked_without_rows(
     before, after = (analysed(session, t, arguments) for t in texts)
     if isinstance(before, str):
         return plan  # Spark's own error comes when it runs
-    reason = after if isinstance(after, str) else schema_difference(before[1], after[1])
+    users = user_functions(session, called(plan.rewriting or "") & KNOWN)
+    reason = _not_its_own(users) or (after if isinstance(after, str) else schema_difference(before[1], after[1]))
     if reason is None:
         return plan
     said = Declined("schema check", f"{reason}; planned by the rules for lookups alone")
     plainer = plan_sql(text, catalog, only_lookups(options))
     return replace(plainer, declined=(*plan.declined, said))
+
+
+def _not_its_own(users: frozenset[str]) -> str | None:
+    if not users:
+        return None
+    names = sorted(name.lower() for name in users)
+    return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} a user's function in this session"

@@ -17,6 +17,7 @@ from planner.lookup.views import with_views
 from planner.physical.base import Physical, Rewriting
 from planner.physical.lookup_join import LookupJoin
 from planner.physical.rendered import Rendered
+from planner.settings import check_meaning
 from planner.to_sql import to_sql
 from planner.versions import AsofJoin, VersionedTable
 
@@ -45,6 +46,7 @@ def _planned(text: str, catalog: Catalog, options: Options, stop_after: Stage) -
     start = perf_counter()
     timings: dict[str, float] = {}
     try:
+        check_meaning(text, catalog.settings)
         logical, notes = from_sql(text)
     except NotCarried as no:
         timings["parse"] = timings["total"] = perf_counter() - start

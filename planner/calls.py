@@ -107,6 +107,7 @@ _KINDS: tuple[type[exp.Expr], ...] = tuple({kind: None for t in _TABLES for kind
 
 # Names that mean a function of Spark itself that is not volatile, unless a session has a user's of that name.
 BUILT_IN = ROW_FUNCTIONS | AGGREGATES | {*FUNCTIONS, *_OF_DAYS, *_OF_UNITS, *CASTS, *GRAMMAR, "IF"}
+KNOWN = BUILT_IN | VOLATILE
 _ROWS_BY_GRAMMAR = (
     *(exp.Cast, exp.Case, exp.If, exp.And, exp.Or, exp.Extract, exp.Trim, exp.RegexpLike, exp.Exists),
     *(exp.CurrentDate, exp.CurrentTimestamp),

@@ -23,6 +23,16 @@ class Settings:
     case_sensitive: bool = False
     time_zone: str = "UTC"
     asof_join: bool = False  # Spark's ASOF JOIN is switched on
+    double_quoted_identifiers: bool = False  # "k" is a name
+    escaped_string_literals: bool = False  # a backslash is a backslash
+    consecutive_string_literals: bool = False  # 'it''s' is two texts
+    equal_set_operations: bool = False  # INTERSECT binds no tighter than UNION
+    outer_with_names: bool = False  # of two names in WITH the outer one counts, or neither
+
+    @property
+    def reads_otherwise(self) -> bool:
+        """Whether texts without quotes may mean something else, too."""
+        return self.equal_set_operations or self.outer_with_names
 
     @property
     def fixed_zone(self) -> bool:

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from planner.errors import NotCarried, Place
 from planner.spark_sql import HOLE as HOLE
-from planner.spark_sql import print_sql, read
+from planner.spark_sql import plain_spelling, print_sql, read
 from planner.tree import Holder, Node
 
 _COMMENTS = re.compile(r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`)|--[^\n]*|/\*(?!\+).*?\*/", re.DOTALL)
@@ -109,6 +109,11 @@ def parse(text: str, place: Place | None = None) -> exp.Expression:
 def sql(tree: exp.Expr) -> str:
     """Print a tree as Spark SQL, with the parentheses that it needs.  Raises ``NotCarried``."""
     return print_sql(tree)
+
+
+def canonical(tree: exp.Expr) -> str:
+    """One spelling, as Spark SQL, for every way to write the same expression.  Raises ``NotCarried``."""
+    return print_sql(plain_spelling(tree))
 
 
 def quote(name: str) -> str:

@@ -191,10 +191,10 @@ class Resolver:
             if source.columns is None:
                 if not qualifier:
                     raise Unresolved(f"the columns of {'.'.join(source.names) or 'a relation'} are not known")
-                found.append((index, Column(parts[qualifiers])))
+                found.append((index, Column(parts[qualifiers], None, rest)))
                 continue
             hits = [c for c in source.columns if self.fold(c.name) == name]
-            found += [(index, Column(c.name, c.type and c.type.field(rest)) if rest else c) for c in hits]
+            found += [(index, Column(c.name, c.type and c.type.field(rest), rest) if rest else c) for c in hits]
         return found
 
     def type_of(self, tree: exp.Expr, sources: tuple[Source, ...]) -> SqlType | None:

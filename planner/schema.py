@@ -73,10 +73,14 @@ class SqlType:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a relation; ``type`` is None where it is not known."""
+    """A column of a relation; ``type`` is None where it is not known.
+
+    ``field``: what follows the column where a name means a field of it, whose ``type`` it then is.
+    """
 
     name: str
     type: SqlType | None = None
+    field: tuple[str, ...] = ()
 
 
 def sql_type(text: str) -> SqlType:

@@ -130,6 +130,29 @@ def print_sql(tree: exp.Expr) -> str:
         raise NotCarried(str(error).splitlines()[0]) from error
 
 
+def plain_spelling(tree: exp.Expr) -> exp.Expr:
+    """A copy of a tree without what tells how it was written: names that mean one function, forms of casts, quotes.
+
+    The case of names that are no columns (of parameters, map keys, variables) is left alone.
+    """
+    root: exp.Expr = tree.copy()
+    for node in list(root.walk(bfs=False))[::-1]:
+        if isinstance(node, exp.Paren):
+            if node is root:
+                root = node.this
+                root.parent = None
+            else:
+                node.replace(node.this)
+            continue
+        said = str(node.meta.get(_RAW, ""))
+        kept = isinstance(node, exp.RawString | exp.HexString) or any(c in said[1:-1] for c in "\\'\"\n")
+        for key in ("called", "form", _INFIX, *(() if kept else (_RAW,))):
+            node.meta.pop(key, None)
+        if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc) and isinstance(node.this, str):
+            node.set("this", node.this.upper())
+    return root
+
+
 def _hidden(words: list[Token], text: str) -> tuple[list[Token], list[exp.Expr]]:
     """The tokens as sqlglot's parser is to see them: names of functions hidden, some literals said by number."""
     shown: list[Token] = []

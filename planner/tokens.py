@@ -98,6 +98,26 @@ def words(text: str) -> list[str]:
     return found
 
 
+def exact_words(text: str) -> list[str]:
+    """The tokens of a text in a form that is equal only for texts that say the same, where the case of names is none.
+
+    What stands behind a dot or a colon may be a key of a map or a parameter, whose case counts; strings are as written.
+    """
+    t, found = tokenize(text), []
+    for i, token in enumerate(t.items):
+        said = text[token.start : token.end]
+        exact = not token.word or (i and t[i - 1].word in (".", ":", "::")) or "->" in text
+        found.append(said if exact else token.word)
+    return found
+
+
+def called(text: str) -> frozenset[str]:
+    """The names before a parenthesis, in capitals, without a database before them: functions, if they are any."""
+    t = tokenize(text)
+    names = (i for i in range(len(t) - 1) if t[i + 1].word == "(" and (not i or t[i - 1].word != "."))
+    return frozenset(t[i].text.upper() for i in names if t[i].word or t[i].kind is TokenType.IDENTIFIER)
+
+
 def tokenize(text: str) -> Tokens:
     """Tokenize Spark SQL.
 

@@ -143,11 +143,15 @@ def has_lateral_view(tree: Node) -> bool:
 
 
 class Home(NamedTuple):
-    """Where a column comes from: the number of the scope, counted outward, of the relation in it, and its name."""
+    """Where a column comes from: the number of the scope, counted outward, of the relation in it, and its name.
+
+    ``field``: a name means a field of the column, not the column.
+    """
 
     scope: int
     relation: int
     column: str
+    field: bool = False
 
 
 def home(ref: ColumnRef, scopes: tuple[Sources, ...], names: Resolver) -> Home:
@@ -155,11 +159,11 @@ def home(ref: ColumnRef, scopes: tuple[Sources, ...], names: Resolver) -> Home:
     for number, sources in enumerate(scopes[:-1]):
         try:
             index, column = names.resolve(ref, sources)
-            return Home(number, index, column.name)
+            return Home(number, index, column.name, bool(column.field))
         except NoSuchColumn:
             continue
     index, column = names.resolve(ref, scopes[-1])
-    return Home(len(scopes) - 1, index, column.name)
+    return Home(len(scopes) - 1, index, column.name, bool(column.field))
 
 
 def homes(scalar: Scalar, scopes: tuple[Sources, ...], names: Resolver) -> set[int]:
@@ -187,7 +191,7 @@ def moved(
             return None
         source = scopes[origin.scope][origin.relation]
         path = tuple(map(names.fold, (*source.names, origin.column)))
-        if tuple(map(names.fold, ref.parts)) != path[-len(ref.parts) :]:
+        if origin.field or tuple(map(names.fold, ref.parts)) != path[-len(ref.parts) :]:
             raise Unresolved(f"{ref.text} would not be the same column in a join")
         new = ColumnRef((*after[index].names[-1:], name), ".".join(map(quote, (*after[index].names[-1:], name))))
         if not _means(new, after, index, name, names):

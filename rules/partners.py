@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from planner.errors import NotCarried
-from planner.expr import ColumnRef, Scalar, column_ref, sql
+from planner.expr import ColumnRef, Scalar, canonical, column_ref, sql
 from planner.logical import Derived, Logical, Scan
 from planner.names import NoSuchColumn, Source, Unresolved
 from planner.schema import Column, SqlType
@@ -81,7 +81,7 @@ class Sight:
                 if not last:
                     raise
                 continue
-            if self.ctx.names.fold(ref.parts[-1]) != self.ctx.names.fold(column.name):
+            if column.field:
                 raise Unresolved(f"{ref.text} is a field of a column")
             return self.owner[at[index]], column
         raise NoSuchColumn(ref.text)
@@ -132,7 +132,7 @@ class Sight:
             same = column.type is not None and column.type == second.type
             return Equality(value, self.value(other, second.name), strict, same)
         alike = column.type is not None and is_literal_of(right, column.type)
-        return Equality(value, ("", sql(right)), strict, True) if strict and alike else None
+        return Equality(value, ("", canonical(right)), strict, True) if strict and alike else None
 
 
 def is_literal_of(tree: exp.Expression, column: SqlType) -> bool:

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from planner.errors import NotCarried
-from planner.expr import ColumnRef, Scalar, column_ref, sql
+from planner.expr import ColumnRef, Scalar, canonical, column_ref, sql
 from planner.logical import Derived, Logical, Nested, Project, Scan
 from planner.names import Source, Unresolved
 from planner.rewording import put
 from planner.to_sql import to_sql
-from planner.tokens import words
+from planner.tokens import exact_words
 from rules.moving import block_of, check_steady
 from rules.rule import Context
 
@@ -109,7 +109,7 @@ def over_base(scalar: Scalar, readings: tuple[Reading | None, ...], sources: tup
 
     def say(ref: ColumnRef) -> exp.Expression:
         index, column = ctx.names.resolve(ref, sources)
-        if ctx.names.fold(ref.parts[-1]) != ctx.names.fold(column.name):
+        if column.field:
             raise Unresolved(f"{ref.text} is a field of a column")
         read = readings[index]
         folded = ctx.names.fold(column.name)
@@ -118,7 +118,7 @@ def over_base(scalar: Scalar, readings: tuple[Reading | None, ...], sources: tup
             return inner
         return bound(inner, lambda base: exp.column(base.parts[-1], str(index), quoted=True))
 
-    return sql(bound(scalar.tree, say))
+    return canonical(bound(scalar.tree, say))
 
 
 def _scan(scan: Scan, ctx: Context) -> Reading:
@@ -142,12 +142,12 @@ def _extra(scan: Scan) -> tuple[str, ...]:
     """The words behind a table's name that are not its alias: a version, options."""
     if scan.plain:
         return ()
-    found = list(words(scan.suffix))
+    found = list(exact_words(scan.suffix))
     if scan.alias and found and found[-1].upper() == scan.alias.upper():
         del found[-1]
     if found and found[-1].upper() == "AS":
         del found[-1]
-    return tuple(w.upper() for w in found)
+    return tuple(found)
 
 
 def _query(query: Logical, whole: Logical, ctx: Context, key: str = "") -> Reading:
@@ -159,7 +159,7 @@ def _query(query: Logical, whole: Logical, ctx: Context, key: str = "") -> Readi
         if columns is None or not all(c.name for c in columns):
             raise Unresolved("the columns of a subquery are not known") from None
         text = to_sql(query)
-        said = key or (text if ctx.catalog.settings.case_sensitive else " ".join(words(text)))
+        said = key or (text if ctx.catalog.settings.case_sensitive else " ".join(exact_words(text)))
         return Reading(("query", said), whole, tuple(_itself(c.name, ctx) for c in columns))
 
 

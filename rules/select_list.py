@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from sqlglot import exp
 
-from planner.expr import column_ref, sql
+from planner.expr import canonical, column_ref, sql
 from planner.logical import Project
 from planner.names import Resolver, Source, Unresolved
 
@@ -39,11 +39,11 @@ class SelectList:
             if not isinstance(node, exp.Column):
                 return node
             index, column = self.names.resolve(column_ref(node), self.sources)
-            if self.names.fold(column.name) != self.names.fold(node.parts[-1].name):
+            if column.field:
                 raise Unresolved("it is a field of a column")
             return exp.column(self.names.fold(column.name), str(index), quoted=True)
 
-        return sql(tree.copy().transform(named))
+        return canonical(tree.copy().transform(named))
 
     def column(self, index: int, name: str) -> str:
         return sql(exp.column(self.names.fold(name), str(index), quoted=True))

@@ -15,6 +15,7 @@ from sqlglot import exp
 from planner.ends import comparisons
 from planner.errors import Place
 from planner.expr import ColumnRef, Scalar, column_ref, columns_in, quote, sql
+from planner.expr import canonical as spelling
 from planner.linear import NotABand, Side, Vocabulary
 from planner.logical import Logical
 from planner.names import Source, Unresolved
@@ -81,7 +82,7 @@ class Pair:
     def home(self, ref: ColumnRef) -> Home:
         """Where a column comes from; a field of a struct is refused."""
         found = home(ref, self.scopes, self.ctx.names)
-        if self.ctx.names.fold(ref.parts[-1]) != self.ctx.names.fold(found.column):
+        if found.field:
             raise Unresolved(f"{ref.text} is a field of a column")
         return found
 
@@ -161,7 +162,7 @@ class Pair:
                 left = self.home(ref)[:2] == self.row
                 return exp.column(self.base(ref), "left" if left else "right", quoted=True)
 
-            return sql(bound(tree, say))
+            return spelling(bound(tree, say))
 
         settings = self.ctx.catalog.settings
         return Vocabulary(

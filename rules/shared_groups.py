@@ -104,10 +104,9 @@ class _Definition:
                 bare = item.tree.unalias()
                 if not isinstance(bare, exp.Column) or isinstance(bare.this, exp.Star):
                     continue
-                ref = column_ref(bare)
-                name = fold(self.ctx.names.resolve(ref, sources)[1].name)
-                if fold(ref.parts[-1]) == name and name in found:
-                    shown[fold(item.tree.alias_or_name)] = found[name]
+                column = self.ctx.names.resolve(column_ref(bare), sources)[1]
+                if not column.field and fold(column.name) in found:
+                    shown[fold(item.tree.alias_or_name)] = found[fold(column.name)]
             found = shown
         return found
 
@@ -127,7 +126,7 @@ class _Definition:
     def _column(self, tree: exp.Expr) -> tuple[int, str]:
         ref = column_ref(tree)  # type: ignore[arg-type]
         index, column = self.ctx.names.resolve(ref, self.sources)
-        if self.ctx.names.fold(ref.parts[-1]) != self.ctx.names.fold(column.name):
+        if column.field:
             raise Unresolved(f"{ref.text} is a field of a column")
         return index, self.ctx.names.fold(column.name)
 

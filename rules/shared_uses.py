@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from planner.expr import Scalar, column_ref, sql
+from planner.expr import Scalar, canonical, column_ref, sql
 from planner.logical import Aggregate, Cte, Derived, Logical, Opaque, Project, Scan, Verbatim, With
 from planner.names import Unresolved
+from planner.rewording import put
 from planner.schema import Column
 from planner.tokens import tokenize
 from planner.trying import whole_number
@@ -115,7 +116,7 @@ def _read(own: list[Spot], block: Block, sight: Sight, ctx: Context) -> tuple[Us
             if constant is not None and len(names) == 1:
                 use.constants[names.pop()] = constant
             else:
-                use.alone[_anonymous(conjunct)] = names
+                use.alone[_anonymous(conjunct, ctx)] = names
     for conjunct in outer:  # ON of an outer join keeps no row out, whatever constants it names
         _compare([sight.resolve(ref, (every,)) for ref in conjunct.columns], uses, ctx)
     return tuple(uses.values())
@@ -143,10 +144,10 @@ def _constant(conjunct: Scalar, column: Column) -> str | None:
     return sql(right) if is_literal_of(right, column.type) else None
 
 
-def _anonymous(conjunct: Scalar) -> str:
+def _anonymous(conjunct: Scalar, ctx: Context) -> str:
     """A conjunct without the names of relations."""
 
-    def bare(node: exp.Expr) -> exp.Expr:
-        return exp.column(node.parts[-1].name.lower()) if isinstance(node, exp.Column) else node
+    def bare(column: exp.Expression) -> exp.Expression:
+        return exp.column(ctx.names.fold(column_ref(column).parts[-1]), quoted=True)
 
-    return sql(conjunct.tree.copy().transform(bare))
+    return canonical(put(conjunct.tree, bare))

@@ -34,6 +34,7 @@ from planner.logical import (
     Wrapped,
 )
 from planner.names import Resolver, Unresolved
+from planner.settings import check_meaning
 from planner.tree import Node, transform_up
 from rules.rule import Context
 from rules.select_list import SelectList
@@ -98,6 +99,7 @@ class _Keys:
         if view is None or shown is None or self.ctx.catalog.other_setting(view):
             return _NONE
         try:
+            check_meaning(view.text, self.ctx.catalog.settings)
             query, _ = from_sql(view.text)
         except NotCarried:
             return _NONE

@@ -5,6 +5,7 @@ from typing import Literal
 from sqlglot import exp
 
 from planner.errors import NotCarried
+from planner.expr import canonical as spelling
 from planner.expr import column_ref, columns_in, sql
 from planner.linear import NotABand, Side, Vocabulary
 from planner.logical import BandJoin, Join
@@ -43,11 +44,9 @@ def vocabulary(join: Join | BandJoin, ctx: Context) -> Vocabulary:
                 index, column = ctx.names.resolve(column_ref(node), sources)
             except Unresolved:
                 return node
-            names = [ctx.names.fold(part.name) for part in node.parts]
-            rest = ".".join(names) if names[-1] != ctx.names.fold(column.name) else ""  # a field: all of its path
-            return exp.column(".".join((ctx.names.fold(column.name), rest)), str(index), quoted=True)
+            return exp.column(".".join((ctx.names.fold(column.name), *column.field)), str(index), quoted=True)
 
-        return sql(tree.transform(named))
+        return spelling(tree.transform(named))
 
     settings = ctx.catalog.settings
     return Vocabulary(side, type_of, canonical, settings.ansi, settings.fixed_zone)

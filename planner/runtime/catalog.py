@@ -84,11 +84,20 @@ class SparkCatalog:
         def get(name: str, default: str) -> str:
             return self.session.conf.get(name, default) or default
 
+        def on(name: str, *, default: bool = False) -> bool:
+            return get(name, str(default)).lower() == "true"
+
+        ansi = on("spark.sql.ansi.enabled", default=True)
         found = Settings(
-            ansi=get("spark.sql.ansi.enabled", "true").lower() == "true",
-            case_sensitive=get("spark.sql.caseSensitive", "false").lower() == "true",
+            ansi=ansi,
+            case_sensitive=on("spark.sql.caseSensitive"),
             time_zone=get("spark.sql.session.timeZone", "UTC"),
-            asof_join=get("spark.sql.join.asofJoin.enabled", "false").lower() == "true",
+            asof_join=on("spark.sql.join.asofJoin.enabled"),
+            double_quoted_identifiers=ansi and on("spark.sql.ansi.doubleQuotedIdentifiers"),
+            escaped_string_literals=on("spark.sql.parser.escapedStringLiterals"),
+            consecutive_string_literals=on("spark.sql.legacy.consecutiveStringLiterals.enabled"),
+            equal_set_operations=on("spark.sql.legacy.setopsPrecedence.enabled"),
+            outer_with_names=get("spark.sql.legacy.ctePrecedencePolicy", "CORRECTED").upper() != "CORRECTED",
         )
         self.seconds += perf_counter() - start
         return found

@@ -205,7 +205,8 @@ class Reader:
         if column.type is None:
             raise NoRunningSums(f"the type of {ref.text} is not known")
         side: Side = "left" if index < self.middle else "right"
-        return _Used(index, side, ref.parts[-1], ref.text, column.type, (index, self.ctx.names.fold(column.name)))
+        key = index, ".".join((self.ctx.names.fold(column.name), *column.field))
+        return _Used(index, side, ref.parts[-1], ref.text, column.type, key)
 
     def read(self, reading: Reading) -> Reading:
         """Fill in what the block computes."""

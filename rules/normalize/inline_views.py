@@ -13,6 +13,7 @@ from planner.from_sql import from_sql
 from planner.logical import Cte, Derived, Filter, Join, Logical, Opaque, Scan, Statement, Verbatim
 from planner.names import Resolver, Unresolved
 from planner.schema import Column
+from planner.settings import check_meaning
 from planner.to_sql import to_sql
 from planner.tokens import tokenize, words
 from planner.tree import Node, transform_up
@@ -42,6 +43,7 @@ def _inlined(scan: Scan, ctx: Context, depth: int) -> Derived | None:
     if view is None:
         return None
     try:
+        check_meaning(view.text, ctx.catalog.settings)
         query, _ = from_sql(view.text)
     except NotCarried:
         return None

@@ -27,10 +27,12 @@ ARGUMENTS: dict[str, Any] = {
     "carry/parameters": {"low": 1, "tag": "a", "most": 2},
     "carry/positional_parameters": [1, "a"],
     "inside/parameter_elsewhere": {"k": 1},
+    "self/parameters_of_another_case": {"a": 5, "A": 25},
     "refused/type_of_a_parameter": {"distance": 5},
 }
 WITHOUT_ROWS = {"band/distance_empty"}
 SPARK_REFUSES = {
+    "expressions/refused_function_of_a_user",
     "lookup/time_travel",
     "lookup/versions_at_a_constant",
     "refused/ambiguous_column",
