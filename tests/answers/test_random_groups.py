@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hypothesis import given, note, settings
+from hypothesis import given, note
 from hypothesis import strategies as st
 
 from comparing import assert_taken
@@ -85,7 +85,6 @@ def cases(draw: st.DrawFn) -> RandomQuery:
     return RandomQuery(table, query, DEFINITIONS[definition] and BLOCKS[block] and exact and one != other)
 
 
-@settings(max_examples=150)
 @given(cases())
 def test_the_same_rows_as_plain_spark(session: SparkSession, case: RandomQuery) -> None:
     session.sql(f"CREATE OR REPLACE TEMP VIEW t AS {case.table}")

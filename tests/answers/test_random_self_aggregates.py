@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import event, given, note, settings
+from hypothesis import event, given, note
 from hypothesis import strategies as st
 
 from comparing import assert_same
@@ -170,7 +170,6 @@ def joins(draw: st.DrawFn) -> str:
 
 
 @pytest.mark.hypothesis
-@settings(max_examples=150)
 @given(tables(), subqueries() | joins(), st.sampled_from(OPTIONS), st.booleans())
 def test_the_same_rows_as_plain_spark(
     session: SparkSession, views: dict[str, str], query: str, options: Options, ansi: bool

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import event, given, note, settings
+from hypothesis import event, given, note
 
 from comparing import assert_same, rows
 from optimizer import Optimizer, Options
@@ -18,7 +18,6 @@ FORCED = Options(force=True, strict=True)
 
 
 @pytest.mark.hypothesis
-@settings(max_examples=150)
 @given(self_bands())
 def test_the_same_rows_as_plain_spark(session: SparkSession, case: SelfBand) -> None:
     session.conf.set("spark.sql.ansi.enabled", str(case.ansi).lower())

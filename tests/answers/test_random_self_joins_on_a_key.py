@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hypothesis import event, given, note, settings
+from hypothesis import event, given, note
 from hypothesis import strategies as st
 
 from comparing import assert_same
@@ -159,13 +159,11 @@ def check(session: SparkSession, case: RandomQuery) -> None:
     assert_same(session, case.query, plan)
 
 
-@settings(max_examples=150)
 @given(queries())
 def test_the_same_rows_as_plain_spark(session: SparkSession, case: RandomQuery) -> None:
     check(session, case)
 
 
-@settings(max_examples=60)
 @given(constructed())
 def test_groups_and_distinct_rows(session: SparkSession, case: RandomQuery) -> None:
     check(session, case)

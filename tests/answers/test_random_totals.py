@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, note, settings
+from hypothesis import given, note
 from hypothesis import strategies as st
 
 from comparing import assert_taken
@@ -205,7 +205,6 @@ def check(session: SparkSession, query: str, *, gone: bool) -> None:
     assert_taken(session, query, plan, "merge_totals", taken=gone)
 
 
-@settings(max_examples=150)
 @given(cases())
 def test_the_same_rows_as_plain_spark(session: SparkSession, case: RandomQuery) -> None:
     create(session, case.t, case.u)

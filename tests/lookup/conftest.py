@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgres() -> Iterator[str]:
     """The connection string of a server that no test stops."""
     from servers import PostgresServer
 
-    with PostgresServer(tmp_path_factory.mktemp("postgres")) as server:
+    with PostgresServer() as server:
         os.environ["DOVETAIL_TEST_POSTGRES"] = server.uri
         yield server.uri
 
@@ -31,10 +31,10 @@ def sql(postgres: str) -> Callable[[str], None]:
 
 
 @pytest.fixture(scope="session")
-def another(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+def another() -> Iterator[PostgresServer]:
     from servers import PostgresServer
 
-    with PostgresServer(tmp_path_factory.mktemp("mortal")) as server:
+    with PostgresServer() as server:
         yield server
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import LookupFailed, SourceError
@@ -99,7 +99,6 @@ def failure(source: LookupSource, spec: LookupSpec, keys: pa.Table) -> str:
     st.integers(1, 12),
     st.booleans(),
 )
-@settings(max_examples=100)
 def test_every_key_is_asked_for_once_in_full_batches(parts: list[list[int]], batch: int, asynchronous: bool) -> None:
     keys = list(dict.fromkeys(key for part in parts for key in part))
     cuts = [keys[start : start + 7] for start in range(0, len(keys), 7)]
