@@ -10,11 +10,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote
 
 from planner.errors import SourceError
+from planner.lookup.conninfo import Malformed, parameters, secrets
 
 _HIDDEN = "…"
+_PART = 4  # characters: what is shorter than that is not worth hiding, unless it is all of a secret
 _sent: dict[str, str] = {}  # in a worker: what the driver's environment had, see ``planner/runtime/lookup.py``
 
 
@@ -49,35 +51,37 @@ def read(credential: Credential | str, what: str) -> str:
     return value
 
 
+def readable(uri: str) -> dict[str, str]:
+    """The parameters of a connection string of PostgreSQL.
+
+    Raises ``SourceError`` for one that is not well formed, without a word of it.
+    """
+    try:
+        return parameters(uri)
+    except Malformed as wrong:
+        raise SourceError(f"the connection string cannot be read: {wrong}") from None
+
+
 def refuse_password(uri: str) -> None:
-    """Raise ``SourceError`` for a URI with a password in it: it belongs into the environment."""
-    if urlsplit(uri).password or "password=" in uri.lower():
+    """Raise ``SourceError`` for a connection string with a password in it: it belongs into the environment."""
+    if secrets(readable(uri)):
         raise SourceError(
             "the uri has a password in it; put the uri into an environment variable and name that: env(…)"
         )
 
 
-def secrets_of(uri: str) -> tuple[str, ...]:
-    """All of a connection string, and the parts of it that must not be seen alone."""
-    found = [uri]
-    try:
-        password = urlsplit(uri).password
-    except ValueError:
-        password = None
-    if password:
-        found += [password, unquote(password)]
-    for part in uri.replace("&", " ").replace("?", " ").split():
-        name, _, value = part.partition("=")
-        if "password" in name.lower() and value:
-            found += [value.strip("'"), unquote(value)]
-    return tuple(found)
-
-
 def redacted(text: str, secrets: Iterable[str]) -> str:
-    """The text without these secrets, the longest first."""
-    for secret in sorted(filter(None, secrets), key=len, reverse=True):
-        text = text.replace(secret, _HIDDEN)
-    return text
+    """The text without these secrets, and without any part of one that is long enough to tell something."""
+    hidden: set[int] = set()
+    for secret in filter(None, secrets):
+        for form in {secret, quote(secret, safe=""), unquote(secret), secret.replace("'", "\\'")}:
+            size = min(_PART, len(form))
+            parts = {form[n : n + size] for n in range(len(form) - size + 1)}
+            for n in range(len(text) - size + 1):
+                if text[n : n + size] in parts:
+                    hidden.update(range(n, n + size))
+    shown = (_HIDDEN if n in hidden and n - 1 not in hidden else "" if n in hidden else c for n, c in enumerate(text))
+    return "".join(shown)
 
 
 def named_in(source: object) -> dict[str, str]:

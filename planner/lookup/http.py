@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 from planner.errors import SourceError
 from planner.lookup.answer import WrongAnswer
@@ -56,10 +56,10 @@ class HttpSource(LookupSource):
         headers: Mapping[str, Credential | str] | None = None,
         unique_keys: Sequence[Sequence[str]] = (),
     ) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise SourceError("the url of a lookup begins with http:// or https:// and has a host")
-        if parts.username or parts.password:
+        parts = _split(url)
+        if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
+            raise SourceError("the url of a lookup begins with http:// or https:// and has a host, and perhaps a port")
+        if "@" in parts.netloc + parts.path + parts.fragment:  # a password may have a / or # in it
             raise SourceError("the url has a user or password in it; send it as a header: headers={…: env(…)}")
         if lacking := [key for key in keys if key not in schema.names]:
             raise SourceError(f"the schema has no column {lacking[0]}; columns: {', '.join(schema.names)}")
@@ -168,6 +168,16 @@ class HttpSource(LookupSource):
                 raise WrongAnswer(f"the column {field.name} did not come back; columns: {found}")
             columns.append(pa.array([_value(row.get(field.name), field) for row in answer], field.type))
         return pa.table(columns, schema=self._schema)
+
+
+def _split(url: str) -> SplitResult | None:
+    """The parts of a URL; None where its host or port are none, without a word of what they are."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        return None
+    return parts
 
 
 def _as_json(key: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from planner.lookup.adbc import AdbcSource, DbColumn, driver, quoted
-from planner.lookup.credentials import Credential, read, redacted, refuse_password, secrets_of
+from planner.lookup.conninfo import secrets, written
+from planner.lookup.credentials import Credential, read, readable, redacted, refuse_password
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -90,9 +91,10 @@ class PostgresSource(AdbcSource):
     def _connect(self) -> Any:
         dbapi = driver("adbc_driver_postgresql.dbapi", "adbc-driver-postgresql")
         uri = read(self._uri, f"the uri of {self!r}")
-        self._secrets = secrets_of(uri)
+        found = readable(uri)
+        self._secrets = secrets(found)
         try:
-            connection = _connected(uri)
+            connection = _connected(written(found))
         except dbapi.Error as error:
             raise ConnectionError(self.redacted(str(error).strip())) from None
         try:

@@ -206,6 +206,9 @@ def test_a_header_may_be_a_credential(service: HttpService, monkeypatch: pytest.
     [
         (lambda: HttpSource("ftp://x/y", schema=SCHEMA, keys=("id",)), "begins with http:// or https://"),
         (lambda: HttpSource("http://me:pw@x/y", schema=SCHEMA, keys=("id",)), "user or password"),
+        (lambda: HttpSource("http://me:p/pw@x/y", schema=SCHEMA, keys=("id",)), "has a host, and perhaps a port"),
+        (lambda: HttpSource("http://me:1/pw@x/y", schema=SCHEMA, keys=("id",)), "user or password"),
+        (lambda: HttpSource("http://me:1#pw@x/y", schema=SCHEMA, keys=("id",)), "user or password"),
         (lambda: HttpSource("http://x/y", schema=SCHEMA, keys=("nr",)), "no column nr; columns: id, name"),
         (lambda: HttpSource("http://x/y", schema=SCHEMA, keys=("id", "name"), parameter="ids"), "asks by one column"),
     ],
