@@ -18,7 +18,7 @@ import typer
 from typer.core import TyperGroup
 
 from optimizer.commands import say
-from optimizer.commands.inputs import read_job, read_output
+from optimizer.commands.inputs import read_job, read_output, reason_of
 from optimizer.plan import MODES, Plan
 from planner.errors import DovetailError, EnvironmentProblem, QueryError, RuleError
 from planner.lookup.views import keys_sql, lookups_of
@@ -37,6 +37,10 @@ class Commands(TyperGroup):
                 str(error),
                 3 if isinstance(error, EnvironmentProblem) else 1 if isinstance(error, RuleError | QueryError) else 2,
             )
+        except BrokenPipeError:  # whoever read our words has gone: typer's to end
+            raise
+        except OSError as error:
+            say.fail(f"{error.filename or 'a file'}: {reason_of(error)}", 2)
         except Exception as error:
             said = _said_by_spark(error)
             if said is None:

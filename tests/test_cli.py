@@ -13,9 +13,9 @@ import pytest
 
 from command_line import dovetail
 from optimizer.commands import about, say, work
-from optimizer.commands.inputs import format_of, read_output
+from optimizer.commands.inputs import Output, format_of, read_output
 from optimizer.doctor import Check
-from planner.errors import EnvironmentProblem
+from planner.errors import EnvironmentProblem, InputError
 from planner.runtime import session
 from rules.batches import RULES
 
@@ -156,6 +156,11 @@ def test_what_cannot_be_used_is_said_before_work(no_spark, monkeypatch, tmp_path
         (["--out", "answer.txt"], "end it in .parquet, .csv"),
         (["--out", "answer.csv.gz"], "compressed text is not written"),
         (["--out", "gone/answer.csv"], "there is no directory gone"),
+        (["--out", "there.csv/answer.csv"], "there is no directory there.csv"),
+        (["--out", "/proc/answer.csv"], "/proc cannot be written: "),
+        (["--out", "/proc/answer/"], "/proc cannot be written: "),
+        (["--out", f"{'a' * 300}.csv"], ". cannot be written: file name too long"),
+        (["--out", "a\0.csv"], "a path has no zero byte in it"),
         (["--overwrite"], "there is no --out"),
     ],
 )
@@ -271,3 +276,8 @@ def test_times_as_people_say_them():
         "60 s",
         "2.0 hours",
     ]
+
+
+def test_a_place_that_cannot_be_written_after_all():
+    with pytest.raises(InputError, match="cannot be written: no such file or directory"):
+        work.write(None, Output("/proc/x.csv", "csv", directory=False, overwrite=False), ordered=False)

@@ -6,6 +6,7 @@ import glob
 import os
 import re
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -78,7 +79,7 @@ def _text_of(path: str) -> str:
         hint = "; a query itself goes behind --sql" if re.search(r"\s", path) else ""
         raise InputError(f"there is no file {path}{hint}") from error
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from error
+        raise InputError(f"{path} cannot be read: {reason_of(error)}") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{'stdin' if path == '-' else path} is not text in UTF-8") from error
 
@@ -193,10 +194,15 @@ def read_output(path: str | None, *, overwrite: bool, here: bool) -> Output | No
 def _check_place(output: Output) -> None:
     path = Path(output.path)
     where = f"--out {output.path}"
+    if "\0" in output.path:
+        raise InputError("--out: a path has no zero byte in it")
     if not path.absolute().parent.is_dir():
         raise InputError(f"{where}: there is no directory {path.parent}")
-    if not os.access(path.absolute().parent, os.W_OK):
-        raise InputError(f"{where}: {path.parent} cannot be written")
+    try:  # rights alone do not tell: /proc says yes to root and takes nothing
+        with tempfile.TemporaryDirectory(prefix=f".{path.name}-", dir=path.absolute().parent) as made:
+            Path(made, "rows").write_bytes(b"\0")
+    except OSError as error:
+        raise InputError(f"{where}: {path.parent} cannot be written: {reason_of(error)}") from error
     if not os.path.lexists(path):
         return
     if path.is_dir() and not output.directory:
@@ -209,6 +215,11 @@ def _check_place(output: Output) -> None:
         raise InputError(f"{where} exists; --overwrite replaces it")
     if output.directory and (other := next(_not_spark(path), None)):
         raise InputError(f"{where}: {other.name} was not written by Spark; the directory is not replaced")
+
+
+def reason_of(error: OSError) -> str:
+    """What the system says, in small letters and without the file."""
+    return (error.strerror or str(error)).lower()
 
 
 def _not_spark(directory: Path) -> Iterator[Path]:

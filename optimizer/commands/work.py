@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from optimizer.api import Optimizer
-from optimizer.commands.inputs import Job, Output, Table
+from optimizer.commands.inputs import Job, Output, Table, reason_of
 from optimizer.commands.say import status
 from optimizer.doctor import available_memory, require_java
 from planner.errors import EnvironmentProblem, InputError
@@ -82,8 +82,16 @@ def write(frame: DataFrame, output: Output, *, ordered: bool) -> int | None:
     """Write all rows; what stood there is replaced at the end, or not at all.
 
     One file takes a last step in one task: ``ordered`` keeps the order of rows at the price of the step before it.
-    Returns the size in bytes, None where this machine does not see the files.
+    Returns the size in bytes, None where this machine does not see the files.  Raises ``InputError`` where the place
+    cannot be written after all, and what Spark raises.
     """
+    try:
+        return _written(frame, output, ordered=ordered)
+    except OSError as error:
+        raise InputError(f"--out {output.path} cannot be written: {reason_of(error)}") from error
+
+
+def _written(frame: DataFrame, output: Output, *, ordered: bool) -> int | None:
     if not Path(output.path).absolute().parent.is_dir() or "://" in output.path:
         _save(frame, output.path, output)
         return None
