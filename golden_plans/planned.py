@@ -37,8 +37,8 @@ def _catalogs(folders: list[Path]) -> set[str]:
     return {p.stem for p in [*beside, *(p for f in folders for p in f.glob("catalogs/*.toml"))]}
 
 
-def plan_case(case: Case) -> Plan:
-    """Plan the SQL of a case.  Raises ``GoldenError`` for a wrong option or a rule that broke a promise."""
+def options_of(case: Case) -> Options:
+    """The options of a case.  Raises ``GoldenError`` for one that does not exist."""
     given: dict[str, str] = {}
     options = Options(strict=True)
     for header in case.values("option"):
@@ -50,6 +50,12 @@ def plan_case(case: Case) -> Plan:
             options = Options.from_mapping({name: value}, options)
         except OptionError as error:
             case.fail(str(error), header.line)
+    return options
+
+
+def plan_case(case: Case) -> Plan:
+    """Plan the SQL of a case.  Raises ``GoldenError`` for a wrong option or a rule that broke a promise."""
+    options = options_of(case)
     try:
         return _planned(case.sql, catalog_of(case), options)
     except RuleError as error:

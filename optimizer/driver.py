@@ -93,8 +93,9 @@ class _Driver:
 
     def _look_at(self, plan: Logical, batch: Batch) -> None:
         ctx = self.context
-        ctx.definitions.clear()
-        ctx.definitions.update({n.key: n for n in plan.walk() if isinstance(n, Cte)})
+        definitions = {n.key: n for n in plan.walk() if isinstance(n, Cte)}
+        if definitions != ctx.definitions:
+            ctx.define(definitions)
         ctx.statement = plan.detail if isinstance(plan, Statement) else ""
         names = {r.name for r in batch.rules}
         for refusal in [r for r in ctx.refusals if r.rule in names]:

@@ -21,7 +21,7 @@ from planner.settings import check_meaning
 from planner.to_sql import to_sql
 from planner.versions import AsofJoin, VersionedTable
 
-_OURS = (Rendered, Rewriting, LookupJoin, VersionedTable, AsofJoin)
+OURS = (Rendered, Rewriting, LookupJoin, VersionedTable, AsofJoin)
 
 
 def plan_sql(text: str, catalog: Catalog, options: Options | None = None, *, stop_after: Stage = "lower") -> Plan:
@@ -74,7 +74,7 @@ def _planned(text: str, catalog: Catalog, options: Options, stop_after: Stage) -
     declined += [Declined(r.rule, r.reason, r.place) for r in outcome.trace.refusals]
     rewriting = None
     physical: Physical | None = outcome.physical
-    if physical is not None and any(isinstance(n, _OURS) for n in physical.walk()):
+    if physical is not None and any(isinstance(n, OURS) for n in physical.walk()):
         physical = narrowed(with_views(physical), text)  # type: ignore[assignment]
         try:
             rewriting = to_sql(physical)

@@ -173,9 +173,10 @@ def _is_query(r: Reader, opening: int) -> bool:
         i += 1
     if t.word(i) not in QUERY_STARTS:
         return False
-    return i == opening + 1 or not any(
-        t[j].word in ("JOIN", ",") or t[j].is_name for j in t.top(opening + 1, t.match[opening])
-    )
+    tops = t.top(opening + 1, t.match[opening])
+    if any(t[j].word in ("UNION", "INTERSECT", "EXCEPT", "MINUS") for j in tops):
+        return True
+    return i == opening + 1 or not any(t[j].word in ("JOIN", ",") or t[j].is_name for j in tops)
 
 
 def _alias(r: Reader, lo: int, hi: int) -> tuple[str | None, tuple[str, ...], bool]:

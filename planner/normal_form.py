@@ -248,14 +248,16 @@ class _Reader:
         return self._or(part, fields) if negated else self._and(part, fields)
 
     def _is_condition(self, lo: int, hi: int) -> bool:
-        """Whether a range can only be TRUE, FALSE or NULL: ``c = TRUE`` would cast anything else."""
+        """Whether a range can only be TRUE, FALSE or NULL: ``c = TRUE`` would cast a text."""
         t = self.t
         part = connectives(t, lo, hi)
         if part.kind:
             return all(self._is_condition(p.lo, p.hi) for p in part.parts)
         lo, hi = part.lo, part.hi
         marks = [i for i in bare(t, lo, hi) if t[i].word in COMPARISONS or t[i].word in PREDICATES]
-        return bool(marks) or (hi - lo == 1 and t[lo].word in ("TRUE", "FALSE"))
+        if marks or (hi - lo == 1 and t[lo].word in ("TRUE", "FALSE")):
+            return True
+        return any(self._looked_through(lo, hi, negated, True) is not None for negated in (False, True))
 
     def _opposite(self, lo: int, hi: int) -> str:
         """NOT of a leaf: with the other comparison, with or without the NOT of IN, LIKE, BETWEEN, IS."""

@@ -44,7 +44,7 @@ def merged(branches: list[Said]) -> list[Said]:
 def _one_comparison(one: Said, other: Said) -> str | None:
     if one.kind or other.kind or "(" in one.text or "(" in other.text:
         return None
-    a, b = _comparison(one.text), _comparison(other.text)
+    a, b = comparison(one.text), comparison(other.text)
     if a is None or b is None:
         return None
     for first, second in ((a, b), (b, a)):
@@ -56,7 +56,7 @@ def _one_comparison(one: Said, other: Said) -> str | None:
     return None
 
 
-def _comparison(text: str) -> tuple[str, str, str, tuple[str, str, str]] | None:
+def comparison(text: str) -> tuple[str, str, str, tuple[str, str, str]] | None:
     """The operands of one comparison in words for comparing, and the sign between; then the same as written."""
     t = tokenize(text)
     marks = [i for i in bare(t, 0, len(t)) if t[i].word in COMPARISONS or t[i].word in PREDICATES]
@@ -69,7 +69,7 @@ def _comparison(text: str) -> tuple[str, str, str, tuple[str, str, str]] | None:
 
 def key(said: Said) -> str:
     """A spelling in which two pieces that say the same are often equal: blanks, and which operand stands first."""
-    if not said.kind and (found := _comparison(said.text)):
+    if not said.kind and (found := comparison(said.text)):
         left, sign, right, _ = found
         if left > right:
             left, sign, right = right, _TURNED[sign], left

@@ -30,7 +30,8 @@ def as_not_exists(project: Project, names: Resolver) -> Project | None:
     join = block and block.tree
     if block is None or not isinstance(join, Join) or join.kind != "left" or not join.condition:
         return None
-    if not isinstance(join.right, Relation) or not tables(join.right) or not tables(join.right) <= tables(join.left):
+    right = tables(join.right, names.definitions) if isinstance(join.right, Relation) else frozenset()
+    if not right or not right <= tables(join.left, names.definitions):
         return None
     try:
         is_null = next((c for c in block.condition if _is_null(c, join, names)), None)

@@ -36,12 +36,12 @@ def asked_totals(project: Project, ctx: Context) -> list[Asked]:
     found = []
     for spot in spots.found if spots else ():
         query = query_of(spot.relation, ctx) if spot.kind == "inner" else None
-        if query is not None and may_be_total(query):
+        if query is not None and may_be_total(query, ctx):
             found.append(Asked(query, spot))
     for scalar in (*condition, *(item for item in project.items if plain and _named(item))):
 
         def note(plan: Node) -> None:
-            if may_be_total(plan):
+            if may_be_total(plan, ctx):
                 found.append(Asked(plan, None))  # type: ignore[arg-type]
 
         answered(scalar, note)

@@ -14,6 +14,7 @@ from rules.lower.temporal_join import lower_temporal_join, lower_versions
 from rules.normalize.exists_to_join import exists_to_join
 from rules.normalize.inline_views import inline_views
 from rules.normalize.lateral_to_join import lateral_to_join
+from rules.normalize.plain_relations import plain_relations
 from rules.normalize.predicates import predicates
 from rules.normalize.push_filters import push_filters
 from rules.normalize.push_to_lookups import push_to_lookups
@@ -37,7 +38,7 @@ BATCHES = (
     Batch(
         "normalize",
         "so that every later rule meets one spelling",
-        (inline_views, predicates, lateral_to_join, push_to_lookups, push_filters, exists_to_join),
+        (inline_views, plain_relations, predicates, lateral_to_join, push_to_lookups, push_filters, exists_to_join),
         settle=True,
     ),
     Batch(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice, product
@@ -11,8 +11,9 @@ from sqlglot import exp
 
 from planner.errors import NotCarried
 from planner.expr import ColumnRef, Scalar, column_ref, quote, sql
-from planner.logical import Logical, Opaque, Scan
+from planner.logical import Cte, Logical, Opaque, Scan
 from planner.names import Source, Unresolved
+from planner.tree import Node
 from rules.inner_joins import InnerJoins
 from rules.moving import Home, home, homes, moved
 from rules.rule import Context
@@ -131,17 +132,33 @@ def laid_over(inner: InnerJoins, outer: InnerJoins, ctx: Context) -> Iterator[Ma
     found: dict[tuple[int, int], tuple[Reading, Reading]] = {}
     for (i, own), (j, theirs) in product(enumerate(inner.relations), enumerate(outer.relations)):
         alone = inner.owner.count(i) == outer.owner.count(j) == 1
-        if alone and tables(own) == tables(theirs) and (pair := same_source(own, theirs, ctx)):
+        if (
+            alone
+            and tables(own, ctx.definitions) == tables(theirs, ctx.definitions)
+            and (pair := same_source(own, theirs, ctx))
+        ):
             found[i, j] = pair
     ways = product(*([j for i, j in found if i == own] for own in range(len(inner.relations))))
     for to in islice((to for to in ways if len(set(to)) == len(to)), _MOST):
         yield Mapped(inner, outer, to, tuple(found[pair] for pair in enumerate(to)), ctx)
 
 
-def tables(relation: Logical) -> frozenset[str]:
-    """What a relation is written over, to tell cheaply that two are not the same source."""
-    found = {node.name[-1].lower() for node in relation.walk() if isinstance(node, Scan)}
-    return frozenset(found | {node.text.shown for node in relation.walk() if isinstance(node, Opaque)})
+def tables(relation: Node, definitions: Mapping[str, Cte]) -> frozenset[str]:
+    """What a relation is written over, WITH names looked into, to tell cheaply that two are not the same source."""
+    found: set[str] = set()
+    inside: dict[str, None] = {}
+    waiting = [relation]
+    while waiting:
+        for node in waiting.pop().walk():
+            if isinstance(node, Opaque):
+                found.add(node.text.shown)
+            elif isinstance(node, Scan) and node.cte in definitions:
+                if node.cte not in inside:
+                    waiting.append(definitions[node.cte].query)
+                inside[node.cte] = None
+            elif isinstance(node, Scan):
+                found.add(node.name[-1].lower())
+    return frozenset(found)
 
 
 def _ordered(value: str) -> str:
@@ -160,3 +177,8 @@ def _ordered(value: str) -> str:
 def is_column(tree: exp.Expression) -> bool:
     """Whether an expression is a column and nothing else."""
     return isinstance(tree, exp.Column) and not isinstance(tree.this, exp.Star) and bool(column_ref(tree).parts)
+
+
+def same_tables(one: Logical, other: Logical, ctx: Context) -> bool:
+    """Whether two relations are written over the same tables."""
+    return tables(one, ctx.definitions) == tables(other, ctx.definitions)

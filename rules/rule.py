@@ -114,6 +114,12 @@ class Context:
         """The resolver of names for this statement."""
         return Resolver(self.catalog, self.definitions)
 
+    def define(self, definitions: dict[str, Cte]) -> None:
+        """Take over the WITH definitions of a plan that has changed, and forget what was told by the old ones."""
+        self.definitions.clear()
+        self.definitions.update(definitions)
+        self.__dict__.pop("names", None)
+
     def decline(self, reason: str, place: Place | None = None) -> None:
         """Hold back, and say why to the person whose query it is."""
         self.refusals.setdefault(Refusal(self.rule, reason, place))

@@ -10,7 +10,7 @@ self-join elimination compare base relations alike).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -21,6 +21,7 @@ from planner.names import Source, Unresolved
 from planner.rewording import put
 from planner.to_sql import to_sql
 from planner.tokens import exact_words
+from planner.tree import Node, transform_up
 from rules.moving import block_of, check_steady
 from rules.rule import Context
 
@@ -158,9 +159,26 @@ def _query(query: Logical, whole: Logical, ctx: Context, key: str = "") -> Readi
         columns = ctx.names.columns(query)
         if columns is None or not all(c.name for c in columns):
             raise Unresolved("the columns of a subquery are not known") from None
-        text = to_sql(query)
+        text = to_sql(_in_one_spelling(query, ctx))
         said = key or (text if ctx.catalog.settings.case_sensitive else " ".join(exact_words(text)))
         return Reading(("query", said), whole, tuple(_itself(c.name, ctx) for c in columns))
+
+
+def _in_one_spelling(query: Logical, ctx: Context) -> Logical:
+    """A query in which each table stands under its own name, whether that is written twice or comes from WITH."""
+
+    def plain(node: Node) -> Node:
+        if not isinstance(node, Scan) or not node.plain or node.renames:
+            return node
+        held = ctx.definitions.get(node.cte)
+        inner = held.query if held and not held.renames else None
+        if isinstance(inner, Project) and inner.items == (Scalar("*"),) and not (inner.quantifier or inner.hint):
+            table = plain(inner.child)
+            if isinstance(table, Scan) and not table.cte and table.plain and table.alias == node.alias:
+                return table
+        return replace(node, suffix="") if node.suffix and node.alias == node.name[-1] else node
+
+    return transform_up(query, plain)  # type: ignore[return-value]
 
 
 def _looked_through(query: Logical, ctx: Context) -> Reading:

@@ -22,7 +22,7 @@ from rules.self_request import Group, Request
 from rules.ties import Key, tied_key
 
 
-def may_be_joined(relation: Node, read: frozenset[str]) -> bool:
+def may_be_joined(relation: Node, read: frozenset[str], ctx: Context) -> bool:
     """Whether a relation may be an aggregate of what a block reads besides.  Never looks anything up."""
     if not isinstance(relation, Derived) or relation.lateral or relation.renames or not relation.alias:
         return False
@@ -31,7 +31,7 @@ def may_be_joined(relation: Node, read: frozenset[str]) -> bool:
         block is not None
         and len(block.more) == 1
         and isinstance(block.more[0], Aggregate)
-        and tables(block.tree) <= read
+        and tables(block.tree, ctx.definitions) <= read
     )
 
 
@@ -41,8 +41,8 @@ def joined_request(number: int, outer: InnerJoins, ctx: Context) -> Request | No
     Raises ``Unresolved``, ``NotCarried`` where it is one, and may not be a window.
     """
     relation = outer.relations[number]
-    read = frozenset(name for n, r in enumerate(outer.relations) if n != number for name in tables(r))
-    if not may_be_joined(relation, read):
+    read = frozenset(name for n, r in enumerate(outer.relations) if n != number for name in tables(r, ctx.definitions))
+    if not may_be_joined(relation, read, ctx):
         return None
     assert isinstance(relation, Derived)
     inner = inner_joins(relation.query, ctx.names)

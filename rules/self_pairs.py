@@ -21,7 +21,7 @@ from planner.schema import Column
 from planner.self_join import DifferingKeys
 from rules.correlation import leans_on_left
 from rules.inner_joins import where
-from rules.mapped import tables
+from rules.mapped import same_tables
 from rules.moving import Block, block_of, check_steady, why_not_simple
 from rules.partners import Sight
 from rules.respelling import respelt
@@ -49,7 +49,7 @@ def without_pairs(query: Logical, wanted: tuple[Scalar, ...], ctx: Context) -> P
     spots = read_spots(block.tree)
     inner = [spot for spot in spots.found if spot.kind == "inner"]
     for one, other in combinations(inner, 2):
-        if tables(one.relation) == tables(other.relation) and (found := _pair(one, other, spots, block, wanted, ctx)):
+        if same_tables(one.relation, other.relation, ctx) and (found := _pair(one, other, spots, block, wanted, ctx)):
             return found
     for spot in inner:
         if found := _inside(spot, spots, block, wanted, ctx):
@@ -61,7 +61,7 @@ def may_pair(block: Block, ctx: Context) -> bool:
     """Whether a query, or one that it reads, could compare two rows of one table.  Looks nothing up."""
     spots = read_spots(block.tree)
     inner = [spot.relation for spot in spots.found if spot.kind == "inner"]
-    if any(tables(a) == tables(b) for a, b in combinations(inner, 2)):
+    if any(same_tables(a, b, ctx) for a, b in combinations(inner, 2)):
         conjuncts = (*spots.conjuncts, *block.condition)
         return any(sign in conjunct.text for conjunct in conjuncts for sign in ("<", ">", "!="))
     below = (block_of(query) for relation in inner if (query := query_of(relation, ctx)))

@@ -64,8 +64,8 @@ def request_of(scalar: Scalar, outer: InnerJoins, ctx: Context) -> Request | Non
 
     Raises ``Unresolved``, ``NotCarried`` where it does, and may not be answered by a column.
     """
-    read = frozenset(name for relation in outer.relations for name in tables(relation))
-    form = may_ask(scalar, read)
+    read = frozenset(name for relation in outer.relations for name in tables(relation, ctx.definitions))
+    form = may_ask(scalar, read, ctx)
     block = block_of(scalar.plans[0]) if form else None
     if form is None or block is None:
         return None
@@ -84,7 +84,7 @@ def request_of(scalar: Scalar, outer: InnerJoins, ctx: Context) -> Request | Non
     return None
 
 
-def may_ask(scalar: Scalar, read: frozenset[str]) -> Form | None:
+def may_ask(scalar: Scalar, read: frozenset[str], ctx: Context) -> Form | None:
     """Whether an expression has one subquery that might be a request, and how it uses it.  Never looks anything up.
 
     ``read``: the tables of the block.
@@ -93,7 +93,7 @@ def may_ask(scalar: Scalar, read: frozenset[str]) -> Form | None:
     block = block_of(scalar.plans[0]) if form else None
     if block is None:
         return None
-    wanted = tables(block.tree)
+    wanted = tables(block.tree, ctx.definitions)
     if not wanted or not wanted <= read or (form == "scalar") != _asks_an_aggregate(block):
         return None
     return form

@@ -52,7 +52,7 @@ class Total:
         return any(call.distinct and call.function not in ("min", "max") for own in self.found for call in own)
 
 
-def may_be_total(query: Node) -> frozenset[str]:
+def may_be_total(query: Node, ctx: Context) -> frozenset[str]:
     """The names of the tables that a query reads if it may be a total, else nothing.  Looks nothing up."""
     block = block_of(query)
     if block is None or block.more or block.project.quantifier or block.project.hint:
@@ -61,7 +61,7 @@ def may_be_total(query: Node) -> frozenset[str]:
         return frozenset()
     if any(isinstance(node, Scan) and node.as_of for node in block.tree.walk()):
         return frozenset()
-    return tables(block.tree)
+    return tables(block.tree, ctx.definitions)
 
 
 def total(query: Logical, ctx: Context) -> Total | None:

@@ -16,6 +16,7 @@ from planner.logical_lookup import LookupJoin
 from planner.lookup.spec import LookupSpec
 from planner.names import Unresolved
 from planner.physical import lookup_join as physical
+from planner.tree import Node
 from rules.rule import Context, rule
 
 
@@ -113,7 +114,7 @@ def _skipped(join: LookupJoin, ctx: Context) -> int:
 
 def _changes(join: LookupJoin, ctx: Context) -> str | None:
     """Why rows must not be moved to their keys: the changes of one row would go to different tasks (FLIP-204)."""
-    for scan in _scans(join.left):
+    for scan in _scans(join.left, ctx):
         change = ctx.catalog.declaration(scan.name).changelog
         if change is None or change.insert_only or scan.cte:
             continue
@@ -126,8 +127,16 @@ def _changes(join: LookupJoin, ctx: Context) -> str | None:
     return None
 
 
-def _scans(node: Logical) -> list[Scan]:
-    return [n for n in node.walk() if isinstance(n, Scan)]
+def _scans(tree: Logical, ctx: Context) -> list[Scan]:
+    """The tables that a relation reads, those of WITH names among them."""
+    found: dict[Scan, None] = {}
+    waiting: list[Node] = [tree]
+    while waiting:
+        for scan in (n for n in waiting.pop().walk() if isinstance(n, Scan) and n not in found):
+            found[scan] = None
+            if scan.cte in ctx.definitions:
+                waiting.append(ctx.definitions[scan.cte].query)
+    return list(found)
 
 
 def _column_of(value: Scalar, scan: Scan, join: LookupJoin, ctx: Context) -> str | None:

@@ -23,8 +23,10 @@ def merge_totals(project: Project, ctx: Context) -> MergedTotals | None:
     conditions are the same; Athena merges more (Bruno et al., "Computation Reuse via Fusion", ICDE 2022).
     """
     asked = asked_totals(project, ctx)
-    times = Counter(may_be_total(one.query) for one in asked)
-    waiting = [(found, one) for one in asked if times[may_be_total(one.query)] > 1 and (found := total(one.query, ctx))]
+    times = Counter(may_be_total(one.query, ctx) for one in asked)
+    waiting = [
+        (found, one) for one in asked if times[may_be_total(one.query, ctx)] > 1 and (found := total(one.query, ctx))
+    ]
     groups: list[tuple[Merged, tuple[Asked, ...]]] = []
     while len(waiting) > 1:
         group, waiting = _next(waiting, ctx)

@@ -41,10 +41,10 @@ def _recognized(project: Project, written: Project, ctx: Context) -> SelfAggrega
     block = block_of(project)
     if block is None or project.hint:
         return None
-    read = tables(block.tree)
+    read = tables(block.tree, ctx.definitions)
     held = [s for node in (project, *block.tree.walk()) for s in scalars(node) if s.plans] + [*block.condition]
-    joined = any(may_be_joined(node, read) for node in block.tree.walk())
-    if not joined and not any(may_ask(s, read) for s in held):
+    joined = any(may_be_joined(node, read, ctx) for node in block.tree.walk())
+    if not joined and not any(may_ask(s, read, ctx) for s in held):
         return None
     outer = inner_joins(project, ctx.names)
     if outer is None:

@@ -1,0 +1,67 @@
+"""Relations that are only a table in other words: ``(t) x``, ``(SELECT * FROM t) x``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from planner.logical import Derived, Filter, Join, Logical, Nested, Project, Scan, Sort
+from rules.rule import Context, rule
+
+
+@rule(Nested, Derived, Filter, Project, Join)
+def plain_relations(node: Logical, ctx: Context) -> Logical | None:
+    """Read a table through parentheses, and through a subquery that shows all of it.
+
+    Spark does so itself, later; the rules for self-joins need to see that two relations are one table.  Parentheses
+    around all of FROM go, too, and an ORDER BY of one side of a join, since a join keeps no order.
+    """
+    match node:
+        case Nested():
+            return _nested(node)
+        case Derived():
+            return _derived(node)
+        case Filter() | Project():
+            child = _opened(node.child)
+            return None if child is node.child else replace(node, child=child)
+        case Join():
+            left, right = _unsorted(_opened(node.left)), _unsorted(node.right)
+            return None if left is node.left and right is node.right else replace(node, left=left, right=right)
+    return None
+
+
+def _opened(tree: Logical) -> Logical:
+    """What stands in parentheses that have no name."""
+    return (
+        tree.child if isinstance(tree, Nested) and tree.alias is None and isinstance(tree.child, Join | Scan) else tree
+    )
+
+
+def _nested(node: Nested) -> Scan | None:
+    """The table of ``(t) AS x``."""
+    child = node.child
+    if node.alias is None or not isinstance(child, Scan) or not child.plain or child.renames or child.as_of:
+        return None
+    return replace(child, alias=node.alias, renames=node.renames, suffix=node.suffix)
+
+
+def _derived(node: Derived) -> Logical | None:
+    """The table of ``(SELECT * FROM t) AS x``."""
+    query = node.query
+    if node.lateral or not node.alias or not isinstance(query, Project) or query.quantifier or query.hint:
+        return None
+    table = query.child
+    if not isinstance(table, Scan) or not table.plain or table.renames or table.as_of:
+        return None
+    if [item.text for item in query.items] != ["*"]:
+        return None
+    return replace(table, alias=node.alias, renames=node.renames, suffix=node.suffix)
+
+
+def _unsorted(side: Logical) -> Logical:
+    """A side of a join without its ORDER BY."""
+    if not isinstance(side, Derived) or side.lateral or not isinstance(side.query, Sort):
+        return side
+    query = side.query
+    if query.clause.text[:5].upper() != "ORDER" or not isinstance(query.child, Project):
+        return side
+    return replace(side, query=query.child)

@@ -1,0 +1,64 @@
+"""A golden case in other words gets the operators that it has, or a reason why not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from zlib import crc32
+
+import pytest
+from hypothesis import settings
+
+from golden_plans.case import Case, read_case
+from golden_plans.planned import catalog_of, options_of, plan_case
+from metamorphic import variants
+from optimizer.plan import Plan
+from optimizer.planning import OURS, plan_sql
+from planner.errors import NotCarried
+
+CASES = Path(__file__).parents[2] / "golden_plans" / "cases"
+FOLDERS = sorted(p.name for p in CASES.iterdir() if p.is_dir() and p.name not in ("carry", "refused"))
+EVERY = 12 if settings.get_current_profile_name() != "fuzz" else 1  # of so many variants one is planned
+
+
+@cache
+def _cases(folder: str) -> list[Case]:
+    cases = [read_case(path) for path in sorted((CASES / folder).rglob("*.plan"))]
+    return [case for case in cases if not case.values("error") and plan_case(case).rewritten]
+
+
+def _operators(plan: Plan) -> list[str]:
+    assert plan.physical is not None
+    return sorted(type(n).__name__ for n in plan.physical.walk() if isinstance(n, OURS)) if plan.rewritten else []
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_other_words_get_the_same_operators(folder: str, record_property: pytest.RecordProperty) -> None:
+    counts: Counter[str] = Counter()
+    silent = []
+    for case in _cases(folder):
+        plan = plan_case(case)
+        known = {d.reason for d in plan.declined}
+        for name, text in _variants(case):
+            if crc32(f"{case.name} {name}".encode()) % EVERY:
+                continue
+            other = plan_sql(text, catalog_of(case), options_of(case))
+            if other.rewritten and _operators(other) == _operators(plan):
+                counts["same operators"] += 1
+            elif other.error or any(d.reason not in known for d in other.declined):
+                counts["explained"] += 1
+            else:
+                counts["silent"] += 1
+                silent.append(f"{case.name}, {name}: {_operators(plan)}, now {_operators(other)}\n{text}")
+    print(f"{folder}: {dict(counts)}")
+    record_property("metamorphic", dict(counts))
+    assert not silent, "\n".join(silent)
+    assert counts["explained"] <= counts["same operators"] / 20
+
+
+def _variants(case: Case) -> list[tuple[str, str]]:
+    try:
+        return list(variants(case.sql))
+    except NotCarried:
+        return []
