@@ -19,6 +19,7 @@ def start(where: str, scratch: Path, **settings: str) -> SparkSession:
     builder = SparkSession.builder.appName(f"dovetail-tests-{where}")
     builder = (builder.remote if where == "connect" else builder.master)(MASTERS[where])
     always = {
+        "spark.buffer.pageSize": "512k",  # tens of MB are taken, and zeroed, for each sort and hash table of a few rows
         "spark.driver.extraJavaOptions": f"-Dderby.system.home={scratch / 'derby'}",
         "spark.local.dir": str(scratch / "local"),
         "spark.log.level": "OFF",
