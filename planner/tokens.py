@@ -7,7 +7,7 @@ rewritten can be printed back to the letter.
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
@@ -17,6 +17,7 @@ from planner.errors import NotCarried, Place
 
 _OPEN = {TokenType.L_PAREN: TokenType.R_PAREN, TokenType.L_BRACKET: TokenType.R_BRACKET}
 _CLOSE = frozenset(_OPEN.values())
+_SIGNS = frozenset(("<<", ">>", ">>>", "!>", "!<"))  # signs of Spark's that come in pieces
 _TEXTS = frozenset({TokenType.STRING, TokenType.RAW_STRING, TokenType.IDENTIFIER, TokenType.HINT})
 
 
@@ -134,6 +135,10 @@ def tokenize(text: str) -> Tokens:
         if items and t.start < items[-1].end:
             continue  # 1L comes as three tokens over one piece of text
         word = "" if t.token_type in _TEXTS else text[t.start : t.end + 1].upper()
+        if items and t.start == items[-1].end and items[-1].word + word in _SIGNS:
+            before = items.pop()
+            items.append(replace(before, word=before.word + word, text=before.text + t.text, end=t.end + 1))
+            continue
         index = len(items)
         items.append(Token(word, t.text, t.token_type, t.start, t.end + 1))
         if t.token_type in _OPEN:
