@@ -34,7 +34,7 @@ def checked(plan: Plan, session: SparkSession, arguments: Any) -> Plan:
     assert plan.rewriting is not None
     head = plan.prefix
     texts = (plan.text[len(head) :].rstrip().rstrip(";"), plan.rewriting[len(head) :])
-    names = called(plan.rewriting) & KNOWN
+    names = (called(plan.text) | called(plan.rewriting)) & KNOWN
     asks: list[Callable[[], Any]] = [partial(analysed, session, text, arguments) for text in texts]
     before, after, users = together(session, *asks, partial(user_functions, session, names))
     if isinstance(before, str):
@@ -70,7 +70,7 @@ def checked_without_rows(
     before, after = (analysed(session, t, arguments) for t in texts)
     if isinstance(before, str):
         return plan  # Spark's own error comes when it runs
-    users = user_functions(session, called(plan.rewriting or "") & KNOWN)
+    users = user_functions(session, (called(plan.text) | called(plan.rewriting or "")) & KNOWN)
     reason = _not_its_own(users) or (after if isinstance(after, str) else schema_difference(before[1], after[1]))
     if reason is None:
         return plan

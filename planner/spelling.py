@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from planner.connectives import bare
 from planner.expr import HOLE
+from planner.functions import ROW_FUNCTIONS
 from planner.tokens import tokenize
 
 COMPARISONS = frozenset(("<", "<=", ">", ">=", "=", "==", "<>", "!=", "<=>"))
 PREDICATES = frozenset("NOT IN IS LIKE ILIKE RLIKE REGEXP BETWEEN ESCAPE ANY SOME ALL SIMILAR EXISTS ! ^".split())
 _TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "==": "=", "<>": "<>", "!=": "<>"}
 _WITH_EQUAL = {"<": "<=", ">": ">=", "<=": "<=", ">=": ">="}
-_PURE = frozenset("ABS COALESCE GREATEST LEAST CAST TRY_CAST IN DATE_TRUNC UPPER LOWER YEAR MONTH DAY IF".split())
 
 
 @dataclass(frozen=True)
@@ -93,4 +93,7 @@ def steady(key: str) -> bool:
     if HOLE in key:
         return False
     t = tokenize(key)
-    return all(t[i].word != "(" or not i or not t[i - 1].is_name or t[i - 1].word in _PURE for i in range(len(t)))
+    return all(
+        t[i].word != "(" or not i or not t[i - 1].is_name or t[i - 1].word in ROW_FUNCTIONS or t[i - 1].word == "IN"
+        for i in range(len(t))
+    )

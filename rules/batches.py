@@ -11,6 +11,7 @@ from rules.lower.self_join_elimination import lower_self_join_elimination
 from rules.lower.shared_groups import lower_shared_groups
 from rules.lower.spark import leave_to_spark
 from rules.lower.temporal_join import lower_temporal_join, lower_versions
+from rules.normalize.carry_filters import carry_filters
 from rules.normalize.exists_to_join import exists_to_join
 from rules.normalize.inline_views import inline_views
 from rules.normalize.lateral_to_join import lateral_to_join
@@ -38,7 +39,16 @@ BATCHES = (
     Batch(
         "normalize",
         "so that every later rule meets one spelling",
-        (inline_views, plain_relations, predicates, lateral_to_join, push_to_lookups, push_filters, exists_to_join),
+        (
+            inline_views,
+            plain_relations,
+            predicates,
+            lateral_to_join,
+            push_to_lookups,
+            carry_filters,
+            push_filters,
+            exists_to_join,
+        ),
         settle=True,
     ),
     Batch(
