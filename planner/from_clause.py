@@ -15,7 +15,7 @@ from planner.logical import (
     Opaque,
     Scan,
 )
-from planner.reader import QUERY_STARTS, Reader
+from planner.reader import QUERY_STARTS, Note, Reader
 
 _MODIFIERS = frozenset({"INNER", "CROSS", "LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI", "NATURAL"})
 
@@ -32,6 +32,7 @@ def from_clause(r: Reader, lo: int, hi: int) -> Logical:
         and t.word(i + 1, hi) in ("(", "INCLUDE", "EXCLUDE")
         for i in tops
     ):
+        r.notes.append(Note("what stands in FROM beside PIVOT and the like is not looked into", t.place(t[lo].start)))
         return Opaque(r.scalar(lo, hi))
     views = [i for i in tops if t[i].word == "LATERAL" and t.word(i + 1, hi) == "VIEW"]
     end = views[0] if views else hi

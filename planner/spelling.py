@@ -10,7 +10,7 @@ from planner.functions import ROW_FUNCTIONS
 from planner.tokens import tokenize
 
 COMPARISONS = frozenset(("<", "<=", ">", ">=", "=", "==", "<>", "!=", "<=>"))
-PREDICATES = frozenset("NOT IN IS LIKE ILIKE RLIKE REGEXP BETWEEN ESCAPE ANY SOME ALL SIMILAR EXISTS ! ^".split())
+PREDICATES = frozenset("NOT IN IS LIKE ILIKE RLIKE REGEXP BETWEEN ESCAPE ANY SOME ALL SIMILAR EXISTS ! !> !<".split())
 _TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "==": "=", "<>": "<>", "!=": "<>"}
 _WITH_EQUAL = {"<": "<=", ">": ">=", "<=": "<=", ">=": ">="}
 

@@ -9,7 +9,7 @@ relation one row beside each of them.
 from __future__ import annotations
 
 from planner.expr import Scalar, column_ref, quote
-from planner.logical import Aggregate, Derived
+from planner.logical import Aggregate, Derived, Logical, Scan
 from planner.names import Unresolved
 from planner.tokens import tokenize
 from planner.tree import Node
@@ -19,20 +19,29 @@ from rules.mapped import Mapped, is_column, laid_over, tables
 from rules.moving import block_of, check_inner
 from rules.rule import Context
 from rules.self_request import Group, Request
+from rules.standing_for import query_of
 from rules.ties import Key, tied_key
 
 
 def may_be_joined(relation: Node, read: frozenset[str], ctx: Context) -> bool:
     """Whether a relation may be an aggregate of what a block reads besides.  Never looks anything up."""
-    if not isinstance(relation, Derived) or relation.lateral or relation.renames or not relation.alias:
-        return False
-    block = block_of(relation.query)
+    query = _grouped(relation, ctx)
+    block = block_of(query) if query else None
     return (
         block is not None
         and len(block.more) == 1
         and isinstance(block.more[0], Aggregate)
         and tables(block.tree, ctx.definitions) <= read
     )
+
+
+def _grouped(relation: Node, ctx: Context) -> Logical | None:
+    """The query of a subquery, or of a WITH name, that shows its own columns under their names."""
+    if not isinstance(relation, Derived | Scan) or relation.renames or not relation.alias:
+        return None
+    if isinstance(relation, Scan) and relation.cte in ctx.definitions and ctx.definitions[relation.cte].renames:
+        return None
+    return query_of(relation, ctx)
 
 
 def joined_request(number: int, outer: InnerJoins, ctx: Context) -> Request | None:
@@ -44,9 +53,9 @@ def joined_request(number: int, outer: InnerJoins, ctx: Context) -> Request | No
     read = frozenset(name for n, r in enumerate(outer.relations) if n != number for name in tables(r, ctx.definitions))
     if not may_be_joined(relation, read, ctx):
         return None
-    assert isinstance(relation, Derived)
-    inner = inner_joins(relation.query, ctx.names)
-    if inner is None:
+    query = _grouped(relation, ctx)
+    inner = query and inner_joins(query, ctx.names)
+    if not inner or not isinstance(relation, Derived | Scan):
         return None
     refused: Unresolved | None = None
     for mapped in laid_over(inner, outer, ctx):
@@ -64,7 +73,7 @@ def joined_request(number: int, outer: InnerJoins, ctx: Context) -> Request | No
 class _Reader:
     """One relation over one mapping; its methods raise ``Unresolved`` where it is not the group of each row."""
 
-    def __init__(self, number: int, relation: Derived, mapped: Mapped, ctx: Context):
+    def __init__(self, number: int, relation: Derived | Scan, mapped: Mapped, ctx: Context):
         self.number, self.relation, self.mapped, self.ctx = number, relation, mapped, ctx
 
     def read(self) -> Request:

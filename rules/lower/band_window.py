@@ -20,25 +20,26 @@ def lower_band_window(node: BandWindow, ctx: Context) -> Logical | Rewriting:
     """
     reason = None if ctx.force else next(filter(None, (_why_not(source, ctx) for source in node.sources)), None)
     if reason:
-        ctx.choose(f"the join as it is written: {reason}", "RANGE windows over the source")
+        ctx.choose(f"the join as it is written: {', '.join(filter(None, reason))}", "RANGE windows over the source")
+        ctx.decline(f"no window: {reason[0]}")
         return node.written
     ctx.choose("RANGE windows over the source", "the join as it is written")
     return Rewriting(node.other, "BandWindow", node.said, node.output)
 
 
-def _why_not(source: WindowedSource, ctx: Context) -> str | None:
-    """Why the join is as good; None where it is not."""
+def _why_not(source: WindowedSource, ctx: Context) -> tuple[str, str] | None:
+    """Why the join is as good, and the figures; None where it is not."""
     at, found = ctx.thresholds, ctx.statistics(source.relation)
     if found.rows is not None and found.rows**2 < at.nested_loop_pairs:
-        return "so few rows that Spark's own join is as good (nested_loop_pairs)"
+        return "so few rows that Spark's own join is as good (nested_loop_pairs)", ""
     if not source.keys and (found.rows is None or found.rows > at.one_task_window_rows):
-        return f"one task would sort {said(found)} rows (one_task_window_rows)"
+        return "one task would sort all rows (one_task_window_rows)", f"{said(found)} rows"
     for conditions, what in ((source.own, "asks about"), (source.kept, "counts")):
         share = _share(source.relation, conditions, ctx) if found.plain and conditions else None
         if conditions and share is None:
-            return f"how many rows it {what} is not known"
+            return f"how many rows it {what} is not known", ""
         if share is not None and share < at.window_own_share:
-            return f"it {what} few rows, {share:.1%} of a sample (window_own_share)"
+            return f"it {what} few rows (window_own_share)", f"{share:.1%} of a sample"
     return None
 
 

@@ -37,6 +37,7 @@ def lower_self_aggregate(node: SelfAggregate, ctx: Context) -> Logical | Rewriti
         ctx.choose(windows, subqueries)
         return window
     ctx.choose(subqueries, windows)
+    ctx.decline("to read the rows once more is cheaper than windows, which sort most of them (window_share)")
     return node.written
 
 

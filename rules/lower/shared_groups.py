@@ -21,34 +21,37 @@ def lower_shared_groups(node: SharedGroups, ctx: Context) -> Logical | Rewriting
     rows by the groups leaves no exchange above it.
     """
     shared = Rewriting(node.other, "SharedGroups", node.said, node.output)
-    reason = None if ctx.force else _why_not(node, ctx)
-    if reason is None:
+    why = None if ctx.force else _why_not(node, ctx)
+    if why is None:
         ctx.choose("one aggregation for all copies", "an aggregation for each copy")
         return shared
-    ctx.choose(f"an aggregation for each copy: {reason}", "one aggregation for all copies")
+    reason, figures = why
+    ctx.choose(f"an aggregation for each copy: {figures or reason}", "one aggregation for all copies")
+    ctx.decline(f"an aggregation for each copy: {reason}")
     return node.written
 
 
-def _why_not(node: SharedGroups, ctx: Context) -> str | None:
+def _why_not(node: SharedGroups, ctx: Context) -> tuple[str, str] | None:
+    """Why each copy aggregates for itself, and the figures; None where one aggregation is sooner."""
     at = ctx.thresholds
     if len(node.relations) > _MOST_RELATIONS:
-        return f"it joins {len(node.relations)} relations, and hardly all of them by broadcast"
+        return f"it joins {len(node.relations)} relations, and hardly all of them by broadcast", ""
     known = dict(zip(node.relations, ctx.statistics_of(*node.relations), strict=True))
     largest = max(node.relations, key=lambda r: known[r].rows or 0)
     rows = known[largest].rows
     if rows is None or any(known[r].bytes is None for r in node.relations):
-        return "how many rows are aggregated is not known"
+        return "how many rows are aggregated is not known", ""
     if any((known[r].bytes or 0) > at.broadcast_bytes for r in node.relations if r is not largest):
-        return "what is joined is not all small enough to broadcast (broadcast_bytes)"
+        return "what is joined is not all small enough to broadcast (broadcast_bytes)", ""
     if any(relation is largest for relation, _ in node.keys):
-        return "how many groups there are is not known"
+        return "how many groups there are is not known", ""
     bound: float = node.constants * prod(known[relation].rows or 1 for relation, _ in node.keys)
     if bound > rows * at.shared_groups_share:
         bound = node.constants * prod(
             _values(relation, keys, ctx) or known[relation].rows or 1 for relation, keys in node.keys
         )
     if bound > rows * at.shared_groups_share:
-        return f"up to {bound:,.0f} groups of {rows:,} rows (shared_groups_share)"
+        return "too many groups beside the rows (shared_groups_share)", f"up to {bound:,.0f} groups of {rows:,} rows"
     return None
 
 

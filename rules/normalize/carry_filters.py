@@ -24,7 +24,9 @@ def carry_filters(node: Filter, ctx: Context) -> Logical | None:
     Spark does so itself, later; we need to see the band at the join that it belongs to.  Only what could be a band
     moves, and only where the subquery shows the columns as they are.
     """
-    if node.clause != "WHERE" or not any(_joined(relation, ctx) for relation in _relations(node.child)):
+    if node.clause != "WHERE" or not any(map(looks_like_band, node.condition)):
+        return None
+    if not any(_joined(relation, ctx) for relation in _relations(node.child)):
         return None
     tree, kept = node.child, []
     for conjunct in node.condition:

@@ -10,10 +10,12 @@ from dataclasses import replace
 from planner.band import looks_like_band
 from planner.band_window import GroupedBandWindow
 from planner.errors import NotCarried
+from planner.expr import Scalar
 from planner.linear import NotABand
-from planner.logical import Aggregate, Filter, Join, Logical, Project, Sort
+from planner.logical import Aggregate, Derived, Filter, Join, Logical, Project, Scan, Sort
 from planner.names import Unresolved
 from rules.aggregate_calls import calls
+from rules.mapped import same_tables
 from rules.moving import Block, block_of
 from rules.rule import Context, rule
 from rules.same_source import same_source
@@ -42,10 +44,10 @@ def _read(project: Project, ctx: Context) -> Groups | None:
         return None
     join = block.tree
     conjuncts = (*join.condition, *block.condition)
-    if join.kind not in ("inner", "cross", "left") or not any(map(looks_like_band, conjuncts)):
+    if join.kind not in ("inner", "cross", "left") or not conjuncts or not _aggregates(block):
         return None
-    if not _aggregates(block):
-        return None
+    if not any(map(looks_like_band, conjuncts)):
+        return _say_of_self_joins(join, conjuncts, ctx)
     place = next(c.place for c in conjuncts if looks_like_band(c))
     try:
         readings = same_source(join.left, join.right, ctx)
@@ -64,6 +66,16 @@ def _read(project: Project, ctx: Context) -> Groups | None:
     if reason and reason[0]:
         ctx.decline(f"no window: {reason[0]}", reason[1] or place)  # type: ignore[arg-type]
     return None
+
+
+def _say_of_self_joins(join: Join, conjuncts: tuple[Scalar, ...], ctx: Context) -> None:
+    """Decline for a table that is joined with itself by no band, and aggregated."""
+    if isinstance(join.left, Scan | Derived) and isinstance(join.right, Scan | Derived):
+        try:
+            if same_tables(join.left, join.right, ctx) and same_source(join.left, join.right, ctx):
+                ctx.decline("no window: the self-join that is aggregated compares rows by no band", conjuncts[0].place)
+        except (Unresolved, NotCarried):
+            return
 
 
 def _aggregates(block: Block) -> bool:

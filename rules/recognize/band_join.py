@@ -1,6 +1,10 @@
 """Recognize band joins: ``p.x BETWEEN i.lo AND i.hi``, ``c.ts BETWEEN v.ts AND v.ts + INTERVAL 10 MINUTES``."""
 
+from sqlglot import exp
+
 from planner.band import is_or_of_comparisons, looks_like_band, read_bands
+from planner.errors import NotCarried
+from planner.expr import Scalar
 from planner.logical import BandJoin, Join, Logical
 from rules.correlation import correlated, leans_on_left
 from rules.rule import Context, rule
@@ -20,7 +24,7 @@ def band_join(join: Join, ctx: Context) -> Logical | None:
         if is_or_of_comparisons(conjunct):
             ctx.decline(f"{conjunct.shown}: it is an OR; bins can follow only what must always hold", conjunct.place)
     if not candidates:
-        return None
+        return _say_of_other_joins(join, ctx)
     place = candidates[0].place
     if leans_on_left(join.right):
         return ctx.decline("the right side is LATERAL: it is made anew for each left row", place)
@@ -32,3 +36,21 @@ def band_join(join: Join, ctx: Context) -> Logical | None:
             ctx.decline(no.reason, no.place)
         return None
     return BandJoin(join.left, join.right, join.kind, bands[0], join.condition, bands[1:])
+
+
+def _say_of_other_joins(join: Join, ctx: Context) -> None:
+    """Decline for a condition in which nothing is equal and nothing lies between two values."""
+    if leans_on_left(join.right) or not join.condition or any(map(_may_equal, join.condition)):
+        return
+    if any(map(is_or_of_comparisons, join.condition)):
+        return
+    said = " AND ".join(c.shown for c in join.condition)
+    ctx.decline(f"{said}: no equality and no band, so every pair is compared", join.condition[0].place)
+
+
+def _may_equal(conjunct: Scalar) -> bool:
+    """Whether a conjunct holds an equality, or cannot be read."""
+    try:
+        return bool(conjunct.plans) or conjunct.tree.find(exp.EQ, exp.NullSafeEQ) is not None
+    except NotCarried:
+        return True

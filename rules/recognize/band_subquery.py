@@ -22,7 +22,7 @@ from rules.aggregate_calls import Call, calls, outside, replaced
 from rules.aggregates import without_alias
 from rules.inner_joins import InnerJoins, inner_joins
 from rules.inner_joins import where as filtered
-from rules.moving import Block, block_of, check_steady
+from rules.moving import Block, block_of, check_steady, homes
 from rules.rule import Context, rule
 from rules.same_source import same_source
 from rules.scalar_subqueries import answered
@@ -129,6 +129,9 @@ class _Found:
             self.sources.setdefault(at, WindowedSource(relation, band.keys, own, band.asked))
             self.said.append(f"{relation.detail}: {band.said}")
             return value
+        scopes = (sources, self.joins.sources)
+        if any(len(homes(c, scopes, self.ctx.names)) > 1 for c in block.condition if looks_like_band(c)):
+            raise NoWindow("the subquery compares with rows of another source; a window sees only the rows of its own")
         return None
 
     def _own(self, at: int) -> tuple[Scalar, ...]:

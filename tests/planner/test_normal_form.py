@@ -62,6 +62,7 @@ KEPT = (
     "CASE WHEN a THEN b ELSE c END = d",
     "CASE WHEN a AND b THEN c OR d END",
     "s.`or` = t.`and`",
+    "NOT (x = a !> b)",
 )
 
 
