@@ -66,7 +66,7 @@ from planner.stats import Statistics
 from planner.tokens import tokenize
 
 _FILE_KEYS = ("extends", "lookup", "session", "tables")
-_SESSION_KEYS = {f.name: str if f.name == "time_zone" else bool for f in fields(Settings)}
+_SESSION_KEYS = {f.name: str if f.name == "time_zone" else bool for f in fields(Settings) if f.name != "others"}
 _TABLE_KEYS = (
     "bytes",
     "changelog",

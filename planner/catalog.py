@@ -28,6 +28,7 @@ class Settings:
     consecutive_string_literals: bool = False  # 'it''s' is two texts
     equal_set_operations: bool = False  # INTERSECT binds no tighter than UNION
     outer_with_names: bool = False  # of two names in WITH the outer one counts, or neither
+    others: tuple[tuple[str, str], ...] = ()  # whatever else has been set that may change what a text means
 
     @property
     def reads_otherwise(self) -> bool:

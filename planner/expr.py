@@ -72,6 +72,14 @@ class Scalar(Holder):
         """The parsed expression.  Callers look and do not touch.  Raises ``NotCarried`` when sqlglot cannot read it."""
         return parse(self.text, self.place)
 
+    @property
+    def known(self) -> exp.Expression | None:
+        """The parsed expression; None where only Spark reads it."""
+        try:
+            return self.tree
+        except NotCarried:
+            return None
+
     @cached_property
     def columns(self) -> tuple[ColumnRef, ...]:
         """The columns it mentions outside subqueries, each once, in order.  Raises ``NotCarried``."""

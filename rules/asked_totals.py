@@ -59,12 +59,14 @@ def _parts(project: Project) -> tuple[Spots | None, tuple[Scalar, ...], bool]:
 
 def _may_aggregate(item: Scalar) -> bool:
     """Whether an item has an aggregate, or a function that is not known and could be one."""
+    if item.known is None:
+        return True
     found = (*item.tree.find_all(exp.AggFunc), *([odd] if (odd := unknown(item.tree)) else ()))
     return any(not call.find_ancestor(exp.Window) for call in found)
 
 
 def _named(item: Scalar) -> bool:
-    return bool(item.plans) and isinstance(item.tree, exp.Alias)
+    return bool(item.plans) and isinstance(item.known, exp.Alias)
 
 
 class Place:

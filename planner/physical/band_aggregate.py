@@ -29,6 +29,7 @@ from planner.linear import Side
 from planner.logical import JoinKind
 from planner.physical.base import Physical
 from planner.physical.rendered import Names
+from planner.rewording import operand
 from planner.schema import SqlType
 from planner.tree import Node, plan_node
 
@@ -233,7 +234,7 @@ class Sql:
         number = 0 if side == "left" else 1
         text = self.sides[number]
         keys = [(k.left if side == "left" else k.right, k.null_safe) for k in plan.keys]
-        known = [f"{key} IS NOT NULL" for key, null_safe in keys if not null_safe]
+        known = [f"{operand(key)} IS NOT NULL" for key, null_safe in keys if not null_safe]
         if side == ends.side:
             at, rank, sign = ends.point, "1", "1L"
             known.append(f"{ends.point} IS NOT NULL")

@@ -18,7 +18,7 @@ from planner.runtime.batch import Arguments, analysed, classic, run
 from planner.runtime.keys import Declared, identity, told
 from planner.runtime.remembered import Remembered, asked, items
 from planner.runtime.together import together
-from planner.runtime.views import Views, other_setting
+from planner.runtime.views import Views, other_setting, set_otherwise
 from planner.schema import Column, sql_type
 from planner.stats import UNKNOWN, Statistics
 
@@ -98,6 +98,7 @@ class SparkCatalog:
             consecutive_string_literals=on("spark.sql.legacy.consecutiveStringLiterals.enabled"),
             equal_set_operations=on("spark.sql.legacy.setopsPrecedence.enabled"),
             outer_with_names=get("spark.sql.legacy.ctePrecedencePolicy", "CORRECTED").upper() != "CORRECTED",
+            others=set_otherwise(self.session),
         )
         self.seconds += perf_counter() - start
         return found

@@ -72,6 +72,13 @@ def other_setting(session: SparkSession, view: View) -> str | None:
     return None
 
 
+def set_otherwise(session: SparkSession) -> tuple[tuple[str, str], ...]:
+    """The settings for old ways of Spark that a classic session has set; they are part of what a plan hangs on."""
+    java: Any = getattr(session, "_jsparkSession", None)
+    known = _pairs(java.sessionState().conf().getAllConfs()) if java is not None else {}
+    return tuple(sorted((k, v) for k, v in known.items() if k.startswith(("spark.sql.legacy.", "spark.sql.ansi."))))
+
+
 def _now(session: SparkSession, key: str) -> str | None:
     try:
         return session.conf.get(key)

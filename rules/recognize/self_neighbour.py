@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planner.errors import NotCarried
+from planner.expr import Scalar
 from planner.logical import Logical, Project
 from planner.names import Unresolved
 from rules.correlation import correlated
@@ -27,7 +28,9 @@ def self_neighbour(project: Project, ctx: Context) -> Logical | None:
     spots = read_spots(block.tree)
     condition = block.condition
     every = (*spots.conjuncts, *condition, *(c for s in spots.found for c in s.on))
-    if len(spots.found) < 2 or not any("=" in c.text and not c.plans and steps_in(c.tree.unnest()) for c in every):
+    if len(spots.found) < 2 or not any(
+        "=" in c.text and not c.plans and c.known and steps_in(c.known.unnest()) for c in every
+    ):
         return None
     found = Neighbours(spots, condition, ctx)
     neighbours = found.find()
@@ -44,3 +47,7 @@ def self_neighbour(project: Project, ctx: Context) -> Logical | None:
     except (NotCarried, Unresolved) as no:
         return ctx.decline(f"a relation is joined with its own next or earlier rows, but {no}")
     return in_block(project, where(tree, (*condition, *moved)))
+
+
+def _may_step(conjunct: Scalar) -> bool:
+    return "=" in conjunct.text and not conjunct.plans and bool(conjunct.known and steps_in(conjunct.known.unnest()))

@@ -1,0 +1,61 @@
+"""Our lists of Spark's functions, against the Spark that is installed."""
+
+from __future__ import annotations
+
+from planner.calls import KNOWN
+from planner.functions import AGGREGATES, ROW_FUNCTIONS, VOLATILE
+
+# Neither of one row nor aggregates: of several rows, of a window, of a table, or operators.
+OTHERS = """
+count sum avg mean min max grouping grouping_id measure any_value between case cast in when and or not
+explode explode_outer posexplode posexplode_outer inline inline_outer stack json_tuple variant_explode
+variant_explode_outer schema_of_variant_agg collations sql_keywords python_worker_logs range
+row_number rank dense_rank percent_rank cume_dist ntile nth_value lag lead counter_diff
+window session_window window_time
+vector_sum vector_avg
+""".upper().split()
+
+
+def of_spark(spark) -> dict[str, str]:
+    """The names of Spark's own functions, and the group that each belongs to."""
+    from py4j.protocol import Py4JError
+
+    catalog = spark._jsparkSession.sessionState().catalog()
+    identifier = spark._jvm.org.apache.spark.sql.catalyst.FunctionIdentifier
+    names = [row[0] for row in spark.sql("SHOW SYSTEM FUNCTIONS").collect()]
+    found = {}
+    for name in (n for n in names if n[0].isalpha()):
+        try:
+            found[name.upper()] = catalog.lookupFunctionInfo(identifier(name)).getGroup()
+        except Py4JError:  # words that are grammar
+            found[name.upper()] = ""
+    return found
+
+
+def test_every_function_of_spark_is_known_for_what_it_is(spark):
+    groups = of_spark(spark)
+    listed = ROW_FUNCTIONS | VOLATILE | AGGREGATES
+    assert {name for name in listed if name not in groups} <= {"EXISTS", "DECIMAL"}
+    aggregates = {name for name, group in groups.items() if group == "agg_funcs"}
+    assert aggregates - set(OTHERS) <= AGGREGATES
+    assert aggregates.isdisjoint(ROW_FUNCTIONS | VOLATILE)
+    several = {name for name, group in groups.items() if group in ("generator_funcs", "table_funcs", "window_funcs")}
+    assert several.isdisjoint(listed)
+
+
+def test_what_spark_calls_volatile_is_not_steady(spark):
+    from pyspark.errors import PySparkException
+
+    for name in sorted(ROW_FUNCTIONS):
+        for arguments in ("", "1", "'a'", "1, 2"):
+            try:
+                frame = spark.sql(f"SELECT {name}({arguments})")
+            except PySparkException:
+                continue
+            assert frame._jdf.queryExecution().analyzed().deterministic(), name
+
+
+def test_names_are_of_one_list():
+    assert not ROW_FUNCTIONS & VOLATILE
+    assert not ROW_FUNCTIONS & AGGREGATES
+    assert KNOWN >= ROW_FUNCTIONS | VOLATILE
