@@ -121,11 +121,13 @@ class OwnRow:
             raise Unresolved("the relation to be left out stands first in parentheses, where LATERAL sees nothing")
         try:
             return self.gone(x, y, shown, other, key)
-        except Unresolved:
+        except Unresolved as no:
             if fixed or x.kind != "inner" or y.kind != "inner" or y.number != x.number + 1:
                 raise
-            # What ``x`` does not show, ``y`` may.
-            return replace(self.gone(y, x, other, shown, key), behind=y)
+            try:  # what ``x`` does not show, ``y`` may
+                return replace(self.gone(y, x, other, shown, key), behind=y)
+            except Unresolved:
+                raise no from None
 
     def equalities(self, y: Spot) -> tuple[Equality, ...]:
         """The equalities that hold of the rows that ``y`` is joined to, and of its partner."""

@@ -14,14 +14,6 @@ from planner.schema import SqlType
 from planner.trying import MightRaise, trying
 from rules.same_source import Reading
 
-# What sqlglot prints as it was read.
-_SAID = (
-    *(exp.Column, exp.Identifier, exp.Literal, exp.Null, exp.Boolean, exp.Paren, exp.Cast, exp.DataType),
-    *(exp.DataTypeParam, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Coalesce, exp.Case, exp.If),
-    *(exp.And, exp.Or, exp.Not, exp.Is, exp.In, exp.Between, exp.Like, exp.EQ, exp.NEQ, exp.NullSafeEQ),
-    *(exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Upper, exp.Lower),
-)
-
 
 def respelt(scalar: Scalar, say: Callable[[ColumnRef], str | None]) -> str:
     """An expression, without comments, with every column that ``say`` has other words for said in these.
@@ -39,9 +31,6 @@ def over(shown: Reading, path: tuple[str, ...], value: str) -> str:
     """
     if (name := shown.named(value)) is not None:
         return ".".join(map(quote, (*path, name)))
-    tree = Scalar(value).tree
-    if odd := next((n for n in tree.walk() if not isinstance(n, _SAID) or _escaped(n)), None):
-        raise Unresolved(f"{sql(odd)} is not put into other words")
 
     def say(node: exp.Expression) -> exp.Expression:
         name = shown.named(sql(node))
@@ -51,7 +40,7 @@ def over(shown: Reading, path: tuple[str, ...], value: str) -> str:
             this=_named(name), **dict(zip(("table", "db", "catalog"), map(_named, path[::-1]), strict=False))
         )
 
-    return sql(put(tree, say))
+    return sql(put(Scalar(value).tree, say))
 
 
 def never_raises(tree: exp.Expression, known: Callable[[exp.Expression], SqlType | None], *, ansi: bool) -> bool:
@@ -61,10 +50,6 @@ def never_raises(tree: exp.Expression, known: Callable[[exp.Expression], SqlType
         return sql(trying(whole, known, ansi=ansi)) == sql(whole)
     except (MightRaise, Unresolved, NotCarried):
         return False
-
-
-def _escaped(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Literal) and any(c in node.name for c in "\\'\"\n")
 
 
 def _named(name: str) -> exp.Identifier:
