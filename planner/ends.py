@@ -17,6 +17,7 @@ from planner.band import DistanceBand, IntervalBand
 from planner.expr import sql
 from planner.linear import Leaf, NotABand, Side, Vocabulary
 from planner.schema import SqlType
+from planner.trying import may_raise
 
 Comparison = tuple[exp.Expression, exp.Expression, bool]
 _MOST = 2**63 - 1
@@ -84,7 +85,7 @@ def _as_written(low: Comparison, high: Comparison, words: Vocabulary) -> Ends:
     side = words.side(point)
     assert side in ("left", "right")
     trees = zip((point, low[0], high[1]), types, strict=True)
-    at, first, last = (_cast(_careful(tree, words.ansi), type_, common) for tree, type_ in trees)
+    at, first, last = (_cast(_careful(tree, words), type_, common) for tree, type_ in trees)
     return Ends(side, at, first, last, low[2], high[2], common)
 
 
@@ -127,7 +128,7 @@ def _cast(text: str, own: SqlType, common: SqlType) -> str:
     return text if str(own) == str(common) else f"CAST({text} AS {common})"
 
 
-def _careful(tree: exp.Expression, ansi: bool) -> str:
+def _careful(tree: exp.Expression, words: Vocabulary) -> str:
     """An expression that is NULL where it would raise an error: Spark might not have computed it for any pair.
 
     A pair for which it did would have failed the query, so none of those can be missed.  Without ANSI sums wrap around,
@@ -135,25 +136,17 @@ def _careful(tree: exp.Expression, ansi: bool) -> str:
     """
     match tree:
         case exp.Paren():
-            return f"({_careful(tree.this, ansi)})"
-        case exp.Add() | exp.Sub() if ansi:
+            return f"({_careful(tree.this, words)})"
+        case exp.Add() | exp.Sub() if words.ansi:
             name = "try_add" if isinstance(tree, exp.Add) else "try_subtract"
-            return f"{name}({_careful(tree.this, ansi)}, {_careful(tree.expression, ansi)})"
+            return f"{name}({_careful(tree.this, words)}, {_careful(tree.expression, words)})"
         case exp.Add() | exp.Sub():
             for side in (tree.this, tree.expression):
-                _careful(side, ansi)
+                _careful(side, words)
             return sql(tree)
-    if not _never_raises(tree):
-        raise NotABand(f"{sql(tree)} could raise an error on a row that no pair needs")
+    if why := may_raise(tree, words.type_of, ansi=words.ansi):
+        raise NotABand(why)
     return sql(tree)
-
-
-def _never_raises(tree: exp.Expression) -> bool:
-    if isinstance(tree, exp.Coalesce | exp.Greatest | exp.Least):
-        return all(_never_raises(e) for e in tree.iter_expressions())
-    if isinstance(tree, exp.Cast | exp.Interval | exp.Neg):
-        return isinstance(tree.this, exp.Literal)
-    return isinstance(tree, exp.Column | exp.Dot | exp.Literal | exp.Null | exp.Placeholder | exp.Parameter)
 
 
 def _of_integers(band: DistanceBand, found: list[Comparison]) -> Ends:

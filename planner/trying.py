@@ -50,6 +50,17 @@ def trying(tree: exp.Expression, known: TypeOf, *, ansi: bool) -> exp.Expression
     return _Trying(known, ansi).form(tree)
 
 
+def may_raise(tree: exp.Expression, known: TypeOf, *, ansi: bool) -> str | None:
+    """Why a condition or value might raise an error on some row; None where it certainly has a value on each."""
+    whole = exp.If(this=tree.copy(), true=exp.Literal.number(1), false=exp.Literal.number(0))
+    try:
+        if sql(trying(whole, known, ansi=ansi)) == sql(whole):
+            return None
+    except MightRaise as no:
+        return str(no)
+    return str(MightRaise(tree))
+
+
 class _Trying:
     def __init__(self, known: TypeOf, ansi: bool):
         self.known = known

@@ -11,7 +11,7 @@ from planner.expr import ColumnRef, Scalar, column_ref, quote, sql, uncommented
 from planner.names import Unresolved
 from planner.rewording import put, reworded
 from planner.schema import SqlType
-from planner.trying import MightRaise, trying
+from planner.trying import may_raise
 from rules.same_source import Reading
 
 
@@ -45,10 +45,9 @@ def over(shown: Reading, path: tuple[str, ...], value: str) -> str:
 
 def never_raises(tree: exp.Expression, known: Callable[[exp.Expression], SqlType | None], *, ansi: bool) -> bool:
     """Whether a condition or value certainly has a value on every row; ``known`` tells types of columns."""
-    whole = exp.If(this=tree.copy(), true=exp.Literal.number(1), false=exp.Literal.number(0))
     try:
-        return sql(trying(whole, known, ansi=ansi)) == sql(whole)
-    except (MightRaise, Unresolved, NotCarried):
+        return may_raise(tree, known, ansi=ansi) is None
+    except (Unresolved, NotCarried):
         return False
 
 

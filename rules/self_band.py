@@ -21,7 +21,7 @@ from planner.logical import Logical
 from planner.names import Source, Unresolved
 from planner.offsets import Offsets, read_offsets
 from planner.schema import SqlType
-from planner.trying import MightRaise, trying
+from planner.trying import may_raise
 from rules.moving import Home, check_steady, home, moved
 from rules.rule import Context
 from rules.same_source import Reading, bound
@@ -131,21 +131,16 @@ class Pair:
         found = self.ctx.names.type_of(Scalar(text).tree, self.after) or self.ctx.type_of(text, self.relation)
         return SqlType(found.name, found.precision, found.scale) if found and _is_plain(found) else found
 
-    def steady(self, scalar: Scalar, *, condition: bool = False) -> str:
+    def steady(self, scalar: Scalar) -> str:
         """An expression over the other side, said over the row's relation.
 
         Raises ``NoWindow`` where it could raise an error on a row that is in no pair.
         """
         check_steady(scalar)
-        tree = self.text(scalar).tree
-        whole: exp.Expression = exp.If(this=tree.copy(), true=exp.Literal.number(1)) if condition else tree
-        try:
-            tried = trying(whole, lambda t: self.type_of(sql(t)), ansi=self.ctx.catalog.settings.ansi)
-        except MightRaise as no:
-            raise NoWindow(str(no), scalar.place) from no
-        if sql(tried) != sql(whole):
+        said = self.text(scalar)
+        if may_raise(said.tree, lambda t: self.type_of(sql(t)), ansi=self.ctx.catalog.settings.ansi):
             raise NoWindow(f"{scalar.shown} could raise an error on a row that no pair needs", scalar.place)
-        return self.text(scalar).text
+        return said.text
 
     @property
     def words(self) -> Vocabulary:
@@ -192,7 +187,7 @@ class Pair:
             if side == "left":
                 own.append(conjunct)
             elif side == "right":
-                kept.append(self.steady(conjunct, condition=True))
+                kept.append(self.steady(conjunct))
             elif side == "both" and isinstance(tree, exp.EQ | exp.NullSafeEQ):
                 keys.append(key := self._column(tree, conjunct))
                 needed += [key] if isinstance(tree, exp.EQ) else []
@@ -250,7 +245,7 @@ class Pair:
 
         said = Scalar(sql(bound(Scalar(text).tree, say)))
         inside = Pair(self.ctx, self.relation, (0, 0), (1, 0), self.readings, (self.after, self.after))
-        return inside.steady(said, condition=True)
+        return inside.steady(said)
 
 
 def _columns(*trees: exp.Expression) -> list[exp.Column]:
