@@ -18,7 +18,7 @@ from planner.physical.base import Physical, Rewriting
 from planner.physical.lookup_join import LookupJoin
 from planner.physical.rendered import Rendered
 from planner.settings import check_meaning
-from planner.to_sql import to_sql
+from planner.to_sql import for_spark, to_sql
 from planner.versions import AsofJoin, VersionedTable
 
 OURS = (Rendered, Rewriting, LookupJoin, VersionedTable, AsofJoin)
@@ -77,7 +77,7 @@ def _planned(text: str, catalog: Catalog, options: Options, stop_after: Stage) -
     if physical is not None and any(isinstance(n, OURS) for n in physical.walk()):
         physical = narrowed(with_views(physical), text)  # type: ignore[assignment]
         try:
-            rewriting = to_sql(physical)
+            rewriting = for_spark(to_sql(physical))
             if not reads_back(logical, text):
                 rewriting = None
                 declined.append(Declined("from_sql", "the plan does not print back to the words it was read from"))

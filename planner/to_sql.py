@@ -54,6 +54,17 @@ def to_sql(plan: Node) -> str:
     return _Printer().query(plan)
 
 
+def for_spark(text: str) -> str:
+    """A statement as Spark reads it, to whom ``>>`` behind the bare word ARRAY, MAP or STRUCT is two brackets."""
+    if ">>" not in text:
+        return text
+    t = tokenize(text)
+    for i in reversed(range(len(t) - 1)):
+        if t[i].word in ("ARRAY", "MAP", "STRUCT") and t[i + 1].word == "(":
+            text = f"{text[: t[i].start]}`{t[i].text}`{text[t[i].end :]}"
+    return text
+
+
 class _Printer:
     def __init__(self) -> None:
         self.names = Names()
