@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from planner.compared import compared
 from planner.errors import NotCarried
 from planner.expr import HOLE, Scalar, column_ref
 from planner.logical import Aggregate, Filter, Join, Logical, Project, Relation, Windows
@@ -17,8 +18,6 @@ from rules.correlation import scalars
 from rules.inner_joins import where
 from rules.mapped import tables
 from rules.moving import block_of
-
-_COMPARISONS = (exp.EQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NEQ)
 
 
 def as_not_exists(project: Project, names: Resolver) -> Project | None:
@@ -67,11 +66,10 @@ def _is_null(conjunct: Scalar, join: Join, names: Resolver) -> bool:
     if found[0] < len(names.sources(join.left)):
         return False
     for condition in join.condition:
-        compared = condition.tree if not condition.plans else None
-        if isinstance(compared, _COMPARISONS):
-            ends = [end for end in (compared.this, compared.expression) if isinstance(end, exp.Column)]
-            if any(names.resolve(column_ref(end), names.sources(join)) == found for end in ends):
-                return True
+        comparison = compared(condition)
+        ends = comparison.operands if comparison and comparison.sign != "<=>" else ()
+        if any(names.resolve(column_ref(e), names.sources(join)) == found for e in ends if isinstance(e, exp.Column)):
+            return True
     return False
 
 

@@ -9,8 +9,9 @@ from itertools import islice, product
 
 from sqlglot import exp
 
+from planner.compared import compared
 from planner.errors import NotCarried
-from planner.expr import ColumnRef, Scalar, column_ref, quote, sql
+from planner.expr import ColumnRef, Scalar, canonical, column_ref, quote, sql
 from planner.logical import Cte, Logical, Opaque, Scan
 from planner.names import Source, Unresolved
 from planner.tree import Node
@@ -162,16 +163,17 @@ def tables(relation: Node, definitions: Mapping[str, Cte]) -> frozenset[str]:
 
 
 def _ordered(value: str) -> str:
-    """An equality with its sides in order."""
+    """A comparison with its sides in order."""
     try:
-        tree = Scalar(value).tree
+        comparison = compared(Scalar(value))
     except NotCarried:
         return value
-    while isinstance(tree, exp.Paren):
-        tree = tree.this
-    if not isinstance(tree, exp.EQ):
+    if comparison is None:
         return value
-    return " = ".join(sorted((sql(tree.this), sql(tree.expression))))
+    ends = [canonical(end) for end in comparison.operands]
+    if ends[0] > ends[1]:
+        ends, comparison = ends[::-1], comparison.turned
+    return f"{ends[0]} {comparison.sign} {ends[1]}"
 
 
 def is_column(tree: exp.Expression) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from planner.compared import compared
 from planner.errors import NotCarried
 from planner.expr import Scalar, column_ref, sql
 from planner.logical import Derived, Logical, Scan
@@ -41,9 +42,10 @@ class Neighbour:
     steps: int
 
 
-def steps_in(tree: exp.Expr) -> tuple[exp.Column, exp.Column, int] | None:
+def steps_in(tree: exp.Expression) -> tuple[exp.Column, exp.Column, int] | None:
     """Read ``a = b + n``, ``a - b = n`` and the like as (b, a, n); None for anything else."""
-    if not isinstance(tree, exp.EQ):
+    comparison = compared(tree)
+    if comparison is None or comparison.sign != "=":
         return None
     plus: list[exp.Column] = []
     minus: list[exp.Column] = []
@@ -68,7 +70,7 @@ def steps_in(tree: exp.Expr) -> tuple[exp.Column, exp.Column, int] | None:
                 return True
         return False
 
-    whole = add(tree.this, 1) and add(tree.expression, -1)
+    whole = add(comparison.left, 1) and add(comparison.right, -1)
     return (minus[0], plus[0], steps) if whole and steps and len(plus) == len(minus) == 1 else None
 
 
@@ -154,7 +156,7 @@ class Neighbours:
     def step(self, conjunct: Scalar, scopes: Scopes) -> Step | None:
         """Read a conjunct as a step from one column to another."""
         try:
-            columns = None if conjunct.plans else steps_in(conjunct.tree.unnest())
+            columns = None if conjunct.plans else steps_in(conjunct.tree)
             if columns is None:
                 return None
             ends = [self.sight.resolve(column_ref(column), scopes) for column in columns[:2]]

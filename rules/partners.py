@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from planner.compared import compared
 from planner.errors import NotCarried
 from planner.expr import ColumnRef, Scalar, canonical, column_ref, sql
 from planner.logical import Derived, Logical, Scan
@@ -110,10 +111,10 @@ class Sight:
     def equality(self, conjunct: Scalar, scopes: tuple[frozenset[int], ...]) -> Equality | None:
         """Read a conjunct that compares two columns, or a column and a literal."""
         try:
-            tree = conjunct.tree.unnest()
-            if conjunct.plans or not isinstance(tree, exp.EQ | exp.NullSafeEQ):
+            found = compared(conjunct)
+            if found is None or not found.equal:
                 return None
-            return self.compared(tree.this.unnest(), tree.expression.unnest(), isinstance(tree, exp.EQ), scopes)
+            return self.compared(found.left, found.right, found.sign == "=", scopes)
         except (Unresolved, NotCarried):
             return None
 

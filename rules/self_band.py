@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from planner.compared import Comparison, compared
 from planner.ends import comparisons
 from planner.errors import Place
 from planner.expr import ColumnRef, Scalar, column_ref, columns_in, quote, sql
@@ -188,11 +189,11 @@ class Pair:
                 own.append(conjunct)
             elif side == "right":
                 kept.append(self.steady(conjunct))
-            elif side == "both" and isinstance(tree, exp.EQ | exp.NullSafeEQ):
-                keys.append(key := self._column(tree, conjunct))
-                needed += [key] if isinstance(tree, exp.EQ) else []
-            elif side == "both" and isinstance(tree, exp.NEQ) and not apart:
-                apart = self._column(tree, conjunct)
+            elif side == "both" and (comparison := compared(tree)) and comparison.equal:
+                keys.append(key := self._column(comparison, conjunct))
+                needed += [key] if comparison.sign == "=" else []
+            elif side == "both" and comparison and comparison.sign == "<>" and not apart:
+                apart = self._column(comparison, conjunct)
                 needed.append(apart)
             elif side == "both" and isinstance(tree, _PAIRED):
                 ranges.append(conjunct)
@@ -211,10 +212,10 @@ class Pair:
             tuple(keys), column, offsets, tuple(dict.fromkeys(needed)), tuple(own), tuple(kept), apart, said
         )
 
-    def _column(self, tree: exp.Expression, conjunct: Scalar) -> str:
+    def _column(self, comparison: Comparison, conjunct: Scalar) -> str:
         """The one column that an (in)equality compares."""
-        ends = [tree.this, tree.expression]
-        if not all(isinstance(end, exp.Column) for end in ends) or len({self.base(column_ref(e)) for e in ends}) != 1:
+        ends = comparison.operands
+        if not comparison.columns or len({self.base(column_ref(e)) for e in ends}) != 1:
             raise NoWindow(f"{conjunct.shown} compares more than one column of the source", conjunct.place)
         text = self._own_column(ends[0])
         type_ = self.type_of(text)

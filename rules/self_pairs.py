@@ -14,6 +14,7 @@ from itertools import combinations
 
 from sqlglot import exp
 
+from planner.compared import compared
 from planner.expr import ColumnRef, Scalar, column_ref, quote
 from planner.logical import Aggregate, Derived, Filter, Logical, Project, Scan
 from planner.names import NoSuchColumn, Unresolved
@@ -183,20 +184,17 @@ class _Pair:
 
     def _compares(self, conjunct: Scalar) -> bool:
         """Whether a conjunct compares a column with itself on the other side."""
-        tree = conjunct.tree.unnest()
-        if not isinstance(tree, exp.EQ | exp.NEQ | exp.LT | exp.GT):
+        comparison = compared(conjunct)
+        if comparison is None or comparison.sign not in ("=", "<>", "<", ">") or not comparison.columns:
             return False
-        ends = [tree.this.unnest(), tree.expression.unnest()]
-        if not all(isinstance(end, exp.Column) for end in ends):
-            return False
-        found = [_resolved(column_ref(end), self.sight) for end in ends]
+        found = [_resolved(column_ref(end), self.sight) for end in comparison.operands]
         if found[0] is None or found[1] is None:
             return False
         values = [self.sight.value(number, column.name)[1] for number, column in (found[0], found[1])]
         if values[0] != values[1] or found[0][0] == found[1][0]:
             return False
         first = found[0] if found[0][0] == self.one.number else found[1]
-        if isinstance(tree, exp.EQ):
+        if comparison.sign == "=":
             if not exact(first[1].type):
                 raise Unresolved(f"{conjunct.shown} compares values that can be equal and not the same")
             self.keys[values[0]] = first[1].name

@@ -14,6 +14,7 @@ from typing import Literal
 
 from sqlglot import exp
 
+from planner.compared import compared
 from planner.errors import NotCarried, Place
 from planner.expr import HOLE, Scalar, column_ref, sql
 from planner.logical import Limit
@@ -22,13 +23,11 @@ from planner.schema import SqlType
 from planner.tokens import tokenize
 from rules.aggregates import Call, calls, check_aggregates, without_alias
 from rules.inner_joins import InnerJoins, inner_joins
-from rules.mapped import Mapped, Term, is_column, laid_over, tables
+from rules.mapped import Mapped, Term, laid_over, tables
 from rules.moving import Block, block_of, check_inner, check_steady
 from rules.rule import Context
 from rules.ties import Key, ordered, plainly_compared, tied_key
 
-_COMPARED = {exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
-_TURNED = {"<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 Form = Literal["exists", "scalar"]
 
 
@@ -144,8 +143,8 @@ class _Reader:
 
     def __init__(self, scalar: Scalar, form: Form, mapped: Mapped, ctx: Context):
         self.scalar, self.form, self.mapped, self.ctx = scalar, form, mapped, ctx
-        self.keys: list[tuple[exp.Column, exp.Column]] = []
-        self.compared: list[tuple[exp.Column, str, exp.Column]] = []
+        self.keys: list[tuple[exp.Expression, exp.Expression]] = []
+        self.compared: list[tuple[exp.Expression, str, exp.Expression]] = []
 
     def read(self) -> Request | None:
         own = [*self.mapped.filters()]
@@ -171,20 +170,16 @@ class _Reader:
         return Request(place, answer, relations, keys, tuple(own), added, strict, exists, self.mapped)
 
     def _correlation(self, conjunct: Scalar) -> None:
-        tree = conjunct.tree
-        while isinstance(tree, exp.Paren):
-            tree = tree.this
-        if isinstance(tree, exp.EQ | exp.NEQ | exp.LT | exp.LTE | exp.GT | exp.GTE):
-            ends = {self._scope(end): end for end in (tree.this, tree.expression)}
-            if set(ends) == {0, 1} and all(is_column(end) for end in ends.values()):
-                inner, outer = ends[0], ends[1]
-                if isinstance(tree, exp.EQ):
-                    self.keys.append((inner, outer))
-                    return
-                said = _COMPARED[type(tree)]
-                if self.form == "exists":
-                    self.compared.append((inner, said if inner is tree.this else _TURNED[said], outer))
-                    return
+        comparison = compared(conjunct)
+        if comparison and comparison.sign != "<=>" and comparison.columns:
+            scopes = [self._scope(end) for end in comparison.operands]
+            inner, sign, outer = comparison if scopes[0] == 0 else comparison.turned
+            if set(scopes) == {0, 1} and sign == "=":
+                self.keys.append((inner, outer))
+                return
+            if set(scopes) == {0, 1} and self.form == "exists":
+                self.compared.append((inner, sign, outer))
+                return
         raise Unresolved(f"{conjunct.shown} is more than an equality of two columns")
 
     def _scope(self, tree: exp.Expression) -> int | None:
@@ -214,7 +209,7 @@ class _Reader:
         text = self.scalar.text
         return added, f"{text[: t[at].start]}(({test}) IS TRUE){text[t[t.match[at + 1]].end :]}", False
 
-    def _check_order(self, inner: exp.Column, outer: exp.Column) -> None:
+    def _check_order(self, inner: exp.Expression, outer: exp.Expression) -> None:
         """Raise ``Unresolved`` unless two columns are compared as their order has it."""
         scopes = (self.mapped.inner.sources, self.mapped.outer.sources)
         types: list[SqlType | None] = []

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from planner.compared import compared
 from planner.expr import Scalar, canonical, column_ref, sql
 from planner.logical import Aggregate, Cte, Derived, Logical, Opaque, Project, Scan, Verbatim, With
 from planner.names import Unresolved
@@ -77,10 +78,10 @@ def _groups(query: Logical) -> bool:
 
 
 def _has_constant(conjunct: Scalar) -> bool:
-    tree = exp.Null() if conjunct.plans else conjunct.tree.unnest()
-    if not isinstance(tree, exp.EQ):
+    comparison = compared(conjunct)
+    if comparison is None or comparison.sign != "=":
         return False
-    return [bool(end.find(exp.Column)) for end in (tree.this, tree.expression)].count(True) == 1
+    return [bool(end.find(exp.Column)) for end in comparison.operands].count(True) == 1
 
 
 def _plain(relation: Logical) -> bool:
@@ -130,10 +131,10 @@ def _compare(found: list[tuple[int, Column]], uses: dict[int, Use], ctx: Context
 
 def _constant(conjunct: Scalar, column: Column) -> str | None:
     """The value that a conjunct says a column of exact type has; None for any other conjunct."""
-    tree = conjunct.tree.unnest()
-    if not isinstance(tree, exp.EQ) or not exact(column.type):
+    comparison = compared(conjunct)
+    if comparison is None or comparison.sign != "=" or not exact(column.type):
         return None
-    left, right = tree.this.unnest(), tree.expression.unnest()
+    left, right = comparison.operands
     if not isinstance(left, exp.Column):
         left, right = right, left
     assert column.type is not None

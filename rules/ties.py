@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlglot import exp
-
+from planner.compared import compared
 from planner.errors import NotCarried
 from planner.expr import Scalar, column_ref, sql
 from planner.names import Source, Unresolved
 from planner.schema import SqlType
-from rules.mapped import Mapped, is_column
+from rules.mapped import Mapped
 from rules.rule import Context
 
 _EXACT = ("decimal", "boolean", "date", "timestamp", "timestamp_ntz", "string")
@@ -45,12 +44,10 @@ def tied_key(own: Scalar, theirs: Scalar, mapped: Mapped, ctx: Context) -> Key:
 def equal_columns(conjunct: Scalar, sources: tuple[Source, ...], ctx: Context) -> tuple[Scalar, Scalar] | None:
     """The two columns that a conjunct keeps equal, where they are compared as they are; else None."""
     try:
-        tree = None if conjunct.plans else conjunct.tree
-        while isinstance(tree, exp.Paren):
-            tree = tree.this
-        if not isinstance(tree, exp.EQ) or not all(is_column(end) for end in (tree.this, tree.expression)):
+        comparison = compared(conjunct)
+        if comparison is None or comparison.sign != "=" or not comparison.columns:
             return None
-        ends = [Scalar(sql(end)) for end in (tree.this, tree.expression)]
+        ends = [Scalar(sql(end)) for end in comparison.operands]
         types = [ctx.names.resolve(column_ref(end.tree), sources)[1].type for end in ends]
     except (NotCarried, Unresolved):
         return None

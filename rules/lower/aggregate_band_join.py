@@ -9,6 +9,7 @@ from math import inf, isfinite
 from sqlglot import exp
 
 from planner.band import DistanceBand, IntervalBand
+from planner.compared import compared
 from planner.cost import at_most_pairs
 from planner.ends import Ends, read_ends
 from planner.errors import NotCarried
@@ -174,10 +175,11 @@ class _Planning:
 
     def _key(self, tree: exp.Expression) -> Key | None:
         """An equality of two columns whose types are compared as they are."""
-        if not isinstance(tree, exp.EQ | exp.NullSafeEQ):
+        comparison = compared(tree)
+        if comparison is None or not comparison.equal or not comparison.columns:
             return None
-        ends = {self.words.side(end): end for end in (tree.this, tree.expression)}
-        if set(ends) != {"left", "right"} or not all(isinstance(end, exp.Column) for end in ends.values()):
+        ends = {self.words.side(end): end for end in comparison.operands}
+        if set(ends) != {"left", "right"}:
             return None
         types = [self.words.type_of(ends[side]) for side in ("left", "right")]
         texts = [sql(ends[side]) for side in ("left", "right")]
@@ -187,7 +189,7 @@ class _Planning:
             if not all(t is not None and t.integral for t in types):
                 return None
             texts = [f"CAST({text} AS BIGINT)" for text in texts]
-        return Key(texts[0], texts[1], isinstance(tree, exp.NullSafeEQ))
+        return Key(texts[0], texts[1], comparison.sign == "<=>")
 
     def _extent(self, ends: Ends, keyed: bool) -> _Extent | None:
         """Where the points lie, among how many intervals; None where running sums do not pay."""

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from planner.band import Band, DistanceBand
+from planner.compared import Comparison, compared
 from planner.errors import NotCarried
-from planner.expr import column_ref, sql
+from planner.expr import Scalar, column_ref, sql
 from planner.linear import Leaf, NotABand, Vocabulary
 from planner.logical import BandJoin
 from planner.names import Unresolved
@@ -19,7 +20,7 @@ from rules.vocabulary import vocabulary
 
 def has_keys(join: BandJoin) -> bool:
     """Whether an equality stands in the condition, on the face of it."""
-    return any("=" in c.text and isinstance(_equality(c.tree), exp.Expression) for c in join.condition if not c.plans)
+    return any("=" in c.text and _equality(c) for c in join.condition)
 
 
 def one_partner(join: BandJoin, ctx: Context) -> bool:
@@ -29,7 +30,7 @@ def one_partner(join: BandJoin, ctx: Context) -> bool:
     sides = [ctx.names.sources(join.left), ctx.names.sources(join.right)]
     equal: list[set[str]] = [set(), set()]
     try:
-        for end in (e for c in join.condition if (tree := _equality(c.tree)) for e in (tree.this, tree.expression)):
+        for end in (e for c in join.condition if (equality := _equality(c)) for e in equality.operands):
             if isinstance(end, exp.Column):
                 index, column = ctx.names.resolve(column_ref(end), (*sides[0], *sides[1]))
                 equal[index >= len(sides[0])].add(ctx.names.fold(column.name))
@@ -89,7 +90,7 @@ def first_rows(join: BandJoin, ctx: Context) -> FirstRows | None:
 def _keys(join: BandJoin, ctx: Context) -> list[tuple[str, str]]:
     """What the equalities of the condition compare, left and right."""
     words = vocabulary(join, ctx)
-    return [found for c in join.condition if not c.plans and (found := _sides(_equality(c.tree), words))]
+    return [found for c in join.condition if (found := _sides(_equality(c), words))]
 
 
 def _leaves(band: Band) -> tuple[Leaf | None, Leaf | None]:
@@ -101,18 +102,17 @@ def _key(keys: list[str]) -> str:
     return f"CASE WHEN {known} THEN xxhash64({', '.join(keys)}) END"
 
 
-def _equality(tree: exp.Expression) -> exp.Expression | None:
-    while isinstance(tree, exp.Paren):
-        tree = tree.this
-    return tree if isinstance(tree, exp.EQ | exp.NullSafeEQ) else None
+def _equality(conjunct: Scalar) -> Comparison | None:
+    found = compared(conjunct)
+    return found if found and found.equal else None
 
 
-def _sides(equality: exp.Expression | None, words: Vocabulary) -> tuple[str, str] | None:
+def _sides(equality: Comparison | None, words: Vocabulary) -> tuple[str, str] | None:
     """What an equality compares, left and right, brought to one type; None unless it is across the join."""
     if equality is None:
         return None
     try:
-        ends = {words.side(end): end for end in (equality.this, equality.expression)}
+        ends = {words.side(end): end for end in equality.operands}
         if set(ends) != {"left", "right"}:
             return None
         types = [words.type_of(ends[side]) for side in ("left", "right")]

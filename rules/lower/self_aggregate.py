@@ -5,8 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from math import prod
 
-from sqlglot import exp
-
+from planner.compared import compared
 from planner.errors import NotCarried
 from planner.expr import Scalar
 from planner.logical import Logical
@@ -65,9 +64,7 @@ def _share(relation: Logical, conditions: tuple[Scalar, ...], rows: Rows, ctx: C
 def _guess(condition: Scalar) -> float:
     """A tenth for an equality, a third for anything else (Selinger et al., SIGMOD 1979)."""
     try:
-        tree = condition.tree
+        comparison = compared(condition)
     except NotCarried:
         return 1 / 3
-    while isinstance(tree, exp.Paren):
-        tree = tree.this
-    return 0.1 if isinstance(tree, exp.EQ) else 1 / 3
+    return 0.1 if comparison and comparison.sign == "=" else 1 / 3

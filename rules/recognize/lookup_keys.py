@@ -9,6 +9,7 @@ from typing import Literal
 
 from sqlglot import exp
 
+from planner.compared import Comparison, compared
 from planner.declared import LookupTable
 from planner.errors import NotCarried, Place
 from planner.expr import Scalar, column_ref, columns_in, quote, sql
@@ -123,14 +124,14 @@ class _Reader:
                 read.only.append(conjunct)
         if side != "both" and side != "right":
             return
-        if isinstance(tree, exp.NullSafeEQ):
+        comparison = compared(tree)
+        if comparison and comparison.sign == "<=>":
             read.no.append((f"{conjunct.shown}: a key that is NULL is never asked for; write =", conjunct.place))
-        if not isinstance(tree, exp.EQ):
-            return
-        self._equality(conjunct, tree, read)
+        if comparison and comparison.sign == "=":
+            self._equality(conjunct, comparison, read)
 
-    def _equality(self, conjunct: Scalar, tree: exp.Expression, read: _Read) -> None:
-        ends = [(tree.this, tree.expression), (tree.expression, tree.this)]
+    def _equality(self, conjunct: Scalar, equality: Comparison, read: _Read) -> None:
+        ends = [equality.operands, equality.turned.operands]
         for own, other in ends:
             column = self._own(own)
             if column is None:
@@ -141,7 +142,7 @@ class _Reader:
                     read.constants.append((column, value))
                 return
             if side == "left":
-                text = Scalar(_end(conjunct, last=other is tree.expression), (), conjunct.place)
+                text = Scalar(_end(conjunct, last=other is equality.right), (), conjunct.place)
                 check_steady(text)
                 self._key(text, other, column, read)
                 return

@@ -28,9 +28,7 @@ def self_neighbour(project: Project, ctx: Context) -> Logical | None:
     spots = read_spots(block.tree)
     condition = block.condition
     every = (*spots.conjuncts, *condition, *(c for s in spots.found for c in s.on))
-    if len(spots.found) < 2 or not any(
-        "=" in c.text and not c.plans and c.known and steps_in(c.known.unnest()) for c in every
-    ):
+    if len(spots.found) < 2 or not any("=" in c.text and not c.plans and c.known and steps_in(c.known) for c in every):
         return None
     found = Neighbours(spots, condition, ctx)
     neighbours = found.find()
@@ -50,4 +48,4 @@ def self_neighbour(project: Project, ctx: Context) -> Logical | None:
 
 
 def _may_step(conjunct: Scalar) -> bool:
-    return "=" in conjunct.text and not conjunct.plans and bool(conjunct.known and steps_in(conjunct.known.unnest()))
+    return "=" in conjunct.text and not conjunct.plans and bool(conjunct.known and steps_in(conjunct.known))

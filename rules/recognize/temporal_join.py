@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from planner.compared import compared
 from planner.declared import Versions as Declared
 from planner.errors import NotCarried
 from planner.expr import Scalar, column_ref, quote
@@ -89,13 +90,11 @@ def _key_equalities(join: Join, versions: Declared, columns: tuple[Column, ...],
     found: set[str] = set()
     for conjunct in join.condition:
         try:
-            tree = conjunct.tree
-            while isinstance(tree, exp.Paren):
-                tree = tree.this
-            if conjunct.plans or not isinstance(tree, exp.EQ):
+            comparison = compared(conjunct)
+            if comparison is None or comparison.sign != "=":
                 continue
             sides = {ctx.names.resolve(c, sources)[0] < len(left) for c in conjunct.columns}
-            for end in (tree.this, tree.expression):
+            for end in comparison.operands:
                 if sides == {True, False} and isinstance(end, exp.Column):
                     index, column = ctx.names.resolve(column_ref(end), sources)
                     if index == len(left) and ctx.names.fold(column.name) in shown:
