@@ -105,6 +105,10 @@ _TABLES = (FUNCTIONS, _OF_DAYS, _OF_UNITS)
 _KINDS: tuple[type[exp.Expr], ...] = tuple({kind: None for t in _TABLES for kind, _ in t.values()})
 
 
+# Bare words that are read as functions; Spark takes them for columns where there are such.
+FUNCTIONS_WITHOUT_BRACKETS = frozenset(
+    "current_date current_timestamp current_datetime current_role current_user session_user".split()
+)
 # Names that mean a function of Spark itself that is not volatile, unless a session has a user's of that name.
 BUILT_IN = ROW_FUNCTIONS | AGGREGATES | {*FUNCTIONS, *_OF_DAYS, *_OF_UNITS, *CASTS, *GRAMMAR, "IF"}
 KNOWN = BUILT_IN | VOLATILE

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from planner.calls import FUNCTIONS_WITHOUT_BRACKETS
 from planner.catalog import Catalog
 from planner.choice import Choice
 from planner.declared import LookupTable
@@ -78,8 +79,14 @@ class Resolver:
     def sources(self, plan: Node) -> tuple[Source, ...]:
         """The relations whose columns a condition over ``plan`` can name, in order."""
         if plan not in self._sources:
-            self._sources[plan] = self._find_sources(plan)
+            self._sources[plan] = tuple(map(self._certain, self._find_sources(plan)))
         return self._sources[plan]
+
+    @staticmethod
+    def _certain(source: Source) -> Source:
+        """A relation; as one that is not known where a column of it has the name of what is read as a function."""
+        odd = any(c.name.lower() in FUNCTIONS_WITHOUT_BRACKETS for c in source.columns or ())
+        return Source(source.names, None) if odd else source
 
     def _find_sources(self, plan: Node) -> tuple[Source, ...]:
         match plan:

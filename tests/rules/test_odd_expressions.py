@@ -124,3 +124,12 @@ def test_no_rule_raises_over_one_in_another(expressions, place):
     for one in expressions:
         expression = one.replace("{c}", expression)
     plan_sql(_said(place, expression), CATALOG, Options(force=True, strict=True))
+
+
+def test_a_column_that_has_the_name_of_a_function_is_a_column():
+    query = "SELECT p.id, i.id FROM (SELECT id, v, k AS {name} FROM t) p JOIN u i ON p.v BETWEEN i.lo AND i.hi"
+    plans = [
+        plan_sql(query.format(name=name), CATALOG, Options(force=True)) for name in ("current_date", "current_day")
+    ]
+    assert [plan.rewritten for plan in plans] == [False, True]
+    assert plans[0].declined[-1].reason.endswith("the type of p.v is not known")
