@@ -61,3 +61,16 @@ def test_names_are_of_one_list():
     assert not ROW_FUNCTIONS & VOLATILE
     assert not ROW_FUNCTIONS & AGGREGATES
     assert KNOWN >= ROW_FUNCTIONS | VOLATILE
+
+
+def test_whose_functions_names_mean(spark):
+    from planner.runtime.functions import told, user_functions
+
+    session = spark.newSession()
+    session.udf.register("abs", lambda value: 42, "int")
+    session.udf.register("mine", lambda value: 42, "int")
+    session.sql("CREATE TEMPORARY FUNCTION theirs(a INT) RETURNS INT RETURN a")
+    means = {"ABS": 42, "MINE": 42, "THEIRS": -1}
+    users = {name for name, value in means.items() if session.sql(f"SELECT {name}(-1)").first()[0] == value}
+    names = frozenset((*means, "SUM", "COALESCE", "CAST", "NO_SUCH_FUNCTION"))
+    assert user_functions(session, names) == told(session, names) == users
