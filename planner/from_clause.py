@@ -125,6 +125,8 @@ def _primary(r: Reader, lo: int, hi: int) -> Logical:
         if not plain:
             return Opaque(r.scalar(lo, hi), alias, renames, lateral)
         suffix = t.slice(close + 1, hi)
+        if alias and (table := _whole_table(r, body + 1, close)):
+            return Nested(table, alias, renames, suffix)
         if _is_query(r, body):
             return Derived(r.read_query(r, body + 1, close), alias, renames, suffix, lateral)
         if lateral:
@@ -149,6 +151,17 @@ def _primary(r: Reader, lo: int, hi: int) -> Logical:
     key = r.cte_key(name[0]) if len(name) == 1 else ""
     as_of = _as_of(r, end, hi, alias)
     return Scan(name, t.slice(body, end), alias or name[-1], renames, t.slice(end, hi), plain, key, as_of)
+
+
+def _whole_table(r: Reader, lo: int, hi: int) -> Scan | None:
+    """The table of ``TABLE t``; its text keeps the word, which only parentheses with a name may hold."""
+    t = r.tokens
+    if t.word(lo, hi) != "TABLE" or hi - lo < 2 or (hi - lo) % 2:
+        return None
+    if not all(t[i].is_name if (i - lo) % 2 else t[i].word == "." for i in range(lo + 1, hi)):
+        return None
+    name = tuple(t[i].text for i in range(lo + 1, hi, 2))
+    return Scan(name, t.slice(lo, hi), name[-1], cte=r.cte_key(name[0]) if len(name) == 1 else "")
 
 
 def _as_of(r: Reader, lo: int, hi: int, alias: str | None) -> Scalar | None:

@@ -19,7 +19,7 @@ import re
 from planner.connectives import Part, bare, connectives, inside
 from planner.errors import Place
 from planner.expr import HOLE, Scalar, Whole
-from planner.spelling import COMPARISONS, PREDICATES, Said, key, loose, merged, steady, words
+from planner.spelling import COMPARISONS, PREDICATES, Said, comparison, key, loose, merged, not_null, steady, words
 from planner.tokens import Tokens, tokenize
 
 _WORTH = re.compile(r"(?i)\(|!|\b(?:NOT|OR|TRUE|FALSE|CASE)\b|(?<![\w.])(\d+)\s*=+\s*\1(?![\w.])")
@@ -35,8 +35,25 @@ def normal_form(condition: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
     """
     found = [_conjuncts(conjunct) for conjunct in condition]
     if all(len(f) == 1 and f[0] is c for f, c in zip(found, condition, strict=True)):
+        return _strict(condition)
+    return _strict(tuple(piece for pieces in found for piece in pieces))
+
+
+def _strict(condition: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
+    """Conjuncts with ``=`` for ``<=>`` where another one says that an operand is not NULL."""
+    if not any("<=>" in c.text for c in condition):
         return condition
-    return tuple(piece for pieces in found for piece in pieces)
+    known = {found for c in condition if not c.plans and (found := not_null(c.text))}
+    strict = tuple(_equal(c, known) for c in condition)
+    return condition if all(s is c for s, c in zip(strict, condition, strict=True)) else strict
+
+
+def _equal(conjunct: Scalar, known: set[str]) -> Scalar:
+    found = comparison(conjunct.text) if "<=>" in conjunct.text and not conjunct.plans else None
+    if found is None or found[1] != "<=>" or not {found[0], found[2]} & known:
+        return conjunct
+    left, _, right = found[3]
+    return Scalar(f"{left} = {right}", (), conjunct.place, conjunct.whole or Whole(conjunct, 1))
 
 
 def _conjuncts(conjunct: Scalar) -> tuple[Scalar, ...]:

@@ -11,7 +11,7 @@ from planner.tokens import tokenize
 
 COMPARISONS = frozenset(("<", "<=", ">", ">=", "=", "==", "<>", "!=", "<=>"))
 PREDICATES = frozenset("NOT IN IS LIKE ILIKE RLIKE REGEXP BETWEEN ESCAPE ANY SOME ALL SIMILAR EXISTS ! !> !<".split())
-_TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "==": "=", "<>": "<>", "!=": "<>"}
+_TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "==": "=", "<>": "<>", "!=": "<>", "<=>": "<=>"}
 _WITH_EQUAL = {"<": "<=", ">": ">=", "<=": "<=", ">=": ">="}
 
 
@@ -65,6 +65,14 @@ def comparison(text: str) -> tuple[str, str, str, tuple[str, str, str]] | None:
     left, right = t.slice(0, marks[0]), t.slice(marks[0] + 1, len(t))
     sign = t[marks[0]].word
     return words(left), sign, words(right), (left, sign, right)
+
+
+def not_null(text: str) -> str:
+    """What ``x IS NOT NULL`` says of x, in words for comparing; nothing for any other condition."""
+    t = tokenize(text)
+    behind = [t[i].word for i in range(max(len(t) - 3, 0), len(t))]
+    marks = [i for i in bare(t, 0, len(t)) if t[i].word in COMPARISONS or t[i].word in PREDICATES]
+    return words(t.slice(0, len(t) - 3)) if behind == ["IS", "NOT", "NULL"] and len(marks) == 2 else ""
 
 
 def key(said: Said) -> str:

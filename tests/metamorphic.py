@@ -119,6 +119,29 @@ def _as_parentheses(scan: Scan) -> Nested:
     return Nested(replace(scan, suffix="", alias=scan.name[-1]), scan.alias, (), f"AS {name}")
 
 
+def _as_table(scan: Scan) -> Nested:
+    name = quote(scan.alias or scan.name[-1])
+    table = replace(scan, text=f"TABLE {scan.text}", suffix="", alias=scan.name[-1])
+    return Nested(table, scan.alias, (), f"AS {name}")
+
+
+def _counted(plan: Logical) -> Logical:
+    """EXISTS as a count."""
+
+    def changed(conjunct: Scalar) -> Scalar:
+        t = tokenize(conjunct.text)
+        words = [t[i].word for i in range(len(t))]
+        sign = {"EXISTS": "> 0", "NOT": "= 0"}.get(words[0])
+        if words != ["NOT", "EXISTS", "(", "__PLAN_0", ")"][0 if sign == "= 0" else 1 :]:
+            return conjunct
+        query = conjunct.plans[0]
+        if not isinstance(query, Project) or query.quantifier or not isinstance(query.child, Filter):
+            return conjunct
+        return Scalar(f"(__plan_0) {sign}", (replace(query, items=(Scalar("count(*)"),)),))
+
+    return _conditions(lambda condition: tuple(changed(c) if c.plans else c for c in condition))(plan)
+
+
 def _as_with(number: int) -> Callable[[Logical], Logical | None]:
     def changed(plan: Logical) -> Logical | None:
         found = _scans(plan)
@@ -243,6 +266,8 @@ CHANGES: dict[str, Callable[[Logical], Logical | None]] = {
     "the last table in a subquery": _other_side(-1, _as_subquery),
     "the first table in parentheses": _other_side(0, _as_parentheses),
     "the last table in parentheses": _other_side(-1, _as_parentheses),
+    "TABLE and the first table in parentheses": _other_side(0, _as_table),
+    "EXISTS as a count": _counted,
     "the first table in WITH": _as_with(0),
     "the last table in WITH": _as_with(-1),
     "the query in a subquery": _whole(_in_subquery),

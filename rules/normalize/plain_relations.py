@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
+from planner.expr import quote
 from planner.logical import Derived, Filter, Join, Logical, Nested, Project, Scan, Sort
 from rules.rule import Context, rule
 
@@ -41,7 +43,8 @@ def _nested(node: Nested) -> Scan | None:
     child = node.child
     if node.alias is None or not isinstance(child, Scan) or not child.plain or child.renames or child.as_of:
         return None
-    return replace(child, alias=node.alias, renames=node.renames, suffix=node.suffix)
+    text = ".".join(map(quote, child.name)) if re.match(r"(?i)TABLE[\s`/]", child.text) else child.text  # TABLE t
+    return replace(child, text=text, alias=node.alias, renames=node.renames, suffix=node.suffix)
 
 
 def _derived(node: Derived) -> Logical | None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from planner.errors import NotCarried
 from planner.logical import Filter, Join, Logical
 from planner.normal_form import normal_form
+from rules.counted import as_exists
 from rules.rule import Context, rule
 
 
@@ -19,9 +20,11 @@ def predicates(node: Join | Filter, ctx: Context) -> Logical | None:
         return None
     try:
         condition = normal_form(node.condition)
+        if isinstance(node, Filter) and any(c.plans for c in condition):
+            condition = tuple(as_exists(c, node.child, ctx.definitions) for c in condition)
     except NotCarried:
         return None
-    if condition is node.condition:
+    if condition == node.condition:
         return None
     if condition:
         return replace(node, condition=condition)

@@ -42,6 +42,12 @@ CASES = {
     "(x.id, 1) = (y.id, 1)": ["x.id <=> y.id"],
 }
 
+TOGETHER = {
+    "a.id <=> b.id AND a.id IS NOT NULL": ["a.id = b.id", "a.id IS NOT NULL"],
+    "b.id is not null and (a.id <=> b.id)": ["b.id is not null", "a.id = b.id"],
+    "a.id <=> b.id AND a.k IS NOT NULL": ["a.id <=> b.id", "a.k IS NOT NULL"],
+}
+
 KEPT = (
     "a = b",
     "(c = 1) IS NOT FALSE",
@@ -71,6 +77,13 @@ def test_its_conjuncts(text: str) -> None:
     found = normal_form((Scalar(text),))
     assert [" ".join(c.text.split()) for c in found] == CASES[text]
     assert normal_form(found) is found
+
+
+@pytest.mark.parametrize("text", TOGETHER)
+def test_a_conjunct_beside_another(text: str) -> None:
+    found = normal_form((Scalar(text),))
+    assert [c.text for c in found] == TOGETHER[text]
+    assert as_written(normal_form(found)) == (Scalar(text),)
 
 
 @pytest.mark.parametrize("text", KEPT)
