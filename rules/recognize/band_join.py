@@ -1,14 +1,15 @@
 """Recognize band joins: ``p.x BETWEEN i.lo AND i.hi``, ``c.ts BETWEEN v.ts AND v.ts + INTERVAL 10 MINUTES``."""
 
-from sqlglot import exp
+import re
 
 from planner.band import is_or_of_comparisons, looks_like_band, read_bands
-from planner.errors import NotCarried
 from planner.expr import Scalar
 from planner.logical import BandJoin, Join, Logical
 from rules.correlation import correlated, leans_on_left
 from rules.rule import Context, rule
 from rules.vocabulary import vocabulary
+
+_EQUALITY = re.compile(r"(?<![<>!])=|<=>")
 
 
 @rule(Join)
@@ -49,8 +50,5 @@ def _say_of_other_joins(join: Join, ctx: Context) -> None:
 
 
 def _may_equal(conjunct: Scalar) -> bool:
-    """Whether a conjunct holds an equality, or cannot be read."""
-    try:
-        return bool(conjunct.plans) or conjunct.tree.find(exp.EQ, exp.NullSafeEQ) is not None
-    except NotCarried:
-        return True
+    """Whether a conjunct may hold an equality, by its text alone."""
+    return bool(conjunct.plans or _EQUALITY.search(conjunct.text))

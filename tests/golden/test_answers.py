@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from golden_plans.approval import approved_as_written
-from golden_plans.case import Case, read_case
+from golden_plans.case import read_case
 from golden_plans.catalog import CatalogFile
 from golden_plans.planned import catalog_of, plan_case
+from golden_sessions import golden_sessions, plain_lookups
 from optimizer.plan import Plan
-from planner.expr import quote
 from planner.logical import Project, Statement
 from planner.lookup.memory import MemorySource
 from planner.lookup.views import lookups_of, with_tables
@@ -99,43 +99,7 @@ def query_of(plan: Plan, text: str) -> str:
 @pytest.fixture(scope="module")
 def session_for(spark):
     """A session for each catalog file, with its settings, and its tables as views."""
-    sessions: dict[Path, Any] = {}
-    databases: set[str] = set()
-
-    def prepare(catalog: CatalogFile) -> Any:
-        session = spark.newSession()
-        session.conf.set("spark.sql.ansi.enabled", str(catalog.settings.ansi).lower())
-        session.conf.set("spark.sql.caseSensitive", str(catalog.settings.case_sensitive).lower())
-        session.conf.set("spark.sql.session.timeZone", catalog.settings.time_zone)
-        session.conf.set("spark.sql.join.asofJoin.enabled", str(catalog.settings.asof_join).lower())
-        # a few rows repay neither a compiler nor a second planning
-        session.conf.set("spark.sql.codegen.wholeStage", "false")
-        session.conf.set("spark.sql.adaptive.enabled", "false")
-        for table in catalog.tables:
-            *database, name = table.name[-2:]
-            for part in database:
-                session.sql(f"CREATE DATABASE IF NOT EXISTS {quote(part)}")
-                databases.add(part)
-            kind = "VIEW" if database else "TEMPORARY VIEW"
-            session.sql(f"CREATE OR REPLACE {kind} {'.'.join(map(quote, (*database, name)))} AS {table.query()}")
-        for name, query in plain_lookups(catalog).items():
-            session.sql(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS {query}")
-        return session
-
-    def get(case: Case) -> Any:
-        catalog = catalog_of(case)
-        if catalog.path not in sessions:
-            sessions[catalog.path] = prepare(catalog)
-        return sessions[catalog.path]
-
-    yield get
-    for name in databases:
-        spark.sql(f"DROP DATABASE IF EXISTS {quote(name)} CASCADE")
-
-
-def plain_lookups(catalog: CatalogFile) -> dict[str, str]:
-    """For each lookup of a catalog a view that holds its rows: the name, and the query."""
-    return {f"plain_{'_'.join(t.name)}": t.query() for t in catalog.lookups}
+    yield from golden_sessions(spark)
 
 
 def with_plain_lookups(catalog: CatalogFile, plan: Plan) -> str:

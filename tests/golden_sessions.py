@@ -1,0 +1,53 @@
+"""Spark sessions with the tables of golden catalogs: for each catalog file one, with its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from golden_plans.case import Case
+from golden_plans.catalog import CatalogFile
+from golden_plans.planned import catalog_of
+from planner.expr import quote
+
+
+def plain_lookups(catalog: CatalogFile) -> dict[str, str]:
+    """For each lookup of a catalog a view that holds its rows: the name, and the query."""
+    return {f"plain_{'_'.join(t.name)}": t.query() for t in catalog.lookups}
+
+
+def golden_sessions(spark: Any) -> Iterator[Callable[[Case], Any]]:
+    """Yield what gives each case the session of its catalog; drops the databases afterwards."""
+    sessions: dict[Path, Any] = {}
+    databases: set[str] = set()
+
+    def prepare(catalog: CatalogFile) -> Any:
+        session = spark.newSession()
+        session.conf.set("spark.sql.ansi.enabled", str(catalog.settings.ansi).lower())
+        session.conf.set("spark.sql.caseSensitive", str(catalog.settings.case_sensitive).lower())
+        session.conf.set("spark.sql.session.timeZone", catalog.settings.time_zone)
+        session.conf.set("spark.sql.join.asofJoin.enabled", str(catalog.settings.asof_join).lower())
+        # a few rows repay neither a compiler nor a second planning
+        session.conf.set("spark.sql.codegen.wholeStage", "false")
+        session.conf.set("spark.sql.adaptive.enabled", "false")
+        for table in catalog.tables:
+            *database, name = table.name[-2:]
+            for part in database:
+                session.sql(f"CREATE DATABASE IF NOT EXISTS {quote(part)}")
+                databases.add(part)
+            kind = "VIEW" if database else "TEMPORARY VIEW"
+            session.sql(f"CREATE OR REPLACE {kind} {'.'.join(map(quote, (*database, name)))} AS {table.query()}")
+        for name, query in plain_lookups(catalog).items():
+            session.sql(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS {query}")
+        return session
+
+    def get(case: Case) -> Any:
+        catalog = catalog_of(case)
+        if catalog.path not in sessions:
+            sessions[catalog.path] = prepare(catalog)
+        return sessions[catalog.path]
+
+    yield get
+    for name in databases:
+        spark.sql(f"DROP DATABASE IF EXISTS {quote(name)} CASCADE")
