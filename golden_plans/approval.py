@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from difflib import SequenceMatcher
 from typing import NoReturn
 
 from golden_plans.case import CUT, Case, Header, read_case
-from golden_plans.planned import plan_case
+from golden_plans.measured import Measured
+from golden_plans.planned import measured_plan, plan_case
 from optimizer.plan import Plan
 from planner.errors import GoldenError, one_of
 from planner.explain import show_error, show_refusals, show_steps, show_tree, show_warnings
@@ -22,8 +23,8 @@ NOTHING_RUNS = "an error: nothing runs"
 _CONTEXT = 3
 
 
-def show(plan: Plan) -> str:
-    """What stands below the cut for a plan."""
+def show(plan: Plan, measured: Iterable[Measured] = ()) -> str:
+    """What stands below the cut for a plan, and for what was measured to make it."""
     logical = show_tree(plan.logical) if plan.logical else "not carried"
     said = (
         show_steps(plan.trace.steps),
@@ -32,7 +33,10 @@ def show(plan: Plan) -> str:
         show_warnings(plan.warnings),
     )
     rewrites = "\n".join(s for s in said if s)
-    sections = {"logical": logical, "rewrites": rewrites or "no rule fired", "plan": final(plan)}
+    sections = {"logical": logical, "rewrites": rewrites or "no rule fired"}
+    if found := "\n\n".join(map(str, measured)):
+        sections |= {"measured": found, "choices": "\n".join(plan.choices)}
+    sections["plan"] = final(plan)
     if plan.rewritten and not plan.error:
         sections["sql"] = statements(plan)
     return "\n".join(f"== {title} ==\n{text}\n" for title, text in sections.items())
@@ -122,9 +126,9 @@ def _broken(case: Case, header: Header, why: str, plan: Plan) -> NoReturn:
 
 def check(case: Case, shown_path: str = "") -> None:
     """Raise ``GoldenError`` unless the claims hold and the plan is the approved one."""
-    plan = plan_case(case)
+    plan, measured = measured_plan(case)
     check_claims(case, plan)
-    now = show(plan)
+    now = show(plan, measured)
     if now == case.approved:
         return
     head = "no plan is approved yet" if case.approved is None else "the plan has changed"
@@ -138,9 +142,9 @@ def update(case: Case) -> bool:
 
     Raises ``GoldenError`` for a broken claim, and leaves the file alone.
     """
-    plan = plan_case(case)
+    plan, measured = measured_plan(case)
     check_claims(case, plan)
-    now = show(plan)
+    now = show(plan, measured)
     if now == case.approved:
         return False
     newline = "\r\n" if "\r\n" in case.above else "\n"

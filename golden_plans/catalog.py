@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from golden_plans.measured import Answer, Measured
 from planner.catalog import Key, Numbers, OneByOne, Settings, View
 from planner.declared import NOTHING, Declaration
 from planner.errors import NotCarried
@@ -54,6 +55,8 @@ class CatalogFile(OneByOne):
     tables: tuple[Table, ...]
     lookups: tuple[Table, ...] = ()
     declarations: tuple[tuple[tuple[str, ...], Declaration], ...] = ()
+    answers: tuple[Answer, ...] = ()
+    measured: list[Measured] = field(default_factory=list, repr=False)
     _named: dict[tuple[str, ...], Table] = field(init=False, repr=False, compare=False)
     _declared: dict[tuple[str, ...], Declaration] = field(init=False, repr=False, compare=False)
 
@@ -106,8 +109,12 @@ class CatalogFile(OneByOne):
         return self._statistics(plan, definitions)
 
     def measure(self, query: str) -> tuple[Numbers, ...] | None:
-        """None: a file cannot run a query."""
-        return None
+        """The answer that the file has for a query, which is then among ``measured``; None where it has none."""
+        found = next((a for a in self.answers if a.to(query)), None)
+        if found is None:
+            return None
+        self.measured.append(Measured(query, found.rows))
+        return found.rows
 
     def unrepeatable(self, query: str) -> str | None:
         """Why the query might return other rows when it is read twice: what it does, since tables stay as they are."""

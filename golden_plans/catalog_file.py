@@ -36,6 +36,10 @@
     rows = 1_000_000                       # optional
     scans = true                           # optional: whether it can be read whole, by shares; false, if left out
 
+    [[measured]]                           # optional: what a small query returns that planning runs in a session
+    asks = ["sum(length)", "FROM points"]  # pieces of the query, in their order; the first that fits is taken
+    rows = [[900, 9e5, 2e3, 0, 1e9]]       # numbers; "NULL" is NULL
+
     [tables.near_points]                   # a view: its query instead of data, over the tables of this file
     columns = { id = "BIGINT" }
     view = "SELECT id FROM points WHERE x < 10"
@@ -58,6 +62,7 @@ from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
 from golden_plans.catalog import CatalogFile, Row, Table
+from golden_plans.measured import Answer
 from planner.catalog import Key, Settings
 from planner.declared import NOTHING, Changelog, Declaration, LookupTable, Versions
 from planner.errors import CatalogError, NotCarried, one_of
@@ -65,7 +70,7 @@ from planner.schema import Column, SqlType, sql_type
 from planner.stats import Statistics
 from planner.tokens import tokenize
 
-_FILE_KEYS = ("extends", "lookup", "session", "tables")
+_FILE_KEYS = ("extends", "lookup", "measured", "session", "tables")
 _SESSION_KEYS = {f.name: str if f.name == "time_zone" else bool for f in fields(Settings) if f.name != "others"}
 _TABLE_KEYS = (
     "bytes",
@@ -155,7 +160,14 @@ class _File:
             lookups[lookup.name] = lookup
             declared[lookup.name] = Declaration(more)
         declarations = tuple((n, d) for n, d in declared.items() if d != NOTHING)
-        found = CatalogFile(self.path, settings, tuple(tables.values()), tuple(lookups.values()), declarations)
+        found = CatalogFile(
+            self.path,
+            settings,
+            tuple(tables.values()),
+            tuple(lookups.values()),
+            declarations,
+            (*self.answers(), *base.answers),
+        )
         if len(found._named) < len(tables):
             raise self.wrong("tables", "two tables have the same name")
         return found
@@ -178,7 +190,7 @@ class _File:
         self.check(self.expect(body, dict, key), _TABLE_KEYS, key)
         columns = self.columns(body, key, settings)
         rows, size = (self.count(body.get(k), f"{key}.{k}") for k in ("rows", "bytes"))
-        statistics = Statistics(rows, size)
+        statistics = Statistics(rows, size, plain=True)
         kinds = ("keys", "informational_keys")
         keys = tuple(one for kind in kinds for one in self.keys(body, kind, columns, key, settings))
         data = self.data(self.expect(body.get("data", ""), str, f"{key}.data"), columns, key, settings)
@@ -202,6 +214,27 @@ class _File:
         data = self.data(self.expect(body.get("data", ""), str, f"{key}.data"), columns, key, settings)
         lookup = LookupTable(".".join(parts), columns, unique, fetched, rows, scans)
         return Table(parts, columns, keys, Statistics(rows), data), lookup
+
+    def answers(self) -> Iterator[Answer]:
+        """What ``[[measured]]`` tells of the small queries that planning runs."""
+        for number, body in enumerate(self.expect(self.given.get("measured", []), list, "measured"), 1):
+            key = f"measured {number}"
+            self.check(self.expect(body, dict, key), ("asks", "rows"), key)
+            pieces = [
+                self.expect(piece, str, f"{key}.asks") for piece in self.expect(body.get("asks"), list, f"{key}.asks")
+            ]
+            rows = self.expect(body.get("rows"), list, f"{key}.rows")
+            numbers = (
+                tuple(self.number(n, f"{key}.rows") for n in self.expect(row, list, f"{key}.rows")) for row in rows
+            )
+            yield Answer(tuple(" ".join(piece.split()) for piece in pieces), tuple(numbers))
+
+    def number(self, value: Any, key: str) -> float | None:
+        if value == "NULL":
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self.wrong(key, f"{value!r} is not a number")
+        return float(value)
 
     def declaration_of(
         self, body: dict[str, Any], columns: tuple[Column, ...], key: str, settings: Settings

@@ -8,6 +8,7 @@ from pathlib import Path
 from golden_plans.case import Case
 from golden_plans.catalog import CatalogFile
 from golden_plans.catalog_file import read_catalog
+from golden_plans.measured import Measured
 from optimizer.options import Options
 from optimizer.plan import Plan
 from optimizer.planning import plan_sql
@@ -55,6 +56,11 @@ def options_of(case: Case) -> Options:
 
 def plan_case(case: Case) -> Plan:
     """Plan the SQL of a case.  Raises ``GoldenError`` for a wrong option or a rule that broke a promise."""
+    return measured_plan(case)[0]
+
+
+def measured_plan(case: Case) -> tuple[Plan, tuple[Measured, ...]]:
+    """The same, with what the catalog file was asked and could answer on the way, each query once."""
     options = options_of(case)
     try:
         return _planned(case.sql, catalog_of(case), options)
@@ -63,6 +69,8 @@ def plan_case(case: Case) -> Plan:
 
 
 @cache
-def _planned(sql: str, catalog: CatalogFile, options: Options) -> Plan:
+def _planned(sql: str, catalog: CatalogFile, options: Options) -> tuple[Plan, tuple[Measured, ...]]:
     """Plans do not change, and neither does a catalog: one that was written anew is another object."""
-    return plan_sql(sql, catalog, options)
+    catalog.measured.clear()
+    plan = plan_sql(sql, catalog, options)
+    return plan, tuple(dict.fromkeys(catalog.measured))

@@ -86,6 +86,22 @@ def test_update_writes_four_sections_below_the_cut(project):
     project.run("band.plan").assert_outcomes(passed=1)
 
 
+def test_what_the_catalog_can_measure_stands_before_the_plan(project):
+    rows = '[[900, 9e5, 2e3, 0, inf], [1, "NULL", 1, 0, 1]]'
+    measured = f'{CATALOG}[[measured]]\nasks = ["max(length)", "FROM intervals"]\nrows = {rows}\n'
+    project.write("catalogs/line.toml", measured)
+    text = approve(project, "band.plan").read_text()
+    titles = [line for line in text.split("\n") if line.startswith("== ")]
+    assert titles == ["== logical ==", "== rewrites ==", "== measured ==", "== choices ==", "== plan ==", "== sql =="]
+    assert "\n-- 900 | 900000 | 2000 | 0 | inf\n-- 1 | NULL | 1 | 0 | 1\n\n== choices ==\nchosen: bins of " in text
+    assert "lengths measured" in text
+    project.run("band.plan").assert_outcomes(passed=1)
+    project.write("catalogs/line.toml", measured.replace("FROM", "OF"))
+    said = project.failure("band.plan")
+    assert "lengths measured" in said
+    assert "lengths not measured" in said
+
+
 def test_update_leaves_what_is_above_the_cut_alone(project):
     above = "-- Prose: with a colon.\n\n-- catalog: line\n\n\nSELECT p.id  -- trailing   \n\nFROM points p   \n\n"
     path = approve(project, "odd.plan", above + CUT + "\nold\n")
@@ -359,7 +375,10 @@ def test_a_broken_catalog_fails_the_case(project):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("table = 1", "table: there is no such key; did you mean 'tables'? possible: extends, lookup, session, tables"),
+        (
+            "table = 1",
+            "table: there is no such key; did you mean 'tables'? possible: extends, lookup, measured, session, tables",
+        ),
         ("tables = 1", "tables: 1 is not a table"),
         ("session.ansy = true", "session.ansy: there is no such key; did you mean 'ansi'?"),
         ("session.ansi = 1", "session.ansi: 1 is not true or false"),

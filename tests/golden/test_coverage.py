@@ -1,0 +1,110 @@
+"""The shipped cases show every operator, every rule, every hint to Spark and both ends of every choice by cost."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import get_args, get_type_hints
+
+import pytest
+
+from golden_plans.approval import labels
+from golden_plans.case import Case, read_case
+from golden_plans.planned import plan_case
+from planner.logical import Logical
+from planner.physical.base import Physical
+from planner.physical.bin_join import Method
+from rules.batches import RULES
+
+SHIPPED = Path(__file__).parents[2] / "golden_plans" / "cases"
+OPERATOR = re.compile(r"^[-+ │├└─]*(?:subquery \d+: )?(\w+)(?:  |$)", re.MULTILINE)
+BASES = {"Choice"}  # what is seen are its kinds
+TIDYING = {"drop_lookup_hints", "drop_range_join", "keep_nested_loop", "leave_to_spark"}  # the trace does not name them
+# What `explain("cost")` says of choices: what was taken somewhere, and what was not.
+CHOSEN = (
+    "Spark's own join",
+    r"bins of \S+ for .* in \[.*\], left side copied",
+    r"bins of \S+ for .* in \[.*\], right side copied",
+    r"bins of \S+ for .* between .*: .* candidate pairs",
+    r"bins of \S+, \d+ for .* between .*: .* candidate pairs",
+    "bins of .*any width for .* between .*",
+    "bins of .*, an interval in one of them, for [^:]*",
+    "bins of .*, an interval in one of them, for .*: .* candidate pairs",
+    "bins of .*, both sides copied: .* candidate pairs",
+    "bins of .* on the left and .* on the right for [^:]*",
+    "bins of .* on the left and .* on the right for .*: .* candidate pairs",
+    "the first of 2 bands, .*",
+    ".*, which holds for .* of a sample's pairs",
+    "what covers .* bins, for about .* points and .* ends",
+    "running sums over about .* points and .* ends",
+    "pairs, about .* for each point",
+    "pairs, since the lengths of intervals are not known",
+    "RANGE windows over the source",
+    "the join as it is written: .*",
+    "windows over .* of the rows",
+    "the rows read once more for each subquery",
+    "one aggregation for all copies",
+    "an aggregation for each copy: .*",
+    "read the .* rows of .* whole, by shares",
+    "ask .* for about .* keys",
+)
+REJECTED = (
+    "bins, which cost a shuffle more",
+    "Spark's own join, .* pairs of .* rows",
+    r"bins of \S+ for .* in \[.*\], left side copied",
+    r"bins of \S+ for .* in \[.*\], right side copied",
+    "bins of .*any width for .*: .* candidate pairs",
+    "bins of .*, an interval in one of them, for .*: .* candidate pairs",
+    "bins of .* on the left and .* on the right for .*: .* candidate pairs",
+    ".*, which holds for .* of a sample's pairs",
+    r"pairs, about .* for each point \(running_sum_matches\)",
+    "running sums",
+    r"running sums over all points and .* ends \(running_sum_matches\)",
+    "RANGE windows over the source",
+    "the join as it is written",
+    "windows over .* of the rows",
+    "the rows read once more for each subquery",
+    "one aggregation for all copies",
+    "an aggregation for each copy",
+    "read the .* rows of .* whole, by shares",
+    "ask .* for .* keys",
+)
+
+
+@cache
+def cases() -> list[Case]:
+    return [read_case(path) for path in sorted(SHIPPED.rglob("*.plan"))]
+
+
+@cache
+def choices() -> tuple[set[str], set[str]]:
+    """What was chosen in the cases, and what was rejected."""
+    said = [choice.partition(": ") for case in cases() for choice in plan_case(case).choices]
+    return {what for how, _, what in said if how == "chosen"}, {what for how, _, what in said if how == "  rejected"}
+
+
+def test_every_operator_is_in_a_case():
+    shown = {
+        found for c in cases() for t in ("logical", "rewrites", "plan") for found in OPERATOR.findall(c.sections[t])
+    }
+    assert {*labels(Physical), *labels(Logical)} - shown == BASES
+    runs = {found for case in cases() for found in OPERATOR.findall(case.sections["plan"])}
+    assert set(labels(Physical)) - runs == set()
+
+
+def test_every_rule_fires_in_a_case():
+    fired = {name for case in cases() for name in plan_case(case).rules}
+    assert {rule.name for rule in RULES} - fired == TIDYING
+
+
+@pytest.mark.parametrize("strategy", get_args(get_type_hints(Method)["strategy"]))
+def test_every_hint_to_spark_is_in_a_case(strategy):
+    """One that nobody wrote, which the SQL of a case has all the same."""
+    assert any(f"{strategy}(" in case.sections.get("sql", "") and strategy not in case.sql for case in cases())
+
+
+@pytest.mark.parametrize(("ways", "said"), [(CHOSEN, 0), (REJECTED, 1)], ids=["chosen", "rejected"])
+def test_every_choice_by_cost_is_in_a_case(ways, said):
+    assert [way for way in ways if not any(re.match(way, choice) for choice in choices()[said])] == []
+    assert [choice for choice in sorted(choices()[said]) if not any(re.match(way, choice) for way in ways)] == []
