@@ -18,6 +18,7 @@ not say about Spark's (rounding, calendar days).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -28,6 +29,8 @@ from planner.axis import DAY, Axis, axis_of
 from planner.errors import NotCarried
 from planner.expr import Scalar
 from planner.linear import UNKNOWN, Amount, Leaf, NotABand, Side, Sum, Vocabulary, leaf_of
+
+_EQUALITY = re.compile(r"(?<![<>!])=|<=>")
 
 
 @dataclass(frozen=True)
@@ -130,6 +133,11 @@ def looks_like_band(conjunct: Scalar) -> bool:
         return bool(list(_comparisons(conjunct.tree))) and len(conjunct.columns) > 1
     except NotCarried:
         return False
+
+
+def may_equal(conjunct: Scalar) -> bool:
+    """Whether a conjunct may hold an equality, by its text alone; so it may where it holds a subquery."""
+    return bool(conjunct.plans or _EQUALITY.search(conjunct.text))
 
 
 def is_or_of_comparisons(conjunct: Scalar) -> bool:

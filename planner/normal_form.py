@@ -201,6 +201,9 @@ class _Reader:
         words = [t[i].word for i in marks]
         if len(marks) == 1 and words[0] in ("=", "==", "<=>") and (rows := self._rows(lo, marks[0], hi)):
             return self._of_rows(rows, negated)
+        if len(marks) > 1 and words[-1] in ("=", "==") and marks[-1] == hi - 2 and COMPARISONS.issuperset(words):
+            said = {"TRUE": True, "FALSE": False}.get(t[hi - 1].word)  # a = b = TRUE is (a = b) = TRUE
+            return None if said is None else again(lo, hi - 2, negated is said, holds)
         if len(marks) == 1 and words[0] in ("=", "==", "<=>"):
             for at, a, b in ((hi - 1, lo, hi - 2), (lo, lo + 2, hi)):
                 if marks[0] == (hi - 2 if at > lo else lo + 1) and t[at].word in ("TRUE", "FALSE"):

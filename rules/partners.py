@@ -17,7 +17,7 @@ from planner.errors import NotCarried
 from planner.expr import ColumnRef, Scalar, canonical, column_ref, sql
 from planner.logical import Derived, Logical, Scan
 from planner.names import NoSuchColumn, Source, Unresolved
-from planner.schema import Column, SqlType
+from planner.schema import INTEGRAL, Column, SqlType, sql_type
 from planner.typed import type_of
 from rules.rule import Context
 from rules.same_source import Reading, reading
@@ -118,10 +118,28 @@ class Sight:
         except (Unresolved, NotCarried):
             return None
 
+    def _bare(self, tree: exp.Expression, scopes: tuple[frozenset[int], ...]) -> exp.Expression:
+        """The column of ``x.id + 0`` and of a cast that changes no value of it; any other operand as it is."""
+        if isinstance(tree, exp.Add | exp.Sub) and tree.expression == exp.Literal.number(0):
+            inner: exp.Expression = tree.this.unnest()
+        elif isinstance(tree, exp.Cast) and not tree.args.get("safe"):
+            inner = tree.this.unnest()
+        else:
+            return tree
+        type_ = self.resolve(column_ref(inner), scopes)[1].type if isinstance(inner, exp.Column) else None
+        if type_ is None:
+            return tree
+        wider = sql_type(sql(tree.to)) if isinstance(tree, exp.Cast) else type_
+        if isinstance(tree, exp.Cast) and wider == type_:
+            return inner
+        kept = type_.integral and wider.integral and INTEGRAL.index(wider.name) >= INTEGRAL.index(type_.name)
+        return inner if kept else tree
+
     def compared(
         self, left: exp.Expression, right: exp.Expression, strict: bool, scopes: tuple[frozenset[int], ...]
     ) -> Equality | None:
         """Two operands of ``=`` as an equality.  Raises ``Unresolved``, ``NotCarried``."""
+        left, right = self._bare(left, scopes), self._bare(right, scopes)
         if not isinstance(left, exp.Column):
             left, right = right, left
         if not isinstance(left, exp.Column):

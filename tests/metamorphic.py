@@ -81,6 +81,14 @@ def _turned(conjunct: Scalar) -> Scalar:
     return Scalar(f"{right} {_TURNED[sign]} {left}")
 
 
+def _plus_nothing(conjunct: Scalar) -> Scalar:
+    """An equality of ids, which are whole numbers in every catalog, with 0 added to one."""
+    found = None if conjunct.plans else comparison(conjunct.text)
+    if found is None or found[1] != "=" or not all(re.fullmatch(r"\w+\.id", end) for end in found[3][::2]):
+        return conjunct
+    return Scalar(f"{found[3][0]} + 0 = {found[3][2]}")
+
+
 def _split(conjunct: Scalar) -> Condition:
     """``x BETWEEN a AND b`` as two comparisons."""
     t = tokenize(conjunct.text)
@@ -266,6 +274,7 @@ CHANGES: dict[str, Callable[[Logical], Logical | None]] = {
     "the last table in a subquery": _other_side(-1, _as_subquery),
     "the first table in parentheses": _other_side(0, _as_parentheses),
     "the last table in parentheses": _other_side(-1, _as_parentheses),
+    "x + 0 = y": _conditions(lambda condition: tuple(map(_plus_nothing, condition))),
     "TABLE and the first table in parentheses": _other_side(0, _as_table),
     "EXISTS as a count": _counted,
     "the first table in WITH": _as_with(0),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import NamedTuple
 
 from sqlglot import exp
 
-from planner.band import looks_like_band
+from planner.band import looks_like_band, may_equal
 from planner.errors import NotCarried
 from planner.expr import HOLE, Scalar, sql
 from planner.logical import JOIN_KEYWORDS, Filter, Join, Limit, Logical, OneRow
@@ -68,8 +69,10 @@ def _joined(conjunct: Scalar, tree: Logical, ctx: Context) -> Join | None:
     """The relations of a query joined with those of the subquery in a conjunct; None where that is not to be."""
     test = read_test(conjunct)
     block = test and block_of(test.query)
-    if not test or not block or bounds(block.condition) < 2:
+    if not test or not block:
         return None
+    if bounds(block.condition) < 2:
+        return None if test.value or any(map(may_equal, block.condition)) else _say_of_one_end(test, block, tree, ctx)
     place = next(c.place for c in block.condition if looks_like_band(c))
     try:
         scopes = (ctx.names.sources(block.tree), ctx.names.sources(tree))
@@ -81,6 +84,15 @@ def _joined(conjunct: Scalar, tree: Logical, ctx: Context) -> Join | None:
         return _join(test, block, tree, ctx)
     except (NotCarried, Unresolved) as no:
         return ctx.decline(f"{test} is not made a join: {no}", place)
+
+
+def _say_of_one_end(test: Test, block: Block, tree: Logical, ctx: Context) -> None:
+    """Decline where the rows of a subquery are compared by nothing but one end of a band."""
+    with suppress(NotCarried, Unresolved):
+        scopes = (ctx.names.sources(block.tree), ctx.names.sources(tree))
+        for c in filter(looks_like_band, block.condition):
+            if len(homes(c, scopes, ctx.names)) > 1:
+                ctx.decline(f"{test} is not made a join: {c.shown} is open at one end; not a band", c.place)
 
 
 def _why_not(test: Test, block: Block, tree: Logical) -> str:

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from planner.band import is_or_of_comparisons, looks_like_band
+from planner.band import is_or_of_comparisons, looks_like_band, may_equal
 from planner.calls import volatile
 from planner.errors import NotCarried
 from planner.expr import Scalar
-from planner.logical import Filter, Join, Logical
+from planner.logical import Filter, Join, Logical, Scan
 from planner.names import Unresolved
 from rules.rule import Context, rule
 
@@ -24,7 +24,7 @@ def push_filters(node: Filter, ctx: Context) -> Logical | None:
     if node.clause != "WHERE" or not isinstance(node.child, Join):
         return None
     if not any(looks_like_band(c) or is_or_of_comparisons(c) for c in node.condition):
-        return None
+        return _say_of_pairs(node, ctx)
     tree, kept = node.child, []
     for conjunct in node.condition:
         moved = _place(conjunct, tree, ctx)
@@ -35,6 +35,15 @@ def push_filters(node: Filter, ctx: Context) -> Logical | None:
     if tree is node.child:
         return None
     return Filter(tree, tuple(kept), node.clause) if kept else tree
+
+
+def _say_of_pairs(node: Filter, ctx: Context) -> None:
+    """Decline where two tables are joined by no condition, and WHERE compares nothing as equal."""
+    join = node.child
+    if not isinstance(join, Join) or join.kind != "cross" or any(map(may_equal, node.condition)):
+        return
+    if isinstance(join.left, Scan) and isinstance(join.right, Scan):
+        ctx.decline("WHERE has no equality and no band, so every pair is compared", node.condition[0].place)
 
 
 def _place(conjunct: Scalar, join: Join, ctx: Context) -> Join | None:

@@ -1,15 +1,10 @@
 """Recognize band joins: ``p.x BETWEEN i.lo AND i.hi``, ``c.ts BETWEEN v.ts AND v.ts + INTERVAL 10 MINUTES``."""
 
-import re
-
-from planner.band import is_or_of_comparisons, looks_like_band, read_bands
-from planner.expr import Scalar
+from planner.band import is_or_of_comparisons, looks_like_band, may_equal, read_bands
 from planner.logical import BandJoin, Join, Logical
 from rules.correlation import correlated, leans_on_left
 from rules.rule import Context, rule
 from rules.vocabulary import vocabulary
-
-_EQUALITY = re.compile(r"(?<![<>!])=|<=>")
 
 
 @rule(Join)
@@ -41,14 +36,9 @@ def band_join(join: Join, ctx: Context) -> Logical | None:
 
 def _say_of_other_joins(join: Join, ctx: Context) -> None:
     """Decline for a condition in which nothing is equal and nothing lies between two values."""
-    if leans_on_left(join.right) or not join.condition or any(map(_may_equal, join.condition)):
+    if leans_on_left(join.right) or not join.condition or any(map(may_equal, join.condition)):
         return
     if any(map(is_or_of_comparisons, join.condition)):
         return
     said = " AND ".join(c.shown for c in join.condition)
     ctx.decline(f"{said}: no equality and no band, so every pair is compared", join.condition[0].place)
-
-
-def _may_equal(conjunct: Scalar) -> bool:
-    """Whether a conjunct may hold an equality, by its text alone."""
-    return bool(conjunct.plans or _EQUALITY.search(conjunct.text))

@@ -5,6 +5,7 @@ SELECT x.id, (SELECT count(*) FROM t y WHERE y.k = x.k AND y.ts BETWEEN x.ts - 6
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -14,7 +15,7 @@ from planner.band_window import BandWindow, WindowedSource
 from planner.errors import NotCarried
 from planner.expr import Scalar, column_ref, quote
 from planner.linear import NotABand
-from planner.logical import Join, LateralView, Logical, Nested, Project
+from planner.logical import Join, LateralView, Limit, Logical, Nested, Project, Sort
 from planner.names import Unresolved
 from planner.to_sql import refuse_stars
 from planner.tree import Node
@@ -37,6 +38,9 @@ def band_subquery(project: Project, ctx: Context) -> BandWindow | None:
     Spark joins the source with itself on the equal keys and aggregates the pairs.  A RANGE window reads it once.
     """
     block = block_of(project)
+    if block is not None:
+        for plan in (p for s in (*project.items, *block.condition) for p in s.plans):
+            _say_of_one_row(plan, block, ctx)
     if block is None or not any(_is_candidate(p) for s in (*project.items, *block.condition) for p in s.plans):
         return None
     joins = inner_joins(project, ctx.names)
@@ -51,6 +55,18 @@ def band_subquery(project: Project, ctx: Context) -> BandWindow | None:
     except (Unresolved, NotCarried) as no:
         return ctx.decline(f"no window: {no}", None)
     return BandWindow(project, other, "; ".join(dict.fromkeys(found.said)), tuple(found.sources.values()))
+
+
+def _say_of_one_row(plan: Node, outer: Block, ctx: Context) -> None:
+    """Decline for ``(SELECT y.v FROM t y WHERE y.ts <= x.ts ORDER BY y.ts DESC LIMIT 1)``: the row before another."""
+    inner = block_of(plan)
+    if inner is None or [type(node) for node in inner.more] != [Limit, Sort]:
+        return
+    with suppress(Unresolved, NotCarried):
+        scopes = (ctx.names.sources(inner.tree), ctx.names.sources(outer.tree))
+        for c in filter(looks_like_band, inner.condition):
+            if len(homes(c, scopes, ctx.names)) > 1:
+                ctx.decline("no window: ORDER BY … LIMIT picks a row; windows are made of aggregates", c.place)
 
 
 def _is_candidate(plan: Node) -> bool:

@@ -35,6 +35,8 @@ CASES = {
     "TRUE = (c = 1)": ["c = 1"],
     "(c = 1) = FALSE": ["c <> 1"],
     "c = 1 IS TRUE": ["c = 1"],
+    "a = b = TRUE": ["a = b"],
+    "a < b = FALSE": ["a >= b"],
     "NOT (c = 1) IS NOT TRUE": ["c = 1"],
     "coalesce(a > b, FALSE)": ["a > b"],
     "CASE WHEN a > b THEN TRUE ELSE FALSE END": ["a > b"],
