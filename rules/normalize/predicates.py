@@ -20,7 +20,7 @@ def predicates(node: Join | Filter, ctx: Context) -> Logical | None:
         return None
     try:
         condition = normal_form(node.condition)
-        if isinstance(node, Filter) and any(c.plans for c in condition):
+        if isinstance(node, Filter) and node.clause == "WHERE" and any(c.plans for c in condition):
             condition = tuple(as_exists(c, node.child, ctx.definitions) for c in condition)
     except NotCarried:
         return None
@@ -28,6 +28,6 @@ def predicates(node: Join | Filter, ctx: Context) -> Logical | None:
         return None
     if condition:
         return replace(node, condition=condition)
-    if isinstance(node, Filter):
+    if isinstance(node, Filter) and node.clause == "WHERE":  # HAVING TRUE makes one group of all rows
         return node.child
     return None
