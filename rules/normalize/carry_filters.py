@@ -26,7 +26,11 @@ def carry_filters(node: Filter, ctx: Context) -> Logical | None:
     """
     if node.clause != "WHERE" or not any(map(looks_like_band, node.condition)):
         return None
-    if not any(_joined(relation, ctx) for relation in _relations(node.child)):
+    relations = _relations(node.child)
+    if len(relations) == 1 and _pairs_and_more(relations[0]):
+        place = next(c.place for c in node.condition if looks_like_band(c))
+        return ctx.decline("the subquery below WHERE does more than to join, so the condition stays above it", place)
+    if not any(_joined(relation, ctx) for relation in relations):
         return None
     tree, kept = node.child, []
     for conjunct in node.condition:
@@ -46,6 +50,14 @@ def _relations(tree: Logical) -> list[Logical]:
         inner = tree.kind in ("inner", "cross") and not tree.using and not tree.natural
         return [*_relations(tree.left), *_relations(tree.right)] if inner else []
     return [tree]
+
+
+def _pairs_and_more(relation: Logical) -> bool:
+    """Whether a subquery makes all pairs of tables, and more of them than a condition could pass."""
+    block = block_of(relation.query) if isinstance(relation, Derived) and not relation.lateral else None
+    if block is None or not isinstance(block.tree, Join) or block.tree.kind != "cross" or block.condition:
+        return False
+    return bool(block.more) or any("(" in item.text for item in block.project.items)
 
 
 def _joined(relation: Logical, ctx: Context) -> Project | None:

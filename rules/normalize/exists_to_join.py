@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -10,7 +11,7 @@ from sqlglot import exp
 from planner.band import looks_like_band, may_equal
 from planner.errors import NotCarried
 from planner.expr import HOLE, Scalar, sql
-from planner.logical import JOIN_KEYWORDS, Filter, Join, Limit, Logical, OneRow
+from planner.logical import JOIN_KEYWORDS, Filter, Join, Limit, Logical, OneRow, Project
 from planner.names import Unresolved
 from planner.schema import SqlType
 from planner.tokens import tokenize
@@ -43,16 +44,18 @@ class Test(NamedTuple):
         return ("NOT " if self.negated else "") + ("IN" if self.value else "EXISTS")
 
 
-@rule(Filter)
-def exists_to_join(node: Filter, ctx: Context) -> Logical | None:
+@rule(Filter, Project)
+def exists_to_join(node: Filter | Project, ctx: Context) -> Logical | None:
     """Turn EXISTS or IN in WHERE into the semi join that it is, and NOT EXISTS or NOT IN into the anti join.
 
     Spark does so itself, later; we need to see the band between the query and its subquery now.  The subquery's FROM
     becomes the right side, its WHERE the condition, as written but for names that would be ambiguous.  Nothing happens
     where no band could lie across, so that other queries cost no look-up of names.
     """
+    if isinstance(node, Project):
+        return _say_of_other_places(node.items, "in the select list", ctx)
     if node.clause != "WHERE" or isinstance(node.child, OneRow):
-        return None
+        return _say_of_other_places(node.condition, f"in {node.clause}", ctx)
     tree, kept = node.child, []
     for conjunct in node.condition:
         join = _joined(conjunct, tree, ctx) if conjunct.plans else None
@@ -68,8 +71,10 @@ def exists_to_join(node: Filter, ctx: Context) -> Logical | None:
 def _joined(conjunct: Scalar, tree: Logical, ctx: Context) -> Join | None:
     """The relations of a query joined with those of the subquery in a conjunct; None where that is not to be."""
     test = read_test(conjunct)
-    block = test and block_of(test.query)
-    if not test or not block:
+    if not test:
+        return _say_of_other_places((conjunct,), "in a larger condition", ctx)
+    block = block_of(test.query)
+    if not block:
         return None
     if bounds(block.condition) < 2:
         return None if test.value or any(map(may_equal, block.condition)) else _say_of_one_end(test, block, tree, ctx)
@@ -93,6 +98,15 @@ def _say_of_one_end(test: Test, block: Block, tree: Logical, ctx: Context) -> No
         for c in filter(looks_like_band, block.condition):
             if len(homes(c, scopes, ctx.names)) > 1:
                 ctx.decline(f"{test} is not made a join: {c.shown} is open at one end; not a band", c.place)
+
+
+def _say_of_other_places(scalars: tuple[Scalar, ...], where: str, ctx: Context) -> None:
+    """Decline for EXISTS over a band where it is no conjunct of WHERE, and so no join."""
+    for scalar in scalars:
+        if scalar.plans and re.search(r"(?i)\bEXISTS\b", scalar.text):
+            blocks = [block for plan in scalar.plans if (block := block_of(plan))]
+            if any(bounds(block.condition) >= 2 for block in blocks):
+                ctx.decline(f"EXISTS {where} is not made a join: it does not decide about a row alone", scalar.place)
 
 
 def _why_not(test: Test, block: Block, tree: Logical) -> str:

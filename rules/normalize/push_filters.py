@@ -18,8 +18,8 @@ def push_filters(node: Filter, ctx: Context) -> Logical | None:
     """Move a condition of WHERE to the inner join whose two sides it compares.
 
     Spark does so itself, later; we need to see the join's condition now.  Nothing moves to an outer, semi or anti join,
-    whose ON means something else, nor to a join with USING; and nothing at all where no comparison could be a band,
-    so that other queries cost no look-up of names.
+    whose ON means something else, but below it, to the side that it preserves; nor to a join with USING.  And nothing
+    at all where no comparison could be a band, so that other queries cost no look-up of names.
     """
     if node.clause != "WHERE" or not isinstance(node.child, Join):
         return None
@@ -58,7 +58,8 @@ def _place(conjunct: Scalar, join: Join, ctx: Context) -> Join | None:
         if sides == {"left", "right"} and looks_like_band(conjunct):
             kind = "join with USING or NATURAL" if join.using or join.natural else f"{join.kind} join"
             ctx.decline(f"{conjunct.shown}: WHERE comes after the {kind} and cannot be part of it", conjunct.place)
-        return None
+        if join.using or join.natural or join.kind == "full" or sides != {"right" if join.kind == "right" else "left"}:
+            return None  # what such a join adds rows to is not what WHERE drops rows of
     if sides == {"left", "right"}:
         keyword = "JOIN" if join.kind == "cross" else join.keyword
         return Join(join.left, join.right, "inner", keyword, (*join.condition, conjunct))
@@ -72,8 +73,10 @@ def _place(conjunct: Scalar, join: Join, ctx: Context) -> Join | None:
 
 
 def _sides(conjunct: Scalar, join: Join, ctx: Context) -> set[str]:
-    if conjunct.plans or volatile(conjunct.tree) or conjunct.tree.find(exp.Subquery, exp.Exists):
+    if conjunct.plans or conjunct.tree.find(exp.Subquery, exp.Exists):
         return set()
+    if volatile(conjunct.tree):
+        raise Unresolved("it is not known to have the same value each time")
     sources = ctx.names.sources(join)
     middle = len(ctx.names.sources(join.left))
     return {"left" if ctx.names.resolve(c, sources)[0] < middle else "right" for c in conjunct.columns}
