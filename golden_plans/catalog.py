@@ -156,4 +156,4 @@ def _text(value: str | None) -> str:
 def _cast(name: str, column: Column) -> str:
     if column.type is not None and column.type.name in ("array", "map", "struct"):
         return f"from_json({name}, {_text(column.type.text)})"
-    return f"CAST({name} AS {column.type})"
+    return f"CAST({name} AS {column.type.sql if column.type else 'STRING'})"

@@ -7,6 +7,8 @@
     time_zone = "UTC"
     case_sensitive = false
     asof_join = false                      # spark.sql.join.asofJoin.enabled
+    timestamp_ntz = false                  # spark.sql.timestampType is TIMESTAMP_NTZ
+    commas_last = false                    # spark.sql.ansi.relationPrecedence
     double_quoted_identifiers = false      # spark.sql.ansi.doubleQuotedIdentifiers; all of planner.catalog.Settings
 
     [tables.points]                        # also [tables."sales.points"], [tables."spark_catalog.sales.points"]

@@ -47,7 +47,7 @@ def _planned(text: str, catalog: Catalog, options: Options, stop_after: Stage) -
     timings: dict[str, float] = {}
     try:
         check_meaning(text, catalog.settings)
-        logical, notes = from_sql(text)
+        logical, notes = from_sql(text, catalog.settings)
     except NotCarried as no:
         timings["parse"] = timings["total"] = perf_counter() - start
         return Plan(text, None, (Declined("from_sql", no.reason, no.place),), timings=timings)

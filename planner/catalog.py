@@ -23,6 +23,8 @@ class Settings:
     case_sensitive: bool = False
     time_zone: str = "UTC"
     asof_join: bool = False  # Spark's ASOF JOIN is switched on
+    timestamp_ntz: bool = False  # TIMESTAMP in a statement means TIMESTAMP_NTZ
+    commas_last: bool = False  # a comma in FROM binds less than JOIN
     double_quoted_identifiers: bool = False  # "k" is a name
     escaped_string_literals: bool = False  # a backslash is a backslash
     consecutive_string_literals: bool = False  # 'it''s' is two texts

@@ -125,7 +125,7 @@ def _common(types: list[SqlType]) -> SqlType | None:
 
 
 def _cast(text: str, own: SqlType, common: SqlType) -> str:
-    return text if str(own) == str(common) else f"CAST({text} AS {common})"
+    return text if str(own) == str(common) else f"CAST({text} AS {common.sql})"
 
 
 def _careful(tree: exp.Expression, words: Vocabulary) -> str:

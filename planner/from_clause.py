@@ -1,4 +1,8 @@
-"""FROM: relations, joins and lateral views.  Commas bind last: ``FROM a, b JOIN c`` is a × (b ⋈ c), as in Spark."""
+"""FROM: relations, joins and lateral views.
+
+Commas are joins like any other, from left to right: ``FROM a, b JOIN c`` is (a × b) ⋈ c, and ON sees a.  Where
+``spark.sql.ansi.relationPrecedence`` is set they bind last: a × (b ⋈ c), and ON does not see a.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +40,11 @@ def from_clause(r: Reader, lo: int, hi: int) -> Logical:
         return Opaque(r.scalar(lo, hi))
     views = [i for i in tops if t[i].word == "LATERAL" and t.word(i + 1, hi) == "VIEW"]
     end = views[0] if views else hi
-    items = _items(r, lo, end)
-    plan = _joined(r, *items[0])
-    for a, b in items[1:]:
-        plan = Join(plan, _joined(r, a, b), "cross", ",")
+    (first, *items) = _items(r, lo, end)
+    plan = _joined(r, *first)
+    last = any(_join_words(r, a, b) for a, b in items) and r.settings.commas_last
+    for a, b in items:
+        plan = Join(plan, _joined(r, a, b), "cross", ",", comma="last") if last else _joined(r, a, b, plan)
     for a, b in zip(views, [*views[1:], hi], strict=False):
         plan = _lateral_view(r, plan, a, b)
     return plan
@@ -60,10 +65,12 @@ def _items(r: Reader, lo: int, hi: int) -> list[tuple[int, int]]:
     return list(zip([lo, *(c + 1 for c in cuts)], [*cuts, hi], strict=True))
 
 
-def _joined(r: Reader, lo: int, hi: int) -> Logical:
-    """One item between commas: a relation and the joins behind it, from left to right."""
+def _joined(r: Reader, lo: int, hi: int, before: Logical | None = None) -> Logical:
+    """One item between commas, a relation and the joins behind it, from left to right; with what stands before it."""
     joins = _join_words(r, lo, hi)
     plan = _primary(r, lo, joins[0][0] if joins else hi)
+    if before:
+        plan = Join(before, plan, "cross", ",", comma="left")
     for n, (start, join) in enumerate(joins):
         plan = _join(r, plan, start, join, joins[n + 1][0] if n + 1 < len(joins) else hi)
     return plan

@@ -8,6 +8,7 @@ be carried raises ``NotCarried``.  ``to_sql`` of the plan gives back the very to
 
 from __future__ import annotations
 
+from planner.catalog import Settings
 from planner.errors import NotCarried
 from planner.expr import HOLE, Scalar
 from planner.from_clause import from_clause
@@ -43,8 +44,8 @@ _TAILS: dict[str, type[Sort] | type[Limit]] = {
 _CLAUSES = ("FROM", "WHERE", "GROUP BY", "HAVING", "QUALIFY", "WINDOW")
 
 
-def from_sql(text: str) -> tuple[Logical, tuple[Note, ...]]:
-    """Read a statement of Spark SQL.
+def from_sql(text: str, settings: Settings | None = None) -> tuple[Logical, tuple[Note, ...]]:
+    """Read a statement of Spark SQL, under the settings of a session.
 
     Returns the logical plan and a note for every piece that was kept as text.  Raises ``NotCarried``, with the place,
     for a statement that is not a query, or that the reader does not understand: Spark gets it as written.
@@ -62,7 +63,7 @@ def from_sql(text: str) -> tuple[Logical, tuple[Note, ...]]:
     for i in range(hi):
         if t[i].text == "|>":
             raise NotCarried("pipe syntax is not carried", t.place(t[i].start))
-    reader = Reader(t, query)
+    reader = Reader(t, query, settings or Settings())
     start = _query_start(t, hi)
     plan = query(reader, start, hi, local=False)
     if start:

@@ -43,6 +43,7 @@ from planner.schema import INTEGRAL, Column, SqlType, sql_type
 from planner.self_join import SameRow, Unshown
 from planner.to_sql import to_sql
 from planner.tree import Node, transform_up
+from planner.typed import cast_type
 from planner.versions import Versions
 
 
@@ -212,7 +213,10 @@ class Resolver:
             case exp.Column() | exp.Dot() if is_reference(tree):
                 return self.resolve(column_ref(tree), sources)[1].type
             case exp.Cast():  # TryCast too
-                return sql_type(sql(tree.to))
+                found = cast_type(tree, ntz=self.catalog.settings.timestamp_ntz)
+                if found is None:
+                    raise Unresolved(f"whether {sql(tree)} has a time zone is not told: TIMESTAMP means TIMESTAMP_NTZ")
+                return found
             case exp.Literal() if tree.is_string:
                 return sql_type("string")
             case exp.Literal():

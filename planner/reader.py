@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from planner.catalog import Settings
 from planner.errors import NotCarried, Place
 from planner.expr import HOLE, Scalar
 from planner.logical import Logical
@@ -52,6 +53,7 @@ class Reader:
 
     tokens: Tokens
     read_query: Callable[[Reader, int, int], Logical]
+    settings: Settings = field(default_factory=Settings)
     scopes: list[dict[str, str]] = field(default_factory=list)
     keys: set[str] = field(default_factory=set)
     notes: list[Note] = field(default_factory=list)

@@ -18,6 +18,7 @@ _ALIASES = {
     "timestampntz": "timestamp_ntz",
     "timestampltz": "timestamp",
 }
+_ZONED = re.compile(r"\btimestamp\b(?![`\s]*:)", re.IGNORECASE)  # not the name of a field
 # Digits before the point and behind it that hold every value of an integral type, as Spark widens it.
 _DIGITS = {"tinyint": (3, 0), "smallint": (5, 0), "int": (10, 0), "bigint": (20, 0)}
 
@@ -67,6 +68,12 @@ class SqlType:
         found = [text for name, _, text in parts if name.strip().strip("`") == names[0].lower()]
         return sql_type(found[0]).field(names[1:]) if len(found) == 1 and found[0].strip() else None
 
+    @property
+    def sql(self) -> str:
+        """The type in a statement: what TIMESTAMP alone means there hangs on a setting of the session."""
+        said = self.text or self.name  # names of fields keep their case
+        return _ZONED.sub("TIMESTAMP_LTZ", said if "<" in said else said.upper())
+
     def __str__(self) -> str:
         return (self.text or self.name).upper()
 
@@ -90,4 +97,7 @@ def sql_type(text: str) -> SqlType:
         precision, scale = int(found[2] or 10), int(found[3] or 0)
         return SqlType("decimal", precision, scale, f"decimal({precision},{scale})")
     name = _ALIASES.get(text, text)
+    if found := re.fullmatch(r"(timestamp\w*)\s*\(\s*(\d+)\s*\)", name):
+        # Six digits are microseconds, the type without digits; more are another type.
+        return sql_type(found[1]) if found[2] == "6" else SqlType(name, text=name)
     return SqlType(re.split(r"[<( ]", name)[0], text=name)

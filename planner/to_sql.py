@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Literal
 
 from planner.choice import Choice
 from planner.errors import NotCarried
@@ -44,6 +45,8 @@ from planner.self_join import Unshown
 from planner.tokens import tokenize
 from planner.tree import Node
 from planner.versions import AsofJoin, TemporalJoin, VersionedTable, Versions
+
+Commas = Literal["none", "left", "any"]
 
 
 def to_sql(plan: Node) -> str:
@@ -126,7 +129,7 @@ class _Printer:
         select = " ".join(w for w in ("SELECT", hint, project.quantifier) if w)
         lines = [f"{select} {', '.join(self.items(project, node))}"]
         if not isinstance(node, OneRow):
-            lines.append(f"FROM {self.relation(node, commas=True)}")
+            lines.append(f"FROM {self.relation(node, commas='any')}")
         order = ("WHERE", "GROUP BY", "HAVING", "QUALIFY", "WINDOW")
         return "\n".join([*lines, *(f"{word} {clauses[word]}" for word in order if word in clauses)])
 
@@ -143,7 +146,7 @@ class _Printer:
                 said.append(self.scalar(item))
         return said
 
-    def relation(self, plan: Node, *, commas: bool = False, operand: bool = False) -> str:
+    def relation(self, plan: Node, *, commas: Commas = "none", operand: bool = False) -> str:
         """A relation in FROM; ``operand`` asks for parentheses around joins."""
         node = unwrap(plan)
         match node:
@@ -181,12 +184,19 @@ class _Printer:
     def _wrap(text: str, operand: bool) -> str:
         return f"({text})" if operand else text
 
-    def join(self, node: Join, commas: bool) -> str:
-        comma = node.keyword == ","
-        left = self.relation(node.left, commas=commas and comma)
-        right = self.relation(node.right, operand=not (commas and comma and _is_comma_item(node.right)))
-        if comma:
-            return f"{left}, {right}" if commas else f"{left} CROSS JOIN {right}"
+    def join(self, node: Join, commas: Commas) -> str:
+        """A join.
+
+        ``commas``: which may be written as such here: none in parentheses, only those that stand from left to right
+        before another join, any before nothing but further commas.
+        """
+        if node.keyword == ",":
+            comma = commas == "any" or (commas == "left" and node.comma == "left")
+            bare = comma and node.comma == "last" and _is_comma_item(node.right)
+            left, right = self.relation(node.left, commas=commas), self.relation(node.right, operand=not bare)
+            return f"{left}, {right}" if comma else f"{left} CROSS JOIN {right}"
+        left = self.relation(node.left, commas="none" if commas == "none" else "left")
+        right = self.relation(node.right, operand=True)
         said = f"{left}\n{node.keyword} {right}"
         if node.condition:
             return f"{said} ON {self.conjunction(node.condition)}"

@@ -207,7 +207,7 @@ class _Trying:
         inner = self.form(tree.this)
         if not self._is(tree.this, *TIMES) or tree.args.get("format"):
             raise MightRaise(tree)
-        if not self._is(tree.this, "timestamp"):
+        if not self._is(tree.this, "timestamp", "timestamp_ntz"):  # Spark counts the latter as if in UTC
             inner = exp.TryCast(this=inner, to=exp.DataType.build(exp.DType.TIMESTAMPLTZ), safe=True)
         copy = tree.copy()
         copy.set("this", inner)

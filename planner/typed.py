@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from sqlglot import exp
@@ -22,6 +23,8 @@ _ALWAYS: dict[type[exp.Expression], SqlType] = {
     ),
     exp.TimestampTrunc: SqlType("timestamp"),
 }
+_TIMESTAMP = (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ)  # as a function names it, and as a type
+_LOCAL = re.compile(r"\s*\d+-\d+-\d+([ T][\d:.]*)?\s*")
 WHOLE_DAYS = ("DAY", "WEEK", "MONTH", "YEAR")
 
 
@@ -36,7 +39,7 @@ def type_of(tree: exp.Expression, known: Callable[[exp.Expression], SqlType | No
         case exp.Paren() | exp.Neg() | exp.Abs():
             return of(tree.this)
         case exp.Cast():  # TryCast too
-            return sql_type(sql(tree.to))
+            found = cast_type(tree)
         case exp.Interval():
             found = SqlType("interval")
         case exp.DateDiff():
@@ -66,6 +69,20 @@ def type_of(tree: exp.Expression, known: Callable[[exp.Expression], SqlType | No
         case exp.Round():
             found = _plain(of(tree.this))
     return found or known(tree)
+
+
+def cast_type(tree: exp.Cast, *, ntz: bool | None = None) -> SqlType | None:
+    """The type that an expression is cast to; None where it hangs on what TIMESTAMP means.
+
+    ``ntz``: it means TIMESTAMP_NTZ (``spark.sql.timestampType``), but for literals that name a time zone, and for
+    ``timestamp(x)``, which sqlglot reads as it reads ``x::TIMESTAMP``.
+    """
+    named = [type_.this for type_ in tree.to.find_all(exp.DataType) if type_.this in _TIMESTAMP]
+    if named and ntz is not False:
+        local = isinstance(tree.this, exp.Literal) and _LOCAL.fullmatch(tree.this.name)
+        plain = tree.to.this in _TIMESTAMP and (isinstance(tree, exp.TryCast) or local)
+        return sql_type("timestamp_ntz") if ntz and plain else None
+    return sql_type(sql(tree.to))
 
 
 def common(types: list[SqlType | None]) -> SqlType | None:

@@ -16,9 +16,8 @@ from planner.compared import compared
 from planner.errors import NotCarried
 from planner.expr import ColumnRef, Scalar, canonical, column_ref, sql
 from planner.logical import Derived, Logical, Scan
-from planner.names import NoSuchColumn, Source, Unresolved
-from planner.schema import INTEGRAL, Column, SqlType, sql_type
-from planner.typed import type_of
+from planner.names import NoSuchColumn, Resolver, Source, Unresolved
+from planner.schema import INTEGRAL, Column, SqlType
 from rules.rule import Context
 from rules.same_source import Reading, reading
 from rules.spots import Spot
@@ -129,7 +128,7 @@ class Sight:
         type_ = self.resolve(column_ref(inner), scopes)[1].type if isinstance(inner, exp.Column) else None
         if type_ is None:
             return tree
-        wider = sql_type(sql(tree.to)) if isinstance(tree, exp.Cast) else type_
+        wider = self.ctx.names.type_of(tree, ()) or type_ if isinstance(tree, exp.Cast) else type_
         if isinstance(tree, exp.Cast) and wider == type_:
             return inner
         kept = type_.integral and wider.integral and INTEGRAL.index(wider.name) >= INTEGRAL.index(type_.name)
@@ -150,18 +149,18 @@ class Sight:
             other, second = self.resolve(column_ref(right), scopes)
             same = column.type is not None and column.type == second.type
             return Equality(value, self.value(other, second.name), strict, same)
-        alike = column.type is not None and is_literal_of(right, column.type)
+        alike = column.type is not None and is_literal_of(right, column.type, self.ctx.names)
         return Equality(value, ("", canonical(right)), strict, True) if strict and alike else None
 
 
-def is_literal_of(tree: exp.Expression, column: SqlType) -> bool:
+def is_literal_of(tree: exp.Expression, column: SqlType, names: Resolver) -> bool:
     """Whether a literal has the type of a column, or a wider integer's."""
     literal = tree.this if isinstance(tree, exp.Cast) else tree
     if not isinstance(literal, exp.Literal):
         return False
     if tree is literal:
         return column.name == "string" if literal.is_string else column.integral and literal.is_int
-    return type_of(tree, lambda _: None) == column
+    return names.type_of(tree, ()) == column
 
 
 @dataclass

@@ -170,7 +170,7 @@ class Context:
             whole = next((c for c in source.columns or () if self.names.fold(c.name) == name), None)
             if whole is None or whole.type is None or whole.type.name == "char" or len(source.names) > 1:
                 return None
-            used.setdefault(index, {})[quote(whole.name)] = str(whole.type)
+            used.setdefault(index, {})[quote(whole.name)] = whole.type.sql
         rows = (
             f"(SELECT {', '.join(f'CAST(NULL AS {type_}) AS {name}' for name, type_ in columns.items())})"
             + "".join(f" AS {quote(name)}" for name in sources[index].names)

@@ -112,7 +112,7 @@ def _read(own: list[Spot], block: Block, sight: Sight, ctx: Context) -> tuple[Us
         if len(numbers) > 1:
             _compare(found, uses, ctx)
         elif found and (use := uses.get(found[0][0])):
-            constant = _constant(conjunct, found[0][1])
+            constant = _constant(conjunct, found[0][1], ctx)
             names = {ctx.names.fold(column.name) for _, column in found}
             if constant is not None and len(names) == 1:
                 use.constants[names.pop()] = constant
@@ -129,7 +129,7 @@ def _compare(found: list[tuple[int, Column]], uses: dict[int, Use], ctx: Context
             uses[number].compared.add(ctx.names.fold(column.name))
 
 
-def _constant(conjunct: Scalar, column: Column) -> str | None:
+def _constant(conjunct: Scalar, column: Column, ctx: Context) -> str | None:
     """The value that a conjunct says a column of exact type has; None for any other conjunct."""
     comparison = compared(conjunct)
     if comparison is None or comparison.sign != "=" or not exact(column.type):
@@ -142,7 +142,7 @@ def _constant(conjunct: Scalar, column: Column) -> str | None:
         return None
     if column.type.integral and whole_number(right) is not None:
         return str(whole_number(right))
-    return sql(right) if is_literal_of(right, column.type) else None
+    return sql(right) if is_literal_of(right, column.type, ctx.names) else None
 
 
 def _anonymous(conjunct: Scalar, ctx: Context) -> str:

@@ -104,8 +104,8 @@ def read_spots(tree: Logical) -> Spots:
             if node.kind in ("left", "semi", "anti"):
                 add(node.right, node.kind, node.condition, first, True)
             else:
-                # A join in parentheses sees nothing before it; behind a comma it stands as if without them.
-                go(node.right, first, True)
+                alone = isinstance(node.right, Join)  # a join on the right side, in parentheses or behind a comma
+                go(node.right, len(found) if alone else first, not alone)
                 conjuncts.extend(node.condition)
 
     go(tree, 0, False)

@@ -100,7 +100,7 @@ class _Keys:
             return _NONE
         try:
             check_meaning(view.text, self.ctx.catalog.settings)
-            query, _ = from_sql(view.text)
+            query, _ = from_sql(view.text, self.ctx.catalog.settings)
         except NotCarried:
             return _NONE
         own = {n.key: n for n in query.walk() if isinstance(n, Cte)}

@@ -28,6 +28,9 @@ def golden_sessions(spark: Any) -> Iterator[Callable[[Case], Any]]:
         session.conf.set("spark.sql.caseSensitive", str(catalog.settings.case_sensitive).lower())
         session.conf.set("spark.sql.session.timeZone", catalog.settings.time_zone)
         session.conf.set("spark.sql.join.asofJoin.enabled", str(catalog.settings.asof_join).lower())
+        ntz = "NTZ" if catalog.settings.timestamp_ntz else "LTZ"
+        session.conf.set("spark.sql.timestampType", f"TIMESTAMP_{ntz}")
+        session.conf.set("spark.sql.ansi.relationPrecedence", str(catalog.settings.commas_last).lower())
         # a few rows repay neither a compiler nor a second planning
         session.conf.set("spark.sql.codegen.wholeStage", "false")
         session.conf.set("spark.sql.adaptive.enabled", "false")

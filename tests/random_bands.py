@@ -110,6 +110,16 @@ class RandomQuery:
     query: str
     ansi: bool
     zone: str
+    commas_last: bool = False
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The settings of the session."""
+        return {
+            "spark.sql.ansi.enabled": str(self.ansi).lower(),
+            "spark.sql.ansi.relationPrecedence": str(self.commas_last).lower(),
+            "spark.sql.session.timeZone": self.zone,
+        }
 
     @property
     def views(self) -> tuple[str, str]:
@@ -152,6 +162,7 @@ def band_joins(draw: st.DrawFn, *, keyed: bool = False) -> RandomQuery:
         draw(_query(" AND ".join(condition))),
         draw(st.sampled_from([True, True, False])),
         draw(st.sampled_from(["UTC", "America/New_York", "Pacific/Apia", "Europe/Berlin"])),
+        draw(st.sampled_from([False, False, True])),
     )
 
 
@@ -253,6 +264,8 @@ def _query(condition: str) -> st.SearchStrategy[str]:
         f"SELECT * FROM (SELECT k, x, z, v FROM p) p JOIN (SELECT * FROM i WHERE w > 1) AS i ON {condition}",
         f"SELECT i.w, p2.v FROM p JOIN i ON {condition} JOIN p AS p2 ON p2.v = i.w",
         f"SELECT i.w, p2.v FROM p p2, p, i WHERE p2.k = p.k AND {condition}",
+        *(f"SELECT p2.k, p.x, i.w FROM p p2, p {kind} JOIN i ON {condition}" for kind in ("LEFT", "RIGHT", "FULL", "")),
+        f"SELECT p.x, j.w FROM p, i j LEFT JOIN p p2 ON p2.v = j.w, i WHERE {condition} AND p.k = j.k",
         f"SELECT * FROM p LEFT JOIN (SELECT i.k, p.v FROM p JOIN i ON {condition}) b ON b.v = p.v",
         f"SELECT * FROM p JOIN i ON {condition} LEFT JOIN i AS j ON p.x BETWEEN j.lo AND j.hi",
         f"SELECT i.w, p2.v FROM p FULL JOIN i ON {condition} LEFT JOIN p AS p2 ON p2.x BETWEEN i.lo AND i.hi",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 _INTS = ("-9", "-1", "0", "1", "2", "3", "7", "40", "60")
 _REALS = ("-7.5D", "-0.1D", "0D", "0.1D", "0.3D", "1.5D", "9.9D")
 _STRANGE = ("'NaN'", "'Infinity'", "'-Infinity'", "'1e308'", "'-1e308'")
-_DAYS = ("2024-01-31", "2024-02-28", "2024-02-29", "2024-03-09", "2024-03-10", "2024-03-31", "2024-11-03", "2024-12-31")
+_DAYS = ("2024-01-31", "2024-02-28", "2024-02-29", "2024-03-09", "2024-03-10", "2024-03-31", "2024-11-03", "2011-12-30")
 _CLOCKS = ("00:00:00", "00:59:59.999999", "01:30:00", "02:30:00", "23:59:59")
 _MOMENTS = tuple(f"{day} {clock}" for day in _DAYS for clock in _CLOCKS)
 
@@ -25,7 +25,7 @@ COLUMNS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     **dict.fromkeys(("d", "e"), ("DATE", tuple(f"'{d}'" for d in _DAYS), ("'0001-01-01'", "'9999-12-31'"))),
     **dict.fromkeys(
         ("t", "u"),
-        ("TIMESTAMP", tuple(f"'{m}'" for m in _MOMENTS), ("'0001-01-01 00:00:00'", "'9999-12-31 23:59:59.999999'")),
+        ("TIMESTAMP_LTZ", tuple(f"'{m}'" for m in _MOMENTS), ("'0001-01-01 00:00:00'", "'9999-12-31 23:59:59.999999'")),
     ),
     **dict.fromkeys(
         ("z", "y"),
@@ -74,6 +74,7 @@ _NUMBERS = (
     *("coalesce({0}.n, {0}.m)", "greatest({0}.n, {0}.b)", "least({0}.g, {0}.h)", "nullif({0}.n, {0}.m)"),
     *("if({0}.n > 0, {0}.n, {0}.m)", "CASE WHEN {0}.s IS NULL THEN {0}.n ELSE {0}.m + 1 END", "ifnull({0}.c, {0}.c)"),
     *("try_add({0}.n, {0}.m)", "try_multiply({0}.n, {0}.m)", "try_subtract({0}.b, 3)", "day({0}.t)", "hour({0}.t)"),
+    *("hour({0}.z)", "minute({0}.z)", "hour(CAST({0}.z AS TIMESTAMP))", "day(CAST({0}.t AS TIMESTAMP_NTZ))"),
     *("datediff({0}.d, {0}.e)", "unix_date({0}.d)", "year({0}.d) - 2000", "month({0}.z)", "2 * ({0}.n + {0}.m)"),
 )
 _SECONDS = (
@@ -82,10 +83,17 @@ _SECONDS = (
     "unix_millis({0}.t)",
     "unix_micros({0}.t)",
     "unix_timestamp({0}.d)",
+    *("unix_seconds({0}.z)", "unix_timestamp({0}.z)", "to_unix_timestamp({0}.z)", "unix_micros({0}.y)"),
+    *("to_unix_timestamp({0}.u)", "unix_seconds(CAST({0}.z AS TIMESTAMP))", "unix_seconds(CAST({0}.d AS TIMESTAMP))"),
+    *("unix_millis(CAST({0}.t AS TIMESTAMP_NTZ))", "unix_timestamp({0}.z) + 3600", "unix_seconds({0}.t) - 3600"),
+    "unix_seconds(date_trunc('hour', {0}.z))",
 )
 _TIMES = (
     *("{0}.t", "{0}.u", "{0}.d", "date_trunc('hour', {0}.t)", "date_trunc('month', {0}.d)", "CAST({0}.d AS TIMESTAMP)"),
     *("coalesce({0}.t, {0}.u)", "greatest({0}.t, {0}.d)", "CAST({0}.z AS TIMESTAMP)", "to_timestamp({0}.d)"),
+    *("date_trunc('hour', {0}.z)", "date_trunc('day', {0}.y)", "to_timestamp({0}.z)", "CAST({0}.t AS TIMESTAMP_LTZ)"),
+    *("timestamp({0}.z)", "TIMESTAMP '2024-03-10 02:30:00'", "coalesce({0}.t, CAST({0}.d AS TIMESTAMP))"),
+    *("CAST(CAST({0}.d AS TIMESTAMP_NTZ) AS TIMESTAMP_LTZ)", "timestampadd(HOUR, 3, {0}.d)"),
 )
 _LOCALS = (
     "{0}.z",
@@ -93,6 +101,10 @@ _LOCALS = (
     "{0}.d",
     "CAST({0}.t AS TIMESTAMP_NTZ)",
     "CAST({0}.d AS TIMESTAMP_NTZ)",
+    "CAST({0}.d AS TIMESTAMP)",
+    "CAST({0}.t AS TIMESTAMP)",
+    "coalesce({0}.z, TIMESTAMP_NTZ '2024-11-03 01:30:00')",
+    "greatest({0}.z, {0}.y)",
     "{0}.t",
 )
 _DATES = (
@@ -100,6 +112,9 @@ _DATES = (
         "{0}.d",
         "{0}.e",
         "to_date({0}.t)",
+        "to_date({0}.z)",
+        "CAST(CAST({0}.z AS TIMESTAMP) AS DATE)",
+        "CAST(CAST({0}.t AS TIMESTAMP_NTZ) AS DATE)",
         "date({0}.t)",
         "CAST({0}.z AS DATE)",
         "trunc({0}.d, 'MM')",
@@ -136,6 +151,16 @@ class RandomQuery:
     query: str
     ansi: bool
     zone: str
+    ntz: bool = False  # TIMESTAMP means TIMESTAMP_NTZ
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The settings of the session."""
+        return {
+            "spark.sql.ansi.enabled": str(self.ansi).lower(),
+            "spark.sql.session.timeZone": self.zone,
+            "spark.sql.timestampType": f"TIMESTAMP_{'NTZ' if self.ntz else 'LTZ'}",
+        }
 
 
 @st.composite
@@ -154,7 +179,10 @@ def expression_joins(draw: st.DrawFn) -> RandomQuery:
         (_view("a", "9", edges, random), _view("b", "8", edges, random)),
         f"SELECT {columns} FROM a {kind} b ON {condition}",
         draw(st.sampled_from([True, True, False])),
-        draw(st.sampled_from(["UTC", "America/New_York", "Pacific/Apia", "Europe/Berlin"])),
+        draw(
+            st.sampled_from(["UTC", "America/New_York", "Pacific/Apia", "Europe/Berlin", "Asia/Tokyo", "Asia/Kolkata"])
+        ),
+        draw(st.sampled_from([False, False, True])),
     )
 
 
@@ -242,7 +270,11 @@ def _dates(draw: st.DrawFn) -> str:
 
 @st.composite
 def _differences(draw: st.DrawFn) -> str:
-    one, other = draw(st.sampled_from([("a.t", "b.t"), ("a.d", "b.d"), ("a.t", "b.d"), ("a.z", "b.z"), ("a.z", "b.t")]))
+    one, other = draw(
+        st.sampled_from(
+            [("a.t", "b.t"), ("a.d", "b.d"), ("a.t", "b.d"), ("a.z", "b.z"), ("a.z", "b.t"), ("a.z", "b.d")]
+        )
+    )
     length = draw(
         st.sampled_from(["INTERVAL 10 MINUTES", "INTERVAL 36 HOURS", "INTERVAL 1 DAY", "INTERVAL 0 SECONDS", "b.l"])
     )

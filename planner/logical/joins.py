@@ -26,7 +26,11 @@ JOIN_KEYWORDS: dict[JoinKind, str] = {
 
 @plan_node
 class Join(Logical):
-    """A join: ``keyword`` as written (``,`` for a comma); ``condition`` its conjuncts, all of which must hold."""
+    """A join: ``keyword`` as written (``,`` for a comma); ``condition`` its conjuncts, all of which must hold.
+
+    ``comma``: how a comma that the user wrote stands among joins, from left to right as they do, or last.  One that a
+    rule wrote, which has nothing here, stands where that makes no difference.
+    """
 
     label: ClassVar[str] = "Join"
     left: Logical
@@ -36,6 +40,7 @@ class Join(Logical):
     condition: tuple[Scalar, ...] = ()
     using: tuple[str, ...] = ()
     natural: bool = False
+    comma: Literal["", "left", "last"] = ""
 
     @property
     def detail(self) -> str:

@@ -15,6 +15,6 @@ def alias_of(scan: Scan) -> str:
 
 def stand_in(scan: Scan, columns: tuple[Column, ...]) -> Derived:
     """An empty relation with these columns, for a query that Spark shall only analyse."""
-    items = tuple(Scalar(f"CAST(NULL AS {c.type}) AS {quote(c.name)}") for c in columns)
+    items = tuple(Scalar(f"CAST(NULL AS {c.type and c.type.sql}) AS {quote(c.name)}") for c in columns)
     query = Project(Filter(OneRow(), (Scalar("false"),)), items)
     return Derived(query, scan.alias, scan.renames, alias_of(scan))

@@ -220,7 +220,7 @@ class Sql:
             sums = (self.pairs, *self.sums)
             before = f"SELECT {name}_cell, {', '.join(f'sum({c}) AS {c}' for c in sums)}\nFROM ({guests})"
             found.append(
-                f"SELECT {cell}, CAST(NULL AS {self.plan.ends.type}), 0, 0L"
+                f"SELECT {cell}, CAST(NULL AS {self.plan.ends.type.sql}), 0, 0L"
                 f"{''.join(f', {c.filler}' for c in self.plan.carried)}, {', '.join(sums)}\n"
                 f"FROM ({before} GROUP BY {name}_cell)"
                 f" JOIN LATERAL explode(sequence({name}_cell + 1, {cells.count})) AS {copies}({cell})\n"

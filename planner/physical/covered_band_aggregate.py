@@ -93,7 +93,7 @@ class CoveredBandAggregate(RunningBandAggregate):
         columns = (sql.pairs, *sql.sums)
         changes = ", ".join(f"CASE WHEN {sign} > 0 THEN {c} ELSE -{c} END AS {c}" for c in columns)
         none = ", ".join(f"CAST(0 AS {t}) AS {c}" for c, t in zip(columns, ("BIGINT", *sql.types), strict=True))
-        nowhere = f"CAST(NULL AS {self.ends.type})"
+        nowhere = f"CAST(NULL AS {self.ends.type.sql})"
         return (
             f"SELECT {name}_cell, {nowhere}, {nowhere}, {', '.join(columns)}\n"
             f"FROM (SELECT {name}_cell, {', '.join(f'sum({c}) OVER {name}_line AS {c}' for c in columns)}\n"

@@ -92,6 +92,8 @@ class SparkCatalog:
             ansi=ansi,
             case_sensitive=on("spark.sql.caseSensitive"),
             time_zone=get("spark.sql.session.timeZone", "UTC"),
+            timestamp_ntz=get("spark.sql.timestampType", "TIMESTAMP_LTZ").upper() == "TIMESTAMP_NTZ",
+            commas_last=ansi and on("spark.sql.ansi.relationPrecedence"),
             asof_join=on("spark.sql.join.asofJoin.enabled"),
             double_quoted_identifiers=ansi and on("spark.sql.ansi.doubleQuotedIdentifiers"),
             escaped_string_literals=on("spark.sql.parser.escapedStringLiterals"),

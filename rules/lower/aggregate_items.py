@@ -20,7 +20,7 @@ _FILLERS = {
     "string": "''",
     "boolean": "false",
     "date": "DATE '1970-01-01'",
-    "timestamp": "TIMESTAMP '1970-01-01 00:00:00'",
+    "timestamp": "TIMESTAMP_LTZ '1970-01-01 00:00:00'",
     "timestamp_ntz": "TIMESTAMP_NTZ '1970-01-01 00:00:00'",
 }
 _MOST_DIGITS = 18  # of a decimal that is added up: 20 more are left for the sums

@@ -44,7 +44,7 @@ def _inlined(scan: Scan, ctx: Context, depth: int) -> Derived | None:
         return None
     try:
         check_meaning(view.text, ctx.catalog.settings)
-        query, _ = from_sql(view.text)
+        query, _ = from_sql(view.text, ctx.catalog.settings)
     except NotCarried:
         return None
     inside = tuple(_inlined(_at_home(n, view, ctx), ctx, depth + 1) for n in _tables(query))

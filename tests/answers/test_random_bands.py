@@ -46,12 +46,12 @@ def test_sorted_with_equal_columns_in_the_bins(session: SparkSession, case: Rand
 
 def compare(session: SparkSession, case: RandomQuery, options: Options) -> None:
     """The plan returns what plain Spark returns, or there is a reason why the query is left as it is."""
-    session.conf.set("spark.sql.ansi.enabled", str(case.ansi).lower())
-    session.conf.set("spark.sql.session.timeZone", case.zone)
+    for name, value in case.settings.items():
+        session.conf.set(name, value)
     for view in case.views:
         session.sql(view)
         note(view)
-    note(f"ansi {case.ansi}, zone {case.zone}, {options}")
+    note(f"{case.settings}, {options}")
     note(case.query)
     plan = Optimizer(session, options).plan(case.query)
     note(plan.sql())

@@ -21,12 +21,12 @@ OPTIONS = (Options(force=True, strict=True), Options(force=True, strict=True, me
 @pytest.mark.hypothesis
 @given(expression_joins(), st.sampled_from(OPTIONS))
 def test_the_same_rows_as_plain_spark(session: SparkSession, case: RandomQuery, options: Options) -> None:
-    session.conf.set("spark.sql.ansi.enabled", str(case.ansi).lower())
-    session.conf.set("spark.sql.session.timeZone", case.zone)
+    for name, value in case.settings.items():
+        session.conf.set(name, value)
     for view in case.views:
         session.sql(view)
         note(view)
-    note(f"ansi {case.ansi}, zone {case.zone}, {options}")
+    note(f"{case.settings}, {options}")
     note(case.query)
     plan = Optimizer(session, options).plan(case.query)
     note(plan.sql())

@@ -5,11 +5,14 @@ from __future__ import annotations
 import pytest
 
 from optimizer.checks import reads_back
+from planner.catalog import Settings
 from planner.errors import NotCarried
 from planner.explain import show_tree
+from planner.expr import Scalar
 from planner.from_sql import from_sql
-from planner.logical import Filter, Join
+from planner.logical import Filter, Join, Project, Scan
 from planner.to_sql import to_sql
+from planner.tokens import words
 
 PIVOT = "what stands in FROM beside PIVOT and the like is not looked into"
 
@@ -125,11 +128,39 @@ def test_columns_named_like_keywords_do_not_cut_a_condition() -> None:
     assert [c.text for c in where.condition] == ["CASE WHEN s.end > 1 AND s.x = 2 THEN true END", "s.y"]
 
 
-def test_commas_bind_last_and_intersect_first() -> None:
-    plan, _ = from_sql("SELECT * FROM a, b JOIN c ON b.x = c.x")
+TEXT = "SELECT * FROM a, b JOIN c ON b.x = c.x, d, e LEFT JOIN f ON e.x = f.x"
+
+
+def test_commas_are_joins_from_left_to_right() -> None:
+    plan, _ = from_sql(TEXT)
     assert show_tree(plan) == (
-        "Project  *\n└─ Join  cross\n   ├─ Scan  a\n   └─ Join  inner, on b.x = c.x\n      ├─ Scan  b\n      └─ Scan  c"
+        "Project  *\n└─ Join  left, on e.x = f.x\n   ├─ Join  cross\n   │  ├─ Join  cross\n"
+        "   │  │  ├─ Join  inner, on b.x = c.x\n   │  │  │  ├─ Join  cross\n   │  │  │  │  ├─ Scan  a\n"
+        "   │  │  │  │  └─ Scan  b\n   │  │  │  └─ Scan  c\n   │  │  └─ Scan  d\n   │  └─ Scan  e\n   └─ Scan  f"
     )
+    assert reads_back(plan, TEXT)
+
+
+def test_commas_bind_last_where_the_session_says_so() -> None:
+    plan, _ = from_sql(TEXT, Settings(commas_last=True))
+    assert show_tree(plan) == (
+        "Project  *\n└─ Join  cross\n   ├─ Join  cross\n   │  ├─ Join  cross\n   │  │  ├─ Scan  a\n"
+        "   │  │  └─ Join  inner, on b.x = c.x\n   │  │     ├─ Scan  b\n   │  │     └─ Scan  c\n   │  └─ Scan  d\n"
+        "   └─ Join  left, on e.x = f.x\n      ├─ Scan  e\n      └─ Scan  f"
+    )
+    assert reads_back(plan, TEXT)
+
+
+def test_a_comma_that_would_bind_another_way_is_printed_as_a_cross_join() -> None:
+    a, b, c = (Scan((n,), n, n) for n in "abc")
+    made = Join(Join(a, b, "cross", ","), c, "left", "LEFT JOIN", (Scalar("a.x = c.x"),))
+    item = (Scalar("1"),)
+    assert words(to_sql(Project(made, item))) == words("SELECT 1 FROM a CROSS JOIN b LEFT JOIN c ON a.x = c.x")
+    on_the_right = Join(a, Join(b, c, "full", "FULL JOIN", (Scalar("b.x = c.x"),)), "cross", ",")
+    assert words(to_sql(Project(on_the_right, item))) == words("SELECT 1 FROM a, (b FULL JOIN c ON b.x = c.x)")
+
+
+def test_intersect_binds_first() -> None:
     plan, _ = from_sql("SELECT 1 UNION SELECT 2 INTERSECT SELECT 3")
     assert show_tree(plan).splitlines()[0] == "SetOp  union"
     assert "└─ SetOp  intersect" in show_tree(plan)

@@ -22,3 +22,21 @@ from planner.schema import sql_type
 def test_the_type_of_a_field(text: str, path: tuple[str, ...], field: str | None) -> None:
     found = sql_type(text).field(path)
     assert (found and str(found)) == field
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("timestamp", "TIMESTAMP_LTZ"),
+        ("timestamp_ntz", "TIMESTAMP_NTZ"),
+        ("TIMESTAMP_LTZ(6)", "TIMESTAMP_LTZ"),
+        ("timestamp_ntz(9)", "TIMESTAMP_NTZ(9)"),
+        (
+            "struct<timestamp:timestamp,T:array<timestamp_ntz>>",
+            "struct<timestamp:TIMESTAMP_LTZ,t:array<timestamp_ntz>>",
+        ),
+        ("decimal(10, 2)", "DECIMAL(10,2)"),
+    ],
+)
+def test_a_type_in_a_statement_says_whether_it_has_a_zone(text: str, said: str) -> None:
+    assert sql_type(text).sql == said
