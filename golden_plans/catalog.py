@@ -141,7 +141,7 @@ class CatalogFile(OneByOne):
 
     def _full(self, name: tuple[str, ...]) -> tuple[str, ...]:
         full = (*_DEFAULTS[: max(0, 3 - len(name))], *name)
-        return full if self.settings.case_sensitive else tuple(part.lower() for part in full)
+        return self.table_key(full)
 
 
 def _plain(item: str) -> bool:

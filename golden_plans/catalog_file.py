@@ -68,6 +68,7 @@ from golden_plans.measured import Answer
 from planner.catalog import Key, Settings
 from planner.declared import NOTHING, Changelog, Declaration, LookupTable, Versions
 from planner.errors import CatalogError, NotCarried, one_of
+from planner.expr import quote
 from planner.schema import Column, SqlType, sql_type
 from planner.stats import Statistics
 from planner.tokens import tokenize
@@ -214,7 +215,7 @@ class _File:
         rows = self.count(body.get("rows"), f"{key}.rows")
         scans = self.expect(body.get("scans", False), bool, f"{key}.scans")
         data = self.data(self.expect(body.get("data", ""), str, f"{key}.data"), columns, key, settings)
-        lookup = LookupTable(".".join(parts), columns, unique, fetched, rows, scans)
+        lookup = LookupTable(".".join(map(quote, parts)), columns, unique, fetched, rows, scans)
         return Table(parts, columns, keys, Statistics(rows), data), lookup
 
     def answers(self) -> Iterator[Answer]:

@@ -21,10 +21,12 @@ from optimizer.verify import Verification, verify
 from planner.catalog import Key, Numbers
 from planner.declared import NOTHING, Changelog, Declaration, LookupTable, Versions
 from planner.errors import CatalogError, NotCarried, QueryError, brief, is_users, one_of
+from planner.expr import quote
 from planner.lookup.views import lookups_of
 from planner.reader import not_a_query
 from planner.schema import Column, sql_type
 from planner.sink import Mode, Target, check, trigger_of
+from planner.tokens import tokenize
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from planner.lookup.source import LookupSource
+    from planner.runtime.meaning import Meaning
     from planner.runtime.remembered import Remembered
 
 _LOG = logging.getLogger("dovetail")
@@ -49,6 +52,7 @@ class Optimizer:
         self.session = session
         self.options = options or Options()
         self.keys: dict[tuple[str, ...], tuple[Key, ...]] = {}
+        self._meanings: dict[tuple[tuple[str, ...], Key | str], Meaning | None] = {}
         self.declared: dict[tuple[str, ...], Declaration] = {}
         self.sources: dict[str, LookupSource] = {}
         self._measured: Remembered[tuple[Numbers, ...]] | None = None
@@ -105,7 +109,7 @@ class Optimizer:
         if self._measured is None:
             self._measured = Remembered()
         numbered, arguments = named(text, args)
-        catalog = SparkCatalog(self.session, arguments, self.keys, self.declared, self._measured)
+        catalog = SparkCatalog(self.session, arguments, self.keys, self.declared, self._measured, self._meanings)
         lasting = stop_after == "lower" and not self.declared
         words = (self.options, catalog.settings, tuple(self.keys.items()))
         again = self._plans.question(numbered, arguments, words) if lasting else None
@@ -188,7 +192,12 @@ class Optimizer:
             Column(f.name, sql_type(f.dataType.simpleString())) for f in source_schema(self.session, source).fields
         )
         lookup = LookupTable(
-            ".".join(name), columns, source.unique_keys, source.fetch_keys, source.rows(), source.can_scan_share
+            ".".join(map(quote, name)),
+            columns,
+            source.unique_keys,
+            source.fetch_keys,
+            source.rows(),
+            source.can_scan_share,
         )
         self.declared[name] = Declaration(lookup)
         self.sources[lookup.name] = source
@@ -200,7 +209,7 @@ class Optimizer:
         ``table FOR SYSTEM_TIME AS OF t`` is the versions valid at ``t``.  Raises ``CatalogError``.
         """
         name, (*own, since) = self._columns(table, (*key, valid_from))
-        self.declared[name] = replace(self.declared.get(name, NOTHING), versions=Versions(tuple(own), since))
+        self._declare(name, versions=Versions(tuple(own), since))
 
     def declare_changelog(
         self, table: str, change_column: str, key: Iterable[str], *, insert_only: bool = False
@@ -212,21 +221,32 @@ class Optimizer:
         """
         name, (change, *own) = self._columns(table, (change_column, *key))
         changelog = Changelog(change, tuple(own), insert_only)
-        self.declared[name] = replace(self.declared.get(name, NOTHING), changelog=changelog)
+        self._declare(name, changelog=changelog)
+
+    def _declare(self, name: tuple[str, ...], **declared: Any) -> None:
+        """Declare something of what a name means now."""
+        from planner.runtime.meaning import meant
+
+        self.declared[name] = replace(self.declared.get(name, NOTHING), **declared)
+        self._meanings[name, "declared"] = meant(self.session, name)
 
     def declare_key(self, table: str, columns: Iterable[str], *, enforced: bool = True) -> None:
         """Declare that no two rows of a table or view, as its name means it now, agree in ``columns``.
 
-        Rows with a NULL in them may.  ``enforced``: whoever writes the table keeps it so; else the key is informational
-        and counts only with ``Options(trust_informational_keys=True)``.  Raises ``CatalogError`` for a table or column
-        that does not exist.
+        A view or table that takes the name later has no such key; what is written into the table does not matter.  Rows
+        with a NULL in them may agree.  ``enforced``: whoever writes the table keeps it so; else the key is
+        informational and counts only with ``Options(trust_informational_keys=True)``.  Raises ``CatalogError`` for a
+        table or column that does not exist.
         """
         from planner.runtime.keys import identity
+        from planner.runtime.meaning import meant
 
         name, own = self._columns(table, tuple(columns))
-        meant = identity(self.session, name)
-        assert meant is not None
-        self.keys[meant] = (*self.keys.get(meant, ()), Key(own, enforced))
+        full = identity(self.session, name)
+        assert full is not None
+        key = Key(own, enforced)
+        self.keys[full] = (*(k for k in self.keys.get(full, ()) if k != key), key)
+        self._meanings[full, key] = meant(self.session, name)
 
     def _columns(self, table: str, wanted: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The name of a table, and columns of it as it spells them.  Raises ``CatalogError``."""
@@ -248,8 +268,15 @@ class Optimizer:
 
 
 def name_of(table: str) -> tuple[str, ...]:
-    """The parts of a table's name."""
-    return tuple(part.strip("`") for part in table.split("."))
+    """The parts of a table's name, which may be quoted and hold dots."""
+    try:
+        items = tokenize(table).items
+    except NotCarried:
+        items = ()
+    names, dots = items[::2], items[1::2]
+    if len(names) != len(dots) + 1 or any(dot.word != "." for dot in dots):
+        return tuple(part.strip("`") for part in table.split("."))
+    return tuple(name.text for name in names)
 
 
 def _say(plan: Plan) -> None:

@@ -9,6 +9,7 @@ from optimizer.lookups import speaks_of_time
 from optimizer.plan import Plan
 from planner.declared import LookupTable
 from planner.errors import QueryError
+from planner.expr import quote
 from planner.logical import Scan
 from planner.lookup.views import lookups_of, query_of, with_tables
 from planner.versions import AsofJoin, VersionedTable
@@ -73,7 +74,7 @@ def _verify_lookups(session: SparkSession, plan: Plan) -> Verification:
     with whole_tables(session, {n: plan.sources[n] for n in names}) as tables:
 
         def lookup(scan: Scan) -> LookupTable | None:
-            name = ".".join(scan.name).lower()
+            name = ".".join(map(quote, scan.name)).lower()
             found = next((n for n in names if n.lower() == name), None)
             return LookupTable(found, ()) if found and scan.as_of else None
 

@@ -72,7 +72,16 @@ class View:
 
 
 class OneByOne:
-    """The questions of a catalog that take several at once, for one that answers from memory."""
+    """The questions of a catalog that take several at once, for one that answers from memory, in which names last."""
+
+    def lapsed(self, name: tuple[str, ...]) -> str | None:
+        """None: a name means what it always did."""
+        return None
+
+    def table_key(self, name: tuple[str, ...]) -> tuple[str, ...]:
+        """The name, in small letters unless the session tells letters apart, or it is that of a file."""
+        exact = self.settings.case_sensitive or not all(map(str.isidentifier, name))  # type: ignore[attr-defined]
+        return name if exact else tuple(map(str.lower, name))
 
     def statistics_all(self, relations: tuple[str, ...]) -> tuple[Statistics, ...]:
         """The statistics of one after the other."""
@@ -97,6 +106,14 @@ class Catalog(Protocol):
 
     def keys(self, name: tuple[str, ...]) -> tuple[Key, ...]:
         """The keys of a table or view, as declared or as its own catalog tells them."""
+        ...
+
+    def lapsed(self, name: tuple[str, ...]) -> str | None:
+        """Why a key that was declared of a name does not count now; None where all do."""
+        ...
+
+    def table_key(self, name: tuple[str, ...]) -> tuple[str, ...]:
+        """One name for all ways to write that of a table; those of which nobody says that they are one stay apart."""
         ...
 
     def view(self, name: tuple[str, ...]) -> View | None:

@@ -50,6 +50,7 @@ class Declaration:
     lookup: LookupTable | None = None
     versions: Versions | None = None
     changelog: Changelog | None = None
+    lapsed: bool = False  # the name means another table than it did then
 
 
 NOTHING = Declaration()

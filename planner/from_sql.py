@@ -139,7 +139,7 @@ def _with(r: Reader, lo: int, hi: int) -> Logical:
         while key in r.keys:
             key += "'"
         r.keys.add(key)
-        scope[name.lower()] = key
+        scope[r.fold(name)] = key
         definitions.append(Cte(name, key, head, renames, inner))
         i = t.match[i] + 1
         if t.word(i, hi) != ",":

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from planner.errors import NotCarried
-from planner.expr import ColumnRef, Scalar, canonical, column_ref, sql
+from planner.expr import ColumnRef, Scalar, canonical, column_ref, quote, sql
 from planner.logical import Derived, Logical, Nested, Project, Scan
 from planner.names import Source, Unresolved
 from planner.rewording import put
@@ -135,8 +135,13 @@ def _scan(scan: Scan, ctx: Context) -> Reading:
     columns = ctx.names.sources(Scan(scan.name, scan.text, None))[0].columns
     if columns is None:
         raise Unresolved(f"the columns of {scan.text} are not known")
-    key = ("table", ".".join(map(ctx.names.fold, scan.name)), *extra)
+    key = ("table", _table(scan, ctx), *extra)
     return Reading(key, Scan(scan.name, scan.text, None), tuple(_itself(c.name, ctx) for c in columns))
+
+
+def _table(scan: Scan, ctx: Context) -> str:
+    """One text for all ways to write the name of a table."""
+    return ".".join(map(quote, ctx.catalog.table_key(scan.name)))
 
 
 def _extra(scan: Scan) -> tuple[str, ...]:
@@ -159,9 +164,11 @@ def _query(query: Logical, whole: Logical, ctx: Context, key: str = "") -> Readi
         columns = ctx.names.columns(query)
         if columns is None or not all(c.name for c in columns):
             raise Unresolved("the columns of a subquery are not known") from None
-        text = to_sql(_in_one_spelling(query, ctx))
+        spelt = _in_one_spelling(query, ctx)
+        text = to_sql(spelt)
         said = key or (text if ctx.catalog.settings.case_sensitive else " ".join(exact_words(text)))
-        return Reading(("query", said), whole, tuple(_itself(c.name, ctx) for c in columns))
+        tables = (_table(n, ctx) for n in spelt.walk() if isinstance(n, Scan) and not n.cte)
+        return Reading(("query", " ".join((said, *tables))), whole, tuple(_itself(c.name, ctx) for c in columns))
 
 
 def _in_one_spelling(query: Logical, ctx: Context) -> Logical:

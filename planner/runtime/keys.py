@@ -23,15 +23,20 @@ _UNIQUE = re.compile(r"(?:PRIMARY KEY|UNIQUE)\s*\((.*)\)\s*(.*)", re.IGNORECASE 
 def identity(session: SparkSession, name: tuple[str, ...]) -> tuple[str, ...] | None:
     """The full name of the table that a name means now, of one part for a temporary view; None when there is none.
 
-    In small letters unless the session tells letters apart.
+    Names in Spark's own catalog are in small letters unless the session tells letters apart; other catalogs may do so
+    whatever the session does.
     """
     try:
         found = session.catalog.getTable(".".join(map(_quoted, name)))
     except PySparkException:
         return None
-    full = (found.name,) if found.isTemporary else (found.catalog or _OWN, *(found.namespace or ()), found.name)
+    if found.isTemporary:  # a global one has a namespace
+        full = (*(found.namespace or ()), found.name)
+    else:
+        full = (found.catalog or _OWN, *(found.namespace or ()), found.name)
     exact = (session.conf.get("spark.sql.caseSensitive") or "false").lower() == "true"
-    return full if exact else tuple(part.lower() for part in full)
+    own = found.isTemporary or (full[0] == _OWN and not session.conf.get(f"spark.sql.catalog.{_OWN}", None))
+    return full if exact or not own else tuple(part.lower() for part in full)
 
 
 def told(session: SparkSession, table: tuple[str, ...]) -> tuple[Key, ...]:
@@ -39,7 +44,7 @@ def told(session: SparkSession, table: tuple[str, ...]) -> tuple[Key, ...]:
 
     Spark's own catalog takes no constraints, unless another one stands in for it.
     """
-    if len(table) < 2 or (table[0] == _OWN and not session.conf.get(f"spark.sql.catalog.{_OWN}", None)):
+    if len(table) < 3 or (table[0] == _OWN and not session.conf.get(f"spark.sql.catalog.{_OWN}", None)):
         return ()
     try:
         rows = session.sql(f"DESCRIBE TABLE EXTENDED {'.'.join(map(_quoted, table))}").collect()

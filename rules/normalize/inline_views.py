@@ -53,7 +53,7 @@ def _inlined(scan: Scan, ctx: Context, depth: int) -> Derived | None:
     try:
         _check_text(query, view)
         _check_place(query, view, ctx)
-        return _derived(scan, view, _spelt_out(query, view, "_".join(scan.name), ctx), ctx)
+        return _derived(scan, view, _spelt_out(query, view, ".".join(map(quote, scan.name)), ctx), ctx)
     except (NotCarried, Unresolved) as no:
         return ctx.decline(f"the view {scan.text} stays a view: {no}")
 

@@ -29,11 +29,14 @@ def temporal_join(join: Join, ctx: Context) -> Logical | None:
     scan = join.right
     if not isinstance(scan, Scan) or scan.as_of is None or scan.cte:
         return None
-    versions = ctx.catalog.declaration(scan.name).versions
+    declared = ctx.catalog.declaration(scan.name)
+    versions = declared.versions
     time = _time(scan, join, ctx) if versions else None
     if versions is None or time is None:
         return None
     place = scan.as_of.place
+    if declared.lapsed:
+        ctx.fail(f"{scan.text} is not what it was when its versions were declared; declare them again", place)
     if join.kind not in ("inner", "left", "semi", "anti") or join.natural or join.using:
         kind = "a join with USING" if join.using else f"a {join.keyword.upper()}"
         ctx.fail(f"{scan.text} is asked for its versions, which {kind} cannot do; write JOIN or LEFT JOIN … ON", place)

@@ -102,7 +102,7 @@ def test_columns_are_told_in_terms_of_the_base(catalog):
 
 
 def test_inner_joins_in_order(catalog):
-    tables = "t a JOIN (u b JOIN t c ON b.id = c.id) ON a.k = b.k, u d LEFT JOIN u e ON d.id = e.id"
+    tables = "t a JOIN (u b JOIN t c ON b.id = c.id) ON a.k = b.k, (u d LEFT JOIN u e ON d.id = e.id)"
     joins, _ = joins_of(f"SELECT 1 FROM {tables} WHERE a.v > 1", catalog)
     assert [r.label for r in joins.relations] == ["Scan", "Scan", "Scan", "Join"]
     assert [c.text for c in joins.conjuncts] == ["b.id = c.id", "a.k = b.k", "a.v > 1"]
