@@ -1,8 +1,12 @@
-"""The seat belts between a rewritten plan and the user: same words back, same schema out."""
+"""The seat belts between a rewritten plan and the user: same words back, same structure read twice, same schema out."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from planner.catalog import Settings
 from planner.logical import Logical
+from planner.second_reading import Differs, Unread, compare
 from planner.to_sql import to_sql
 from planner.tokens import words
 
@@ -13,6 +17,28 @@ def reads_back(plan: Logical, text: str) -> bool:
     Proves that nothing was lost or moved on the way in: all that a rewriting then changes are the relations it names.
     """
     return words(to_sql(plan)) == words(text)
+
+
+@dataclass(frozen=True)
+class Objection:
+    """What a second reading of a statement says against the first; ``differs``: not only that it cannot be had."""
+
+    reason: str
+    differs: bool
+
+
+def agreement(plan: Logical, text: str, settings: Settings) -> Objection | None:
+    """Whether sqlglot reads the whole statement as we did; None where it does.
+
+    Proves that what the words mean is what rules take them to mean: which relations are joined with which, and how.
+    """
+    try:
+        compare(plan, text, settings)
+    except Differs as no:
+        return Objection(f"the two readings of the statement differ: {no}", differs=True)
+    except Unread as no:
+        return Objection(f"there is no second reading of the statement: {no}", differs=False)
+    return None
 
 
 def schema_difference(original: object, rewritten: object) -> str | None:

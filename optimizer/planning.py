@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from time import perf_counter
 
-from optimizer.checks import reads_back
+from optimizer.checks import agreement, reads_back
 from optimizer.driver import STAGES, Stage, drive
 from optimizer.lookups import strictly, with_lookups
 from optimizer.options import Options
@@ -81,6 +81,9 @@ def _planned(text: str, catalog: Catalog, options: Options, stop_after: Stage) -
             if not reads_back(logical, text):
                 rewriting = None
                 declined.append(Declined("from_sql", "the plan does not print back to the words it was read from"))
+            elif found := agreement(logical, text, catalog.settings):
+                declined.append(Declined("second_reading", found.reason))
+                rewriting = None if found.differs else rewriting
         except NotCarried as no:
             declined.append(Declined("to_sql", no.reason, no.place))
     timings["total"] = perf_counter() - start

@@ -56,6 +56,11 @@ def tokens(text: str) -> list[Token]:
     return _DIALECT.tokenize(text)  # type: ignore[no-any-return]
 
 
+def parse_statement(text: str) -> list[exp.Expr | None]:
+    """All of a text as sqlglot's own Spark dialect reads it, for its structure.  Raises ``SqlglotError``."""
+    return _DIALECT.parser(error_level=ErrorLevel.IMMEDIATE).parse(tokens(text), text)  # type: ignore[no-any-return]
+
+
 def read(text: str) -> exp.Expr:
     """Parse one expression, a tree that nobody may change.
 
