@@ -74,7 +74,6 @@ NEAR = (
     "SELECT * FROM (T WHERE k = 1) a, (T WHERE k = 2 GROUP BY v) b",
     "SELECT * FROM (T WHERE k = 1) a, (T WHERE k = 2 HAVING count(*) > 1) b",
     "SELECT * FROM (T WHERE k = 1) a, (T WHERE k = 2 LIMIT 1) b",
-    "SELECT * FROM (T WHERE k = 1 ORDER BY 1) a, (T WHERE k = 2) b",
     "SELECT * FROM (T WHERE k = 1) a LEFT JOIN (T WHERE k = 2) b ON true",
     "SELECT * FROM (T WHERE k = 1) a FULL JOIN (T WHERE k = 2) b ON a.c0 IS NULL",
     "SELECT * FROM (T WHERE k = 1) a, LATERAL (T WHERE t.v IS NULL OR a.c0 IS NOT NULL) b",
