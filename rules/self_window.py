@@ -19,6 +19,7 @@ from planner.logical import Aggregate, Derived, Filter, Join, Logical, OneRow, P
 from planner.names import Source, Unresolved
 from planner.to_sql import refuse_stars
 from planner.tokens import tokenize
+from rules.computed import raising_items
 from rules.correlation import leans_on_left, scalars
 from rules.inner_joins import InnerJoins, where
 from rules.mapped import relations_of
@@ -52,8 +53,22 @@ class Block:
         self.answers = dict(r.answer for r in requests if isinstance(r.answer, tuple))
         self.common = self._common()
         self.guards = tuple(dict.fromkeys(k.text for r in requests if r.strict for k in r.keys if k.guarded))
+        told = set()
         for request in requests:
-            self._own(request)
+            if not self._own(request):
+                told |= {ctx.names.fold(t.text) for c in request.calls for t in tokenize(c.text).items}
+        self._check_computed(told)
+
+    def _check_computed(self, told: set[str]) -> None:
+        """Raise ``Unresolved`` where rows that the block leaves out would raise an error.
+
+        ``told``: names of what the subqueries compute on all rows, too.
+        """
+        mentioned = _words(self.project, self.ctx)
+        for number in self.relations:
+            for name, item in raising_items(self.outer.relations[number], self.ctx):
+                if name not in told and (name in mentioned or self._shown(number)):
+                    raise Unresolved(f"{item.shown} could raise an error on rows that the block leaves out")
 
     def _place(self, conjunct: Scalar) -> frozenset[int]:
         try:
