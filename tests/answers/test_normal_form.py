@@ -58,7 +58,7 @@ def conditions(draw: st.DrawFn, depth: int = 3) -> str:
 
 
 @pytest.mark.hypothesis
-@settings(max_examples=settings.default.max_examples // 50)
+@settings(max_examples=settings.default.max_examples // 10)
 @given(st.lists(conditions(), min_size=TOGETHER, max_size=TOGETHER))
 def test_the_same_rows_pass(session: SparkSession, written: list[str]) -> None:
     session.sql(f"CREATE OR REPLACE TEMPORARY VIEW t AS {_TABLE}")

@@ -19,7 +19,7 @@ from planner.errors import NotCarried
 
 CASES = Path(__file__).parents[2] / "golden_plans" / "cases"
 FOLDERS = sorted(p.name for p in CASES.iterdir() if p.is_dir() and p.name not in ("carry", "refused"))
-EVERY = 12 if settings.get_current_profile_name() != "fuzz" else 1  # of so many variants one is planned
+EVERY = 24 if settings.get_current_profile_name() != "fuzz" else 1  # of so many variants one is planned
 
 
 @cache

@@ -38,7 +38,7 @@ def parts(secret: str) -> set[str]:
     return {secret[n : n + PART] for n in range(len(secret) - PART + 1)}
 
 
-@settings(max_examples=300)
+@settings(max_examples=settings.default.max_examples * 2)
 @given(PASSWORDS, st.sampled_from(sorted(FORMS)))
 def test_no_part_of_a_password_is_in_an_error(password: str, form: str) -> None:
     uri = form.format(FORMS[form](password))
@@ -52,7 +52,7 @@ def test_no_part_of_a_password_is_in_an_error(password: str, form: str) -> None:
         error = error.__cause__ if error.__suppress_context__ else error.__cause__ or error.__context__
 
 
-@settings(max_examples=300)
+@settings(max_examples=settings.default.max_examples * 2)
 @given(PASSWORDS, st.sampled_from(sorted(FORMS)))
 def test_a_text_with_a_password_is_refused(password: str, form: str) -> None:
     with pytest.raises(SourceError) as refused:
@@ -101,7 +101,7 @@ URIS = st.tuples(PLAIN, ODD, PLAIN, st.sampled_from(["", ":5432"]), PLAIN, ODD).
 )
 
 
-@settings(max_examples=2000)
+@settings(max_examples=settings.default.max_examples * 5)
 @given(st.one_of(PIECES, PAIRS, URIS))
 def test_what_is_read_is_what_libpq_reads(text: str) -> None:
     try:
