@@ -27,11 +27,12 @@ def raising_items(relation: Node, ctx: Context) -> Iterator[tuple[str, Scalar]]:
     """The items of queries below a relation that might raise an error on some row, with the names they get."""
     for query in _queries(relation, ctx, frozenset()):
         for item in query.items:
-            tree: exp.Expression = item.tree.unalias()
+            tree = item.tree.unalias()
             if isinstance(tree, exp.Column | exp.Star) or tree.find(*_OF_MANY):
                 continue
             known = partial(_type, ctx=ctx, query=query)
-            if item.plans or not never_raises(tree, known, ansi=ctx.catalog.settings.ansi):
+            said = tree if isinstance(tree, exp.Expression) and not item.plans else None
+            if said is None or not never_raises(said, known, ansi=ctx.catalog.settings.ansi):
                 yield ctx.names.fold(item.tree.alias_or_name), item
 
 

@@ -23,6 +23,7 @@ from planner.names import Source, Unresolved
 from planner.offsets import Offsets, read_offsets
 from planner.schema import SqlType
 from planner.trying import may_raise
+from rules.computed import raising_items
 from rules.moving import Home, check_steady, home, moved
 from rules.rule import Context
 from rules.same_source import Reading, bound
@@ -79,6 +80,8 @@ class Pair:
         self.after = self.ctx.names.sources(self.relation)
         if len(self.after) != 1 or not self.after[0].names or self.after[0].columns is None:
             raise NoWindow("the relation has no name, or its columns are not known")
+        for _, item in raising_items(self.relation, self.ctx):
+            raise NoWindow(f"{item.shown} could raise an error on a row that no pair needs")
 
     def home(self, ref: ColumnRef) -> Home:
         """Where a column comes from; a field of a struct is refused."""

@@ -21,6 +21,7 @@ from planner.schema import SqlType
 from planner.tree import Node
 from rules.aggregate_calls import Call, calls, outside, replaced
 from rules.aggregates import without_alias
+from rules.computed import raising_items
 from rules.correlation import correlated
 from rules.inner_joins import InnerJoins, inner_joins, where
 from rules.mapped import Mapped, Term, laid_over, relations_of, tables
@@ -153,6 +154,9 @@ class Merged:
         if any(not term.relations for own in self.own for term in own):
             raise Unresolved("one of them has a condition on no relation")
         self._check_common()
+        for relation in self.first.joins.relations if any(self.own) else ():
+            for _, item in raising_items(relation, self.ctx):
+                raise Unresolved(f"{item.shown} could raise an error on rows of another one")
         for member, own in zip(self.members, self.own, strict=True):
             said = [term.text for term in own]
             if own:
