@@ -415,7 +415,10 @@ def _words(text: str) -> list[str]:
 
 
 def _compared(words: list[Token], text: str) -> list[str]:
-    """The tokens of an expression in a form in which two that say the same are equal; AS is left to taste."""
+    """The tokens of an expression in a form in which two that say the same are equal.
+
+    AS is left to taste, and so is ALL in ``sum(ALL v)``.
+    """
     found: list[str] = []
     for i, token in enumerate(words):
         if token.token_type in _TEXTS:
@@ -426,7 +429,7 @@ def _compared(words: list[Token], text: str) -> list[str]:
             continue
         elif i and _starts_number(words, i - 1):
             found.append(f"0.{token.text}")
-        elif token.text.upper() != "AS":
+        elif token.text.upper() != "AS" and (token.text.upper() != "ALL" or found[-1:] != ["("]):
             said = token.text.upper()
             found.append(_SAME.get(said, said))
             if found[-4:] == ["IS", "NOT", "DISTINCT", "FROM"]:
