@@ -11,14 +11,15 @@ import re
 from collections.abc import Mapping
 from urllib.parse import unquote_to_bytes
 
-_URI = re.compile(r"postgres(?:ql)?://", re.IGNORECASE)
+_URI = re.compile(r"postgres(?:ql)?://")
+_SPACE = " \t\n\r\f\v"
 _SECRET = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
 _NAMES = frozenset(
     """
     application_name channel_binding client_encoding connect_timeout dbname fallback_application_name gssdelegation
     gssencmode gsslib host hostaddr keepalives keepalives_count keepalives_idle keepalives_interval krbsrvname
     load_balance_hosts max_protocol_version min_protocol_version oauth_client_id oauth_issuer oauth_scope options
-    passfile port replication require_auth requirepeer requiressl service servicefile ssl_max_protocol_version
+    passfile port replication require_auth requirepeer service servicefile ssl_max_protocol_version
     ssl_min_protocol_version sslcert sslcertmode sslcompression sslcrl sslcrldir sslkey sslkeylogfile sslmode
     sslnegotiation sslrootcert sslsni target_session_attrs tcp_user_timeout user
     """.split()
@@ -31,7 +32,7 @@ _PLAIN = {
     "user": re.compile(r"[^@:/?#\s]*"),
     "dbname": re.compile(r"[^@:/?#\s=]*"),
 }
-_PAIR = re.compile(r"\s*(\w+)\s*=\s*(?:'((?:[^'\\]|\\.)*)'|((?:[^\s'\\]|\\.)*))(?=\s|$)", re.DOTALL)
+_PAIR = re.compile(r"\s*(\w+)\s*=\s*(?:'((?:[^'\\]|\\.)*)'|((?:[^\s'\\]|\\.)*))(?=\s|$)", re.DOTALL | re.ASCII)
 
 
 class Malformed(Exception):
@@ -68,7 +69,7 @@ def _escaped(value: str) -> str:
 def _of_pairs(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     at = 0
-    rest = text.rstrip()
+    rest = text.rstrip(_SPACE)
     while at < len(rest):
         pair = _PAIR.match(rest, at)
         if pair is None:
@@ -81,6 +82,8 @@ def _of_pairs(text: str) -> dict[str, str]:
 
 def _of_uri(rest: str) -> dict[str, str]:
     """What stands behind ``postgresql://``, split in the order in which libpq looks for its marks."""
+    if any(space in rest for space in _SPACE):
+        raise Malformed("it has a space; write it as %20")
     found: dict[str, str] = {}
     before = re.match(r"[^@/]*@", rest)
     if before:
@@ -92,10 +95,9 @@ def _of_uri(rest: str) -> dict[str, str]:
         rest = rest[before.end() :]
     where, slash, behind = _split(rest, "/?")
     hosts = [_host(one) for one in where.split(",")] if where else []
-    if any(host for host, _ in hosts):
-        found["host"] = ",".join(host for host, _ in hosts)
-    if any(port for _, port in hosts):
-        found["port"] = ",".join(port for _, port in hosts)
+    for name, values in (("host", [h for h, _ in hosts]), ("port", [p for _, p in hosts])):
+        if joined := ",".join(values):
+            found[name] = joined
     query = behind if slash == "?" else ""
     if slash == "/":
         database, mark, query = _split(behind, "?")

@@ -91,7 +91,7 @@ def test_literals_without_a_password(uri: str) -> None:
 PLAIN = st.text(st.sampled_from("ab1.-_"), max_size=4)
 ODD = st.text(st.sampled_from("ab /@#?:%&='\\+,[]\t"), max_size=5)
 MARKS = ["postgresql://", "postgres://", "@", ":", "/", "?", "&", "=", " ", "'", "\\", "%2F", "%", ",", "[::1]"]
-WORDS = ["host", "port", "user", "password", "dbname", "sslmode", "hostaddr", "127.0.0.1", "ssl", "true"]
+WORDS = ["host", "port", "user", "password", "dbname", "sslmode", "hostaddr", "127.0.0.1", "ssl", "true", "service"]
 PIECES = st.lists(st.one_of(st.sampled_from(MARKS), st.sampled_from(WORDS), PLAIN, ODD), max_size=12).map("".join)
 PAIRS = st.lists(st.tuples(st.sampled_from(["host", "user", "password", "dbname"]), ODD), max_size=4).map(
     lambda pairs: " ".join(f"{name}='{value}'" for name, value in pairs)
