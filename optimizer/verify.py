@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from optimizer.checks import schema_difference
 from optimizer.lookups import speaks_of_time
 from optimizer.plan import Plan
 from planner.declared import LookupTable
@@ -15,42 +16,54 @@ from planner.lookup.views import lookups_of, query_of, with_tables
 from planner.versions import AsofJoin, VersionedTable
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 @dataclass(frozen=True)
 class Verification:
-    """The outcome: ``same`` rows or not; how many; rows (with multiplicity) that only one side has."""
+    """The outcome: ``same`` rows or not; how many; rows (with multiplicity) that only one side has.
+
+    ``schema``: in what the columns differ; then no row has been compared.
+    """
 
     same: bool
     rows: int
     missing: int
     extra: int
     rewritten: bool
+    schema: str | None = None
 
     def __str__(self) -> str:
         if not self.rewritten:
             return "not rewritten: Spark runs the statement as written"
         if self.same:
             return f"same: {self.rows} rows both ways"
+        if self.schema:
+            return f"different: {self.schema}"
         return f"different: {self.missing} rows missing, {self.extra} rows too many, of {self.rows}"
 
 
 def verify(session: SparkSession, plan: Plan) -> Verification:
-    """Run the original and the rewriting of ``plan`` and compare; no row comes to the driver.
+    """Run the original and the rewriting of ``plan`` and compare columns and values; no row comes to the driver.
 
     A query that is not deterministic may differ from itself.  Raises what Spark raises.
     """
     from planner.runtime.batch import run
-    from planner.runtime.compare import compare
 
     if not plan.rewritten:
         return Verification(True, 0, 0, 0, False)
     if speaks_of_time(plan):
         return _verify_lookups(session, plan)
     head = len(plan.prefix)  # of INSERT and the like only the query is compared: nothing is written
-    original = run(session, plan.text[head:], plan.given)
-    rows, missing, extra = compare(original, run(session, plan.sql()[head:], plan.arguments))
+    return _compared(run(session, plan.text[head:], plan.given), run(session, plan.sql()[head:], plan.arguments))
+
+
+def _compared(original: DataFrame, rewriting: DataFrame) -> Verification:
+    from planner.runtime.compare import compare
+
+    if difference := schema_difference(original.schema, rewriting.schema):
+        return Verification(False, 0, 0, 0, True, difference)
+    rows, missing, extra = compare(original, rewriting)
     return Verification(not missing and not extra, rows, missing, extra, True)
 
 
@@ -60,7 +73,6 @@ def _verify_lookups(session: SparkSession, plan: Plan) -> Verification:
     Raises ``QueryError`` where they cannot, and for tables with versions: Spark has no plan to compare with.
     """
     from planner.runtime.batch import run
-    from planner.runtime.compare import compare
     from planner.runtime.lookup_views import run_with_lookups, whole_tables
 
     assert plan.logical is not None
@@ -80,5 +92,4 @@ def _verify_lookups(session: SparkSession, plan: Plan) -> Verification:
 
         original = run(session, with_tables(plan.logical, tables, lookup), plan.arguments)
         looked_up = run_with_lookups(session, query_of(plan.physical), plan.sources, plan.arguments, plan.fetched)
-        rows, missing, extra = compare(original, looked_up)
-    return Verification(not missing and not extra, rows, missing, extra, True)
+        return _compared(original, looked_up)

@@ -263,7 +263,7 @@ def test_verify(pi):
     assert done.exit_code == 0
     assert done.stdout == "same: 4 rows both ways\n"
     found = json.loads(dovetail("verify", "--sql", BAND, *pi, "--force", "--json").stdout)
-    assert found == {"same": True, "rewritten": True, "rows": 4, "missing": 0, "extra": 0}
+    assert found == {"same": True, "rewritten": True, "rows": 4, "missing": 0, "extra": 0, "schema": None}
     assert dovetail("verify", "--sql", BAND, *pi).stdout.startswith("not rewritten")
 
 
