@@ -33,6 +33,7 @@ class Table:
     statistics: Statistics = UNKNOWN
     data: tuple[Row, ...] = ()
     view: str = ""
+    stream: bool = False
 
     def query(self) -> str:
         """A query in Spark SQL that returns the rows of ``data`` with the table's types; of a view, its own."""
@@ -116,8 +117,19 @@ class CatalogFile(OneByOne):
         self.measured.append(Measured(query, found.rows))
         return found.rows
 
+    def streams(self, query: str) -> int:
+        """How many tables of a query are streams."""
+        try:
+            plan, _ = from_sql(query)
+        except NotCarried:
+            return 0
+        tables = (self.table(n.name) for n in plan.walk() if isinstance(n, Scan) and not n.cte)
+        return sum(t.stream for t in tables if t)
+
     def unrepeatable(self, query: str) -> str | None:
         """Why the query might return other rows when it is read twice: what it does, since tables stay as they are."""
+        if self.streams(query):
+            return "StreamingRelation may return other rows when it is read twice"
         words = {t.word for t in tokenize(query).items}
         found = sorted(words & _UNREPEATABLE)
         return f"{found[0]} may return other rows when it is read twice" if found else None

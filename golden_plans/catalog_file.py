@@ -17,6 +17,7 @@
     informational_keys = [["x"]]           # optional: keys that nobody enforces
     rows = 2_000_000                       # optional statistics: leave out what you do not know
     bytes = 32_000_000
+    stream = false                         # optional: whether rows go on arriving, and are read once
     data = """
     id | x
     1  | 10
@@ -83,6 +84,7 @@ _TABLE_KEYS = (
     "informational_keys",
     "keys",
     "rows",
+    "stream",
     "versions",
     "view",
 )
@@ -200,7 +202,8 @@ class _File:
         view = self.expect(body.get("view", ""), str, f"{key}.view")
         if view and data:
             raise self.wrong(f"{key}.data", "a view has no rows of its own")
-        return Table(parts, columns, keys, statistics, data, view)
+        stream = self.expect(body.get("stream", False), bool, f"{key}.stream")
+        return Table(parts, columns, keys, statistics, data, view, stream)
 
     def lookup(self, name: str, body: Any, settings: Settings) -> tuple[Table, LookupTable]:
         """A ``[lookup.NAME]``: its rows, and what planning may know of it."""

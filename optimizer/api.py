@@ -56,7 +56,7 @@ class Optimizer:
         self.declared: dict[tuple[str, ...], Declaration] = {}
         self.sources: dict[str, LookupSource] = {}
         self._measured: Remembered[tuple[Numbers, ...]] | None = None
-        self._plans = KnownPlans(session)
+        self._plans = KnownPlans()
 
     def sql(self, text: str, args: dict[str, Any] | list[Any] | None = None, **frames: Any) -> DataFrame:
         """Run a statement: drop-in for ``spark.sql``.
@@ -110,10 +110,9 @@ class Optimizer:
             self._measured = Remembered()
         numbered, arguments = named(text, args)
         catalog = SparkCatalog(self.session, arguments, self.keys, self.declared, self._measured, self._meanings)
-        lasting = stop_after == "lower" and not self.declared
-        words = (self.options, catalog.settings, tuple(self.keys.items()))
-        again = self._plans.question(numbered, arguments, words) if lasting else None
-        if again and (known := self._plans.find(again)):
+        kept = stop_after == "lower" and not self.declared
+        words = (self.options, tuple(self.keys.items()))
+        if kept and (known := self._plans.find(numbered, arguments, words, catalog)):
             timings = {"catalog": catalog.seconds, "total": perf_counter() - start}
             return replace(known, text=text, arguments=arguments, given=args, timings=timings)
         plan = plan_sql(numbered, catalog, self.options, stop_after=stop_after)
@@ -122,20 +121,20 @@ class Optimizer:
         if plan.rewritten and speaks_of_time(plan):
             from planner.runtime.lookup_metrics import LookupMetrics
 
-            plan = checked_without_rows(plan, self.session, catalog, arguments, numbered, self.options)
+            plan = checked_without_rows(plan, catalog, numbered, self.options)
             counted = {j.spec.table: LookupMetrics(self.session) for j in lookups_of(plan.physical)}
             plan = replace(plan, sources=dict(self.sources), fetched=counted)
         elif self.sources and plan.logical and (error := asked_without_time(plan.logical, catalog)):
             raise error
         elif plan.rewritten:
-            plan = strictly(checked(plan, self.session, arguments), self.options)
+            plan = strictly(checked(plan, catalog, arguments), self.options)
             if plan.error:
                 raise plan.error
-        if lasting and (plan.rewritten or numbered == text):  # Spark gets the others byte for byte
-            self._plans.keep(numbered, again, replace(plan, session=self.session), perf_counter() - start)
+        if kept and (plan.rewritten or numbered == text):  # Spark gets the others byte for byte
+            frame = self._plans.keep(numbered, words, plan, perf_counter() - start, catalog)
+            plan = plan if plan.rewritten else replace(plan, frame=frame)
         if not plan.rewritten:
             arguments = args
-            plan = replace(plan, frame=again.own) if again else plan
         timings = {**plan.timings, "catalog": catalog.seconds, "total": perf_counter() - start}
         return replace(plan, text=text, arguments=arguments, given=args, session=self.session, timings=timings)
 

@@ -11,18 +11,17 @@ from optimizer.checks import schema_difference
 from optimizer.lookups import only_lookups
 from optimizer.options import Options
 from optimizer.plan import Declined, Plan
-from optimizer.planning import plan_sql
+from optimizer.planning import plan_sql, query_of
 from planner.calls import KNOWN
-from planner.catalog import Catalog
 from planner.lookup.views import without_rows
 from planner.names import Resolver
 from planner.tokens import called
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from planner.runtime.catalog import SparkCatalog
 
 
-def checked(plan: Plan, session: SparkSession, arguments: Any) -> Plan:
+def checked(plan: Plan, catalog: SparkCatalog, arguments: Any) -> Plan:
     """The plan if Spark's analysis gives both texts one schema; else one that runs the original.
 
     So it does where a function that the rewriting calls for Spark's own is a user's in this session.
@@ -33,10 +32,13 @@ def checked(plan: Plan, session: SparkSession, arguments: Any) -> Plan:
 
     assert plan.rewriting is not None
     head = plan.prefix
-    texts = (plan.text[len(head) :].rstrip().rstrip(";"), plan.rewriting[len(head) :])
     names = (called(plan.text) | called(plan.rewriting)) & KNOWN
-    asks: list[Callable[[], Any]] = [partial(analysed, session, text, arguments) for text in texts]
-    before, after, users = together(session, *asks, partial(user_functions, session, names))
+    asks: list[Callable[[], Any]] = [
+        partial(catalog.analysed, query_of(plan)),
+        partial(analysed, catalog.session, plan.rewriting[len(head) :], arguments),
+        partial(user_functions, catalog.session, names),
+    ]
+    before, after, users = together(catalog.session, *asks)
     if isinstance(before, str):
         return replace(plan, rewriting=None)  # Spark's own error comes when it runs
     if isinstance(after, str):
@@ -49,14 +51,11 @@ def checked(plan: Plan, session: SparkSession, arguments: Any) -> Plan:
     return replace(plan, rewriting=None, declined=declined)
 
 
-def checked_without_rows(
-    plan: Plan, session: SparkSession, catalog: Catalog, arguments: Any, text: str, options: Options
-) -> Plan:
+def checked_without_rows(plan: Plan, catalog: SparkCatalog, text: str, options: Options) -> Plan:
     """The plan if its other rewritings leave the schema alone; else one by the rules for lookups only.
 
     Compared are both texts with an empty relation in the place of each lookup, which Spark can analyse.
     """
-    from planner.runtime.batch import analysed
     from planner.runtime.functions import user_functions
 
     names = Resolver(catalog, {})
@@ -67,10 +66,10 @@ def checked_without_rows(
         return catalog.declaration(name).versions is not None
 
     texts = (without_rows(tree, names.lookup, versions) for tree in (plan.logical, plan.physical))
-    before, after = (analysed(session, t, arguments) for t in texts)
+    before, after = (catalog.analysed(t) for t in texts)
     if isinstance(before, str):
         return plan  # Spark's own error comes when it runs
-    users = user_functions(session, (called(plan.text) | called(plan.rewriting or "")) & KNOWN)
+    users = user_functions(catalog.session, (called(plan.text) | called(plan.rewriting or "")) & KNOWN)
     reason = _not_its_own(users) or (after if isinstance(after, str) else schema_difference(before[1], after[1]))
     if reason is None:
         return plan

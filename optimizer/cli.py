@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import sys
 import warnings
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
@@ -202,7 +203,7 @@ def rewrite(
     conf: Conf = None,
 ) -> None:
     """Print the SQL that Spark would get, and nothing else; a query that is not rewritten comes back as it is."""
-    plan = _planned(query, sql, table, option, force, master, remote, conf, catalog, key)
+    plan = _planned(query, sql, table, option, force, master, remote, conf, catalog, key, lasting=True)
     typer.echo(plan.sql(), nl=not plan.sql().endswith("\n"))
     say.warn(plan.warnings)
     for join in lookups_of(plan.physical if plan.rewritten else None):
@@ -221,10 +222,14 @@ def _planned(
     conf: list[str] | None,
     catalog: str | None,
     key: list[str] | None,
+    *,
+    lasting: bool = False,
 ) -> Plan:
     from optimizer.commands.work import optimizer_for
 
     job = read_job(query, sql, table, option, force, master, remote, conf, catalog, key)
+    if lasting:  # the text is kept, and runs over other rows
+        job = replace(job, options=replace(job.options, lasting=True))
     with optimizer_for(job) as opt, say.status("planning"):
         return opt.plan(job.text)
 
@@ -250,7 +255,7 @@ def verify(
     with optimizer_for(job) as opt, say.status("running the query both ways"):
         found = opt.verify(job.text)
     if json:
-        say.print_json({k: getattr(found, k) for k in ("same", "rewritten", "rows", "missing", "extra")})
+        say.print_json({k: getattr(found, k) for k in ("same", "rewritten", "rows", "missing", "extra", "schema")})
     else:
         typer.echo(str(found))
     if not found.same:

@@ -43,14 +43,17 @@ def drive(
     catalog: Catalog,
     options: Options,
     stop_after: Stage = "lower",
+    streams: int = 0,
     batches: tuple[Batch, ...] = BATCHES,
 ) -> Outcome:
-    """Run the batches over a plan, up to and with the stage ``stop_after``.
+    """Run the batches over a plan, up to and with the stage ``stop_after``; it reads so many ``streams``.
 
     Raises ``RuleError`` when a rule changes the output of a node, when a batch goes round in circles, or when a rule
     fails; the message holds the trace.
     """
-    driver = _Driver(catalog, options)
+    driver = _Driver(catalog, options, streams)
+    view = isinstance(plan, Statement) and "VIEW" in plan.prefix.upper().split()
+    driver.context.lasting = options.lasting or streams > 0 or view
     logical, physical = plan, None
     for batch in batches:
         if STAGES.index(batch.name) > STAGES.index(stop_after):
@@ -65,8 +68,9 @@ def drive(
 
 
 class _Driver:
-    def __init__(self, catalog: Catalog, options: Options):
+    def __init__(self, catalog: Catalog, options: Options, streams: int):
         self.options = options
+        self.streams = streams
         self.trace = Trace()
         self.context = Context(catalog, options, options.force)
         self.refusals = self.context.refusals
@@ -141,6 +145,8 @@ class _Driver:
 
     def _apply(self, rule: Rule, node: Node) -> Node | None:
         if rule.name in self.options.disabled_rules or not isinstance(node, rule.on):
+            return None
+        if rule.refused(self.streams):
             return None
         self.context.rule = rule.name
         start = perf_counter()

@@ -24,6 +24,10 @@ class Options(Thresholds):
     disabled_rules: tuple[str, ...] = ()
     """Names of rules that do not run; ``dovetail rules`` lists them."""
 
+    lasting: bool = False
+    """Plan for whatever rows may come later: nothing is measured, and each row goes to few bins, however long its
+    interval is.  Views, statements over streams and ``dovetail rewrite`` are planned so without being asked."""
+
     strict: bool = False
     """Raise a broken promise of a rule instead of running the query as written: for our own tests."""
 

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from time import perf_counter
 
 from optimizer.checks import agreement, reads_back
 from optimizer.driver import STAGES, Stage, drive
-from optimizer.lookups import strictly, with_lookups
+from optimizer.lookups import speaks_of_time, strictly, with_lookups
 from optimizer.options import Options
 from optimizer.plan import Declined, Plan
 from planner.catalog import Catalog
 from planner.errors import NotCarried, OptionError, QueryError, RuleError, one_of
 from planner.from_sql import from_sql
 from planner.lookup.needed import narrowed
-from planner.lookup.views import with_views
+from planner.lookup.views import with_views, without_rows
+from planner.names import Resolver
 from planner.physical.base import Physical, Rewriting
 from planner.physical.lookup_join import LookupJoin
 from planner.physical.rendered import Rendered
 from planner.settings import check_meaning
 from planner.to_sql import for_spark, to_sql
 from planner.versions import AsofJoin, VersionedTable
+from rules.rule import Rule
 
 OURS = (Rendered, Rewriting, LookupJoin, VersionedTable, AsofJoin)
 
@@ -37,12 +40,39 @@ def plan_sql(text: str, catalog: Catalog, options: Options | None = None, *, sto
     options = options or Options()
 
     def planned(chosen: Options) -> Plan:
-        return _planned(text, catalog, chosen, stop_after)
+        plan = _planned(text, catalog, chosen, stop_after)
+        streams = _streams(plan, catalog)
+        if not streams:
+            return plan
+        held = {why: Declined(r.name, why) for r in reversed(_fired(plan)) if (why := r.refused(streams))}
+        on_streams = _planned(text, catalog, chosen, stop_after, streams)
+        return replace(on_streams, declined=tuple(dict.fromkeys((*on_streams.declined, *held.values()))))
 
     return strictly(with_lookups(planned(options), catalog, options, planned), options)
 
 
-def _planned(text: str, catalog: Catalog, options: Options, stop_after: Stage) -> Plan:
+def _streams(plan: Plan, catalog: Catalog) -> int:
+    """How many streams a rewritten statement reads: asked last, since most statements read none."""
+    if plan.rewriting is None or plan.logical is None:
+        return 0
+    if not speaks_of_time(plan):
+        return catalog.streams(query_of(plan))
+    names = Resolver(catalog, {})
+    return catalog.streams(
+        without_rows(plan.logical, names.lookup, lambda name: catalog.declaration(name).versions is not None)
+    )
+
+
+def query_of(plan: Plan) -> str:
+    """The query of a statement as written, without what stands before it."""
+    return plan.text[len(plan.prefix) :].rstrip().rstrip(";")
+
+
+def _fired(plan: Plan) -> list[Rule]:
+    return list(dict.fromkeys(step.rule for step in plan.trace.steps))
+
+
+def _planned(text: str, catalog: Catalog, options: Options, stop_after: Stage, streams: int = 0) -> Plan:
     start = perf_counter()
     timings: dict[str, float] = {}
     try:
@@ -60,7 +90,7 @@ def _planned(text: str, catalog: Catalog, options: Options, stop_after: Stage) -
     timings["parse"] = perf_counter() - start
     declined = [Declined("from_sql", n.reason, n.place) for n in notes]
     try:
-        outcome = drive(logical, catalog, options, stop_after)
+        outcome = drive(logical, catalog, options, stop_after, streams)
     except QueryError as error:
         timings["total"] = perf_counter() - start
         return Plan(text, None, tuple(declined), logical=logical, optimized=logical, timings=timings, error=error)

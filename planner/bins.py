@@ -18,6 +18,9 @@ FARTHEST = 2**60  # what may be added to half a BIGINT
 EVERYTHING = 1e300
 _NARROWEST = Fraction(1, 10**290)  # a width that DOUBLE divides by
 _STANDING = 8 / 7  # bins of a level are so much wider than its longest interval
+LASTING_REACH = 64
+_LONGEST = {"date": 2.0**23}
+_SHORTEST = 2.0**-12  # the narrowest bins on an axis of real numbers
 _LEVEL = 8.0  # what a level costs a point, in candidates looked at
 
 
@@ -110,6 +113,17 @@ def unmeasured_levels(axis: Axis, reach: int) -> Levels:
     return Levels((*widths, EVERYTHING), reach)
 
 
+def lasting_levels(axis: Axis) -> Levels:
+    """Levels for whatever lengths may come: no interval is copied to more than about ``LASTING_REACH`` bins."""
+    top = _LONGEST.get(axis.name, 2.0**64)
+    if axis.name == "number" and axis.small:
+        top = 2.0**36
+    widths = [_least(axis) or _SHORTEST]
+    while widths[-1] * LASTING_REACH < top:
+        widths.append(widths[-1] * LASTING_REACH)
+    return Levels((*widths, EVERYTHING), LASTING_REACH)
+
+
 def one_level(classes: tuple[LengthClass, ...], axis: Axis, *, reach: int, slack: float = 8.0) -> Levels | None:
     """One level for all, where its bins need not be wider than ``slack`` times the mean length; else None.
 
@@ -147,8 +161,13 @@ def standing_levels(classes: tuple[LengthClass, ...], axis: Axis) -> Levels:
     return Levels((*chosen, EVERYTHING), 1)
 
 
-def levels_from(width: float, classes: tuple[LengthClass, ...] | None, axis: Axis, *, reach: int) -> Levels:
+def levels_from(
+    width: float, classes: tuple[LengthClass, ...] | None, axis: Axis, *, reach: int, lasting: bool = False
+) -> Levels:
     """Levels that begin with a width somebody asked for, and go on where intervals exceed its reach."""
+    if lasting:
+        found = lasting_levels(axis)
+        return Levels((width, *(w for w in found.widths if w > width)), found.reach)
     if classes is None:
         wider = unmeasured_levels(axis, reach).widths
     else:

@@ -148,6 +148,10 @@ class Catalog(Protocol):
         """What the user has declared about a table: that it is a lookup, keeps versions, or is a changelog."""
         ...
 
+    def streams(self, query: str) -> int:
+        """How many streams ``query`` reads, each as often as it is read; 0 where Spark does not take it."""
+        ...
+
     def unrepeatable(self, query: str) -> str | None:
         """Why reading ``query`` twice within a statement might give other rows, or None when it cannot."""
         ...

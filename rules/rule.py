@@ -6,6 +6,8 @@
 
 A rule looks at one node and returns a new one; or None for "not mine"; or ``ctx.decline(reason)`` for "mine, but not
 this one, and here is why".  It never edits and never walks: the driver does.
+
+A rule leaves statements that read a stream alone unless it says otherwise: ``@rule(Join, streams="one")``.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from planner.stats import UNKNOWN, LengthClass, Statistics
 from planner.tree import Node
 
 T = TypeVar("T")
+Streams = Literal["none", "one", "any"]
 
 
 @dataclass(frozen=True)
@@ -52,22 +55,36 @@ class Notice:
 
 @dataclass(frozen=True)
 class Rule:
-    """A named change of a plan: ``why`` is the first sentence of its docstring."""
+    """A named change of a plan: ``why`` is the first sentence of its docstring.
+
+    ``streams``: how many of them a statement may read for this rule.  ``none``: tables only.  ``one``: a stream beside
+    tables too, where what it makes of each row keeps nothing from one micro-batch to the next.  ``any``: it does not
+    touch what Spark keeps of a stream, or stands for what Spark cannot run.
+    """
 
     name: str
     on: tuple[type, ...]
     function: Callable[[Any, Context], Node | None]
     why: str
     doc: str
+    streams: Streams = "none"
+
+    def refused(self, streams: int) -> str | None:
+        """Why the rule leaves a statement alone that reads so many streams; None where it need not."""
+        if not streams or self.streams == "any" or (self.streams == "one" and streams == 1):
+            return None
+        if self.streams == "one":
+            return "the statement reads more than one stream, and what Spark keeps of them must not hang on a rewriting"
+        return "the statement reads a stream, and this rewriting is for tables"
 
 
-def rule(*on: type) -> Callable[[Callable[[Any, Context], Node | None]], Rule]:
-    """Make a function of (node, context) the rule of its name, for nodes of these types."""
+def rule(*on: type, streams: Streams = "none") -> Callable[[Callable[[Any, Context], Node | None]], Rule]:
+    """Make a function of (node, context) the rule of its name, for nodes of these types and so many streams."""
 
     def decorate(function: Callable[[Any, Context], Node | None]) -> Rule:
         doc = cleandoc(function.__doc__ or "")
         why = " ".join(doc.split("\n\n")[0].split())
-        return Rule(function.__name__, on, function, why, doc)
+        return Rule(function.__name__, on, function, why, doc, streams)
 
     return decorate
 
@@ -99,6 +116,7 @@ class Context:
     thresholds: Thresholds
     force: bool = False
     definitions: dict[str, Cte] = field(default_factory=dict)
+    lasting: bool = False  # the plan outlives what could be found out about its rows now
     statement: str = ""  # what stands before the query: INSERT INTO t, CREATE VIEW v AS
     enclosing: tuple[Node, ...] = ()  # the subqueries in expressions, and LATERAL ones, around the node at hand
     settled: dict[Node, None] = field(default_factory=dict)  # nodes that the node above them has decided about
@@ -184,8 +202,15 @@ class Context:
 
     def statistics_of(self, *relations: Logical) -> tuple[Statistics, ...]:
         """The same for several relations, asked at once."""
+        if self.lasting:
+            return (UNKNOWN,) * len(relations)
         queries = [self._alone(_unnamed(relation)) for relation in relations]
         return tuple(found or UNKNOWN for found in _each(queries, self.catalog.statistics_all))
+
+    @property
+    def measures(self) -> bool:
+        """Whether small queries may run over the data, and their answers hold for as long as the plan does."""
+        return self.thresholds.measure_lengths and not self.enclosing and not self.lasting
 
     def measure(self, query: str) -> tuple[Numbers, ...] | None:
         """Run a small query over the data; None when that cannot be done or the user does not want it."""
@@ -193,7 +218,7 @@ class Context:
 
     def measure_all(self, *queries: str) -> tuple[tuple[Numbers, ...] | None, ...]:
         """Run several small queries over the data; None for each that cannot be done."""
-        if not self.thresholds.measure_lengths or self.enclosing:
+        if not self.measures:
             return (None,) * len(queries)
         return self.catalog.measure_all(queries)
 

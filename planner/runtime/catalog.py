@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
@@ -79,6 +80,8 @@ class SparkCatalog:
         self._measured: dict[str, tuple[Numbers, ...] | None] = {}
         self._schemas: dict[str, tuple[Column, ...] | None] = {}
         self._columns: dict[tuple[str, ...], tuple[Column, ...] | None] = {}
+        self._analysed: dict[str, tuple[DataFrame, StructType] | str] = {}
+        self._streams: dict[str, int] = {}
         self._unrepeatable: dict[str, str | None] = {}
         self._views: dict[tuple[str, ...], View | None] = {}
         self._keys: dict[tuple[str, ...], tuple[Key, ...]] = {}
@@ -222,8 +225,23 @@ class SparkCatalog:
         """The columns of a query as Spark analyses it, or None when Spark does not take it."""
         return self._once(self._schemas, query, self._find_schema)
 
+    def analysed(self, query: str) -> tuple[DataFrame, StructType] | str:
+        """A query as Spark analyses it, or the first line of its error; analysed once."""
+        return self._once(self._analysed, query, lambda text: analysed(self.session, text, self.arguments))
+
+    def streams(self, query: str) -> int:
+        """How many streams a query reads, each as often as Spark would read it."""
+        found = self.analysed(query)
+        return (
+            0 if isinstance(found, str) or not found[0].isStreaming else self._once(self._streams, query, self._count)
+        )
+
+    def _count(self, query: str) -> int:
+        explained = run(self.session, f"EXPLAIN EXTENDED {query}", self.arguments).collect()[0][0]
+        return read_streams(explained)
+
     def _find_schema(self, query: str) -> tuple[Column, ...] | None:
-        found = analysed(self.session, query, self.arguments)
+        found = self.analysed(query)
         return None if isinstance(found, str) else _columns(found[1])
 
     def statistics(self, relation: str) -> Statistics:
@@ -288,6 +306,17 @@ class SparkCatalog:
             return read_unrepeatable(plan.toString(), exact=True) if reason and _sums_are_exact(plan) else reason
         except PySparkException as error:
             return str(error).strip().splitlines()[0]
+
+
+def read_streams(explained: str) -> int:
+    """Count the streams in an EXPLAIN EXTENDED text of a query that reads at least one.
+
+    A definition in WITH stands there once, however often it is read.
+    """
+    analysed_ = explained.partition("== Analyzed Logical Plan ==")[2].partition("== Optimized Logical Plan ==")[0]
+    references = Counter(re.findall(r"~CTERelationRef (\d+)", analysed_))
+    again = sum(count - 1 for count in references.values())
+    return max(1, len(re.findall(r"^[\s:|+~\-]*Streaming\w*Relation", analysed_, re.MULTILINE)) + again)
 
 
 def _numbers(frame: DataFrame) -> tuple[Numbers, ...]:

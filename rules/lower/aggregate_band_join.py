@@ -47,7 +47,7 @@ def aggregate_band_join(node: Sort | Project, ctx: Context) -> RunningBandAggreg
     project = block.project
     ctx.settled[project] = None  # an ORDER BY above it has to be part of it
     join, place = block.join, block.join.band.conjuncts[0].place
-    if not ctx.thresholds.measure_lengths or ctx.enclosing or join.hints or join.bin_width is not None or project.hint:
+    if not ctx.measures or join.hints or join.bin_width is not None or project.hint:
         return None
     left, right = ctx.statistics_of(join.left, join.right)
     if not ctx.force and own_join_is_as_good(join, left, right, ctx):

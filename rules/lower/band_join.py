@@ -19,7 +19,7 @@ from rules.lower.several import most_selective
 from rules.rule import Context, rule
 
 
-@rule(BandJoin)
+@rule(BandJoin, streams="one")
 def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
     """Cut a band into bins and join on the bin, unless Spark's own join is as good.
 

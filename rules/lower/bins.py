@@ -11,6 +11,7 @@ from planner.bins import (
     Common,
     Levels,
     common_bins,
+    lasting_levels,
     levels,
     levels_from,
     met,
@@ -101,7 +102,7 @@ def _interval(join: BandJoin, band: IntervalBand, left: Statistics, right: Stati
         estimate = _estimate(band, points, len(chosen.widths), size, chosen, measured)
         found.append(Candidate(level, f"bins of {_said(chosen, band)} for {band}", estimate))
     if band.side not in kept and (known or kept) and not (join.bin_width and not kept):
-        chosen = unmeasured_levels(band.axis, 1) if measured is None else standing_levels(measured, band.axis)
+        chosen = standing_levels(measured, band.axis) if measured is not None else _standing_unmeasured(band, ctx)
         if join.bin_width:
             width = float(join.bin_width)
             chosen = Levels((width, *(w for w in chosen.widths if w > width)), 1)
@@ -207,10 +208,16 @@ def _few(size: Statistics, ctx: Context) -> bool:
 def _levels(measured: Classes | None, band: IntervalBand, width: Fraction | None, ctx: Context) -> Levels:
     at = ctx.thresholds
     if width is not None:
-        return levels_from(float(width), measured, band.axis, reach=at.level_reach)
+        return levels_from(float(width), measured, band.axis, reach=at.level_reach, lasting=ctx.lasting)
+    if ctx.lasting:
+        return lasting_levels(band.axis)
     if measured is None:
         return unmeasured_levels(band.axis, at.level_reach)
     return levels(measured, band.axis, spread=at.level_spread, reach=at.level_reach)
+
+
+def _standing_unmeasured(band: IntervalBand, ctx: Context) -> Levels:
+    return Levels(lasting_levels(band.axis).widths, 1) if ctx.lasting else unmeasured_levels(band.axis, 1)
 
 
 def _said(levels_: Levels, band: IntervalBand) -> str:

@@ -11,7 +11,7 @@ from rules.recognize.lookup_hints import is_lookup, left_of, lookups_in
 from rules.rule import Context, rule
 
 
-@rule(Project)
+@rule(Project, streams="any")
 def drop_lookup_hints(project: Project, ctx: Context) -> Spark | None:
     """Take the hints of lookup joins out of what Spark gets: LOOKUP, and SHUFFLE_HASH of a lookup or its left side."""
     lookups = lookups_in(project.child)
@@ -32,14 +32,14 @@ def drop_lookup_hints(project: Project, ctx: Context) -> Spark | None:
     return Spark(replace(project, hint=block))
 
 
-@rule(Project)
+@rule(Project, streams="any")
 def drop_range_join(project: Project, ctx: Context) -> Spark | None:
     """Take RANGE_JOIN out of what Spark gets: it has had its say, and Spark would say that it does not know it."""
     hint = without(project.hint, RANGE_JOIN)
     return None if hint is project.hint else Spark(replace(project, hint=hint))
 
 
-@rule(BandJoin)
+@rule(BandJoin, streams="any")
 def keep_nested_loop(join: BandJoin, ctx: Context) -> Spark | None:
     """Leave a join to Spark where a hint asks for the nested loop that bins are there to avoid.
 

@@ -20,7 +20,7 @@ from planner.tree import Node
 from rules.rule import Context, rule
 
 
-@rule(LookupJoin)
+@rule(LookupJoin, streams="any")
 def lower_lookup_join(join: LookupJoin, ctx: Context) -> physical.LookupJoin:
     """Fetch the rows that the left side has keys for, and let Spark join with them.
 

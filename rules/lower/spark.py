@@ -5,7 +5,7 @@ from planner.physical.base import Spark
 from rules.rule import Context, rule
 
 
-@rule(Logical)
+@rule(Logical, streams="any")
 def leave_to_spark(node: Logical, ctx: Context) -> Spark:
     """Leave a clause to Spark as the user wrote it."""
     return Spark(node)

@@ -17,7 +17,7 @@ from rules.rule import Context, rule
 from rules.standing_for import query_of
 
 
-@rule(Filter)
+@rule(Filter, streams="one")
 def carry_filters(node: Filter, ctx: Context) -> Logical | None:
     """Move a condition of WHERE into the subquery or WITH name whose columns it compares, where that joins relations.
 

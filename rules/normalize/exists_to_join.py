@@ -44,7 +44,7 @@ class Test(NamedTuple):
         return ("NOT " if self.negated else "") + ("IN" if self.value else "EXISTS")
 
 
-@rule(Filter, Project)
+@rule(Filter, Project, streams="one")
 def exists_to_join(node: Filter | Project, ctx: Context) -> Logical | None:
     """Turn EXISTS or IN in WHERE into the semi join that it is, and NOT EXISTS or NOT IN into the anti join.
 

@@ -28,7 +28,7 @@ from rules.moving import (
 from rules.rule import Context, rule
 
 
-@rule(Join)
+@rule(Join, streams="one")
 def lateral_to_join(join: Join, ctx: Context) -> Logical | None:
     """Take the conditions that name the left row out of a LATERAL subquery, and join on them.
 

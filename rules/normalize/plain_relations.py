@@ -10,7 +10,7 @@ from planner.logical import Derived, Filter, Join, Logical, Nested, Project, Sca
 from rules.rule import Context, rule
 
 
-@rule(Nested, Derived, Filter, Project, Join)
+@rule(Nested, Derived, Filter, Project, Join, streams="one")
 def plain_relations(node: Logical, ctx: Context) -> Logical | None:
     """Read a table through parentheses, and through a subquery that shows all of it.
 

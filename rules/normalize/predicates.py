@@ -9,7 +9,7 @@ from rules.counted import as_exists
 from rules.rule import Context, rule
 
 
-@rule(Join, Filter)
+@rule(Join, Filter, streams="one")
 def predicates(node: Join | Filter, ctx: Context) -> Logical | None:
     """Bring a condition into one form: conjuncts without parentheses, NOT pushed in, common parts of an OR taken out.
 

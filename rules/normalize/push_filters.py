@@ -13,7 +13,7 @@ from planner.names import Unresolved
 from rules.rule import Context, rule
 
 
-@rule(Filter)
+@rule(Filter, streams="one")
 def push_filters(node: Filter, ctx: Context) -> Logical | None:
     """Move a condition of WHERE to the inner join whose two sides it compares.
 

@@ -10,7 +10,7 @@ from rules.moving import check_steady
 from rules.rule import Context, rule
 
 
-@rule(Filter)
+@rule(Filter, streams="any")
 def push_to_lookups(node: Filter, ctx: Context) -> Logical | None:
     """Move a condition of WHERE on a lookup's columns to its inner join, where it becomes a key or goes to the fetch.
 

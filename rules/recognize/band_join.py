@@ -7,7 +7,7 @@ from rules.rule import Context, rule
 from rules.vocabulary import vocabulary
 
 
-@rule(Join)
+@rule(Join, streams="one")
 def band_join(join: Join, ctx: Context) -> Logical | None:
     """Name a join whose condition keeps a value of one side between two values of the other.
 

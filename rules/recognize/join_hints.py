@@ -44,7 +44,7 @@ class _RangeJoin:
     width: Width
 
 
-@rule(Project)
+@rule(Project, streams="one")
 def join_hints(project: Project, ctx: Context) -> Logical | None:
     """Hand the hints of a SELECT to the joins that they name, and warn of a hint that can do nothing.
 

@@ -11,7 +11,7 @@ from rules.moving import check_steady
 from rules.rule import Context, rule
 
 
-@rule(Filter)
+@rule(Filter, streams="any")
 def lookup_filters(node: Filter, ctx: Context) -> Logical | None:
     """Note on a lookup join the conditions of WHERE on its left side: no key of another row has to be asked for.
 

@@ -15,7 +15,7 @@ from rules.recognize.join_hints import TRANSPARENT, is_named, no_relation, relat
 from rules.rule import Context, rule
 
 
-@rule(Project)
+@rule(Project, streams="any")
 def lookup_hints(project: Project, ctx: Context) -> Logical | None:
     """Hand LOOKUP and SHUFFLE_HASH hints to the lookup joins that they name, and warn of one that can do nothing.
 

@@ -15,7 +15,7 @@ _PROCESSING_TIMES = ("proctime", "processingtime", "processtime")
 _WRITE = "write FOR SYSTEM_TIME AS OF PROCTIME()"
 
 
-@rule(Join)
+@rule(Join, streams="any")
 def lookup_join(join: Join, ctx: Context) -> Logical | None:
     """Name a join with a table that lives elsewhere and is asked by key, as of the moment a row is handled.
 

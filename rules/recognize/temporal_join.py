@@ -19,7 +19,7 @@ _NOW = ("PROCTIME()", "CURRENT_TIMESTAMP")
 _PROCESSING_TIMES = ("proctime", "processingtime", "processtime")
 
 
-@rule(Join)
+@rule(Join, streams="any")
 def temporal_join(join: Join, ctx: Context) -> Logical | None:
     """Join each row with the version of a table that is valid at its time.
 

@@ -52,6 +52,9 @@ class TwoTables(OneByOne):
     def measure(self, query: str) -> tuple[Numbers, ...] | None:
         return None
 
+    def streams(self, query: str) -> int:
+        return 0
+
     def unrepeatable(self, query: str) -> str | None:
         return None
 
@@ -89,8 +92,8 @@ def test_a_rule_that_fails_costs_nobody_the_query(monkeypatch: pytest.MonkeyPatc
         """Fail."""
         raise ZeroDivisionError("oh")
 
-    def with_stumble(plan: Logical, catalog: Catalog, options: Options, stop_after: Stage) -> Outcome:
-        return drive(plan, catalog, options, stop_after, (Batch("normalize", "", (stumble,)), *BATCHES[1:]))
+    def with_stumble(plan: Logical, catalog: Catalog, options: Options, stop_after: Stage, streams: int) -> Outcome:
+        return drive(plan, catalog, options, stop_after, streams, (Batch("normalize", "", (stumble,)), *BATCHES[1:]))
 
     monkeypatch.setattr("optimizer.planning.drive", with_stumble)
     plan = plan_sql(BAND, TwoTables())

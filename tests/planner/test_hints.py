@@ -49,6 +49,9 @@ class Tables(OneByOne):
     def measure(self, query: str) -> tuple[Numbers, ...] | None:
         return None
 
+    def streams(self, query: str) -> int:
+        return 0
+
     def unrepeatable(self, query: str) -> str | None:
         return None
 
