@@ -77,7 +77,7 @@ class Remembered(Generic[T]):
 def asked(frame: DataFrame, words: Hashable = ()) -> Question | None:
     """What a query of a classic session reads, if that is files and nothing else, as they are now; else None."""
     try:
-        plan = frame._jdf.queryExecution().normalized()  # definitions in WITH are numbered the same each time
+        plan = meaning(frame)
         if not plan.deterministic() or _NOW.search(plan.toString()):
             return None
         found: dict[tuple[str, int], list[Hashable]] = {}
@@ -95,6 +95,11 @@ def asked(frame: DataFrame, words: Hashable = ()) -> Question | None:
     except Py4JError:  # a version of Spark with other names inside
         return None
     return Question(plan, tuple(files), settings, words) if len(files) <= _MOST_FILES else None
+
+
+def meaning(frame: DataFrame) -> Any:
+    """The analysed plan of a query of a classic session; definitions in WITH are numbered the same each time."""
+    return frame._jdf.queryExecution().normalized()
 
 
 def items(sequence: Any) -> list[Any]:
