@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlglot import exp
 
+from planner.calls import FUNCTIONS
 from planner.errors import NotCarried
 from planner.expr import Scalar, parse, sql
 
@@ -59,6 +60,14 @@ def test_what_is_printed_is_what_was_read(text):
     assert parse(sql(tree)) == tree
     other = {".5": "0.5", "sum(ALL a)": "sum(a)", "x IS NOT DISTINCT FROM y": "x <=> y"}.get(text, text)
     assert re.sub(r"\s", "", sql(tree)).upper() == re.sub(r"\s", "", other).upper()
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_function_that_rules_understand_is_read(name):
+    kind, arguments = FUNCTIONS[name]
+    tree = parse(f"{name.lower()}({', '.join('abcdefg'[: len(arguments)])})")
+    assert type(tree) is kind
+    assert parse(sql(tree)) == tree
 
 
 @pytest.mark.parametrize("text", NOT_CARRIED)
