@@ -1,0 +1,111 @@
+"""Spark's built-in functions, in every place where a rule moves, copies, negates, compares or bins an expression.
+
+What plain Spark returns must come back; where it raises, Dovetail may raise too, or return, as Spark itself may when it
+evaluates in another order.  A function that is not deterministic is never written more often than the user wrote it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import settings
+
+from function_sweep import SETTINGS, Sweep, shelves, shelves_of_users, sweep
+from pieces import Tally
+from spark_calls import shelf
+from spark_examples import Example, examples
+from user_functions import names_of_sqlglot
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# A few rows repay neither a compiler nor a second planning.
+QUICK = {
+    "spark.sql.lightweightPlanChangeValidation": "false",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.leafNodeDefaultParallelism": "1",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.timeType.enabled": "true",
+}
+CALLS = 2  # for each function, of its examples
+ORDERS = ("second", "first")  # where Spark looks for temporary functions: behind its own, or before them
+
+
+@pytest.fixture(scope="module")
+def found(spark: SparkSession) -> dict[str, list[Example]]:
+    return examples(spark)
+
+
+@pytest.fixture
+def session(spark: SparkSession) -> SparkSession:
+    return fresh(spark)
+
+
+def fresh(spark: SparkSession) -> SparkSession:
+    own = spark.newSession()
+    for name, value in QUICK.items():
+        own.conf.set(name, value)
+    return own
+
+
+@pytest.fixture
+def seed(request: pytest.FixtureRequest) -> int:
+    """0 but for `make fuzz`, which looks elsewhere each time."""
+    given = request.config.getoption("--hypothesis-seed", default=None)
+    return int(given) if given and str(given).isdigit() else 0
+
+
+def whole() -> bool:
+    """Whether `make fuzz` runs."""
+    return settings.default is not None and settings.default.max_examples > 500
+
+
+def report(tally: Tally, capsys: pytest.CaptureFixture[str], *, least: float) -> None:
+    """Print the counts, and assert that nothing failed and enough was rewritten."""
+    with capsys.disabled():
+        print(f"\n{tally}")
+    assert not tally.failures, "\n\n".join(map(str, tally.failures[:20]))
+    assert tally.rewritten >= least * tally.planned
+    assert tally.compared >= 0.9 * tally.rewritten
+
+
+@pytest.mark.hypothesis
+def test_the_same_rows_as_plain_spark(
+    spark: SparkSession, found: dict[str, list[Example]], seed: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tally = Tally()
+    every, names = whole(), sorted(found)
+    for some in shelves(found, names if every else names[::24]):
+        kept = shelf(fresh(spark), some, CALLS)
+        for turn, setting in enumerate(SETTINGS):
+            if every or turn in (0, 5, 9):
+                share = 160 if not every else 24 if turn else 4
+                sweep(fresh(spark), setting, kept, Sweep(share, seed), tally)
+    report(tally, capsys, least=0.4)
+
+
+@pytest.mark.hypothesis
+def test_functions_of_the_user_under_names_that_sqlglot_knows(
+    spark: SparkSession, session: SparkSession, seed: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tally = Tally()
+    names = names_of_sqlglot(spark)
+    for kept in shelves_of_users(session, names if whole() else names[::32]):
+        sweep(session, "as they are", kept, Sweep(8 if whole() else 160, seed), tally)
+    report(tally, capsys, least=0.3)
+
+
+@pytest.mark.hypothesis
+@pytest.mark.parametrize("order", ORDERS)
+def test_functions_of_the_user_under_names_of_spark(
+    session: SparkSession, found: dict[str, list[Example]], seed: int, capsys: pytest.CaptureFixture[str], order: str
+) -> None:
+    session.conf.set("spark.sql.functionResolution.sessionOrder", order)
+    tally = Tally()
+    names = [name for name in sorted(found) if name.isidentifier()]
+    for kept in shelves_of_users(session, names if whole() else names[::48]):
+        sweep(session, order, kept, Sweep(8 if whole() else 160, seed), tally)
+    report(tally, capsys, least=0.3)

@@ -1,0 +1,294 @@
+"""Calls of Spark's built-in functions over columns: the literals of their examples become columns of a small table."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+from spark_examples import Example
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+T = TypeVar("T")
+REFUSED = (PySparkException, Py4JJavaError)
+# The tables of one shelf, from many strange values to none.  A call stands over the first that Spark computes it on.
+TABLES = ("wild", "tame", "bare")
+# More values of a type, for `wild`.
+_STRANGE = {
+    "int": ("0", "-1", "2147483647", "-2147483648"),
+    "bigint": ("0", "-1", "9223372036854775807", "-9223372036854775808"),
+    "double": ("double('NaN')", "double('inf')", "double('-inf')", "-0.0D"),
+    "float": ("float('NaN')", "float('inf')", "float('-inf')", "float('-0.0')"),
+    "string": ("''", "'x'", "'12'", "'ÄÖ'"),
+    "boolean": ("true", "false", "false", "true"),
+    "date": ("DATE'0001-01-01'", "DATE'9999-12-31'", "DATE'2024-02-29'", "DATE'2024-11-03'"),
+    "timestamp": tuple(
+        f"TIMESTAMP_LTZ'{m}'"
+        for m in ("0001-01-02 00:00:00", "2024-11-03 01:30:00", "2024-03-10 03:30:00", "9999-12-30 00:00:00")
+    ),
+    "timestamp_ntz": tuple(
+        f"TIMESTAMP_NTZ'{m}'"
+        for m in ("0001-01-01 00:00:00", "2024-11-03 01:30:00", "2024-03-10 02:30:00", "9999-12-31 23:59:59")
+    ),
+}
+_DECIMAL = ("0", "-1", "1", "0")
+_FIXED = ("id INT", "g INT", "k INT", "lo INT", "hi INT")
+_KEYS = ((1, 1), (1, 2), (2, 3), (2, 4), (1, 5), ("NULL", 6), (3, "NULL"), (3, 8), (3, 9))
+_MARK = re.compile(r"§(\w+)")
+# Functions whose result is as long as a number says: these get no large ones.
+_LONG = {
+    "array_insert",
+    "array_repeat",
+    "format_number",
+    "format_string",
+    "lpad",
+    "printf",
+    "randstr",
+    "repeat",
+    "rpad",
+    "sequence",
+    "space",
+}
+
+
+@dataclass(frozen=True)
+class Call:
+    """An expression over the columns of a shelf, each of them said as ``§name``.
+
+    ``inner`` is the part that another query computes, standing as ``¤`` in ``text``; ``table`` the table on which Spark
+    computes it; ``guarded``: rows on which it raises are there, too, with keys and numbers that have no partner;
+    ``values`` what came out there, as text, by row; ``name`` its name among the others.
+    """
+
+    functions: tuple[str, ...]
+    kind: str
+    text: str
+    type: str = ""
+    table: str = ""
+    inner: str = ""
+    name: str = ""
+    steady: bool = True
+    guarded: bool = False
+    values: tuple[str | None, ...] = field(default=(), compare=False)
+
+    def over(self, alias: str, inner: str = "") -> str:
+        """The call over the columns of a relation; ``inner`` for what another query has computed."""
+        before = f"{alias}." if alias else ""
+        said = self.text.replace("¤", inner or f"({self.inner})")
+        return _MARK.sub(lambda m: before + m[1], said)
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """Columns for some examples, and the calls over them."""
+
+    columns: dict[str, tuple[tuple[str, ...], str]]
+    calls: list[Call]
+
+
+def shelf(session: SparkSession, chosen: Iterable[Example], most: int) -> Shelf:
+    """Columns for these examples and the calls that Spark takes over them, alone and nested; ``most`` per function."""
+    wanted = [e for e in chosen if "SELECT" not in " ".join(map(str, e.pieces)).upper()]
+    literals = list(dict.fromkeys(p for e in wanted for p in e.pieces if isinstance(p, tuple)))
+    columns: dict[str, tuple[tuple[str, ...], str]] = {}
+    names: dict[tuple[str, ...], str] = {}
+    for values, type_ in zip(literals, _types(session, [v[0] for v in literals]), strict=True):
+        if type_ and type_ != "void":
+            names[values] = f"c{len(names)}"
+            columns[names[values]] = (values, type_)
+    put_up(session, Shelf(columns, []))
+    calls: list[Call] = []
+    counted: dict[str, int] = defaultdict(int)
+    for example in wanted:
+        call = _over_columns(session, example, names) if counted[example.function] < most else None
+        if call and call.text not in {c.text for c in calls}:
+            calls.append(call)
+            counted[example.function] += 1
+    single = computed(session, calls)
+    again = {c.text: c.values for c in computed(session, calls)}
+    single = [replace(c, steady=c.steady and c.values == again.get(c.text)) for c in single]
+    return Shelf(columns, [*single, *_nested(single, columns)])
+
+
+def _types(session: SparkSession, literals: list[str]) -> list[str | None]:
+    def ask(some: list[str]) -> list[str | None]:
+        return [f.dataType.simpleString() for f in session.sql("SELECT " + ", ".join(some)).schema.fields]
+
+    return apart(literals, ask)
+
+
+def apart(items: list[T], ask: Callable[[list[T]], list[str | None]]) -> list[str | None]:
+    """The answers for all items; where Spark refuses some together, for each half of them; None for one."""
+    if not items:
+        return []
+    try:
+        return ask(items)
+    except REFUSED:
+        if len(items) == 1:
+            return [None]
+        middle = len(items) // 2
+        return apart(items[:middle], ask) + apart(items[middle:], ask)
+
+
+def put_up(session: SparkSession, kept: Shelf) -> None:
+    """Make the tables of a shelf in a session, as temporary views."""
+    columns = kept.columns
+    for table, rows in zip(TABLES, (9, 5, 2), strict=True):
+        listed = []
+        for n in range(rows):
+            g, k = _KEYS[n]
+            ends = ("NULL", "NULL") if k == "NULL" else (str(int(k) - 1), str(int(k) + 1))
+            cells = [str(n), str(g), str(k), *ends]
+            cells += [_value(values, type_, n, table) for values, type_ in columns.values()]
+            listed.append(f"({', '.join(cells)})")
+        heads = [c.split()[0] for c in _FIXED] + list(columns)
+        casts = [f"CAST({c.split()[0]} AS {c.split()[1]}) AS {c.split()[0]}" for c in _FIXED] + list(columns)
+        query = f"SELECT {', '.join(casts)} FROM VALUES {', '.join(listed)} AS d({', '.join(heads)})"
+        _keep(session, query, table)
+
+
+def _keep(session: SparkSession, query: str, name: str) -> None:
+    """Make a view of the rows of a query, which are computed once where Spark can do so while it plans."""
+    jvm: Any = session._jvm
+    plan = session.sql(query)._jdf.queryExecution().optimizedPlan()
+    jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan).createOrReplaceTempView(name)
+
+
+def _value(values: tuple[str, ...], type_: str, row: int, table: str) -> str:
+    """What a column holds in a row: NULL in the second, later ones of `wild` strange, else what the example says."""
+    if row == 1 and table != "bare":
+        return f"CAST(NULL AS {type_})"
+    if row >= 5:
+        strange = _DECIMAL if type_.startswith("decimal") else _STRANGE.get(type_)
+        if strange:
+            return f"TRY_CAST({strange[row - 5]} AS {type_})"
+    return values[row % len(values)] if len(values) > 1 else values[0]
+
+
+def _over_columns(session: SparkSession, example: Example, names: dict[tuple[str, ...], str]) -> Call | None:
+    """The example with as many literals as columns as Spark takes."""
+    marks = [n for n, p in enumerate(example.pieces) if isinstance(p, tuple) and p in names]
+    single = {n for n in marks if len(example.pieces[n]) == 1}  # the others are columns in the example, too
+
+    def said(columns: set[int]) -> str:
+        words = []
+        for n, piece in enumerate(example.pieces):
+            mark = isinstance(piece, tuple) and (n in columns or n not in single) and piece in names
+            words.append(f"§{names[piece]}" if mark else piece[0] if isinstance(piece, tuple) else piece)  # type: ignore[index]
+        return "".join(words)
+
+    def taken(columns: set[int]) -> Call | None:
+        text = said(columns)
+        kinds = ("aggregate",) if example.group == "agg_funcs" else ("scalar", "aggregate")
+        for kind in kinds:
+            if call := _told(session, Call((example.function,), kind, text), "wild", run=False):
+                other = "window" if re.search(r"\bOVER\b", text, re.IGNORECASE) else kind
+                return replace(call, kind="generator" if example.group == "generator_funcs" else other)
+        return None
+
+    if found := taken(set(marks)):
+        return found
+    chosen: set[int] = set()
+    best = taken(chosen)
+    for mark in sorted(single):
+        if best and (more := taken({*chosen, mark})):
+            best = more
+            chosen.add(mark)
+    return best
+
+
+def guarded(calls: list[Call]) -> list[Call]:
+    """Those that raise on strange values, over these and others."""
+    found = [
+        c for c in calls if c.kind == "scalar" and c.steady and c.table == "tame" and _LONG.isdisjoint(c.functions)
+    ]
+    return [replace(c, name=f"{c.name}g", guarded=True) for c in found]
+
+
+def _told(session: SparkSession, call: Call, table: str, *, run: bool) -> Call | None:
+    """The call with its type, and its values, where Spark takes it as one of its kind; ``steady`` if deterministic."""
+    try:
+        frame = session.sql(f"SELECT {'id, ' if call.kind == 'scalar' else ''}{call.over('')} AS e FROM {table}")
+        type_ = frame.schema.fields[-1].dataType.simpleString()
+        steady = call.steady and bool(frame._jdf.queryExecution().analyzed().deterministic())
+        rows = frame.selectExpr("id", "CAST(e AS STRING)").collect() if run else []
+        values = tuple(value for _, value in sorted(rows, key=lambda row: row[0]))
+        return replace(call, type=type_, steady=steady, table=table, values=values)
+    except REFUSED:
+        return None
+
+
+def _nested(calls: list[Call], columns: dict[str, tuple[tuple[str, ...], str]]) -> list[Call]:
+    """Each call with another one in the place of a column of the same type: every such one is used, if it can be."""
+    inner: dict[str, list[Call]] = defaultdict(list)
+    for call in calls:
+        if call.kind == "scalar" and call.steady:
+            inner[call.type].append(call)
+    turn: dict[str, int] = defaultdict(int)
+    found = []
+    for call in calls:
+        for name in dict.fromkeys(_MARK.findall(call.text)):
+            some = [c for c in inner[columns[name][1]] if c.functions != call.functions and _short(call, c)]
+            if some:
+                one = some[turn[columns[name][1]] % len(some)]
+                turn[columns[name][1]] += 1
+                text = re.sub(rf"§{name}\b", "¤", call.text)
+                both = (*call.functions, *one.functions)
+                steady = call.steady and one.steady
+                found.append(replace(call, functions=both, text=text, inner=one.text, steady=steady))
+                break
+    return found
+
+
+def _short(outer: Call, inner: Call) -> bool:
+    """Whether a value of the inner call is no length that takes all memory."""
+    return outer.functions[0] not in _LONG or all(len(v or "") < 4 for v in inner.values)
+
+
+def computed(session: SparkSession, calls: list[Call]) -> list[Call]:
+    """The calls that Spark computes in a session, each with its type there, and the wildest table on which it does."""
+    found = []
+    for call in calls:
+        tables = TABLES[1:] if call.kind != "scalar" or call.functions[0] in _LONG else TABLES
+        for table in tables:
+            if one := _told(session, call, table, run=call.kind == "scalar"):
+                found.append(replace(one, name=f"v{len(found)}"))
+                break
+    return found
+
+
+def step(type_: str) -> str:
+    """What can be added to a value of a type that lies on a line; nothing for the others."""
+    if type_.startswith("decimal") or type_ in ("tinyint", "smallint", "int", "bigint", "float", "double", "date"):
+        return "1"
+    if type_ in ("timestamp", "timestamp_ntz"):
+        return "INTERVAL 1 HOUR"
+    return "INTERVAL 1 HOUR" if type_.startswith("interval day") else ""
+
+
+def make_tables(session: SparkSession, call: Call) -> tuple[str, str]:
+    """Two views for one call: the columns that it is of, and its values ``v`` and a step further ``w``; their names."""
+    own, values = f"t_{call.name}", f"r_{call.name}"
+    columns = ", ".join(dict.fromkeys(["id", "g", "k", "lo", "hi", *_MARK.findall(f"{call.text} {call.inner}")]))
+    query = f"SELECT {columns} FROM {call.table}"
+    if call.guarded:
+        alone = columns.replace(
+            "id, g, k, lo, hi", "id, 90 + id, CAST(NULL AS INT), CAST(NULL AS INT), CAST(NULL AS INT)", 1
+        )
+        query += f" UNION ALL SELECT {alone} FROM wild WHERE id >= 5"
+    _keep(session, query, own)
+    items = []
+    if call.kind == "scalar" and call.steady:
+        said, add = call.over(""), step(call.type)
+        items.append(f"{said} AS v")
+        if add:
+            items.append(f"{said} + 1 AS w" if call.type in ("float", "double") else f"try_add({said}, {add}) AS w")
+    _keep(session, f"SELECT {', '.join(['id, g, k, lo, hi', *items])} FROM {call.table}", values)
+    return own, values
