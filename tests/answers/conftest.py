@@ -15,5 +15,6 @@ def session(spark: SparkSession) -> SparkSession:
     """A session with views and settings of its own; a few rows repay neither a compiler nor a second planning."""
     own = spark.newSession()
     own.conf.set("spark.sql.codegen.wholeStage", "false")
+    own.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     own.conf.set("spark.sql.adaptive.enabled", "false")
     return own

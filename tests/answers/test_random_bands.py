@@ -11,9 +11,12 @@ from hypothesis import strategies as st
 from comparing import assert_same
 from optimizer import Optimizer, Options
 from random_bands import RandomQuery, band_joins
+from shares import Share, at_least
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+share = at_least(0.8)
 
 SORTED = Options(
     nested_loop_pairs=0,
@@ -34,17 +37,17 @@ OPTIONS = (
 
 @pytest.mark.hypothesis
 @given(band_joins(), st.sampled_from(OPTIONS))
-def test_the_same_rows_as_plain_spark(session: SparkSession, case: RandomQuery, options: Options) -> None:
-    compare(session, case, options)
+def test_the_same_rows_as_plain_spark(session: SparkSession, share: Share, case: RandomQuery, options: Options) -> None:
+    compare(session, share, case, options)
 
 
 @pytest.mark.hypothesis
 @given(band_joins(keyed=True))
-def test_sorted_with_equal_columns_in_the_bins(session: SparkSession, case: RandomQuery) -> None:
-    compare(session, case, SORTED)
+def test_sorted_with_equal_columns_in_the_bins(session: SparkSession, share: Share, case: RandomQuery) -> None:
+    compare(session, share, case, SORTED)
 
 
-def compare(session: SparkSession, case: RandomQuery, options: Options) -> None:
+def compare(session: SparkSession, share: Share, case: RandomQuery, options: Options) -> None:
     """The plan returns what plain Spark returns, or there is a reason why the query is left as it is."""
     for name, value in case.settings.items():
         session.conf.set(name, value)
@@ -56,7 +59,7 @@ def compare(session: SparkSession, case: RandomQuery, options: Options) -> None:
     plan = Optimizer(session, options).plan(case.query)
     note(plan.sql())
     event(f"rewritten {plan.rewritten}, hashed into bins {'xxhash64' in plan.sql()}")
-    if not plan.rewritten:
+    if not share.count(plan.rewritten):
         assert plan.declined, "neither rewritten nor a reason"
         return
     assert_same(session, case.query, plan)
