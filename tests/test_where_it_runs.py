@@ -31,6 +31,7 @@ def expect(seen: dict[str, Any], *session: str) -> None:
         "spark_band_rows": sorted(inside, key=repr),
         "spark_no_join_rows": sorted(above, key=repr),
         "lookup_rows": sorted(named, key=repr),
+        "views_left": ["i", "p"],
     }
 
 

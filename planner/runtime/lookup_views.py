@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
@@ -30,30 +31,36 @@ def run_with_lookups(
 ) -> DataFrame:
     """The DataFrame of a plan with lookups.  Nothing is fetched before it is run.
 
-    The views have names of their own for each run, and are gone at the end of this call: Spark has analysed the
-    statement by then.  A Connect server analyses once more when it runs, and so keeps them.
+    The views have names of their own for each run, and are Spark's to make and to drop: on a classic session they are
+    gone when the statement has been analysed, over Connect they travel with it.
     """
     from planner.runtime.lookup import fetched, joined_rows
 
     named = with_views(plan, f"_{uuid4().hex[:12]}")
-    made: list[str] = []
-    try:
-        for number, join in enumerate(lookups_of(named), 1):
-            source, spec, counted = sources[join.spec.table], join.spec, metrics.get(join.spec.table)
-            left = run(session, keys_sql(named, join), args)
-            if isinstance(join, RowLookupJoin):
-                observed = f"lookup {number}: {spec.table}"
-                rows = joined_rows(session, source, spec, left, "nested", join.looked_up, counted, observed)
-                rows = rows.withColumnRenamed("matches", join.matches)
-            else:
-                rows = fetched(session, source, spec, left, counted)
-            rows.createOrReplaceTempView(join.view)
-            made.append(join.view)
-        return run(session, to_sql(named), args)
-    finally:
-        if isinstance(session, SparkSession):
-            for view in made:
-                session.catalog.dropTempView(view)
+    views: dict[str, DataFrame] = {}
+    for number, join in enumerate(lookups_of(named), 1):
+        source, spec, counted = sources[join.spec.table], join.spec, metrics.get(join.spec.table)
+        left = _run_over(session, keys_sql(named, join), args, views)
+        if isinstance(join, RowLookupJoin):
+            observed = f"lookup {number}: {spec.table}"
+            rows = joined_rows(session, source, spec, left, "nested", join.looked_up, counted, observed)
+            rows = rows.withColumnRenamed("matches", join.matches)
+        else:
+            rows = fetched(session, source, spec, left, counted)
+        views[join.view] = rows
+    return _run_over(session, to_sql(named), args, views)
+
+
+def _run_over(session: SparkSession, text: str, args: Arguments, views: Mapping[str, DataFrame]) -> DataFrame:
+    """``session.sql`` with DataFrames under the names that a text has for them."""
+    named: dict[str, Any] = {name: frame for name, frame in views.items() if name in text}
+    if not named:
+        return run(session, text, args)
+    for brace in "{}":
+        text = text.replace(brace, 2 * brace)
+    for name in named:
+        text = re.sub(rf"\b{name}\b", f"{{{name}}}", text)
+    return session.sql(text, args=args, **named) if args else session.sql(text, **named)
 
 
 @contextmanager
