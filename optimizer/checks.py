@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from planner.catalog import Settings
 from planner.logical import Logical
-from planner.second_reading import Differs, Unread, compare
+from planner.second_reading import Differs, compare
 from planner.to_sql import to_sql
 from planner.tokens import words
+from planner.whole_statement import Unread
 
 
 def reads_back(plan: Logical, text: str) -> bool:

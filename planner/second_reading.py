@@ -20,12 +20,10 @@ newest words, and the reader has proved that it lost none of them.  Of the golde
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
-from planner import spark_sql
 from planner.catalog import Settings
 from planner.errors import Place
 from planner.expr import Scalar
@@ -52,6 +50,7 @@ from planner.logical import (
     Wrapped,
 )
 from planner.tree import Node
+from planner.whole_statement import first_name, parsed, queries, table_of, without_joins
 
 _CLAUSES = {"WHERE": "where", "HAVING": "having", "QUALIFY": "qualify"}
 _TAILS = {
@@ -69,28 +68,12 @@ class Differs(Exception):
     """Both readings of a statement differ; the text says where."""
 
 
-class Unread(Exception):
-    """sqlglot does not read the statement; the text says why."""
-
-
 def compare(plan: Logical, text: str, settings: Settings) -> None:
     """Compare a plan, as it was read from a text, with sqlglot's tree of it.  Raises ``Differs``, ``Unread``."""
     before = len(plan.prefix) if isinstance(plan, Statement) else 0
     _Comparison(text, before, settings).query(
-        plan.child if isinstance(plan, Statement) else plan, _parsed(text[before:])
+        plan.child if isinstance(plan, Statement) else plan, parsed(text[before:])
     )
-
-
-def _parsed(text: str) -> exp.Expr:
-    try:
-        found = [tree for tree in spark_sql.parse_statement(text) if tree is not None]
-    except SqlglotError as error:
-        raise Unread(str(error).splitlines()[0]) from error
-    except (ValueError, AttributeError, TypeError, KeyError, IndexError, RecursionError) as error:
-        raise Unread(f"it fails with {type(error).__name__}") from error
-    if len(found) != 1 or not isinstance(found[0], exp.Query | exp.Paren):
-        raise Unread("it reads no query")
-    return found[0]
 
 
 class _Comparison:
@@ -223,7 +206,7 @@ class _Comparison:
             self.subqueries(ours.text.plans, [first, *joins])
             return
         if first.args.get("joins"):  # joins that sqlglot hangs on a table
-            first, joins = _bare(first), [*first.args["joins"], *joins]
+            first, joins = without_joins(first), [*first.args["joins"], *joins]
         if joins and isinstance(ours, Join) and ours.keyword == "," and self.settings.commas_last:
             at = len(joins) - 1 - (_width(ours.right) if ours.comma == "last" else 0)
             if at < 0 or joins[at].kind != "CROSS":
@@ -265,7 +248,7 @@ class _Comparison:
                 self.subqueries(ours.text.plans, [theirs])
                 return
             case Scan():
-                theirs = _table_of(theirs)
+                theirs = table_of(theirs)
                 if not isinstance(theirs, exp.Table):
                     raise Differs(f"{ours.text} stands elsewhere")
                 self.same("a table", ours.name, tuple(part.name for part in theirs.parts))
@@ -306,14 +289,16 @@ class _Comparison:
         starts = [self.offset(scalar.place) for scalar in ours]
         for number, (scalar, one) in enumerate(zip(ours, theirs, strict=True)):
             self.subqueries(scalar.plans, [one])
-            at = _first(one)
+            at = first_name(one)
             if at is not None and None not in starts and bisect_right(starts, at) != number + 1:  # type: ignore[type-var]
                 raise Differs(f"{scalar.shown} in {clause} stands elsewhere")
 
     def subqueries(self, ours: tuple[Node, ...], trees: Iterable[exp.Expr | None]) -> None:
         """The subqueries of an expression, in order."""
-        theirs = sorted((q for tree in trees if tree is not None for q in _queries(tree)), key=lambda q: _first(q) or 0)
-        if len(ours) > 1 and any(_first(query) is None for query in theirs):
+        theirs = sorted(
+            (q for tree in trees if tree is not None for q in queries(tree)), key=lambda q: first_name(q) or 0
+        )
+        if len(ours) > 1 and any(first_name(query) is None for query in theirs):
             return  # no order to compare by
         self.same("the number of subqueries", len(ours), len(theirs))
         for own, other in zip(ours, theirs, strict=True):
@@ -339,45 +324,6 @@ def _width(ours: Node) -> int:
 def _has_comma(ours: Node) -> bool:
     """Whether a comma is among the joins that make a relation."""
     return isinstance(ours, Join) and (ours.keyword == "," or _has_comma(ours.left))
-
-
-def _bare(tree: exp.Expr) -> exp.Expr:
-    copy = tree.copy()
-    copy.set("joins", None)
-    return copy
-
-
-def _queries(tree: exp.Expr) -> Iterator[exp.Expr]:
-    """The outermost queries in an expression, without the parentheses that hold them."""
-    if isinstance(tree, exp.Subquery) and not tree.args.get("with_"):
-        yield from _queries(tree.this)
-    elif isinstance(tree, exp.Query):
-        if not _begins_with_from(tree):  # that one is text to the reader
-            yield tree
-    else:
-        for child in tree.iter_expressions():
-            yield from _queries(child)
-
-
-def _first(tree: exp.Expr) -> int | None:
-    """Where the first name in a tree stands in the text."""
-    nodes = tree.walk(prune=lambda node: isinstance(node, exp.Hint))
-    found = (node.meta.get("start") for node in nodes if isinstance(node, exp.Identifier))
-    return min((at for at in found if at is not None), default=None)
-
-
-def _begins_with_from(query: exp.Expr) -> bool:
-    """Whether a query is ``FROM t SELECT x``."""
-    source, items = query.args.get("from_"), query.args.get("expressions") or []
-    places = (source and _first(source), min((at for item in items if (at := _first(item)) is not None), default=None))
-    return None not in places and places[0] < places[1]  # type: ignore[operator]
-
-
-def _table_of(tree: exp.Expr) -> exp.Expr:
-    """``TABLE t`` as the table, which sqlglot reads as a table of the name TABLE that goes by t."""
-    if isinstance(tree, exp.Table) and tree.name.upper() == "TABLE" and not tree.this.quoted and tree.alias:
-        return exp.Table(this=tree.args["alias"].this.copy())
-    return tree
 
 
 def _name(tree: exp.Expr) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import cached_property, partial
 from time import perf_counter
 from typing import Any, TypeVar
@@ -14,20 +13,17 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
-from planner.catalog import Key, Numbers, Settings, View
-from planner.declared import NOTHING, Declaration
-from planner.expr import quote
+from planner.catalog import Numbers, Settings, View
+from planner.declared import Declaration
 from planner.runtime.batch import Arguments, analysed, classic, run
-from planner.runtime.keys import Declared, identity, told
-from planner.runtime.meaning import Meaning, meant
+from planner.runtime.keys import Declared
+from planner.runtime.promises import Meanings, Promises
 from planner.runtime.remembered import Remembered, asked, items
 from planner.runtime.together import together
 from planner.runtime.views import Views, other_setting, set_otherwise
 from planner.schema import Column, sql_type
 from planner.stats import UNKNOWN, Statistics
 
-# What names meant when a key, or anything else, was declared of them.
-Meanings = Mapping[tuple[tuple[str, ...], Key | str], Meaning | None]
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -53,7 +49,7 @@ _SUMS = ("sum", "avg", "mean", "try_sum", "try_avg")
 _ROW_BYTES, _FILE_BYTES = 8, 1_000
 
 
-class SparkCatalog:
+class SparkCatalog(Promises):
     """What one planning asks of a session; asks each question once.
 
     ``arguments`` are the statement's parameters, which pieces of it may name; ``declared`` the keys that the user
@@ -69,13 +65,9 @@ class SparkCatalog:
         remembered: Remembered[tuple[Numbers, ...]] | None = None,
         meanings: Meanings | None = None,
     ):
-        self.session = session
+        super().__init__(session, declared or {}, declarations or {}, meanings or {})
         self.arguments = arguments
-        self.declared = declared or {}
-        self.declarations = declarations or {}
-        self.meanings = meanings or {}
         self.remembered = remembered
-        self.seconds = 0.0
         self._statistics: dict[str, Statistics] = {}
         self._measured: dict[str, tuple[Numbers, ...] | None] = {}
         self._schemas: dict[str, tuple[Column, ...] | None] = {}
@@ -84,10 +76,6 @@ class SparkCatalog:
         self._streams: dict[str, int] = {}
         self._unrepeatable: dict[str, str | None] = {}
         self._views: dict[tuple[str, ...], View | None] = {}
-        self._keys: dict[tuple[str, ...], tuple[Key, ...]] = {}
-        self._table_keys: dict[tuple[str, ...], tuple[str, ...]] = {}
-        self._meant: dict[tuple[str, ...], Meaning | None] = {}
-        self._lapsed: dict[tuple[str, ...], str] = {}
 
     @cached_property
     def settings(self) -> Settings:
@@ -119,14 +107,6 @@ class SparkCatalog:
         self.seconds += perf_counter() - start
         return found
 
-    def _once(self, kept: dict[K, V], key: K, ask: Callable[[K], V]) -> V:
-        """The answer to a question that is asked once."""
-        if key not in kept:
-            start = perf_counter()
-            kept[key] = ask(key)
-            self.seconds += perf_counter() - start
-        return kept[key]
-
     def _all(self, kept: dict[K, V], keys: tuple[K, ...], ask: Callable[[K], V]) -> tuple[V, ...]:
         """The answers to several such questions, all of them asked at once."""
         start = perf_counter()
@@ -144,67 +124,6 @@ class SparkCatalog:
             return _columns(self.session.table(".".join("`" + part.replace("`", "``") + "`" for part in name)).schema)
         except PySparkException:
             return None
-
-    def keys(self, name: tuple[str, ...]) -> tuple[Key, ...]:
-        """The keys that the user declared, and those that the table's catalog tells."""
-        return self._once(self._keys, name, self._find_keys)
-
-    def _find_keys(self, name: tuple[str, ...]) -> tuple[Key, ...]:
-        known = identity(self.session, name)
-        if known is None:
-            return ()
-        declared = self.declared.get(known, ())
-        kept = tuple(key for key in declared if self._still(name, self.meanings.get((known, key))))
-        if lost := [key for key in declared if key not in kept]:
-            columns = ", ".join(quote(column) for column in lost[0].columns)
-            said = ".".join(map(quote, name))
-            self._lapsed[name] = f"the key ({columns}) was declared of what {said} meant then, and does not count now"
-        return (*kept, *told(self.session, known))
-
-    def _still(self, name: tuple[str, ...], then: Meaning | None) -> bool:
-        """Whether a name means what it did; what nobody has written down is taken to last."""
-        if then is None:
-            return True
-        now = self._once(self._meant, name, partial(meant, self.session))
-        return now is not None and now.same(then)
-
-    def lapsed(self, name: tuple[str, ...]) -> str | None:
-        """Why a key that was declared of a name does not count now; None where all do."""
-        self.keys(name)
-        return self._lapsed.get(name)
-
-    def table_key(self, name: tuple[str, ...]) -> tuple[str, ...]:
-        """One name for all ways to write that of a table, as far as Spark's own catalog says that they are one."""
-        small = tuple(map(str.lower, name))
-        if small == name or self.settings.case_sensitive:
-            return name
-        return self._once(self._table_keys, name, self._find_table_key)
-
-    def _find_table_key(self, name: tuple[str, ...]) -> tuple[str, ...]:
-        small = tuple(map(str.lower, name))
-        known = identity(self.session, name)  # None for the path of a file
-        return small if known and known[-len(small) :] == small else name
-
-    def declaration(self, name: tuple[str, ...]) -> Declaration:
-        """What the user has declared about a table, by the name that it was declared under."""
-        for own, declared in self.declarations.items():
-            if own == name or (tuple(map(self._fold, own)) == tuple(map(self._fold, name)) and self._one(own, name)):
-                return self._lasting(own, declared)
-        return NOTHING
-
-    def _fold(self, part: str) -> str:
-        return part if self.settings.case_sensitive else part.lower()
-
-    def _one(self, own: tuple[str, ...], name: tuple[str, ...]) -> bool:
-        """Whether two names that differ in case are one: those of lookups, which no catalog has, are."""
-        return bool(self.declarations[own].lookup) or self.table_key(own) == self.table_key(name)
-
-    def _lasting(self, own: tuple[str, ...], declared: Declaration) -> Declaration:
-        """What still holds of a declaration; changes of another table may be of any kind."""
-        if self._still(own, self.meanings.get((own, "declared"))):
-            return declared
-        changelog = declared.changelog and replace(declared.changelog, insert_only=False)
-        return replace(declared, changelog=changelog, lapsed=True)
 
     def view(self, name: tuple[str, ...]) -> View | None:
         """What a view stands for; None on Spark Connect, which does not tell the settings it was made under."""

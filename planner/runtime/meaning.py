@@ -1,8 +1,8 @@
 """What a name means now, to tell later whether it still does: a promise about a table is not one about its successor.
 
 A view means its analysed plan, a table the one that was made at its time.  A classic session tells both.  Spark Connect
-tells a hash of the plan, and when a table was made, but not what tables a view reads: a promise about such a view
-does not last there.
+tells a hash of the plan, and when a table was made, but not what tables a view reads: a key of such a view does not
+count there.
 """
 
 from __future__ import annotations

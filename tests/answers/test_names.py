@@ -10,6 +10,8 @@ import pytest
 
 from comparing import assert_same
 from optimizer import Optimizer, Options
+from planner.catalog import Key
+from planner.runtime.catalog import SparkCatalog
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -136,6 +138,17 @@ def test_a_key_is_not_one_of_the_table_that_takes_the_name(own: SparkSession, ov
         own.sql("DROP VIEW IF EXISTS kk" if over else "DROP TABLE IF EXISTS spark_catalog.default.kk")
         own.catalog.dropTempView("kk")
         own.sql(f"DROP TABLE IF EXISTS spark_catalog.default.{base}")
+
+
+def test_a_key_of_what_cannot_be_told_apart_does_not_count(own: SparkSession) -> None:
+    replace_view(own, UNIQUE)
+    key = Key(("id",))
+    unknown = SparkCatalog(own, declared={("kk",): (key,)}, meanings={(("kk",), key): None})
+    assert unknown.keys(("kk",)) == ()
+    assert unknown.lapsed(("kk",)) == (
+        "the key (id) of kk does not count, since Spark Connect does not tell which tables it reads"
+    )
+    assert SparkCatalog(own, declared={("kk",): (key,)}).keys(("kk",)) == (key,)
 
 
 def test_a_global_view_is_not_a_local_one(own: SparkSession) -> None:

@@ -22,8 +22,9 @@ from planner.errors import NotCarried
 from planner.from_sql import from_sql
 from planner.logical import Aggregate, Cte, Derived, Filter, Join, Logical, Nested, Project, Scan, SetOp, With
 from planner.reader import Note
-from planner.second_reading import Differs, Unread, compare
+from planner.second_reading import Differs, compare
 from planner.tree import Node, transform_up
+from planner.whole_statement import Unread
 
 CASES = sorted((Path(__file__).parents[2] / "golden_plans" / "cases").rglob("*.plan"))
 UNREAD = {"carry/values"}  # VALUES alone is no query to sqlglot; nor can it be rewritten
