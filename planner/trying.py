@@ -16,7 +16,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from planner.expr import HOLE, sql
-from planner.schema import SqlType
+from planner.schema import INTEGRAL, SqlType
 from planner.typed import TIMES, common, type_of
 
 TypeOf = Callable[[exp.Expression], SqlType | None]
@@ -59,6 +59,17 @@ def may_raise(tree: exp.Expression, known: TypeOf, *, ansi: bool) -> str | None:
     except MightRaise as no:
         return str(no)
     return str(MightRaise(tree))
+
+
+def _holds(wide: SqlType | None, type_: SqlType) -> bool:
+    """Whether a cast from one type to another keeps every value, so that it never raises an error."""
+    if wide is None or type_.name == "void":
+        return wide is not None
+    if type_.name == wide.name == "decimal":
+        return wide.scale >= type_.scale and wide.precision - wide.scale >= type_.precision - type_.scale
+    if type_.integral and wide.integral:
+        return INTEGRAL.index(wide.name) >= INTEGRAL.index(type_.name)
+    return type_ == wide
 
 
 class _Trying:
@@ -140,6 +151,8 @@ class _Trying:
         source = self._type(tree.this)
         if source is None and not self.ansi:
             raise MightRaise(tree)
+        if source and _holds(type_of(tree, self.known), source):
+            return copy
         if self.ansi or (source and source.name in TIMES and type_of(tree, self.known).name in TIMES):  # type: ignore[union-attr]
             return exp.TryCast(this=copy.this, to=copy.args["to"], safe=True)
         return copy

@@ -12,7 +12,7 @@ from functools import partial
 from sqlglot import exp
 
 from planner.errors import NotCarried
-from planner.expr import Scalar
+from planner.expr import Scalar, sql
 from planner.from_sql import from_sql
 from planner.logical import Cte, Project, Scan
 from planner.schema import SqlType
@@ -37,7 +37,8 @@ def raising_items(relation: Node, ctx: Context) -> Iterator[tuple[str, Scalar]]:
 
 
 def _type(tree: exp.Expr, *, ctx: Context, query: Project) -> SqlType | None:
-    return ctx.names.type_of(tree, ctx.names.sources(query.child))
+    """The type of an expression over what a query reads; the catalog tells it where the text does not."""
+    return ctx.names.type_of(tree, ctx.names.sources(query.child)) or ctx.type_of(sql(tree), query.child)
 
 
 def _queries(node: Node, ctx: Context, seen: frozenset[object]) -> Iterator[Project]:
