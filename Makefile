@@ -8,10 +8,10 @@ SEED ?= $(shell date +%s)
 WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint format fuzz bench clean java python
+.PHONY: help demo test check lint format fuzz crash-test bench clean java python
 
 help: ## what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: java $(STAMP) ## make data, run a band join through the optimizer, and show what it did
 	$(BIN)/dovetail demo
@@ -29,6 +29,9 @@ format: $(STAMP) ## lay out the code and mend what the linter can
 fuzz: java $(STAMP) ## the property tests, longer, and elsewhere each time; SEED=… repeats a run
 	@echo "make fuzz SEED=$(SEED) repeats this run"
 	$(BIN)/python -m pytest -m hypothesis $(WORKERS) --hypothesis-profile=fuzz --hypothesis-seed=$(SEED)
+
+crash-test: java $(STAMP) ## joins of streams, killed 50 times; KILLS=… another number
+	DOVETAIL_KILLS=$(or $(KILLS),50) DOVETAIL_SEED=$(SEED) $(BIN)/python -m pytest -q tests/streams/test_killed.py
 
 bench: java $(STAMP) ## the benchmarks, as tables
 	$(BIN)/python -m benchmarks

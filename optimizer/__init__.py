@@ -21,6 +21,7 @@ from planner.errors import (
     Place,
     QueryError,
     RuleError,
+    StateError,
 )
 from planner.sink import Sink
 
@@ -40,6 +41,7 @@ __all__ = [
     "QueryError",
     "RuleError",
     "Sink",
+    "StateError",
     "Verification",
     "Warned",
     "plan_sql",

@@ -9,6 +9,7 @@ from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from optimizer import streams
 from optimizer.checked import checked, checked_without_rows
 from optimizer.driver import Stage
 from optimizer.known_plans import KnownPlans
@@ -17,6 +18,7 @@ from optimizer.options import Options
 from optimizer.parameters import named
 from optimizer.plan import Declined, Plan
 from optimizer.planning import plan_sql
+from optimizer.streams import StreamPlan
 from optimizer.verify import Verification, verify
 from planner.catalog import Key, Numbers
 from planner.declared import NOTHING, Changelog, Declaration, LookupTable, Versions
@@ -148,6 +150,8 @@ class Optimizer:
         trigger: str | None = None,
         mode: Mode = "append",
         name: str | None = None,
+        state_modules: bool = True,
+        state_ttl: float | None = None,
     ) -> StreamingQuery:
         """Start a query over streams, and write its rows to ``sink``: a table, a ``Sink``, or a function.
 
@@ -155,8 +159,12 @@ class Optimizer:
         ``available now``, or the time between micro-batches, as ``10 seconds``; None starts each at once.  ``mode`` and
         ``name`` are Spark's.  What the lookups of a micro-batch did is in ``lastProgress.observedMetrics``.
 
-        Raises ``OptionError``; ``QueryError`` for a statement that is no query, or reads no stream; and what Spark
-        raises.
+        A join of streams keeps its rows in state modules beside the checkpoint where these take it (docs/streams.md;
+        ``stream_plan`` tells), else in Spark's own state store; ``state_modules=False`` asks for the latter.
+        ``state_ttl``: seconds after which a row may leave the state even if it could still match.
+
+        Raises ``OptionError``; ``QueryError`` for a statement that is no query, or reads no stream; ``StateError`` for
+        a checkpoint whose state is of another query, or damaged; and what Spark raises.
         """
         from planner.runtime.stream import start
 
@@ -167,12 +175,22 @@ class Optimizer:
             word = not_a_query(text)
         if word:
             raise QueryError(f"{word} … is no query; write the SELECT alone, and say where its rows go with sink=")
+        if state_modules:
+            begun = streams.start(
+                self, text, args, checkpoint=checkpoint, sink=sink, trigger=trigger, mode=mode, name=name, ttl=state_ttl
+            )
+            if begun is not None:
+                return begun
         plan = self.plan(text, args)
         _say(plan)
         frame = plan.dataframe()
         if not frame.isStreaming:
             raise QueryError("no relation of this query is a stream; run it with opt.sql")
         return start(frame, sink, checkpoint, trigger, mode, name)
+
+    def stream_plan(self, text: str, args: dict[str, Any] | list[Any] | None = None) -> StreamPlan:
+        """How ``stream`` would run a query: on state modules, or as Spark does, and why.  Runs nothing."""
+        return streams.look(self, text, args)[0]
 
     def verify(self, text: str, args: dict[str, Any] | list[Any] | None = None) -> Verification:
         """Run a query as written and as rewritten, and compare the two multisets of rows inside Spark."""

@@ -271,6 +271,20 @@ def rules(json: Json = False) -> None:
 
 
 @app.command()
+def state(
+    checkpoint: Annotated[str, typer.Argument(metavar="CHECKPOINT", help="The checkpoint of a join of streams.")],
+    check: Annotated[
+        bool, typer.Option("--check", help="Look whether every file is there, as long as it was.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Show what a join of streams keeps: rows, bytes, files, oldest and newest time of each input."""
+    from optimizer.commands.state import show_state
+
+    show_state(checkpoint, json=json, check=check)
+
+
+@app.command()
 def doctor(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only what is wrong.")] = False,
     json: Json = False,

@@ -130,7 +130,7 @@ def looks_like_band(conjunct: Scalar) -> bool:
     if not any(mark in conjunct.text for mark in "<>") and "between" not in conjunct.text.lower():
         return False
     try:
-        return bool(list(_comparisons(conjunct.tree))) and len(conjunct.columns) > 1
+        return bool(list(comparisons(conjunct.tree))) and len(conjunct.columns) > 1
     except NotCarried:
         return False
 
@@ -165,7 +165,7 @@ def read_bands(conjuncts: tuple[Scalar, ...], words: Vocabulary) -> tuple[tuple[
         if not looks_like_band(conjunct):
             continue
         guarded = isinstance(_bare(conjunct.tree).this, exp.Abs) or isinstance(_bare(conjunct.tree).expression, exp.Abs)
-        for small, large in _comparisons(conjunct.tree):
+        for small, large in comparisons(conjunct.tree):
             try:
                 bounds += _read_bounds(small, large, conjunct, words, guarded=guarded)
             except NotABand as no:
@@ -175,17 +175,17 @@ def read_bands(conjuncts: tuple[Scalar, ...], words: Vocabulary) -> tuple[tuple[
     return bands, (*refusals, *more)
 
 
-def _comparisons(tree: exp.Expression) -> Iterator[tuple[exp.Expression, exp.Expression]]:
+def comparisons(tree: exp.Expression) -> Iterator[tuple[exp.Expression, exp.Expression]]:
     """Every ``small ≤ large`` (or <) that a conjunct says, in order."""
     match tree:
         case exp.Paren():
-            yield from _comparisons(tree.this)
+            yield from comparisons(tree.this)
         case exp.Between():
             yield tree.args["low"], tree.this
             yield tree.this, tree.args["high"]
         case exp.And():
-            yield from _comparisons(tree.this)
-            yield from _comparisons(tree.expression)
+            yield from comparisons(tree.this)
+            yield from comparisons(tree.expression)
         case exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
             small, large = tree.this, tree.expression
             if isinstance(tree, exp.GT | exp.GTE):

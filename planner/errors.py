@@ -46,6 +46,10 @@ class LookupFailed(DovetailError, RuntimeError):
     """A lookup source did not answer in the attempts it was given: which source, which keys, how many attempts."""
 
 
+class StateError(DovetailError, RuntimeError):
+    """State of a join of streams that is damaged, or is of another query: which file, and what is wrong with it."""
+
+
 class QueryError(DovetailError, ValueError):
     """A query that neither Dovetail nor Spark can run as it stands: what is wrong, where, and what would do."""
 

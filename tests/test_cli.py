@@ -33,7 +33,7 @@ def no_spark(monkeypatch):
 def test_help_names_every_command():
     done = dovetail("--help")
     assert done.exit_code == 0
-    for command in ("demo", "run", "explain", "rewrite", "verify", "rules", "doctor"):
+    for command in ("demo", "run", "explain", "rewrite", "verify", "rules", "state", "doctor"):
         assert f" {command} " in done.stdout
         assert dovetail(command, "--help").exit_code == 0
 

@@ -20,8 +20,7 @@ from rules.batches import RULES
 SHIPPED = Path(__file__).parents[2] / "golden_plans" / "cases"
 OPERATOR = re.compile(r"^[-+ │├└─]*(?:subquery \d+: )?(\w+)(?:  |$)", re.MULTILINE)
 BASES = {"Choice"}  # what is seen are its kinds
-# Plans of epochs are no plans of a case; tests/rules/test_stream_join.py and tests/streams show them.
-STREAMS = {"Arrangement", "Build", "Epoch", "HalfJoin"}
+EPOCHS = {"Arrangement", "Build", "Epoch", "HalfJoin"}  # of joins of streams: tests/rules/test_stream_join.py has them
 TIDYING = {"drop_lookup_hints", "drop_range_join", "keep_nested_loop", "leave_to_spark"}  # the trace does not name them
 # What `explain("cost")` says of choices: what was taken somewhere, and what was not.
 CHOSEN = (
@@ -90,9 +89,9 @@ def test_every_operator_is_in_a_case():
     shown = {
         found for c in cases() for t in ("logical", "rewrites", "plan") for found in OPERATOR.findall(c.sections[t])
     }
-    assert {*labels(Physical), *labels(Logical)} - shown == BASES | STREAMS
+    assert {*labels(Physical), *labels(Logical)} - shown == BASES | EPOCHS
     runs = {found for case in cases() for found in OPERATOR.findall(case.sections["plan"])}
-    assert set(labels(Physical)) - runs == STREAMS
+    assert set(labels(Physical)) - runs == EPOCHS
 
 
 def test_every_rule_fires_in_a_case():

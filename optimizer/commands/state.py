@@ -1,0 +1,72 @@
+"""Look at the state of a join of streams; no Spark needed where it lies on this machine."""
+
+from __future__ import annotations
+
+import json as json_format
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from optimizer.commands import say
+from planner.errors import InputError, StateError
+from planner.state.folder import LocalFolder
+from planner.state.manifest import InputState
+from planner.state.store import Store
+
+
+def show_state(checkpoint: str, *, json: bool, check: bool) -> None:
+    """Print what is kept of each input.  Raises ``InputError`` where there is no state, ``StateError`` for a bad one.
+
+    ``check``: also that every file is there, as long as it was.
+    """
+    if "://" in checkpoint:
+        raise InputError(f"{checkpoint}: only a folder of this machine can be looked at")
+    store = Store(LocalFolder(Path(checkpoint)))
+    text, epochs = store.query(), store.epochs()
+    if text is None:
+        raise InputError(f"{checkpoint} holds no state of a join of streams")
+    try:
+        join = json_format.loads(text)
+        names = [i["name"] for i in join["inputs"]]
+        query = " ".join(join["text"].split())
+    except (ValueError, KeyError, TypeError) as error:
+        raise StateError(f"{checkpoint}: query.json is damaged: {error}") from error
+    if not epochs:
+        raise InputError(f"{checkpoint}: no epoch has come to its end yet")
+    state = store.manifest(epochs[-1])
+    if check:
+        store.check(state)
+    inputs = [_told(name, found) for name, found in zip(names, state.inputs, strict=True)]
+    watermark = None if state.watermark is None else _moment(state.watermark * 1000)
+    if json:
+        say.print_json({"query": query, "epoch": state.epoch, "watermark": watermark, "inputs": inputs})
+        return
+    console = say.out()
+    console.print(f"{query}\nepoch {state.epoch}, watermark {watermark or 'none'}\n", markup=False)
+    kinds = [(name, "string" if name in ("input", "oldest", "newest") else "bigint") for name in inputs[0]]
+    console.print(say.rows_table(kinds, [tuple(i.values()) for i in inputs]))
+    if check:
+        console.print("\nevery file is there, as long as it was written", markup=False)
+
+
+def _told(name: str, state: InputState) -> dict[str, Any]:
+    times = [s.times for s in state.segments if s.times]
+    return {
+        "input": name,
+        "rows": state.rows,
+        "bytes": state.bytes,
+        "files": sum(len(s.files) for s in state.segments),
+        "segments": len(state.segments),
+        "oldest": _moment(min(t[0] for t in times)) if times else None,
+        "newest": _moment(max(t[1] for t in times)) if times else None,
+        "read": state.read,
+        "late": state.late,
+    }
+
+
+def _moment(micros: int) -> str:
+    """A time in microseconds since 1970, in UTC; only so many of them where Python has no such year."""
+    try:
+        return datetime.fromtimestamp(micros / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S.%f").rstrip("0").rstrip(".")
+    except (ValueError, OverflowError, OSError):
+        return f"{micros} µs"

@@ -1,0 +1,195 @@
+"""Joins of streams: which of them run on state modules, and why the others are left to Spark."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from optimizer.parameters import named
+from planner.catalog import Catalog
+from planner.errors import NotCarried, OptionError, StateError, brief, is_users
+from planner.explain import show_tree
+from planner.from_sql import from_sql
+from planner.names import Unresolved
+from planner.physical.half_join import epoch_of
+from planner.sink import Mode, Target
+from planner.state.spec import StreamJoin
+from rules.rule import Context
+from rules.stream_join import Find, NotTaken, stream_join
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from optimizer.options import Options
+    from optimizer.plan import Plan
+
+_LOG = logging.getLogger("dovetail")
+
+
+class Planner(Protocol):
+    """What is asked of an optimizer here."""
+
+    session: SparkSession
+    options: Options
+
+    def __init__(self, session: SparkSession, options: Options | None = None) -> None: ...
+
+    def plan(self, text: str, args: Any = None) -> Plan: ...
+
+
+@dataclass(frozen=True)
+class StreamPlan:
+    """How a query over streams runs: as ``join`` on state modules; or as Spark runs it, for the ``reason``.
+
+    Neither is there for a query that joins no streams.
+    """
+
+    text: str
+    join: StreamJoin | None = None
+    reason: str = ""
+
+    def explain(self) -> str:
+        """The plan of an epoch, or why there is none."""
+        if self.join:
+            return show_tree(epoch_of(self.join))
+        if self.reason:
+            return f"Spark's own stream-stream join runs: {self.reason}"
+        return "no two streams are joined; nothing is kept here"
+
+
+def plan_stream(text: str, catalog: Catalog, options: Any, find: Find) -> StreamPlan:
+    """Look at a query; ``find`` tells which tables are streams.  Never raises for what Spark would run."""
+    try:
+        logical, _ = from_sql(text)
+        ctx = Context(catalog, options, options.force)
+        return StreamPlan(text, stream_join(text, logical, ctx, find))
+    except (NotTaken, Unresolved) as no:
+        return StreamPlan(text, reason=str(no))
+    except NotCarried as no:
+        return StreamPlan(text, reason=no.reason)
+
+
+def look(opt: Planner, text: str, args: Any) -> tuple[StreamPlan, Any]:
+    """The plan of a query on the session of an optimizer, and its arguments by name."""
+    from functools import cache, partial
+
+    from planner.runtime.batch import classic
+    from planner.runtime.catalog import SparkCatalog
+    from planner.runtime.state.streams import stream_of
+
+    if not classic(opt.session):
+        return StreamPlan(text, reason="state modules need a classic session, not Spark Connect"), args
+    try:
+        numbered, arguments = named(text, args)
+        catalog = SparkCatalog(opt.session, arguments)
+        return plan_stream(numbered, catalog, opt.options, cache(partial(stream_of, opt.session))), arguments
+    except Exception as error:
+        if opt.options.strict or is_users(error):
+            raise
+        return StreamPlan(text, reason=f"its planning failed: {brief(error)}"), args
+
+
+def start(
+    opt: Planner,
+    text: str,
+    args: Any,
+    *,
+    checkpoint: str | Path,
+    sink: Target,
+    trigger: str | None,
+    mode: Mode,
+    name: str | None,
+    ttl: float | None,
+) -> StreamingQuery | None:
+    """Start a join of streams on state modules; None where the query is left to Spark, with the reason in the log.
+
+    Raises ``StateError`` for a checkpoint whose state is of another query, or damaged.
+    """
+    if ttl is not None and not ttl > 0:
+        raise OptionError(f"state_ttl is {ttl!r}; give seconds, more than 0")
+    plan, arguments = look(opt, text, args)
+    started: StreamingQuery | str = plan.reason
+    if plan.join and mode != "append":
+        started = f"the output mode is {mode}"
+    elif plan.join:
+        started = _start(opt, plan.join, text, arguments, checkpoint, sink, trigger, name, ttl)
+    if not isinstance(started, str):
+        return started
+    if started:
+        _LOG.info("Spark's own stream-stream join runs: %s", started)
+    _check_not_ours(opt, checkpoint, started)
+    return None
+
+
+def _check_not_ours(opt: Planner, checkpoint: str | Path, reason: str) -> None:
+    from planner.runtime.batch import classic
+    from planner.runtime.state.files import HadoopFolder
+    from planner.state.store import Store
+
+    if classic(opt.session) and Store(HadoopFolder(opt.session, str(checkpoint))).query() is not None:
+        why = f": {reason}" if reason else ""
+        raise StateError(f"{checkpoint} holds the state of a join on state modules, which this query is not{why}")
+
+
+def _start(
+    opt: Planner,
+    join: StreamJoin,
+    text: str,
+    arguments: Any,
+    checkpoint: str | Path,
+    sink: Target,
+    trigger: str | None,
+    name: str | None,
+    ttl: float | None,
+) -> StreamingQuery | str:
+    from planner.runtime.batch import analysed
+    from planner.runtime.state.epochs import Epochs, schema_of_answer, start_epochs
+    from planner.runtime.state.files import HadoopFolder
+    from planner.runtime.state.segments import Segments
+    from planner.runtime.state.sinks import output
+    from planner.runtime.state.streams import more_than_rows
+    from planner.state.store import Store
+
+    session = opt.session
+    native = analysed(session, join.text, arguments)
+    if isinstance(native, str):
+        return native  # Spark's own error comes when it runs
+    if operator := more_than_rows(native[0]):
+        return f"its plan has the operator {operator}"
+    schemas = tuple(session.table(i.relation).schema for i in join.inputs)
+    if ttl is not None and join.kind != "inner":
+        raise OptionError(f"state_ttl would lose rows of this {join.kind} join; it is for inner joins")
+    store = Store(HadoopFolder(session, str(checkpoint)))
+    if store.begun_by_spark():
+        return f"{checkpoint} was begun by Spark's own join"
+    answers = schema_of_answer(session, join, schemas, arguments)
+    if isinstance(answers, str):
+        return f"Spark does not take the statement of an epoch: {answers}"
+    if _columns(native[1]) != _columns(answers):
+        return f"the statement of an epoch returns {_columns(answers)} and not {_columns(native[1])}"
+    to = output(session, sink, name, "")
+    if isinstance(to, str):
+        return to
+    to = output(session, sink, name, store.open(join))
+    assert not isinstance(to, str)
+    if ttl is None and (lasting := [i.name for i in join.inputs if not i.expires]):
+        _LOG.warning(
+            "no row of %s ever leaves the state, which grows with the stream; a watermark on the other side's time "
+            "and a band on it, or state_ttl=seconds, would bound it",
+            " and ".join(lasting),
+        )
+
+    def answer(inside: SparkSession, block: str, given: Any) -> DataFrame:
+        return type(opt)(inside, opt.options).plan(block, given).dataframe()
+
+    policy = session.conf.get("spark.sql.streaming.multipleWatermarkPolicy", "min") or "min"
+    epochs = Epochs(join, store, Segments(store, join, schemas), to, answer, answers, arguments, ttl, policy)
+    return start_epochs(session, epochs, checkpoint, trigger, name)
+
+
+def _columns(schema: Any) -> str:
+    return ", ".join(f"{f.name} {f.dataType.simpleString()}" for f in schema.fields)

@@ -1,0 +1,1 @@
+"""The state of joins of streams on Spark: files, segments, epochs, sinks."""

@@ -1,0 +1,207 @@
+"""A join of streams as one streaming query: what Spark hands over as a micro-batch is an epoch.
+
+    1  segments   the rows that arrived, without late ones, become segments           one job
+    2  answer     the statement over what is new, what was there before, and both     one job, planned like any other
+    3  sink       its rows, in place of those of an earlier try
+    4  upkeep     segments that have had their time are dropped, small ones merged
+    5  manifest   the state after the epoch, written in one step
+
+Whatever is interrupted before the fifth step is done again from the state before the epoch.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import reduce
+from pathlib import Path
+from time import time
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import StructType
+
+from planner.runtime.batch import Arguments, run
+from planner.runtime.state.segments import Delta, Segments, empty, rows_of, setting, tagged
+from planner.runtime.state.sinks import Output
+from planner.sink import trigger_of
+from planner.state.manifest import Change, Manifest, Segment
+from planner.state.spec import VERSIONS, StreamJoin, view
+from planner.state.store import Store
+from planner.state.time import side_time, watermark
+from planner.state.upkeep import expired, reachable, to_merge
+
+_LOG = logging.getLogger("dovetail")
+
+Answer = Callable[[SparkSession, str, Arguments], DataFrame]
+
+
+@dataclass
+class Epochs:
+    """The epochs of one query.  ``answer`` plans a statement on a session; ``ttl`` is in seconds."""
+
+    join: StreamJoin
+    store: Store
+    segments: Segments
+    output: Output
+    answer: Answer
+    schema: StructType
+    arguments: Arguments
+    ttl: float | None
+    policy: str
+    first: bool = True
+
+    def __call__(self, batch: DataFrame, epoch: int) -> None:
+        """Run an epoch."""
+        session, clock = batch.sparkSession, int(time() * 1000)
+        before = self.store.before(epoch, len(self.join.inputs))
+        if self.first:
+            self.store.check(before)
+        self.store.clean(before, all_of_it=self.first)
+        with setting(session, "spark.sql.adaptive.enabled", "true"):
+            delta = self.segments.write(batch, epoch, before.watermark, clock)
+            times, now = self._times(before, delta)
+            self.output.write(self._answer(session, before, delta, now), epoch, again=self.first)
+            after = self._after(session, before, delta, Manifest(epoch, (), times, now), clock)
+        self.store.commit(after)
+        self.first = False
+        kept = ", ".join(
+            f"{i.name}: {s.rows} rows, {s.bytes} bytes" for i, s in zip(self.join.inputs, after.inputs, strict=True)
+        )
+        _LOG.info("epoch %s: state of %s", epoch, kept)
+
+    def _answer(self, session: SparkSession, before: Manifest, delta: Delta, now: int | None) -> DataFrame:
+        """The rows of the epoch; ``now`` is the watermark after it."""
+        half = _Halves(self, session, before, delta)
+        blocks = self.join.blocks
+        frames = [*half.pairs()] if not blocks.again else [*half.first_matches()]
+        if now is not None:
+            frames += [found for side in (0, 1) if blocks.lone[side] for found in half.lone(side, now)]
+        return reduce(DataFrame.unionAll, frames) if frames else empty(session, self.schema)
+
+    def _times(self, before: Manifest, delta: Delta) -> tuple[tuple[int | None, int | None], int | None]:
+        """The watermarks after the epoch: of each side, and of the query."""
+        join = self.join
+        delays = [join.inputs[side.input].delay for side in join.sides]
+        one, other = (side_time(t, d, delay) for t, d, delay in zip(before.times, delta.times, delays, strict=True))
+        timed = [t for t, side in zip((one, other), join.sides, strict=True) if join.inputs[side.input].event_time]
+        return (one, other), watermark(before.watermark or 0, timed, self.policy) if timed else None
+
+    def _after(self, session: SparkSession, before: Manifest, delta: Delta, after: Manifest, clock: int) -> Manifest:
+        """The state after the epoch, of which ``after`` tells the number and the time."""
+        change = Change(list(before.inputs))
+        if not any(arrived.segment for arrived in delta.inputs):
+            change.obsolete.append(rows_of(after.epoch))
+        oldest = None if self.ttl is None else clock - int(self.ttl * 1000)
+        for number, arrived in enumerate(delta.inputs):
+            change.add(number, arrived.segment, read=arrived.read, late=arrived.late)
+            if gone := expired(change.inputs[number].segments, after.watermark, oldest):
+                change.put(number, gone)
+            if small := to_merge(change.inputs[number].segments):
+                change.put(number, small, self.segments.merge(session, number, small, after.epoch, after.watermark))
+        return replace(after, inputs=tuple(change.inputs), obsolete=tuple(change.obsolete))
+
+
+class _Halves:
+    """The statements of one epoch, each over views of the segments that it may need."""
+
+    def __init__(self, epochs: Epochs, session: SparkSession, before: Manifest, delta: Delta):
+        self.epochs, self.session, self.before = epochs, session, before
+        self.join, self.segments = epochs.join, epochs.segments
+        found = [delta.inputs[side.input].segment for side in self.join.sides]
+        self.new: list[tuple[Segment, ...]] = [(s,) if s else () for s in found]
+        self.old = [before.inputs[side.input].segments for side in self.join.sides]
+
+    def pairs(self) -> Iterator[DataFrame]:
+        """What is new on the left with all of the right; what was there before on the left with new on the right."""
+        yield from self._new_on_the_left()
+        if (new := self.new[1]) and (left := self._reachable(self.old[0], 0, new[0])) and self.join.blocks.pairs:
+            self._view("prev", 0, left)
+            self._view("d", 1, new)
+            yield self._ask(self.join.blocks.pairs[1])
+
+    def first_matches(self) -> Iterator[DataFrame]:
+        """The rows of the left that have had no match before this epoch, and have one now."""
+        yield from self._new_on_the_left()
+        if (new := self.new[1]) and (left := self._reachable(self.old[0], 0, new[0])):
+            matches, before = self.join.blocks.again
+            self._view("prev", 0, left)
+            self._view("d", 1, new)
+            self._ask(matches).createOrReplaceTempView(view("again", 0))
+            self._view("prev", 1, self.old[1])
+            self._ask(before).createOrReplaceTempView(view("first", 0))
+            yield self._ask(self.join.blocks.pairs[1])
+
+    def lone(self, side: int, now: int) -> Iterator[DataFrame]:
+        """The rows of a side that have become final in this epoch, and match nothing."""
+        position, other, then = self.join.finals[side], 1 - side, self.before.watermark
+        final = []
+        if self.old[side] and now != then:
+            reached = f"{position} <= {now * 1000}" + ("" if then is None else f" AND {position} > {then * 1000}")
+            final.append(self.segments.side(self.session, side, self.old[side], reached))
+        if self.new[side]:
+            final.append(self.segments.side(self.session, side, self.new[side], f"{position} <= {now * 1000}"))
+        if not final:
+            return
+        reduce(DataFrame.unionAll, final).createOrReplaceTempView(view("final", side))
+        self._view("curr", other, (*self.old[other], *self.new[other]))
+        self._ask(self.join.blocks.unmatched[side]).createOrReplaceTempView(view("lone", side))
+        self._view("none", other, ())
+        yield self._ask(self.join.blocks.lone[side])
+
+    def _new_on_the_left(self) -> Iterator[DataFrame]:
+        if (new := self.new[0]) and self.join.blocks.pairs:
+            right = self._reachable((*self.old[1], *self.new[1]), 1, new[0])
+            if right:
+                self._view("d", 0, new)
+                self._view("curr", 1, right)
+                yield self._ask(self.join.blocks.pairs[0])
+
+    def _reachable(self, segments: tuple[Segment, ...], side: int, probing: Segment) -> tuple[Segment, ...]:
+        return reachable(segments, side, probing.marks, self.join.reaches)
+
+    def _view(self, version: str, side: int, segments: tuple[Segment, ...]) -> None:
+        self.segments.side(self.session, side, segments).createOrReplaceTempView(view(version, side))
+
+    def _ask(self, statement: str) -> DataFrame:
+        return self.epochs.answer(self.session, statement, self.epochs.arguments)
+
+
+def start_epochs(
+    session: SparkSession, epochs: Epochs, checkpoint: str | Path, trigger: str | None, name: str | None
+) -> StreamingQuery:
+    """Start the streaming query.  Raises what Spark raises."""
+    stream = run(session, tagged(epochs.join), epochs.arguments)
+    writer = stream.writeStream.option("checkpointLocation", str(checkpoint))
+    if name is not None:
+        writer = writer.queryName(name)
+    if when := trigger_of(trigger):
+        writer = writer.trigger(**when)
+    return writer.foreachBatch(epochs).start()
+
+
+def schema_of_answer(session: SparkSession, join: StreamJoin, schemas: tuple[StructType, ...], args: Arguments) -> Any:
+    """The schema of what an epoch returns, or the first line of Spark's error."""
+    from planner.runtime.batch import analysed
+
+    made = []
+    try:
+        for side, said in enumerate(join.sides):
+            rows = empty(session, schemas[said.input])
+            rows = rows.where(said.rows) if said.rows else rows
+            rows = rows.selectExpr(*(f"{value} AS `{shown.replace('`', '``')}`" for shown, value in said.shown))
+            for version in VERSIONS:
+                rows.createOrReplaceTempView(view(version, side))
+                made.append(view(version, side))
+        wrong = [f for f in (analysed(session, step, args) for step in join.blocks.steps) if isinstance(f, str)]
+        if wrong:
+            return wrong[0]
+        found = analysed(session, "\nUNION ALL\n".join(f"({b})" for b in join.blocks.answers), args)
+        return found if isinstance(found, str) else found[1]
+    finally:
+        for name in made:
+            with suppress(Exception):
+                session.catalog.dropTempView(name)

@@ -1,0 +1,59 @@
+"""What Spark tells of the streams that a statement names."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from planner.state.stream import Stream
+
+DELAY = "spark.watermarkDelayMs"
+_ROW_BY_ROW = frozenset(
+    "Project Filter Join SubqueryAlias View EventTimeWatermark StreamingRelation StreamingRelationV2 "
+    "StreamingDataSourceV2Relation StreamingDataSourceV2ScanRelation WithCTE CTERelationDef CTERelationRef "
+    "ResolvedHint UnresolvedHint".split()
+)
+_OPERATOR = re.compile(r"[\s:+\-|]*['~!]*(\w+)")
+
+
+def schema_of(session: SparkSession, name: tuple[str, ...]) -> StructType:
+    """The columns of a table or view."""
+    return session.table(quoted(name)).schema
+
+
+def stream_of(session: SparkSession, name: tuple[str, ...]) -> Stream | None:
+    """What a name in SQL stands for, if it is a stream; None for anything else."""
+    try:
+        frame = session.table(quoted(name))
+        if not frame.isStreaming:
+            return None
+    except PySparkException:
+        return None
+    watermarked = [f for f in frame.schema.fields if DELAY in f.metadata]
+    first = watermarked[0] if watermarked else None
+    plan: Any = frame._jdf.queryExecution().analyzed()
+    return Stream(
+        tuple((f.name, f.dataType.simpleString()) for f in frame.schema.fields),
+        first.name if first else None,
+        int(first.metadata[DELAY]) if first else 0,
+        bool(plan.deterministic()),
+    )
+
+
+def more_than_rows(frame: DataFrame) -> str | None:
+    """The operator of an analysed plan that is more than filters, projections and joins; None where there is none."""
+    plan: Any = frame._jdf.queryExecution().analyzed()
+    for line in plan.toString().splitlines():
+        found = _OPERATOR.match(line)
+        if found and found[1] not in _ROW_BY_ROW:
+            return found[1]
+    return None
+
+
+def quoted(name: tuple[str, ...]) -> str:
+    """A name of several parts as SQL."""
+    return ".".join("`" + part.replace("`", "``") + "`" for part in name)

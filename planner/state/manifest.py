@@ -1,0 +1,133 @@
+"""The manifest of an epoch: which segments make up the state after it, and how far time has come.
+
+It is one small JSON text with a checksum.  A state is what its newest manifest says, and files that none names are of
+an epoch that was not finished.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from planner.errors import StateError
+
+Span = tuple[int, int] | None
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Rows of one input, in one folder: ``files`` are names with their sizes.
+
+    ``marks`` hold the least and greatest value of each of the input's marks, None where no row has one; ``times`` those
+    of its event time, in microseconds.  ``expires``
+    is the watermark, in microseconds, at which the last of its rows can match no more, None for never; ``arrived`` the
+    clock when the newest came, in milliseconds; ``tier`` how often it has been merged.
+    """
+
+    folder: str
+    files: tuple[tuple[str, int], ...]
+    rows: int
+    marks: tuple[Span, ...]
+    times: Span
+    expires: int | None
+    arrived: int
+    tier: int = 0
+
+    @property
+    def bytes(self) -> int:
+        """The size of its files."""
+        return sum(size for _, size in self.files)
+
+
+@dataclass(frozen=True)
+class InputState:
+    """What is kept of one input, and counts since the beginning: rows that were read, and that were late."""
+
+    segments: tuple[Segment, ...] = ()
+    read: int = 0
+    late: int = 0
+
+    @property
+    def rows(self) -> int:
+        """Rows kept."""
+        return sum(s.rows for s in self.segments)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes kept."""
+        return sum(s.bytes for s in self.segments)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The state after an epoch; that of epoch -1 is empty.
+
+    ``times``: the watermark of each side by itself, in milliseconds, None before its first row.  ``watermark`` is that
+    of the query; None where no side has one.  ``obsolete`` are folders that this epoch needed last.
+    """
+
+    epoch: int
+    inputs: tuple[InputState, ...]
+    times: tuple[int | None, int | None] = (None, None)
+    watermark: int | None = None
+    obsolete: tuple[str, ...] = ()
+
+    def to_json(self) -> str:
+        """The manifest as text, with its checksum in the first line."""
+        body = json.dumps(asdict(self), ensure_ascii=False)
+        return f"{_checksum(body)}\n{body}\n"
+
+
+def read_manifest(text: str, where: str) -> Manifest:
+    """Read a manifest.  Raises ``StateError`` for one that is damaged; ``where`` names it."""
+    checksum, _, body = text.partition("\n")
+    if checksum != _checksum(body.rstrip("\n")):
+        raise StateError(f"{where} is damaged: its checksum does not fit its text")
+    try:
+        found: dict[str, Any] = json.loads(body)
+        inputs = tuple(_input(i) for i in found["inputs"])
+        one, other = found["times"]
+        return Manifest(found["epoch"], inputs, (one, other), found["watermark"], tuple(found["obsolete"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise StateError(f"{where} is damaged: {type(error).__name__}: {error}") from error
+
+
+def _input(found: dict[str, Any]) -> InputState:
+    segments = []
+    for segment in found.pop("segments"):
+        files = tuple((name, size) for name, size in segment.pop("files"))
+        marks = tuple(_span(mark) for mark in segment.pop("marks"))
+        segments.append(Segment(files=files, marks=marks, times=_span(segment.pop("times")), **segment))
+    return InputState(tuple(segments), **found)
+
+
+def _span(found: list[int] | None) -> Span:
+    return None if found is None else (found[0], found[1])
+
+
+def _checksum(body: str) -> str:
+    return hashlib.sha256(body.encode()).hexdigest()
+
+
+@dataclass
+class Change:
+    """What an epoch does to the state of the inputs, one after the other."""
+
+    inputs: list[InputState]
+    obsolete: list[str] = field(default_factory=list)
+
+    def add(self, number: int, segment: Segment | None, *, read: int, late: int) -> None:
+        """Add what has arrived on an input."""
+        old = self.inputs[number]
+        segments = (*old.segments, segment) if segment else old.segments
+        self.inputs[number] = InputState(segments, old.read + read, old.late + late)
+
+    def put(self, number: int, old: tuple[Segment, ...], new: Segment | None = None) -> None:
+        """Replace segments of an input by one, or by none."""
+        segments = self.inputs[number].segments
+        at = next((n for n, s in enumerate(segments) if s in old), 0)
+        kept = [s for s in segments if s not in old]
+        self.inputs[number] = replace(self.inputs[number], segments=(*kept[:at], *([new] if new else []), *kept[at:]))
+        self.obsolete += [s.folder for s in old]

@@ -1,0 +1,156 @@
+"""A join of streams as data: what is read and kept, and what an epoch asks.  Written beside the state."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from planner.errors import StateError
+from planner.logical import JoinKind
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A column of a stream that is kept: its name in the files, its name in the stream, its type."""
+
+    stored: str
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
+class Input:
+    """A stream that is read once and kept once.
+
+    ``relation`` is SQL.  ``rows`` is the condition on what is read; ``keep`` that on what is kept; both may be empty.
+    ``event_time`` with its type ``time``, and ``delay`` (milliseconds), are of its watermark.  ``marks`` are positions,
+    as SQL, whose least and greatest value is known for each segment.  A row whose ``expires``, in microseconds, the
+    watermark has reached can match no more; nothing where that never happens.  ``lasts`` says so in words.  ``late``:
+    rows that are late are dropped.
+    """
+
+    name: str
+    relation: str
+    columns: tuple[Kept, ...]
+    rows: str
+    keep: str
+    event_time: str
+    time: str
+    delay: int
+    marks: tuple[str, ...]
+    expires: str
+    lasts: str
+    late: bool
+
+
+@dataclass(frozen=True)
+class Side:
+    """A relation of FROM: ``shown`` are its columns, by name and value; ``rows`` which rows of the input are its.
+
+    ``ticks``: which rows move its watermark.  Conditions are all rows where they are empty.
+    """
+
+    input: int
+    shown: tuple[tuple[str, str], ...]
+    rows: str
+    ticks: str
+
+
+@dataclass(frozen=True)
+class Reach:
+    """``large - small >= least`` for all pairs; each a side (0, 1) and the number of a mark of its input."""
+
+    small: tuple[int, int]
+    large: tuple[int, int]
+    least: int
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The statements of an epoch, over views named by ``view``.
+
+    ``pairs``: whose rows are the answer, for what is new on the left with all of the right, and for what was there
+    before on the left with what is new on the right.  A semi join asks the latter in two steps (``again``): rows of the
+    left that have a match now, and those of them that had none before, which ``first`` then holds.  By side, for rows
+    that may be returned without a match: those of ``final`` that have none (``unmatched``), and the answer over these
+    (``lone``).
+    """
+
+    pairs: tuple[str, ...]
+    again: tuple[str, ...]
+    unmatched: tuple[str, str]
+    lone: tuple[str, str]
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """Those that return rows of the query."""
+        return (*self.pairs, *filter(None, self.lone))
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """Those that return rows of one side."""
+        return (*self.again, *filter(None, self.unmatched))
+
+
+@dataclass(frozen=True)
+class StreamJoin:
+    """A join of two streams, or of one with itself.
+
+    ``text`` is the user's.  ``finals``, by side, say as SQL which watermark makes a row final that has no match;
+    nothing for sides whose rows are returned only with one.
+    """
+
+    text: str
+    kind: JoinKind
+    inputs: tuple[Input, ...]
+    sides: tuple[Side, Side]
+    reaches: tuple[Reach, ...]
+    blocks: Blocks
+    finals: tuple[str, str]
+    keys: tuple[str, ...]
+    condition: str
+    settings: tuple[tuple[str, str], ...]
+
+    def to_json(self) -> str:
+        """What is written beside the state, to be held against the query of the next start."""
+        return json.dumps({"format": FORMAT, **asdict(self)}, indent=1, ensure_ascii=False)
+
+
+SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
+VERSIONS = ("d", "curr", "prev", "again", "first", "final", "lone", "none")
+
+
+def view(version: str, side: int) -> str:
+    """The name under which an epoch's statement reads one of ``VERSIONS`` of a side."""
+    return f"__dt_{version}_{SIDES[side]}"
+
+
+def hold_against(written: str, join: StreamJoin, where: str) -> None:
+    """Raise ``StateError`` unless the state in ``where``, described by ``written``, is of this very join."""
+    try:
+        old = json.loads(written)
+        found = int(old["format"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise StateError(f"{where} cannot be read: {error}") from error
+    if found != FORMAT:
+        raise StateError(f"the state in {where} has format {found}; this version of Dovetail writes {FORMAT}")
+    new = json.loads(join.to_json())
+    if old == new:
+        return
+    types = [[(c["name"], c["type"]) for i in one.get("inputs", ()) for c in i["columns"]] for one in (old, new)]
+    if old.get("text") != new["text"]:
+        what = f"another query: {' '.join(str(old.get('text')).split())}"
+    elif old.get("settings") != new["settings"]:
+        what = f"other settings: {old.get('settings')}, now {new['settings']}"
+    elif types[0] != types[1]:
+        what = f"another schema: {_said(types[0])}; now {_said(types[1])}"
+    else:
+        what = "another plan of this query, as an older version of Dovetail or other watermarks make it"
+    raise StateError(f"the state in {where} is of {what}; give this query a checkpoint of its own")
+
+
+def _said(columns: list[tuple[str, str]]) -> str:
+    return ", ".join(f"{name} {type_}" for name, type_ in columns)

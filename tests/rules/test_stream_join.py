@@ -1,0 +1,124 @@
+"""Joins of streams as they are read: what is kept of each input, for how long, and what an epoch asks.  No Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from golden_plans.catalog_file import read_catalog
+from optimizer import Options
+from optimizer.streams import StreamPlan, plan_stream
+from planner.state.stream import Stream
+
+CATALOG = read_catalog(Path(__file__).parents[2] / "golden_plans" / "catalogs" / "ads.toml")
+BERLIN = read_catalog(Path(__file__).parents[2] / "golden_plans" / "catalogs" / "ads_in_berlin.toml")
+WITHIN = "c.ts BETWEEN v.ts AND v.ts + INTERVAL 10 MINUTES"
+
+
+def plan(query: str, catalog=CATALOG, timed: tuple[str, ...] = ("clicks", "views")) -> StreamPlan:
+    """The plan of a query over `clicks` and `views` as streams; those in `timed` have a watermark."""
+
+    def find(name: tuple[str, ...]) -> Stream | None:
+        if name not in (("clicks",), ("views",)):
+            return None
+        columns = tuple((c.name, str(c.type).lower()) for c in catalog.columns(name))
+        return Stream(columns, "ts" if name[0] in timed else None, 5_000)
+
+    return plan_stream(query, catalog, Options(strict=True), find)
+
+
+def test_an_epoch_as_it_is_explained() -> None:
+    found = plan(f"SELECT c.ad, v.page FROM clicks c LEFT JOIN views v ON c.user_id = v.user_id AND {WITHIN}")
+    assert (
+        found.explain()
+        == """\
+Epoch
+├─ Build  clicks
+│     keeps user_id, ts, ad
+│     until the watermark has passed `ts`
+├─ Build  views
+│     keeps user_id, ts, page
+│     of rows where (`user_id` IS NOT NULL) AND (`ts` IS NOT NULL)
+│     until the watermark has passed `ts` + 10m
+├─ HalfJoin  ◁ inner, on c.user_id = v.user_id AND c.ts BETWEEN v.ts AND v.ts + INTERVAL 10 MINUTES
+│  ├─ Arrangement  what is new of clicks
+│  └─ Arrangement  all of views
+├─ HalfJoin  ◁ inner, on c.user_id = v.user_id AND c.ts BETWEEN v.ts AND v.ts + INTERVAL 10 MINUTES
+│  ├─ Arrangement  what was there before of clicks
+│  └─ Arrangement  what is new of views
+└─ HalfJoin  ◁ anti, on c.user_id = v.user_id AND c.ts BETWEEN v.ts AND v.ts + INTERVAL 10 MINUTES
+   ├─ Arrangement  what nothing can match any more of clicks
+   └─ Arrangement  all of views"""
+    )
+
+
+LASTING = {
+    WITHIN: ("`ts`", "`ts` + 10m"),
+    "c.ts > v.ts": ("`ts`", ""),
+    "v.ts - c.ts < INTERVAL 1 HOUR": ("`ts` + 1h", ""),
+    "abs(unix_micros(c.ts) - unix_micros(v.ts)) < 5": ("", ""),
+    "c.ts = v.ts": ("`ts`", "`ts`"),
+    "c.ts BETWEEN v.ts + INTERVAL 1 MINUTE AND v.ts + INTERVAL 2 MINUTES": ("`ts` - 1m", "`ts` + 2m"),
+    "date_trunc('DAY', c.ts) = date_trunc('DAY', v.ts)": ("", ""),
+}
+
+
+@pytest.mark.parametrize("condition", LASTING)
+def test_how_long_rows_are_kept(condition: str) -> None:
+    found = plan(f"SELECT c.ad FROM clicks c JOIN views v ON c.user_id = v.user_id AND {condition}")
+    assert found.join, found.reason
+    assert tuple(i.lasts for i in found.join.inputs) == LASTING[condition]
+    assert [bool(i.expires) for i in found.join.inputs] == [bool(said) for said in LASTING[condition]]
+
+
+def test_the_other_sides_watermark_counts() -> None:
+    query = f"SELECT c.ad FROM clicks c JOIN views v ON {WITHIN}"
+    for timed, lasting in ((("clicks",), ("", "`ts` + 10m")), (("views",), ("`ts`", "")), ((), ("", ""))):
+        found = plan(query, timed=timed)
+        assert found.join
+        assert tuple(i.lasts for i in found.join.inputs) == lasting
+
+
+def test_calendar_days_leave_room_where_days_differ() -> None:
+    query = "SELECT c.ad FROM clicks c JOIN views v ON c.ts BETWEEN v.ts AND v.ts + INTERVAL 1 DAY"
+    in_utc, in_berlin = plan(query), plan(query, BERLIN)
+    assert in_utc.join
+    assert in_berlin.join
+    assert [i.lasts for i in in_utc.join.inputs] == ["`ts`", "`ts` + 1d"]
+    assert [i.lasts for i in in_berlin.join.inputs] == ["`ts`", "`ts` + 2d2h"]
+
+
+def test_the_other_side_waits_for_rows_that_may_have_matched() -> None:
+    """A view may match a click from it to ten minutes later, and the click is final when it has come."""
+    ends = {}
+    for kind in ("INNER", "LEFT", "RIGHT", "LEFT SEMI"):
+        found = plan(f"SELECT v.page FROM views v {kind} JOIN clicks c ON {WITHIN}")
+        assert found.join
+        ends[kind] = tuple(i.lasts for i in found.join.inputs)
+    assert ends["INNER"] == ("`ts` + 10m", "`ts`")
+    assert ends["LEFT"] == ends["LEFT SEMI"] == ("`ts` + 10m", "the later of `ts` and `ts` + 10m")
+    assert ends["RIGHT"] == ("`ts` + 10m", "`ts`")
+
+
+def test_one_stream_is_kept_once() -> None:
+    query = f"""WITH x AS (SELECT ts, ad FROM clicks WHERE user_id > 1)
+        SELECT c.ad, v.ts FROM x c JOIN (SELECT ts FROM clicks WHERE ad = 'hats') v ON {WITHIN}"""
+    found = plan(query).join
+    assert found
+    (kept,) = found.inputs
+    assert [c.name for c in kept.columns] == ["user_id", "ts", "ad"]
+    assert kept.keep == "((`user_id` > 1) AND (`ts` IS NOT NULL)) OR ((`ad` = 'hats') AND (`ts` IS NOT NULL))"
+    assert len(kept.marks) == 1
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        (f"SELECT c.ad FROM clicks c FULL JOIN views v ON {WITHIN}", "when a row of clicks that has no match is final"),
+        (f"SELECT c.ad FROM clicks c LEFT ANTI JOIN views v ON {WITHIN}", "views needs one, and the condition a bound"),
+    ],
+)
+def test_nothing_says_when_a_row_is_final(query: str, said: str) -> None:
+    assert said in plan(query, timed=("clicks",)).reason
+    assert plan(query).join
