@@ -150,7 +150,7 @@ class Optimizer:
         trigger: str | None = None,
         mode: Mode = "append",
         name: str | None = None,
-        state_modules: bool = True,
+        state_modules: bool = False,
         state_ttl: float | None = None,
     ) -> StreamingQuery:
         """Start a query over streams, and write its rows to ``sink``: a table, a ``Sink``, or a function.
@@ -159,8 +159,8 @@ class Optimizer:
         ``available now``, or the time between micro-batches, as ``10 seconds``; None starts each at once.  ``mode`` and
         ``name`` are Spark's.  What the lookups of a micro-batch did is in ``lastProgress.observedMetrics``.
 
-        A join of streams keeps its rows in state modules beside the checkpoint where these take it (docs/streams.md;
-        ``stream_plan`` tells), else in Spark's own state store; ``state_modules=False`` asks for the latter.
+        With ``state_modules=True`` a join of streams keeps its rows in state modules beside the checkpoint where these
+        take it (docs/streams.md; ``stream_plan`` tells); else, and unless asked for, Spark's own state store has them.
         ``state_ttl``: seconds after which a row may leave the state even if it could still match.
 
         Raises ``OptionError``; ``QueryError`` for a statement that is no query, or reads no stream; ``StateError`` for
@@ -189,7 +189,7 @@ class Optimizer:
         return start(frame, sink, checkpoint, trigger, mode, name)
 
     def stream_plan(self, text: str, args: dict[str, Any] | list[Any] | None = None) -> StreamPlan:
-        """How ``stream`` would run a query: on state modules, or as Spark does, and why.  Runs nothing."""
+        """How ``stream(state_modules=True)`` would run a query: on them, or as Spark does, and why.  Runs nothing."""
         return streams.look(self, text, args)[0]
 
     def verify(self, text: str, args: dict[str, Any] | list[Any] | None = None) -> Verification:

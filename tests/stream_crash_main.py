@@ -20,7 +20,9 @@ def main(folder: Path, name: str) -> None:
     stream = session.readStream.schema("id INT, k INT, ts TIMESTAMP").option("maxFilesPerTrigger", 1)
     stream.json(str(folder / "in")).withWatermark("ts", "5 seconds").createOrReplaceTempView("s")
     sink = Sink("parquet", folder / name / "out")
-    query = Optimizer(session).stream(QUERY, checkpoint=folder / name / "checkpoint", sink=sink, trigger="1 second")
+    query = Optimizer(session).stream(
+        QUERY, checkpoint=folder / name / "checkpoint", sink=sink, trigger="1 second", state_modules=True
+    )
     print("started", flush=True)
     query.processAllAvailable()
     query.stop()

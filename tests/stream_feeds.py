@@ -62,9 +62,9 @@ class Feed:
 
 def run(opt: Optimizer, query: str, folder: Path, **more: Any) -> Counter[tuple[Any, ...]]:
     """The rows that a query has written to Parquet files once it has taken all that is there."""
-    opt.stream(
-        query, checkpoint=folder / "checkpoint", sink=Sink("parquet", folder / "out"), trigger="available now", **more
-    ).awaitTermination()
+    sink = Sink("parquet", folder / "out")
+    more = {"trigger": "available now", "state_modules": True, **more}
+    opt.stream(query, checkpoint=folder / "checkpoint", sink=sink, **more).awaitTermination()
     return written(opt.session, folder)
 
 
