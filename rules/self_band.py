@@ -22,6 +22,7 @@ from planner.logical import Logical
 from planner.names import Source, Unresolved
 from planner.offsets import Offsets, read_offsets
 from planner.schema import SqlType
+from planner.tokens import tokenize
 from planner.trying import may_raise
 from rules.computed import raising_items
 from rules.moving import Home, check_steady, home, moved
@@ -80,8 +81,19 @@ class Pair:
         self.after = self.ctx.names.sources(self.relation)
         if len(self.after) != 1 or not self.after[0].names or self.after[0].columns is None:
             raise NoWindow("the relation has no name, or its columns are not known")
-        for _, item in raising_items(self.relation, self.ctx):
-            raise NoWindow(f"{item.shown} could raise an error on a row that no pair needs")
+
+    def check_computed(self, band: SelfBand, filters: tuple[Scalar, ...]) -> None:
+        """Raise ``NoWindow`` where a window would compute for all rows what raises an error on one that no pair needs.
+
+        ``filters``: the conditions on the row.  Without them, and without conditions on what belongs to it, all rows
+        are read in any case; keys and the column of the band are computed for all that are read.
+        """
+        everything = not filters and not self.readings[0].filters
+        compared = not band.kept and not self.readings[1].filters
+        told = {self.ctx.names.fold(t.text) for text in (*band.keys, band.column) for t in tokenize(text).items}
+        for name, item in raising_items(self.relation, self.ctx):
+            if not everything and not (compared and name in told):
+                raise NoWindow(f"{item.shown} could raise an error on a row that no pair needs")
 
     def home(self, ref: ColumnRef) -> Home:
         """Where a column comes from; a field of a struct is refused."""

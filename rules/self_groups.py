@@ -53,6 +53,7 @@ class Groups:
         band = self.pair.read(over)
         if band is None:
             raise NoWindow("")
+        self.pair.check_computed(band, () if self.left else band.own)
         self.band: SelfBand = band
         self.filters = self.block.condition if self.left else band.own
         below: list[str] = []

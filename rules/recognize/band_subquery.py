@@ -136,12 +136,13 @@ class _Found:
             band = pair.read(block.condition)
             if band is None:
                 return None
+            own = (*self._own(at), *map(pair.text, band.own))
+            pair.check_computed(band, own)
             totals = next((x for x in self.totals.get(at, []) if x.band == band), None)
             totals = totals or Totals(pair, band, nulls=True)
             value = self._said(block.project.items[0], found, totals)
             if not any(totals is known for known in self.totals.setdefault(at, [])):
                 self.totals[at].append(totals)
-            own = (*self._own(at), *map(pair.text, band.own))
             self.sources.setdefault(at, WindowedSource(relation, band.keys, own, band.asked))
             self.said.append(f"{relation.detail}: {band.said}")
             return value

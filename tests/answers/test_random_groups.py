@@ -70,7 +70,8 @@ def cases(draw: st.DrawFn) -> RandomQuery:
     small = st.sampled_from(["0", "1", "2", "NULL"])
     month = st.sampled_from([*MONTHS[type_], "NULL"])
     rows = [f"({', '.join(r)})" for r in draw(st.lists(st.tuples(small, small, month, small), max_size=12))]
-    values, empty = ", ".join(rows) or "(NULL, NULL, NULL, NULL)", "" if rows else " WHERE false"
+    # Columns may be NULL, as max() of them is: the schema of a rewriting is that of the query.
+    values, empty = ", ".join([*rows, "(NULL, NULL, NULL, NULL)"]), "" if rows else " WHERE false"
     table = (
         f"SELECT CAST(k AS INT) AS k, CAST(j AS INT) AS j, CAST(m AS {type_}) AS m, CAST(v AS INT) AS v "
         f"FROM VALUES {values} AS d(k, j, m, v){empty}"
