@@ -127,7 +127,7 @@ def rows(draw: st.DrawFn, columns: dict[str, tuple[str, ...]]) -> str:
     """A table as a query; with no rows at all from time to time."""
     found = draw(st.lists(st.tuples(*map(st.sampled_from, columns.values())), max_size=7))
     values = ", ".join(f"({', '.join(row)})" for row in found or [tuple(v[0] for v in columns.values())])
-    items = ", ".join(f"CAST({c.split()[0]} AS {c.split()[1]}) AS {c.split()[0]}" for c in columns)
+    items = ", ".join(f"TRY_CAST({c.split()[0]} AS {c.split()[1]}) AS {c.split()[0]}" for c in columns)
     names = ", ".join(c.split()[0] for c in columns)
     return f"SELECT {items} FROM VALUES {values} AS z({names})" + ("" if found else " WHERE false")
 
@@ -215,11 +215,11 @@ def test_the_same_rows_as_plain_spark(session: SparkSession, share: Share, case:
 
 
 T = (
-    "SELECT CAST(k AS INT) AS k, CAST(v AS INT) AS v, s, CAST(d AS DOUBLE) AS d, CAST(m AS DECIMAL(6,2)) AS m, "
+    "SELECT TRY_CAST(k AS INT) AS k, TRY_CAST(v AS INT) AS v, s, TRY_CAST(d AS DOUBLE) AS d, TRY_CAST(m AS DECIMAL(6,2)) AS m, "
     "DATE '2026-01-01' AS e FROM VALUES (1, 2, '3', 1, 1), (1, NULL, '4', NULL, 2), (2, 5, '6', 3, NULL), "
     "(3, 7, 'x', 4, 4), (NULL, 1, NULL, 5, 5), (1, 2, '3', 1, 1) AS z(k, v, s, d, m)"
 )
-U = "SELECT CAST(k AS INT) AS k, CAST(w AS INT) AS w FROM VALUES (1, 2), (1, 9), (2, 3), (NULL, 4) AS z(k, w)"
+U = "SELECT TRY_CAST(k AS INT) AS k, TRY_CAST(w AS INT) AS w FROM VALUES (1, 2), (1, 9), (2, 3), (NULL, 4) AS z(k, w)"
 
 
 @pytest.mark.parametrize("near", NEAR)
