@@ -215,8 +215,8 @@ def test_the_same_rows_as_plain_spark(session: SparkSession, share: Share, case:
 
 
 T = (
-    "SELECT TRY_CAST(k AS INT) AS k, TRY_CAST(v AS INT) AS v, s, TRY_CAST(d AS DOUBLE) AS d, TRY_CAST(m AS DECIMAL(6,2)) AS m, "
-    "DATE '2026-01-01' AS e FROM VALUES (1, 2, '3', 1, 1), (1, NULL, '4', NULL, 2), (2, 5, '6', 3, NULL), "
+    "SELECT TRY_CAST(k AS INT) AS k, TRY_CAST(v AS INT) AS v, s, TRY_CAST(d AS DOUBLE) AS d, "
+    "TRY_CAST(m AS DECIMAL(6,2)) AS m, DATE '2026-01-01' AS e FROM VALUES (1, 2, '3', 1, 1), (1, NULL, '4', NULL, 2), (2, 5, '6', 3, NULL), "
     "(3, 7, 'x', 4, 4), (NULL, 1, NULL, 5, 5), (1, 2, '3', 1, 1) AS z(k, v, s, d, m)"
 )
 U = "SELECT TRY_CAST(k AS INT) AS k, TRY_CAST(w AS INT) AS w FROM VALUES (1, 2), (1, 9), (2, 3), (NULL, 4) AS z(k, w)"

@@ -1,7 +1,6 @@
-"""Joins of streams on state modules run where they are asked for, and so do their tests with real streams.
+"""Two files of tests do not pass yet: the last rows of a FULL join come later than Spark's, and kills are not proven.
 
-Not all of them pass yet: rows of outer joins come an epoch later than Spark's, and a restart after a killed driver is not
-proven.  ``DOVETAIL_STREAMS=1 pytest tests/streams`` runs them.
+``DOVETAIL_STREAMS=1 pytest tests/streams`` runs them.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import os
 
 import pytest
 
-OPEN = ("test_killed.py", "test_left_to_spark.py", "test_model.py", "test_state.py")
+OPEN = ("test_killed.py", "test_left_to_spark.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
