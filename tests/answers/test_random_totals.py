@@ -37,7 +37,7 @@ OWN = (
 COMMON = ("{}k < 3", "{}v IS NOT NULL", "{}s <> 'b'", "({}m > 0 OR {}e IS NULL)")
 AGGREGATES = (
     *("count(*)", "count(1)", "count({}v)", "sum({}v)", "sum({}d)", "sum({}m)", "avg({}v)", "avg({}d)", "avg({}m)"),
-    *("min({}v)", "max({}s)", "min({}d)", "max({}d)", "max({}e)", "min(DISTINCT {}m)", "Sum( ALL {}v )"),
+    *("min({}v)", "max({}s)", "min({}d)", "max({}d)", "max({}e)", "min(DISTINCT {}m)", "Sum( {}v )"),
     *("sum({}v) / count(*)", "coalesce(max({}s), 'none')", "count({}d) > 1", "max({}v) - min({}k)", "1 + avg({}m) * 2"),
     *("CASE WHEN count(*) = 0 THEN 'none' ELSE min({}s) END", "CAST(count({}s) AS INT)", "round(avg({}d), 1)"),
 )
@@ -216,7 +216,8 @@ def test_the_same_rows_as_plain_spark(session: SparkSession, share: Share, case:
 
 T = (
     "SELECT TRY_CAST(k AS INT) AS k, TRY_CAST(v AS INT) AS v, s, TRY_CAST(d AS DOUBLE) AS d, "
-    "TRY_CAST(m AS DECIMAL(6,2)) AS m, DATE '2026-01-01' AS e FROM VALUES (1, 2, '3', 1, 1), (1, NULL, '4', NULL, 2), (2, 5, '6', 3, NULL), "
+    "TRY_CAST(m AS DECIMAL(6,2)) AS m, DATE '2026-01-01' AS e "
+    "FROM VALUES (1, 2, '3', 1, 1), (1, NULL, '4', NULL, 2), (2, 5, '6', 3, NULL), "
     "(3, 7, 'x', 4, 4), (NULL, 1, NULL, 5, 5), (1, 2, '3', 1, 1) AS z(k, v, s, d, m)"
 )
 U = "SELECT TRY_CAST(k AS INT) AS k, TRY_CAST(w AS INT) AS w FROM VALUES (1, 2), (1, 9), (2, 3), (NULL, 4) AS z(k, w)"
