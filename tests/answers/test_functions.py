@@ -67,6 +67,8 @@ def report(tally: Tally, capsys: pytest.CaptureFixture[str], *, least: float) ->
     """Print the counts, and assert that nothing failed and enough was rewritten."""
     with capsys.disabled():
         print(f"\n{tally}")
+    if not tally.planned:
+        pytest.skip("none of this sample can be made; make fuzz takes all")
     assert not tally.failures, "\n\n".join(map(str, tally.failures[:20]))
     assert tally.rewritten >= least * tally.planned
     assert tally.compared >= 0.9 * tally.rewritten
