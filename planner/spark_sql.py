@@ -191,6 +191,10 @@ def _hidden(words: list[Token], text: str) -> tuple[list[Token], list[exp.Expr]]
             quoted = token.token_type is TokenType.IDENTIFIER
             commas = "" if quoted else _comma_words(words, i)
             token = _as(token, TokenType.VAR, f"{_CALL}{commas}{'`' if quoted else ''}{token.text}")
+            if i + 2 < len(words) and words[i + 2].token_type is TokenType.ALL:  # sum(ALL v): what it does without
+                shown += [token, after]
+                i += 3
+                continue
         shown.append(token)
         i += 1
     return shown, literals

@@ -61,15 +61,22 @@ def may_raise(tree: exp.Expression, known: TypeOf, *, ansi: bool) -> str | None:
     return str(MightRaise(tree))
 
 
+_LARGEST = {"tinyint": 2**7 - 1, "smallint": 2**15 - 1, "int": 2**31 - 1, "bigint": 2**63 - 1}
+_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}  # of the largest number, or of the smallest
+
+
 def _holds(wide: SqlType | None, type_: SqlType) -> bool:
-    """Whether a cast from one type to another keeps every value, so that it never raises an error."""
+    """Whether a cast from one type to another has a value for every value, so that it never raises an error."""
     if wide is None or type_.name == "void":
         return wide is not None
-    if type_.name == wide.name == "decimal":
-        return wide.scale >= type_.scale and wide.precision - wide.scale >= type_.precision - type_.scale
+    if wide.name == "decimal" and type_.name in (*_DIGITS, "decimal"):
+        whole, scale = (_DIGITS.get(type_.name, type_.precision - type_.scale), type_.scale)
+        return wide.scale >= scale and wide.precision - wide.scale >= whole
     if type_.integral and wide.integral:
         return INTEGRAL.index(wide.name) >= INTEGRAL.index(type_.name)
-    return type_ == wide
+    if wide.name in ("float", "double"):
+        return type_.numeric
+    return type_ == wide or (wide.text == "string" and (type_.numeric or type_.name in TIMES))
 
 
 class _Trying:
@@ -151,7 +158,8 @@ class _Trying:
         source = self._type(tree.this)
         if source is None and not self.ansi:
             raise MightRaise(tree)
-        if source and _holds(type_of(tree, self.known), source):
+        wide = type_of(tree, self.known)
+        if source and (_holds(wide, source) or _remains(tree.this, wide)):
             return copy
         if self.ansi or (source and source.name in TIMES and type_of(tree, self.known).name in TIMES):  # type: ignore[union-attr]
             return exp.TryCast(this=copy.this, to=copy.args["to"], safe=True)
@@ -276,6 +284,15 @@ class _Trying:
 
     def _of_one_kind(self, trees: list[exp.Expression]) -> bool:
         return common([self._type(t) for t in trees if not isinstance(t, exp.Null)]) is not None
+
+
+def _remains(tree: exp.Expression, wide: SqlType | None) -> bool:
+    """Whether a number is what remains of a division by a literal, and of this type in any case: ``x % 50``."""
+    while isinstance(tree, exp.Paren):
+        tree = tree.this
+    if not isinstance(tree, exp.Mod) or wide is None or not wide.integral:
+        return False
+    return isinstance(tree.expression, exp.Literal) and 0 < int(tree.expression.name) <= _LARGEST[wide.name]
 
 
 def _plain_pattern(like: exp.Expression) -> bool:

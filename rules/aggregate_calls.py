@@ -50,7 +50,7 @@ def calls(scalar: Scalar) -> tuple[Call, ...]:
         if not isinstance(tree, kind) or tree.args.get("expressions") or t.word(close + 1) in _BEHIND or HOLE in said:
             raise Unresolved(f"{said} is more than a plain aggregate")
         distinct = isinstance(tree.this, exp.Distinct)
-        inner = t.slice(i + 3 if distinct else i + 2, close)
+        inner = t.slice(i + 3 if distinct or t.word(i + 2) == "ALL" else i + 2, close)
         whole = kind is exp.Count and (inner == "*" or inner.isdigit())
         if distinct and (whole or len(tree.this.expressions) > 1):
             raise Unresolved(f"{said} is more than a plain aggregate of one column")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from planner.errors import NotCarried
 from planner.expr import Scalar
-from planner.logical import Aggregate, Derived, Join, LateralView, Nested, OneRow, Opaque, Project, Relation
+from planner.logical import Aggregate, Derived, Join, LateralView, Nested, OneRow, Opaque, Project, Relation, Verbatim
 from planner.names import Resolver, Unresolved
 from planner.tokens import tokenize
 from planner.tree import Node
@@ -13,6 +13,29 @@ from planner.tree import Node
 def correlated(query: Node, names: Resolver) -> bool:
     """Whether a subquery leans on the query around it, as far as can be told: True also where it cannot be told."""
     return any(isinstance(n, Project) and not _closed(n, names) for n in query.walk())
+
+
+def words_of(block: Node, names: Resolver, *, but: Node | None = None) -> set[str]:
+    """All words of a block, folded, subqueries included: the columns it names are among them, and ``*`` for all.
+
+    ``but`` is a part of it that is left out.
+    """
+    if block == but:
+        return set()
+    texts = [block.text] if isinstance(block, Verbatim) else [s.text for s in scalars(block)]
+    found = {names.fold(word) for text in texts for word in _words(text)}
+    if isinstance(block, Join):
+        found |= set(map(names.fold, block.using))
+    return found.union(*(words_of(below, names, but=but) for below in (*block.children, *block.subplans)))
+
+
+def _words(text: str) -> Iterator[str]:
+    """The words of a text but for a ``*`` that multiplies, and that of ``count(*)``."""
+    t = tokenize(text)
+    for i in range(len(t)):
+        shows = not i or t.word(i - 1) in (".", ",", "SELECT", "ALL", "DISTINCT")
+        if t[i].word != "*" or shows or (t.word(i - 1) == "(" and t.word(i - 2) != "COUNT"):
+            yield t[i].text
 
 
 def leans_on_left(relation: Node) -> bool:

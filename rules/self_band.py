@@ -8,6 +8,7 @@ window with keys, an order and a frame, conditions on what is added up, and a co
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -18,13 +19,15 @@ from planner.errors import Place
 from planner.expr import ColumnRef, Scalar, column_ref, columns_in, quote, sql
 from planner.expr import canonical as spelling
 from planner.linear import NotABand, Side, Vocabulary
-from planner.logical import Logical
+from planner.logical import Logical, Project
 from planner.names import Source, Unresolved
 from planner.offsets import Offsets, read_offsets
 from planner.schema import SqlType
 from planner.tokens import tokenize
 from planner.trying import may_raise
-from rules.computed import raising_items
+from rules.aggregate_calls import calls
+from rules.computed import first_said, raising_columns
+from rules.correlation import words_of
 from rules.moving import Home, check_steady, home, moved
 from rules.rule import Context
 from rules.same_source import Reading, bound
@@ -82,18 +85,48 @@ class Pair:
         if len(self.after) != 1 or not self.after[0].names or self.after[0].columns is None:
             raise NoWindow("the relation has no name, or its columns are not known")
 
-    def check_computed(self, band: SelfBand, filters: tuple[Scalar, ...]) -> None:
+    def check_computed(
+        self,
+        band: SelfBand,
+        block: Project,
+        filters: tuple[Scalar, ...],
+        items: Iterable[Scalar],
+        first: Iterable[str] = (),
+    ) -> None:
         """Raise ``NoWindow`` where a window would compute for all rows what raises an error on one that no pair needs.
 
-        ``filters``: the conditions on the row.  Without them, and without conditions on what belongs to it, all rows
-        are read in any case; keys and the column of the band are computed for all that are read.
+        ``filters``: what ``block`` asks of the row, in order; ``items``: what is aggregated of those that belong to it;
+        ``first``: further conditions that are asked of all rows in any case, as the first one on either is.  All rows
+        of the one or the other are read where nothing is asked of it.
         """
-        everything = not filters and not self.readings[0].filters
-        compared = not band.kept and not self.readings[1].filters
-        told = {self.ctx.names.fold(t.text) for text in (*band.keys, band.column) for t in tokenize(text).items}
-        for name, item in raising_items(self.relation, self.ctx):
-            if not everything and not (compared and name in told):
-                raise NoWindow(f"{item.shown} could raise an error on a row that no pair needs")
+        if not (raising := raising_columns(self.relation, self.ctx)):
+            return
+        safe = [*first]
+        if not self.readings[1].filters:
+            safe += band.kept[:1] or (*band.keys, band.column, *self._aggregated(items))
+        if not self.readings[0].filters:
+            safe += [f.text for f in filters[:1]] or (*band.keys, band.column, *self._shown(block))
+        told = {self.ctx.names.fold(t.text) for text in safe for t in tokenize(text).items}
+        words = words_of(block, self.ctx.names, but=self.relation)
+        if item := first_said(raising, words, told):
+            raise NoWindow(f"{item.shown} could raise an error on a row that no pair needs")
+
+    def _aggregated(self, items: Iterable[Scalar]) -> Iterator[str]:
+        """The arguments of aggregates that are of what belongs to the row alone, over the row's relation."""
+        for argument in (c.argument for item in items for c in calls(item) if c.argument is not None):
+            if self.side(argument.tree) == "right":
+                yield self.text(argument).text
+
+    def _shown(self, block: Project) -> Iterator[str]:
+        """The columns of the row in the items of a block; subqueries are not looked into."""
+        scope, at = self.scopes[self.row[0]], self.row[1]
+        for ref in (c for item in block.items if not item.plans for c in item.columns):
+            if ref.parts[-1] == "*":
+                yield from (quote(c.name) for c in self.after[0].columns or () if ref.parts[:-1] in ((), (self.name,)))
+                continue
+            found, column = self.ctx.names.resolve(ref, scope)
+            if found == at:
+                yield quote(column.name)
 
     def home(self, ref: ColumnRef) -> Home:
         """Where a column comes from; a field of a struct is refused."""

@@ -53,12 +53,14 @@ class Groups:
         band = self.pair.read(over)
         if band is None:
             raise NoWindow("")
-        self.pair.check_computed(band, () if self.left else band.own)
         self.band: SelfBand = band
         self.filters = self.block.condition if self.left else band.own
         below: list[str] = []
         if not self.left:
             self.band, below = self._below(band)
+        asked = self.block.condition if self.left else self.filters
+        met = () if self.left else (*(c.text for c in band.own[:1]), *band.kept[:1])
+        self.pair.check_computed(self.band, self.project, asked, self.project.items, met)
         self.totals = Totals(self.pair, self.band, nulls=self.left)
         for conjunct in self.filters if self.left else ():
             if self.pair.side(conjunct.tree) != "left":
@@ -66,7 +68,7 @@ class Groups:
         self.counted = "" if self.left else self.totals.count()
         self.items = tuple(self._item(item) for item in self.project.items)
         self.more = tuple(self._clause(m) for m in self.block.more)
-        self.below = (*(f"{c} IS NOT NULL" for c in self.band.needed), *below) if not self.left else ()
+        self.below = (*below, *(f"{c} IS NOT NULL" for c in self.band.needed)) if not self.left else ()
 
     def _below(self, band: SelfBand) -> tuple[SelfBand, list[str]]:
         """Conditions that hold for both rows of a pair are asked before the window, once."""

@@ -10,17 +10,17 @@ Several are joined inside, and get their names back by LATERAL subqueries of one
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from planner.errors import NotCarried
 from planner.expr import Scalar, quote
-from planner.logical import Aggregate, Derived, Filter, Join, Logical, OneRow, Project, Verbatim, Windows
+from planner.logical import Aggregate, Derived, Filter, Join, Logical, OneRow, Project, Windows
 from planner.names import Source, Unresolved
 from planner.to_sql import refuse_stars
 from planner.tokens import tokenize
-from rules.computed import raising_items
-from rules.correlation import leans_on_left, scalars
+from rules.computed import first_said, raising_columns
+from rules.correlation import leans_on_left, scalars, words_of
 from rules.inner_joins import InnerJoins, where
 from rules.mapped import relations_of
 from rules.moving import check_steady
@@ -64,11 +64,13 @@ class Block:
 
         ``told``: names of what the subqueries compute on all rows, too.
         """
-        mentioned = _words(self.project, self.ctx)
         for number in self.relations:
-            for name, item in raising_items(self.outer.relations[number], self.ctx):
-                if name not in told and (name in mentioned or self._shown(number)):
-                    raise Unresolved(f"{item.shown} could raise an error on rows that the block leaves out")
+            relation = self.outer.relations[number]
+            if not (raising := raising_columns(relation, self.ctx)):
+                continue
+            used = raising if self._shown(number) else words_of(self.project, self.ctx.names, but=relation)
+            if item := first_said(raising, used, told):
+                raise Unresolved(f"{item.shown} could raise an error on rows that the block leaves out")
 
     def _place(self, conjunct: Scalar) -> frozenset[int]:
         try:
@@ -186,7 +188,7 @@ class Block:
 
     def _side_by_side(self, semis: tuple[Semi, ...]) -> Iterator[Logical]:
         """The relations joined under one name, and then each under its own."""
-        name, mentioned = self.ctx.fresh("j"), _words(self.project, self.ctx)
+        name, mentioned = self.ctx.fresh("j"), words_of(self.project, self.ctx.names)
         inside, outside = [], []
         for number in self.relations:
             source = self._source(number)
@@ -275,15 +277,3 @@ def _one_row(items: tuple[Scalar, ...], alias: str) -> Derived:
 
 def _of(source: Source, column: str) -> str:
     return ".".join(map(quote, (*source.names[-1:], column)))
-
-
-def _words(project: Project, ctx: Context) -> set[str]:
-    """All words of a block, subqueries included: the columns it names are among them."""
-    found: set[str] = set()
-    for node in project.walk():
-        texts: Iterable[str] = (s.text for s in scalars(node))
-        if isinstance(node, Verbatim):
-            texts = (node.text,)
-        for text in texts:
-            found |= {ctx.names.fold(t.text) for t in tokenize(text).items}
-    return found

@@ -18,10 +18,11 @@ from planner.expr import Scalar, column_ref, uncommented
 from planner.logical import Logical, Project, Scan
 from planner.names import Unresolved
 from planner.schema import SqlType
+from planner.tokens import tokenize
 from planner.tree import Node
 from rules.aggregate_calls import Call, calls, outside, replaced
 from rules.aggregates import without_alias
-from rules.computed import raising_items
+from rules.computed import first_said, raising_columns
 from rules.correlation import correlated
 from rules.inner_joins import InnerJoins, inner_joins, where
 from rules.mapped import Mapped, Term, laid_over, relations_of, tables
@@ -154,9 +155,11 @@ class Merged:
         if any(not term.relations for own in self.own for term in own):
             raise Unresolved("one of them has a condition on no relation")
         self._check_common()
-        for relation in self.first.joins.relations if any(self.own) else ():
-            for _, item in raising_items(relation, self.ctx):
-                raise Unresolved(f"{item.shown} could raise an error on rows of another one")
+        for number, relation in enumerate(self.first.joins.relations if any(self.own) else ()):
+            if raising := raising_columns(relation, self.ctx):
+                used, safe = self._words(number)
+                if item := first_said(raising, used, safe):
+                    raise Unresolved(f"{item.shown} could raise an error on rows of another one")
         for member, own in zip(self.members, self.own, strict=True):
             said = [term.text for term in own]
             if own:
@@ -164,6 +167,23 @@ class Merged:
             for text in said:
                 if not self._never_raises(text):
                     raise Unresolved(f"{text} could raise an error on rows of another one")
+
+    def _words(self, number: int) -> tuple[set[str], set[str]]:
+        """The words of all of them, and of what one of them computes on every row of a relation in any case.
+
+        That are its conditions up to the first that the others do not have, and all else where it has none of its own.
+        """
+        used, safe = set(), set()
+        for member, own in zip(self.members, self.own, strict=True):
+            arguments = [member.said(c.argument) for f in member.total.found for c in f if c.argument]
+            terms = [t for t in member.terms if number in t.relations]
+            asked = next((i for i, t in enumerate(terms, 1) if t in own), len(terms))
+            used |= self._named([t.text for t in terms] + arguments)
+            safe |= self._named([t.text for t in terms[:asked]] + ([] if own else arguments))
+        return used, safe
+
+    def _named(self, texts: list[str]) -> set[str]:
+        return {self.ctx.names.fold(token.text) for text in texts for token in tokenize(text).items}
 
     def _check_common(self) -> None:
         """A common condition meets all rows now, also those that an own one before it kept from it."""

@@ -7,7 +7,6 @@ it: joins (but semi and anti joins), UNION ALL, functions that may return severa
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from sqlglot import exp
 
@@ -15,10 +14,8 @@ from planner.calls import unknown, volatile
 from planner.choice import Choice
 from planner.errors import NotCarried
 from planner.expr import Scalar
-from planner.from_sql import from_sql
 from planner.logical import (
     Aggregate,
-    Cte,
     Derived,
     Filter,
     Join,
@@ -34,10 +31,10 @@ from planner.logical import (
     Wrapped,
 )
 from planner.names import Resolver, Unresolved
-from planner.settings import check_meaning
-from planner.tree import Node, transform_up
+from planner.tree import Node
 from rules.rule import Context
 from rules.select_list import SelectList
+from rules.view_query import view_query
 
 Unique = frozenset[frozenset[str]]  # sets of names, folded; the empty set is unique where there is one row at most
 
@@ -98,23 +95,13 @@ class _Keys:
         """The keys that the query of a view makes, by the names that the view shows."""
         view = None if scan.name in self.views else self.ctx.catalog.view(scan.name)
         shown = self.ctx.catalog.columns(scan.name)
-        if view is None or shown is None or self.ctx.catalog.other_setting(view):
+        if view is None or shown is None:
             return _NONE
         try:
-            check_meaning(view.text, self.ctx.catalog.settings)
-            query, _ = from_sql(view.text, self.ctx.catalog.settings)
+            query, names = view_query(view, self.ctx)
         except NotCarried:
             return _NONE
-        own = {n.key: n for n in query.walk() if isinstance(n, Cte)}
-        temporary = [self.fold_all(name) for name in view.temporary]
-
-        def at_home(node: Node) -> Node:
-            if not isinstance(node, Scan) or node.cte or len(node.name) > 1 or self.fold_all(node.name) in temporary:
-                return node
-            return replace(node, name=(*view.namespace, *node.name))
-
-        inside = _Keys(self.ctx, Resolver(self.ctx.catalog, own), self.nulls, self.views | {scan.name})
-        found = inside.query(transform_up(query, at_home))
+        found = _Keys(self.ctx, names, self.nulls, self.views | {scan.name}).query(query)
         return _renamed(found, self.fold_all(view.columns), self.fold_all(c.name for c in shown))
 
     def query(self, query: Node) -> Unique:

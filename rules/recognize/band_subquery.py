@@ -137,7 +137,7 @@ class _Found:
             if band is None:
                 return None
             own = (*self._own(at), *map(pair.text, band.own))
-            pair.check_computed(band, own)
+            pair.check_computed(band, self.project, own, block.project.items)
             totals = next((x for x in self.totals.get(at, []) if x.band == band), None)
             totals = totals or Totals(pair, band, nulls=True)
             value = self._said(block.project.items[0], found, totals)

@@ -21,8 +21,7 @@ GROUPED = f"SELECT x.id, count(*) AS n FROM events x JOIN events y ON {BAND}"
 def events(session: SparkSession) -> SparkSession:
     """A session with 5,000 events of 50 users."""
     session.conf.set("spark.sql.ansi.enabled", "true")
-    items = "id, TRY_CAST(id % 50 AS INT) AS k, TRY_MULTIPLY(id, 7) AS ts, TRY_CAST(id % 1000 AS INT) AS v"
-    rows = f"SELECT {items} FROM range(5000)"
+    rows = "SELECT id, CAST(id % 50 AS INT) AS k, id * 7 AS ts, CAST(id % 1000 AS INT) AS v FROM range(5000)"
     session.sql(f"CREATE OR REPLACE TEMPORARY VIEW events AS {rows}")
     return session
 
@@ -32,9 +31,11 @@ def events(session: SparkSession) -> SparkSession:
     [
         (SUBQUERY, True),
         (f"{GROUPED} GROUP BY x.id", True),
+        (f"{SUBQUERY} WHERE x.v >= 100", True),
         (f"{SUBQUERY} WHERE x.v = 7", False),
         (f"{GROUPED} WHERE x.v = 7 GROUP BY x.id", False),
         (f"{GROUPED} WHERE y.v = 7 GROUP BY x.id", False),
+        (f"{GROUPED} WHERE x.v >= 100 AND y.v >= 100 GROUP BY x.id", True),
         (SUBQUERY.replace("y.k = x.k AND ", ""), True),
     ],
 )

@@ -15,7 +15,7 @@ from shares import Share, at_least
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-share = at_least(0.08)
+share = at_least(0.1)
 
 TYPES = ("INT", "BIGINT", "DOUBLE", "DECIMAL(8,2)", "STRING", "DATE")
 NUMBERS = TYPES[:4]

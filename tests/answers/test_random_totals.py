@@ -25,7 +25,7 @@ VALUES = {
     "v INT": ("1", "2", "3", "NULL"),
     "s STRING": ("'a'", "'b'", "'7'", "NULL"),
     "d DOUBLE": ("0.5D", "1.5D", "-2D", "-0.0D", "double('NaN')", "double('inf')", "double('-inf')", "NULL"),
-    "m DECIMAL(6,2)": ("1.25", "-3", "0", "NULL"),
+    "m DECIMAL(12,2)": ("1.25", "-3", "0", "NULL"),
     "e DATE": ("DATE '2026-01-01'", "DATE '2026-01-02'", "NULL"),
 }
 # Conditions; {} is the name of the relation.
@@ -37,7 +37,7 @@ OWN = (
 COMMON = ("{}k < 3", "{}v IS NOT NULL", "{}s <> 'b'", "({}m > 0 OR {}e IS NULL)")
 AGGREGATES = (
     *("count(*)", "count(1)", "count({}v)", "sum({}v)", "sum({}d)", "sum({}m)", "avg({}v)", "avg({}d)", "avg({}m)"),
-    *("min({}v)", "max({}s)", "min({}d)", "max({}d)", "max({}e)", "min(DISTINCT {}m)", "Sum( {}v )"),
+    *("min({}v)", "max({}s)", "min({}d)", "max({}d)", "max({}e)", "min(DISTINCT {}m)", "Sum( ALL {}v )"),
     *("sum({}v) / count(*)", "coalesce(max({}s), 'none')", "count({}d) > 1", "max({}v) - min({}k)", "1 + avg({}m) * 2"),
     *("CASE WHEN count(*) = 0 THEN 'none' ELSE min({}s) END", "CAST(count({}s) AS INT)", "round(avg({}d), 1)"),
 )
@@ -127,7 +127,7 @@ def rows(draw: st.DrawFn, columns: dict[str, tuple[str, ...]]) -> str:
     """A table as a query; with no rows at all from time to time."""
     found = draw(st.lists(st.tuples(*map(st.sampled_from, columns.values())), max_size=7))
     values = ", ".join(f"({', '.join(row)})" for row in found or [tuple(v[0] for v in columns.values())])
-    items = ", ".join(f"TRY_CAST({c.split()[0]} AS {c.split()[1]}) AS {c.split()[0]}" for c in columns)
+    items = ", ".join(f"CAST({c.split()[0]} AS {c.split()[1]}) AS {c.split()[0]}" for c in columns)
     names = ", ".join(c.split()[0] for c in columns)
     return f"SELECT {items} FROM VALUES {values} AS z({names})" + ("" if found else " WHERE false")
 
@@ -215,12 +215,11 @@ def test_the_same_rows_as_plain_spark(session: SparkSession, share: Share, case:
 
 
 T = (
-    "SELECT TRY_CAST(k AS INT) AS k, TRY_CAST(v AS INT) AS v, s, TRY_CAST(d AS DOUBLE) AS d, "
-    "TRY_CAST(m AS DECIMAL(6,2)) AS m, DATE '2026-01-01' AS e "
-    "FROM VALUES (1, 2, '3', 1, 1), (1, NULL, '4', NULL, 2), (2, 5, '6', 3, NULL), "
+    "SELECT CAST(k AS INT) AS k, CAST(v AS INT) AS v, s, CAST(d AS DOUBLE) AS d, CAST(m AS DECIMAL(12,2)) AS m, "
+    "DATE '2026-01-01' AS e FROM VALUES (1, 2, '3', 1, 1), (1, NULL, '4', NULL, 2), (2, 5, '6', 3, NULL), "
     "(3, 7, 'x', 4, 4), (NULL, 1, NULL, 5, 5), (1, 2, '3', 1, 1) AS z(k, v, s, d, m)"
 )
-U = "SELECT TRY_CAST(k AS INT) AS k, TRY_CAST(w AS INT) AS w FROM VALUES (1, 2), (1, 9), (2, 3), (NULL, 4) AS z(k, w)"
+U = "SELECT CAST(k AS INT) AS k, CAST(w AS INT) AS w FROM VALUES (1, 2), (1, 9), (2, 3), (NULL, 4) AS z(k, w)"
 
 
 @pytest.mark.parametrize("near", NEAR)
@@ -241,8 +240,8 @@ def test_counts_of_more_than_one_value(session: SparkSession, item: str) -> None
 
 @pytest.mark.parametrize("ansi", [True, False])
 def test_no_error_of_rows_that_nobody_counts(session: SparkSession, ansi: bool) -> None:
-    create(session, T, U)
     session.conf.set("spark.sql.ansi.enabled", str(ansi).lower())
+    create(session, T, U)
     try:
         for first in ("CAST(s AS INT) > 0 AND k = {}", "k = {} AND CAST(s AS INT) > 0"):
             pair = (f"(SELECT count(*) FROM t WHERE k < 3 AND {first.format(k)})" for k in (1, 2))
