@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 from pyspark.accumulators import AccumulatorParam
 
 from benchmarks import harness
-from planner.lookup.credentials import env
-from planner.lookup.postgres import PostgresSource
-from planner.lookup.spec import LookupSpec
-from planner.runtime.lookup import fetched, joined_rows
-from planner.runtime.lookup_metrics import LookupMetrics
-from planner.runtime.lookup_spread import tasks
+from planner.connectors.credentials import env
+from planner.connectors.postgres import PostgresSource
+from planner.connectors.spec import LookupSpec
+from planner.runtime.lookup.fetched import fetched, joined_rows
+from planner.runtime.lookup.metrics import LookupMetrics
+from planner.runtime.lookup.spread import tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from planner.lookup.metrics import Counters
+    from planner.connectors.metrics import Counters
 
 URI = "DOVETAIL_BENCH_POSTGRES"
 COLUMNS = ("id", "name", "country", "zip")

@@ -17,9 +17,7 @@ from pathlib import Path
 
 import adbc_driver_postgresql.dbapi as postgres
 
-from optimizer import Optimizer, Sink
-from planner.lookup.credentials import env
-from planner.lookup.postgres import PostgresSource
+from optimizer import Optimizer, PostgresSource, Sink, env
 from planner.runtime.session import local_session
 
 QUERY = """

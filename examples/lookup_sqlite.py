@@ -9,8 +9,7 @@ import sqlite3
 import tempfile
 from pathlib import Path
 
-from optimizer import Optimizer
-from planner.lookup.sqlite import SQLiteSource
+from optimizer import Optimizer, SQLiteSource
 from planner.runtime.session import local_session
 
 QUERY = """

@@ -11,10 +11,10 @@ from golden_plans.measured import Measured
 from golden_plans.planned import measured_plan, plan_case
 from optimizer.plan import Plan
 from planner.errors import GoldenError, one_of
-from planner.explain import show_error, show_refusals, show_steps, show_tree, show_warnings
+from planner.explain.printer import show_error, show_refusals, show_steps, show_tree, show_warnings
 from planner.logical import Logical
-from planner.lookup.views import keys_sql, lookups_of
 from planner.physical.base import Physical
+from planner.sql.lookup_views import keys_sql, lookups_of
 from planner.tree import Node
 from rules.batches import RULES
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from golden_plans.measured import Answer, Measured
 from planner.catalog import Key, Numbers, OneByOne, Settings, View
-from planner.declared import NOTHING, Declaration
+from planner.catalog.declared import NOTHING, Declaration
+from planner.catalog.stats import UNKNOWN, Statistics
 from planner.errors import NotCarried
 from planner.expr import quote
-from planner.from_sql import from_sql
+from planner.expr.tokens import tokenize
 from planner.logical import Derived, Filter, Logical, Project, Scan, Sort, With, Wrapped
-from planner.schema import Column
-from planner.stats import UNKNOWN, Statistics
-from planner.tokens import tokenize
+from planner.sql.from_sql import from_sql
+from planner.types.schema import Column
 
 _DEFAULTS = ("spark_catalog", "default")
 _UNREPEATABLE = frozenset("LIMIT TABLESAMPLE RAND RANDN UUID SHUFFLE OVER".split())

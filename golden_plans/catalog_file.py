@@ -67,12 +67,12 @@ from zoneinfo import ZoneInfo
 from golden_plans.catalog import CatalogFile, Row, Table
 from golden_plans.measured import Answer
 from planner.catalog import Key, Settings
-from planner.declared import NOTHING, Changelog, Declaration, LookupTable, Versions
+from planner.catalog.declared import NOTHING, Changelog, Declaration, LookupTable, Versions
+from planner.catalog.stats import Statistics
 from planner.errors import CatalogError, NotCarried, one_of
 from planner.expr import quote
-from planner.schema import Column, SqlType, sql_type
-from planner.stats import Statistics
-from planner.tokens import tokenize
+from planner.expr.tokens import tokenize
+from planner.types.schema import Column, SqlType, sql_type
 
 _FILE_KEYS = ("extends", "lookup", "measured", "session", "tables")
 _SESSION_KEYS = {f.name: str if f.name == "time_zone" else bool for f in fields(Settings) if f.name != "others"}

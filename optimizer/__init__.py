@@ -10,6 +10,13 @@ from optimizer.options import Options
 from optimizer.plan import Declined, Plan, Warned
 from optimizer.planning import plan_sql
 from optimizer.verify import Verification
+from planner.connectors.credentials import env
+from planner.connectors.http import HttpSource
+from planner.connectors.memory import MemorySource
+from planner.connectors.postgres import PostgresSource
+from planner.connectors.source import LookupSource
+from planner.connectors.spark_table import SparkTable
+from planner.connectors.sqlite import SQLiteSource
 from planner.errors import (
     CatalogError,
     DovetailError,
@@ -23,7 +30,7 @@ from planner.errors import (
     RuleError,
     StateError,
 )
-from planner.sink import Sink
+from planner.state.sink import Sink
 
 __all__ = [
     "CatalogError",
@@ -32,17 +39,24 @@ __all__ = [
     "EnvironmentProblem",
     "GoldenError",
     "HintError",
+    "HttpSource",
     "InputError",
+    "LookupSource",
+    "MemorySource",
     "Optimizer",
     "OptionError",
     "Options",
     "Place",
     "Plan",
+    "PostgresSource",
     "QueryError",
     "RuleError",
+    "SQLiteSource",
     "Sink",
+    "SparkTable",
     "StateError",
     "Verification",
     "Warned",
+    "env",
     "plan_sql",
 ]

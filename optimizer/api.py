@@ -21,14 +21,14 @@ from optimizer.planning import plan_sql
 from optimizer.streams import StreamPlan
 from optimizer.verify import Verification, verify
 from planner.catalog import Key, Numbers
-from planner.declared import NOTHING, Changelog, Declaration, LookupTable, Versions
+from planner.catalog.declared import NOTHING, Changelog, Declaration, LookupTable, Versions
 from planner.errors import CatalogError, NotCarried, QueryError, brief, is_users, one_of
 from planner.expr import quote
-from planner.lookup.views import lookups_of
-from planner.reader import not_a_query
-from planner.schema import Column, sql_type
-from planner.sink import Mode, Target, check, trigger_of
-from planner.tokens import tokenize
+from planner.expr.tokens import tokenize
+from planner.sql.lookup_views import lookups_of
+from planner.sql.reader import not_a_query
+from planner.state.sink import Mode, Target, check, trigger_of
+from planner.types.schema import Column, sql_type
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from planner.lookup.source import LookupSource
+    from planner.connectors.source import LookupSource
     from planner.runtime.meaning import Meaning
     from planner.runtime.remembered import Remembered
 
@@ -121,7 +121,7 @@ class Optimizer:
         if plan.error:
             raise plan.error
         if plan.rewritten and speaks_of_time(plan):
-            from planner.runtime.lookup_metrics import LookupMetrics
+            from planner.runtime.lookup.metrics import LookupMetrics
 
             plan = checked_without_rows(plan, catalog, numbered, self.options)
             counted = {j.spec.table: LookupMetrics(self.session) for j in lookups_of(plan.physical)}
@@ -202,7 +202,7 @@ class Optimizer:
         A name that is registered again stands for the new source.  Raises ``SourceError`` where the source cannot tell
         its columns, and whatever the source itself raises.
         """
-        from planner.runtime.lookup import source_schema
+        from planner.runtime.lookup.fetched import source_schema
 
         name = name_of(table)
         columns = tuple(

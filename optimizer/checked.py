@@ -12,10 +12,10 @@ from optimizer.lookups import only_lookups
 from optimizer.options import Options
 from optimizer.plan import Declined, Plan
 from optimizer.planning import plan_sql, query_of
-from planner.calls import KNOWN
-from planner.lookup.views import without_rows
-from planner.names import Resolver
-from planner.tokens import called
+from planner.expr.calls import KNOWN
+from planner.expr.tokens import called
+from planner.sql.lookup_views import without_rows
+from planner.sql.names import Resolver
 
 if TYPE_CHECKING:
     from planner.runtime.catalog import SparkCatalog

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.catalog import Settings
+from planner.expr.tokens import words
 from planner.logical import Logical
-from planner.second_reading import Differs, compare
-from planner.to_sql import to_sql
-from planner.tokens import words
-from planner.whole_statement import Unread
+from planner.sql.second_reading import Differs, compare
+from planner.sql.to_sql import to_sql
+from planner.sql.whole_statement import Unread
 
 
 def reads_back(plan: Logical, text: str) -> bool:

@@ -22,7 +22,7 @@ from optimizer.commands import say
 from optimizer.commands.inputs import read_job, read_output, reason_of
 from optimizer.plan import MODES, Plan
 from planner.errors import DovetailError, EnvironmentProblem, QueryError, RuleError
-from planner.lookup.views import keys_sql, lookups_of
+from planner.sql.lookup_views import keys_sql, lookups_of
 
 
 class Commands(TyperGroup):

@@ -15,10 +15,10 @@ from optimizer.options import Options
 from optimizer.trace import Step, Trace
 from planner.catalog import Catalog
 from planner.errors import NotCarried, QueryError, RuleError
-from planner.explain import show_steps, show_tree
+from planner.explain.printer import show_steps, show_tree
 from planner.logical import Cte, Derived, Logical, Statement
-from planner.names import Unresolved
 from planner.physical.base import Physical, Spark
+from planner.sql.names import Unresolved
 from planner.tree import Node
 from rules.batches import BATCHES
 from rules.rule import Batch, Context, Rule

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from planner.errors import Place, a
-from planner.hints import RANGE_JOIN, Hint, SideHint, hints_in, read_hints
+from planner.hints.blocks import RANGE_JOIN, Hint, SideHint, hints_in, read_hints
 from planner.logical import BandJoin, Join, JoinKind, Logical, Project
 from planner.physical.base import Physical, unwrap
 from planner.physical.bin_join import BinJoin

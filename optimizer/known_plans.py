@@ -14,10 +14,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from optimizer.checks import schema_difference
+from planner.expr.tokens import called
 from planner.logical import Scan
 from planner.physical.base import unwrap
-from planner.reader import not_a_query
-from planner.tokens import called
+from planner.sql.reader import not_a_query
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -10,11 +10,11 @@ from optimizer.options import Options
 from optimizer.plan import Plan
 from planner.catalog import Catalog
 from planner.errors import HintError, NotCarried, Place, QueryError
+from planner.expr.tokens import Tokens, tokenize
 from planner.logical import Logical, Scan
-from planner.lookup.views import lookups_of
 from planner.physical.lookup_join import LookupJoin
-from planner.tokens import Tokens, tokenize
-from planner.versions import AsofJoin, VersionedTable
+from planner.physical.versions import AsofJoin, VersionedTable
+from planner.sql.lookup_views import lookups_of
 from rules.batches import RULES
 
 _AS_OF = re.compile(r"(?i)\b(system_time|timestamp)\s+as\s+of\b")

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from planner.cost import Thresholds
+from planner.catalog.cost import Thresholds
 from planner.errors import OptionError, one_of
 from rules.batches import RULES
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from planner.errors import NotCarried
-from planner.tokens import tokenize
+from planner.expr.tokens import tokenize
 
 
 def named(text: str, args: Any) -> tuple[str, Any]:

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from optimizer.idle_hints import idle_hints
 from optimizer.trace import Trace
 from planner.errors import OptionError, Place, QueryError, one_of
-from planner.explain import show_error, show_refusals, show_steps, show_tree, show_warnings, to_json
+from planner.explain.printer import show_error, show_refusals, show_steps, show_tree, show_warnings, to_json
 from planner.logical import Logical, Statement
-from planner.lookup.views import lookups_of
 from planner.physical.base import Physical
+from planner.sql.lookup_views import lookups_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark.sql import DataFrame
 
-    from planner.lookup.metrics import Counters
-    from planner.lookup.source import LookupSource
-    from planner.runtime.lookup_metrics import LookupMetrics
+    from planner.connectors.metrics import Counters
+    from planner.connectors.source import LookupSource
+    from planner.runtime.lookup.metrics import LookupMetrics
 
 Mode = Literal["plan", "trace", "cost", "sql", "json"]
 MODES: tuple[Mode, ...] = ("plan", "trace", "cost", "sql", "json")
@@ -116,7 +116,7 @@ class Plan:
         if self.session is None:
             raise OptionError("this plan was made without a session and cannot run; plan it with Optimizer(spark)")
         if self.rewritten and lookups_of(self.physical):
-            from planner.runtime.lookup_views import run_with_lookups
+            from planner.runtime.lookup.views import run_with_lookups
 
             assert self.physical is not None
             return run_with_lookups(self.session, self.physical, self.sources, self.arguments, self.fetched)

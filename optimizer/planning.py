@@ -11,17 +11,17 @@ from optimizer.lookups import speaks_of_time, strictly, with_lookups
 from optimizer.options import Options
 from optimizer.plan import Declined, Plan
 from planner.catalog import Catalog
+from planner.catalog.settings import check_meaning
 from planner.errors import NotCarried, OptionError, QueryError, RuleError, one_of
-from planner.from_sql import from_sql
-from planner.lookup.needed import narrowed
-from planner.lookup.views import with_views, without_rows
-from planner.names import Resolver
 from planner.physical.base import Physical, Rewriting
 from planner.physical.lookup_join import LookupJoin
 from planner.physical.rendered import Rendered
-from planner.settings import check_meaning
-from planner.to_sql import for_spark, to_sql
-from planner.versions import AsofJoin, VersionedTable
+from planner.physical.versions import AsofJoin, VersionedTable
+from planner.sql.from_sql import from_sql
+from planner.sql.lookup_columns import narrowed
+from planner.sql.lookup_views import with_views, without_rows
+from planner.sql.names import Resolver
+from planner.sql.to_sql import for_spark, to_sql
 from rules.rule import Rule
 
 OURS = (Rendered, Rewriting, LookupJoin, VersionedTable, AsofJoin)

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 from optimizer.parameters import named
 from planner.catalog import Catalog
 from planner.errors import NotCarried, OptionError, StateError, brief, is_users
-from planner.explain import show_tree
-from planner.from_sql import from_sql
-from planner.names import Unresolved
+from planner.explain.printer import show_tree
 from planner.physical.half_join import epoch_of
-from planner.sink import Mode, Target
+from planner.sql.from_sql import from_sql
+from planner.sql.names import Unresolved
+from planner.state.sink import Mode, Target
 from planner.state.spec import StreamJoin
 from rules.rule import Context
-from rules.stream_join import Find, NotTaken, stream_join
+from rules.stream.stream_join import Find, NotTaken, stream_join
 
 if TYPE_CHECKING:
     from pathlib import Path

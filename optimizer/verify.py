@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from optimizer.checks import schema_difference
 from optimizer.lookups import speaks_of_time
 from optimizer.plan import Plan
-from planner.declared import LookupTable
+from planner.catalog.declared import LookupTable
 from planner.errors import QueryError
 from planner.expr import quote
 from planner.logical import Scan
-from planner.lookup.views import lookups_of, query_of, with_tables
-from planner.versions import AsofJoin, VersionedTable
+from planner.physical.versions import AsofJoin, VersionedTable
+from planner.sql.lookup_views import lookups_of, query_of, with_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -73,7 +73,7 @@ def _verify_lookups(session: SparkSession, plan: Plan) -> Verification:
     Raises ``QueryError`` where they cannot, and for tables with versions: Spark has no plan to compare with.
     """
     from planner.runtime.batch import run
-    from planner.runtime.lookup_views import run_with_lookups, whole_tables
+    from planner.runtime.lookup.views import run_with_lookups, whole_tables
 
     assert plan.logical is not None
     assert plan.physical is not None

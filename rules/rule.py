@@ -21,15 +21,15 @@ from typing import Any, Literal, NamedTuple, NoReturn, TypeVar
 from sqlglot import exp
 
 from planner.catalog import Catalog, Numbers
-from planner.cost import Thresholds
+from planner.catalog.cost import Thresholds
+from planner.catalog.measure import extent, length_classes, read_length_classes
+from planner.catalog.stats import UNKNOWN, LengthClass, Statistics
 from planner.errors import NotCarried, Place, QueryError
 from planner.expr import Scalar, quote
 from planner.logical import Cte, Logical, Project, Scan
-from planner.measure import extent, length_classes, read_length_classes
-from planner.names import Resolver, Unresolved
-from planner.schema import SqlType
-from planner.stats import UNKNOWN, LengthClass, Statistics
+from planner.sql.names import Resolver, Unresolved
 from planner.tree import Node
+from planner.types.schema import SqlType
 
 T = TypeVar("T")
 Streams = Literal["none", "one", "any"]

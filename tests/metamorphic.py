@@ -6,9 +6,10 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from planner.connectives import bare
+from planner.conditions.connectives import bare
+from planner.conditions.spelling import comparison
 from planner.expr import HOLE, Scalar, quote
-from planner.from_sql import from_sql
+from planner.expr.tokens import tokenize
 from planner.logical import (
     Cte,
     Derived,
@@ -21,9 +22,8 @@ from planner.logical import (
     Statement,
     With,
 )
-from planner.spelling import comparison
-from planner.to_sql import has_or, to_sql
-from planner.tokens import tokenize
+from planner.sql.from_sql import from_sql
+from planner.sql.to_sql import has_or, to_sql
 from planner.tree import Node, transform_up
 
 Condition = tuple[Scalar, ...]

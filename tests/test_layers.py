@@ -1,4 +1,7 @@
-"""Imports lean one way: optimizer → rules → planner; golden_plans stands beside, and nobody imports it."""
+"""Imports lean one way: optimizer → rules → planner, and from room to room within each of them.
+
+golden_plans stands beside, and nobody imports it.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import networkx as nx
+import pytest
 
 ROOT = Path(__file__).parents[1]
 LAYERS = ("planner", "rules", "optimizer", "golden_plans")
@@ -48,6 +52,33 @@ def test_no_module_imports_itself_by_a_detour() -> None:
     packages = [n for n in graph if (ROOT.joinpath(*n.split(".")) / "__init__.py").exists()]
     graph.remove_edges_from([(a, b) for a, b in graph.edges if b in packages and a.startswith(b)])
     assert list(nx.simple_cycles(graph)) == []
+
+
+def room(module: str) -> str:
+    """The folder in which a module lies; a file that lies beside the rooms of a layer is a room of its own."""
+    if ROOT.joinpath(*module.split(".")).is_dir():
+        return module
+    above = module.rpartition(".")[0]
+    return module if above in LAYERS else above
+
+
+@pytest.mark.parametrize("layer", ["planner", "rules"])
+def test_rooms_lean_one_way(layer: str) -> None:
+    graph = nx.DiGraph()
+    for a, b in imports().edges:
+        inside = a.startswith(f"{layer}.") and b.startswith(f"{layer}.")
+        # ``from planner.sql import names`` is an edge to the room and one to the file
+        if inside and room(a) != room(b) and not a.startswith(f"{b}."):
+            graph.add_edge(room(a), room(b))
+    assert list(nx.simple_cycles(graph)) == []
+
+
+def test_every_room_says_what_it_is_for() -> None:
+    rooms = {path.parent for path in parsed()}
+    doors = {r: parsed()[r / "__init__.py"] for r in rooms if r / "__init__.py" in parsed()}
+    assert [r for r, door in doors.items() if not ast.get_docstring(door)] == []
+    named = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    assert [r for r in rooms if r.parent.name in ("planner", "rules", "runtime") and f"{r.name}/" not in named] == []
 
 
 def test_only_the_runtime_imports_pyspark() -> None:

@@ -47,7 +47,7 @@ def observe(session: SparkSession) -> dict[str, Any]:
 
 def looked_up(opt: Any) -> list[list[int | None]]:
     """Points look up their names in an SQLite file, which the workers read."""
-    from planner.lookup.sqlite import SQLiteSource
+    from planner.connectors.sqlite import SQLiteSource
 
     with tempfile.TemporaryDirectory() as folder:
         with sqlite3.connect(Path(folder, "names.db")) as database:

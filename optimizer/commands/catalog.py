@@ -40,7 +40,7 @@ class Catalog:
 
     def declare(self, opt: Optimizer) -> None:
         """Register and declare all of it.  Raises ``InputError``, which names the file."""
-        from planner.lookup.described import described
+        from planner.connectors.described import described
 
         for name, settings in self.lookups.items():
             with _named(self.path, "the file"):

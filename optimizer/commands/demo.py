@@ -16,7 +16,7 @@ from optimizer.commands.inputs import Job
 from optimizer.commands.work import optimizer_for
 from optimizer.demo import FULL, QUERY, QUICK, Demo, run_demo
 from planner.errors import InputError
-from planner.explain import show_tree
+from planner.explain.printer import show_tree
 
 
 def show_demo(data: Path, *, quick: bool, json: bool) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import ClassVar, Literal
 
-from planner.band import Band
+from planner.band.condition import Band
 from planner.expr import Scalar
-from planner.hints import SideHint
+from planner.hints.blocks import SideHint
 from planner.logical.base import Logical, conjunction
 from planner.tree import plan_node
 

@@ -1,1 +1,8 @@
-"""Tables that live elsewhere and are asked by key: what they are, and how their rows are fetched.  No Spark in here."""
+"""The former name of ``planner/connectors``, for programs that import sources of lookups from here."""
+
+import sys
+
+from planner.connectors import credentials, http, memory, postgres, source, spark_table, sqlite
+
+for _module in (credentials, http, memory, postgres, source, spark_table, sqlite):
+    sys.modules[f"{__name__}.{_module.__name__.rpartition('.')[2]}"] = _module

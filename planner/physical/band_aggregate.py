@@ -23,15 +23,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from planner.ends import Ends
+from planner.band.ends import Ends
+from planner.band.linear import Side
 from planner.expr import Scalar, quote, show_all
-from planner.linear import Side
+from planner.expr.rewording import operand
 from planner.logical import JoinKind
 from planner.physical.base import Physical
 from planner.physical.rendered import Names
-from planner.rewording import operand
-from planner.schema import SqlType
 from planner.tree import Node, plan_node
+from planner.types.schema import SqlType
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,11 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import ClassVar
 
-from planner.band import Band, DistanceBand, IntervalBand
-from planner.bins import MOST_BINS, MOST_BINS_FLOAT32, Levels, Neighbours, halved
+from planner.band.bins import MOST_BINS, MOST_BINS_FLOAT32, Levels, Neighbours, halved
+from planner.band.condition import Band, DistanceBand, IntervalBand
+from planner.band.linear import Side
 from planner.expr import Scalar
-from planner.hints import SideHint
-from planner.linear import Side
+from planner.hints.blocks import SideHint
 from planner.logical import JoinKind, conjunction
 from planner.physical.bin_join import BinJoin, Keyed, Method, Pairs
 from planner.physical.interval_sql import IntervalSql, double, grouped

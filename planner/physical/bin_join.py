@@ -17,9 +17,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from planner.band.linear import Side
 from planner.expr import Scalar, quote
-from planner.hints import SideHint, repeated
-from planner.linear import Side
+from planner.hints.blocks import SideHint, repeated
 from planner.logical import JOIN_KEYWORDS, JoinKind, Scan
 from planner.physical.base import Physical, unwrap
 from planner.physical.rendered import Names

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.band import End, IntervalBand
-from planner.bins import EVERYTHING, Levels
+from planner.band.bins import EVERYTHING, Levels
+from planner.band.condition import End, IntervalBand
 
 _NO_LEVELS = Levels((), 0)
 _FARTHEST = "1e15D"  # bins beyond are one bin: DOUBLE counts exactly up to 9e15

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
+from planner.connectors.spec import LookupSpec
 from planner.expr import Scalar, quote
 from planner.logical import Filter, Join, JoinKind, Project, Scan
-from planner.logical_lookup import LookupKey, described
-from planner.lookup.spec import LookupSpec
-from planner.lookup.stand_in import alias_of
+from planner.logical.lookup import LookupKey, described
+from planner.logical.stand_in import alias_of
 from planner.physical.base import Physical, unwrap
 from planner.tree import Node, plan_node
 

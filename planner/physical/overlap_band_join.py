@@ -18,11 +18,11 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import ClassVar
 
-from planner.band import OverlapBand
-from planner.bins import Levels
+from planner.band.bins import Levels
+from planner.band.condition import OverlapBand
+from planner.band.linear import Side
 from planner.expr import Scalar
-from planner.hints import SideHint
-from planner.linear import Side
+from planner.hints.blocks import SideHint
 from planner.logical import JoinKind
 from planner.physical.band_join import Named, detail, how
 from planner.physical.bin_join import BinJoin, Keyed, Method, Pairs

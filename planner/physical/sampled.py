@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.band import Band, DistanceBand, OverlapBand
+from planner.band.condition import Band, DistanceBand, OverlapBand
 from planner.physical.interval_sql import IntervalSql, double
 
 

@@ -14,15 +14,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from planner.catalog import Numbers, Settings, View
-from planner.declared import Declaration
+from planner.catalog.declared import Declaration
+from planner.catalog.stats import UNKNOWN, Statistics
 from planner.runtime.batch import Arguments, analysed, classic, run
 from planner.runtime.keys import Declared
 from planner.runtime.promises import Meanings, Promises
 from planner.runtime.remembered import Remembered, asked, items
 from planner.runtime.together import together
 from planner.runtime.views import Views, other_setting, set_otherwise
-from planner.schema import Column, sql_type
-from planner.stats import UNKNOWN, Statistics
+from planner.types.schema import Column, sql_type
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from planner.catalog import Key
 from planner.errors import NotCarried
-from planner.tokens import tokenize
+from planner.expr.tokens import tokenize
 
 Declared = Mapping[tuple[str, ...], tuple[Key, ...]]
 

@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
 
 from planner.catalog import Key
-from planner.declared import NOTHING, Declaration
+from planner.catalog.declared import NOTHING, Declaration
 from planner.expr import quote
 from planner.runtime.keys import Declared, identity, told
 from planner.runtime.meaning import Meaning, meant

@@ -1,7 +1,7 @@
 """What has been found out, kept as long as the files that it was found out of stay as they are.
 
-What planning asks of the data (``planner/measure.py``) costs a Spark job, often more than the rest of planning; and a
-statement that comes again is planned again.  A question that is asked again gets the answer at once, provided that it
+What planning asks of the data (``planner/catalog/measure.py``) costs a Spark job, often more than the rest of planning;
+and a statement that comes again is planned again.  A question that is asked again gets the answer at once, provided it
 reads nothing but files, that each of them has the size and the time of change that it had, and that the session has
 the settings that it had.  Databases keep statistics and plans until a table changes; files have no one to tell us, so
 we look.

@@ -7,7 +7,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from planner.sink import Mode, Sink, Target, trigger_of
+from planner.state.sink import Mode, Sink, Target, trigger_of
 
 
 def start(

@@ -12,11 +12,11 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from planner.axis import DAY, Axis, axis_of
-from planner.band import comparisons
+from planner.band.axis import DAY, Axis, axis_of
+from planner.band.condition import comparisons
+from planner.band.linear import UNKNOWN, Leaf, NotABand, Side, Sum, Vocabulary
 from planner.errors import NotCarried
 from planner.expr import Scalar
-from planner.linear import UNKNOWN, Leaf, NotABand, Side, Sum, Vocabulary
 
 _ROOM = 26 * Fraction(DAY, 24)  # by which calendar and clock may differ, as in bands
 

@@ -8,23 +8,23 @@ from math import inf, isfinite
 
 from sqlglot import exp
 
-from planner.band import DistanceBand, IntervalBand
-from planner.compared import compared
-from planner.cost import at_most_pairs
-from planner.ends import Ends, read_ends
+from planner.band.condition import DistanceBand, IntervalBand
+from planner.band.ends import Ends, read_ends
+from planner.band.linear import NotABand, Side, Vocabulary
+from planner.catalog.cost import at_most_pairs
+from planner.catalog.stats import LengthClass, Statistics
+from planner.conditions.compared import compared
 from planner.errors import NotCarried
 from planner.expr import Scalar, sql
-from planner.linear import NotABand, Side, Vocabulary
 from planner.logical import Logical, Project, Sort
-from planner.names import Unresolved
 from planner.physical.band_aggregate import Cells, Key, RunningBandAggregate, real_position
 from planner.physical.covered_band_aggregate import CoveredBandAggregate
-from planner.stats import LengthClass, Statistics
-from rules.lower.aggregate_items import Block, NoRunningSums, Reader, Reading, block_of, plain_filter
-from rules.lower.keys import first_rows, pairs_of_keys
-from rules.lower.own import own_join_is_as_good
+from planner.sql.names import Unresolved
+from rules.band_join.aggregate_items import Block, NoRunningSums, Reader, Reading, block_of, plain_filter
+from rules.band_join.keys import first_rows, pairs_of_keys
+from rules.band_join.own import own_join_is_as_good
+from rules.query.vocabulary import vocabulary
 from rules.rule import Context, Intervals, rule
-from rules.vocabulary import vocabulary
 
 _CELLS = 127
 _MOST_COVERING = 4_000_000  # intervals: what covers their bins, half as many, is summed up in one task

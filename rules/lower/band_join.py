@@ -2,20 +2,20 @@
 
 from dataclasses import replace
 
-from planner.cost import at_most_pairs, said, said_pairs
+from planner.band.linear import Side
+from planner.catalog.cost import at_most_pairs, said, said_pairs
+from planner.catalog.stats import UNKNOWN
 from planner.errors import NotCarried, a
 from planner.expr import ColumnRef, Scalar
-from planner.linear import Side
 from planner.logical import BandJoin
-from planner.names import Unresolved
 from planner.physical.base import Physical, Spark
 from planner.physical.bin_join import BinJoin
-from planner.schema import SqlType
-from planner.stats import UNKNOWN
-from rules.lower.bins import Candidate, candidates, for_sorting
-from rules.lower.method import equal_columns_of, is_large, method_of, side_to_hash
-from rules.lower.own import meets_one, own_join_is_as_good
-from rules.lower.several import most_selective
+from planner.sql.names import Unresolved
+from planner.types.schema import SqlType
+from rules.band_join.bins import Candidate, candidates, for_sorting
+from rules.band_join.method import equal_columns_of, is_large, method_of, side_to_hash
+from rules.band_join.own import meets_one, own_join_is_as_good
+from rules.band_join.several import most_selective
 from rules.rule import Context, rule
 
 

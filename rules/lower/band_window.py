@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from planner.band_window import BandWindow, WindowedSource
-from planner.cost import said
+from planner.catalog.cost import said
 from planner.errors import NotCarried
 from planner.expr import Scalar
 from planner.logical import Logical
+from planner.logical.band_window import BandWindow, WindowedSource
 from planner.physical.base import Rewriting
 from rules.rule import Context, rule
 

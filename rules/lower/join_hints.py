@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 from planner.expr import Scalar
-from planner.hints import RANGE_JOIN, read_hints, without
+from planner.hints.blocks import RANGE_JOIN, read_hints, without
+from planner.hints.lookup import LOOKUP
 from planner.logical import BandJoin, Project
-from planner.lookup_hints import LOOKUP
 from planner.physical.base import Spark
-from rules.recognize.lookup_hints import is_lookup, left_of, lookups_in
+from rules.lookup.hinted import is_lookup, left_of, lookups_in
 from rules.rule import Context, rule
 
 

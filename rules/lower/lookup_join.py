@@ -8,14 +8,14 @@ from dataclasses import fields
 from math import sqrt
 from typing import Any
 
-from planner.declared import LookupTable
+from planner.catalog.declared import LookupTable
+from planner.connectors.spec import LookupSpec
 from planner.errors import NotCarried
 from planner.expr import ColumnRef, Scalar
 from planner.logical import Logical, Nested, Scan
-from planner.logical_lookup import LookupJoin
-from planner.lookup.spec import LookupSpec
-from planner.names import Unresolved
+from planner.logical.lookup import LookupJoin
 from planner.physical import lookup_join as physical
+from planner.sql.names import Unresolved
 from planner.tree import Node
 from rules.rule import Context, rule
 

@@ -1,7 +1,7 @@
 """Totals of one source, in one reading."""
 
+from planner.logical.self_join import MergedTotals
 from planner.physical.base import Rewriting
-from planner.self_join import MergedTotals
 from rules.rule import Context, rule
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from contextlib import suppress
 from math import prod
 
-from planner.compared import compared
+from planner.conditions.compared import compared
 from planner.errors import NotCarried
 from planner.expr import Scalar
 from planner.logical import Logical
-from planner.names import Unresolved
+from planner.logical.self_aggregate import Rows, SelfAggregate
 from planner.physical.base import Rewriting
-from planner.self_aggregate import Rows, SelfAggregate
+from planner.sql.names import Unresolved
+from rules.analysis.same_source import reading
 from rules.rule import Context, rule
-from rules.same_source import reading
 
 _SMALL = 4  # a relation of so many times fewer rows is counted while planning
 _WORTH_COUNTING = 100_000  # fewer rows are sorted in less time than a count takes

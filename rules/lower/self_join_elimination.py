@@ -3,8 +3,8 @@
 from dataclasses import fields
 
 from planner.logical import Derived, Filter
+from planner.logical.self_join import SameRow, SameRowTest
 from planner.physical.base import Rewriting
-from planner.self_join import SameRow, SameRowTest
 from rules.rule import Context, rule
 
 

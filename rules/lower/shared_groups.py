@@ -6,8 +6,8 @@ from math import prod
 
 from planner.errors import NotCarried
 from planner.logical import Logical
+from planner.logical.self_join import SharedGroups
 from planner.physical.base import Rewriting
-from planner.self_join import SharedGroups
 from rules.rule import Context, rule
 
 _MOST_RELATIONS = 6  # to ask about the sizes of

@@ -1,6 +1,7 @@
 """How versions of a table are read, and joined as of a time."""
 
-from planner.versions import AsofJoin, TemporalJoin, VersionedTable, Versions
+from planner.logical.versions import TemporalJoin, Versions
+from planner.physical.versions import AsofJoin, VersionedTable
 from rules.rule import Context, rule
 
 

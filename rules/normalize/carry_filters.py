@@ -6,15 +6,15 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from planner.band import looks_like_band
+from planner.band.condition import looks_like_band
 from planner.errors import NotCarried
 from planner.expr import ColumnRef, Scalar, column_ref, quote
 from planner.logical import Derived, Filter, Join, Logical, Nested, Project, Scan
-from planner.names import Source, Unresolved
-from rules.moving import block_of, check_steady, why_not_simple
-from rules.respelling import respelt
+from planner.sql.names import Source, Unresolved
+from rules.analysis.respelling import respelt
+from rules.query.moving import block_of, check_steady, why_not_simple
+from rules.query.standing_for import query_of
 from rules.rule import Context, rule
-from rules.standing_for import query_of
 
 
 @rule(Filter, streams="one")

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from typing import NamedTuple
 
 from sqlglot import exp
 
-from planner.band import looks_like_band, may_equal
+from planner.band.condition import looks_like_band, may_equal
 from planner.errors import NotCarried
-from planner.expr import HOLE, Scalar, sql
+from planner.expr import Scalar, sql
 from planner.logical import JOIN_KEYWORDS, Filter, Join, Limit, Logical, OneRow, Project
-from planner.names import Unresolved
-from planner.schema import SqlType
-from planner.tokens import tokenize
-from planner.tree import Node
-from rules.moving import (
+from planner.sql.names import Unresolved
+from planner.types.schema import SqlType
+from rules.query.exists_tests import Test, at_least_one, read_test
+from rules.query.moving import (
     Block,
     Home,
     Sources,
@@ -31,17 +29,6 @@ from rules.moving import (
     why_not_simple,
 )
 from rules.rule import Context, rule
-
-
-class Test(NamedTuple):
-    """``[NOT] EXISTS (query)``, or with a ``value`` ``value [NOT] IN (query)``."""
-
-    value: Scalar | None
-    negated: bool
-    query: Node
-
-    def __str__(self) -> str:
-        return ("NOT " if self.negated else "") + ("IN" if self.value else "EXISTS")
 
 
 @rule(Filter, Project, streams="one")
@@ -149,41 +136,6 @@ def _join(test: Test, block: Block, tree: Logical, ctx: Context) -> Join:
         condition.insert(0, Scalar(f"({equal}) IS NOT FALSE" if test.negated else equal, (), test.value.place))
     kind = "anti" if test.negated else "semi"
     return Join(tree, block.tree, kind, JOIN_KEYWORDS[kind], tuple(condition))  # type: ignore[arg-type, index]
-
-
-def read_test(conjunct: Scalar) -> Test | None:
-    """Read a conjunct that is one EXISTS or IN, with any NOT and parentheses around it."""
-    if len(conjunct.plans) != 1:
-        return None
-    t = tokenize(conjunct.text)
-    lo, hi, negated = 0, len(t), False
-    while lo < hi:
-        if t.word(lo) == "(" and t.match[lo] == hi - 1:
-            lo, hi = lo + 1, hi - 1
-        elif t.word(lo) == "NOT":
-            lo, negated = lo + 1, not negated
-        else:
-            break
-    hole = f"{HOLE}0".upper()
-    if hi - lo == 4 and t.word(lo) == "EXISTS" and t.word(lo + 2) == hole:
-        return Test(None, negated, conjunct.plans[0])
-    if hi - lo < 5 or [t.word(i) for i in (hi - 4, hi - 3, hi - 2)] != ["IN", "(", hole]:
-        return None
-    end = hi - 4
-    if t.word(end - 1) == "NOT":
-        end, negated = end - 1, not negated
-    value = Scalar(t.slice(lo, end), (), conjunct.place)
-    try:
-        simple = not isinstance(value.tree, exp.Alias) and not why_not_simple(value.tree)
-    except NotCarried:
-        return None
-    return Test(value, negated, conjunct.plans[0]) if simple else None
-
-
-def at_least_one(limit: Limit) -> bool:
-    """Whether a clause is LIMIT with a number that lets a row through."""
-    words = limit.clause.text.split()
-    return len(words) == 2 and words[0].upper() == "LIMIT" and words[1].isdigit() and int(words[1]) > 0
 
 
 def _check_types(x: Scalar, y: Scalar, sources: Sources, both: Join, ctx: Context) -> None:

@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any
 
-from planner.calls import BUILT_IN
 from planner.catalog import View
+from planner.catalog.settings import check_meaning
 from planner.errors import NotCarried
 from planner.expr import Scalar, quote
-from planner.from_sql import from_sql
+from planner.expr.calls import BUILT_IN
+from planner.expr.tokens import tokenize, words
 from planner.logical import Cte, Derived, Filter, Join, Logical, Opaque, Scan, Statement, Verbatim
-from planner.names import Resolver, Unresolved
-from planner.schema import Column
-from planner.settings import check_meaning
-from planner.to_sql import to_sql
-from planner.tokens import tokenize, words
+from planner.sql.from_sql import from_sql
+from planner.sql.names import Resolver, Unresolved
+from planner.sql.to_sql import to_sql
 from planner.tree import Node, transform_up
-from rules.moving import bounds
+from planner.types.schema import Column
+from rules.query.moving import bounds
 from rules.rule import Context, rule
 
 _DEEPEST = 20

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from planner.band import looks_like_band
+from planner.band.condition import looks_like_band
 from planner.errors import NotCarried
 from planner.expr import Scalar, column_ref
 from planner.logical import JOIN_KEYWORDS, Derived, Filter, Join, Logical
-from planner.names import Resolver, Source, Unresolved
-from rules.moving import (
+from planner.sql.names import Resolver, Source, Unresolved
+from rules.query.moving import (
     Block,
     Home,
     Sources,

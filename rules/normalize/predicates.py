@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
+from planner.conditions.normal_form import normal_form
 from planner.errors import NotCarried
 from planner.logical import Filter, Join, Logical
-from planner.normal_form import normal_form
-from rules.counted import as_exists
+from rules.query.counted import as_exists
 from rules.rule import Context, rule
 
 

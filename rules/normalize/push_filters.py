@@ -4,12 +4,12 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from planner.band import is_or_of_comparisons, looks_like_band, may_equal
-from planner.calls import volatile
+from planner.band.condition import is_or_of_comparisons, looks_like_band, may_equal
 from planner.errors import NotCarried
 from planner.expr import Scalar
+from planner.expr.calls import volatile
 from planner.logical import Filter, Join, Logical, Scan
-from planner.names import Unresolved
+from planner.sql.names import Unresolved
 from rules.rule import Context, rule
 
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 from planner.errors import NotCarried
 from planner.expr import Scalar
 from planner.logical import Filter, Join, Logical, Scan
-from planner.names import Unresolved
-from rules.moving import check_steady
+from planner.sql.names import Unresolved
+from rules.query.moving import check_steady
 from rules.rule import Context, rule
 
 

@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.band import looks_like_band
-from planner.band_window import GroupedBandWindow
+from planner.band.condition import looks_like_band
+from planner.band.linear import NotABand
 from planner.errors import NotCarried
 from planner.expr import Scalar
-from planner.linear import NotABand
 from planner.logical import Aggregate, Derived, Filter, Join, Logical, Project, Scan, Sort
-from planner.names import Unresolved
-from rules.aggregate_calls import calls
-from rules.mapped import same_tables
-from rules.moving import Block, block_of
+from planner.logical.band_window import GroupedBandWindow
+from planner.sql.names import Unresolved
+from rules.analysis.mapped import same_tables
+from rules.analysis.same_source import same_source
+from rules.query.aggregate_calls import calls
+from rules.query.moving import Block, block_of
 from rules.rule import Context, rule
-from rules.same_source import same_source
-from rules.self_band import NoWindow
-from rules.self_groups import Groups
+from rules.window.self_band import NoWindow
+from rules.window.self_groups import Groups
 
 _NO = (NoWindow, NotABand, NotCarried)
 

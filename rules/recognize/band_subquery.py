@@ -10,25 +10,25 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from planner.band import looks_like_band
-from planner.band_window import BandWindow, WindowedSource
+from planner.band.condition import looks_like_band
+from planner.band.linear import NotABand
 from planner.errors import NotCarried
 from planner.expr import Scalar, column_ref, quote
-from planner.linear import NotABand
 from planner.logical import Join, LateralView, Limit, Logical, Nested, Project, Sort
-from planner.names import Unresolved
-from planner.to_sql import refuse_stars
+from planner.logical.band_window import BandWindow, WindowedSource
+from planner.sql.names import Unresolved
+from planner.sql.to_sql import refuse_stars
 from planner.tree import Node
-from rules.aggregate_calls import Call, calls, outside, replaced
-from rules.aggregates import without_alias
-from rules.inner_joins import InnerJoins, inner_joins
-from rules.inner_joins import where as filtered
-from rules.moving import Block, block_of, check_steady, homes
+from rules.analysis.same_source import same_source
+from rules.query.aggregate_calls import Call, calls, outside, replaced
+from rules.query.aggregates import without_alias
+from rules.query.inner_joins import InnerJoins, inner_joins
+from rules.query.inner_joins import where as filtered
+from rules.query.moving import Block, block_of, check_steady, homes
+from rules.query.scalar_subqueries import answered
 from rules.rule import Context, rule
-from rules.same_source import same_source
-from rules.scalar_subqueries import answered
-from rules.self_band import NoWindow, Pair
-from rules.self_totals import Totals
+from rules.window.self_band import NoWindow, Pair
+from rules.window.self_totals import Totals
 
 
 @rule(Project)

@@ -1,34 +1,23 @@
 """Hand the hints of a SELECT to the joins they speak of, and warn of those that speak of nothing."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from planner.band import DistanceBand
-from planner.errors import NotCarried, one_of
-from planner.expr import Scalar, quote
-from planner.hints import RANGE_JOIN, Hint, SideHint, Width, names_of, read_hints, width_of
-from planner.linear import Side
+from planner.band.condition import DistanceBand
+from planner.band.linear import Side
+from planner.errors import NotCarried
+from planner.expr import quote
+from planner.hints.blocks import RANGE_JOIN, Hint, SideHint, Width, names_of, read_hints, width_of
 from planner.logical import (
-    Aggregate,
     BandJoin,
-    Derived,
-    Filter,
-    Join,
-    LateralView,
     Logical,
     Nested,
-    Opaque,
     Project,
-    Scan,
-    Windows,
 )
-from planner.logical_lookup import LookupJoin
-from planner.names import Unresolved
+from planner.sql.names import Unresolved
 from planner.tree import Node
+from rules.query.hinted import TRANSPARENT, Name, is_named, no_relation, relation_name, relations_of
 from rules.rule import Context, rule
-
-Name = tuple[str, ...]
 
 _FORM = "write RANGE_JOIN(relation, width), the width a number: days for DATE, seconds for times"
 _MOST_COPIES = 1_000
@@ -78,38 +67,6 @@ def join_hints(project: Project, ctx: Context) -> Logical | None:
     return replace(project, child=child)  # type: ignore[arg-type]
 
 
-TRANSPARENT = (Filter, Aggregate, Windows, Join, BandJoin, LookupJoin, LateralView, Nested)
-
-
-def relations_of(node: Node) -> Iterator[Name]:
-    """The names of the relations that a hint can name; an empty one where something in FROM cannot be told."""
-    match node:
-        case Scan():
-            yield node.name if node.alias in (None, node.name[-1]) else (node.alias,)
-        case Derived() | Opaque():
-            yield (node.alias,) if node.alias else () if isinstance(node, Opaque) else ("",)
-        case Nested() if node.alias:
-            yield (node.alias,)
-        case LookupJoin():  # as FLIP-204 has it, also by the name of its table
-            yield from relations_of(node.left)
-            yield from dict.fromkeys(((node.scan.alias or node.scan.name[-1],), node.scan.name))
-        case _ if isinstance(node, TRANSPARENT):
-            for child in node.children:
-                yield from relations_of(child)
-
-
-def is_named(relation: Name, wanted: Name, ctx: Context | None = None) -> bool:
-    """Whether ``wanted`` names the relation, in any case; with a context, as Spark compares names."""
-    fold = ctx.names.fold if ctx else str.lower
-    return tuple(map(fold, relation))[-len(wanted) :] == tuple(map(fold, wanted))
-
-
-def no_relation(hint: Hint, name: Name, relations: list[Name]) -> str:
-    """What is said of a hint that names no relation."""
-    said, possible = ".".join(map(quote, name)), {".".join(map(quote, r)) for r in relations if any(r)}
-    return f"{hint.text}: this SELECT has no relation {said}; {one_of(possible, said)}"
-
-
 def _check_names(hint: Hint, relations: list[Name], ctx: Context) -> None:
     """Warn where a hint of Spark's names no relation: Spark passes over it."""
     for argument in hint.arguments:
@@ -140,14 +97,6 @@ def _usable(hint: Hint, relations: list[Name], ctx: Context) -> _RangeJoin | Non
     if not known[0] and () not in relations:
         return ctx.warn(no_relation(hint, names[0], relations), hint.arguments[0].place)
     return _RangeJoin(hint, names[0], width)
-
-
-def relation_name(argument: Scalar) -> Name:
-    """The relation that an argument names, also as a string."""
-    text = argument.text.strip()
-    if text[:1] in ("'", '"') and width_of(argument) is None:
-        return names_of(Scalar(text[1:-1]))
-    return names_of(argument)
 
 
 def _hinted(

@@ -5,9 +5,9 @@ from dataclasses import replace
 from planner.errors import NotCarried
 from planner.expr import Scalar
 from planner.logical import Filter, Join, Logical, Nested
-from planner.logical_lookup import LookupJoin
-from planner.names import Unresolved
-from rules.moving import check_steady
+from planner.logical.lookup import LookupJoin
+from planner.sql.names import Unresolved
+from rules.query.moving import check_steady
 from rules.rule import Context, rule
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from planner.expr import Scalar, quote
-from planner.hints import Hint, read_hints
+from planner.hints.blocks import Hint, read_hints
+from planner.hints.lookup import LOOKUP, Value, read_lookup_hint
 from planner.logical import Logical, Nested, Project
-from planner.logical_lookup import LookupJoin
-from planner.lookup_hints import LOOKUP, Value, read_lookup_hint
+from planner.logical.lookup import LookupJoin
 from planner.tree import Node
-from rules.recognize.join_hints import TRANSPARENT, is_named, no_relation, relation_name, relations_of
+from rules.lookup.hinted import left_of, lookups_in, named
+from rules.query.hinted import TRANSPARENT, is_named, no_relation, relation_name, relations_of
 from rules.rule import Context, rule
 
 
@@ -63,7 +63,7 @@ class _Asked:
             self.ctx.warn(complaint.reason, complaint.place)
         if not read.table:
             return
-        found = _named((read.table,), self.lookups)
+        found = named((read.table,), self.lookups)
         if not found:
             self._nothing(hint, Scalar(repr(read.table), (), hint.place))
         for n in found:
@@ -75,7 +75,7 @@ class _Asked:
 
     def shuffle(self, hint: Hint) -> None:
         for argument in hint.arguments:
-            found = _named(relation_name(argument), self.lookups)
+            found = named(relation_name(argument), self.lookups)
             if not found and self.lookups and left_of(argument, self.lookups):
                 self._nothing(hint, argument)
             for n in found:
@@ -103,40 +103,3 @@ class _Asked:
         else:
             reason = f"{said} is not looked up in this SELECT" + (f"; name {tables}" if tables else "")
         self.ctx.warn(f"{hint.text}: {reason}", argument.place)
-
-
-def lookups_in(tree: Node) -> list[LookupJoin]:
-    """The lookup joins of one SELECT, from left to right."""
-    return list(_lookups(tree))
-
-
-def _lookups(node: Node) -> Iterator[LookupJoin]:
-    if (isinstance(node, Nested) and node.alias) or not isinstance(node, TRANSPARENT):
-        return
-    for child in node.children:
-        yield from _lookups(child)
-    if isinstance(node, LookupJoin):
-        yield node
-
-
-def _named(name: tuple[str, ...], lookups: list[LookupJoin]) -> list[int]:
-    """The lookups of that alias; without any, those of that table."""
-    if not name:
-        return []
-    aliased = [n for n, j in enumerate(lookups) if is_named((j.scan.alias or "",), name)]
-    return aliased or [n for n, j in enumerate(lookups) if is_named(j.scan.name, name)]
-
-
-def is_lookup(argument: Scalar, lookups: list[LookupJoin]) -> bool:
-    """Whether an argument of a hint names a table that is looked up."""
-    return bool(_named(relation_name(argument), lookups))
-
-
-def left_of(argument: Scalar, lookups: list[LookupJoin]) -> bool:
-    """Whether it names the relation that is all of the left side of a lookup join, and of no lookup."""
-    name = relation_name(argument)
-    for join in lookups:
-        own = list(relations_of(join.left))
-        if name and len(own) == 1 and is_named(own[0], name):
-            return True
-    return False

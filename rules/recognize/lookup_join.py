@@ -1,13 +1,13 @@
 """Recognize lookup joins: ``JOIN Customers FOR SYSTEM_TIME AS OF o.proc_time AS c ON o.customer_id = c.id``."""
 
-from planner.declared import LookupTable
+from planner.catalog.declared import LookupTable
 from planner.expr import Scalar
-from planner.hints import names_of
+from planner.hints.blocks import names_of
 from planner.logical import Join, Logical, Scan
-from planner.logical_lookup import LookupJoin
-from planner.names import Unresolved
-from rules.correlation import leans_on_left
-from rules.recognize.lookup_keys import read_condition
+from planner.logical.lookup import LookupJoin
+from planner.sql.names import Unresolved
+from rules.lookup.lookup_keys import read_condition
+from rules.query.correlation import leans_on_left
 from rules.rule import Context, rule
 
 _NOW = ("PROCTIME()", "CURRENT_TIMESTAMP", "CURRENT_TIMESTAMP()", "NOW()")

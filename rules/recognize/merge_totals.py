@@ -6,12 +6,12 @@ from collections import Counter
 
 from planner.errors import NotCarried
 from planner.logical import Project
-from planner.names import Unresolved
-from planner.self_join import MergedTotals
-from rules.asked_totals import Asked, Place, asked_totals
-from rules.correlation import correlated
+from planner.logical.self_join import MergedTotals
+from planner.sql.names import Unresolved
+from rules.query.correlation import correlated
 from rules.rule import Context, rule
-from rules.totals import Member, Merged, Total, may_be_total, together, total
+from rules.shared_scan.asked_totals import Asked, Place, asked_totals
+from rules.shared_scan.totals import Member, Merged, Total, may_be_total, together, total
 
 
 @rule(Project)

@@ -8,19 +8,19 @@ from sqlglot import exp
 
 from planner.errors import NotCarried
 from planner.logical import Project
-from planner.names import Unresolved
-from planner.self_aggregate import Rows, SelfAggregate
-from rules.aggregates import calls
-from rules.anti_join import as_not_exists
-from rules.correlation import scalars
-from rules.inner_joins import InnerJoins, inner_joins
-from rules.mapped import tables
-from rules.moving import Block as Select
-from rules.moving import block_of
+from planner.logical.self_aggregate import Rows, SelfAggregate
+from planner.sql.names import Unresolved
+from rules.query.aggregates import calls
+from rules.query.correlation import scalars
+from rules.query.inner_joins import InnerJoins, inner_joins
+from rules.query.moving import Block as Select
+from rules.query.moving import block_of
+from rules.query.tables import tables
 from rules.rule import Context, rule
-from rules.self_joined import joined_request, may_be_joined
-from rules.self_request import Request, may_ask, request_of
-from rules.self_window import Block
+from rules.window.anti_join import as_not_exists
+from rules.window.self_joined import joined_request, may_be_joined
+from rules.window.self_request import Request, may_ask, request_of
+from rules.window.self_window import Block
 
 
 @rule(Project)

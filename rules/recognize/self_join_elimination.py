@@ -6,21 +6,22 @@ from dataclasses import replace
 
 from planner.errors import NotCarried
 from planner.expr import Scalar, quote
-from planner.hints import names_of, read_hints
+from planner.hints.blocks import names_of, read_hints
 from planner.logical import Join, Logical, Nested, Project, Scan
-from planner.names import Unresolved
-from planner.self_join import SameRowTest
-from planner.to_sql import refuse_stars
+from planner.logical.self_join import SameRowTest
+from planner.sql.names import Unresolved
+from planner.sql.to_sql import refuse_stars
 from planner.tree import Node
-from rules.correlation import correlated
-from rules.inner_joins import in_block, where
-from rules.moving import block_of
-from rules.own_row import Gone, OwnRow, Part, conjoined, enclosed, ordered
-from rules.respelling import over
-from rules.row_tests import RowTest, row_test
+from rules.analysis.respelling import over
+from rules.analysis.same_source import Reading
+from rules.query.correlation import correlated
+from rules.query.inner_joins import in_block, where
+from rules.query.moving import block_of
+from rules.query.operands import conjoined, enclosed
+from rules.query.spots import Spots, read_spots
 from rules.rule import Context, rule
-from rules.same_source import Reading
-from rules.spots import Spots, read_spots
+from rules.self_join.own_row import Gone, OwnRow, Part, ordered
+from rules.self_join.row_tests import RowTest, row_test
 
 
 @rule(Project)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from planner.errors import NotCarried
 from planner.expr import Scalar
 from planner.logical import Logical, Project
-from planner.names import Unresolved
-from rules.correlation import correlated
-from rules.inner_joins import in_block, where
-from rules.moving import block_of
-from rules.neighbour_rows import NeighbourRows
-from rules.neighbours import Neighbours, steps_in
+from planner.sql.names import Unresolved
+from rules.query.correlation import correlated
+from rules.query.inner_joins import in_block, where
+from rules.query.moving import block_of
+from rules.query.spots import read_spots
 from rules.rule import Context, rule
-from rules.spots import read_spots
+from rules.self_join.neighbour_rows import NeighbourRows
+from rules.self_join.neighbours import Neighbours, steps_in
 
 
 @rule(Project)

@@ -7,11 +7,11 @@ from dataclasses import replace
 from planner.errors import NotCarried
 from planner.expr import Scalar
 from planner.logical import Filter, Logical
-from planner.names import Unresolved
-from rules.moving import block_of
-from rules.normalize.exists_to_join import read_test
+from planner.sql.names import Unresolved
+from rules.query.exists_tests import read_test
+from rules.query.moving import block_of
 from rules.rule import Context, rule
-from rules.self_pairs import without_pairs
+from rules.self_join.self_pairs import without_pairs
 
 
 @rule(Filter)

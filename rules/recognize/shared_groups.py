@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from planner.errors import NotCarried
 from planner.logical import Cte, With
-from planner.names import Unresolved
-from planner.self_join import SharedGroups
+from planner.logical.self_join import SharedGroups
+from planner.sql.names import Unresolved
 from rules.rule import Context, rule
-from rules.shared_groups import grouped
-from rules.shared_uses import uses_of
+from rules.shared_scan.shared_groups import grouped
+from rules.shared_scan.shared_uses import uses_of
 
 
 @rule(With)

@@ -4,15 +4,15 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from planner.compared import compared
-from planner.declared import Versions as Declared
+from planner.catalog.declared import Versions as Declared
+from planner.conditions.compared import compared
 from planner.errors import NotCarried
 from planner.expr import Scalar, column_ref, quote
 from planner.logical import Join, Logical, Scan
-from planner.lookup.stand_in import alias_of
-from planner.names import Unresolved
-from planner.schema import Column
-from planner.versions import TemporalJoin, Validity, Versions
+from planner.logical.stand_in import alias_of
+from planner.logical.versions import TemporalJoin, Validity, Versions
+from planner.sql.names import Unresolved
+from planner.types.schema import Column
 from rules.rule import Context, rule
 
 _NOW = ("PROCTIME()", "CURRENT_TIMESTAMP")

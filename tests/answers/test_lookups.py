@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from optimizer import Optimizer, Options, QueryError
-from planner.lookup.memory import MemorySource
+from planner.connectors.memory import MemorySource
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import event, given, note, settings
 from hypothesis import strategies as st
 
+from planner.conditions.normal_form import normal_form
 from planner.expr import Scalar
-from planner.normal_form import normal_form
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

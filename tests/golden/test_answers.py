@@ -15,11 +15,11 @@ from golden_plans.catalog import CatalogFile
 from golden_plans.planned import catalog_of, plan_case
 from golden_sessions import golden_sessions, plain_lookups
 from optimizer.plan import Plan
+from planner.connectors.memory import MemorySource
 from planner.logical import Project, Statement
-from planner.lookup.memory import MemorySource
-from planner.lookup.views import lookups_of, with_tables
-from planner.lookup.views import query_of as query_of_plan
-from planner.names import Resolver
+from planner.sql.lookup_views import lookups_of, with_tables
+from planner.sql.lookup_views import query_of as query_of_plan
+from planner.sql.names import Resolver
 from planner.tree import transform_up
 
 SHIPPED = Path(__file__).parents[2] / "golden_plans" / "cases"
@@ -111,7 +111,7 @@ def with_plain_lookups(catalog: CatalogFile, plan: Plan) -> str:
 
 def looked_up(session: Any, catalog: CatalogFile, plan: Plan) -> Any:
     """The rows of a plan with lookups, fetched from memory."""
-    from planner.runtime.lookup_views import run_with_lookups
+    from planner.runtime.lookup.views import run_with_lookups
 
     sources = {
         ".".join(t.name): MemorySource(session.sql(query).toArrow(), [k.columns for k in t.keys])

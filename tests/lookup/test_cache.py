@@ -8,10 +8,10 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.lookup import shares
-from planner.lookup.cache import RowCache, Span, cache_of, gathered
-from planner.lookup.shares import cache_of_share, save_share
-from planner.lookup.spec import LookupSpec
+from planner.connectors import shares
+from planner.connectors.cache import RowCache, Span, cache_of, gathered
+from planner.connectors.shares import cache_of_share, save_share
+from planner.connectors.spec import LookupSpec
 
 
 def put(cache: RowCache, rows: dict[int, int]) -> None:

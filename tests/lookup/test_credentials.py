@@ -12,10 +12,10 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+from planner.connectors.conninfo import Malformed, parameters, written
+from planner.connectors.credentials import env, redacted
+from planner.connectors.postgres import PostgresSource
 from planner.errors import SourceError
-from planner.lookup.conninfo import Malformed, parameters, written
-from planner.lookup.credentials import env, redacted
-from planner.lookup.postgres import PostgresSource
 
 PART = 4
 # No letter of these is in a message of libpq in this order; the rest is what a connection string is made of.

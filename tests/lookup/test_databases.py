@@ -15,13 +15,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from planner.connectors.adbc import AdbcSource
+from planner.connectors.credentials import env
+from planner.connectors.fetch import Fetcher
+from planner.connectors.postgres import PostgresSource
+from planner.connectors.spec import LookupSpec
+from planner.connectors.sqlite import SQLiteSource
 from planner.errors import LookupFailed, SourceError
-from planner.lookup.adbc import AdbcSource
-from planner.lookup.credentials import env
-from planner.lookup.fetch import Fetcher
-from planner.lookup.postgres import PostgresSource
-from planner.lookup.spec import LookupSpec
-from planner.lookup.sqlite import SQLiteSource
 from servers import execute
 
 URI = env("DOVETAIL_TEST_POSTGRES")

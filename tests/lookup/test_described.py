@@ -7,12 +7,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from planner.connectors.described import arrow_type, described
+from planner.connectors.http import HttpSource
+from planner.connectors.postgres import PostgresSource
+from planner.connectors.spark_table import SparkTable
+from planner.connectors.sqlite import SQLiteSource
 from planner.errors import SourceError
-from planner.lookup.described import arrow_type, described
-from planner.lookup.http import HttpSource
-from planner.lookup.postgres import PostgresSource
-from planner.lookup.spark_table import SparkTable
-from planner.lookup.sqlite import SQLiteSource
 
 CATALOG = """
 [lookup.Customers]

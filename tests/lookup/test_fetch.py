@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.connectors.cache import RowCache
+from planner.connectors.fetch import Fetcher
+from planner.connectors.source import LookupSource
+from planner.connectors.spec import LookupSpec
 from planner.errors import LookupFailed, SourceError
-from planner.lookup.cache import RowCache
-from planner.lookup.fetch import Fetcher
-from planner.lookup.source import LookupSource
-from planner.lookup.spec import LookupSpec
 
 SCHEMA = pa.schema([("id", pa.int64()), ("kind", pa.string()), ("name", pa.string())])
 ROWS = [(n, "ab"[n % 2], f"name {n}") for n in range(40)] + [(7, "b", "second 7"), (None, "a", "nobody")]

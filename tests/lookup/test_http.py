@@ -13,11 +13,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from planner.connectors.credentials import env
+from planner.connectors.fetch import Fetcher
+from planner.connectors.http import HttpSource
+from planner.connectors.spec import LookupSpec
 from planner.errors import LookupFailed, SourceError
-from planner.lookup.credentials import env
-from planner.lookup.fetch import Fetcher
-from planner.lookup.http import HttpSource
-from planner.lookup.spec import LookupSpec
 from servers import HttpService
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
+from planner.connectors.fetch import Fetcher
+from planner.connectors.postgres import PostgresSource
+from planner.connectors.spec import LookupSpec
 from planner.errors import LookupFailed
-from planner.lookup.fetch import Fetcher
-from planner.lookup.postgres import PostgresSource
-from planner.lookup.spec import LookupSpec
 from servers import PostgresServer, execute
 
 

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from planner.connectors.credentials import env
+from planner.connectors.fetch import Fetcher
+from planner.connectors.http import HttpSource
+from planner.connectors.postgres import PostgresSource
+from planner.connectors.source import LookupSource
+from planner.connectors.spark_table import SparkTable
+from planner.connectors.spec import LookupSpec
 from planner.errors import SourceError
-from planner.lookup.credentials import env
-from planner.lookup.fetch import Fetcher
-from planner.lookup.http import HttpSource
-from planner.lookup.postgres import PostgresSource
-from planner.lookup.source import LookupSource
-from planner.lookup.spark_table import SparkTable
-from planner.lookup.spec import LookupSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -117,8 +117,8 @@ def model(left: list[tuple[Any, ...]], right: list[dict[str, Any]], keys: tuple[
 
 @pytest.mark.parametrize("keys", [*((name,) for name in COLUMNS), ("name", "day"), ("code", "paid")], ids=" ".join)
 def test_the_rows_of_a_join(session: SparkSession, people: PostgresSource, keys: tuple[str, ...]) -> None:
-    from planner.runtime.lookup import fetched, joined_rows
-    from planner.runtime.lookup_metrics import LookupMetrics
+    from planner.runtime.lookup.fetched import fetched, joined_rows
+    from planner.runtime.lookup.metrics import LookupMetrics
 
     left, rows, plain = orders(session, keys), order_rows(keys), whole(people)
     names = [f"k_{key}" for key in keys]
@@ -144,7 +144,7 @@ def _typed(value: Any) -> Any:
 
 @pytest.mark.parametrize("more", [{}, {"shuffle": True}, {"shuffle": True, "skew": True}, {"asynchronous": True}])
 def test_every_way_to_join_whole_rows(session: SparkSession, people: PostgresSource, more: dict[str, Any]) -> None:
-    from planner.runtime.lookup import joined_rows
+    from planner.runtime.lookup.fetched import joined_rows
 
     left = orders(session, ("name",)).selectExpr("*", "map(nr, named_struct('a', array(nr))) AS nested", "nr AS `a.b`")
     spec = LookupSpec("People", ("name",), ("id", "name"), constants=(("paid", Decimal("0.125")),), batch=2, **more)
@@ -160,7 +160,7 @@ def test_every_way_to_join_whole_rows(session: SparkSession, people: PostgresSou
 
 
 def test_a_table_that_spark_reads_itself(session: SparkSession, tmp_path: Path) -> None:
-    from planner.runtime.lookup import fetched, joined_rows, source_schema
+    from planner.runtime.lookup.fetched import fetched, joined_rows, source_schema
 
     rows = [{"id": n, "name": None if n % 5 == 0 else f"n{n % 7}", "day": date(2024, 2, 27 + n % 3)} for n in range(30)]
     frame = session.createDataFrame(rows, "id INT, name STRING, day DATE")
@@ -187,7 +187,7 @@ def test_a_table_that_spark_reads_itself(session: SparkSession, tmp_path: Path) 
 def test_an_http_service(session: SparkSession) -> None:
     import pyarrow as pa
 
-    from planner.runtime.lookup import fetched
+    from planner.runtime.lookup.fetched import fetched
     from servers import HttpService
 
     service = HttpService([{"id": n, "name": f"name {n}"} for n in range(100)])
@@ -212,7 +212,7 @@ def test_an_http_service(session: SparkSession) -> None:
 def test_keys_of_another_type_are_refused(
     session: SparkSession, people: PostgresSource, keys: str, message: str
 ) -> None:
-    from planner.runtime.lookup import fetched
+    from planner.runtime.lookup.fetched import fetched
 
     spec = LookupSpec("People", ("id",), ("id", "name"))
     with pytest.raises(SourceError, match=message):
@@ -220,7 +220,7 @@ def test_keys_of_another_type_are_refused(
 
 
 def test_a_key_that_the_column_cannot_have_matches_nothing(session: SparkSession, people: PostgresSource) -> None:
-    from planner.runtime.lookup import joined_rows
+    from planner.runtime.lookup.fetched import joined_rows
 
     left = session.createDataFrame([(7,), (2**40,), (None,)], "k BIGINT")
     rows = joined_rows(session, people, LookupSpec("People", ("id",), ("id",)), left, "left", ["k"]).collect()
@@ -247,7 +247,7 @@ class Seconds(LookupSource):
 
 
 def test_layouts_that_spark_does_not_know(session: SparkSession) -> None:
-    from planner.runtime.lookup import fetched, joined_rows
+    from planner.runtime.lookup.fetched import fetched, joined_rows
 
     left = session.sql("SELECT TIMESTAMP '2024-01-01 00:00:01' AS k UNION ALL SELECT TIMESTAMP '2024-01-01 00:00:02.5'")
     spec = LookupSpec("Seconds", ("at",), ("at", "name"))
@@ -258,9 +258,9 @@ def test_layouts_that_spark_does_not_know(session: SparkSession) -> None:
 
 
 def test_hot_keys_go_to_every_task_and_are_fetched_once_by_each(session: SparkSession, people: PostgresSource) -> None:
-    from planner.runtime.lookup import joined_rows
-    from planner.runtime.lookup_metrics import LookupMetrics
-    from planner.runtime.lookup_spread import tasks
+    from planner.runtime.lookup.fetched import joined_rows
+    from planner.runtime.lookup.metrics import LookupMetrics
+    from planner.runtime.lookup.spread import tasks
 
     left = session.range(4000).selectExpr("id AS nr", "CAST(if(id % 2 = 0, 7, id % 400) AS INT) AS k")
     sizes = {}
@@ -295,7 +295,7 @@ class Failing(LookupSource):
 def test_after_a_fault_there_is_one_error_and_nothing_is_written(session: SparkSession, tmp_path: Path) -> None:
     from pyspark.errors import PySparkException
 
-    from planner.runtime.lookup import fetched
+    from planner.runtime.lookup.fetched import fetched
 
     spec = LookupSpec("Numbers", ("id",), ("id",), batch=10, delay=0.01)
     rows = fetched(session, Failing(), spec, session.range(100))
@@ -326,8 +326,8 @@ def test_a_stream_resumes_after_the_server_died(
 ) -> None:
     from pyspark.errors import StreamingQueryException
 
-    from planner.runtime.lookup import joined_rows
-    from planner.runtime.lookup_metrics import LookupMetrics
+    from planner.runtime.lookup.fetched import joined_rows
+    from planner.runtime.lookup.metrics import LookupMetrics
     from servers import execute
 
     execute(mortal.uri, "DROP TABLE IF EXISTS t")
@@ -363,8 +363,8 @@ def test_a_stream_resumes_after_the_server_died(
 def test_a_cache_with_a_time_to_live_outlives_a_micro_batch(
     session: SparkSession, people: PostgresSource, clicks: tuple[DataFrame, Callable[[int], None]]
 ) -> None:
-    from planner.runtime.lookup import joined_rows
-    from planner.runtime.lookup_metrics import LookupMetrics
+    from planner.runtime.lookup.fetched import joined_rows
+    from planner.runtime.lookup.metrics import LookupMetrics
 
     stream, add = clicks
     for number in range(8):

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from optimizer import Optimizer, OptionError, QueryError, Sink
-from planner.lookup.memory import MemorySource
+from planner.connectors.memory import MemorySource
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from planner.lookup import shares
-from planner.lookup.source import LookupSource
-from planner.lookup.spec import LookupSpec
-from planner.runtime import lookup_tasks
-from planner.runtime.lookup_tasks import FetchKeys, JoinRows, Task
+from planner.connectors import shares
+from planner.connectors.source import LookupSource
+from planner.connectors.spec import LookupSpec
+from planner.runtime.lookup import tasks as lookup_tasks
+from planner.runtime.lookup.tasks import FetchKeys, JoinRows, Task
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.large_string())])
 OUT = pa.schema([("id", pa.int64()), ("name", pa.string())])

@@ -10,12 +10,12 @@ from optimizer.driver import Outcome, Stage, drive
 from optimizer.options import Options
 from optimizer.planning import plan_sql
 from planner.catalog import Catalog, Key, Numbers, OneByOne, Settings, View
+from planner.catalog.stats import Statistics
 from planner.errors import OptionError, RuleError
 from planner.expr import Scalar
-from planner.from_sql import from_sql
 from planner.logical import Filter, Join, Logical, Project, Scan
-from planner.schema import Column, SqlType
-from planner.stats import Statistics
+from planner.sql.from_sql import from_sql
+from planner.types.schema import Column, SqlType
 from rules.batches import BATCHES, RULES
 from rules.rule import Batch, Context, rule
 

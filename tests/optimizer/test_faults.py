@@ -16,11 +16,11 @@ import pytest
 from py4j.protocol import Py4JError
 
 import optimizer
-import planner.runtime
+import planner.runtime.lookup
 from comparing import assert_same
 from optimizer import Optimizer, Options, QueryError
+from planner.connectors.memory import MemorySource
 from planner.errors import NotCarried, RuleError, is_users
-from planner.lookup.memory import MemorySource
 from rules.batches import RULES
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def seams() -> Iterator[Seam]:
     """Every function that a module of the optimizer or of the runtime has or imports, every method, every rule."""
     modules = [
         importlib.import_module(found.name)
-        for package in (optimizer, planner.runtime)
+        for package in (optimizer, planner.runtime, planner.runtime.lookup)
         for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
         if found.name.rpartition(".")[2] not in ("cli", "commands", "demo", "doctor", "session", "stream")
     ]

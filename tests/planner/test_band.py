@@ -9,12 +9,12 @@ from typing import Literal
 import pytest
 from sqlglot import exp
 
-from planner.axis import DAY
-from planner.band import DistanceBand, is_or_of_comparisons, looks_like_band, read_bands
+from planner.band.axis import DAY
+from planner.band.condition import DistanceBand, is_or_of_comparisons, looks_like_band, read_bands
+from planner.band.lengths import months
+from planner.band.linear import Side, Vocabulary
 from planner.expr import Scalar
-from planner.lengths import months
-from planner.linear import Side, Vocabulary
-from planner.schema import SqlType, sql_type
+from planner.types.schema import SqlType, sql_type
 
 TYPES = {
     **dict.fromkeys(("x", "y", "lo", "hi"), "bigint"),

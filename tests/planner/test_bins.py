@@ -9,8 +9,8 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.axis import Axis
-from planner.bins import (
+from planner.band.axis import Axis
+from planner.band.bins import (
     EVERYTHING,
     MOST_BINS,
     MOST_BINS_FLOAT32,
@@ -23,7 +23,7 @@ from planner.bins import (
     standing_levels,
     unmeasured_levels,
 )
-from planner.stats import LengthClass
+from planner.catalog.stats import LengthClass
 
 EXACT = Axis("number", exact=True, integral_types=True)
 REAL = Axis("number", exact=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.compared import compared
+from planner.conditions.compared import compared
 from planner.expr import Scalar, sql
 from planner.logical import Verbatim
 

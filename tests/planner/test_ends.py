@@ -7,11 +7,11 @@ from typing import Literal
 import pytest
 from sqlglot import exp
 
-from planner.band import DistanceBand, IntervalBand, read_bands
-from planner.ends import Ends, read_ends
+from planner.band.condition import DistanceBand, IntervalBand, read_bands
+from planner.band.ends import Ends, read_ends
+from planner.band.linear import NotABand, Side, Vocabulary
 from planner.expr import Scalar
-from planner.linear import NotABand, Side, Vocabulary
-from planner.schema import SqlType, sql_type
+from planner.types.schema import SqlType, sql_type
 
 TYPES = {
     **dict.fromkeys(("x", "lo", "hi"), "bigint"),

@@ -7,12 +7,12 @@ import pytest
 from optimizer.checks import reads_back
 from planner.catalog import Settings
 from planner.errors import NotCarried
-from planner.explain import show_tree
+from planner.explain.printer import show_tree
 from planner.expr import Scalar
-from planner.from_sql import from_sql
+from planner.expr.tokens import words
 from planner.logical import Filter, Join, Project, Scan
-from planner.to_sql import to_sql
-from planner.tokens import words
+from planner.sql.from_sql import from_sql
+from planner.sql.to_sql import to_sql
 
 PIVOT = "what stands in FROM beside PIVOT and the like is not looked into"
 

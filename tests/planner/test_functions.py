@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from planner.calls import KNOWN
-from planner.functions import AGGREGATES, ROW_FUNCTIONS, VOLATILE
+from planner.expr.calls import KNOWN
+from planner.expr.functions import AGGREGATES, ROW_FUNCTIONS, VOLATILE
 
 # Neither of one row nor aggregates: of several rows, of a window, of a table, or operators.
 OTHERS = """

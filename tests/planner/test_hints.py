@@ -12,16 +12,16 @@ from optimizer.idle_hints import idle_hints
 from optimizer.options import Options
 from optimizer.plan import Plan, Warned
 from optimizer.planning import plan_sql
-from planner.axis import DAY, Axis
+from planner.band.axis import DAY, Axis
 from planner.catalog import Key, Numbers, OneByOne, Settings, View
+from planner.catalog.stats import UNKNOWN, Statistics
 from planner.errors import Place
 from planner.expr import Scalar
-from planner.from_sql import from_sql
-from planner.hints import Width, hints_in, names_of, read_hints, repeated, width_of, without
+from planner.hints.blocks import Width, hints_in, names_of, read_hints, repeated, width_of, without
 from planner.logical import BandJoin, Project
-from planner.schema import Column, sql_type
-from planner.stats import UNKNOWN, Statistics
-from planner.to_sql import to_sql
+from planner.sql.from_sql import from_sql
+from planner.sql.to_sql import to_sql
+from planner.types.schema import Column, sql_type
 
 TABLES = {"p": "x bigint, d date, ts timestamp", "i": "lo bigint, hi bigint, d date, ts timestamp", "q": "y bigint"}
 

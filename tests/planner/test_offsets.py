@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from sqlglot import exp
 
+from planner.band.linear import NotABand, Side, Vocabulary
+from planner.band.offsets import Offsets, read_offsets
 from planner.expr import Scalar
-from planner.linear import NotABand, Side, Vocabulary
-from planner.offsets import Offsets, read_offsets
-from planner.schema import SqlType, sql_type
+from planner.types.schema import SqlType, sql_type
 
 
 def offsets(text: str, type_: str = "int", *, ansi: bool = True, fixed_zone: bool = True) -> Offsets:

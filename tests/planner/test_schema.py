@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.schema import sql_type
+from planner.types.schema import sql_type
 
 
 @pytest.mark.parametrize(

@@ -16,15 +16,15 @@ from golden_plans.planned import catalog_of, plan_case
 from optimizer import planning
 from optimizer.checks import agreement
 from optimizer.planning import plan_sql
-from planner import spark_sql
 from planner.catalog import Settings
 from planner.errors import NotCarried
-from planner.from_sql import from_sql
+from planner.expr import spark_sql
 from planner.logical import Aggregate, Cte, Derived, Filter, Join, Logical, Nested, Project, Scan, SetOp, With
-from planner.reader import Note
-from planner.second_reading import Differs, compare
+from planner.sql.from_sql import from_sql
+from planner.sql.reader import Note
+from planner.sql.second_reading import Differs, compare
+from planner.sql.whole_statement import Unread
 from planner.tree import Node, transform_up
-from planner.whole_statement import Unread
 
 CASES = sorted((Path(__file__).parents[2] / "golden_plans" / "cases").rglob("*.plan"))
 UNREAD = {"carry/values"}  # VALUES alone is no query to sqlglot; nor can it be rewritten

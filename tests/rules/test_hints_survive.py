@@ -14,14 +14,14 @@ from golden_plans.planned import catalog_of, plan_case
 from optimizer.options import Options
 from optimizer.plan import Plan
 from optimizer.planning import plan_sql
-from planner.hints import read_hints
+from planner.hints.blocks import read_hints
 from planner.logical import BandJoin, Nested, Project
-from planner.lookup.views import lookups_of
 from planner.physical.base import unwrap
 from planner.physical.lookup_join import LookupJoin
+from planner.sql.lookup_views import lookups_of
 from planner.tree import Node
 from rules.batches import RULES
-from rules.recognize.join_hints import TRANSPARENT
+from rules.query.hinted import TRANSPARENT
 
 ROOT = Path(__file__).parents[2] / "golden_plans"
 AT = "FOR SYSTEM_TIME AS OF PROCTIME() AS"
@@ -94,7 +94,7 @@ def test_every_hint_of_a_select_with_every_rule_switched_off(off: str | None) ->
 
 
 def test_hints_set_fields_that_a_lookup_has() -> None:
-    from planner.lookup.spec import LookupSpec
-    from planner.lookup_hints import _OPTIONS
+    from planner.connectors.spec import LookupSpec
+    from planner.hints.lookup import _OPTIONS
 
     assert {field for field, _, _ in _OPTIONS.values() if field} <= {f.name for f in fields(LookupSpec)}

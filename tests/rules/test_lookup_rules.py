@@ -15,12 +15,12 @@ from optimizer.options import Options
 from optimizer.plan import Plan
 from optimizer.planning import plan_sql
 from planner.catalog import Numbers, OneByOne
-from planner.from_sql import from_sql
-from planner.hints import hints_in
+from planner.catalog.stats import Statistics
+from planner.hints.blocks import hints_in
+from planner.hints.lookup import read_lookup_hint
 from planner.logical import Scan
-from planner.lookup.views import keys_sql, lookups_of
-from planner.lookup_hints import read_lookup_hint
-from planner.stats import Statistics
+from planner.sql.from_sql import from_sql
+from planner.sql.lookup_views import keys_sql, lookups_of
 
 CATALOG = read_catalog(Path(__file__).parents[2] / "golden_plans" / "catalogs" / "lookups.toml")
 AT = "FOR SYSTEM_TIME AS OF PROCTIME()"

@@ -12,8 +12,8 @@ from golden_plans.catalog import CatalogFile, Table
 from optimizer.options import Options
 from optimizer.planning import plan_sql
 from planner.catalog import Key, Settings
-from planner.schema import Column, sql_type
-from planner.stats import Statistics
+from planner.catalog.stats import Statistics
+from planner.types.schema import Column, sql_type
 
 ODD = r"""
 named_struct('a', {c}).a

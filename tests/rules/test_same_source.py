@@ -6,13 +6,13 @@ import pytest
 
 from golden_plans.catalog import CatalogFile
 from golden_plans.catalog_file import read_catalog
-from planner.cost import Thresholds
-from planner.from_sql import from_sql
+from planner.catalog.cost import Thresholds
 from planner.logical import Cte
-from planner.names import Unresolved
-from rules.inner_joins import InnerJoins, inner_joins
+from planner.sql.from_sql import from_sql
+from planner.sql.names import Unresolved
+from rules.analysis.same_source import same_source
+from rules.query.inner_joins import InnerJoins, inner_joins
 from rules.rule import Context
-from rules.same_source import same_source
 
 TABLES = """
 [tables.t]

@@ -6,12 +6,12 @@ import pytest
 
 from golden_plans.catalog import CatalogFile
 from golden_plans.catalog_file import read_catalog
-from planner.cost import Thresholds
-from planner.from_sql import from_sql
+from planner.catalog.cost import Thresholds
 from planner.logical import Cte, Filter, Project
 from planner.runtime.keys import read_constraints
+from planner.sql.from_sql import from_sql
+from rules.analysis.unique import unique_keys
 from rules.rule import Context
-from rules.unique import unique_keys
 
 TABLES = """
 [tables.t]

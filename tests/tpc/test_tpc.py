@@ -22,7 +22,7 @@ from sqlglot import exp
 
 from optimizer import Optimizer, Options
 from planner.physical.base import Physical
-from planner.to_sql import to_sql
+from planner.sql.to_sql import to_sql
 from tpc import data
 from tpc.compare import assert_same_rows, without_partner
 

@@ -27,8 +27,8 @@ from pyspark.sql.types import StructType
 from planner.runtime.batch import Arguments, run
 from planner.runtime.state.segments import Delta, Segments, empty, rows_of, setting, tagged
 from planner.runtime.state.sinks import Output
-from planner.sink import trigger_of
 from planner.state.manifest import Change, Manifest, Segment
+from planner.state.sink import trigger_of
 from planner.state.spec import VERSIONS, StreamJoin, view
 from planner.state.store import Store
 from planner.state.time import side_time, watermark

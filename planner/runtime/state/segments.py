@@ -11,12 +11,12 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from pyspark.sql.types import StructField, StructType
 
-from planner.axis import Axis
+from planner.band.axis import Axis
 from planner.expr import quote
-from planner.schema import sql_type
 from planner.state.manifest import Segment, Span
 from planner.state.spec import Input, StreamJoin
 from planner.state.store import Store
+from planner.types.schema import sql_type
 
 INPUT = "input"
 _KEEP, _TIME, _EXPIRES = "__dt_keep", "__dt_time", "__dt_expires"

@@ -10,8 +10,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from planner.runtime.state.files import HadoopFolder
-from planner.sink import Sink, Target
 from planner.state.folder import Folder
+from planner.state.sink import Sink, Target
 
 FILES = frozenset({"parquet", "orc", "json", "csv", "text"})
 

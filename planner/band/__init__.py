@@ -1,0 +1,1 @@
+"""Band conditions: the line they lie on, their bounds, their bins, their exact ends."""

@@ -1,0 +1,168 @@
+"""The line on which a band lies: what its positions are, for each family of types, and how to say them in Spark SQL.
+
+A position is a number that grows with the value, whatever the type:
+
+    numbers         the number itself
+    DATE            days since 1970-01-01
+    TIMESTAMP, _NTZ microseconds since 1970-01-01 00:00:00
+    INTERVAL        microseconds
+
+On the axis of dates a number is so many days; on that of times an interval is so many microseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+from sqlglot import exp
+
+from planner.types.schema import SqlType
+
+SECOND = 1_000_000
+DAY = 86_400 * SECOND
+_UNITS = {
+    "MICROSECOND": 1,
+    "MILLISECOND": 1_000,
+    "SECOND": SECOND,
+    "MINUTE": 60 * SECOND,
+    "HOUR": 3_600 * SECOND,
+    "DAY": DAY,
+    "WEEK": 7 * DAY,
+}
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis: ``name`` is number, date, timestamp, timestamp_ntz or interval.
+
+    ``exact``: positions are whole numbers that BIGINT holds, so bins can be cut by integer division.  ``float32``: a
+    FLOAT takes part, with 24 bits.  ``small``: values so small that DOUBLE holds them and their sums exactly.
+    """
+
+    name: str
+    exact: bool
+    integral_types: bool = False
+    float32: bool = False
+    small: bool = False
+
+    def human(self, amount: Fraction) -> str:
+        """A distance as people say it: ``10m`` for 600,000,000 microseconds."""
+        if self.name == "number":
+            return number(amount)
+        micros = amount * DAY if self.name == "date" else amount
+        sign, rest = ("-" if micros < 0 else ""), abs(micros)
+        if not rest:
+            return "0d" if self.name == "date" else "0s"
+        said = ""
+        for unit, size in (("d", DAY), ("h", 3_600 * SECOND), ("m", 60 * SECOND)):
+            count, rest = divmod(rest, size)
+            said += f"{count}{unit}" if count else ""
+        if rest % SECOND and not said and rest % 1_000 == 0 and rest < SECOND:
+            return f"{sign}{rest // 1_000}ms"
+        return sign + said + (f"{number(rest / SECOND)}s" if rest else "")
+
+    def position(self, text: str, type_: SqlType) -> str:
+        """The position of an expression, as SQL: a whole number on an exact axis, else a DOUBLE."""
+        if type_.name == "interval":
+            return f"{text} DIV INTERVAL '0.000001' SECOND"
+        match self.name:
+            case "date":
+                return f"unix_date({text})" if type_.name == "date" else text
+            case "timestamp":
+                same = type_.name == "timestamp"
+                return f"unix_micros({text})" if same else f"unix_micros(TRY_CAST({text} AS TIMESTAMP_LTZ))"
+            case "timestamp_ntz":
+                text = text if type_.name == "timestamp_ntz" else f"TRY_CAST({text} AS TIMESTAMP_NTZ)"
+                return f"({text} - TIMESTAMP_NTZ '1970-01-01 00:00:00') DIV INTERVAL '0.000001' SECOND"
+        if self.exact or type_.name == "double":
+            return text
+        return f"CAST({text} AS DOUBLE)"
+
+    def real_position(self, text: str, type_: SqlType) -> str:
+        """The position as DOUBLE; never raises."""
+        if type_.name == "micros" or (self.name == "number" and type_.name == "double"):
+            return text
+        return f"CAST({text if self.name == 'number' else self.position(text, type_)} AS DOUBLE)"
+
+
+def axis_of(types: Sequence[SqlType], *, arithmetic: bool, ansi: bool, clock: bool = False) -> Axis | str:
+    """The axis on which values of these types are compared, or the reason why there is none.
+
+    ``arithmetic``: the condition adds to them; ``clock``: it adds less than days, which makes a DATE a TIMESTAMP.  The
+    type ``micros`` is a length of time that is added, in microseconds.  The reason is for the person whose query was
+    not rewritten.
+    """
+    names = {t.name for t in types}
+    if "string" in names:
+        if len(names) > 1:
+            return f"{_said(types)} are compared by a cast, which fails on other strings"
+        return "strings are compared letter by letter; bins need numbers or times"
+    months = any(t.name == "interval" and "day" not in t.text and "second" not in t.text for t in types)
+    times = names - {"interval", "micros"}
+    if not times and not months:
+        return Axis("interval", exact=True)
+    clock = clock or times != names
+    if "date" in times and not clock and times <= ({"date", "tinyint", "smallint", "int"} if arithmetic else {"date"}):
+        return Axis("date", exact=True, small=True)
+    if times <= {"date", "timestamp"} or times == {"timestamp", "timestamp_ntz"}:
+        return f"{_said(types)} cannot be put on one axis" if months else Axis("timestamp", exact=True)
+    if times == {"timestamp_ntz"} or (times == {"date", "timestamp_ntz"} and not clock):
+        return f"{_said(types)} cannot be put on one axis" if months else Axis("timestamp_ntz", exact=True)
+    if not all(t.numeric for t in types):
+        return f"{_said(types)} cannot be put on one axis"
+    if all(t.integral for t in types):
+        return Axis("number", exact=True, integral_types=True, small="bigint" not in names)
+    if "float" in names and len(names) > 1 and not ansi and any(not t.fractional for t in types):
+        return "FLOAT against an integer is compared as FLOAT, since spark.sql.ansi.enabled is false"
+    if names <= {"decimal", "tinyint", "smallint", "int", "bigint"}:
+        before, behind = (max(t.digits[i] for t in types) for i in (0, 1))
+        if before + behind + (2 if arithmetic else 0) > 38:
+            return f"{_said(types)} do not fit one DECIMAL"
+    return Axis("number", exact=False, float32="float" in names, integral_types=False)
+
+
+def _said(types: Sequence[SqlType]) -> str:
+    return " and ".join(sorted({str(t) for t in types if t.name != "micros"}))
+
+
+def interval_micros(tree: exp.Interval) -> Fraction | None:
+    """The length of a day-time interval literal in microseconds; None for months, years and non-literals."""
+    value, unit = tree.this, tree.args.get("unit")
+    if not isinstance(value, exp.Literal) or unit is None:
+        return None
+    if isinstance(unit, exp.IntervalSpan):
+        return _span(value.name, unit.this.name.upper(), unit.expression.name.upper())
+    size = _UNITS.get(unit.name.upper().removesuffix("S"))
+    try:
+        return None if size is None else Fraction(value.name.strip()) * size
+    except ValueError:
+        return None
+
+
+def _span(text: str, first: str, last: str) -> Fraction | None:
+    """``'1 02:03:04' DAY TO SECOND``."""
+    order = ["DAY", "HOUR", "MINUTE", "SECOND"]
+    if first not in order or last not in order:
+        return None
+    units = order[order.index(first) : order.index(last) + 1]
+    sign = -1 if text.strip().startswith("-") else 1
+    parts = text.strip().lstrip("+-").replace(" ", ":").split(":")
+    if len(parts) != len(units):
+        return None
+    try:
+        return sign * sum((Fraction(p) * _UNITS[u] for p, u in zip(parts, units, strict=True)), Fraction(0))
+    except ValueError:
+        return None
+
+
+def number(amount: Fraction | float) -> str:
+    """A number in its shortest exact decimal form."""
+    if isinstance(amount, float):
+        amount = Fraction(amount)
+    if amount.denominator == 1:
+        return str(amount.numerator)
+    said = Decimal(amount.numerator) / Decimal(amount.denominator)
+    return f"{said.normalize():f}"

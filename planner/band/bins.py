@@ -1,0 +1,295 @@
+"""How wide a bin is, and how many levels of them: arithmetic only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
+from math import ceil, floor, inf, log2
+
+from planner.band.axis import Axis
+from planner.catalog.stats import LengthClass
+
+# Beyond this many bins from zero a bin's number is no longer exact enough to be trusted; all further values share one.
+MOST_BINS = 2**46
+MOST_BINS_FLOAT32 = 2**19
+MARGIN = Fraction(1, 8)
+FARTHEST = 2**60  # what may be added to half a BIGINT
+EVERYTHING = 1e300
+_NARROWEST = Fraction(1, 10**290)  # a width that DOUBLE divides by
+_STANDING = 8 / 7  # bins of a level are so much wider than its longest interval
+LASTING_REACH = 64
+_LONGEST = {"date": 2.0**23}
+_SHORTEST = 2.0**-12  # the narrowest bins on an axis of real numbers
+_LEVEL = 8.0  # what a level costs a point, in candidates looked at
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """Bins for a band of constant width: ``left - right`` lies in [``low``, ``high``], room for rounding included.
+
+    A row of one side lies in one bin; one of the other goes to all that its band touches.  All in units of the axis.
+    """
+
+    width: Fraction
+    low: Fraction
+    high: Fraction
+
+    @property
+    def copies(self) -> float:
+        """How many copies of a row are made on average."""
+        return float(1 + (self.high - self.low) / self.width)
+
+
+def neighbours(
+    low: Fraction, high: Fraction, axis: Axis, width: Fraction | None = None, *, times: int = 1
+) -> Neighbours | None:
+    """Choose bins for ``left - right in [low, high]``; ``width``: as wide as somebody asked for.  None for none.
+
+    Bins as wide as the band make two copies of a row, and a row meets twice its matches.  Where rows are sorted, bins
+    ``times`` as wide are better: a copy costs more than a look at the next row.  Looked up in hash tables, bins of half
+    and twice the band's width were measured to be no better.
+
+    Positions on exact axes are cut by integer division.  Those that fill BIGINT are halved first, so that the ends of a
+    band can be added to them (``halved``): halves are off by less than one, so one is left at either end.  On other
+    axes an eighth of a bin covers the rounding of Spark's arithmetic and ours: up to seven roundings by 2⁻⁵³ of twice
+    ``MOST_BINS``, and what is added is rounded in proportion to itself, so bins are not much narrower than that.
+    """
+    farthest = max(-low, high)
+    if farthest > FARTHEST and axis.exact:
+        return None
+    if halved(axis):
+        half = min(max(ceil((width or times * max(high - low, Fraction(16))) / 2), 1), FARTHEST)
+        return Neighbours(Fraction(2 * half), Fraction(2 * floor(low / 2) - 2), Fraction(2 * ceil(high / 2) + 2))
+    if axis.exact:
+        low, high = Fraction(floor(low)), Fraction(ceil(high))
+        return Neighbours(Fraction(min(max(ceil(width or times * (high - low)), 2), FARTHEST)), low, high)
+    slack = farthest / (2**21 if axis.float32 else 2**50)
+    width = max(width or times * (high - low) * Fraction(5, 4) or Fraction(1), 2 * slack / MARGIN, _NARROWEST)
+    return Neighbours(width, low - MARGIN * width, high + MARGIN * width)
+
+
+def halved(axis: Axis) -> bool:
+    """Whether positions are halved before anything is added to them: where they fill BIGINT."""
+    return axis.exact and not axis.small
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Bins for intervals of mixed length: an interval lives on the first level that is ``reach`` bins long or longer.
+
+    ``widths`` grow; a point is looked up once on every level.
+    """
+
+    widths: tuple[float, ...]
+    reach: int
+
+
+def levels(classes: tuple[LengthClass, ...], axis: Axis, *, spread: float, reach: int) -> Levels:
+    """Choose levels from measured lengths.
+
+    A level's bins are as wide as its intervals are long on average: then the copies are at most two for each interval,
+    and a point meets about twice the intervals that hold it.  A level is split while its mean is more than ``spread``
+    times its median, or its longest interval more than ``reach`` bins long.
+    """
+    finite = [c for c in classes if c.longest < EVERYTHING]
+    widths = tuple(dict.fromkeys(_widths(finite, _least(axis), spread, reach))) or ((1.0,) if finite else ())
+    if len(finite) < len(classes) or not widths:
+        widths = (*widths, EVERYTHING)
+    return Levels(widths, reach)
+
+
+def unmeasured_levels(axis: Axis, reach: int) -> Levels:
+    """Levels for lengths that nobody has measured: few enough, and none of them a trap."""
+    if axis.exact:
+        top = {"date": 2.0**23, "number": 2.0**36 if axis.small else 2.0**64}.get(axis.name, 2.0**64)
+        step = 2.0**12
+    else:
+        top, step = EVERYTHING, 2.0**12
+    start = _least(axis) if axis.exact else 2.0**-12
+    widths = [start]
+    while widths[-1] * reach < top and len(widths) < 4:
+        widths.append(widths[-1] * step)
+    return Levels((*widths, EVERYTHING), reach)
+
+
+def lasting_levels(axis: Axis) -> Levels:
+    """Levels for whatever lengths may come: no interval is copied to more than about ``LASTING_REACH`` bins."""
+    top = _LONGEST.get(axis.name, 2.0**64)
+    if axis.name == "number" and axis.small:
+        top = 2.0**36
+    widths = [_least(axis) or _SHORTEST]
+    while widths[-1] * LASTING_REACH < top:
+        widths.append(widths[-1] * LASTING_REACH)
+    return Levels((*widths, EVERYTHING), LASTING_REACH)
+
+
+def one_level(classes: tuple[LengthClass, ...], axis: Axis, *, reach: int, slack: float = 8.0) -> Levels | None:
+    """One level for all, where its bins need not be wider than ``slack`` times the mean length; else None.
+
+    With bins as wide as the mean length there are at most two copies for each interval, whatever the lengths; bins
+    are wider only to keep the longest interval within its reach.
+    """
+    count = sum(c.count for c in classes)
+    if not count or classes[-1].longest >= EVERYTHING:
+        return None
+    mean = max(sum(c.total for c in classes) / count, _least(axis))
+    width = max(mean, classes[-1].longest / reach)
+    return Levels((_round(width) or 1.0,), reach) if width <= slack * mean else None
+
+
+def standing_levels(classes: tuple[LengthClass, ...], axis: Axis) -> Levels:
+    """Choose levels for intervals that stand in one bin each and points that visit two bins of every level.
+
+    Every further level costs each point two visits; too few make short intervals stand among many others.  The last
+    level takes everything, since what was measured may have changed by the time it is read.
+    """
+    finite = [c for c in classes if c.longest < EVERYTHING]
+    span = max((c.last for c in finite), default=0.0) - min((c.first for c in finite), default=0.0)
+    best: list[tuple[float, tuple[float, ...]]] = [(0.0, ())]  # for the first n classes: cost for a point, widths
+    for n in range(1, len(finite) + 1):
+        width = max(finite[n - 1].longest, _least(axis) / 2) * _STANDING
+        counts = list(accumulate(c.count for c in reversed(finite[:n])))
+        tries = (
+            (best[n - m][0] + _LEVEL + 2 * (counts[m - 1] * width / span if 0 < span < inf else 0), best[n - m][1])
+            for m in range(1, n + 1)
+        )
+        cost, widths = min(tries)
+        best.append((cost, (*widths, _round_up(width))))
+    # What has no length fits any level, and nothing can be divided by its width.
+    chosen = [w for w in dict.fromkeys(best[-1][1]) if w > 0] or [1.0]
+    return Levels((*chosen, EVERYTHING), 1)
+
+
+def levels_from(
+    width: float, classes: tuple[LengthClass, ...] | None, axis: Axis, *, reach: int, lasting: bool = False
+) -> Levels:
+    """Levels that begin with a width somebody asked for, and go on where intervals exceed its reach."""
+    if lasting:
+        found = lasting_levels(axis)
+        return Levels((width, *(w for w in found.widths if w > width)), found.reach)
+    if classes is None:
+        wider = unmeasured_levels(axis, reach).widths
+    else:
+        wider = levels(tuple(c for c in classes if c.longest > width * reach), axis, spread=inf, reach=reach).widths
+        if all(c.longest <= width * reach for c in classes):
+            wider = ()
+    return Levels((width, *(w for w in wider if w > width)), reach)
+
+
+@dataclass(frozen=True)
+class Common:
+    """One width of bins for two sides of intervals: their rows with all copies, and the pairs that meet."""
+
+    width: float
+    rows: tuple[float, ...]
+    pairs: float
+
+
+def common_bins(
+    ones: tuple[LengthClass, ...],
+    others: tuple[LengthClass, ...],
+    axis: Axis,
+    *,
+    reach: int,
+    row: float,
+    width: float | None = None,
+) -> Common | None:
+    """Choose bins that both sides are copied to; None where none suit, since some intervals are too long for them.
+
+    ``row``: what a copy costs, in pairs; ``width``: as wide as somebody asked for.  Wider bins make fewer copies and
+    more pairs; widths are tried by powers of two.
+    """
+    both = (*ones, *others)
+    first, last = min((c.first for c in both), default=0.0), max((c.last for c in both), default=0.0)
+    span = last - first
+    if not 0 < span < inf or not all(c.longest < EVERYTHING for c in both):
+        return None
+    longest = max(c.longest for c in both)
+    least = max(_least(axis), longest / reach, max(-first, last, span) / MOST_BINS)
+    tries = [width] if width else [_round_up(least * 2.0**n) for n in range(ceil(log2(max(span / least, 1))) + 1)]
+    if axis.exact:
+        tries = [float(ceil(w)) for w in tries]
+    found = [_common(w, ones, others, span) for w in tries if w >= least]
+    return min(found, key=lambda c: sum(c.rows) * row + c.pairs, default=None)
+
+
+def _common(width: float, ones: tuple[LengthClass, ...], others: tuple[LengthClass, ...], span: float) -> Common:
+    """The rows of both sides with their copies, and the pairs that meet, were all spread evenly."""
+    rows = tuple(sum(c.count + c.total / width for c in side) for side in (ones, others))
+    return Common(width, rows, rows[0] * rows[1] * min(1.0, width / span))
+
+
+def touched(levels_: Levels, classes: tuple[LengthClass, ...]) -> float:
+    """To how many bins an interval is copied on average."""
+    count = sum(c.count for c in classes) or 1
+    return sum(c.count + c.total / width for c, width in _placed(levels_, classes)) / count
+
+
+def met(levels_: Levels, classes: tuple[LengthClass, ...], *, standing: bool = False) -> float | None:
+    """How many intervals a point meets in its bins on average, were both spread evenly; None where nothing tells.
+
+    ``standing``: intervals stand in one bin, and the point visits two.
+    """
+    finite = [c for c in classes if c.longest < EVERYTHING]
+    span = max((c.last for c in finite), default=0.0) - min((c.first for c in finite), default=0.0)
+    if not 0 < span < inf:
+        return None
+    reach = [
+        (c.count, 2 * width if standing else width + c.total / max(c.count, 1))
+        for c, width in _placed(levels_, classes, fill=1 / _STANDING if standing else levels_.reach)
+    ]
+    return sum(count * min(1.0, width / span) for count, width in reach)
+
+
+def _placed(
+    levels_: Levels, classes: tuple[LengthClass, ...], fill: float | None = None
+) -> list[tuple[LengthClass, float]]:
+    """Every class with the width of the bins on its level."""
+    fill = levels_.reach if fill is None else fill
+    *narrow, widest = levels_.widths
+    return [(c, next((w for w in narrow if c.longest <= w * fill), widest)) for c in classes]
+
+
+def _least(axis: Axis) -> float:
+    return 2.0 if axis.exact else 0.0
+
+
+def _widths(classes: list[LengthClass], least: float, spread: float, reach: int) -> list[float]:
+    """Widths for intervals of these classes, which come in order of length."""
+    count = sum(c.count for c in classes)
+    if not count:
+        return []
+    mean = sum(c.total for c in classes) / count
+    width = max(mean, least)
+    if width == 0:  # all of no length: any width suits
+        return []
+    if len(classes) > 1 and (
+        width > spread * max(_median(classes), least, 5e-324) or classes[-1].longest > reach * width
+    ):
+        cut = min(range(1, len(classes)), key=lambda n: max(_skew(classes[:n], least), _skew(classes[n:], least)))
+        return [*_widths(classes[:cut], least, spread, reach), *_widths(classes[cut:], least, spread, reach)]
+    return [_round(width)]
+
+
+def _skew(classes: list[LengthClass], least: float) -> float:
+    mean = sum(c.total for c in classes) / max(1, sum(c.count for c in classes))
+    median = max(_median(classes), least)
+    return mean / median if median else (inf if mean else 1.0)
+
+
+def _median(classes: list[LengthClass]) -> float:
+    sums = list(accumulate(c.count for c in classes))
+    middle = next(c for c, s in zip(classes, sums, strict=True) if 2 * s >= sums[-1])
+    return middle.total / middle.count if middle.count else 0.0
+
+
+def _round(width: float) -> float:
+    """A width with two digits, so that a plan can be read."""
+    return float(f"{width:.1e}")
+
+
+def _round_up(width: float) -> float:
+    """The same, and no less than the width."""
+    rounded = _round(width)
+    return rounded if rounded >= width else _round(width * 1.06)

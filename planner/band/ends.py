@@ -1,0 +1,186 @@
+"""The exact ends of a band: what is compared with what, whether strictly, and on one type that keeps Spark's order.
+
+``condition.py`` reads bands to prune with them, so strict and closed bounds are one to it.  Who replaces the condition
+needs the comparisons themselves:  low ≤ point ≤ high  with each side's own expression, as written.  Sums over both
+sides (``abs(a.x - b.y) <= 5``) have no such expressions; over integers they are turned into some.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil, floor
+
+from sqlglot import exp
+
+from planner.band.condition import DistanceBand, IntervalBand
+from planner.band.linear import Leaf, NotABand, Side, Vocabulary
+from planner.expr import sql
+from planner.types.schema import SqlType
+from planner.types.trying import may_raise
+
+Comparison = tuple[exp.Expression, exp.Expression, bool]
+_MOST = 2**63 - 1
+_COMPARED = (exp.And, exp.Between, exp.LT, exp.LTE, exp.GT, exp.GTE)
+_OF_SUMS = (*_COMPARED, exp.Add, exp.Sub, exp.Neg, exp.Abs, exp.Paren, exp.Column, exp.Identifier, exp.Literal)
+
+
+@dataclass(frozen=True)
+class Ends:
+    """``low ≤ point ≤ high``, an open end with ``<``; the point is on ``side``, the ends are on the other one.
+
+    All three are SQL of ``type``, which cannot raise an error where the condition did not; NULL matches nothing.
+    """
+
+    side: Side
+    point: str
+    low: str
+    high: str
+    open_low: bool
+    open_high: bool
+    type: SqlType
+
+
+def read_ends(band: DistanceBand | IntervalBand, words: Vocabulary) -> Ends:
+    """The exact ends of a band whose conjuncts say nothing else.  Raises ``NotABand`` with the reason."""
+    found = [c for conjunct in band.conjuncts for c in comparisons(conjunct.tree)]
+    sides = [(words.side(small), words.side(large)) for small, large, _ in found]
+    plain = len(found) == 2 and all({"left", "right"} == {a, b} for a, b in sides)
+    if plain:
+        one, other = found
+        for low, high in ((one, other), (other, one)):
+            if words.canonical(low[1]) == words.canonical(high[0]):
+                return _as_written(low, high, words)
+    if isinstance(band, DistanceBand) and words.ansi:
+        return _of_integers(band, found)
+    raise NotABand(f"{band}: not two comparisons of one expression with an end each")
+
+
+def comparisons(tree: exp.Expression) -> Iterator[Comparison]:
+    """Every ``small ≤ large``, and whether it is strict; ``abs(e) <= c`` as it is."""
+    match tree:
+        case exp.Paren():
+            yield from comparisons(tree.this)
+        case exp.And():
+            yield from comparisons(tree.this)
+            yield from comparisons(tree.expression)
+        case exp.Between() if not tree.args.get("symmetric"):
+            yield tree.args["low"], tree.this, False
+            yield tree.this, tree.args["high"], False
+        case exp.LT() | exp.LTE():
+            yield tree.this, tree.expression, isinstance(tree, exp.LT)
+        case exp.GT() | exp.GTE():
+            yield tree.expression, tree.this, isinstance(tree, exp.GT)
+        case _:
+            raise NotABand(f"{sql(tree)} is no comparison")
+
+
+def _as_written(low: Comparison, high: Comparison, words: Vocabulary) -> Ends:
+    point = low[1]
+    types = [_type(tree, words) for tree in (point, low[0], high[1])]
+    common = _common(types)
+    if common is None:
+        said = " and ".join(sorted({str(t) for t in types}))
+        raise NotABand(f"{sql(point)}: {said} are not kept in one order")
+    side = words.side(point)
+    assert side in ("left", "right")
+    trees = zip((point, low[0], high[1]), types, strict=True)
+    at, first, last = (_cast(_careful(tree, words), type_, common) for tree, type_ in trees)
+    return Ends(side, at, first, last, low[2], high[2], common)
+
+
+def _type(tree: exp.Expression, words: Vocabulary) -> SqlType:
+    """The type of an end; of a sum with a constant also where nobody but Spark could tell it."""
+    match tree:
+        case exp.Paren():
+            return _type(tree.this, words)
+        case exp.Add() | exp.Sub():
+            first, second = tree.this, tree.expression
+            if isinstance(second, exp.Interval) and (known := _type(first, words)).name.startswith("timestamp"):
+                return known
+            if isinstance(second, exp.Literal) and second.name.isdigit():
+                known = _type(first, words)
+                if known.integral or known.name == "date":
+                    return known
+    found = words.type_of(tree)
+    if found is None:
+        raise NotABand(f"the type of {sql(tree)} is not known")
+    return found
+
+
+def _common(types: list[SqlType]) -> SqlType | None:
+    """A type that holds the values of all of these, in the order in which Spark compares any two of them."""
+    names = {t.name for t in types}
+    if all(t.integral for t in types):
+        return SqlType("bigint")
+    if len(names) == 1 and names <= {"date", "timestamp", "timestamp_ntz"}:
+        return SqlType(next(iter(names)))
+    if names <= {"float", "double"}:
+        return SqlType("double")
+    if all(t.integral or t.name == "decimal" for t in types):
+        before, behind = (max(t.digits[n] for t in types) for n in (0, 1))
+        if before + behind <= 38:
+            return SqlType("decimal", before + behind, behind, f"decimal({before + behind},{behind})")
+    return None
+
+
+def _cast(text: str, own: SqlType, common: SqlType) -> str:
+    return text if str(own) == str(common) else f"CAST({text} AS {common.sql})"
+
+
+def _careful(tree: exp.Expression, words: Vocabulary) -> str:
+    """An expression that is NULL where it would raise an error: Spark might not have computed it for any pair.
+
+    A pair for which it did would have failed the query, so none of those can be missed.  Without ANSI sums wrap around,
+    and are left to do so.
+    """
+    match tree:
+        case exp.Paren():
+            return f"({_careful(tree.this, words)})"
+        case exp.Add() | exp.Sub() if words.ansi:
+            name = "try_add" if isinstance(tree, exp.Add) else "try_subtract"
+            return f"{name}({_careful(tree.this, words)}, {_careful(tree.expression, words)})"
+        case exp.Add() | exp.Sub():
+            for side in (tree.this, tree.expression):
+                _careful(side, words)
+            return sql(tree)
+    if why := may_raise(tree, words.type_of, ansi=words.ansi):
+        raise NotABand(why)
+    return sql(tree)
+
+
+def _of_integers(band: DistanceBand, found: list[Comparison]) -> Ends:
+    """Ends of whole numbers for a difference of integers, which under ANSI is exact or an error."""
+    integral = band.axis.integral_types and band.left.type.integral and band.right.type.integral
+    pieces = [piece for conjunct in band.conjuncts for piece in conjunct.tree.walk()]
+    if not integral or not all(isinstance(piece, _OF_SUMS) for piece in pieces):
+        raise NotABand(f"{band}: sums over both sides are exact for integers only")
+    if any(n.is_string or "e" in n.name.lower() for n in pieces if isinstance(n, exp.Literal)):
+        raise NotABand(f"{band}: sums over both sides are exact for integers only")
+    if len(found) != (1 if any(isinstance(piece, exp.Abs) for piece in pieces) else 2):
+        raise NotABand(f"{band}: more is compared than the two ends of a band")
+    strict = {s for *_, s in found}
+    if len(strict) > 1:
+        raise NotABand(f"{band}: one end is open and one is closed, in sums over both sides")
+    open_ = strict == {True}
+    low = floor(band.low) + 1 if open_ else ceil(band.low)
+    high = ceil(band.high) - 1 if open_ else floor(band.high)
+    if max(abs(low), abs(high)) > _MOST:
+        raise NotABand(f"{band}: it is wider than BIGINT")
+    point = f"CAST({band.left.text} AS BIGINT)"
+    ends = _shifted(band.right, low, -1), _shifted(band.right, high, 1)
+    return Ends("left", point, *ends, False, False, SqlType("bigint"))
+
+
+def _shifted(leaf: Leaf, by: int, outward: int) -> str:
+    """A leaf and a whole number as BIGINT; beyond BIGINT the farthest there is where that bounds as much, else NULL."""
+    text = f"CAST({leaf.text} AS BIGINT)"
+    if not by:
+        return text
+    if leaf.type.name != "bigint" and abs(by) < 2**62:
+        return f"{text} + {by}L"
+    sum_ = f"try_add({text}, {by}L)"
+    if by * outward < 0:
+        return sum_
+    most = "9223372036854775807L" if by > 0 else "-9223372036854775807L - 1L"
+    return f"CASE WHEN {leaf.text} IS NOT NULL THEN coalesce({sum_}, {most}) END"

@@ -1,0 +1,90 @@
+"""How long an interval is, as far as its text tells: ``INTERVAL 1 MONTH`` is 28 to 31 days."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sqlglot import exp
+
+from planner.band.axis import DAY, interval_micros
+
+_MAKE_INTERVAL = ("year", "month", "week", "day", "hour", "minute", "second")
+_MAKE_DT_INTERVAL = ("day", "hour", "minute", "second")
+_PAIRS = re.compile(r"\s*([+-]?[\d.]+)\s+([a-z]+)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Length:
+    """A length of time in microseconds, give or take ``spread``; ``whole_days``: a DATE plus it is a DATE."""
+
+    micros: Fraction
+    spread: Fraction = Fraction(0)
+    whole_days: bool = False
+
+    def times(self, count: Fraction) -> Length:
+        """So many of it, one after another."""
+        return Length(self.micros * count, self.spread * abs(count), self.whole_days)
+
+
+def months(count: Fraction | int) -> Length:
+    """Calendar months: a year has 365 or 366 days, each month beyond 28 to 31."""
+    years, rest = divmod(abs(int(count)), 12)
+    least, most = 365 * years + 28 * rest, 366 * years + 31 * rest
+    sign = -1 if count < 0 else 1
+    return Length(sign * Fraction(least + most, 2) * DAY, Fraction(most - least, 2) * DAY, whole_days=True)
+
+
+def interval_of(text: str, unit: str) -> Length | None:
+    """``'3'`` of a unit; None for a unit that is not known, or a number that is none."""
+    unit = unit.upper().removesuffix("S")
+    if unit in ("MONTH", "YEAR"):
+        return months(int(text) * (12 if unit == "YEAR" else 1)) if re.fullmatch(r"\s*[+-]?\d+\s*", text) else None
+    literal = exp.Interval(this=exp.Literal.string(text), unit=exp.var(unit))
+    micros = interval_micros(literal)
+    return None if micros is None else Length(micros, whole_days=unit in ("DAY", "WEEK"))
+
+
+def interval_length(tree: exp.Expression) -> Length | None:
+    """The length of an interval literal; None for anything else."""
+    if not isinstance(tree, exp.Interval) or not isinstance(tree.this, exp.Literal):
+        return None
+    text, unit = tree.this.name, tree.args.get("unit")
+    if isinstance(unit, exp.IntervalSpan):
+        if unit.this.name.upper() == "YEAR":
+            found = re.fullmatch(r"\s*([+-]?)(\d+)-(\d+)\s*", text)
+            return months(int(f"{found[1]}{int(found[2]) * 12 + int(found[3])}")) if found else None
+        micros = interval_micros(tree)
+        return None if micros is None else Length(micros)
+    if unit is not None:
+        return interval_of(text, unit.name)
+    return _pairs(text)
+
+
+def _pairs(text: str) -> Length | None:
+    """``'1 day 2 hours'``."""
+    text = re.sub(r"^\s*interval\b", "", text, flags=re.IGNORECASE)
+    total = Length(Fraction(0), whole_days=True)
+    if not _PAIRS.match(text) or _PAIRS.sub("", text).strip():
+        return None
+    for count, unit in _PAIRS.findall(text):
+        one = interval_of(count, unit)
+        if one is None:
+            return None
+        total = Length(total.micros + one.micros, total.spread + one.spread, total.whole_days and one.whole_days)
+    return total
+
+
+def interval_parts(tree: exp.Expression) -> list[tuple[str, exp.Expression]] | None:
+    """The units of ``make_interval(…)`` or ``make_dt_interval(…)`` with the number of each; None for anything else."""
+    if isinstance(tree, exp.MakeInterval):
+        parts = [(unit, tree.args.get(unit)) for unit in _MAKE_INTERVAL]
+    elif isinstance(tree, exp.Anonymous) and tree.name.lower() == "make_dt_interval":
+        parts = list(zip(_MAKE_DT_INTERVAL, tree.expressions, strict=False))
+    else:
+        return None
+    written = [(unit.upper(), count) for unit, count in parts if isinstance(count, exp.Expression)]
+    if any(isinstance(count, exp.Kwarg) for _, count in written):
+        return None
+    return [(unit, count) for unit, count in written if not (isinstance(count, exp.Literal) and count.name == "0")]

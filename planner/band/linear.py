@@ -1,0 +1,284 @@
+"""Expressions as sums:  Σ ±leaf + constant, where a leaf is the largest piece that is not a sum itself.
+
+Sums are over real numbers.  Whether Spark's own arithmetic agrees with them is for ``condition.py`` and ``axis.py``
+to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Literal
+
+from sqlglot import exp
+
+from planner.band.axis import DAY
+from planner.band.lengths import Length, interval_length, interval_of, interval_parts, months
+from planner.errors import Place
+from planner.expr import HOLE, sql
+from planner.expr.precedence import holds_together
+from planner.types.schema import SqlType, sql_type
+from planner.types.trying import MightRaise, trying
+from planner.types.typed import TIMES, type_of
+
+Side = Literal["left", "right"]
+UNKNOWN = SqlType("unknown")
+
+
+class NotABand(Exception):
+    """A condition that looks like a band and is not one; the text says why, ``place`` where."""
+
+    def __init__(self, reason: str, place: Place | None = None):
+        super().__init__(reason)
+        self.reason = reason
+        self.place = place
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A piece of an expression that is not a sum: its SQL and type."""
+
+    text: str = field(compare=False)
+    type: SqlType
+    key: str  # the same for every way to write the same thing
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """What the reader of bands needs to know about names: the side of a column, the type of an expression.
+
+    ``side`` returns None for an expression without columns of either side, and raises ``NotABand`` for a column that
+    cannot be placed.  ``canonical`` returns one text for every way to write the same expression.
+    """
+
+    side: Callable[[exp.Expression], Side | Literal["both"] | None]
+    type_of: Callable[[exp.Expression], SqlType | None]
+    canonical: Callable[[exp.Expression], str]
+    ansi: bool
+    fixed_zone: bool
+
+
+@dataclass(frozen=True)
+class Amount:
+    """What a sum adds to its leaves: numbers, and lengths of time in microseconds.
+
+    ``spread``: how far the true length may lie from ``micros``, since months differ.  ``reach``: the lengths without
+    their signs; ``lengths`` of time that differ from row to row are added, too.  ``clock``: not by whole days alone, so
+    that Spark makes a DATE a TIMESTAMP.
+    """
+
+    number: Fraction = Fraction(0)
+    micros: Fraction = Fraction(0)
+    spread: Fraction = Fraction(0)
+    reach: Fraction = Fraction(0)
+    clock: bool = False
+    lengths: bool = False
+
+    def plus(self, other: Amount, sign: int) -> Amount:
+        """The sum of both."""
+        return Amount(
+            self.number + sign * other.number,
+            self.micros + sign * other.micros,
+            self.spread + other.spread,
+            self.reach + other.reach,
+            self.clock or other.clock,
+            self.lengths or other.lengths,
+        )
+
+
+_MOST_DAYS = 2**30
+
+
+class Sum:
+    """A sum of leaves over a common axis."""
+
+    def __init__(self, words: Vocabulary):
+        self.words = words
+        self.terms: dict[str, tuple[Side | Literal["both"] | None, int, Leaf]] = {}
+        self.amount = Amount()
+        self._unit: Fraction | None = None  # in which differences of times are counted
+
+    def add(self, tree: exp.Expression, sign: int) -> None:
+        """Add ``sign`` times an expression.  Raises ``NotABand``."""
+        match tree:
+            case exp.Paren():
+                self.add(tree.this, sign)
+            case exp.Neg():
+                self.add(tree.this, -sign)
+            case exp.TsOrDsAdd() | exp.DateSub() | exp.Add() | exp.Sub() if self._may_wrap(tree):
+                self._add_leaf(tree, sign)
+            case exp.Add() | exp.SafeAdd():
+                self.add(tree.this, sign)
+                self.add(tree.expression, sign)
+            case exp.Sub() | exp.SafeSubtract():
+                self.add(tree.this, sign)
+                self.add(tree.expression, -sign)
+            case exp.Interval():
+                self._add_length(tree, interval_length(tree), sign)
+            case exp.TsOrDsAdd() | exp.DateSub():
+                self._add_date(tree.this, sign)
+                self.add(tree.expression, sign if isinstance(tree, exp.TsOrDsAdd) else -sign)
+            case exp.AddMonths() if (value := constant(tree.expression)) is not None:
+                self._add_date(tree.this, sign)
+                self._add_length(tree, months(value), sign)
+            case exp.TimestampAdd() if tree.unit is not None:
+                self.add(tree.this, sign)
+                self._add_counted(tree, tree.expression, tree.unit.name, sign)
+                self.amount = self.amount.plus(Amount(clock=True), 1)
+            case exp.DateDiff() if not tree.args.get("unit"):
+                self._add_date(tree.this, sign)
+                self._add_date(tree.expression, -sign)
+            case exp.DateDiff() | exp.TimestampDiff():
+                self._add_difference(tree, sign)
+            case exp.Mul() if isinstance(tree.this, exp.Interval) or isinstance(tree.expression, exp.Interval):
+                unit, count = tree.this, tree.expression
+                if isinstance(count, exp.Interval):
+                    unit, count = count, unit
+                self._add_lengths(tree, count, interval_length(unit), sign)
+                self.amount = self.amount.plus(Amount(clock=True), 1)
+            case exp.MakeInterval() | exp.Anonymous() if (parts := interval_parts(tree)) is not None:
+                for unit, count in parts:
+                    self._add_counted(tree, count, unit, sign)
+                if isinstance(tree, exp.Anonymous) or any(u in ("HOUR", "MINUTE", "SECOND") for u, _ in parts):
+                    self.amount = self.amount.plus(Amount(clock=True), 1)
+            case _ if (value := constant(tree)) is not None:
+                self.amount = self.amount.plus(Amount(number=value), sign)
+            case _:
+                self._add_leaf(tree, sign)
+
+    def finish(self) -> None:
+        """Turn numbers into lengths of time, where differences of times are counted in a unit."""
+        if self._unit is not None:
+            micros = self.amount.micros + self.amount.number * self._unit
+            self.amount = replace(self.amount, number=Fraction(0), micros=micros)
+
+    def _may_wrap(self, tree: exp.Expression) -> bool:
+        """Whether a date is moved by so many days that Spark's count of days may wrap around, which no sum does."""
+        days = [e for e in (tree.this, tree.expression) if not isinstance(e, exp.Interval)]
+        known = [value for e in days if (value := constant(e)) is not None]
+        if len(days) < 2 or (known and abs(known[0]) < _MOST_DAYS):
+            return False
+        if isinstance(tree, exp.TsOrDsAdd | exp.DateSub):
+            return True
+        try:
+            types = [type_of(e, self.words.type_of) for e in days]
+        except NotABand:  # its leaves will say why
+            return False
+        return any(t and t.name == "date" for t in types) and any(t and t.numeric for t in types)
+
+    def _add_length(self, tree: exp.Expression, length: Length | None, sign: int) -> None:
+        if length is None:
+            raise NotABand(f"the length of {sql(tree)} is not known")
+        amount = Amount(
+            micros=length.micros, spread=length.spread, reach=abs(length.micros), clock=not length.whole_days
+        )
+        self.amount = self.amount.plus(amount, sign)
+
+    def _add_date(self, tree: exp.Expression, sign: int) -> None:
+        """The date that Spark makes of an argument where it needs one."""
+        found = type_of(tree, self.words.type_of)
+        if found is None or found.name not in TIMES:
+            raise NotABand(f"{sql(tree)} is no date; Spark would cast it")
+        self.add(tree if found.name == "date" else exp.cast(tree.copy(), "date"), sign)
+
+    def _add_counted(self, tree: exp.Expression, count: exp.Expression, unit: str, sign: int) -> None:
+        """``count`` units of time: a constant, or so many on each row."""
+        self._add_lengths(tree, count, interval_of("1", unit), sign)
+
+    def _add_lengths(self, tree: exp.Expression, count: exp.Expression, each: Length | None, sign: int) -> None:
+        value = constant(count)
+        if each is None:
+            raise NotABand(f"the length of {sql(tree)} is not known")
+        if value is not None:
+            self._add_length(tree, each.times(value), sign)
+            return
+        if each.spread:
+            raise NotABand(f"{sql(tree)} adds months, of which every row has its own number")
+        found = type_of(count, self.words.type_of)
+        if found is None or not found.numeric:
+            raise NotABand(f"the type of {sql(count)} is not known")
+        tried = sql(_tried(count, self.words))
+        text = f"(CAST({tried} AS DOUBLE) * {float(each.micros)!r}D)"
+        self._add_term(self.words.side(count), sign, Leaf(text, SqlType("micros"), f"{text} micros"))
+        rounding = Fraction(1)  # Spark's own, to whole microseconds
+        self.amount = self.amount.plus(Amount(spread=rounding, clock=not each.whole_days, lengths=True), 1)
+
+    def _add_difference(self, tree: exp.Expression, sign: int) -> None:
+        """``timestampdiff(MINUTE, a, b)`` counts whole minutes of local time, so a minute is lost at either end."""
+        unit = tree.args["unit"].name
+        each = interval_of("1", unit)
+        if each is None or each.spread:
+            raise NotABand(f"{sql(tree)} counts what has no fixed length")
+        if self._unit not in (None, each.micros):
+            raise NotABand("it counts differences of times in several units")
+        self._unit = each.micros
+        for part, way in ((tree.this, sign), (tree.expression, -sign)):
+            found = type_of(part, self.words.type_of)
+            if found is None or found.name not in ("date", "timestamp"):
+                raise NotABand(f"{sql(part)} is no TIMESTAMP; Spark would cast it")
+            self.add(part, way)
+        self.amount = self.amount.plus(Amount(spread=each.micros, reach=Fraction(DAY), clock=True), 1)
+
+    def _add_leaf(self, tree: exp.Expression, sign: int) -> None:
+        leaf = leaf_of(tree, self.words)
+        if leaf.type.name == "interval":
+            self.amount = self.amount.plus(Amount(clock=True, lengths=True), 1)
+        self._add_term(self.words.side(tree), sign, leaf)
+
+    def _add_term(self, side: Side | Literal["both"] | None, sign: int, leaf: Leaf) -> None:
+        old = self.terms.get(leaf.key)
+        count = sign + (old[1] if old else 0)
+        if count:
+            self.terms[leaf.key] = (side, count, old[2] if old else leaf)
+        else:
+            del self.terms[leaf.key]
+
+
+def leaf_of(tree: exp.Expression, words: Vocabulary) -> Leaf:
+    """An expression as one leaf.  Raises ``NotABand`` where it cannot be computed on every row."""
+    if any(c.name.startswith(HOLE) for c in tree.find_all(exp.Column)):
+        raise NotABand("a subquery stands in it")
+    key = words.canonical(tree)
+    if words.side(tree) == "both":  # never computed
+        return Leaf(sql(tree), UNKNOWN, key)
+    tried = _tried(tree, words)
+    text = sql(tried) if holds_together(tried) else f"({sql(tried)})"
+    return Leaf(text, type_of(tree, words.type_of) or UNKNOWN, key)
+
+
+def _tried(tree: exp.Expression, words: Vocabulary) -> exp.Expression:
+    try:
+        return trying(tree, words.type_of, ansi=words.ansi)
+    except MightRaise as no:
+        raise NotABand(str(no)) from no
+
+
+def constant(tree: exp.Expression) -> Fraction | None:
+    """The value of a number literal, typed or not, or of a product of such."""
+    match tree:
+        case exp.Paren():
+            return constant(tree.this)
+        case exp.Neg():
+            value = constant(tree.this)
+            return None if value is None else -value
+        case exp.Literal() if not tree.is_string:
+            return Fraction(tree.name)
+        case exp.Cast() if isinstance(tree.this, exp.Literal):
+            return _typed_constant(tree.this.name, sql_type(sql(tree.to)))
+        case exp.Mul():
+            left, right = constant(tree.this), constant(tree.expression)
+            return left * right if left is not None and right is not None else None
+    return None
+
+
+def _typed_constant(text: str, type_: SqlType) -> Fraction | None:
+    """The value of a literal with a type, where the type holds it exactly."""
+    try:
+        value = Fraction(text.strip())
+    except ValueError:
+        return None
+    fits = value.denominator == 1 or type_.name == "double"
+    if type_.name == "decimal":
+        fits = (value * 10**type_.scale).denominator == 1
+    return value if fits and type_.numeric else None

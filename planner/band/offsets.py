@@ -1,0 +1,209 @@
+"""How far away the rows lie that a row is compared with:  y.ts BETWEEN x.ts - 600 AND x.ts,  on one column of both.
+
+Values of a column lie on a grid: whole numbers, days, microseconds, units of a decimal's scale.  On it a strict end is
+a closed one a step further in, so the rows are those from ``low`` to ``high`` steps away.  Only comparisons that Spark
+computes exactly are read; what may round, or follows a calendar with days of 23 hours, is ``NotABand``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor
+
+from sqlglot import exp
+
+from planner.band.axis import DAY, SECOND
+from planner.band.ends import Comparison, comparisons
+from planner.band.linear import NotABand, Sum, Vocabulary
+from planner.expr import parse, sql
+from planner.types.schema import SqlType, sql_type
+
+_FARTHEST = 2**62
+_UNITS = ((DAY, "DAY"), (3_600 * SECOND, "HOUR"), (60 * SECOND, "MINUTE"))
+
+
+@dataclass(frozen=True)
+class Offsets:
+    """The rows whose value lies from ``low`` to ``high`` steps above a row's own; None is an open side."""
+
+    low: int | None
+    high: int | None
+    type: SqlType
+
+    @property
+    def open(self) -> bool:
+        """Whether one side has no end."""
+        return self.low is None or self.high is None
+
+    @property
+    def before(self) -> Offsets:
+        """The rows that come before those, from the first one on."""
+        assert self.low is not None
+        return Offsets(None, self.low - 1, self.type)
+
+    @property
+    def until(self) -> Offsets:
+        """Those rows, and all that come before them."""
+        return Offsets(None, self.high, self.type)
+
+    def order(self, column: str, nulls: bool) -> str:
+        """What a window is ordered by, so that no bound overflows; with ``nulls``, NULL lies in no row's frame.
+
+        It is the same for these rows, and for those ``until`` their end and ``before`` them.
+        """
+        moved = not self.open or {self.low, self.high} - {None, 0}
+        text = column
+        if moved and self.type.integral:
+            text = f"CAST({column} AS {'DECIMAL(20,0)' if self.type.name == 'bigint' else 'BIGINT'})"
+        if self.high is None:
+            return f"{text} DESC"
+        return f"{text} NULLS LAST" if nulls else text
+
+    @property
+    def frame(self) -> str:
+        """The RANGE frame over ``order``."""
+        if self.high is None:
+            return f"RANGE BETWEEN UNBOUNDED PRECEDING AND {self._bound(self.low, 'PRECEDING', 'FOLLOWING')}"
+        first = self._bound(self.low, "FOLLOWING", "PRECEDING")
+        return f"RANGE BETWEEN {first} AND {self._bound(self.high, 'FOLLOWING', 'PRECEDING')}"
+
+    def _bound(self, steps: int | None, above: str, below: str) -> str:
+        if steps is None:
+            return "UNBOUNDED PRECEDING"
+        if not steps:
+            return "CURRENT ROW"
+        return f"{self._length(abs(steps))} {above if steps > 0 else below}"
+
+    def _length(self, steps: int) -> str:
+        if self.type.name == "decimal":
+            whole, rest = divmod(steps, 10**self.type.scale)
+            return f"{whole}.{rest:0{self.type.scale}}" if self.type.scale else f"{whole}BD"
+        if not self.type.name.startswith("timestamp"):
+            return f"{steps}BD" if self.type.name == "bigint" else str(steps)
+        for size, unit in _UNITS:
+            if steps % size == 0:
+                return f"INTERVAL '{steps // size}' {unit}"
+        seconds, rest = divmod(steps, SECOND)
+        return f"INTERVAL '{seconds}{f'.{rest:06}' if rest else ''}' SECOND"
+
+
+def read_offsets(trees: Iterable[exp.Expression], type_: SqlType, words: Vocabulary) -> Offsets:
+    """The offsets of ``words``' right side from its left one, where both are one column of this type.
+
+    Raises ``NotABand`` where the comparisons, which must all hold, are anything else.
+    """
+    lows: list[int] = []
+    highs: list[int] = []
+    for tree in trees:
+        for comparison in _plain(tree):
+            lower, steps = _end(comparison, type_, words)
+            (lows if lower else highs).append(steps)
+    low, high = max(lows, default=None), min(highs, default=None)
+    if low is not None and high is not None and low > high:
+        raise NotABand("no row lies within so narrow a band")
+    if max(abs(low or 0), abs(high or 0)) >= _farthest(type_):
+        raise NotABand("its ends lie too far away")
+    return Offsets(low, high, type_)
+
+
+def _farthest(type_: SqlType) -> int:
+    if type_.name == "decimal":
+        return int(10 ** min(type_.precision, 18))
+    return 2**31 if type_.name == "date" else _FARTHEST
+
+
+def _plain(tree: exp.Expression) -> Iterator[Comparison]:
+    """Every comparison, ``abs(e) <= c`` as two."""
+    for small, large, strict in comparisons(tree):
+        inner = small
+        while isinstance(inner, exp.Paren):
+            inner = inner.this
+        if isinstance(inner, exp.Abs):
+            yield inner.this, large, strict
+            yield exp.Neg(this=exp.paren(large.copy())), inner.this, strict
+        else:
+            yield small, large, strict
+
+
+def _end(comparison: Comparison, type_: SqlType, words: Vocabulary) -> tuple[bool, int]:
+    """Whether a comparison is a lower end, and how many steps away."""
+    small, large, strict = comparison
+    sum_ = Sum(words)
+    sum_.add(small, 1)
+    sum_.add(large, -1)
+    sum_.finish()
+    said = f"{sql(small)} {'<' if strict else '<='} {sql(large)}"
+    terms = {side: count for side, count, _ in sum_.terms.values()}
+    leaves = [(parse(leaf.text), parse(leaf.key)) for *_, leaf in sum_.terms.values()]
+    if set(terms) != {"left", "right"} or terms["left"] != -terms["right"] or abs(terms["left"]) != 1:
+        raise NotABand(f"{said}: not a constant distance between two rows")
+    if not all(isinstance(text, exp.Column) for text, _ in leaves) or len({key.name for _, key in leaves}) != 1:
+        raise NotABand(f"{said}: not a distance between two values of one column")
+    mixed = "both" in (words.side(small), words.side(large))
+    lower = terms["left"] > 0
+    distance = _distance(sum_, type_, said, words, mixed=mixed, strict=strict, trees=(small, large))
+    distance *= 1 if lower else -1
+    if lower:
+        return True, floor(distance) + 1 if strict else ceil(distance)
+    return False, ceil(distance) - 1 if strict else floor(distance)
+
+
+def _distance(
+    sum_: Sum,
+    type_: SqlType,
+    said: str,
+    words: Vocabulary,
+    *,
+    mixed: bool,
+    strict: bool,
+    trees: tuple[exp.Expression, ...],
+) -> Fraction:
+    """What is added, in steps.  Raises ``NotABand`` where Spark may compute anything else."""
+    amount = sum_.amount
+    if amount.spread or amount.lengths:
+        raise NotABand(f"{said}: the distance is not the same for every row")
+    moved = bool(amount.number or amount.micros or mixed)
+    if type_.integral or type_.name == "decimal":
+        return _number(sum_, type_, said, words, moved=moved, trees=trees)
+    if type_.name == "date":
+        days = amount.number + amount.micros / DAY
+        if amount.clock or days.denominator != 1:
+            raise NotABand(f"{said}: it adds less than a day to a date")
+        return days
+    if type_.name in ("timestamp", "timestamp_ntz"):
+        if amount.number or amount.micros.denominator != 1:
+            raise NotABand(f"{said}: not a whole number of microseconds")
+        calendar = type_.name == "timestamp" and not words.fixed_zone
+        if calendar and (mixed or amount.reach >= DAY):
+            raise NotABand(f"{said}: days have 23 or 25 hours now and then in this time zone")
+        return amount.micros
+    if str(type_) == "STRING" and not moved and not strict:
+        return Fraction(0)
+    raise NotABand(f"{said}: values of {type_} lie on no grid")
+
+
+def _number(
+    sum_: Sum, type_: SqlType, said: str, words: Vocabulary, *, moved: bool, trees: tuple[exp.Expression, ...]
+) -> Fraction:
+    amount = sum_.amount
+    if amount.micros or amount.clock:
+        raise NotABand(f"{said}: it adds a time to a number")
+    if not moved:
+        return Fraction(0)
+    if type_.integral and not words.ansi:
+        raise NotABand(f"{said}: sums could wrap around, since spark.sql.ansi.enabled is false")
+    before, scale = type_.digits
+    for tree in trees:
+        for node in tree.walk():
+            if isinstance(node, exp.Cast) and not sql_type(sql(node.to)).integral:
+                raise NotABand(f"{said}: sums of {sql(node.to)} may round")
+            if isinstance(node, exp.Literal):
+                if node.is_string or not set(node.name) <= set("0123456789."):
+                    raise NotABand(f"{said}: sums with {node.name} may round")
+                whole, _, rest = node.name.partition(".")
+                before, scale = max(before, len(whole)), max(scale, len(rest))
+    if before + scale > 34:
+        raise NotABand(f"{said}: its sums are longer than a DECIMAL")
+    return amount.number * Fraction(10) ** type_.scale

@@ -1,0 +1,322 @@
+"""One form for each condition: its conjuncts, as far as may be in the user's own words.
+
+``normal_form`` takes a condition of WHERE, HAVING or ON, where FALSE and NULL are the same: the row is not there.
+It cuts through parentheses, pushes NOT in, takes out what all branches of an OR have in common, and looks through
+what only says again that a condition holds (``c = TRUE``, ``coalesce(c, FALSE)``).  Each step keeps what the condition
+says of every row, in three-valued logic below a NOT, and the order in which its parts are looked at; so none of them
+is looked at on a row where it was not before, but for common factors, which Spark takes out itself.
+
+``NOT (x < y)`` is ``x >= y`` since Spark has one order for all values of a type: NaN equals NaN and is greatest.
+sqlglot's ``simplify`` and ``normalize`` do much of this on trees.  They do not keep the words, and are not Spark's in
+each case: ``simplify`` takes ``x = x`` for TRUE, where x may be NULL, and evaluates arithmetic in Python's types;
+``normalize`` distributes OR over AND, which copies conditions.
+"""
+
+from __future__ import annotations
+
+import re
+
+from planner.conditions.connectives import Part, bare, connectives, inside
+from planner.conditions.spelling import (
+    COMPARISONS,
+    PREDICATES,
+    Said,
+    comparison,
+    key,
+    loose,
+    merged,
+    not_null,
+    steady,
+    words,
+)
+from planner.errors import Place
+from planner.expr import HOLE, Scalar, Whole
+from planner.expr.tokens import Tokens, tokenize
+
+_WORTH = re.compile(r"(?i)\(|!|\b(?:NOT|OR|TRUE|FALSE|CASE)\b|(?<![\w.])(\d+)\s*=+\s*\1(?![\w.])")
+_OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "<>", "==": "<>", "<>": "=", "!=": "="}
+_NO_COLUMNS = frozenset("TRUE FALSE IS IF COALESCE NVL IFNULL".split())
+_TOGGLED = frozenset(("IN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN"))
+
+
+def normal_form(condition: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
+    """The conjuncts of a condition; the same object where there is nothing to change.
+
+    Empty where the condition always holds.
+    """
+    found = [_conjuncts(conjunct) for conjunct in condition]
+    if all(len(f) == 1 and f[0] is c for f, c in zip(found, condition, strict=True)):
+        return _strict(condition)
+    return _strict(tuple(piece for pieces in found for piece in pieces))
+
+
+def _strict(condition: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
+    """Conjuncts with ``=`` for ``<=>`` where another one says that an operand is not NULL."""
+    if not any("<=>" in c.text for c in condition):
+        return condition
+    known = {found for c in condition if not c.plans and (found := not_null(c.text))}
+    strict = tuple(_equal(c, known) for c in condition)
+    return condition if all(s is c for s, c in zip(strict, condition, strict=True)) else strict
+
+
+def _equal(conjunct: Scalar, known: set[str]) -> Scalar:
+    found = comparison(conjunct.text) if "<=>" in conjunct.text and not conjunct.plans else None
+    if found is None or found[1] != "<=>" or not {found[0], found[2]} & known:
+        return conjunct
+    left, _, right = found[3]
+    return Scalar(f"{left} = {right}", (), conjunct.place, conjunct.whole or Whole(conjunct, 1))
+
+
+def _conjuncts(conjunct: Scalar) -> tuple[Scalar, ...]:
+    if not _WORTH.search(conjunct.text):
+        return (conjunct,)
+    t = tokenize(conjunct.text)
+    said = _Reader(t).form(connectives(t, 0, len(t)), holds=True)
+    pieces = _flat("AND", said)
+    if len(pieces) == 1 and pieces[0].kind != "TRUE":
+        either = pieces[0].kind == "OR" and loose(pieces[0].text) == loose(conjunct.text)
+        if either or pieces[0].text == conjunct.text:
+            return (conjunct,)
+    made = tuple(_scalar(piece, conjunct, t) for piece in pieces if piece.kind != "TRUE")
+    if any(p.plans for p in made) or conjunct.whole:
+        return made
+    if not _names(t) <= {name for p in made for name in _names(tokenize(p.text))}:
+        return made  # as written it names a column that need not be there where its parts are put
+    whole = Whole(conjunct, len(made))
+    return tuple(Scalar(p.text, (), p.place, whole) for p in made)
+
+
+def _scalar(piece: Said, conjunct: Scalar, t: Tokens) -> Scalar:
+    """A piece with the subqueries in it."""
+    plans = []
+
+    def renumbered(hole: re.Match[str]) -> str:
+        plans.append(conjunct.plans[int(hole.group(1))])
+        return f"{HOLE}{len(plans) - 1}"
+
+    text = _enclosed(piece)
+    if conjunct.plans:
+        text = re.sub(HOLE + r"(\d+)", renumbered, text)
+    return Scalar(text, tuple(plans), _place(conjunct, t, piece.at))
+
+
+def _names(t: Tokens) -> set[str]:
+    return {x.text for x in t.items if x.is_name and x.word not in _NO_COLUMNS}
+
+
+def _place(conjunct: Scalar, t: Tokens, at: int) -> Place | None:
+    if conjunct.place is None or HOLE in t.text[:at]:  # a hole is not as long as what stands there
+        return conjunct.place
+    inner, outer = t.place(at), conjunct.place
+    return Place(outer.line + inner.line - 1, inner.column + (outer.column - 1 if inner.line == 1 else 0))
+
+
+def _flat(kind: str, said: Said) -> list[Said]:
+    return [p for part in said.parts for p in _flat(kind, part)] if said.kind == kind else [said]
+
+
+class _Reader:
+    def __init__(self, t: Tokens):
+        self.t = t
+
+    def form(self, part: Part, *, negated: bool = False, holds: bool = False) -> Said:
+        """The form of a part, or of NOT part; ``holds``: all that matters is whether it is TRUE."""
+        match part.kind:
+            case "NOT":
+                said = self.form(part.parts[0], negated=not negated, holds=holds)
+                if said.text.startswith("NOT (") and not negated and not said.kind:  # it cannot be pushed further
+                    return Said("", self.t.slice(part.lo, part.hi), self.t[part.lo].start)
+                return said
+            case "AND" | "OR":
+                parts = [self.form(p, negated=negated, holds=holds) for p in part.parts]
+                kind = part.kind if not negated else "OR" if part.kind == "AND" else "AND"
+                return self._and(part, parts) if kind == "AND" else self._or(part, parts)
+        return self._leaf(part.lo, part.hi, negated, holds)
+
+    def _again(self, lo: int, hi: int, negated: bool, holds: bool) -> Said:
+        return self.form(connectives(self.t, lo, hi), negated=negated, holds=holds)
+
+    def _and(self, part: Part, parts: list[Said]) -> Said:
+        kept = [p for said in parts for p in _flat("AND", said) if p.kind != "TRUE"]
+        if len(kept) < 2:
+            return kept[0] if kept else Said("TRUE", "TRUE", self.t[part.lo].start)
+        return Said("AND", " AND ".join(_enclosed(p) for p in kept), kept[0].at, tuple(kept))
+
+    def _or(self, part: Part, parts: list[Said]) -> Said:
+        at = self.t[part.lo].start
+        kept = [p for said in parts for p in _flat("OR", said) if p.kind != "FALSE"]
+        if not kept or any(p.kind == "TRUE" for p in kept):
+            return Said("TRUE" if kept else "FALSE", "TRUE" if kept else "FALSE", at)
+        kept = merged(kept)
+        branches = [{key(p): p for p in _flat("AND", branch)} for branch in kept]
+        common = [key for key in branches[0] if len(kept) > 1 and all(key in b for b in branches) and steady(key)]
+        if not common:
+            return self._either(kept, part)
+        factors = [branches[0][key] for key in common]
+        rests = [[p for key, p in b.items() if key not in common] for b in branches]
+        if all(rests):  # A OR (A AND b) is A
+            factors.append(self._either([self._and(part, rest) for rest in rests], part))
+        return self._and(part, factors)
+
+    def _either(self, branches: list[Said], part: Part) -> Said:
+        if len(branches) == 1:
+            return branches[0]
+        text = " OR ".join(p.text for p in branches)
+        slice_ = self.t.slice(part.lo, part.hi)
+        if part.kind == "OR" and words(text) == words(slice_):
+            text = slice_
+        return Said("OR", text, self.t[part.lo].start, tuple(branches))
+
+    def _leaf(self, lo: int, hi: int, negated: bool, holds: bool) -> Said:
+        t = self.t
+        if found := self._looked_through(lo, hi, negated, holds):
+            return found
+        at, text = t[lo].start, t.slice(lo, hi)
+        truth = self._truth(lo, hi)
+        if truth is not None:
+            kind = "TRUE" if truth is not negated else "FALSE"
+            return Said(kind, text if truth is not negated and hi - lo == 1 else kind, at)
+        return Said("", self._opposite(lo, hi) if negated else self._compared(lo, hi), at)
+
+    def _compared(self, lo: int, hi: int) -> str:
+        """A leaf without parentheses around a column or a literal that it compares."""
+        t = self.t
+        marks = [i for i in bare(t, lo, hi) if t[i].word in COMPARISONS or t[i].word in PREDICATES]
+        if len(marks) != 1 or t[marks[0]].word not in COMPARISONS or not lo < marks[0] < hi - 1:
+            return t.slice(lo, hi)
+        (a, b), (c, d) = self._operand(lo, marks[0]), self._operand(marks[0] + 1, hi)
+        if (a, d) == (lo, hi) and (b, c) == (marks[0], marks[0] + 1):
+            return t.slice(lo, hi)
+        return f"{t.slice(a, b)} {t.slice(marks[0], marks[0] + 1)} {t.slice(c, d)}"
+
+    def _operand(self, lo: int, hi: int) -> tuple[int, int]:
+        a, b = inside(self.t, lo, hi)
+        plain = all(self.t[i].is_name or self.t[i].word == "." for i in range(a, b)) or b - a == 1
+        return (a, b) if plain else (lo, hi)
+
+    def _truth(self, lo: int, hi: int) -> bool | None:
+        """Whether a leaf is TRUE or FALSE as it stands: ``TRUE``, ``1 = 1``."""
+        t = self.t
+        if hi - lo == 1 and t[lo].word in ("TRUE", "FALSE"):
+            return t[lo].word == "TRUE"
+        if hi - lo == 3 and t[lo + 1].word in ("=", "==") and t[lo].word == t[lo + 2].word and t[lo].word.isdigit():
+            return True
+        return None
+
+    def _looked_through(self, lo: int, hi: int, negated: bool, holds: bool) -> Said | None:
+        """What a leaf says again: ``(c) = TRUE``, ``c IS TRUE``, ``coalesce(c, FALSE)``, CASE WHEN c THEN TRUE END."""
+        t, again = self.t, self._again
+        if hi - lo < 3:
+            return None
+        marks = [i for i in bare(t, lo, hi) if t[i].word in COMPARISONS or t[i].word in PREDICATES]
+        words = [t[i].word for i in marks]
+        if len(marks) == 1 and words[0] in ("=", "==", "<=>") and (rows := self._rows(lo, marks[0], hi)):
+            return self._of_rows(rows, negated)
+        if len(marks) > 1 and words[-1] in ("=", "==") and marks[-1] == hi - 2 and COMPARISONS.issuperset(words):
+            said = {"TRUE": True, "FALSE": False}.get(t[hi - 1].word)  # a = b = TRUE is (a = b) = TRUE
+            return None if said is None else again(lo, hi - 2, negated is said, holds)
+        if len(marks) == 1 and words[0] in ("=", "==", "<=>"):
+            for at, a, b in ((hi - 1, lo, hi - 2), (lo, lo + 2, hi)):
+                if marks[0] == (hi - 2 if at > lo else lo + 1) and t[at].word in ("TRUE", "FALSE"):
+                    steady = words[0] != "<=>" or (holds and not negated)
+                    if steady and self._is_condition(a, b):
+                        return again(a, b, negated is (t[at].word == "TRUE"), holds)
+        if t[hi - 1].word in ("TRUE", "FALSE") and (words[-1:] == ["IS"] or words[-2:] == ["IS", "NOT"]):
+            not_ = words[-1] == "NOT"
+            end = marks[-2] if not_ else marks[-1]
+            if end == hi - 2 - not_ and holds and negated is not_ and self._is_condition(lo, end):
+                return again(lo, end, t[hi - 1].word == "FALSE", holds)
+            return None
+        if not holds or marks:
+            return None
+        if t.word(lo + 1, hi) == "(" and t.match[lo + 1] == hi - 1 and t.word(lo - 1 if lo else hi, hi) != ".":
+            arguments = t.split(lo + 2, hi - 1)
+            last = t.slice(*arguments[-1]).upper()
+            if t[lo].word in ("COALESCE", "NVL", "IFNULL") and [last] == [str(negated).upper()] * (len(arguments) - 1):
+                return again(*arguments[0], negated, holds) if self._is_condition(*arguments[0]) else None
+            chosen = [t.slice(*a).upper() for a in arguments[1:]]
+            if t[lo].word == "IF" and chosen in (["TRUE", "FALSE"], ["TRUE", "NULL"]) and not negated:
+                return again(*arguments[0], negated, holds)
+        if t[lo].word == "CASE" and t.word(lo + 1) == "WHEN" and t[hi - 1].word == "END" and not negated:
+            return self._case(lo, hi)
+        return None
+
+    def _case(self, lo: int, hi: int) -> Said | None:
+        """``CASE WHEN c THEN TRUE [ELSE FALSE] END``."""
+        t = self.t
+        words = [(i, t[i].word) for i in t.top(lo + 1, hi - 1) if t[i].word in ("CASE", "WHEN", "THEN", "ELSE")]
+        if [w for _, w in words] not in (["WHEN", "THEN"], ["WHEN", "THEN", "ELSE"]):
+            return None
+        then = words[1][0]
+        rest = [t[i].word for i in range(then + 1, hi - 1)]
+        if rest not in (["TRUE"], ["TRUE", "ELSE", "FALSE"], ["TRUE", "ELSE", "NULL"]):
+            return None
+        return self._again(lo + 2, then, negated=False, holds=True)
+
+    def _rows(self, lo: int, sign: int, hi: int) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+        """The fields of ``(a, b) = (c, d)`` in pairs; none for anything else."""
+        t, found = self.t, []
+        for a, b in ((lo, sign), (sign + 1, hi)):
+            if b - a < 5 or t[a].word != "(" or t.match[a] != b - 1:
+                return []
+            found.append(t.split(a + 1, b - 1))
+        signs = COMPARISONS | PREDICATES | {"AND", "OR", "AS"}
+        if any(t[i].word in signs for fields in found for a, b in fields for i in bare(t, a, b)):
+            return []
+        return list(zip(*found, strict=True)) if len(found[0]) == len(found[1]) > 1 else []
+
+    def _of_rows(self, rows: list[tuple[tuple[int, int], tuple[int, int]]], negated: bool) -> Said:
+        """Rows are equal where their fields are, of which NULL equals NULL; Spark asks for one type on both sides."""
+        t, fields = self.t, []
+        for (a, b), (c, d) in rows:
+            at, left, right = t[a].start, t.slice(a, b), t.slice(c, d)
+            if left == right and b - a == 1 and t[a].word.isdigit():
+                fields.append(Said("FALSE" if negated else "TRUE", "FALSE" if negated else "TRUE", at))
+            else:
+                text = f"{left} <=> {right}"
+                fields.append(Said("", f"NOT ({text})" if negated else text, at))
+        part = Part("", rows[0][0][0], rows[-1][1][1])
+        return self._or(part, fields) if negated else self._and(part, fields)
+
+    def _is_condition(self, lo: int, hi: int) -> bool:
+        """Whether a range can only be TRUE, FALSE or NULL: ``c = TRUE`` would cast a text."""
+        t = self.t
+        part = connectives(t, lo, hi)
+        if part.kind:
+            return all(self._is_condition(p.lo, p.hi) for p in part.parts)
+        lo, hi = part.lo, part.hi
+        marks = [i for i in bare(t, lo, hi) if t[i].word in COMPARISONS or t[i].word in PREDICATES]
+        if marks or (hi - lo == 1 and t[lo].word in ("TRUE", "FALSE")):
+            return True
+        return any(self._looked_through(lo, hi, negated, True) is not None for negated in (False, True))
+
+    def _opposite(self, lo: int, hi: int) -> str:
+        """NOT of a leaf: with the other comparison, with or without the NOT of IN, LIKE, BETWEEN, IS."""
+        t, text = self.t, self.t.text
+        marks = [i for i in bare(t, lo, hi) if t[i].word in COMPARISONS or t[i].word in PREDICATES]
+        words = [t[i].word for i in marks]
+        start, end = t[lo].start, t[hi - 1].end
+
+        def put(at: int, upto: int, new: str) -> str:
+            return f"{text[start:at].rstrip()} {new} {text[upto:end].lstrip()}".strip()
+
+        if len(marks) == 1 and words[0] in _OPPOSITE and lo < marks[0] < hi - 1:
+            return put(t[marks[0]].start, t[marks[0]].end, _OPPOSITE[words[0]])
+        if len(marks) == 1 and words[0] in _TOGGLED and lo < marks[0] < hi - 1:
+            return put(t[marks[0]].start, t[marks[0]].start, "NOT")
+        two = len(marks) == 2 and lo < marks[0] == marks[1] - 1
+        if two and words[0] == "NOT" and words[1] in _TOGGLED:
+            return put(t[marks[0]].start, t[marks[1]].start, "")
+        if words == ["IS"] and marks[0] > lo:
+            return put(t[marks[0]].end, t[marks[0]].end, "NOT")
+        if two and words == ["IS", "NOT"]:
+            return put(t[marks[0]].end, t[marks[1]].end, "")
+        if words == ["EXISTS"] and marks[0] == lo and t.match.get(lo + 1) == hi - 1:
+            return f"NOT {text[start:end]}"
+        if not marks and (hi - lo == 1 or inside(t, lo, hi) != (lo, hi)):
+            return f"NOT {text[start:end]}"
+        return f"NOT ({text[start:end]})"
+
+
+def _enclosed(said: Said) -> str:
+    return f"({said.text})" if said.kind == "OR" else said.text

@@ -1,0 +1,51 @@
+"""A lookup table that Spark reads itself: a table, a view, or files of Parquet, CSV, JSON, ORC.
+
+There is nothing to fetch by key from outside: Spark keeps the rows whose keys are asked for with a join of its own,
+and each of its tasks reads its share of the files.  So this source has a description only, and no ``fetch``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from planner.connectors.source import LookupSource
+from planner.errors import SourceError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class SparkTable(LookupSource):
+    """``SparkTable("shop.customers")``, or ``SparkTable(path="customers.parquet", format="parquet")``.
+
+    ``ddl`` is the schema of files that have none, as Spark writes it: ``"id BIGINT, name STRING"``.
+    """
+
+    def __init__(
+        self,
+        table: str | None = None,
+        *,
+        path: str | None = None,
+        format: str = "parquet",
+        ddl: str | None = None,
+        options: Mapping[str, str] | None = None,
+        unique_keys: Sequence[Sequence[str]] = (),
+    ) -> None:
+        if (table is None) == (path is None):
+            raise SourceError("SparkTable takes a table or a path, one of the two")
+        self.table = table
+        self.path = path
+        self.format = format
+        self.ddl = ddl
+        self.options = tuple((options or {}).items())
+        self.unique_keys = tuple(tuple(keys) for keys in unique_keys)
+
+    def schema(self) -> pa.Schema:
+        raise NotImplementedError("Spark knows the schema: planner.runtime.lookup.fetched.source_schema")
+
+    def fetch(self, keys: pa.Table) -> pa.Table:
+        raise NotImplementedError("Spark reads this table itself: planner.runtime.lookup.fetched")
+
+    def __repr__(self) -> str:
+        return f"Spark table {self.table}" if self.table else f"{self.format} files"

@@ -1,0 +1,158 @@
+"""Scalar: one SQL expression as a value, in the user's own words; the only door to sqlglot's mutable trees."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from sqlglot import exp
+
+from planner.errors import NotCarried, Place
+from planner.expr.spark_sql import HOLE as HOLE
+from planner.expr.spark_sql import plain_spelling, print_sql, read
+from planner.tree import Holder, Node
+
+_COMMENTS = re.compile(r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`)|--[^\n]*|/\*(?!\+).*?\*/", re.DOTALL)
+_HOLES = re.compile(HOLE + r"(\d+)")
+
+
+@dataclass(frozen=True)
+class ColumnRef:
+    """A column as written: ``parts`` are its names from the outermost in, unquoted; ``text`` is SQL."""
+
+    parts: tuple[str, ...]
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class Whole:
+    """A conjunct as written, of which a normal form has made ``parts`` conjuncts: it is printed where all are there."""
+
+    written: Scalar
+    parts: int
+
+
+@dataclass(frozen=True)
+class Scalar(Holder):
+    """An SQL expression, clause or list item, to the letter as the user wrote it.
+
+    The text of each subquery is replaced by ``__plan_0``, ``__plan_1`` …, and ``plans`` holds its plan.  Two scalars
+    are equal when text and plans are; the place does not count, nor does the ``whole`` that it is a part of.
+    """
+
+    text: str
+    plans: tuple[Node, ...] = ()
+    place: Place | None = field(default=None, compare=False)
+    whole: Whole | None = field(default=None, compare=False, repr=False)
+
+    def with_plans(self, plans: tuple[Node, ...]) -> Scalar:
+        """Return the same expression over other subqueries."""
+        return replace(self, plans=plans)
+
+    def render(self, say: Callable[[Node], str]) -> str:
+        """Return the text with every subquery said by ``say``."""
+        if not self.plans:
+            return self.text
+        return _HOLES.sub(lambda m: say(self.plans[int(m.group(1))]), self.text)
+
+    @property
+    def shown(self) -> str:
+        """The text on one line, for plans, without comments: a subquery is shown by its number."""
+        return self.show()
+
+    def show(self, before: int = 0) -> str:
+        """The same where ``before`` subqueries have been counted already."""
+        said = _HOLES.sub(lambda m: f"subquery {int(m.group(1)) + 1 + before}", self.text)
+        return " ".join(_COMMENTS.sub(lambda m: m.group(1) or " ", said).split())
+
+    @cached_property
+    def tree(self) -> exp.Expression:
+        """The parsed expression.  Callers look and do not touch.  Raises ``NotCarried`` when sqlglot cannot read it."""
+        return parse(self.text, self.place)
+
+    @property
+    def known(self) -> exp.Expression | None:
+        """The parsed expression; None where only Spark reads it."""
+        try:
+            return self.tree
+        except NotCarried:
+            return None
+
+    @cached_property
+    def columns(self) -> tuple[ColumnRef, ...]:
+        """The columns it mentions outside subqueries, each once, in order.  Raises ``NotCarried``."""
+        return tuple(dict.fromkeys(column_ref(c) for c in columns_in(self.tree)))
+
+    def __str__(self) -> str:
+        return self.shown
+
+
+def uncommented(text: str) -> str:
+    """An expression without comments, which would end at the end of another line."""
+    return _COMMENTS.sub(lambda m: m.group(1) or " ", text)
+
+
+def show_all(scalars: tuple[Scalar, ...]) -> list[str]:
+    """Every one on a line, with subqueries numbered through."""
+    said, before = [], 0
+    for scalar in scalars:
+        said.append(scalar.show(before))
+        before += len(scalar.plans)
+    return said
+
+
+def parse(text: str, place: Place | None = None) -> exp.Expression:
+    """Parse one Spark expression, to a tree that nobody changes.
+
+    Raises ``NotCarried`` when sqlglot cannot read it, or reads another expression than Spark.
+    """
+    try:
+        return read(text)  # type: ignore[return-value]
+    except NotCarried as no:
+        raise NotCarried(no.reason, place) from no
+
+
+def sql(tree: exp.Expr) -> str:
+    """Print a tree as Spark SQL, with the parentheses that it needs.  Raises ``NotCarried``."""
+    return print_sql(tree)
+
+
+def canonical(tree: exp.Expr) -> str:
+    """One spelling, as Spark SQL, for every way to write the same expression.  Raises ``NotCarried``."""
+    return print_sql(plain_spelling(tree))
+
+
+def quote(name: str) -> str:
+    """Quote a name for Spark where it needs it."""
+    return name if re.fullmatch(r"[A-Za-z_][A-Za-z_0-9]*", name) else "`" + name.replace("`", "``") + "`"
+
+
+def column_ref(column: exp.Expression) -> ColumnRef:
+    """The reference a sqlglot column (or a dotted chain over one) makes.  Raises ``NotCarried`` for anything else."""
+    if isinstance(column, exp.Dot):
+        inner = column_ref(column.this)
+        return ColumnRef((*inner.parts, column.expression.name), sql(column))
+    if not isinstance(column, exp.Column):
+        raise NotCarried(f"{sql(column)} is no column")
+    return ColumnRef(tuple(p.name for p in column.parts), sql(column))
+
+
+def columns_in(tree: exp.Expression) -> Iterator[exp.Expression]:
+    """The columns of an expression, with the fields behind them, outside subqueries."""
+    if isinstance(tree, exp.Column) and not tree.name.startswith(HOLE):
+        yield tree
+        return
+    if isinstance(tree, exp.Dot) and is_reference(tree):
+        yield tree
+        return
+    for child in tree.iter_expressions():
+        yield from columns_in(child)
+
+
+def is_reference(tree: exp.Expr) -> bool:
+    """Whether an expression is a column, or a field of one: names with dots between them."""
+    while isinstance(tree, exp.Dot) and isinstance(tree.expression, exp.Identifier):
+        tree = tree.this
+    return isinstance(tree, exp.Column)

@@ -1,0 +1,154 @@
+"""The words of a statement and where they stand: sqlglot's Spark tokenizer, with brackets matched.
+
+Everything that reads structure reads it here, on positions into the user's own text, so that whatever is not
+rewritten can be printed back to the letter.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, replace
+
+from sqlglot.errors import TokenError
+from sqlglot.tokenizer_core import TokenType
+
+from planner.errors import NotCarried, Place
+from planner.expr import spark_sql
+
+_OPEN = {TokenType.L_PAREN: TokenType.R_PAREN, TokenType.L_BRACKET: TokenType.R_BRACKET}
+_CLOSE = frozenset(_OPEN.values())
+_SIGNS = frozenset(("<<", ">>", ">>>", "!>", "!<"))  # signs of Spark's that come in pieces
+_TEXTS = frozenset({TokenType.STRING, TokenType.RAW_STRING, TokenType.IDENTIFIER, TokenType.HINT})
+
+
+@dataclass(frozen=True)
+class Token:
+    """One token: ``word`` is its text in capitals, empty for strings and quoted names.
+
+    ``start`` and ``end`` are offsets into the statement, ``end`` exclusive.
+    """
+
+    word: str
+    text: str
+    kind: TokenType
+    start: int
+    end: int
+
+    @property
+    def is_name(self) -> bool:
+        """Whether this can be an identifier: a quoted name, or a bare word."""
+        return self.kind is TokenType.IDENTIFIER or (
+            bool(self.word) and (self.word[0].isalpha() or self.word[0] == "_") and self.word not in RESERVED
+        )
+
+
+RESERVED = frozenset(
+    "SELECT FROM WHERE GROUP ORDER HAVING JOIN ON USING UNION INTERSECT EXCEPT MINUS LATERAL CROSS INNER NATURAL "
+    "LEFT RIGHT FULL SEMI ANTI AND OR NOT CASE WHEN THEN ELSE END BETWEEN IN EXISTS AS".split()
+)
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """A tokenized statement: ``match[i]`` is the index of the bracket that closes or opens bracket ``i``."""
+
+    text: str
+    items: tuple[Token, ...]
+    match: dict[int, int]
+    lines: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, index: int) -> Token:
+        return self.items[index]
+
+    def word(self, index: int, end: int | None = None) -> str:
+        """The word at ``index``, or nothing past ``end`` or the last token."""
+        return self.items[index].word if index < (len(self.items) if end is None else end) else ""
+
+    def slice(self, lo: int, hi: int) -> str:
+        """The user's text from token ``lo`` up to token ``hi`` (exclusive), comments in between included."""
+        return self.text[self.items[lo].start : self.items[hi - 1].end] if hi > lo else ""
+
+    def place(self, offset: int) -> Place:
+        """Line and column of an offset."""
+        line = bisect_right(self.lines, offset)
+        return Place(line, offset - self.lines[line - 1] + 1)
+
+    def top(self, lo: int, hi: int) -> list[int]:
+        """Indices of the tokens in ``[lo, hi)`` outside any bracket; an opening bracket itself is included."""
+        found = []
+        i = lo
+        while i < hi:
+            found.append(i)
+            i = self.match.get(i, i) + 1 if self.items[i].kind in _OPEN else i + 1
+        return found
+
+    def split(self, lo: int, hi: int, word: str = ",") -> list[tuple[int, int]]:
+        """Cut ``[lo, hi)`` at every ``word`` outside brackets."""
+        cuts = [i for i in self.top(lo, hi) if self.items[i].word == word]
+        return list(zip([lo, *(c + 1 for c in cuts)], [*cuts, hi], strict=True))
+
+
+def words(text: str) -> list[str]:
+    """The tokens of a statement as texts, to tell whether two say the same; a semicolon at the end does not count."""
+    found = [t.word or f"{t.kind}:{t.text}" for t in tokenize(text).items]
+    while found and found[-1] == ";":
+        found.pop()
+    return found
+
+
+def exact_words(text: str) -> list[str]:
+    """The tokens of a text in a form that is equal only for texts that say the same, where the case of names is none.
+
+    What stands behind a dot or a colon may be a key of a map or a parameter, whose case counts; strings are as written.
+    """
+    t, found = tokenize(text), []
+    for i, token in enumerate(t.items):
+        said = text[token.start : token.end]
+        exact = not token.word or (i and t[i - 1].word in (".", ":", "::")) or "->" in text
+        found.append(said if exact else token.word)
+    return found
+
+
+def called(text: str) -> frozenset[str]:
+    """The names before a parenthesis, in capitals, without a database before them: functions, if they are any."""
+    t = tokenize(text)
+    names = (i for i in range(len(t) - 1) if t[i + 1].word == "(" and (not i or t[i - 1].word != "."))
+    return frozenset(t[i].text.upper() for i in names if t[i].word or t[i].kind is TokenType.IDENTIFIER)
+
+
+def tokenize(text: str) -> Tokens:
+    """Tokenize Spark SQL.
+
+    Raises ``NotCarried`` for what the tokenizer does not read or for brackets that do not match; Spark decides then.
+    """
+    try:
+        raw = spark_sql.tokens(text)
+    except TokenError as error:
+        raise NotCarried(f"the tokenizer cannot read it: {str(error).splitlines()[0]}") from error
+    items: list[Token] = []
+    stack: list[int] = []
+    match: dict[int, int] = {}
+    for t in raw:
+        if items and t.start < items[-1].end:
+            continue  # 1L comes as three tokens over one piece of text
+        word = "" if t.token_type in _TEXTS else text[t.start : t.end + 1].upper()
+        if items and t.start == items[-1].end and items[-1].word + word in _SIGNS:
+            before = items.pop()
+            items.append(replace(before, word=before.word + word, text=before.text + t.text, end=t.end + 1))
+            continue
+        index = len(items)
+        items.append(Token(word, t.text, t.token_type, t.start, t.end + 1))
+        if t.token_type in _OPEN:
+            stack.append(index)
+        elif t.token_type in _CLOSE:
+            if not stack or _OPEN[items[stack[-1]].kind] is not t.token_type:
+                raise NotCarried("its brackets do not match")
+            opened = stack.pop()
+            match[opened], match[index] = index, opened
+    if stack:
+        raise NotCarried("its brackets do not match")
+    lines = (0, *(i + 1 for i, c in enumerate(text) if c == "\n"))
+    return Tokens(text, tuple(items), match, lines)

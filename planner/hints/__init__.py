@@ -1,0 +1,1 @@
+"""Hint blocks, and what the hints in them say."""

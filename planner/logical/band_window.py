@@ -1,0 +1,37 @@
+"""A query that compares a source with itself within a band, as written or as windows over the source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from planner.expr import Scalar
+from planner.logical import Logical
+from planner.logical.choice import Choice
+from planner.tree import plan_node
+
+
+@dataclass(frozen=True)
+class WindowedSource:
+    """What windows are computed over: ``keys`` in SQL over ``relation``.
+
+    ``own``: which of its rows are asked about; ``kept``: which of them are counted.
+    """
+
+    relation: Logical
+    keys: tuple[str, ...]
+    own: tuple[Scalar, ...]
+    kept: tuple[Scalar, ...]
+
+
+@plan_node
+class BandWindow(Choice):
+    """Aggregates over a band of the same source, as written or as windows."""
+
+    label: ClassVar[str] = "BandWindow"
+    sources: tuple[WindowedSource, ...]
+
+
+@plan_node
+class GroupedBandWindow(BandWindow):
+    """The same of a join that is grouped: ORDER BY above it may name what only the join has."""

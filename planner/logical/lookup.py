@@ -1,0 +1,74 @@
+"""Logical nodes of joins with a table as of a time: lookups of the present, and versions of the past."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from planner.connectors.spec import Constant
+from planner.expr import Scalar, quote
+from planner.logical import Join, JoinKind, Logical, Scan, conjunction
+from planner.tree import plan_node
+
+
+@dataclass(frozen=True)
+class LookupKey:
+    """``column`` of a lookup is asked for the values of ``value``: those that its type can hold."""
+
+    value: Scalar
+    column: str
+
+    @property
+    def item(self) -> str:
+        """The value as an item of a select list, by the name of the column."""
+        return f"{self.value.text} AS {quote(self.column)}"
+
+
+@plan_node
+class LookupJoin(Logical):
+    """A join with a table that is asked by key; ``condition`` is all of ON, the equalities of ``keys`` included.
+
+    ``constants`` go to the fetch, too.  Keys are asked for only where all of ``only`` hold: conditions on the left side
+    without which no row needs them.  ``options`` are what hints ask for, by the names of ``LookupSpec``.
+    """
+
+    label: ClassVar[str] = "LookupJoin"
+    left: Logical
+    right: Logical
+    kind: JoinKind
+    keyword: str
+    condition: tuple[Scalar, ...]
+    using: tuple[str, ...]
+    table: str
+    keys: tuple[LookupKey, ...]
+    constants: tuple[tuple[str, Constant], ...] = ()
+    only: tuple[Scalar, ...] = ()
+    options: tuple[tuple[str, str | int | float | bool], ...] = ()
+    hints: tuple[str, ...] = ()
+
+    @property
+    def scan(self) -> Scan:
+        """The table as the user names it."""
+        assert isinstance(self.right, Scan)
+        return self.right
+
+    @property
+    def plain(self) -> Join:
+        """The join it was before it had a name."""
+        return Join(self.left, self.right, self.kind, self.keyword, self.condition, self.using)
+
+    @property
+    def detail(self) -> str:
+        return described(self.kind, self.table, self.condition, self.using, self.hints)
+
+    @property
+    def output(self) -> tuple[str, ...]:
+        return self.left.output if self.kind in ("semi", "anti") else self.left.output + self.right.output
+
+
+def described(
+    kind: JoinKind, table: str, condition: tuple[Scalar, ...], using: tuple[str, ...], more: tuple[str, ...] = ()
+) -> str:
+    """What distinguishes a lookup join, as one line."""
+    on = f"using {', '.join(using)}" if using else f"on {conjunction(condition)}"
+    return ", ".join([kind, table, on, *more])

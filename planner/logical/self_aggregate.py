@@ -1,0 +1,33 @@
+"""Aggregates of a block's own rows: by subqueries as written, or as windows over these rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from planner.expr import Scalar
+from planner.logical import Logical
+from planner.logical.choice import Choice
+from planner.tree import plan_node
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What the rows are of which aggregates are made: those of ``relations`` joined, of the groups that are ``kept``.
+
+    ``kept``: other relations, and the conditions on them; a group is kept that has a row in each.  ``exists``: how many
+    of the subqueries are EXISTS.  ``alone``: the block reads nothing but these rows, and all of them.
+    """
+
+    relations: tuple[Logical, ...]
+    kept: tuple[tuple[Logical, tuple[Scalar, ...]], ...]
+    exists: int
+    alone: bool
+
+
+@plan_node
+class SelfAggregate(Choice):
+    """``other`` computes windows over ``rows``, which ``written`` reads once more for every subquery."""
+
+    label: ClassVar[str] = "SelfAggregate"
+    rows: Rows

@@ -1,0 +1,96 @@
+"""What is left where a source was read several times: its row once more, under the other's name."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from planner.logical import Derived, Filter, Logical
+from planner.logical.choice import Choice
+from planner.tree import plan_node
+from planner.types.schema import Column
+
+
+@plan_node
+class SameRow(Derived):
+    """A relation whose row is the row of another one: ``LATERAL (SELECT x.id, x.v) AS y``; ``said`` tells of which."""
+
+    label: ClassVar[str] = "SameRow"
+    columns: tuple[Column, ...] = ()
+    said: str = ""
+
+    @property
+    def detail(self) -> str:
+        return self.said
+
+
+@plan_node
+class SameRowTest(Filter):
+    """A WHERE in which conditions of the row itself stand for semi or anti joins with it; ``said`` tells for which."""
+
+    label: ClassVar[str] = "SameRowTest"
+    said: str = ""
+
+
+@plan_node
+class DifferingKeys(SameRow):
+    """The keys of a source that two rows have which differ in a column, each once."""
+
+    label: ClassVar[str] = "DifferingKeys"
+
+
+@plan_node
+class NeighbourRow(SameRow):
+    """The same where the row is one before or behind another, in ``RowsWithNeighbours``."""
+
+    label: ClassVar[str] = "NeighbourRow"
+
+
+@plan_node
+class Unshown(Derived):
+    """A relation whose columns are shown by others, of class ``SameRow``: no ``*`` shows it."""
+
+    @property
+    def output(self) -> tuple[str, ...]:
+        return ()
+
+
+@plan_node
+class RowsWithNeighbours(Unshown):
+    """Rows of a source with the columns of rows before or behind them."""
+
+    label: ClassVar[str] = "RowsWithNeighbours"
+
+
+@plan_node
+class Totals(Unshown):
+    """One row: aggregates of the rows of one source, each of the rows that meet its condition."""
+
+    label: ClassVar[str] = "Totals"
+
+
+@plan_node
+class TotalsRow(SameRow):
+    """A query of one row that ``Totals`` has computed."""
+
+    label: ClassVar[str] = "TotalsRow"
+
+
+@plan_node
+class SharedGroups(Choice):
+    """``other`` is a definition in WITH all copies of which are one, where those of ``written`` have other constants.
+
+    ``relations`` are read for it; it is grouped by ``keys``, columns of some of them, and by columns for which there
+    are ``constants`` different values.
+    """
+
+    label: ClassVar[str] = "SharedGroups"
+    relations: tuple[Logical, ...]
+    keys: tuple[tuple[Logical, tuple[str, ...]], ...]
+    constants: int
+
+
+@plan_node
+class MergedTotals(Choice):
+    """``other`` reads a source once for all the totals that ``written`` reads it for one by one."""
+
+    label: ClassVar[str] = "MergedTotals"

@@ -1,0 +1,104 @@
+"""Versions of a table: each row is valid from a time on, until the next version of its key begins.
+
+    FROM (SELECT currency AS __dt_r_0, rate AS __dt_r_1, since AS __dt_r_from,
+                 lead(since) OVER (PARTITION BY currency ORDER BY since) AS __dt_r_to
+          FROM Rates) AS __dt_r
+    JOIN LATERAL (SELECT __dt_r_0 AS currency, __dt_r_1 AS rate) AS r
+
+The second line gives the columns back their names, so that only ``__dt_r`` has the ends of the validity.  Spark makes
+one projection of it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import ClassVar
+
+from planner.expr import Scalar, quote
+from planner.logical import JoinKind, Logical, Relation, conjunction
+from planner.tree import plan_node
+from planner.types.schema import Column
+
+# The last moment there is: a version that no other follows is valid until then.
+_LAST = "timestamp_micros(9223372036854775807)"
+
+
+@dataclass(frozen=True)
+class Validity:
+    """A table with versions, as a query names it: ``text`` in FROM, its columns and new names for them."""
+
+    text: str
+    alias: str
+    columns: tuple[Column, ...]
+    names: tuple[str, ...]
+    key: tuple[str, ...]
+    valid_from: Column
+
+    @property
+    def hidden(self) -> str:
+        """The relation that has the ends."""
+        return f"__dt_{self.alias}"
+
+    @property
+    def ends(self) -> tuple[Column, Column]:
+        """The columns of it in which a version begins and ends."""
+        return tuple(Column(f"{self.hidden}_{end}", self.valid_from.type) for end in ("from", "to"))  # type: ignore[return-value]
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether the last version ends at the last moment rather than at NULL."""
+        return self.valid_from.type is not None and self.valid_from.type.name == "timestamp"
+
+    def holds(self, time: str) -> tuple[str, str]:
+        """The conditions under which a version is valid at a time."""
+        low, high = (quote(end.name) for end in self.ends)
+        time = time if re.fullmatch(r"[\w.`]+", time) else f"({time})"
+        return f"{time} >= {low}", f"{time} < {high}" if self.is_timed else f"({time} < {high} OR {high} IS NULL)"
+
+    @property
+    def relation(self) -> str:
+        """The text of the relation."""
+        low, high = (quote(end.name) for end in self.ends)
+        since, key = quote(self.valid_from.name), ", ".join(map(quote, self.key))
+        inner = [quote(f"{self.hidden}_{n}") for n in range(len(self.columns))]
+        items = [f"{quote(c.name)} AS {n}" for c, n in zip(self.columns, inner, strict=True)]
+        until = f"lead({since}) OVER (PARTITION BY {key} ORDER BY {since})"
+        items += [f"{since} AS {low}", f"{f'coalesce({until}, {_LAST})' if self.is_timed else until} AS {high}"]
+        shown = ", ".join(f"{n} AS {quote(name)}" for n, name in zip(inner, self.names, strict=True))
+        hidden = f"(SELECT {', '.join(items)} FROM {self.text}) AS {quote(self.hidden)}"
+        return f"({hidden} JOIN LATERAL (SELECT {shown}) AS {quote(self.alias)})"
+
+    def __str__(self) -> str:
+        return f"{self.text} as {quote(self.alias)}, versions by {', '.join(self.key)} from {self.valid_from.name}"
+
+
+@plan_node
+class Versions(Relation):
+    """A table with versions in FROM, with their ends in a hidden relation beside it."""
+
+    label: ClassVar[str] = "Versions"
+    validity: Validity
+    alias: str | None
+    renames: tuple[str, ...] = ()
+
+    @property
+    def detail(self) -> str:
+        return str(self.validity)
+
+
+@plan_node
+class TemporalJoin(Logical):
+    """A join with the version valid at ``time``, where Spark has an as-of join for it."""
+
+    label: ClassVar[str] = "TemporalJoin"
+    left: Logical
+    right: Logical
+    kind: JoinKind
+    time: str
+    since: str
+    condition: tuple[Scalar, ...]
+
+    @property
+    def detail(self) -> str:
+        return f"{self.kind}, on {conjunction(self.condition)}, as of {self.time}"

@@ -1,0 +1,240 @@
+"""FROM: relations, joins and lateral views.
+
+Commas are joins like any other, from left to right: ``FROM a, b JOIN c`` is (a × b) ⋈ c, and ON sees a.  Where
+``spark.sql.ansi.relationPrecedence`` is set they bind last: a × (b ⋈ c), and ON does not see a.
+"""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from planner.expr import Scalar
+from planner.logical import (
+    Derived,
+    Join,
+    JoinKind,
+    LateralView,
+    Logical,
+    Nested,
+    Opaque,
+    Scan,
+)
+from planner.sql.reader import QUERY_STARTS, Note, Reader
+
+_MODIFIERS = frozenset({"INNER", "CROSS", "LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI", "NATURAL"})
+
+
+def from_clause(r: Reader, lo: int, hi: int) -> Logical:
+    """Read the tokens behind FROM.  What has no place in the algebra (PIVOT) makes the whole clause ``Opaque``."""
+    t = r.tokens
+    tops = t.top(lo, hi)
+    for i in tops:
+        if t[i].word == "ASOF" and t.word(i + 1, hi) == "JOIN":
+            raise r.fail("an ASOF join is not carried", i)
+    if any(
+        t[i].word in ("PIVOT", "UNPIVOT", "MATCH_RECOGNIZE", "MATCH_CONDITION", "NEAREST")
+        and t.word(i + 1, hi) in ("(", "INCLUDE", "EXCLUDE")
+        for i in tops
+    ):
+        r.notes.append(Note("what stands in FROM beside PIVOT and the like is not looked into", t.place(t[lo].start)))
+        return Opaque(r.scalar(lo, hi))
+    views = [i for i in tops if t[i].word == "LATERAL" and t.word(i + 1, hi) == "VIEW"]
+    end = views[0] if views else hi
+    (first, *items) = _items(r, lo, end)
+    plan = _joined(r, *first)
+    last = any(_join_words(r, a, b) for a, b in items) and r.settings.commas_last
+    for a, b in items:
+        plan = Join(plan, _joined(r, a, b), "cross", ",", comma="last") if last else _joined(r, a, b, plan)
+    for a, b in zip(views, [*views[1:], hi], strict=False):
+        plan = _lateral_view(r, plan, a, b)
+    return plan
+
+
+def _items(r: Reader, lo: int, hi: int) -> list[tuple[int, int]]:
+    """Cut FROM at its commas; those between the rows of VALUES do not count."""
+    t = r.tokens
+    cuts, rows = [], False
+    for i in t.top(lo, hi):
+        word = t[i].word
+        if word == "VALUES" and (i == lo or t[i - 1].word in (",", "JOIN")):
+            rows = True
+        elif word == "AS" or t[i].is_name:
+            rows = False
+        elif word == "," and not rows:
+            cuts.append(i)
+    return list(zip([lo, *(c + 1 for c in cuts)], [*cuts, hi], strict=True))
+
+
+def _joined(r: Reader, lo: int, hi: int, before: Logical | None = None) -> Logical:
+    """One item between commas, a relation and the joins behind it, from left to right; with what stands before it."""
+    joins = _join_words(r, lo, hi)
+    plan = _primary(r, lo, joins[0][0] if joins else hi)
+    if before:
+        plan = Join(before, plan, "cross", ",", comma="left")
+    for n, (start, join) in enumerate(joins):
+        plan = _join(r, plan, start, join, joins[n + 1][0] if n + 1 < len(joins) else hi)
+    return plan
+
+
+def _join_words(r: Reader, lo: int, hi: int) -> list[tuple[int, int]]:
+    """Every JOIN outside brackets: (index of its first modifier, index of JOIN)."""
+    t = r.tokens
+    found = []
+    for i in t.top(lo, hi):
+        if t[i].word == "JOIN":
+            start = i
+            while start > lo and t[start - 1].word in _MODIFIERS:
+                start -= 1
+            found.append((start, i))
+    return found
+
+
+def _join(r: Reader, left: Logical, start: int, join: int, hi: int) -> Join:
+    t = r.tokens
+    words = {t[i].word for i in range(start, join)} - {"OUTER", "NATURAL"}
+    kind: JoinKind
+    if words <= {"INNER"}:
+        kind = "inner"
+    elif words <= {"LEFT", "SEMI"} and "SEMI" in words:
+        kind = "semi"
+    elif words <= {"LEFT", "ANTI"} and "ANTI" in words:
+        kind = "anti"
+    elif len(words) == 1 and (word := next(iter(words)).lower()) in get_args(JoinKind):
+        kind = word  # type: ignore[assignment]
+    else:
+        raise r.fail(f"{t.slice(start, join + 1)} is not a join that is carried", start)
+    natural = t[start].word == "NATURAL" and start < join
+    keyword = t.slice(start, join + 1)
+    on = next((i for i in t.top(join + 1, hi) if t[i].word in ("ON", "USING")), hi)
+    right = _primary(r, join + 1, on)
+    if on == hi:
+        cross = kind == "inner" and not natural
+        return Join(left, right, "cross" if cross else kind, keyword, natural=natural)
+    if t[on].word == "ON":
+        return Join(left, right, kind, keyword, r.conjuncts(on + 1, hi))
+    if t.word(on + 1, hi) != "(" or t.match[on + 1] != hi - 1:
+        raise r.fail("this USING is not carried", on)
+    using = tuple(t.slice(a, b) for a, b in t.split(on + 2, hi - 1))
+    return Join(left, right, kind, keyword, using=using)
+
+
+def _primary(r: Reader, lo: int, hi: int) -> Logical:
+    """One relation: a table, a subquery, joins in parentheses, VALUES, a function."""
+    t = r.tokens
+    if lo >= hi:
+        raise r.fail("a relation is missing", lo)
+    lateral = t[lo].word == "LATERAL"
+    body = lo + lateral
+    word = t.word(body, hi)
+    if word == "(":
+        close = t.match[body]
+        alias, renames, plain = _alias(r, close + 1, hi)
+        if not plain:
+            return Opaque(r.scalar(lo, hi), alias, renames, lateral)
+        suffix = t.slice(close + 1, hi)
+        if alias and (table := _whole_table(r, body + 1, close)):
+            return Nested(table, alias, renames, suffix)
+        if _is_query(r, body):
+            return Derived(r.read_query(r, body + 1, close), alias, renames, suffix, lateral)
+        if lateral:
+            raise r.fail("LATERAL before joins in parentheses is not carried", lo)
+        return Nested(from_clause(r, body + 1, close), alias, renames, suffix)
+    if word == "VALUES":
+        alias, renames, _ = _alias(r, t.top(body, hi)[-1], hi) if hi > body else (None, (), True)
+        end = next((i for i in t.top(body, hi) if t[i].word == "AS" or (t[i].is_name and i > body)), hi)
+        alias, renames, _ = _alias(r, end, hi)
+        return Opaque(r.scalar(lo, hi), alias, renames)
+    if not t[body].is_name:
+        raise r.fail(f"{word or 'this'} is not a relation that is carried", body)
+    end = body + 1
+    while t.word(end, hi) == "." and end + 1 < hi:
+        end += 2
+    if t.word(end, hi) == "(" or lateral:
+        close = t.match[end] + 1 if t.word(end, hi) == "(" else end
+        alias, renames, _ = _alias(r, close, hi)
+        return Opaque(r.scalar(lo, hi), alias, renames, lateral)
+    name = tuple(t[i].text for i in range(body, end, 2))
+    alias, renames, plain = _alias(r, end, hi)
+    key = r.cte_key(name[0]) if len(name) == 1 else ""
+    as_of = _as_of(r, end, hi, alias)
+    return Scan(name, t.slice(body, end), alias or name[-1], renames, t.slice(end, hi), plain, key, as_of)
+
+
+def _whole_table(r: Reader, lo: int, hi: int) -> Scan | None:
+    """The table of ``TABLE t``; its text keeps the word, which only parentheses with a name may hold."""
+    t = r.tokens
+    if t.word(lo, hi) != "TABLE" or hi - lo < 2 or (hi - lo) % 2:
+        return None
+    if not all(t[i].is_name if (i - lo) % 2 else t[i].word == "." for i in range(lo + 1, hi)):
+        return None
+    name = tuple(t[i].text for i in range(lo + 1, hi, 2))
+    return Scan(name, t.slice(lo, hi), name[-1], cte=r.cte_key(name[0]) if len(name) == 1 else "")
+
+
+def _as_of(r: Reader, lo: int, hi: int, alias: str | None) -> Scalar | None:
+    """The time of ``[FOR] SYSTEM_TIME AS OF time [[AS] alias]``; None where the words behind a name are others."""
+    t = r.tokens
+    start = lo + (t.word(lo, hi) == "FOR")
+    if t.word(start, hi) not in ("SYSTEM_TIME", "TIMESTAMP") or t.word(start + 1, hi) != "AS":
+        return None
+    if t.word(start + 2, hi) != "OF":
+        return None
+    end = hi
+    if alias is not None:
+        end = t.match[hi - 1] - 1 if t[hi - 1].word == ")" else hi - 1
+        end -= t[end - 1].word == "AS"
+    return r.scalar(start + 3, end)
+
+
+def _is_query(r: Reader, opening: int) -> bool:
+    """Whether a parenthesis holds a query rather than joins."""
+    t = r.tokens
+    i = opening + 1
+    while t.word(i) == "(":
+        i += 1
+    if t.word(i) not in QUERY_STARTS:
+        return False
+    tops = t.top(opening + 1, t.match[opening])
+    if any(t[j].word in ("UNION", "INTERSECT", "EXCEPT", "MINUS") for j in tops):
+        return True
+    return i == opening + 1 or not any(t[j].word in ("JOIN", ",") or t[j].is_name for j in tops)
+
+
+def _alias(r: Reader, lo: int, hi: int) -> tuple[str | None, tuple[str, ...], bool]:
+    """Read ``[AS] name [(columns)]`` at the end of a relation: name, columns, and whether that is all there is."""
+    t = r.tokens
+    if lo >= hi:
+        return None, (), True
+    end = hi
+    renames: tuple[str, ...] = ()
+    if t[hi - 1].word == ")" and t[t.match[hi - 1] - 1].is_name and t.match[hi - 1] - 1 >= lo:
+        opening = t.match[hi - 1]
+        if t[opening - 1].word in ("TABLESAMPLE", "OPTIONS"):
+            return None, (), False
+        renames = tuple(t[a].text for a, b in t.split(opening + 1, hi - 1) if b - a == 1)
+        end = opening
+    if not t[end - 1].is_name:
+        return None, (), False
+    before = end - 1
+    if before > lo and t[before - 1].word == "AS":
+        before -= 1
+    plain = before == lo
+    if not plain and t[before - 1].word in ("OF", "AS", ".", "WITH"):
+        return None, (), False
+    return t[end - 1].text, renames, plain
+
+
+def _lateral_view(r: Reader, child: Logical, lo: int, hi: int) -> LateralView:
+    t = r.tokens
+    call = lo + 2 + (t.word(lo + 2, hi) == "OUTER")
+    if t.word(call + 1, hi) != "(":
+        raise r.fail("this LATERAL VIEW is not carried", lo)
+    i = t.match[call + 1] + 1
+    alias = ""
+    if i < hi and t[i].word != "AS":
+        alias = t[i].text
+        i += 1
+    if t.word(i, hi) == "AS":
+        i += 1
+    columns = tuple(t[a].text for a, b in t.split(i, hi) if b - a == 1) if i < hi else ()
+    return LateralView(child, r.scalar(lo, hi), alias, columns)

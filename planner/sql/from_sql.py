@@ -1,0 +1,299 @@
+"""SQL -> logical plan: a reader of clauses, on the tokens of the user's own text.
+
+The reader cuts a statement into its queries, a query into its clauses, FROM into its relations and joins; every
+expression stays the slice of text it was.  sqlglot tokenizes, and parses single expressions when a rule asks
+(``Scalar.tree``).  A subquery that cannot be carried becomes a ``Verbatim`` leaf with a note; a statement that cannot
+be carried raises ``NotCarried``.  ``to_sql`` of the plan gives back the very tokens that came in (``checks.py``).
+"""
+
+from __future__ import annotations
+
+from planner.catalog import Settings
+from planner.errors import NotCarried
+from planner.expr import HOLE, Scalar
+from planner.expr.tokens import Token, Tokens, tokenize
+from planner.hints.blocks import block_range
+from planner.logical import (
+    Aggregate,
+    Cte,
+    Filter,
+    Limit,
+    Logical,
+    OneRow,
+    Project,
+    SetOp,
+    Sort,
+    Statement,
+    Values,
+    Verbatim,
+    Windows,
+    With,
+    Wrapped,
+)
+from planner.sql.from_clause import from_clause
+from planner.sql.reader import QUERY_STARTS, Note, Reader
+
+_TAILS: dict[str, type[Sort] | type[Limit]] = {
+    "ORDER BY": Sort,
+    "SORT BY": Sort,
+    "CLUSTER BY": Sort,
+    "DISTRIBUTE BY": Sort,
+    "LIMIT": Limit,
+    "OFFSET": Limit,
+}
+_CLAUSES = ("FROM", "WHERE", "GROUP BY", "HAVING", "QUALIFY", "WINDOW")
+
+
+def from_sql(text: str, settings: Settings | None = None) -> tuple[Logical, tuple[Note, ...]]:
+    """Read a statement of Spark SQL, under the settings of a session.
+
+    Returns the logical plan and a note for every piece that was kept as text.  Raises ``NotCarried``, with the place,
+    for a statement that is not a query, or that the reader does not understand: Spark gets it as written.
+    """
+    t = tokenize(text)
+    hi = len(t)
+    while hi and t[hi - 1].word == ";":
+        hi -= 1
+    if not hi:
+        raise NotCarried("there is no statement")
+    if any(t[i].word == ";" for i in range(hi)):
+        raise NotCarried("more than one statement")
+    if HOLE in text:
+        raise NotCarried(f"names that begin with {HOLE} are Dovetail's own")
+    for i in range(hi):
+        if t[i].text == "|>":
+            raise NotCarried("pipe syntax is not carried", t.place(t[i].start))
+    reader = Reader(t, query, settings or Settings())
+    start = _query_start(t, hi)
+    plan = query(reader, start, hi, local=False)
+    if start:
+        plan = Statement(text[: t[start].start], plan)
+    return plan, tuple(reader.notes)
+
+
+def _query_start(t: Tokens, hi: int) -> int:
+    """Where the query of a statement begins: 0, or behind INSERT INTO t or CREATE TABLE t AS."""
+    first = t[0].word
+    if first in QUERY_STARTS or first == "(":
+        return 0
+    if first not in ("INSERT", "CREATE", "REPLACE"):
+        raise NotCarried(f"{first or 'this'} is not a query")
+    for i in t.top(1, hi):
+        word = t[i].word
+        if word in ("SELECT", "WITH") and (first == "INSERT" or t[i - 1].word == "AS"):
+            if first != "INSERT" and not any(t[j].word in ("TABLE", "VIEW") for j in t.top(1, i)):
+                break
+            return i
+        if word == "(" and t[i - 1].word == "AS" and t.word(i + 1) in ("SELECT", "WITH", "("):
+            return i
+    raise NotCarried(f"this {first} has no query to optimize")
+
+
+def query(r: Reader, lo: int, hi: int, *, local: bool = True) -> Logical:
+    """Read ``[lo, hi)`` as a query; when it cannot be carried and ``local``, keep just this one as text."""
+    notes = len(r.notes)
+    depth = len(r.scopes)
+    try:
+        return _query(r, lo, hi)
+    except NotCarried as reason:
+        if not local or hi <= lo:
+            raise
+        del r.notes[notes:], r.scopes[depth:]
+        t = r.tokens
+        r.notes.append(Note(reason.reason, reason.place or t.place(t[lo].start)))
+        return Verbatim(t.slice(lo, hi), reason.reason)
+
+
+def _query(r: Reader, lo: int, hi: int) -> Logical:
+    if r.tokens.word(lo, hi) == "WITH":
+        return _with(r, lo, hi)
+    body_end, tails = _tails(r.tokens, lo, hi)
+    plan = _set_operation(r, lo, body_end)
+    for cls, a, b in tails:
+        plan = cls(plan, r.scalar(a, b))
+    return plan
+
+
+def _with(r: Reader, lo: int, hi: int) -> Logical:
+    t = r.tokens
+    i = lo + 1
+    if t.word(i, hi) == "RECURSIVE":
+        raise r.fail("recursive WITH is not carried", i)
+    scope: dict[str, str] = {}
+    r.scopes.append(scope)
+    definitions = []
+    while True:
+        start, name = i, _name(r, i, hi)
+        i += 1
+        renames: tuple[str, ...] = ()
+        if t.word(i, hi) == "(" and t.word(i + 1, hi) not in QUERY_STARTS and t.word(i + 1, hi) != "(":
+            renames = _names(r, i)
+            i = t.match[i] + 1
+        if t.word(i, hi) == "AS":
+            i += 1
+        if t.word(i, hi) != "(":
+            raise r.fail("this form of WITH is not carried", i)
+        head = t.slice(start, i)
+        inner = r.read_query(r, i + 1, t.match[i])
+        key = name
+        while key in r.keys:
+            key += "'"
+        r.keys.add(key)
+        scope[r.fold(name)] = key
+        definitions.append(Cte(name, key, head, renames, inner))
+        i = t.match[i] + 1
+        if t.word(i, hi) != ",":
+            break
+        i += 1
+    child = _query(r, i, hi)
+    r.scopes.pop()
+    return With(tuple(definitions), child)
+
+
+def _tails(t: Tokens, lo: int, hi: int) -> tuple[int, list[tuple[type[Sort] | type[Limit], int, int]]]:
+    """Find ORDER BY, LIMIT and the like behind a query; returns where they begin and each with its range."""
+    starts = []
+    for i in t.top(lo, hi):
+        word = " ".join(t[i].word.split())
+        if word in _TAILS and i > lo and _is_clause(t, i, hi):
+            starts.append((i, word))
+        elif starts and word in ("UNION", "INTERSECT", "EXCEPT", "MINUS", "FROM", "WHERE"):
+            raise NotCarried(f"{word} behind {starts[-1][1]}", t.place(t[i].start))
+    if not starts:
+        return hi, []
+    ends = [*(i for i, _ in starts[1:]), hi]
+    return starts[0][0], [(_TAILS[w], i, e) for (i, w), e in zip(starts, ends, strict=True)]
+
+
+def _is_clause(t: Tokens, i: int, hi: int) -> bool:
+    """Tell LIMIT the clause from a column of that name."""
+    before = t[i - 1].word
+    return t[i].word.endswith(" BY") or (
+        before not in (".", ",", "AS", "SELECT") and not before.endswith("BY") and _operand(t, i + 1, hi)
+    )
+
+
+def _operand(t: Tokens, i: int, hi: int) -> bool:
+    if i >= hi:
+        return False
+    token: Token = t[i]
+    return token.is_name or token.word in (":", "?", "(", "CASE", "-") or token.word[:1].isdigit() or token.word == ""
+
+
+_SET_WORDS = frozenset({"UNION", "INTERSECT", "EXCEPT", "MINUS"})
+
+
+def _set_operation(r: Reader, lo: int, hi: int) -> Logical:
+    t = r.tokens
+    found: list[tuple[int, int, str]] = []
+    for i in t.top(lo, hi):
+        if t[i].word in _SET_WORDS and i > lo:
+            end = i + 1
+            while t.word(end, hi) in ("ALL", "DISTINCT", "BY", "NAME"):
+                end += 1
+            begin = end
+            while t.word(begin, hi) == "(":
+                begin += 1  # SELECT * EXCEPT (a): no query stands in those parentheses
+            if t.word(begin, hi) in QUERY_STARTS:
+                found.append((i, end, t[i].word))
+    if not found:
+        return _primary(r, lo, hi)
+    bounds = zip([lo, *(e for _, e, _ in found)], [*(i for i, _, _ in found), hi], strict=True)
+    operands = [_primary(r, a, b) for a, b in bounds]
+    operators = [(t.slice(i, e), word) for i, e, word in found]
+    # INTERSECT binds tighter than the others, which go from left to right.
+    terms, joins = [operands[0]], []
+    for (keyword, word), operand in zip(operators, operands[1:], strict=True):
+        if word == "INTERSECT":
+            terms[-1] = SetOp(terms[-1], operand, keyword)
+        else:
+            terms.append(operand)
+            joins.append(keyword)
+    plan = terms[0]
+    for keyword, term in zip(joins, terms[1:], strict=True):
+        plan = SetOp(plan, term, keyword)
+    return plan
+
+
+def _primary(r: Reader, lo: int, hi: int) -> Logical:
+    t = r.tokens
+    word = t.word(lo, hi)
+    if word == "(" and t.match[lo] == hi - 1:
+        return Wrapped(_query(r, lo + 1, hi - 1))
+    if word == "VALUES":
+        return Values(r.scalar(lo, hi))
+    if word == "SELECT":
+        return _select(r, lo, hi)
+    raise r.fail(f"a query that begins with {word or 'this'} is not carried", lo)
+
+
+def _select(r: Reader, lo: int, hi: int) -> Logical:
+    t = r.tokens
+    at = _clauses(r, lo + 1, hi)
+    starts = list(at.values())
+    ranges = {word: (start, end) for (word, start), end in zip(at.items(), [*starts[1:], hi], strict=False)}
+    plan: Logical = OneRow()
+    if "FROM" in ranges:
+        plan = from_clause(r, ranges["FROM"][0] + 1, ranges["FROM"][1])
+    if "WHERE" in ranges:
+        plan = Filter(plan, r.conjuncts(ranges["WHERE"][0] + 1, ranges["WHERE"][1]), "WHERE")
+    if "GROUP BY" in ranges:
+        plan = Aggregate(plan, r.scalar(ranges["GROUP BY"][0] + 1, ranges["GROUP BY"][1]))
+    if "HAVING" in ranges:
+        plan = Filter(plan, r.conjuncts(ranges["HAVING"][0] + 1, ranges["HAVING"][1]), "HAVING")
+    if "WINDOW" in ranges:
+        plan = Windows(plan, r.scalar(ranges["WINDOW"][0] + 1, ranges["WINDOW"][1]))
+    if "QUALIFY" in ranges:
+        plan = Filter(plan, r.conjuncts(ranges["QUALIFY"][0] + 1, ranges["QUALIFY"][1]), "QUALIFY")
+    i = lo + 1
+    items_end = next(iter(at.values()), hi)
+    hint, quantifier = None, ""
+    if i < items_end and t.text.startswith("/*+", t[i].start):
+        hint = _hints(t, i)
+        i += 1
+    if t.word(i, items_end) in ("DISTINCT", "ALL"):
+        quantifier = t.slice(i, i + 1)
+        i += 1
+    items = tuple(r.scalar(a, b) for a, b in t.split(i, items_end))
+    return Project(plan, items, quantifier, hint)
+
+
+def _hints(t: Tokens, i: int) -> Scalar:
+    """The blocks of hints from token ``i`` on: a second one is no token, but a comment to the tokenizer."""
+    start, end = t[i].start, t[i + 1].start if i + 1 < len(t) else t[i].end
+    lo, hi = block_range(t.text[start:end]) or (0, end - start)
+    return Scalar(t.text[start + lo : start + hi], (), t.place(start))
+
+
+def _clauses(r: Reader, lo: int, hi: int) -> dict[str, int]:
+    """Where each clause of a SELECT begins; they must come in SQL's order (WINDOW and QUALIFY in either)."""
+    t = r.tokens
+    at: dict[str, int] = {}
+    for i in t.top(lo, hi):
+        word = " ".join(t[i].word.split())
+        if word not in _CLAUSES or t[i - 1].word == ".":
+            continue
+        if word == "FROM" and t[i - 1].word == "DISTINCT" and i - 1 > lo:
+            continue  # IS DISTINCT FROM
+        if word == "WINDOW" and not (t.word(i + 2, hi) == "AS" and t.word(i + 3, hi) == "("):
+            continue
+        if word == "QUALIFY" and (i == lo or t[i - 1].word in (",", "AS") or not _operand(t, i + 1, hi)):
+            continue
+        if word in at or any(_CLAUSES.index(w) > _CLAUSES.index(word) for w in at if w not in ("QUALIFY", "WINDOW")):
+            raise r.fail(f"{word} is not where it is expected", i)
+        at[word] = i
+    if "WINDOW" in at and "QUALIFY" in at and at["WINDOW"] < at["QUALIFY"]:
+        raise r.fail("WINDOW before QUALIFY is not carried", at["WINDOW"])
+    return at
+
+
+def _name(r: Reader, i: int, hi: int) -> str:
+    if i >= hi or not r.tokens[i].is_name:
+        raise r.fail("a name was expected", i)
+    return r.tokens[i].text
+
+
+def _names(r: Reader, opening: int) -> tuple[str, ...]:
+    """Names in parentheses."""
+    t = r.tokens
+    return tuple(_name(r, a, b) for a, b in t.split(opening + 1, t.match[opening]))

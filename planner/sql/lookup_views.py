@@ -1,0 +1,107 @@
+"""The views that a statement with lookup joins reads: their names, their order, and the queries for their keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from planner.catalog.declared import LookupTable
+from planner.logical import Cte, Derived, Logical, Scan, Statement, With
+from planner.logical.stand_in import alias_of, stand_in
+from planner.physical.base import Physical, Spark, unwrap
+from planner.physical.lookup_join import LookupJoin
+from planner.sql.to_sql import to_sql
+from planner.tree import Node, transform_up
+
+PREFIX = "__dt_lookup"
+
+
+def with_views(plan: Node, mark: str = "") -> Node:
+    """The plan with a name for the view of each lookup, numbered in the order in which they are made."""
+    made = 0
+
+    def name(node: Node) -> Node:
+        nonlocal made
+        node = node.map_nodes(name)
+        if isinstance(node, LookupJoin):
+            made += 1
+            node = replace(node, view=f"{PREFIX}{made}{mark}")
+        return node
+
+    return name(plan)
+
+
+def lookups_of(plan: Node | None) -> list[LookupJoin]:
+    """The lookups of a plan, those first on whose rows the keys of others may depend."""
+    found: list[LookupJoin] = []
+
+    def visit(node: Node) -> None:
+        for below in (*node.children, *node.subplans):
+            visit(below)
+        if isinstance(node, LookupJoin):
+            found.append(node)
+
+    if plan is not None:
+        visit(plan)
+    return found
+
+
+def query_of(plan: Physical) -> Physical:
+    """The query of a statement, without what stands before it."""
+    found = unwrap(plan)
+    return found.child if isinstance(found, Statement) else plan  # type: ignore[return-value]
+
+
+def keys_sql(plan: Node, join: LookupJoin) -> str:
+    """The query for the keys of a lookup, with the WITH definitions of its plan that it needs."""
+    query = join.keys_plan()
+    definitions = list(_definitions(plan))
+    needed: set[str] = set()
+    pending: list[Node] = [query]
+    while pending:
+        names = {s.cte for n in pending.pop().walk() if isinstance(s := unwrap(n), Scan) and s.cte} - needed
+        needed |= names
+        pending += [d.query for d in definitions if d.key in names]
+    used = tuple(d for d in definitions if d.key in needed)
+    return to_sql(With(used, query) if used else query)
+
+
+def _definitions(plan: Node) -> Iterator[Cte]:
+    for below in (*plan.children, *plan.subplans):
+        yield from _definitions(below)
+    if isinstance(found := unwrap(plan), Cte):
+        yield found
+
+
+def without_rows(
+    plan: Node, lookup: Callable[[Scan], LookupTable | None], versions: Callable[[tuple[str, ...]], bool]
+) -> str:
+    """The query of a statement for Spark to analyse: no lookup has a row in it, no table with versions a time."""
+
+    def empty(node: Node) -> Node:
+        if isinstance(node, LookupJoin):
+            return Spark(replace(node.plain, right=_empty(node.scan)))
+        return _empty(node) if isinstance(node, Scan) else node
+
+    def _empty(scan: Scan) -> Derived | Scan:
+        table = lookup(scan)
+        if table:
+            return stand_in(scan, table.columns)
+        past = scan.as_of is not None and versions(scan.name)
+        return replace(scan, suffix=alias_of(scan), plain=True, as_of=None) if past else scan
+
+    found = unwrap(plan)
+    return to_sql(transform_up(found.child if isinstance(found, Statement) else plan, empty))
+
+
+def with_tables(plan: Logical, tables: dict[str, str], lookup: Callable[[Scan], LookupTable | None]) -> str:
+    """The query of a statement as it was read, with a relation of another name in the place of each lookup."""
+
+    def plain(node: Node) -> Node:
+        table = lookup(node) if isinstance(node, Scan) else None
+        if table is None or not isinstance(node, Scan):
+            return node
+        name = tables[table.name]
+        return Scan((name,), name, node.alias, node.renames, alias_of(node))
+
+    return to_sql(transform_up(plan.child if isinstance(plan, Statement) else plan, plain))

@@ -1,0 +1,315 @@
+"""Physical plan -> one Spark SQL statement.
+
+Clauses, items and conditions are printed in the user's own words; only what a rule changed is new text.  A physical
+operator renders itself (``Rendered``): it is given the text of its inputs and returns the text of a relation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Literal
+
+from planner.errors import NotCarried
+from planner.expr import Scalar, quote
+from planner.expr.tokens import tokenize
+from planner.logical import (
+    Aggregate,
+    BandJoin,
+    Cte,
+    Derived,
+    Filter,
+    Join,
+    LateralView,
+    Limit,
+    Nested,
+    OneRow,
+    Opaque,
+    Project,
+    Relation,
+    Scan,
+    SetOp,
+    Sort,
+    Statement,
+    Values,
+    Verbatim,
+    Windows,
+    With,
+    Wrapped,
+)
+from planner.logical.choice import Choice
+from planner.logical.lookup import LookupJoin
+from planner.logical.self_join import Unshown
+from planner.logical.versions import TemporalJoin, Versions
+from planner.physical import lookup_join
+from planner.physical.base import unwrap
+from planner.physical.rendered import Names, Rendered
+from planner.physical.versions import AsofJoin, VersionedTable
+from planner.tree import Node
+
+Commas = Literal["none", "left", "any"]
+
+
+def to_sql(plan: Node) -> str:
+    """Print a physical (or logical) plan as one Spark SQL statement.
+
+    Raises ``NotCarried`` when a ``*`` would show a column that the rewriting adds.
+    """
+    return _Printer().query(plan)
+
+
+def for_spark(text: str) -> str:
+    """A statement as Spark reads it, to whom ``>>`` behind the bare word ARRAY, MAP or STRUCT is two brackets."""
+    if ">>" not in text:
+        return text
+    t = tokenize(text)
+    for i in reversed(range(len(t) - 1)):
+        if t[i].word in ("ARRAY", "MAP", "STRUCT") and t[i + 1].word == "(":
+            text = f"{text[: t[i].start]}`{t[i].text}`{text[t[i].end :]}"
+    return text
+
+
+class _Printer:
+    def __init__(self) -> None:
+        self.names = Names()
+
+    def query(self, plan: Node) -> str:
+        node = unwrap(plan)
+        match node:
+            case Statement():
+                return f"{node.prefix}{self.query(node.child)}"
+            case With():
+                definitions = ",\n".join(self.query(d) for d in node.definitions)
+                return f"WITH {definitions}\n{self.query(node.child)}"
+            case Cte():
+                return f"{node.head} (\n{self.query(node.query)}\n)"
+            case Sort() | Limit():
+                if adds_columns(node.child):
+                    refuse_stars(node.clause)
+                return f"{self.query(node.child)}\n{self.scalar(node.clause)}"
+            case SetOp():
+                return f"{self.query(node.left)}\n{node.keyword}\n{self.query(node.right)}"
+            case Wrapped():
+                return f"({self.query(node.child)})"
+            case Project():
+                return self.block(node)
+            case Choice():  # not lowered: still the block it was
+                return self.query(node.written)
+            case Values():
+                return self.scalar(node.text)
+            case Verbatim():
+                return node.text
+            case Rendered():  # an operator that stands for a whole block
+                sides = tuple(self.relation(side, operand=True) for side in node.sides)
+                return node.render(sides, self.names, self.conjunction)
+        raise TypeError(f"{type(node).__name__} is not a query")
+
+    def block(self, project: Project) -> str:
+        """One SELECT."""
+        clauses: dict[str, str] = {}
+        read: list[Scalar] = []
+        node = unwrap(project.child)
+        while isinstance(node, Filter | Aggregate | Windows):
+            match node:
+                case Filter():
+                    clauses[node.clause] = self.conjunction(node.condition)
+                    read += node.condition
+                case Aggregate():
+                    clauses["GROUP BY"] = self.scalar(node.groups)
+                    read.append(node.groups)
+                case Windows():
+                    clauses["WINDOW"] = self.scalar(node.definitions)
+                    read.append(node.definitions)
+            node = unwrap(node.child)
+        if adds_columns(node):
+            for scalar in read:
+                refuse_stars(scalar)
+        hint = self.scalar(project.hint) if project.hint else ""
+        if asked := list(dict.fromkeys(_asked(node))):
+            hint = f"{hint} /*+ {', '.join(asked)} */".strip()
+        select = " ".join(w for w in ("SELECT", hint, project.quantifier) if w)
+        lines = [f"{select} {', '.join(self.items(project, node))}"]
+        if not isinstance(node, OneRow):
+            lines.append(f"FROM {self.relation(node, commas='any')}")
+        order = ("WHERE", "GROUP BY", "HAVING", "QUALIFY", "WINDOW")
+        return "\n".join([*lines, *(f"{word} {clauses[word]}" for word in order if word in clauses)])
+
+    def items(self, project: Project, source: Node) -> list[str]:
+        """The select list; a ``*`` over a relation that carries added columns is spelt out by relation."""
+        if not adds_columns(source):
+            return [self.scalar(i) for i in project.items]
+        said = []
+        for item in project.items:
+            if item.text == "*":
+                said += [f"{name}.*" for name in star_names(source)]
+            else:
+                refuse_stars(item)
+                said.append(self.scalar(item))
+        return said
+
+    def relation(self, plan: Node, *, commas: Commas = "none", operand: bool = False) -> str:
+        """A relation in FROM; ``operand`` asks for parentheses around joins."""
+        node = unwrap(plan)
+        match node:
+            case Scan():
+                return f"{node.text} {node.suffix}".rstrip()
+            case Opaque():
+                return self.scalar(node.text)
+            case Derived():
+                lateral = "LATERAL " if node.lateral else ""
+                return f"{lateral}({self.query(node.query)}) {node.suffix}".rstrip()
+            case Nested():
+                if node.alias and adds_columns(node.child):
+                    raise NotCarried(f"{node.alias}.* would show a column that the rewriting adds")
+                return f"({self.relation(node.child)}) {node.suffix}".rstrip()
+            case LateralView():
+                return f"{self.relation(node.child, commas=commas)} {self.scalar(node.text)}"
+            case Join():
+                return self._wrap(self.join(node, commas), operand)
+            case lookup_join.RowLookupJoin():
+                return self._wrap(node.relation(self.conjunction(node.condition)), operand)
+            case BandJoin() | LookupJoin() | lookup_join.LookupJoin():  # still the join it was
+                return self._wrap(self.join(node.plain, commas), operand)
+            case Versions() | VersionedTable():
+                return node.validity.relation
+            case TemporalJoin() | AsofJoin():
+                return self._wrap(self.asof(node), operand)
+            case Rendered():
+                sides = tuple(self.relation(side, operand=n > 0) for n, side in enumerate(node.sides))
+                return self._wrap(node.render(sides, self.names, self.conjunction), operand)
+            case Filter():  # a filter that a rule left between joins
+                raise NotCarried("a filter between joins has no place in FROM")
+        raise TypeError(f"{type(node).__name__} is not a relation")
+
+    @staticmethod
+    def _wrap(text: str, operand: bool) -> str:
+        return f"({text})" if operand else text
+
+    def join(self, node: Join, commas: Commas) -> str:
+        """A join.
+
+        ``commas``: which may be written as such here: none in parentheses, only those that stand from left to right
+        before another join, any before nothing but further commas.
+        """
+        if node.keyword == ",":
+            comma = commas == "any" or (commas == "left" and node.comma == "left")
+            bare = comma and node.comma == "last" and _is_comma_item(node.right)
+            left, right = self.relation(node.left, commas=commas), self.relation(node.right, operand=not bare)
+            return f"{left}, {right}" if comma else f"{left} CROSS JOIN {right}"
+        left = self.relation(node.left, commas="none" if commas == "none" else "left")
+        right = self.relation(node.right, operand=True)
+        said = f"{left}\n{node.keyword} {right}"
+        if node.condition:
+            return f"{said} ON {self.conjunction(node.condition)}"
+        return f"{said} USING ({', '.join(node.using)})" if node.using else said
+
+    def asof(self, node: TemporalJoin | AsofJoin) -> str:
+        left, right = self.relation(node.left), self.relation(node.right, operand=True)
+        keyword = "LEFT ASOF JOIN" if node.kind == "left" else "ASOF JOIN"
+        match = f"MATCH_CONDITION ({node.time} >= {node.since})"
+        return f"{left}\n{keyword} {right} {match} ON {self.conjunction(node.condition)}"
+
+    def scalar(self, scalar: Scalar) -> str:
+        return scalar.render(self.query)
+
+    def conjunction(self, conjuncts: tuple[Scalar, ...]) -> str:
+        """Conjuncts joined with AND, in parentheses where one has an OR outside brackets."""
+        alone = len(conjuncts) == 1 and conjuncts[0].whole is None
+        return " AND ".join(
+            f"({self.scalar(c)})" if not alone and has_or(c.text) else self.scalar(c) for c in as_written(conjuncts)
+        )
+
+
+def as_written(conjuncts: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
+    """Conjuncts with what a normal form has cut put together again, where all parts stand side by side."""
+    found: list[Scalar] = []
+    at = 0
+    while at < len(conjuncts):
+        whole = conjuncts[at].whole
+        end = at + (whole.parts if whole else 1)
+        if whole and end <= len(conjuncts) and all(c.whole is whole for c in conjuncts[at:end]):
+            found.append(whole.written)
+        else:
+            end = at + 1
+            found.append(conjuncts[at])
+        at = end
+    return tuple(found)
+
+
+def has_or(text: str) -> bool:
+    """Whether an OR stands outside brackets."""
+    if not re.search(r"(?i)\bor\b", text):
+        return False
+    t = tokenize(text)
+    return any(t[i].word == "OR" for i in t.top(0, len(t)))
+
+
+def _is_comma_item(node: Node) -> bool:
+    inner = unwrap(node)
+    return not (isinstance(inner, Join) and inner.keyword == ",")
+
+
+def adds_columns(node: Node) -> bool:
+    """Whether the relations of one SELECT carry a column that a rewriting added; subqueries hide their own."""
+    node = unwrap(node)
+    if isinstance(node, Rendered | lookup_join.RowLookupJoin | Versions | VersionedTable | Unshown):
+        return True
+    if isinstance(node, Relation) and not isinstance(node, Nested):
+        return False
+    return any(adds_columns(child) for child in node.children)
+
+
+def refuse_stars(scalar: Scalar) -> None:
+    """Raise ``NotCarried`` where an expression takes every column there is: ``hash(*)``, ``* EXCEPT (a)``."""
+    if "*" not in scalar.text:
+        return
+    t = tokenize(scalar.text)
+    for i in range(len(t)):
+        before = t[i - 1].word if i else ","
+        if t[i].word != "*" or before not in ("(", ",", "DISTINCT"):
+            continue
+        if before == "(" and i > 1 and t[i - 2].word == "COUNT" and t.word(i + 1) == ")":
+            continue
+        raise NotCarried(f"{scalar.shown} would show a column that the rewriting adds", scalar.place)
+
+
+def _asked(node: Node) -> Iterator[str]:
+    """The hints that the operators of one SELECT ask for."""
+    node = unwrap(node)
+    if isinstance(node, Rendered) and node.asks:
+        yield node.asks
+    if not isinstance(node, Relation) or (isinstance(node, Nested) and not node.alias):
+        for child in node.children:
+            yield from _asked(child)
+
+
+def star_names(node: Node) -> list[str]:
+    """What ``*`` means over a FROM tree, relation by relation.  Raises ``NotCarried`` where it cannot be said so."""
+    node = unwrap(node)
+    match node:
+        case Join() if node.using or node.natural:
+            raise NotCarried("* over USING or NATURAL would show a column that the rewriting adds")
+        case Join():
+            right = [] if node.kind in ("semi", "anti") else star_names(node.right)
+            return star_names(node.left) + right
+        case lookup_join.RowLookupJoin():
+            found = () if node.kind in ("semi", "anti") else star_names(node.plain)[-1:]
+            return [*(quote(name) for name, _ in node.rows), *found]
+        case LookupJoin() | lookup_join.LookupJoin():
+            return star_names(node.plain)
+        case Versions() | VersionedTable():
+            return [quote(node.validity.alias)]
+        case TemporalJoin() | AsofJoin():
+            return [*star_names(node.left), *star_names(node.right)]
+        case Unshown():
+            return []
+        case Rendered():
+            kept = node.sides[:1] if node.kind in ("semi", "anti") else node.sides
+            return [name for side in kept for name in star_names(side)]
+        case Nested() if not node.alias:
+            return star_names(node.child)
+        case LateralView() if node.alias:
+            return [*star_names(node.child), quote(node.alias)]
+        case Scan() | Derived() | Opaque() | Nested() if node.alias:
+            return [quote(node.alias)]
+    raise NotCarried("a relation without a name stands where * would show a column that the rewriting adds")

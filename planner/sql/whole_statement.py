@@ -1,0 +1,70 @@
+"""sqlglot's tree of a whole statement: how its parts are found, and where they stand in the text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from planner.expr import spark_sql
+
+
+class Unread(Exception):
+    """sqlglot does not read the statement; the text says why."""
+
+
+def parsed(text: str) -> exp.Expr:
+    """The one query that a text is.  Raises ``Unread``."""
+    try:
+        found = [tree for tree in spark_sql.parse_statement(text) if tree is not None]
+    except SqlglotError as error:
+        raise Unread(str(error).splitlines()[0]) from error
+    except (ValueError, AttributeError, TypeError, KeyError, IndexError, RecursionError) as error:
+        raise Unread(f"it fails with {type(error).__name__}") from error
+    if len(found) != 1 or not isinstance(found[0], exp.Query | exp.Paren):
+        raise Unread("it reads no query")
+    return found[0]
+
+
+def without_joins(tree: exp.Expr) -> exp.Expr:
+    """A relation without the joins that hang on it."""
+    copy = tree.copy()
+    copy.set("joins", None)
+    return copy
+
+
+def queries(tree: exp.Expr) -> Iterator[exp.Expr]:
+    """The outermost queries in an expression, without the parentheses that hold them."""
+    if isinstance(tree, exp.Subquery) and not tree.args.get("with_"):
+        yield from queries(tree.this)
+    elif isinstance(tree, exp.Query):
+        if not _begins_with_from(tree):  # that one is text to the reader
+            yield tree
+    else:
+        for child in tree.iter_expressions():
+            yield from queries(child)
+
+
+def first_name(tree: exp.Expr) -> int | None:
+    """Where the first name in a tree stands in the text."""
+    nodes = tree.walk(prune=lambda node: isinstance(node, exp.Hint))
+    found = (node.meta.get("start") for node in nodes if isinstance(node, exp.Identifier))
+    return min((at for at in found if at is not None), default=None)
+
+
+def _begins_with_from(query: exp.Expr) -> bool:
+    """Whether a query is ``FROM t SELECT x``."""
+    source, items = query.args.get("from_"), query.args.get("expressions") or []
+    places = (
+        source and first_name(source),
+        min((at for item in items if (at := first_name(item)) is not None), default=None),
+    )
+    return None not in places and places[0] < places[1]  # type: ignore[operator]
+
+
+def table_of(tree: exp.Expr) -> exp.Expr:
+    """``TABLE t`` as the table, which sqlglot reads as a table of the name TABLE that goes by t."""
+    if isinstance(tree, exp.Table) and tree.name.upper() == "TABLE" and not tree.this.quoted and tree.alias:
+        return exp.Table(this=tree.args["alias"].this.copy())
+    return tree

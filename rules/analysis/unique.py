@@ -1,0 +1,181 @@
+"""Columns that no two rows of a relation agree on: declared keys, and what GROUP BY, DISTINCT and set operations make.
+
+A key of a table passes through filters, renames, subqueries, WITH and views.  What is not known to keep rows apart ends
+it: joins (but semi and anti joins), UNION ALL, functions that may return several rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlglot import exp
+
+from planner.errors import NotCarried
+from planner.expr import Scalar
+from planner.expr.calls import unknown, volatile
+from planner.logical import (
+    Aggregate,
+    Derived,
+    Filter,
+    Join,
+    Limit,
+    Logical,
+    Nested,
+    Project,
+    Scan,
+    SetOp,
+    Sort,
+    Windows,
+    With,
+    Wrapped,
+)
+from planner.logical.choice import Choice
+from planner.sql.names import Resolver, Unresolved
+from planner.tree import Node
+from rules.query.select_list import SelectList
+from rules.query.view_query import view_query
+from rules.rule import Context
+
+Unique = frozenset[frozenset[str]]  # sets of names, folded; the empty set is unique where there is one row at most
+
+_NONE: Unique = frozenset()
+_ONE_ROW: Unique = frozenset((frozenset(),))
+_AGGREGATES = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)
+_SEVERAL_SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
+_GENERATORS = (exp.UDTF, exp.Explode, exp.Posexplode, exp.Inline)
+
+
+def unique_keys(relation: Node, ctx: Context, *, nulls: bool = False) -> Unique:
+    """The sets of columns of a relation in FROM or of a query, by folded name, in which no two of its rows agree.
+
+    Rows with a NULL in a set do not count; with ``nulls`` they do, and a NULL is equal to another.
+    """
+    if (relation, nulls) not in ctx.unique:
+        ctx.unique[relation, nulls] = _Keys(ctx, ctx.names, nulls).of(relation)
+    return ctx.unique[relation, nulls]
+
+
+class _Keys:
+    def __init__(self, ctx: Context, names: Resolver, nulls: bool, views: frozenset[tuple[str, ...]] = frozenset()):
+        self.ctx = ctx
+        self.names = names
+        self.nulls = nulls
+        self.views = views
+
+    def of(self, relation: Node) -> Unique:
+        """The keys of a relation in FROM."""
+        match relation:
+            case Nested() if relation.alias is None:
+                return self.of(relation.child)
+            case Join() if relation.kind in ("semi", "anti"):
+                return self.of(relation.left)
+            case Derived() if not relation.lateral:
+                return self.renamed(self.query(relation.query), relation.query, relation.renames)
+            case Scan() if relation.cte:
+                definition = self.names.definitions.get(relation.cte)
+                if definition is None:
+                    return _NONE
+                found = self.renamed(self.query(definition.query), definition.query, definition.renames)
+                return self.renamed(found, definition.query, relation.renames, definition.renames)
+            case Scan():
+                return self.table(relation) if relation.plain else _NONE
+        return self.query(relation)
+
+    def table(self, scan: Scan) -> Unique:
+        """The keys of a table or view, as it is now."""
+        trusted = self.ctx.thresholds.trust_informational_keys
+        told = () if self.nulls else self.ctx.catalog.keys(scan.name)
+        if not self.nulls and (why := self.ctx.catalog.lapsed(scan.name)):
+            self.ctx.decline(why)
+        found = frozenset(self.folded(key.columns) for key in told if key.enforced or trusted) | self.view(scan)
+        columns = self.names.sources(Scan(scan.name, scan.text, None))[0].columns
+        return _renamed(found, [self.names.fold(c.name) for c in columns or ()], self.fold_all(scan.renames))
+
+    def view(self, scan: Scan) -> Unique:
+        """The keys that the query of a view makes, by the names that the view shows."""
+        view = None if scan.name in self.views else self.ctx.catalog.view(scan.name)
+        shown = self.ctx.catalog.columns(scan.name)
+        if view is None or shown is None:
+            return _NONE
+        try:
+            query, names = view_query(view, self.ctx)
+        except NotCarried:
+            return _NONE
+        found = _Keys(self.ctx, names, self.nulls, self.views | {scan.name}).query(query)
+        return _renamed(found, self.fold_all(view.columns), self.fold_all(c.name for c in shown))
+
+    def query(self, query: Node) -> Unique:
+        """The keys of a query, by the names that it shows."""
+        match query:
+            case With() | Sort() | Limit() | Wrapped():
+                return self.query(query.child)
+            case Choice():
+                return self.query(query.written)
+            case SetOp():
+                plain = not isinstance(query.left, SetOp) and not isinstance(query.right, SetOp)
+                return self.every(query.left) if plain and "ALL" not in query.keyword.upper().split() else _NONE
+            case Project():
+                try:
+                    return self.block(query)
+                except (NotCarried, Unresolved):
+                    return _NONE
+        return _NONE
+
+    def block(self, project: Project) -> Unique:
+        """The keys of one SELECT.  Raises ``Unresolved``, ``NotCarried`` where its columns cannot be told."""
+        if any(i.plans or i.tree.find(*_GENERATORS) or unknown(i.tree) for i in project.items):
+            return _NONE
+        node, groups = project.child, None
+        while isinstance(node, Filter | Aggregate | Windows):
+            if isinstance(node, Aggregate):
+                groups = node.groups
+            node = node.child
+        sources = self.names.sources(node)
+        shown = SelectList(project, sources, self.names)
+        if groups is not None:
+            found = self.grouped(groups, shown)
+        elif any(isinstance(i.tree.unalias(), _AGGREGATES) for i in project.items):
+            found = _ONE_ROW
+        elif len(sources) == 1:
+            found = frozenset(key for k in self.of(node) if (key := shown.all_of(k)) is not None)
+        else:
+            found = _NONE
+        return found | self.every(project) if project.quantifier.upper() == "DISTINCT" else found
+
+    def every(self, query: Logical) -> Unique:
+        """All columns of a query that returns no row twice, where each has a name of its own."""
+        names = self.fold_all(c.name for c in self.names.columns(query) or ())
+        return frozenset((frozenset(names),)) if names and all(names) and len(set(names)) == len(names) else _NONE
+
+    def grouped(self, groups: Scalar, shown: SelectList) -> Unique:
+        """The columns of a select list that are what is grouped by; nothing where one of those is not shown."""
+        select = Scalar(f"(SELECT 1 GROUP BY {groups.text})").tree.find(exp.Select)
+        group = select and select.args.get("group")
+        if groups.plans or not group or any(v for k, v in group.args.items() if k != "expressions"):
+            return _NONE
+        if group.find(*_SEVERAL_SETS) or volatile(group):
+            return _NONE
+        names = [shown.name_of(one) for one in group.expressions]
+        return frozenset((self.folded(n for n in names if n is not None),)) if None not in names else _NONE
+
+    def renamed(self, found: Unique, query: Logical, renames: tuple[str, ...], before: tuple[str, ...] = ()) -> Unique:
+        if not renames or not found:
+            return found
+        columns = self.names.columns(query)
+        old = before or tuple(c.name for c in columns or ())
+        return _renamed(found, self.fold_all(old), self.fold_all(renames))
+
+    def fold_all(self, names: Iterable[str]) -> list[str]:
+        return [self.names.fold(n) for n in names]
+
+    def folded(self, names: Iterable[str]) -> frozenset[str]:
+        return frozenset(map(self.names.fold, names))
+
+
+def _renamed(found: Unique, old: list[str], new: list[str]) -> Unique:
+    if not new or old == new:
+        return found
+    if len(old) != len(new) or len(set(old)) < len(old):
+        return _NONE
+    to = dict(zip(old, new, strict=True))
+    return frozenset(frozenset(to[c] for c in key) for key in found if key <= to.keys())

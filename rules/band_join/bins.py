@@ -1,0 +1,225 @@
+"""Which bins suit a band, for each of its shapes, and what they are estimated to cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from planner.band.bins import (
+    EVERYTHING,
+    Common,
+    Levels,
+    common_bins,
+    lasting_levels,
+    levels,
+    levels_from,
+    met,
+    neighbours,
+    one_level,
+    standing_levels,
+    touched,
+    unmeasured_levels,
+)
+from planner.band.condition import DistanceBand, IntervalBand, OverlapBand
+from planner.band.linear import Side
+from planner.catalog.cost import ROW_IN_PAIRS, Cost, copies, cost
+from planner.catalog.stats import LengthClass, Statistics
+from planner.logical import BandJoin, Logical
+from planner.physical.band_join import LevelBandJoin, NeighbourBandJoin, VisitBandJoin
+from planner.physical.bin_join import BinJoin, preserved_sides
+from planner.physical.interval_sql import IntervalSql
+from planner.physical.overlap_band_join import CommonBinBandJoin, OverlapBandJoin
+from rules.rule import Context, Intervals
+
+Classes = tuple[LengthClass, ...]
+_SORTED_WIDTH = 2  # times the band's width; measured with 1, 2 and 4
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A way to run a band join, in words, and its estimated cost; None where the sides are not known.
+
+    ``sizes``: the estimated bytes of both sides with their copies.
+    """
+
+    join: BinJoin
+    said: str
+    cost: Cost | None
+
+    @property
+    def sizes(self) -> tuple[float, float] | None:
+        return self.cost.sizes if self.cost else None
+
+    def __str__(self) -> str:
+        return f"{self.said}: {self.cost}" if self.cost else self.said
+
+
+def candidates(join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> list[Candidate]:
+    """The ways to run a band join over bins, the usual one first; none where the band is too wide for any."""
+    match join.band:
+        case DistanceBand():
+            return _distance(join, join.band, left, right)
+        case IntervalBand():
+            return _interval(join, join.band, left, right, ctx)
+        case OverlapBand():
+            return _overlap(join, join.band, left, right, ctx)
+
+
+def for_sorting(ways: list[Candidate], join: BandJoin, left: Statistics, right: Statistics) -> list[Candidate]:
+    """The ways that suit a join which sorts both sides."""
+    return _distance(join, join.band, left, right, _SORTED_WIDTH) if isinstance(join.band, DistanceBand) else ways
+
+
+def _distance(
+    join: BandJoin, band: DistanceBand, left: Statistics, right: Statistics, times: int = 1
+) -> list[Candidate]:
+    """Bins of about the band's width; one side is copied, and where it matters not, the kept one is not."""
+    bins = neighbours(band.low - band.room, band.high + band.room, band.axis, join.bin_width, times=times)
+    if bins is None:
+        return []
+    kept = preserved_sides(join.kind)
+    found = []
+    for moved, n, m in (("right", 1.0, bins.copies), ("left", bins.copies, 1.0)):
+        if len(kept) == 1 and moved in kept:
+            continue
+        side: Side = "left" if moved == "left" else "right"
+        said = f"bins of {band.axis.human(bins.width)} for {band}, {side} side copied {bins.copies:.2g} times"
+        operator = NeighbourBandJoin(join.left, join.right, join.kind, band, join.condition, bins, side)
+        found.append(Candidate(operator, said, cost(copies(left, n), copies(right, m), None)))
+    return found
+
+
+def _interval(join: BandJoin, band: IntervalBand, left: Statistics, right: Statistics, ctx: Context) -> list[Candidate]:
+    """Bins for a point in an interval: intervals copied to the bins they touch, or points to where theirs may stand."""
+    kept, reach = preserved_sides(join.kind), ctx.thresholds.level_reach
+    inside, size, points = (join.right, right, left) if band.side == "left" else (join.left, left, right)
+    measured = _lengths(inside, band, size, ctx)
+    known, found = measured is not None, []
+    if not kept or band.side in kept:
+        single = one_level(measured, band.axis, reach=reach) if kept and measured and not join.bin_width else None
+        chosen = single or _levels(measured, band, join.bin_width, ctx)
+        level = LevelBandJoin(join.left, join.right, join.kind, band, join.condition, chosen, measured=known)
+        estimate = _estimate(band, points, len(chosen.widths), size, chosen, measured)
+        found.append(Candidate(level, f"bins of {_said(chosen, band)} for {band}", estimate))
+    if band.side not in kept and (known or kept) and not (join.bin_width and not kept):
+        chosen = standing_levels(measured, band.axis) if measured is not None else _standing_unmeasured(band, ctx)
+        if join.bin_width:
+            width = float(join.bin_width)
+            chosen = Levels((width, *(w for w in chosen.widths if w > width)), 1)
+        visit = VisitBandJoin(join.left, join.right, join.kind, band, join.condition, chosen, measured=known)
+        estimate = _estimate(band, points, 2 * len(chosen.widths) - 1, size, chosen, measured, standing=True)
+        said = f"bins of {_said(chosen, band)}, an interval in one of them, for {band}"
+        found.append(Candidate(visit, said, estimate))
+    return found
+
+
+def _overlap(join: BandJoin, band: OverlapBand, left: Statistics, right: Statistics, ctx: Context) -> list[Candidate]:
+    """Bins for both intervals: of one width, where that suits all; or each as its own lengths suggest."""
+    ones, others = ctx.lengths(
+        _reaches(join.left, band.in_left, left, ctx), _reaches(join.right, band.in_right, right, ctx)
+    )
+    if ones is None or others is None:
+        return [_by_length(join, band, ones, others, None, ctx)]
+    meet = _count(ones), _count(others)
+    reach, width = ctx.thresholds.level_reach, float(join.bin_width) if join.bin_width else None
+    found = common_bins(ones, others, band.axis, reach=reach, row=ROW_IN_PAIRS, width=width)
+    common = [_common(join, band, found, left, right, meet)] if found else []
+    by_length = _by_length(join, band, ones, others, (left, right), ctx)
+    return common if common and join.bin_width else [*common, by_length]
+
+
+def _common(
+    join: BandJoin, band: OverlapBand, bins: Common, left: Statistics, right: Statistics, counts: tuple[int, int]
+) -> Candidate:
+    """Both sides in bins of one width; rows that have been measured are counted."""
+    operator = CommonBinBandJoin(join.left, join.right, join.kind, band, join.condition, bins.width)
+    sides = [
+        copies(Statistics(count, side.bytes), rows / max(count, 1))
+        for side, count, rows in zip((left, right), counts, bins.rows, strict=True)
+    ]
+    said = f"bins of {band.axis.human(Fraction(bins.width))} for {band}, both sides copied"
+    return Candidate(operator, said, cost(sides[0], sides[1], bins.pairs))
+
+
+def _by_length(
+    join: BandJoin,
+    band: OverlapBand,
+    ones: Classes | None,
+    others: Classes | None,
+    sizes: tuple[Statistics, Statistics] | None,
+    ctx: Context,
+) -> Candidate:
+    """Each side in bins by its own lengths, looked up in the other's."""
+    a, b = (_levels(m, x, join.bin_width, ctx) for m, x in ((ones, band.in_left), (others, band.in_right)))
+    known = ones is not None and others is not None
+    operator = OverlapBandJoin(join.left, join.right, join.kind, band, join.condition, a, b, measured=known)
+    said = f"bins of {_said(a, band.in_left)} on the left and {_said(b, band.in_right)} on the right for {band}"
+    if ones is None or others is None or sizes is None:
+        return Candidate(operator, said, None)
+    left, right = (Statistics(_count(c), size.bytes) for c, size in zip((ones, others), sizes, strict=True))
+    meet = met(a, ones), met(b, others)
+    pairs = None if meet[0] is None or meet[1] is None else _count(others) * meet[0] + _count(ones) * meet[1]
+    sides = copies(left, len(b.widths) + touched(a, ones)), copies(right, len(a.widths) + touched(b, others))
+    return Candidate(operator, said, cost(*sides, pairs))
+
+
+def _count(classes: Classes) -> int:
+    return sum(c.count for c in classes)
+
+
+def _estimate(
+    band: IntervalBand,
+    points: Statistics,
+    looked_up: int,
+    intervals: Statistics,
+    chosen: Levels,
+    measured: Classes | None,
+    *,
+    standing: bool = False,
+) -> Cost | None:
+    """The cost of a point in an interval; intervals have been counted where they were measured."""
+    if measured is None:
+        return None
+    meets = met(chosen, measured, standing=standing)
+    pairs = None if meets is None or points.rows is None else points.rows * meets
+    counted = Statistics(_count(measured), intervals.bytes)
+    sides = copies(points, looked_up), copies(counted, 1 if standing else touched(chosen, measured))
+    return cost(*(sides if band.side == "left" else sides[::-1]), pairs)
+
+
+def _lengths(relation: Logical, band: IntervalBand, size: Statistics, ctx: Context) -> Classes | None:
+    return ctx.lengths(Intervals(relation, *IntervalSql(band).ends(), _few(size, ctx)))[0]
+
+
+def _reaches(relation: Logical, band: IntervalBand, size: Statistics, ctx: Context) -> Intervals:
+    """The intervals to be measured, among which those that end before they begin count as points.
+
+    No point lies in such an interval; but two intervals are also said to overlap where one holds the other, and then
+    what is read as the beginning of the one within is its end.
+    """
+    low, high = IntervalSql(band).ends()
+    return Intervals(relation, low, f"CASE WHEN ({high}) < ({low}) THEN {low} ELSE {high} END", _few(size, ctx))
+
+
+def _few(size: Statistics, ctx: Context) -> bool:
+    return size.bytes is not None and size.bytes < ctx.thresholds.one_task_bytes
+
+
+def _levels(measured: Classes | None, band: IntervalBand, width: Fraction | None, ctx: Context) -> Levels:
+    at = ctx.thresholds
+    if width is not None:
+        return levels_from(float(width), measured, band.axis, reach=at.level_reach, lasting=ctx.lasting)
+    if ctx.lasting:
+        return lasting_levels(band.axis)
+    if measured is None:
+        return unmeasured_levels(band.axis, at.level_reach)
+    return levels(measured, band.axis, spread=at.level_spread, reach=at.level_reach)
+
+
+def _standing_unmeasured(band: IntervalBand, ctx: Context) -> Levels:
+    return Levels(lasting_levels(band.axis).widths, 1) if ctx.lasting else unmeasured_levels(band.axis, 1)
+
+
+def _said(levels_: Levels, band: IntervalBand) -> str:
+    axis = band.axis
+    return ", ".join(axis.human(Fraction(w)) if w < EVERYTHING else "any width" for w in levels_.widths)

@@ -1,0 +1,241 @@
+"""What the condition of a lookup join asks the table for: keys, constants, and when nothing has to be asked."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Literal
+
+from sqlglot import exp
+
+from planner.band.linear import Side
+from planner.catalog.declared import LookupTable
+from planner.conditions.compared import Comparison, compared
+from planner.connectors.spec import Constant
+from planner.errors import NotCarried, Place
+from planner.expr import Scalar, column_ref, columns_in, quote, sql
+from planner.expr.tokens import tokenize
+from planner.logical import Join, Scan
+from planner.logical.lookup import LookupKey
+from planner.sql.names import Source, Unresolved
+from planner.types.schema import SqlType
+from rules.query.moving import check_steady
+from rules.rule import Context
+
+_TEXTS = ("string", "char", "varchar")
+_NO_KEYS = ("array", "map", "struct", "variant", "interval")
+
+
+@dataclass
+class Asked:
+    """What is sent to the table."""
+
+    keys: tuple[LookupKey, ...] = ()
+    constants: tuple[tuple[str, Constant], ...] = ()
+    only: tuple[Scalar, ...] = ()
+
+
+@dataclass
+class _Read:
+    """The conjuncts read so far; ``no`` is what an equality that is no key comes short of."""
+
+    keys: list[LookupKey] = field(default_factory=list)
+    constants: list[tuple[str, Constant]] = field(default_factory=list)
+    only: list[Scalar] = field(default_factory=list)
+    no: list[tuple[str, Place | None]] = field(default_factory=list)
+
+
+def read_condition(join: Join, table: LookupTable, ctx: Context) -> Asked:
+    """Read ON or USING of a lookup join.  Raises ``QueryError`` where it names no key to ask for."""
+    read = _Read()
+    reader = _Reader(join, table, ctx)
+    for name in join.using:
+        reader.using(name, read)
+    for conjunct in join.condition:
+        try:
+            reader.conjunct(conjunct, read)
+        except (Unresolved, NotCarried) as no:
+            read.no.append((str(no), conjunct.place))
+    place = join.right.as_of.place if isinstance(join.right, Scan) and join.right.as_of else None
+    if not read.keys:
+        if read.no:
+            ctx.fail(*read.no[0])
+        known = " or ".join(f"({', '.join(k)})" for k in table.unique_keys)
+        unique = f"; its unique key is {known}" if known else ""
+        ctx.fail(
+            f"the lookup join with {table.name} has no equality between its left side and a column of {table.name}"
+            f"{unique}; add ON … = {reader.alias}.…",
+            place,
+        )
+    keys, constants = _fetchable(read, table, ctx, place)
+    return Asked(keys, constants, tuple(read.only))
+
+
+def _fetchable(
+    read: _Read, table: LookupTable, ctx: Context, place: Place | None
+) -> tuple[tuple[LookupKey, ...], tuple[tuple[str, Constant], ...]]:
+    """The keys and constants that the table can be asked by."""
+    keys = tuple(read.keys)
+    constants = tuple((column, value) for column, value in read.constants if column not in {k.column for k in keys})
+    if table.fetch_keys is None:
+        return keys, constants
+    named, fixed = {k.column for k in keys}, {c for c, _ in constants}
+    possible = [s for s in table.fetch_keys if set(s) <= named | fixed and set(s) & named]
+    if not possible:
+        known = " or ".join(f"({', '.join(s)})" for s in table.fetch_keys)
+        ctx.fail(f"{table.name} can be asked by {known}, and this join gives {', '.join(sorted(named | fixed))}", place)
+    chosen = max(possible, key=len)
+    if set(chosen) & fixed:  # the source takes just these columns; what else there is, ON compares
+        constants = tuple((column, value) for column, value in constants if column in chosen)
+    return tuple(k for k in keys if k.column in chosen), constants
+
+
+class _Reader:
+    def __init__(self, join: Join, table: LookupTable, ctx: Context):
+        self.join, self.table, self.ctx = join, table, ctx
+        self.left = ctx.names.sources(join.left)
+        (self.right,) = ctx.names.sources(join.right)
+        self.sources: tuple[Source, ...] = (*self.left, self.right)
+        assert isinstance(join.right, Scan)
+        self.alias = join.right.alias or table.name
+
+    def using(self, name: str, read: _Read) -> None:
+        value = Scalar(name, (), None)
+        tree = value.tree
+        try:
+            column = self._own(exp.column(tree.name, self.alias, quoted=True))
+            if column is None:
+                self.ctx.fail(f"{self.table.name} has no column {name}")
+            self._key(value, tree, column, read)
+        except Unresolved as no:
+            read.no.append((str(no), None))
+
+    def conjunct(self, conjunct: Scalar, read: _Read) -> None:
+        if conjunct.plans:
+            return
+        tree = conjunct.tree
+        while isinstance(tree, exp.Paren):
+            tree = tree.this
+        side = self.side(tree)
+        if side == "left":
+            with suppress(Unresolved, NotCarried):
+                check_steady(conjunct)
+                read.only.append(conjunct)
+        if side != "both" and side != "right":
+            return
+        comparison = compared(tree)
+        if comparison and comparison.sign == "<=>":
+            read.no.append((f"{conjunct.shown}: a key that is NULL is never asked for; write =", conjunct.place))
+        if comparison and comparison.sign == "=":
+            self._equality(conjunct, comparison, read)
+
+    def _equality(self, conjunct: Scalar, equality: Comparison, read: _Read) -> None:
+        ends = [equality.operands, equality.turned.operands]
+        for own, other in ends:
+            column = self._own(own)
+            if column is None:
+                continue
+            side = self.side(other)
+            if side is None and (value := _constant(other, self._type(column))) is not None:
+                if column not in dict(read.constants):
+                    read.constants.append((column, value))
+                return
+            if side == "left":
+                text = Scalar(_end(conjunct, last=other is equality.right), (), conjunct.place)
+                check_steady(text)
+                self._key(text, other, column, read)
+                return
+        for own, other in ends:
+            if self.side(own) == "right" and self.side(other) == "left":
+                reason = (
+                    f"{sql(own)} is an expression, and {self.table.name} is asked by its columns; "
+                    f"leave the column alone and move the rest to the other side"
+                )
+                read.no.append((f"{conjunct.shown}: {reason}", conjunct.place))
+
+    def _key(self, value: Scalar, tree: exp.Expression, column: str, read: _Read) -> None:
+        """Add a key, unless its column has one already, or the two cannot be compared by asking."""
+        if any(k.column == column for k in read.keys):
+            return
+        mine = self.ctx.names.type_of(tree, self.left) or self.ctx.type_of(value.text, self.join.left)
+        theirs = self._type(column)
+        if theirs is not None and not _comparable(mine, theirs):
+            name = f"{self.table.name}.{column}"
+            if theirs.name in _NO_KEYS:
+                reason = f"{name} is {theirs}, which no table can be asked by"
+            else:
+                reason = (
+                    f"{value.shown} is {mine} and {name} is {theirs}, and a lookup finds only values of its own type; "
+                    f"write CAST({value.shown} AS {theirs}) = {self.alias}.{quote(column)}"
+                )
+            read.no.append((reason, value.place))
+            return
+        read.keys.append(LookupKey(value, column))
+
+    def side(self, tree: exp.Expression) -> Side | Literal["both"] | None:
+        """Which sides an expression names columns of; None for neither.  Raises ``Unresolved``."""
+        found: set[Side] = set()
+        for column in columns_in(tree):
+            index, _ = self.ctx.names.resolve(column_ref(column), self.sources)
+            found.add("left" if index < len(self.left) else "right")
+        return "both" if len(found) > 1 else next(iter(found), None)
+
+    def _own(self, tree: exp.Expression) -> str | None:
+        """The column of the table that an expression is, by its own name; None for anything else."""
+        while isinstance(tree, exp.Paren):
+            tree = tree.this
+        if not isinstance(tree, exp.Column):
+            return None
+        ref = column_ref(tree)
+        fold = self.ctx.names.fold
+        index, _ = self.ctx.names.resolve(ref, self.sources)
+        *qualifier, name = map(fold, ref.parts)
+        names, shown = list(map(fold, self.right.names)), [fold(c.name) for c in self.right.columns or ()]
+        if index < len(self.left) or qualifier != names[len(names) - len(qualifier) :] or name not in shown:
+            return None  # the left side's, or a field of a struct
+        return self.table.columns[shown.index(name)].name
+
+    def _type(self, column: str) -> SqlType | None:
+        return next(c.type for c in self.table.columns if c.name == column)
+
+
+def _end(conjunct: Scalar, *, last: bool) -> str:
+    """The first or last end of an equality, in the user's words.  Raises ``NotCarried``."""
+    t = tokenize(conjunct.text)
+    lo, hi = 0, len(t)
+    while t[lo].word == "(" and t.match[lo] == hi - 1:
+        lo, hi = lo + 1, hi - 1
+    at = [i for i in t.top(lo, hi) if t[i].word in ("=", "==")]
+    if len(at) != 1:
+        raise NotCarried(f"{conjunct.shown} is not one equality", conjunct.place)
+    return t.slice(at[0] + 1, hi) if last else t.slice(lo, at[0])
+
+
+def _comparable(mine: SqlType | None, theirs: SqlType) -> bool:
+    """Whether values of one type find all those of another that Spark takes for equal.
+
+    A number that does not fit is never sent: it could be equal to none.  What is not known is left to Spark's analysis.
+    """
+    if theirs.name in _NO_KEYS:
+        return False
+    if mine is None or mine == theirs or (mine.name in _TEXTS and theirs.name in _TEXTS):
+        return True
+    return all(t.integral or t.name == "decimal" for t in (mine, theirs))
+
+
+def _constant(tree: exp.Expression, type_: SqlType | None) -> Constant | None:
+    """A literal of the column's own type as a value; None for any other."""
+    negative = isinstance(tree, exp.Neg)
+    literal = tree.this if negative else tree
+    match literal:
+        case exp.Boolean() if not negative and type_ and type_.name == "boolean":
+            return bool(literal.this)
+        case exp.Literal() if literal.is_string and not negative and type_ and type_.name == "string":
+            return None if set(literal.this) & set("\\'\"") else str(literal.this)
+        case exp.Literal() if not literal.is_string and type_ and type_.integral and literal.name.isdigit():
+            return -int(literal.name) if negative else int(literal.name)
+        case exp.Cast() if not negative and type_ and type_.name == "date" and isinstance(literal.this, exp.Literal):
+            with suppress(ValueError):
+                return date.fromisoformat(literal.this.name) if sql(literal.to).upper() == "DATE" else None
+    return None

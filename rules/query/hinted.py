@@ -1,0 +1,64 @@
+"""The relations of a SELECT that a hint can name."""
+
+from collections.abc import Iterator
+
+from planner.errors import one_of
+from planner.expr import Scalar, quote
+from planner.hints.blocks import Hint, names_of, width_of
+from planner.logical import (
+    Aggregate,
+    BandJoin,
+    Derived,
+    Filter,
+    Join,
+    LateralView,
+    Nested,
+    Opaque,
+    Scan,
+    Windows,
+)
+from planner.logical.lookup import LookupJoin
+from planner.tree import Node
+from rules.rule import Context
+
+Name = tuple[str, ...]
+
+
+TRANSPARENT = (Filter, Aggregate, Windows, Join, BandJoin, LookupJoin, LateralView, Nested)
+
+
+def relations_of(node: Node) -> Iterator[Name]:
+    """The names of the relations that a hint can name; an empty one where something in FROM cannot be told."""
+    match node:
+        case Scan():
+            yield node.name if node.alias in (None, node.name[-1]) else (node.alias,)
+        case Derived() | Opaque():
+            yield (node.alias,) if node.alias else () if isinstance(node, Opaque) else ("",)
+        case Nested() if node.alias:
+            yield (node.alias,)
+        case LookupJoin():  # as FLIP-204 has it, also by the name of its table
+            yield from relations_of(node.left)
+            yield from dict.fromkeys(((node.scan.alias or node.scan.name[-1],), node.scan.name))
+        case _ if isinstance(node, TRANSPARENT):
+            for child in node.children:
+                yield from relations_of(child)
+
+
+def is_named(relation: Name, wanted: Name, ctx: Context | None = None) -> bool:
+    """Whether ``wanted`` names the relation, in any case; with a context, as Spark compares names."""
+    fold = ctx.names.fold if ctx else str.lower
+    return tuple(map(fold, relation))[-len(wanted) :] == tuple(map(fold, wanted))
+
+
+def no_relation(hint: Hint, name: Name, relations: list[Name]) -> str:
+    """What is said of a hint that names no relation."""
+    said, possible = ".".join(map(quote, name)), {".".join(map(quote, r)) for r in relations if any(r)}
+    return f"{hint.text}: this SELECT has no relation {said}; {one_of(possible, said)}"
+
+
+def relation_name(argument: Scalar) -> Name:
+    """The relation that an argument names, also as a string."""
+    text = argument.text.strip()
+    if text[:1] in ("'", '"') and width_of(argument) is None:
+        return names_of(Scalar(text[1:-1]))
+    return names_of(argument)

@@ -1,0 +1,20 @@
+"""Conditions and expressions as operands."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from planner.expr import Scalar
+from planner.sql.to_sql import has_or
+
+
+def conjoined(conditions: list[Scalar]) -> str:
+    """Conditions joined with AND, as one operand."""
+    if len(conditions) == 1:
+        return conditions[0].text
+    return " AND ".join(f"({c.text})" if has_or(c.text) else c.text for c in conditions) or "true"
+
+
+def enclosed(text: str) -> str:
+    """An expression that can be an operand."""
+    return text if isinstance(Scalar(text).tree, exp.Column | exp.Dot | exp.Literal | exp.Paren) else f"({text})"

@@ -1,0 +1,144 @@
+"""What stands for a relation whose rows are neighbours of another's: columns of lag() or lead() beside that one's own.
+
+A row without a neighbour gets its own values in their place, so that types and nullability stay as they were; the
+condition, which compares the numbers, keeps it out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from planner.expr import ColumnRef, Scalar, quote
+from planner.logical import Derived, Join, JoinKind, Logical, OneRow, Project, Scan
+from planner.logical.self_join import NeighbourRow, RowsWithNeighbours, SameRow
+from planner.sql.names import Source, Unresolved
+from planner.types.schema import Column
+from rules.analysis.respelling import never_raises, respelt
+from rules.query.moving import check_steady
+from rules.query.operands import conjoined
+from rules.query.spots import Spot
+from rules.self_join.neighbours import Neighbour, Neighbours, Scopes, quoted
+
+_EXACT = ("tinyint", "smallint", "int", "bigint", "decimal", "boolean", "date", "timestamp", "timestamp_ntz", "string")
+_CROSS: tuple[JoinKind, str] = ("cross", "CROSS JOIN")
+
+
+@dataclass(frozen=True)
+class NeighbourRows:
+    """Writes FROM for neighbours that have been found."""
+
+    found: Neighbours
+
+    def instead(self, neighbours: list[Neighbour]) -> dict[int, Logical]:
+        """What stands in FROM for each relation that has neighbours, and for these.  Raises ``Unresolved``."""
+        new: dict[int, Logical] = {}
+        for x in {f.x.number: f.x for f in neighbours}.values():
+            name = self.found.ctx.fresh("rows")
+            added: list[Scalar] = []
+            for one in (f for f in neighbours if f.x is x):
+                source, step = self.source(one.y), self.found.ctx.fresh("row")
+                values: list[str] = []
+                for number, column in enumerate(source.columns or ()):
+                    if self.found.ctx.names.fold(column.name) in one.numbering.parts and _told_by_equality(column):
+                        values.append(f"{name}.{quote(column.name)}")
+                        continue
+                    added.append(Scalar(f"{self.stepped(one, column.name)} AS {step}_{number}"))
+                    values.append(f"{name}.{step}_{number}")
+                new[one.y.number] = self.row(one, source, values)
+            source = self.source(x)
+            items = tuple(Scalar(f"{name}.{quote(c.name)}") for c in source.columns or ())
+            new[x.number] = Join(
+                self.rows(x, name, tuple(added)), _lateral(SameRow, items, source, "the row itself"), *_CROSS
+            )
+        return new
+
+    def source(self, spot: Spot) -> Source:
+        """The one name and the columns of a relation.  Raises ``Unresolved``."""
+        (source,) = self.found.ctx.names.sources(spot.relation)
+        renamed = isinstance(spot.relation, Scan | Derived) and spot.relation.renames
+        if len(source.names) != 1 or source.columns is None or renamed:
+            raise Unresolved("a side of it has no name of its own, or other names for its columns; give it an alias")
+        return source
+
+    def stepped(self, one: Neighbour, column: str) -> str:
+        """A column of the neighbour, or of the row itself where it has none."""
+        parts = ", ".join(map(quoted, one.numbering.parts))
+        by = f"PARTITION BY {parts} " if parts else ""
+        function = "lead" if one.steps > 0 else "lag"
+        return (
+            f"{function}({quote(column)}, {abs(one.steps)}, {quote(column)}) "
+            f"OVER ({by}ORDER BY {quoted(one.numbering.number)})"
+        )
+
+    def rows(self, x: Spot, name: str, added: tuple[Scalar, ...]) -> RowsWithNeighbours:
+        """The rows of a relation with the columns of their neighbours beside their own."""
+        inside: Logical
+        if isinstance(x.relation, Derived):
+            inside = replace(x.relation, alias=name, suffix=f"AS {name}")
+        elif isinstance(x.relation, Scan):
+            inside = replace(x.relation, alias=None, suffix="")
+        else:
+            raise Unresolved("a side of it is neither a table nor a subquery")
+        return RowsWithNeighbours(Project(inside, (Scalar("*"), *added)), name, (), f"AS {name}")
+
+    def row(self, one: Neighbour, source: Source, values: list[str]) -> SameRow:
+        """The neighbour as a relation of one row, NULL where an outer join finds none."""
+        columns = [c.name for c in source.columns or ()]
+        when = None
+        if one.y.kind == "left":
+            when = self.when(one, dict(zip(map(self.found.ctx.names.fold, columns), values, strict=True)))
+        items = tuple(
+            Scalar(f"{value if when is None else f'if({when}, {value}, NULL)'} AS {quote(column)}")
+            for column, value in zip(columns, values, strict=True)
+        )
+        away = f"{'' if abs(one.steps) == 1 else f'{abs(one.steps)} '}{'behind' if one.steps > 0 else 'before'}"
+        parts = f" of {', '.join(one.numbering.parts)}" if one.numbering.parts else ""
+        path = ".".join(self.found.sight.path(one.x.number))
+        said = f"the row {away} {path}, by {one.numbering.number}{parts}{', else NULL' if when else ''}"
+        return _lateral(NeighbourRow, items, source, said)
+
+    def when(self, one: Neighbour, rows: dict[str, str]) -> str:
+        """The condition of an outer join, said of the row that has its neighbour's columns.  Raises ``Unresolved``."""
+        scopes = self.found.scopes(one.y)
+
+        def say(ref: ColumnRef) -> str | None:
+            number, column = self.found.sight.resolve(ref, scopes)
+            if number == one.y.number:
+                return rows[self.found.ctx.names.fold(column.name)]
+            bare = len(ref.parts) == 1
+            return ".".join(map(quote, (*self.found.sight.path(number), column.name))) if bare else None
+
+        for conjunct in one.y.on:
+            check_steady(conjunct)
+        self.check_raising(one.y.on, {one.y.number}, scopes)
+        return conjoined([Scalar(respelt(conjunct, say)) for conjunct in one.y.on])
+
+    def check_others(self, neighbours: list[Neighbour]) -> None:
+        """Raise ``Unresolved`` where a condition of the block might raise an error before it leaves out a row."""
+        gone = {n.y.number for n in neighbours if n.y.kind == "inner"}
+        self.check_raising(self.found.conjuncts, gone, (self.found.visible,))
+        for spot in self.found.spots.found:
+            self.check_raising(spot.on, gone, self.found.scopes(spot))
+
+    def check_raising(self, conjuncts: tuple[Scalar, ...], gone: set[int], scopes: Scopes) -> None:
+        """Raise ``Unresolved`` where a condition on a neighbour might raise an error on rows that have none."""
+        known = self.found.sight.known(scopes)
+        for conjunct in conjuncts:
+            if not conjunct.plans and not self.found.sight.relations_of(conjunct, scopes) & gone:
+                continue
+            if self.found.step(conjunct, scopes) or self.found.sight.equality(conjunct, scopes):
+                continue
+            if conjunct.plans or not never_raises(conjunct.tree, known, ansi=self.found.ctx.catalog.settings.ansi):
+                raise Unresolved(f"{conjunct.shown} could raise an error on rows that the join leaves out")
+
+
+def _told_by_equality(column: Column) -> bool:
+    """Whether equal values of a column are the same value: 0.0 and -0.0 are not, nor A and a in some collations."""
+    return column.type is not None and column.type.name in _EXACT and "collate" not in column.type.text.lower()
+
+
+def _lateral(kind: type[SameRow], items: tuple[Scalar, ...], source: Source, said: str) -> SameRow:
+    name = source.names[0]
+    return kind(
+        Project(OneRow(), items), name, (), f"AS {quote(name)}", True, source.columns or (), f"{name} is {said}"
+    )

@@ -1,0 +1,180 @@
+"""Which relation of FROM has, for every row of another, the row some steps before or behind it as its only partner.
+
+Both read one query that numbers its rows (``analysis/numbering.py``): ``x.k = y.k AND y.rn = x.rn - 1``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from planner.conditions.compared import compared
+from planner.errors import NotCarried
+from planner.expr import Scalar, column_ref, sql
+from planner.logical import Derived, Logical, Scan
+from planner.sql.names import Unresolved
+from rules.analysis.numbering import Numbering, numberings
+from rules.analysis.partners import Equalities, Sight, Value
+from rules.analysis.same_source import Reading
+from rules.query.spots import Spot, Spots
+from rules.rule import Context
+
+Scopes = tuple[frozenset[int], ...]
+
+
+@dataclass(frozen=True)
+class Step:
+    """``right = left + steps``: two columns of numbers, in one conjunct."""
+
+    left: Value
+    right: Value
+    steps: int
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """``y`` has the row that is ``steps`` behind (before, if negative) the row of ``x``, by ``numbering``."""
+
+    x: Spot
+    y: Spot
+    numbering: Numbering
+    steps: int
+
+
+def steps_in(tree: exp.Expression) -> tuple[exp.Column, exp.Column, int] | None:
+    """Read ``a = b + n``, ``a - b = n`` and the like as (b, a, n); None for anything else."""
+    comparison = compared(tree)
+    if comparison is None or comparison.sign != "=":
+        return None
+    plus: list[exp.Column] = []
+    minus: list[exp.Column] = []
+    steps = 0
+
+    def add(node: exp.Expr, sign: int) -> bool:
+        nonlocal steps
+        match node:
+            case exp.Paren():
+                return add(node.this, sign)
+            case exp.Neg():
+                return add(node.this, -sign)
+            case exp.Add():
+                return add(node.this, sign) and add(node.expression, sign)
+            case exp.Sub():
+                return add(node.this, sign) and add(node.expression, -sign)
+            case exp.Column():
+                (plus if sign > 0 else minus).append(node)
+                return True
+            case exp.Literal() if node.is_int:
+                steps -= sign * int(node.name)
+                return True
+        return False
+
+    whole = add(comparison.left, 1) and add(comparison.right, -1)
+    return (minus[0], plus[0], steps) if whole and steps and len(plus) == len(minus) == 1 else None
+
+
+class Neighbours:
+    """Finds neighbouring rows in one FROM."""
+
+    def __init__(self, spots: Spots, condition: tuple[Scalar, ...], ctx: Context):
+        self.ctx = ctx
+        self.spots = spots
+        self.sight = Sight(spots.found, ctx)
+        self.visible = frozenset(s.number for s in spots.found if s.kind in ("inner", "left"))
+        self.conjuncts = (*spots.conjuncts, *condition)
+        self._numberings: dict[Logical, tuple[Numbering, ...]] = {}
+
+    def find(self) -> list[Neighbour]:
+        """All relations that can go, in the order of FROM; each hangs on one that stays."""
+        found: list[Neighbour] = []
+        for y in self.spots.found[1:]:
+            gone = {f.y.number for f in found}
+            for x in self.spots.found[: y.number]:
+                if x.number < y.first or x.kind != "inner" or x.number in gone or y.kind not in ("inner", "left"):
+                    continue
+                one = self.neighbour(x, y)
+                if one:
+                    found.append(one)
+                    break
+        return found
+
+    def neighbour(self, x: Spot, y: Spot) -> Neighbour | None:
+        """What ``y`` is to ``x``; None where it is no neighbour, with the reason where it comes close."""
+        shown, other = self.sight.reading(x.number), self.sight.reading(y.number)
+        if isinstance(shown, str) or isinstance(other, str) or shown.key != other.key or shown.key[0] != "query":
+            return None
+        own = self.own(y)
+        both = {x.number, y.number}
+        steps = [s for c in own if (s := self.step(c, self.scopes(y))) and {s.left[0], s.right[0]} == both]
+        if not steps:
+            return None
+        try:
+            return self.checked(x, y, shown, other, steps)
+        except (Unresolved, NotCarried) as no:
+            self.ctx.decline(f"a relation is joined with its own next or earlier rows, but {no}", own[0].place)
+            return None
+
+    def checked(self, x: Spot, y: Spot, shown: Reading, other: Reading, steps: list[Step]) -> Neighbour | None:
+        """The neighbour; None where the columns compared number nothing.  Raises ``Unresolved``."""
+        if shown.filters or other.filters:
+            raise Unresolved("a side of it has a filter of its own, and steps in what is left are of another width")
+        if not y.free:
+            raise Unresolved("the relation to be left out stands first in parentheses, where LATERAL sees nothing")
+        equal = Equalities.of(e for c in self.own(y) if (e := self.sight.equality(c, self.scopes(y))))
+        for numbering in self.numberings(query_of(shown, self.ctx)):
+            number = quoted(numbering.number)
+            for step in steps:
+                if (step.left[1], step.right[1]) != (number, number):
+                    continue
+                how = [equal.between((x.number, quoted(p)), (y.number, quoted(p))) for p in numbering.parts]
+                if None in how:
+                    part = numbering.parts[how.index(None)]
+                    raise Unresolved(f"the numbers begin anew for every {part}, which is not compared")
+                if numbering.known and "<=>" in how:
+                    raise Unresolved("rows may tie where a NULL is compared with <=>")
+                away = step.steps if step.left[0] == x.number else -step.steps
+                return Neighbour(x, y, numbering, away)
+        return None
+
+    def numberings(self, query: Logical) -> tuple[Numbering, ...]:
+        """The columns that number the rows of a query.  Raises ``Unresolved``, ``NotCarried``."""
+        if query not in self._numberings:
+            self._numberings[query] = numberings(query, self.ctx)
+        return self._numberings[query]
+
+    def own(self, y: Spot) -> tuple[Scalar, ...]:
+        """The conjuncts that hold of a row of ``y`` and its partners."""
+        return self.conjuncts if y.kind == "inner" else y.on
+
+    def scopes(self, y: Spot) -> Scopes:
+        """Where the names of these conjuncts are looked for."""
+        if y.kind == "inner":
+            return (self.visible,)
+        return (frozenset(n for n in self.visible if y.first <= n < y.number) | {y.number},)
+
+    def step(self, conjunct: Scalar, scopes: Scopes) -> Step | None:
+        """Read a conjunct as a step from one column to another."""
+        try:
+            columns = None if conjunct.plans else steps_in(conjunct.tree)
+            if columns is None:
+                return None
+            ends = [self.sight.resolve(column_ref(column), scopes) for column in columns[:2]]
+            values = [self.sight.value(number, column.name) for number, column in ends]
+        except (Unresolved, NotCarried):
+            return None
+        return Step(values[0], values[1], columns[2])
+
+
+def query_of(found: Reading, ctx: Context) -> Logical:
+    """The query that a reading's base is."""
+    base = found.base
+    if isinstance(base, Scan):
+        return ctx.definitions[base.cte].query
+    assert isinstance(base, Derived)
+    return base.query
+
+
+def quoted(name: str) -> str:
+    """A folded name as a reading spells the values of its base."""
+    return sql(exp.column(name, quoted=True))

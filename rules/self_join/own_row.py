@@ -1,0 +1,268 @@
+"""The row that a relation of FROM shares with another, and what stands for the join of the two."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from planner.errors import NotCarried
+from planner.expr import ColumnRef, Scalar, column_ref, quote
+from planner.logical import Join, OneRow, Project
+from planner.logical.self_join import SameRow
+from planner.sql.names import Unresolved
+from rules.analysis.partners import Equalities, Equality, Sight, covered, keys_of, why_no_partner
+from rules.analysis.respelling import never_raises, over, respelt
+from rules.analysis.same_source import Reading, same_source
+from rules.query.moving import check_steady
+from rules.query.operands import conjoined, enclosed
+from rules.query.spots import Spot
+from rules.rule import Context
+from rules.self_join.row_tests import RowTest
+
+Scopes = tuple[frozenset[int], ...]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A condition; ``risky`` where it might raise on rows that the join would have left out."""
+
+    scalar: Scalar
+    risky: bool = False
+
+
+@dataclass(frozen=True)
+class Gone:
+    """A relation that is not read again: ``row`` is its row, None where only ``parts`` of its condition remain.
+
+    ``behind`` is the relation that comes to its place, where the row has to stand behind that one.
+    """
+
+    spot: Spot
+    partner: int
+    row: SameRow | None
+    parts: tuple[Part, ...]
+    said: str
+    behind: Spot | None = None
+
+
+class OwnRow:
+    """Finds relations whose row is another one's, and says what stands for them."""
+
+    def __init__(
+        self, spots: tuple[Spot, ...], tests: tuple[RowTest, ...], everywhere: tuple[Scalar, ...], ctx: Context
+    ):
+        self.ctx = ctx
+        self.spots = (*spots, *(t.spot for t in tests))
+        self.tests = {t.spot.number: t for t in tests}
+        self.sight = Sight(self.spots, ctx)
+        self.visible = frozenset(s.number for s in spots if s.kind in ("inner", "left"))
+        self.conjuncts = everywhere
+        found = (self.sight.equality(c, (self.visible,)) for c in everywhere)
+        self.everywhere = tuple(e for e in found if e)
+        self.stands_for = {s.number: s.number for s in self.spots}  # relations joined for certain, by the first of them
+
+    def find(self, *, fixed: bool) -> list[Gone]:
+        """All relations that can go, in the order of FROM; ``fixed``: relations may not change places."""
+        gone: list[Gone] = []
+        for y in self.spots[1:]:
+            for x in self.spots[: y.number]:
+                if x.number < y.first or x.kind not in ("inner", "left") or x.number in self.tests:
+                    continue
+                try:
+                    found = self.partner(x, y, fixed or any(x.number in (g.spot.number, g.partner) for g in gone))
+                except (Unresolved, NotCarried) as no:
+                    self.ctx.decline(str(no), y.on[0].place if y.on else None)
+                    continue
+                if found:
+                    gone.append(found)
+                    if y.kind == "inner":
+                        self.stands_for[found.spot.number] = self.stands_for[found.partner]
+                    break
+        return gone
+
+    def scopes(self, y: Spot) -> Scopes:
+        """Where the names of a relation's own condition are looked for."""
+        if y.kind == "inner":
+            return (self.visible,)
+        if y.number in self.tests:
+            return frozenset((y.number,)), self.visible
+        return (frozenset(n for n in self.visible if y.first <= n < y.number) | {y.number},)
+
+    def partner(self, x: Spot, y: Spot, fixed: bool) -> Gone | None:
+        """What stands for ``y`` where its row is that of ``x``, or the other way round.  Raises ``Unresolved``."""
+        shown, other = self.sight.reading(x.number), self.sight.reading(y.number)
+        equal = Equalities.of(self.equalities(y))
+        if isinstance(shown, str) or isinstance(other, str):
+            if (
+                isinstance(other, str)
+                and not isinstance(y.relation, Join)
+                and any({e.left[0], e.right[0]} == {x.number, y.number} for e in self.equalities(y))
+            ):
+                raise Unresolved(f"a relation is joined with itself, but {other}")
+            return None
+        if shown.key != other.key:
+            if shown.key[:2] == other.key[:2] and any(
+                equal.between((x.number, c.value), (y.number, c.value)) for c in shown.columns
+            ):
+                raise Unresolved(f"{shown.key[1]} is joined with another version of itself")
+            return None
+        key = self.key(x, y, shown, equal)
+        if key is None:
+            if why := why_no_partner(x.number, y.number, shown, equal, self.ctx, only=self.by_equals_only(x, y)):
+                raise Unresolved(why)
+            return None
+        if same_source(x.relation, y.relation, self.ctx) is None:
+            return None
+        test = self.tests.get(y.number)
+        if test and test.test.value and test.test.negated:
+            raise Unresolved("NOT IN is true of nothing where the subquery returns a NULL")
+        if not y.free:
+            raise Unresolved("the relation to be left out stands first in parentheses, where LATERAL sees nothing")
+        try:
+            return self.gone(x, y, shown, other, key)
+        except Unresolved as no:
+            if fixed or x.kind != "inner" or y.kind != "inner" or y.number != x.number + 1:
+                raise
+            try:  # what ``x`` does not show, ``y`` may
+                return replace(self.gone(y, x, other, shown, key), behind=y)
+            except Unresolved:
+                raise no from None
+
+    def equalities(self, y: Spot) -> tuple[Equality, ...]:
+        """The equalities that hold of the rows that ``y`` is joined to, and of its partner."""
+        if y.kind == "inner":
+            return self.everywhere
+        around = tuple(e for e in self.everywhere if y.number not in (e.left[0], e.right[0]))
+        own = [self.sight.equality(c, self.scopes(y)) for c in y.on]
+        return (*around, *(e for e in (*own, self.compared(y)) if e))
+
+    def by_equals_only(self, x: Spot, y: Spot) -> bool:
+        """Whether nothing but equal columns compares two relations."""
+        scopes = self.scopes(y)
+        for conjunct in self.conjuncts if y.kind == "inner" else y.on:
+            try:
+                both = {x.number, y.number} <= self.sight.relations_of(conjunct, scopes)
+            except (Unresolved, NotCarried):
+                return False
+            e = self.sight.equality(conjunct, scopes) if both else None
+            if both and (e is None or e.left[1] != e.right[1]):
+                return False
+        return True
+
+    def compared(self, y: Spot) -> Equality | None:
+        """The equality that an IN asks for."""
+        test = self.tests.get(y.number)
+        if test is None or test.test.value is None:
+            return None
+        value, item = test.test.value.tree.unnest(), test.item.tree.unalias().unnest()
+        if not isinstance(value, exp.Column) or not isinstance(item, exp.Column):
+            return None
+        try:
+            number, column = self.sight.resolve(column_ref(value), (self.visible,))
+            other, second = self.sight.resolve(column_ref(item), self.scopes(y))
+            left, right = self.sight.value(number, column.name), self.sight.value(other, second.name)
+            return Equality(left, right, True, column.type is not None and column.type == second.type)
+        except (Unresolved, NotCarried):
+            return None
+
+    def key(self, x: Spot, y: Spot, shown: Reading, equal: Equalities) -> frozenset[str] | None:
+        """A unique key of the source that is equal on both sides, the shortest."""
+        keys, nulls = keys_of(shown, self.ctx)
+        for key in sorted(keys | nulls, key=lambda k: (len(k), sorted(k))):
+            how = covered(key, x.number, y.number, equal, self.ctx)
+            if how is None or (how != {"="} and (key not in nulls or x.kind != "inner")):
+                continue
+            return key
+        return None
+
+    def gone(self, x: Spot, y: Spot, shown: Reading, other: Reading, key: frozenset[str]) -> Gone:
+        path = self.sight.path(x.number)
+        kept = self.filters(x, y, shown, other)
+        by = f", by {', '.join(sorted(key))}" if key else ""
+        if y.kind in ("semi", "anti"):
+            what = {"semi": "semi join", "anti": "anti join"}[y.kind]
+            return Gone(y, x.number, None, (*kept, *self.conditions(x, y, shown)), f"{what} of {'.'.join(path)}{by}")
+        said = f"{self.sight.path(y.number)[-1]} is {'.'.join(path)}{by}"
+        if y.kind == "inner":
+            return Gone(y, x.number, self.row(x, y, shown, other, None, said), kept, said)
+        parts = (*kept, *self.conditions(x, y, shown))
+        when = conjoined([p.scalar for p in ordered(parts)])
+        return Gone(y, x.number, self.row(x, y, shown, other, when, f"{said}, else NULL"), parts, said)
+
+    def row(self, x: Spot, y: Spot, shown: Reading, other: Reading, when: str | None, said: str) -> SameRow:
+        """The columns of ``y`` from the row of ``x``, or NULL unless ``when``."""
+        (source,) = self.ctx.names.sources(y.relation)
+        if len(source.names) != 1 or source.columns is None or len(source.columns) != len(other.columns):
+            raise Unresolved("the relation to be left out has no name of its own; give it an alias")
+        items = []
+        for column in other.columns:
+            text = self.told(x, shown, column.value)
+            text = text if when is None else f"if({when}, {text}, NULL)"
+            plain = when is None and text.rsplit(".", 1)[-1] == quote(column.name)
+            items.append(Scalar(text if plain else f"{text} AS {quote(column.name)}"))
+        alias = source.names[0]
+        query = Project(OneRow(), tuple(items))
+        return SameRow(query, alias, (), f"AS {quote(alias)}", True, source.columns, said)
+
+    def told(self, x: Spot, shown: Reading, value: str) -> str:
+        """A value of the base over the columns of ``x``.  Raises ``Unresolved``."""
+        text = over(shown, self.sight.path(x.number), value)
+        if shown.named(value) is None and not self.safe(Scalar(text), (frozenset((x.number,)),)):
+            raise Unresolved(f"{text} could raise an error on rows that the join leaves out")
+        return text
+
+    def safe(self, scalar: Scalar, scopes: Scopes) -> bool:
+        """Whether an expression has a value on every row."""
+        return never_raises(scalar.tree, self.sight.known(scopes), ansi=self.ctx.catalog.settings.ansi)
+
+    def filters(self, x: Spot, y: Spot, shown: Reading, other: Reading) -> tuple[Part, ...]:
+        """The filters of ``y`` that ``x`` has not, over its columns."""
+        path, scopes = self.sight.path(x.number), (frozenset((x.number,)),)
+        found = [Scalar(over(shown, path, f)) for f in sorted(other.filters - shown.filters)]
+        safe = [s for s in found if self.safe(s, scopes)]
+        if len(found) > len(safe) + 1:  # their order is not known, and one may keep another from raising
+            raise Unresolved("several filters of a subquery could raise an error where another does not hold")
+        return tuple(Part(s) for s in (*safe, *(s for s in found if s not in safe)))
+
+    def conditions(self, x: Spot, y: Spot, shown: Reading) -> tuple[Part, ...]:
+        """The condition of an outer, semi or anti join with ``y``, said of the row of ``x``."""
+        scopes = self.scopes(y)
+        members = {n for n, first in self.stands_for.items() if first == self.stands_for[x.number]} | {y.number}
+
+        def own(e: Equality | None) -> Part | None:
+            """For an equality of a value with itself: that it is not NULL."""
+            if e is None or e.left[1] != e.right[1]:
+                return None
+            both = {e.left[0], e.right[0]}
+            if y.number not in both or both - members:
+                return None
+            return Part(Scalar(f"{enclosed(self.told(x, shown, e.left[1]))} IS NOT NULL" if e.strict else "true"))
+
+        def say(ref: ColumnRef) -> str | None:
+            number, column = self.sight.resolve(ref, scopes)
+            if number == y.number:
+                return self.told(x, shown, self.sight.value(number, column.name)[1])
+            bare = len(ref.parts) == 1
+            return ".".join(map(quote, (*self.sight.path(number), column.name))) if bare else None
+
+        found: list[Part] = []
+        if (test := self.tests.get(y.number)) and test.test.value:
+            part = own(self.compared(y))
+            if part is None:
+                raise Unresolved(f"IN compares {test.test.value.shown} with another column of the subquery")
+            found.append(part)
+        for conjunct in y.on:
+            part = own(self.sight.equality(conjunct, scopes))
+            if part is None:
+                check_steady(conjunct)
+                alone = self.sight.relations_of(conjunct, scopes) <= {y.number}
+                part = Part(Scalar(respelt(conjunct, say)), not alone and not self.safe(conjunct, scopes))
+            found.append(part)
+        kept = list(dict.fromkeys(p for p in found if p.scalar.text != "true"))
+        return tuple(kept)
+
+
+def ordered(parts: tuple[Part, ...]) -> list[Part]:
+    """Conditions with those last that others may keep from raising, equalities first among them."""
+    return sorted(parts, key=lambda p: 0 if not p.risky else 1 if isinstance(p.scalar.tree, exp.EQ) else 2)

@@ -1,0 +1,267 @@
+"""Pairs of rows of one source with equal keys that differ in a column, where nothing but the key is asked for.
+
+    SELECT a.k FROM t a, t b WHERE a.k = b.k AND a.w <> b.w
+    SELECT a.k FROM (SELECT a.k FROM t a WHERE a.k IS NOT NULL GROUP BY a.k HAVING min(a.w) <> max(a.w)) AS a
+
+The first has a key once for every pair, the second once; in EXISTS, IN and a semi join that is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from sqlglot import exp
+
+from planner.conditions.compared import compared
+from planner.expr import ColumnRef, Scalar, column_ref, quote
+from planner.logical import Aggregate, Derived, Filter, Logical, Project, Scan
+from planner.logical.self_join import DifferingKeys
+from planner.sql.names import NoSuchColumn, Unresolved
+from planner.types.schema import Column
+from rules.analysis.mapped import same_tables
+from rules.analysis.partners import Sight
+from rules.analysis.respelling import respelt
+from rules.analysis.same_source import Reading, over_base, same_source
+from rules.analysis.ties import exact, ordered
+from rules.query.correlation import leans_on_left
+from rules.query.inner_joins import where
+from rules.query.moving import Block, block_of, check_steady, why_not_simple
+from rules.query.spots import Spot, Spots, read_spots
+from rules.query.standing_for import query_of
+from rules.rule import Context
+
+_ANY = (Scalar("1"),)
+
+
+def without_pairs(query: Logical, wanted: tuple[Scalar, ...], ctx: Context) -> Project | None:
+    """A query, of whose rows only the distinct values of ``wanted`` matter, without pairs; None where it has none.
+
+    ``wanted`` are items of its select list, which the new query shows; with none of them, it shows a literal.
+
+    Raises ``Unresolved``, ``NotCarried`` with the reason why pairs have to stay.
+    """
+    block = block_of(query)
+    if block is None or block.more or block.project.hint or not may_pair(block, ctx):
+        return None
+    if any(item.plans or why_not_simple(item.tree) for item in block.project.items):
+        return None
+    spots = read_spots(block.tree)
+    inner = [spot for spot in spots.found if spot.kind == "inner"]
+    for one, other in combinations(inner, 2):
+        if same_tables(one.relation, other.relation, ctx) and (found := _pair(one, other, spots, block, wanted, ctx)):
+            return found
+    for spot in inner:
+        if found := _inside(spot, spots, block, wanted, ctx):
+            return found
+    return None
+
+
+def may_pair(block: Block, ctx: Context) -> bool:
+    """Whether a query, or one that it reads, could compare two rows of one table.  Looks nothing up."""
+    spots = read_spots(block.tree)
+    inner = [spot.relation for spot in spots.found if spot.kind == "inner"]
+    if any(same_tables(a, b, ctx) for a, b in combinations(inner, 2)):
+        conjuncts = (*spots.conjuncts, *block.condition)
+        return any(sign in conjunct.text for conjunct in conjuncts for sign in ("<", ">", "!="))
+    below = (block_of(query) for relation in inner if (query := query_of(relation, ctx)))
+    return any(found and not found.more and may_pair(found, ctx) for found in below)
+
+
+def _inside(spot: Spot, spots: Spots, block: Block, wanted: tuple[Scalar, ...], ctx: Context) -> Project | None:
+    """The query with one of its relations, which stands for a query, without pairs."""
+    query = query_of(spot.relation, ctx)
+    held = query and block_of(query)
+    if query is None or not held or held.more or not may_pair(held, ctx):
+        return None
+    sight = Sight(spots.found, ctx)
+    (source,) = ctx.names.sources(spot.relation)
+    renamed = isinstance(spot.relation, Scan | Derived) and spot.relation.renames
+    if isinstance(spot.relation, Scan):
+        renamed = renamed or ctx.definitions[spot.relation.cte].renames
+    if not source.names or renamed or held.project.quantifier:
+        return None
+    _check_lateral(spots)
+    used: set[str] = set()
+    on = (c for s in spots.found for c in s.on)
+    for scalar in (*spots.conjuncts, *block.condition, *on, *wanted):
+        used |= {ctx.names.fold(column.name) for number, column in _named(scalar, sight) if number == spot.number}
+    items = tuple(item for item in held.project.items if ctx.names.fold(item.tree.alias_or_name) in used)
+    if len(items) != len(used) or not items:
+        return None
+    found = without_pairs(query, items, ctx)
+    if found is None:
+        return None
+    alias = source.names[-1]
+    new = Derived(found, alias, (), f"AS {quote(alias)}")
+    tree, moved = spots.rebuilt({spot.number: new}, lambda conjunct: conjunct)
+    return Project(where(tree, (*block.condition, *moved)), wanted or _ANY)
+
+
+def _named(scalar: Scalar, sight: Sight) -> Iterator[tuple[int, Column]]:
+    """The relations and columns that an expression names, but for those of queries around it."""
+    if scalar.plans:
+        raise Unresolved(f"{scalar.shown} holds a subquery of its own")
+    for ref in scalar.columns:
+        if found := _resolved(ref, sight):
+            yield found
+
+
+def _resolved(ref: ColumnRef, sight: Sight) -> tuple[int, Column] | None:
+    if ref.parts[-1] == "*":
+        raise Unresolved("all columns of the pairs are asked for")
+    try:
+        return sight.resolve(ref, (frozenset(spot.number for spot in sight.spots),))
+    except NoSuchColumn:
+        return None
+
+
+def _pair(
+    one: Spot, other: Spot, spots: Spots, block: Block, wanted: tuple[Scalar, ...], ctx: Context
+) -> Project | None:
+    """The query with one relation of keys in the place of two that are joined."""
+    readings = same_source(one.relation, other.relation, ctx)
+    if readings is None:
+        return None
+    _check_lateral(spots)
+    sight = Sight(spots.found, ctx)
+    pair = _Pair(one, other, readings, sight, ctx)
+    conjuncts = (*spots.conjuncts, *block.condition)
+    for conjunct in conjuncts:
+        pair.read(conjunct)
+    if not pair.keys or not pair.differ:
+        return None
+    kept = {c: new for c in conjuncts if c not in pair.gone and (new := pair.outside(c))}
+    if any({n for n, _ in _named(c, sight)} & pair.numbers for s in spots.found for c in s.on):
+        raise Unresolved("an outer join takes columns of the pairs")
+    items = tuple(pair.shown(item) for item in wanted) or _ANY
+    relation = pair.relation()
+    # An ON may not see the relation that a key is told of now; WHERE does.
+    tree, moved = spots.rebuilt({one.number: relation, other.number: None}, lambda c: c if kept.get(c) is c else None)
+    told = (c for c in spots.conjuncts if c not in moved and kept.get(c) is not c)
+    condition = tuple(dict.fromkeys(kept[c] for c in (*block.condition, *moved, *told) if c in kept))
+    return Project(where(tree, condition), items)
+
+
+def _check_lateral(spots: Spots) -> None:
+    if any(leans_on_left(spot.relation) for spot in spots.found):
+        raise Unresolved("a LATERAL relation beside the pairs may read them")
+
+
+@dataclass
+class _Pair:
+    """Two relations of one source, and what the conditions of the block say of them."""
+
+    one: Spot
+    other: Spot
+    readings: tuple[Reading, Reading]
+    sight: Sight
+    ctx: Context
+    keys: dict[str, str] = field(default_factory=dict)  # values of the base that are equal, and their names
+    differ: list[str] = field(default_factory=list)  # names of columns that are not
+    gone: set[Scalar] = field(default_factory=set)  # conjuncts that the keys stand for
+    filters: tuple[dict[str, Scalar], dict[str, Scalar]] = field(default_factory=lambda: ({}, {}))
+
+    @property
+    def numbers(self) -> set[int]:
+        """Of both relations."""
+        return {self.one.number, self.other.number}
+
+    def read(self, conjunct: Scalar) -> None:
+        """Note what a conjunct says of the pair.  Raises ``Unresolved`` where it says more than a key can tell."""
+        named = {number for number, _ in _named(conjunct, self.sight)}
+        if not named & self.numbers:
+            return
+        check_steady(conjunct)
+        if named == self.numbers and self._compares(conjunct):
+            self.gone.add(conjunct)
+        elif len(named) == 1 and all(_resolved(ref, self.sight) for ref in conjunct.columns):
+            side = 0 if named == {self.one.number} else 1
+            spot = (self.one, self.other)[side]
+            value = over_base(conjunct, (self.readings[side],), self.ctx.names.sources(spot.relation), self.ctx)
+            self.filters[side][value] = conjunct
+
+    def _compares(self, conjunct: Scalar) -> bool:
+        """Whether a conjunct compares a column with itself on the other side."""
+        comparison = compared(conjunct)
+        if comparison is None or comparison.sign not in ("=", "<>", "<", ">") or not comparison.columns:
+            return False
+        found = [_resolved(column_ref(end), self.sight) for end in comparison.operands]
+        if found[0] is None or found[1] is None:
+            return False
+        values = [self.sight.value(number, column.name)[1] for number, column in (found[0], found[1])]
+        if values[0] != values[1] or found[0][0] == found[1][0]:
+            return False
+        first = found[0] if found[0][0] == self.one.number else found[1]
+        if comparison.sign == "=":
+            if not exact(first[1].type):
+                raise Unresolved(f"{conjunct.shown} compares values that can be equal and not the same")
+            self.keys[values[0]] = first[1].name
+            return True
+        if not ordered(first[1].type):
+            raise Unresolved(f"{conjunct.shown} compares values that have no order")
+        self.differ.append(first[1].name)
+        return True
+
+    def outside(self, conjunct: Scalar) -> Scalar | None:
+        """A conjunct over the relation of keys; None for a filter of the pair's own rows."""
+        own = [named for named in _named(conjunct, self.sight) if named[0] in self.numbers]
+        if not own:
+            return conjunct
+        if all(self._is_key(*named) for named in own):
+            return Scalar(respelt(conjunct, self._said), (), conjunct.place)
+        if any(conjunct in side.values() for side in self.filters):
+            return None
+        raise Unresolved(f"{conjunct.shown} takes more of the pairs than their keys")
+
+    def shown(self, item: Scalar) -> Scalar:
+        """An item over the relation of keys.  Raises ``Unresolved``."""
+        check_steady(item)
+        for number, column in _named(item, self.sight):
+            if number in self.numbers and not self._is_key(number, column):
+                raise Unresolved(f"{item.shown} takes more of the pairs than their keys")
+        name = item.tree.alias_or_name
+        text = respelt(item, self._said)
+        return Scalar(text if isinstance(item.tree, exp.Alias) or not name else f"{text} AS {quote(name)}")
+
+    def _is_key(self, number: int, column: Column) -> bool:
+        return self.sight.value(number, column.name)[1] in self.keys
+
+    def _said(self, ref: ColumnRef) -> str | None:
+        found = _resolved(ref, self.sight)
+        if found is None or found[0] not in self.numbers:
+            return None
+        return self._column(self.keys[self.sight.value(found[0], found[1].name)[1]])
+
+    def _column(self, name: str) -> str:
+        return ".".join(map(quote, (*self.sight.path(self.one.number)[-1:], name)))
+
+    def relation(self) -> DifferingKeys:
+        """The keys that two rows have which differ.  Raises ``Unresolved`` unless both sides keep the same rows."""
+        if len(self.differ) > 1:
+            raise Unresolved("the rows of a pair differ in more than one comparison")
+        own, theirs = (self._rows(side) for side in (0, 1))
+        if own != theirs:
+            raise Unresolved("the rows of a pair meet different conditions")
+        names = list(self.keys.values())
+        columns = [self._column(name) for name in names]
+        (differ,) = self.differ
+        filters = [c for value, c in self.filters[0].items() if value in own]
+        tree = where(self.one.relation, (*filters, *(Scalar(f"{column} IS NOT NULL") for column in columns)))
+        groups = Aggregate(tree, Scalar(", ".join(columns)))
+        least, most = (f"{function}({self._column(differ)})" for function in ("min", "max"))
+        query = Project(Filter(groups, (Scalar(f"{least} <> {most}"),), "HAVING"), tuple(map(Scalar, columns)))
+        alias = self.sight.path(self.one.number)[-1]
+        (source,) = self.ctx.names.sources(self.one.relation)
+        kept = tuple(c for c in source.columns or () if c.name in names)
+        said = f"{', '.join(names)} of rows that differ in {differ}"
+        return DifferingKeys(query, alias, (), f"AS {quote(alias)}", False, kept, said)
+
+    def _rows(self, side: int) -> set[str]:
+        """The conditions on the rows of one side that are no matter of the key."""
+        found: Iterable[str] = (v for v, c in self.filters[side].items() if self._of_row(c))
+        return {*found, *self.readings[side].filters}
+
+    def _of_row(self, conjunct: Scalar) -> bool:
+        return not all(self._is_key(*named) for named in _named(conjunct, self.sight))

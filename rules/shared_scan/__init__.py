@@ -1,0 +1,1 @@
+"""Several queries over one source, and the one scan that answers them."""

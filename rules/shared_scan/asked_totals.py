@@ -1,0 +1,137 @@
+"""Where a SELECT asks for totals, and the SELECT with one relation of all of them in their places."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from planner.expr import Scalar, quote
+from planner.expr.calls import unknown
+from planner.logical import Join, Logical, OneRow, Project
+from planner.logical.self_join import Totals, TotalsRow
+from planner.sql.names import Unresolved
+from planner.sql.to_sql import refuse_stars, star_names
+from planner.tree import Node
+from rules.query.inner_joins import in_block, where
+from rules.query.moving import block_of, has_lateral_view
+from rules.query.scalar_subqueries import answered
+from rules.query.spots import Spot, Spots, read_spots
+from rules.query.standing_for import query_of
+from rules.rule import Context
+from rules.shared_scan.totals import Merged, may_be_total
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A query that may be a total: a relation in FROM, or a value in an expression."""
+
+    query: Logical
+    spot: Spot | None
+
+
+def asked_totals(project: Project, ctx: Context) -> list[Asked]:
+    """The queries of a SELECT that may be totals.  Looks nothing up."""
+    spots, condition, plain = _parts(project)
+    found = []
+    for spot in spots.found if spots else ():
+        query = query_of(spot.relation, ctx) if spot.kind == "inner" else None
+        if query is not None and may_be_total(query, ctx):
+            found.append(Asked(query, spot))
+    for scalar in (*condition, *(item for item in project.items if plain and _named(item))):
+
+        def note(plan: Node) -> None:
+            if may_be_total(plan, ctx):
+                found.append(Asked(plan, None))  # type: ignore[arg-type]
+
+        answered(scalar, note)
+    return found
+
+
+def _parts(project: Project) -> tuple[Spots | None, tuple[Scalar, ...], bool]:
+    """FROM, if there is one; WHERE; and whether the select list is of single rows."""
+    block = block_of(project)
+    plain = not any(map(_may_aggregate, project.items))
+    if block is None:
+        return None, (), plain and isinstance(project.child, OneRow)
+    return read_spots(block.tree), block.condition, plain and not block.more
+
+
+def _may_aggregate(item: Scalar) -> bool:
+    """Whether an item has an aggregate, or a function that is not known and could be one."""
+    if item.known is None:
+        return True
+    found = (*item.tree.find_all(exp.AggFunc), *([odd] if (odd := unknown(item.tree)) else ()))
+    return any(not call.find_ancestor(exp.Window) for call in found)
+
+
+def _named(item: Scalar) -> bool:
+    return bool(item.plans) and isinstance(item.known, exp.Alias)
+
+
+class Place:
+    """A SELECT, and what it becomes."""
+
+    def __init__(self, project: Project, ctx: Context):
+        self.project, self.ctx = project, ctx
+        self.spots, self.condition, _ = _parts(project)
+        self.values: dict[int, str] = {}  # of a subquery in an expression, by its id
+        self.instead: dict[int, Logical | None] = {}
+
+    def block(self, groups: list[tuple[Merged, tuple[Asked, ...]]]) -> Project:
+        """The SELECT with the totals of each group in a relation.  Raises ``Unresolved``, ``NotCarried``."""
+        if self.spots and has_lateral_view(self.spots.tree):
+            raise Unresolved("a LATERAL VIEW stands beside them")
+        tree: Logical = OneRow()
+        for merged, asked in groups:
+            totals = self._add(merged, asked)
+            if not any(one.spot for one in asked):
+                tree = self._beside(totals, tree)
+        moved: tuple[Scalar, ...] = ()
+        if self.spots:
+            tree, moved = self.spots.rebuilt(self.instead, lambda conjunct: conjunct)
+        condition = tuple(answered(c, lambda plan: self.values.get(id(plan))) for c in self.condition)
+        items = tuple(answered(i, lambda plan: self.values.get(id(plan))) for i in self.project.items)
+        for item in items:
+            if item.text == "*":
+                star_names(tree)
+            else:
+                refuse_stars(item)
+        return replace(in_block(self.project, where(tree, (*condition, *moved))), items=items)  # type: ignore[return-value, type-var]
+
+    def _beside(self, totals: Totals, tree: Logical) -> Logical:
+        """Put the totals that no relation of FROM stands for before the first one of it."""
+        if self.spots is None:
+            return totals if isinstance(tree, OneRow) else Join(tree, totals, "cross", "CROSS JOIN")
+        first = self.instead.get(0) or self.spots.found[0].relation
+        self.instead[0] = Join(totals, first, "cross", "CROSS JOIN")
+        return tree
+
+    def _add(self, merged: Merged, asked: tuple[Asked, ...]) -> Totals:
+        """Note what stands in the place of each total; return the relation that has them all."""
+        for index, one in enumerate(asked):
+            texts = merged.values(index)
+            if one.spot is None:
+                self.values[id(one.query)] = texts[0] if merged.nullable(index) else f"if(true, {texts[0]}, NULL)"
+            else:
+                self.instead[one.spot.number] = self._row(one.spot, texts, merged.said_of(index))
+        totals = Totals(merged.query, merged.name, (), f"AS {merged.name}")
+        spots = [one.spot for one in asked if one.spot]
+        if spots:
+            first = spots[0].number
+            if any(not spot.free or spot.first > first for spot in spots[1:]):
+                raise Unresolved("one of them stands in parentheses, where LATERAL does not see the others")
+            row = self.instead[first]
+            assert row is not None
+            self.instead[first] = Join(totals, row, "cross", "CROSS JOIN")
+        return totals
+
+    def _row(self, spot: Spot, texts: list[str], said: str) -> TotalsRow:
+        """A relation of one row, the columns of which are these."""
+        (source,) = self.ctx.names.sources(spot.relation)
+        columns = source.columns or ()
+        if len(columns) != len(texts) or not all(column.name for column in columns) or len(source.names) > 1:
+            raise Unresolved("the columns of one of them have no names; give them some")
+        items = tuple(Scalar(f"{text} AS {quote(column.name)}") for text, column in zip(texts, columns, strict=True))
+        alias = source.names[0] if source.names else self.ctx.fresh("t")
+        return TotalsRow(Project(OneRow(), items), alias, (), f"AS {quote(alias)}", True, columns, said)

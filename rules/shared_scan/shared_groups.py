@@ -1,0 +1,169 @@
+"""Groups of one definition in WITH that several relations of a FROM read, each under other constants.
+
+    WITH m AS (SELECT k, month, sum(v) AS s FROM t GROUP BY k, month)
+    SELECT … FROM m a JOIN m b ON a.k = b.k WHERE a.month = 1 AND b.month = 2
+
+Spark inlines the definition and pushes each constant below its own copy, so that no two copies are the same, and the
+source is read and aggregated for each.  A filter on an aggregate is not pushed: with ``max(month) AS month`` in the
+definition, and ``month IN (1, 2)`` below, the copies are one exchange, and each keeps its own groups of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from planner.expr import Scalar, column_ref, quote, sql
+from planner.logical import Aggregate, Derived, Filter, Logical, Project
+from planner.sql.names import Unresolved
+from planner.tree import Node
+from rules.query.inner_joins import in_block, where
+from rules.query.moving import Block, block_of
+from rules.query.spots import read_spots
+from rules.rule import Context
+from rules.shared_scan.shared_uses import Use
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """A definition whose copies are one; ``relations`` are read for it, ``keys`` say what it is grouped by.
+
+    Each of ``keys`` is a relation, and its columns; columns that have constants are not among them, but counted: there
+    are ``constants`` different ones.
+    """
+
+    query: Project
+    relations: tuple[Logical, ...]
+    keys: tuple[tuple[Logical, tuple[str, ...]], ...]
+    constants: int
+
+
+def grouped(query: Logical, uses: tuple[Use, ...], ctx: Context) -> Grouped | None:
+    """A definition with the differing constants behind ``max`` and below; None where there are no such.
+
+    Raises ``Unresolved``, ``NotCarried`` where the copies would not be the same, or groups depend on each other.
+    """
+    asked = [set(use.constants) for use in uses]
+    common = set.intersection(*asked)
+    hidden = {name for name in common if len({use.constants[name] for use in uses}) > 1}
+    if not hidden:
+        return None
+    definition = _Definition(query, ctx)
+    keys = definition.keys()
+    for use in uses:
+        if use.compared & keys != uses[0].compared & keys or set(use.constants) & keys != asked[0] & keys:
+            raise Unresolved("they are not compared by the same columns")
+        mine, theirs = ({said for said, names in u.alone.items() if names & keys} for u in (use, uses[0]))
+        if mine != theirs:
+            raise Unresolved("one of them has a condition on its groups that another has not")
+        if use.named - keys != uses[0].named - keys:
+            raise Unresolved("they show other aggregates")
+    if not hidden <= keys:
+        return None
+    values = {name: tuple(dict.fromkeys(use.constants[name] for use in uses)) for name in sorted(hidden)}
+    count = len({tuple(use.constants[name] for name in sorted(common)) for use in uses})
+    return replace(definition.rewritten(values, common & keys), constants=count)
+
+
+class _Definition:
+    """The block of a definition that aggregates, under blocks that only show and filter what it returns."""
+
+    def __init__(self, query: Logical, ctx: Context):
+        self.ctx = ctx
+        self.path: list[Block] = []
+        node: Node = query
+        while True:
+            block = block_of(node)
+            if block is None or not isinstance(node, Project) or node.quantifier or node.hint:
+                raise Unresolved("it is more than a SELECT that groups")
+            if any(item.plans or item.tree.find(exp.Window, exp.UDTF, exp.Explode) for item in node.items):
+                raise Unresolved("it computes over several groups")
+            self.path.append(block)
+            if block.more:
+                break
+            if not isinstance(block.tree, Derived) or block.tree.lateral or block.tree.renames:
+                raise Unresolved("it does not group")
+            node = block.tree.query
+        groups = [n for n in block.more if isinstance(n, Aggregate)]
+        rest = [n for n in block.more if not isinstance(n, Aggregate)]
+        if len(groups) != 1 or any(not isinstance(n, Filter) or n.clause != "HAVING" for n in rest):
+            raise Unresolved("it is more than a SELECT that groups")
+        self.block, self.groups = block, groups[0].groups
+        self.sources = ctx.names.sources(block.tree)
+        self.outer = self._outer()
+
+    def _outer(self) -> dict[str, Scalar]:
+        """By its name in the definition, the item of the grouping block that a column is, where it is one."""
+        fold = self.ctx.names.fold
+        found = {fold(i.tree.alias_or_name): i for i in self.block.project.items}
+        for block in reversed(self.path[:-1]):
+            shown = {}
+            sources = self.ctx.names.sources(block.tree)
+            for item in block.project.items:
+                bare = item.tree.unalias()
+                if not isinstance(bare, exp.Column) or isinstance(bare.this, exp.Star):
+                    continue
+                column = self.ctx.names.resolve(column_ref(bare), sources)[1]
+                if not column.field and fold(column.name) in found:
+                    shown[fold(item.tree.alias_or_name)] = found[fold(column.name)]
+            found = shown
+        return found
+
+    def _grouped_by(self) -> dict[tuple[int, str], str]:
+        """The columns that are grouped by, with their texts."""
+        select = Scalar(f"(SELECT 1 GROUP BY {self.groups.text})").tree.find(exp.Select)
+        group = select and select.args.get("group")
+        if self.groups.plans or not group or any(v for k, v in group.args.items() if k != "expressions"):
+            raise Unresolved("its groups are more than columns")
+        found = {}
+        for tree in group.expressions:
+            if not isinstance(tree, exp.Column):
+                raise Unresolved("its groups are more than columns")
+            found[self._column(tree)] = sql(tree)
+        return found
+
+    def _column(self, tree: exp.Expr) -> tuple[int, str]:
+        ref = column_ref(tree)  # type: ignore[arg-type]
+        index, column = self.ctx.names.resolve(ref, self.sources)
+        if column.field:
+            raise Unresolved(f"{ref.text} is a field of a column")
+        return index, self.ctx.names.fold(column.name)
+
+    def keys(self) -> set[str]:
+        """The columns of the definition that are groups."""
+        by = self._grouped_by()
+        found = set()
+        for name, item in self.outer.items():
+            bare = item.tree.unalias()
+            if isinstance(bare, exp.Column) and self._column(bare) in by:
+                found.add(name)
+        return found
+
+    def rewritten(self, values: dict[str, tuple[str, ...]], constant: set[str]) -> Grouped:
+        """The definition with some columns hidden from Spark's optimizer; ``constant`` are all that have one value."""
+        by, block, ctx = self._grouped_by(), self.block, self.ctx
+        hidden: dict[Scalar, Scalar] = {}
+        filters = []
+        for name, said in values.items():
+            item = self.outer[name]
+            text = by[self._column(item.tree.unalias())]
+            hidden[item] = Scalar(f"max({text}) AS {quote(item.tree.alias_or_name)}")
+            filters.append(Scalar(f"{text} IN ({', '.join(said)})"))
+        items = tuple(hidden.get(item, item) for item in block.project.items)
+        tree = where(block.tree, (*block.condition, *filters))
+        new: Project = replace(in_block(block.project, tree), items=items)  # type: ignore[type-var, assignment]
+        for outer in reversed(self.path[:-1]):
+            assert isinstance(outer.tree, Derived)
+            inside = where(replace(outer.tree, query=new), outer.condition)
+            new = in_block(outer.project, inside)  # type: ignore[assignment]
+        spots = read_spots(block.tree).found
+        relations = [s.relation for s in spots]
+        shown = (s for s in spots if s.kind not in ("semi", "anti"))
+        owners = [s.number for s in shown for _ in ctx.names.sources(s.relation)]
+        gone = {self._column(self.outer[name].tree.unalias()) for name in constant}
+        owned: dict[int, list[str]] = {}
+        for key, text in by.items():
+            if key not in gone:
+                owned.setdefault(owners[key[0]], []).append(text)
+        return Grouped(new, tuple(relations), tuple((relations[n], tuple(t)) for n, t in owned.items()), 1)

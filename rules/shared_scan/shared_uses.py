@@ -1,0 +1,154 @@
+"""What a FROM asks of the relations that read one definition in WITH: constants, what else it compares and shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from planner.conditions.compared import compared
+from planner.expr import Scalar, canonical, column_ref, sql
+from planner.expr.rewording import put
+from planner.expr.tokens import tokenize
+from planner.logical import Aggregate, Cte, Derived, Logical, Opaque, Project, Scan, Verbatim, With
+from planner.sql.names import Unresolved
+from planner.types.schema import Column
+from planner.types.trying import whole_number
+from rules.analysis.partners import Sight, is_literal_of
+from rules.analysis.ties import exact
+from rules.query.correlation import scalars
+from rules.query.moving import Block, block_of, check_steady
+from rules.query.spots import Spot, read_spots
+from rules.rule import Context
+
+Constants = dict[str, str]  # by the name of a column, the value that it has to have
+
+
+@dataclass
+class Use:
+    """What a block asks of one of the relations that read a definition."""
+
+    spot: Spot
+    constants: Constants = field(default_factory=dict)
+    compared: set[str] = field(default_factory=set)  # columns that conditions with other relations name
+    alone: dict[str, set[str]] = field(default_factory=dict)  # other conditions on it alone, and the columns of each
+    named: set[str] = field(default_factory=set)
+
+
+def uses_of(cte: Cte, statement: With, ctx: Context) -> tuple[Use, ...]:
+    """The relations that read a definition, if they are several, all in one FROM, and each an operand of inner joins.
+
+    Raises ``Unresolved``, ``NotCarried`` where it cannot be told what they are asked for.
+    """
+    count = sum(isinstance(n, Scan) and n.cte == cte.key for n in statement.walk())
+    if count < 2 or cte.renames or not _groups(cte.query):
+        return ()
+    for node in statement.walk():
+        block = block_of(node) if isinstance(node, Project) else None
+        spots = read_spots(block.tree) if block else None
+        if block is None or spots is None:
+            continue
+        own = [s for s in spots.found if isinstance(s.relation, Scan) and s.relation.cte == cte.key]
+        constants = sum(map(_has_constant, (*spots.conjuncts, *block.condition)))
+        if len(own) == count <= constants and all(s.kind == "inner" and _plain(s.relation) for s in own):
+            return () if _read_in_text(cte, statement, ctx) else _read(own, block, Sight(spots.found, ctx), ctx)
+    return ()
+
+
+def _read_in_text(cte: Cte, statement: With, ctx: Context) -> bool:
+    """Whether something that is only known as text may read a definition: PIVOT, ``IN (TABLE m)``, IDENTIFIER."""
+    name = ctx.names.fold(cte.name)
+    for node in statement.walk():
+        if isinstance(node, Verbatim | Opaque):
+            return True
+        for scalar in scalars(node):
+            t = tokenize(scalar.text)
+            for i in range(len(t)):
+                if t[i].word == "IDENTIFIER" or (ctx.names.fold(t[i].text.strip("`")) == name and t.word(i + 1) != "."):
+                    return True
+    return False
+
+
+def _groups(query: Logical) -> bool:
+    """Whether a query aggregates groups, or shows what a subquery of it does.  Looks nothing up."""
+    block = block_of(query)
+    while block and not block.more and isinstance(block.tree, Derived):
+        block = block_of(block.tree.query)
+    return block is not None and any(isinstance(node, Aggregate) for node in block.more)
+
+
+def _has_constant(conjunct: Scalar) -> bool:
+    comparison = compared(conjunct)
+    if comparison is None or comparison.sign != "=":
+        return False
+    return [bool(end.find(exp.Column)) for end in comparison.operands].count(True) == 1
+
+
+def _plain(relation: Logical) -> bool:
+    return isinstance(relation, Scan) and relation.plain and not relation.renames
+
+
+def _read(own: list[Spot], block: Block, sight: Sight, ctx: Context) -> tuple[Use, ...]:
+    uses = {spot.number: Use(spot) for spot in own}
+    spots = read_spots(block.tree)
+    every = frozenset(s.number for s in spots.found)
+    conjuncts = (*spots.conjuncts, *block.condition)
+    outer = tuple(c for s in spots.found for c in s.on)
+    others = (s for node in (block.project, *block.more) for s in scalars(node))
+    for scalar in (*conjuncts, *outer, *others):
+        if scalar.plans:
+            raise Unresolved(f"{scalar.shown} holds a subquery")
+        found = [sight.resolve(ref, (every,)) for ref in scalar.columns if ref.parts[-1] != "*"]
+        if any(not isinstance(star.parent, exp.Count) for star in scalar.tree.find_all(exp.Star)):
+            raise Unresolved(f"{scalar.shown} takes all columns")
+        for number, column in found:
+            if number in uses:
+                uses[number].named.add(ctx.names.fold(column.name))
+    for conjunct in (*conjuncts, *outer):
+        check_steady(conjunct)
+    for conjunct in conjuncts:
+        found = [sight.resolve(ref, (every,)) for ref in conjunct.columns]
+        numbers = {number for number, _ in found}
+        if len(numbers) > 1:
+            _compare(found, uses, ctx)
+        elif found and (use := uses.get(found[0][0])):
+            constant = _constant(conjunct, found[0][1], ctx)
+            names = {ctx.names.fold(column.name) for _, column in found}
+            if constant is not None and len(names) == 1:
+                use.constants[names.pop()] = constant
+            else:
+                use.alone[_anonymous(conjunct, ctx)] = names
+    for conjunct in outer:  # ON of an outer join keeps no row out, whatever constants it names
+        _compare([sight.resolve(ref, (every,)) for ref in conjunct.columns], uses, ctx)
+    return tuple(uses.values())
+
+
+def _compare(found: list[tuple[int, Column]], uses: dict[int, Use], ctx: Context) -> None:
+    for number, column in found:
+        if number in uses:
+            uses[number].compared.add(ctx.names.fold(column.name))
+
+
+def _constant(conjunct: Scalar, column: Column, ctx: Context) -> str | None:
+    """The value that a conjunct says a column of exact type has; None for any other conjunct."""
+    comparison = compared(conjunct)
+    if comparison is None or comparison.sign != "=" or not exact(column.type):
+        return None
+    left, right = comparison.operands
+    if not isinstance(left, exp.Column):
+        left, right = right, left
+    assert column.type is not None
+    if not isinstance(left, exp.Column) or len(column_ref(left).parts) > 2:
+        return None
+    if column.type.integral and whole_number(right) is not None:
+        return str(whole_number(right))
+    return sql(right) if is_literal_of(right, column.type, ctx.names) else None
+
+
+def _anonymous(conjunct: Scalar, ctx: Context) -> str:
+    """A conjunct without the names of relations."""
+
+    def bare(column: exp.Expression) -> exp.Expression:
+        return exp.column(ctx.names.fold(column_ref(column).parts[-1]), quoted=True)
+
+    return canonical(put(conjunct.tree, bare))

@@ -1,0 +1,1 @@
+"""A query over streams, read as a join that keeps state."""

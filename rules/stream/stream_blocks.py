@@ -1,0 +1,146 @@
+"""The statements of an epoch: the query's own block over versions of its two sides.
+
+inner            new A ⋈ all B      A before ⋈ new B
+left, full       the same, and      rows of A that have become final and match nothing of B
+anti             those alone
+semi             new A ⋉ all B      rows of A before that new B matches, and B before did not
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.errors import NotCarried
+from planner.expr import Scalar, quote
+from planner.logical import JOIN_KEYWORDS, Join, JoinKind, Logical, Nested, Project
+from planner.logical.relations import Scan
+from planner.sql.names import Resolver, Unresolved
+from planner.sql.to_sql import to_sql
+from planner.state.spec import Blocks, view
+from rules.query.inner_joins import InnerJoins, in_block, inner_joins, where
+from rules.query.moving import Block, block_of
+
+_LONE: dict[str, tuple[int, ...]] = {"left": (0,), "anti": (0,), "right": (1,), "full": (0, 1)}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A SELECT over a join of two relations: conjuncts that decide about pairs (``on``), and those above (``where``).
+
+    Inner joins have all of them in ``on``.  ``inner`` is there for these.
+    """
+
+    block: Block
+    kind: JoinKind
+    relations: tuple[Logical, Logical]
+    on: tuple[Scalar, ...]
+    where: tuple[Scalar, ...]
+    inner: InnerJoins | None = None
+
+    @property
+    def lone(self) -> tuple[int, ...]:
+        """The sides whose rows are returned without a match."""
+        return _LONE.get(self.kind, ())
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """The sides of whose rows it must be known whether they have had a match."""
+        return (0,) if self.kind == "semi" else self.lone
+
+    def filters(self, side: int) -> tuple[Scalar, ...]:
+        """The conjuncts that, where they name one side alone, tell of its rows which are needed."""
+        if side not in self.lone:
+            other = 1 - side in self.lone and self.kind != "anti"
+            return self.on if other else (*self.on, *self.where)
+        return () if self.kind == "full" else self.where
+
+    def blocks(self) -> Blocks:
+        """The statements, by the names of their views."""
+        lone = [self._lone(side) if side in self.lone else "" for side in (0, 1)]
+        unmatched = [self._unmatched(side) if side in self.lone else "" for side in (0, 1)]
+        pairs: tuple[str, ...] = ()
+        again: tuple[str, ...] = ()
+        if self.kind == "semi":
+            pairs = (self._over(self._scan("d", 0), self._scan("curr", 1)), self._alone("first", 0))
+            again = (self._filtered("prev", "d", "semi"), self._filtered("again", "prev", "anti"))
+        elif self.kind != "anti":
+            pairs = tuple(
+                self._over(self._scan(a, 0), self._scan(b, 1), "inner") for a, b in (("d", "curr"), ("prev", "d"))
+            )
+        return Blocks(pairs, again, (unmatched[0], unmatched[1]), (lone[0], lone[1]))
+
+    def _alias(self, side: int) -> str:
+        relation = self.relations[side]
+        return getattr(relation, "alias", None) or relation.name[-1]  # type: ignore[attr-defined, no-any-return]
+
+    def _scan(self, version: str, side: int) -> Scan:
+        name, alias = view(version, side), self._alias(side)
+        return Scan((name,), name, alias, (), f"AS {quote(alias)}")
+
+    def _over(self, left: Logical, right: Logical, kind: JoinKind | None = None) -> str:
+        """The query with other relations; of an outer join also as an inner one."""
+        if self.inner is not None:
+            tree, condition = self.inner.rebuilt(lambda n, _: (left, right)[n], lambda c: (c,))
+            return to_sql(in_block(self.block.project, where(tree, condition)))
+        kind = kind or self.kind
+        return self._select(_join(left, right, kind, self.on))
+
+    def _select(self, tree: Logical) -> str:
+        return to_sql(in_block(self.block.project, where(tree, self.where)))
+
+    def _alone(self, version: str, side: int) -> str:
+        """The query over the rows of one side, where it shows no others."""
+        return self._select(self._scan(version, side))
+
+    def _lone(self, side: int) -> str:
+        """The query over rows of one side that match nothing."""
+        if self.kind == "anti":
+            return self._alone("lone", side)
+        sides = [self._scan("lone" if n == side else "none", n) for n in (0, 1)]
+        return self._select(_join(sides[0], sides[1], "left" if side == 0 else "right", self.on))
+
+    def _unmatched(self, side: int) -> str:
+        return self._matching(self._scan("final", side), self._scan("curr", 1 - side), side, "anti")
+
+    def _filtered(self, version: str, other: str, kind: JoinKind) -> str:
+        return self._matching(self._scan(version, 0), self._scan(other, 1), 0, kind)
+
+    def _matching(self, left: Logical, right: Logical, side: int, kind: JoinKind) -> str:
+        """The rows of a version with a match in another, or without one."""
+        items = (Scalar(f"{quote(self._alias(side))}.*"),)
+        return to_sql(Project(_join(left, right, kind, self.on), items))
+
+
+def shape_of(query: Logical, names: Resolver) -> Shape | str:
+    """Read a query as a SELECT over a join of two relations; or the reason why it is none."""
+    block = block_of(query)
+    if block is None:
+        return "it is more than one SELECT … FROM … WHERE"
+    tree = _bare(block.tree)
+    if isinstance(tree, Join) and (tree.using or tree.natural):
+        return "USING and NATURAL are left to Spark"
+    if isinstance(tree, Join) and tree.kind not in ("inner", "cross"):
+        if any(isinstance(_bare(side), Join) for side in (tree.left, tree.right)):
+            return "it joins more than two relations"
+        return Shape(block, tree.kind, (_bare(tree.left), _bare(tree.right)), tree.condition, block.condition)
+    try:
+        joins = inner_joins(query, names)
+    except (Unresolved, NotCarried) as no:
+        return str(no)
+    if joins is None or len(joins.relations) != 2:
+        return "it joins more than two relations"
+    if any(isinstance(r, Join) for r in joins.relations):
+        return "it joins more than two relations"
+    left, right = joins.relations
+    return Shape(block, "inner", (left, right), joins.conjuncts, (), joins)
+
+
+def _bare(node: Logical) -> Logical:
+    """A relation without the parentheses around it."""
+    while isinstance(node, Nested) and node.alias is None:
+        node = node.child
+    return node
+
+
+def _join(left: Logical, right: Logical, kind: JoinKind, on: tuple[Scalar, ...]) -> Join:
+    return Join(left, right, kind, JOIN_KEYWORDS[kind], on)

@@ -1,0 +1,389 @@
+"""Joins of two streams that state modules take: what each epoch asks, and what has to be kept for it.
+
+A symmetric join of A and B returns, in each epoch, what is new of A with all of B, and what is new of B with what A
+had before (Hydroflow's half-joins; each pair once, by happens-before).  A join of a stream with itself does the same
+over one state (KIP-862), whatever filters, columns and band either side has.
+
+A row that an outer or anti join returns by itself is returned once the watermark says that nothing can match it any
+more.  Whether something did is asked then; so the other side keeps its rows until all that they match are final.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from math import floor
+
+from sqlglot import exp
+
+from planner.band.linear import Leaf, NotABand, Vocabulary
+from planner.errors import NotCarried
+from planner.expr import Scalar, columns_in, quote, sql
+from planner.logical import Cte, Join, Logical, Scan, With
+from planner.sql.names import Unresolved
+from planner.state.bounds import Bound, equalities, read_bounds
+from planner.state.spec import SIDES, Input, Kept, Reach, Side, StreamJoin
+from planner.state.stream import Stream
+from rules.analysis.same_source import Reading, over_base, reading
+from rules.query.moving import check_steady
+from rules.query.vocabulary import vocabulary
+from rules.rule import Context
+from rules.stream.stream_blocks import Shape, shape_of
+
+Find = Callable[[tuple[str, ...]], Stream | None]
+
+_OF_MORE_THAN_A_ROW = (exp.AggFunc, exp.Window, exp.UDTF, exp.Explode, exp.Posexplode, exp.Inline, exp.Stack)
+_TIMES = ("timestamp", "timestamp_ntz")
+_NEVER = -(2**63)
+
+
+class NotTaken(Exception):
+    """A join of streams that state modules do not take; the text says why."""
+
+
+@dataclass(frozen=True)
+class _Relation:
+    """A relation of FROM down to the stream it reads; ``number`` says which side it is."""
+
+    number: int
+    node: Logical
+    read: Reading
+    stream: Stream
+    name: str
+
+
+@dataclass(frozen=True)
+class _Expiry:
+    """When a row of a side can match no more: once the watermark has reached ``position``, as SQL; and in words.
+
+    Nothing where that is never.
+    """
+
+    position: str = ""
+    said: str = ""
+
+
+def stream_join(text: str, query: Logical, ctx: Context, find: Find) -> StreamJoin | None:
+    """Read a query as a join of streams; None where it joins none.
+
+    ``find`` tells of a table by name whether it is a stream.  Raises ``NotTaken``, ``Unresolved`` or ``NotCarried``
+    with the reason where state modules do not take it.
+    """
+    ctx.definitions.update({n.key: n for n in query.walk() if isinstance(n, Cte)})
+    named = [n for n in query.walk() if isinstance(n, Scan) and not n.cte and find(n.name)]
+    if not any(isinstance(n, Join) for n in query.walk()) or len(named) < (1 if ctx.definitions else 2):
+        return None
+    shape = shape_of(query, ctx.names)
+    if isinstance(shape, str):
+        raise NotTaken(shape)
+    left, right = (_relation(n, relation, ctx, find) for n, relation in enumerate(shape.relations))
+    if left is None or right is None:
+        return None  # a stream with a table: nothing is kept
+    _check_block(shape)
+    return _Reader(text, shape, (left, right), ctx).read()
+
+
+def _relation(number: int, relation: Logical, ctx: Context, find: Find) -> _Relation | None:
+    read = reading(relation, ctx)
+    base = read.base
+    if read.key[0] != "table" or not isinstance(base, Scan):
+        streams = any(isinstance(n, Scan) and find(n.name) for n in relation.walk())
+        if streams:
+            raise NotTaken("a subquery does more than filter and rename the rows of a stream")
+        return None
+    stream = find(base.name)
+    if stream is None:
+        return None
+    if len(read.key) > 2:
+        raise NotTaken(f"{base.text} is read with options of its own")
+    return _Relation(number, relation, read, stream, ".".join(base.name))
+
+
+def _check_block(shape: Shape) -> None:
+    block = shape.block
+    if more := next((n for n in block.more if not isinstance(n, With)), None):
+        raise NotTaken(f"{more.label} stands above the join")
+    if block.project.quantifier.upper() == "DISTINCT":
+        raise NotTaken("DISTINCT stands above the join")
+    for item in (*block.project.items, *shape.on, *shape.where):
+        if item.plans:
+            raise NotTaken(f"{item.shown} holds a subquery")
+    for item in block.project.items:
+        if found := item.tree.find(*_OF_MORE_THAN_A_ROW):
+            raise NotTaken(f"{sql(found)} is not computed row by row")
+
+
+class _Reader:
+    """Puts together what one join needs."""
+
+    def __init__(self, text: str, shape: Shape, relations: tuple[_Relation, _Relation], ctx: Context):
+        self.text, self.shape, self.relations, self.ctx = text, shape, relations, ctx
+        self.one = relations[0].read.key == relations[1].read.key and relations[0].stream.steady
+        self.words: Vocabulary = vocabulary(Join(relations[0].node, relations[1].node, "cross", "CROSS JOIN"), ctx)
+        self.sources = tuple(ctx.names.sources(r.node) for r in relations)
+        self.bounds = read_bounds(shape.on, self.words)
+        self.keys = tuple(self._keys())
+
+    def read(self) -> StreamJoin:
+        """The join as data."""
+        if not self.keys and not self.bounds:
+            raise NotTaken("its condition has neither an equality nor a band of the two streams")
+        rows = [self._rows(r) for r in self.relations]
+        reaches, marks = self._reaches()
+        sides = [self._side(r, rows[n]) for n, r in enumerate(self.relations)]
+        expires = [self._expires(n) for n in (0, 1)]
+        finals = tuple(e.position if n in self.shape.lone else "" for n, e in enumerate(expires))
+        for n in self.shape.lone:
+            if not expires[n].position:
+                raise NotTaken(
+                    f"no watermark says when a row of {self.relations[n].name} that has no match is final: "
+                    f"{self.relations[1 - n].name} needs one, and the condition a bound on its time"
+                )
+        if self.shape.kind not in ("inner", "cross"):
+            expires = [self._longer(n, expires) for n in (0, 1)]
+        settings = self.ctx.catalog.settings
+        return StreamJoin(
+            self.text,
+            self.shape.kind,
+            tuple(self._inputs(sides, marks, expires)),
+            (sides[0], sides[1]),
+            reaches,
+            self.shape.blocks(),
+            (finals[0], finals[1]),
+            tuple(c.shown for c in self.keys),
+            " AND ".join(c.shown for c in (*self.shape.on, *self.shape.where)),
+            (
+                ("spark.sql.ansi.enabled", str(settings.ansi).lower()),
+                ("spark.sql.caseSensitive", str(settings.case_sensitive).lower()),
+                ("spark.sql.session.timeZone", settings.time_zone),
+            ),
+        )
+
+    def _keys(self) -> Iterator[Scalar]:
+        """The equalities of the two sides."""
+        for conjunct in self.shape.on:
+            if operands := equalities(conjunct):
+                try:
+                    if {self.words.side(o) for o in operands} == {"left", "right"}:
+                        yield conjunct
+                except NotABand:
+                    continue
+
+    def _over_base(self, text: str, side: int) -> str:
+        """An expression over one side in terms of its stream.  Raises ``Unresolved``, ``NotCarried``."""
+        sources = self.sources[side]
+        return over_base(Scalar(text), (self.relations[side].read,) * len(sources), sources, self.ctx)
+
+    def _rows(self, relation: _Relation) -> list[str]:
+        """Conditions that all rows of a side fulfil that the answer may need, in terms of its stream."""
+        number, name = relation.number, SIDES[relation.number]
+        found = dict.fromkeys(sorted(relation.read.filters))
+        for conjunct in self.shape.filters(number):
+            try:
+                check_steady(conjunct)
+                if conjunct.columns and self.words.side(conjunct.tree) == name:
+                    found[self._over_base(conjunct.text, number)] = None
+            except (Unresolved, NotCarried, NotABand):
+                continue
+        if number in self.shape.lone:
+            return list(found)
+        compared = [o for c in self.keys for o in equalities(c) or () if self.words.side(o) == name]
+        texts = [sql(o) for o in compared]
+        texts += [leaf.text for b in self.bounds for leaf, side in _ends(b) if side == name]
+        for text in dict.fromkeys(texts):
+            try:
+                check_steady(Scalar(text))
+                found[f"{self._over_base(text, number)} IS NOT NULL"] = None
+            except (Unresolved, NotCarried):
+                continue
+        return list(found)
+
+    def _position(self, bound: Bound, leaf: Leaf, name: str) -> str:
+        """Where a leaf of a bound lies on its axis, in terms of its stream."""
+        return self._over_base(bound.axis.position(leaf.text, leaf.type), SIDES.index(name))
+
+    def _reaches(self) -> tuple[tuple[Reach, ...], list[list[str]]]:
+        """How far apart the rows of a pair lie, and the marks of either side that say so.
+
+        Where both sides are one stream they share one list of marks.
+        """
+        marks: list[list[str]] = [[], []]
+        if self.one:
+            marks[1] = marks[0]
+        reaches = []
+        for bound in self.bounds:
+            ends = []
+            for leaf, name in _ends(bound):
+                side, mark = SIDES.index(name), self._position(bound, leaf, name)
+                if mark not in marks[side]:
+                    marks[side].append(mark)
+                ends.append((side, marks[side].index(mark)))
+            reaches.append(Reach(ends[0], ends[1], floor(bound.least)))
+        return tuple(reaches), marks
+
+    def _timed(self, side: int) -> Iterator[Bound]:
+        """The bounds that say when rows of a side can match no more: the other side's watermark is the lesser."""
+        other = self.relations[1 - side]
+        if other.stream.event_time is None or other.stream.time not in _TIMES:
+            return
+        ticking = sql(exp.column(self.ctx.names.fold(other.stream.event_time), quoted=True))
+        for bound in self.bounds:
+            if bound.large_side != SIDES[side] or bound.axis.name != other.stream.time:
+                continue
+            try:
+                if self._over_base(bound.small.text, 1 - side) == ticking:
+                    yield bound
+            except (Unresolved, NotCarried):
+                continue
+
+    def _expires(self, side: int) -> _Expiry:
+        """When a row of a side can match no more."""
+        found: dict[str, str] = {}
+        missing: dict[str, None] = {}
+        for bound in self._timed(side):
+            position = self._position(bound, bound.large, SIDES[side])
+            value, said = self._later(bound, position, -floor(bound.least), side)
+            found[value] = said
+            missing[f"{position} IS NULL"] = None
+        if not found:
+            return _Expiry()
+        least = f"least({', '.join(found)})" if len(found) > 1 else next(iter(found))
+        said = f"the earlier of {' and '.join(found.values())}" if len(found) > 1 else found[least]
+        if side not in self.shape.lone:
+            return _Expiry(least, said)
+        # Without a time it matches nothing: final as it comes.
+        return _Expiry(f"CASE WHEN {' OR '.join(missing)} THEN CAST({_NEVER} AS BIGINT) ELSE {least} END", said)
+
+    def _later(self, bound: Bound, position: str, more: int, side: int) -> tuple[str, str]:
+        """A position so many units later, as SQL and in words."""
+        if not more:
+            return position, self._over_base(bound.large.text, side)
+        sign = "+" if more > 0 else "-"
+        said = f"{self._over_base(bound.large.text, side)} {sign} {bound.axis.human(abs(Fraction(more)))}"
+        return f"{position} {sign} {abs(more)}", said
+
+    def _longer(self, side: int, expires: list[_Expiry]) -> _Expiry:
+        """When a row of a side is needed no more, once whatever it matches has had its time, too."""
+        own, other = expires[side], 1 - side
+        if other not in self.shape.kept or not own.position:
+            return own
+        ends: list[tuple[str, str]] = []
+        for timed in self._timed(other):
+            for bound in self.bounds:
+                if bound.small_side == SIDES[other] and bound.small.key == timed.large.key:
+                    more = -floor(bound.least) - floor(timed.least)
+                    position = self._position(bound, bound.large, SIDES[side])
+                    ends.append(self._later(bound, position, more, side))
+        if not ends:
+            return _Expiry()
+        last = f"least({', '.join(p for p, _ in ends)})" if len(ends) > 1 else ends[0][0]
+        words = f"the earlier of {' and '.join(s for _, s in ends)}" if len(ends) > 1 else ends[0][1]
+        if last == own.position:
+            return own
+        return _Expiry(f"greatest({own.position}, {last})", f"the later of {own.said} and {words}")
+
+    def _side(self, relation: _Relation, rows: list[str]) -> Side:
+        shown = tuple((c.name, c.value) for c in relation.read.columns if self._needed(relation, c.name))
+        event = relation.stream.event_time
+        ticks = [r for r in rows if event is None or self.ctx.names.fold(event) not in _columns_of([r])]
+        number = 0 if self.one else relation.number
+        return Side(number, shown, _all(rows), _all(ticks))
+
+    def _needed(self, relation: _Relation, column: str) -> bool:
+        wanted = self._wanted()
+        return wanted is None or (relation.number, self.ctx.names.fold(column)) in wanted
+
+    def _wanted(self) -> set[tuple[int, str]] | None:
+        """The columns that the query names, with their sides; None for all of them."""
+        fold, found = self.ctx.names.fold, set()
+        flat, middle = (*self.sources[0], *self.sources[1]), len(self.sources[0])
+        for scalar in (*self.shape.block.project.items, *self.shape.on, *self.shape.where):
+            tree = scalar.tree
+            if isinstance(tree, exp.Star) or tree.find(exp.Star):
+                return None
+            try:
+                for ref in scalar.columns:
+                    index, column = self.ctx.names.resolve(ref, flat)
+                    found.add((int(index >= middle), fold(column.name)))
+            except Unresolved:
+                return None
+        return found
+
+    def _inputs(self, sides: list[Side], marks: list[list[str]], expires: list[_Expiry]) -> Iterator[Input]:
+        stored = 0
+        fold = self.ctx.names.fold
+        for number in (0,) if self.one else (0, 1):
+            own = [n for n in (0, 1) if sides[n].input == number]
+            relation = self.relations[own[0]]
+            event = relation.stream.event_time
+            values = [value for n in own for _, value in sides[n].shown]
+            conditions = [c for n in own for c in (sides[n].rows, expires[n].position) if c]
+            needed = _columns_of([*values, *conditions, *marks[number]])
+            named = [(name, type_) for name, type_ in relation.stream.columns if fold(name) in needed]
+            columns = tuple(Kept(f"c{stored + n}", name, type_) for n, (name, type_) in enumerate(named))
+            stored += len(columns)
+            lasting = self._expires_of([expires[n] for n in own], [sides[n].rows for n in own])
+            yield Input(
+                relation.name,
+                _name(relation.read.base),
+                columns,
+                _any([sides[n].ticks for n in own]),
+                _any([sides[n].rows for n in own]),
+                quote(event) if event else "",
+                relation.stream.time,
+                relation.stream.delay,
+                tuple(marks[number]),
+                lasting.position,
+                lasting.said,
+                event is not None and fold(event) in _columns_of(values),
+            )
+
+    @staticmethod
+    def _expires_of(expires: list[_Expiry], rows: list[str]) -> _Expiry:
+        """When a row has had its time on every side that reads it."""
+        if not all(e.position for e in expires):
+            return _Expiry()
+        if len(set(expires)) == 1:
+            return expires[0]
+        said = " and ".join(dict.fromkeys(e.said for e in expires))
+        if len(set(rows)) == 1:
+            return _Expiry(f"greatest({', '.join(e.position for e in expires)})", said)
+        cases = [
+            f"CASE WHEN {r} THEN {e.position} END" if r else e.position for e, r in zip(expires, rows, strict=True)
+        ]
+        return _Expiry(f"greatest({', '.join(cases)})", said)
+
+
+def _name(base: Logical) -> str:
+    """A table's name as it is written."""
+    assert isinstance(base, Scan)
+    return base.text
+
+
+def _ends(bound: Bound) -> tuple[tuple[Leaf, str], ...]:
+    return (bound.small, bound.small_side), (bound.large, bound.large_side)
+
+
+def _columns_of(texts: list[str]) -> set[str]:
+    """The columns that expressions over a stream name, in the spelling in which names are compared."""
+    found: set[str] = set()
+    for text in texts:
+        for column in columns_in(Scalar(text).tree):
+            root = column
+            while isinstance(root, exp.Dot):
+                root = root.this
+            found.add(root.parts[0].name)  # type: ignore[attr-defined]
+    return found
+
+
+def _all(conditions: list[str]) -> str:
+    return " AND ".join(f"({c})" for c in conditions)
+
+
+def _any(conditions: list[str]) -> str:
+    """Rows that fulfil one of several conditions; nothing where one of them takes all."""
+    if not all(conditions):
+        return ""
+    found = list(dict.fromkeys(conditions))
+    return found[0] if len(found) == 1 else " OR ".join(f"({c})" for c in found)

@@ -1,0 +1,251 @@
+"""A block that joins a source with itself within a band and aggregates the pairs, as sums over windows.
+
+Each row stands for as many pairs as there are rows in its band, and their totals stand beside it.  Whatever the groups
+are, as long as the row decides them, adding up the totals of its rows gives those of a group's pairs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from planner.expr import Scalar, parse, quote
+from planner.expr.rewording import operand
+from planner.expr.tokens import tokenize
+from planner.logical import Aggregate, Filter, Join, Logical, Project
+from planner.logical.band_window import GroupedBandWindow, WindowedSource
+from planner.sql.names import NoSuchColumn, Unresolved
+from planner.sql.to_sql import refuse_stars
+from rules.analysis.same_source import Reading
+from rules.query.aggregate_calls import Call, calls, outside, replaced
+from rules.query.inner_joins import where
+from rules.query.moving import Block, check_steady
+from rules.rule import Context
+from rules.window.self_band import NoWindow, Pair, SelfBand
+from rules.window.self_totals import Totals
+
+
+@dataclass
+class Groups:
+    """One such block.  Making it raises ``NoWindow`` and the like where it is another one."""
+
+    project: Project
+    block: Block
+    join: Join
+    readings: tuple[Reading, ...]
+    row: int
+    ctx: Context
+
+    def __post_init__(self) -> None:
+        names = self.ctx.names
+        sources = names.sources(self.join)
+        if len(sources) != 2:
+            raise NoWindow("a side of the join is more than one relation")
+        relation = self.join.right if self.row else self.join.left
+        self.relation = relation
+        self.left = self.join.kind == "left"
+        first, second = self.readings
+        self.pair = Pair(self.ctx, relation, (0, self.row), (0, 1 - self.row), (first, second), (sources,))
+        over = self.join.condition if self.left else (*self.join.condition, *self.block.condition)
+        for conjunct in (*self.join.condition, *self.block.condition):
+            check_steady(conjunct)
+        band = self.pair.read(over)
+        if band is None:
+            raise NoWindow("")
+        self.band: SelfBand = band
+        self.filters = self.block.condition if self.left else band.own
+        below: list[str] = []
+        if not self.left:
+            self.band, below = self._below(band)
+        asked = self.block.condition if self.left else self.filters
+        met = () if self.left else (*(c.text for c in band.own[:1]), *band.kept[:1])
+        self.pair.check_computed(self.band, self.project, asked, self.project.items, met)
+        self.totals = Totals(self.pair, self.band, nulls=self.left)
+        for conjunct in self.filters if self.left else ():
+            if self.pair.side(conjunct.tree) != "left":
+                raise NoWindow(f"{conjunct.shown} comes after the LEFT JOIN", conjunct.place)
+        self.counted = "" if self.left else self.totals.count()
+        self.items = tuple(self._item(item) for item in self.project.items)
+        self.more = tuple(self._clause(m) for m in self.block.more)
+        self.below = (*below, *(f"{c} IS NOT NULL" for c in self.band.needed)) if not self.left else ()
+
+    def _below(self, band: SelfBand) -> tuple[SelfBand, list[str]]:
+        """Conditions that hold for both rows of a pair are asked before the window, once."""
+        same = [c for c in band.own if self.pair.text(c).text in band.kept]
+        texts = [self.pair.text(c).text for c in same]
+        self.filters = tuple(c for c in band.own if c not in same)
+        texts += [f"{band.apart} IS NOT NULL"]  # asked of every row
+        kept = tuple(k for k in band.kept if k not in texts)
+        return replace(band, own=self.filters, kept=kept), texts[:-1]
+
+    @property
+    def _rows(self) -> str:
+        """How many rows of the join a row stands for."""
+        if not self.left:
+            return self.counted
+        return f"greatest({self.totals.count()}, 1)"
+
+    def choice(self) -> GroupedBandWindow:
+        """The block, as written and as windows."""
+        said = self.band.said
+        own = tuple(dict.fromkeys((*self.filters, *self.band.own)))
+        source = WindowedSource(self.relation, self.band.keys, own, self.band.asked)
+        return GroupedBandWindow(self.project, self.other(), said, (source,))
+
+    def other(self) -> Logical:
+        """The block as windows."""
+        conditions = self.filters if self.left else (Scalar(f"{self.counted} > 0"), *self.filters)
+        tree: Logical = where(self.totals.relation(self.relation, self.below), conditions)
+        for node in reversed(self.more):
+            tree = replace(node, child=tree)  # type: ignore[type-var]
+        return replace(self.project, items=self.items, child=tree)
+
+    def _clause(self, node: Logical) -> Logical:
+        if isinstance(node, Filter):
+            return replace(node, condition=tuple(self.said(c) for c in node.condition))
+        assert isinstance(node, Aggregate)
+        return replace(node, groups=self._grouped(node.groups))
+
+    def _grouped(self, groups: Scalar) -> Scalar:
+        """GROUP BY, whose columns are those of the row; numbers and names of items stay what they are."""
+        if groups.plans:
+            raise NoWindow(f"it groups by {groups.shown}", groups.place)
+        if groups.text.upper() == "ALL":
+            return groups
+        t = tokenize(groups.text)
+        said = []
+        for lo, hi in t.split(0, len(t)):
+            one = Scalar(t.slice(lo, hi), (), groups.place)
+            try:
+                said.append(self._of_row(one).text)
+            except NoSuchColumn:
+                if not isinstance(one.tree, exp.Column) or one.tree.args.get("table"):
+                    raise
+                said.append(one.text)
+        return Scalar(", ".join(said), (), groups.place)
+
+    def _of_row(self, scalar: Scalar) -> Scalar:
+        """An expression that a row of a group decides: of its columns, or of keys that are equal on both sides."""
+        check_steady(scalar)
+        refuse_stars(scalar)
+        side = self.pair.side(scalar.tree)
+        if side in ("left", None):
+            return self.pair.text(scalar)
+        if not self.left:
+            moved = self.pair.text(scalar)
+            if {c.text for c in moved.columns} <= {*self.band.keys} or all(self._is_key(c.text) for c in moved.columns):
+                return moved
+        raise NoWindow(f"{scalar.shown} differs among the rows in a band", scalar.place)
+
+    def _is_key(self, text: str) -> bool:
+        return any(Scalar(k).columns[0].parts[-1] == Scalar(text).columns[0].parts[-1] for k in self.band.keys)
+
+    def said(self, scalar: Scalar) -> Scalar:
+        """An expression over groups, over the totals of their rows."""
+        found = calls(scalar)
+        if scalar.plans:
+            raise NoWindow(f"{scalar.shown} holds a subquery", scalar.place)
+        if not found:
+            return scalar if self._of_items(scalar, NoSuchColumn) else self._of_row(scalar)
+        rest = outside(scalar, found)
+        refuse_stars(rest)
+        if rest.columns and self._of_row(rest).text != rest.text:
+            raise NoWindow(f"{scalar.shown} names columns of both sides", scalar.place)
+        texts = {call: self._total(call) for call in found}
+        return replaced(scalar, found, lambda c: texts[c])
+
+    def _of_items(self, scalar: Scalar, unknown: type[Unresolved]) -> bool:
+        """Whether an expression only uses names of items, which are ``unknown`` as columns."""
+        fold = self.ctx.names.fold
+        aliases = {fold(i.tree.alias_or_name) for i in self.project.items if isinstance(i.tree, exp.Alias | exp.Column)}
+        try:
+            self.pair.side(scalar.tree)
+        except unknown:
+            return bool(scalar.columns) and all(
+                len(c.parts) == 1 and fold(c.parts[0]) in aliases for c in scalar.columns
+            )
+        except Unresolved:
+            return False
+        return False
+
+    def _item(self, item: Scalar) -> Scalar:
+        tree = item.tree
+        if item.text == "*" or item.text.endswith("*"):
+            raise NoWindow(f"{item.shown} shows all columns", item.place)
+        new = self.said(item) if calls(item) else self._of_row(item)
+        if isinstance(tree, exp.Alias) or new.text == item.text:
+            return new
+        return Scalar(f"{new.text} AS {quote(self._name(item))}", (), item.place)
+
+    def _name(self, item: Scalar) -> str:
+        """The name that Spark gives to an item without one."""
+        tree = item.tree
+        if isinstance(tree, exp.Column):
+            return tree.name
+        found = calls(item)
+        if len(found) == 1 and found[0].text == item.text and not found[0].distinct:
+            inner = found[0].argument
+            said = "1" if inner is None else inner.tree.name if isinstance(inner.tree, exp.Column) else ""
+            if inner is None and not item.text.endswith("*)"):
+                said = str(parse(item.text).this.name)
+            if said:
+                return f"{item.text[: item.text.index('(')].strip().lower()}({said})"
+        raise NoWindow(f"{item.shown} has no name of its own", item.place)
+
+    def _total(self, call: Call) -> str:
+        """An aggregate over the pairs of a group."""
+        if call.argument is None:
+            return f"coalesce(sum({self._rows}), 0)"
+        side = self.pair.side(call.argument.tree)
+        check_steady(call.argument)
+        if side == "left":
+            return self._of_rows(call, call.argument)
+        if side != "right":
+            raise NoWindow(f"{call.text} is of both rows of a pair")
+        if self.left and not isinstance(call.argument.tree, exp.Column):
+            raise NoWindow(f"{call.text}: what it is where nothing is found is not known")
+        if call.distinct and call.function not in ("min", "max"):
+            raise NoWindow(f"{call.text}: DISTINCT needs the pairs themselves")
+        argument = self.pair.steady(call.argument)
+        if call.function == "count":
+            return f"coalesce(sum({self.totals.count(argument)}), 0)"
+        type_ = self.pair.type_of(argument)
+        if type_ is None:
+            raise NoWindow(f"the type of {argument} is not known")
+        if call.function == "sum":
+            text, sum_ = self.totals.sum(argument, type_)
+            exact = type_.name in ("bigint", "decimal")
+            return f"CAST(sum({text}) AS {sum_})" if exact else f"sum({text})"
+        if call.function == "avg":
+            if not type_.numeric or type_.name == "decimal":
+                raise NoWindow(f"{call.text}: an average of {type_} would be rounded, or cast, otherwise")
+            text = self.totals.real_sum(argument)
+            return f"sum({text}) / nullif(sum({self.totals.count(argument)}), 0)"
+        return f"{call.function}({self.totals.extreme(call.function, argument)})"
+
+    def _of_rows(self, call: Call, argument: Scalar) -> str:
+        """An aggregate of the row's own columns, each as often as there are pairs."""
+        text = self.pair.text(argument).text
+        if call.distinct or call.function in ("min", "max"):
+            return f"{call.function}({'DISTINCT ' if call.distinct else ''}{text})"
+        if call.function == "count":
+            return f"coalesce(sum(CASE WHEN {operand(text)} IS NOT NULL THEN {self._rows} END), 0)"
+        type_ = self.pair.type_of(text)
+        if call.function != "sum" or type_ is None or not type_.integral or type_.name == "bigint":
+            raise NoWindow(f"{call.text} is not exact as a product")
+        return f"sum({operand(text)} * {self._rows})"
+
+    def ordered(self, clause: Scalar) -> Scalar:
+        """ORDER BY above the block."""
+        t = tokenize(clause.text)
+        start = next(i for i in range(len(t)) if t[i].word.endswith("BY")) + 1
+        said = []
+        for lo, hi in t.split(start, len(t)):
+            end = hi
+            while end > lo + 1 and t[end - 1].word in ("ASC", "DESC", "NULLS", "FIRST", "LAST"):
+                end -= 1
+            one, rest = Scalar(t.slice(lo, end), (), clause.place), t.slice(end, hi)
+            new = one if self._of_items(one, Unresolved) else self.said(one)  # an item's name comes first
+            said.append(f"{new.text} {rest}".rstrip())
+        return Scalar(f"{t.slice(0, start)} {', '.join(said)}", (), clause.place)
