@@ -96,10 +96,8 @@ def _names(case: Case, header: Header) -> list[str]:
 
 def labels(base: type[Node]) -> Iterator[str]:
     """The operators of a family of nodes, as plans call them."""
-    below: type[Node]
     for below in base.__subclasses__():
-        if isinstance(label := getattr(below, "label", ""), str) and label:
-            yield label
+        yield from below.labels()
         yield from labels(below)
 
 

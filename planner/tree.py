@@ -52,6 +52,12 @@ class Node:
 
     rewritten: ClassVar[bool] = False
 
+    @classmethod
+    def labels(cls) -> tuple[str, ...]:
+        """What plans may call such a node."""
+        label = getattr(cls, "label", "")
+        return (label,) if isinstance(label, str) and label else ()
+
     @property
     def children(self) -> tuple[Node, ...]:
         """The nodes in the fields of this node, in field order."""

@@ -1,6 +1,6 @@
-"""Band joins as equi-joins over bins.
+"""Bins for a band of constant width, and for a point in an interval.
 
-``NeighbourBandJoin``, for a band of constant width: a row of one side lies in one bin, and one of the other is copied
+``FixedWidth``, for a band of constant width: a row of one side lies in one bin, and one of the other is copied
 to the bins that its band touches, two where bins are as wide as the band.  Each pair meets once, since a row has one
 bin.
 
@@ -8,67 +8,50 @@ bin.
     right   │      ───│─y───    │        y's band touches bins 1 and 2
             w         2w        3w
 
-``LevelBandJoin``, for a point in an interval: an interval is copied to every bin it touches, on the level whose bins
+``ByLength``, for a point in an interval: an interval is copied to every bin it touches, on the level whose bins
 suit its length; a point is looked up in its one bin of every level.  Each pair meets once, in the point's bin on the
 interval's level.
 
-``VisitBandJoin``, for the same where intervals are few copies dearer or must come out once: an interval stands in the
-one bin where it begins, on a level whose bins are longer than it; a point visits its bin and the one before.
+``SingleAssignment``, for the same where copies of intervals are dear or they must come out once: an interval stands in
+the one bin where it begins, on a level whose bins are longer than it; a point visits its bin and the one before.
 
 All of them only prune: the condition as written stands beside the equality of bins and decides.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
 from planner.band.bins import MOST_BINS, MOST_BINS_FLOAT32, Levels, Neighbours, halved
-from planner.band.condition import Band, DistanceBand, IntervalBand
+from planner.band.condition import DistanceBand, IntervalBand
 from planner.band.linear import Side
-from planner.expr import Scalar
-from planner.hints.blocks import SideHint
-from planner.logical import JoinKind, conjunction
-from planner.physical.bin_join import BinJoin, Keyed, Method, Pairs
+from planner.physical.bin_join import Keyed, Pairs, Scheme
 from planner.physical.interval_sql import IntervalSql, double, grouped
 from planner.physical.rendered import Names
-from planner.tree import Node, plan_node
-
-Named = tuple[tuple[str, ...], tuple[str, ...]]
 
 
-@plan_node
-class NeighbourBandJoin(BinJoin):
+@dataclass(frozen=True)
+class FixedWidth(Scheme):
     """A band of constant width, cut into bins; a row of the ``moved`` side is copied to those that its band touches."""
 
     label: ClassVar[str] = "NeighbourBandJoin"
-    left: Node
-    right: Node
-    kind: JoinKind
     band: DistanceBand
-    condition: tuple[Scalar, ...]
     bins: Neighbours
     moved: Side = "right"
-    named: Named = ((), ())
-    hints: tuple[SideHint, ...] = ()
-    method: Method | None = None
-    equal: Pairs = ()
 
     @property
     def copied(self) -> tuple[Side, ...]:
         return (self.moved,)
 
     @property
-    def detail(self) -> str:
-        return detail(self.kind, self.condition, self.band)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
+    def note(self) -> str:
         bins, copies = self.band.axis.human(self.bins.width), f"{self.bins.copies:.2g}"
         said = f"bins of {bins}; {self.moved} side copied to about {copies} of them"
         if self.band.room:
             said += f"; {self.band.axis.human(self.band.room)} of room at both ends, for changes of clocks"
-        return (said, *self.more_notes)
+        return said
 
     def keyed(self, sides: tuple[str, ...], names: Names) -> Keyed:
         """``bin(left) = bin``, from ``LATERAL explode(sequence(…))`` over the bins that a right row's band touches."""
@@ -106,22 +89,14 @@ class NeighbourBandJoin(BinJoin):
         return f"floor(least(greatest({quotient}, -{most}), {most}))"
 
 
-@plan_node
-class LevelBandJoin(BinJoin):
+@dataclass(frozen=True)
+class ByLength(Scheme):
     """A point in an interval, cut into bins by the length of the interval."""
 
     label: ClassVar[str] = "LevelBandJoin"
-    left: Node
-    right: Node
-    kind: JoinKind
     band: IntervalBand
-    condition: tuple[Scalar, ...]
     levels: Levels
     measured: bool = False
-    named: Named = ((), ())
-    hints: tuple[SideHint, ...] = ()
-    method: Method | None = None
-    equal: Pairs = ()
 
     @property
     def copied(self) -> tuple[Side, ...]:
@@ -132,13 +107,8 @@ class LevelBandJoin(BinJoin):
         return "right" if self.band.side == "left" else "left"
 
     @property
-    def detail(self) -> str:
-        return detail(self.kind, self.condition, self.band)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        said = f"bins by length, {how(self.measured)}; {self._intervals} side copied to the bins it touches"
-        return (said, *self.more_notes)
+    def note(self) -> str:
+        return f"bins by length, {how(self.measured)}; {self._intervals} side copied to the bins it touches"
 
     def keyed(self, sides: tuple[str, ...], names: Names) -> Keyed:
         """``bin(point) = bin``, from ``LATERAL explode(sequence(…))``; on several levels, the width as well."""
@@ -161,37 +131,23 @@ class LevelBandJoin(BinJoin):
         return _placed(self.band, points, f"({intervals})", keys)
 
 
-@plan_node
-class VisitBandJoin(BinJoin):
+@dataclass(frozen=True)
+class SingleAssignment(Scheme):
     """A point in an interval; an interval stands in one bin, and points visit the two bins where theirs may stand."""
 
     label: ClassVar[str] = "VisitBandJoin"
-    left: Node
-    right: Node
-    kind: JoinKind
     band: IntervalBand
-    condition: tuple[Scalar, ...]
     levels: Levels
     measured: bool = False
-    named: Named = ((), ())
-    hints: tuple[SideHint, ...] = ()
-    method: Method | None = None
-    equal: Pairs = ()
 
     @property
     def copied(self) -> tuple[Side, ...]:
         return (self.band.side,)
 
     @property
-    def detail(self) -> str:
-        return detail(self.kind, self.condition, self.band)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        said = (
-            f"bins longer than intervals, {how(self.measured)}; {self.band.side} side copied to two bins of every level"
-        )
-        return (said, *self.more_notes)
+    def note(self) -> str:
+        lengths = how(self.measured)
+        return f"bins longer than intervals, {lengths}; {self.band.side} side copied to two bins of every level"
 
     def keyed(self, sides: tuple[str, ...], names: Names) -> Keyed:
         """``bin = bin(low end) AND width = width(interval)``, the former from ``LATERAL explode`` over the points."""
@@ -221,9 +177,3 @@ def _plus(amount: Fraction, suffix: str) -> str:
 def how(measured: bool) -> str:
     """Where a reader is told how the lengths of intervals are known."""
     return "lengths measured" if measured else "lengths not measured"
-
-
-def detail(kind: JoinKind, condition: tuple[Scalar, ...], band: Band) -> str:
-    """The kind of a join, its other conditions, and its band."""
-    rest = tuple(c for c in condition if c not in band.conjuncts)
-    return ", ".join([kind, *([conjunction(rest)] if rest else []), str(band)])

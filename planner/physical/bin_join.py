@@ -1,4 +1,4 @@
-"""What all joins over bins share: both sides get keys, equal keys meet, and the condition as written decides.
+"""Joins over bins: a scheme gives both sides keys, equal keys meet, and the condition as written decides.
 
 A side is *copied* when its rows go to several bins.  A preserved side must come out once whatever its rows match, so
 one that is copied is *matched* first: the inner join says in which bins a row has a match, and the row goes there only.
@@ -12,18 +12,19 @@ values are the columns that the condition names: rows equal in them match the sa
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
+from planner.band.condition import Band
 from planner.band.linear import Side
 from planner.expr import Scalar, quote
 from planner.hints.blocks import SideHint, repeated
-from planner.logical import JOIN_KEYWORDS, JoinKind, Scan
+from planner.logical import JOIN_KEYWORDS, JoinKind, Scan, conjunction
 from planner.physical.base import Physical, unwrap
 from planner.physical.rendered import Names
-from planner.tree import Node
+from planner.tree import Node, plan_node
 
 Say = Callable[[tuple[Scalar, ...]], str]
 Pairs = tuple[tuple[str, str], ...]
@@ -67,8 +68,30 @@ class Keyed:
         return ((left, right), *self.keys[1:])
 
 
+class Scheme(ABC):
+    """Which bins the rows of a band join go to.  ``label``: what plans call a join over such bins."""
+
+    label: ClassVar[str]
+    band: Band
+
+    @property
+    @abstractmethod
+    def copied(self) -> tuple[Side, ...]:
+        """The sides whose rows may go to several bins."""
+
+    @property
+    @abstractmethod
+    def note(self) -> str:
+        """What a reader is told about the bins."""
+
+    @abstractmethod
+    def keyed(self, sides: tuple[str, ...], names: Names) -> Keyed:
+        """Give both sides their keys."""
+
+
+@plan_node
 class BinJoin(Physical):
-    """A join over bins.
+    """A join over the bins of a scheme.
 
     ``named``: the columns of either side that the condition names, as text.  ``hints``: what the user asks for.
     ``method``: how Spark is to join, where it shall not decide.  ``equal``: columns as text that the condition holds
@@ -78,11 +101,20 @@ class BinJoin(Physical):
     left: Node
     right: Node
     kind: JoinKind
+    scheme: Scheme
     condition: tuple[Scalar, ...]
-    named: tuple[tuple[str, ...], tuple[str, ...]]
-    hints: tuple[SideHint, ...]
-    method: Method | None
-    equal: Pairs
+    hints: tuple[SideHint, ...] = ()
+    named: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    method: Method | None = None
+    equal: Pairs = ()
+
+    @classmethod
+    def labels(cls) -> tuple[str, ...]:
+        return tuple(scheme.label for scheme in Scheme.__subclasses__())
+
+    @property
+    def label(self) -> str:  # type: ignore[override]
+        return self.scheme.label
 
     @property
     def sides(self) -> tuple[Node, ...]:
@@ -90,23 +122,19 @@ class BinJoin(Physical):
         return (self.left, self.right)
 
     @property
+    def detail(self) -> str:
+        rest = tuple(c for c in self.condition if c not in self.scheme.band.conjuncts)
+        return ", ".join([self.kind, *([conjunction(rest)] if rest else []), str(self.scheme.band)])
+
+    @property
     def output(self) -> tuple[str, ...]:
         kept = self.sides[:1] if self.kind in ("semi", "anti") else self.sides
         return tuple(name for side in kept for name in side.output)  # type: ignore[attr-defined]
 
     @property
-    @abstractmethod
-    def copied(self) -> tuple[Side, ...]:
-        """The sides whose rows may go to several bins."""
-
-    @abstractmethod
-    def keyed(self, sides: tuple[str, ...], names: Names) -> Keyed:
-        """Give both sides their keys."""
-
-    @property
     def matched(self) -> tuple[Side, ...]:
         """The sides that are copied and preserved."""
-        return tuple(side for side in preserved_sides(self.kind) if side in self.copied)
+        return tuple(side for side in preserved_sides(self.kind) if side in self.scheme.copied)
 
     @property
     def asks(self) -> str:
@@ -118,19 +146,20 @@ class BinJoin(Physical):
         return f"{self.method.strategy}({quote(name)})" if name else ""
 
     @property
-    def more_notes(self) -> tuple[str, ...]:
-        """What a reader is told about ``method``, ``equal`` and ``matched``."""
-        how: tuple[str, ...] = (str(self.method),) if self.method else ()
+    def notes(self) -> tuple[str, ...]:
+        said = [self.scheme.note]
+        if self.method:
+            said.append(str(self.method))
         if self.equal:
-            how += ("equal columns hashed into the bins, so that rows are sorted by one number",)
-        if how or not self.matched:
-            return how
-        who = "both sides stand" if len(self.matched) == 2 else f"{self.matched[0]} side stands"
-        return (f"{who} only in bins with a match, which the inner join finds first",)
+            said.append("equal columns hashed into the bins, so that rows are sorted by one number")
+        if self.matched:
+            who = "both sides stand" if len(self.matched) == 2 else f"{self.matched[0]} side stands"
+            said.append(f"{who} only in bins with a match, which the inner join finds first")
+        return tuple(said)
 
     def render(self, sides: tuple[str, ...], names: Names, conjunction: Say) -> str:
         """``left JOIN right ON keys AND condition``, each side with its keys."""
-        keyed = self.keyed(sides, names)
+        keyed = self.scheme.keyed(sides, names)
         condition = conjunction(self.condition)
         if not self.matched:
             on = [f"{a} = {b}" for a, b in keyed.hashed_with(self.equal)]

@@ -10,7 +10,6 @@ The condition stands in the join as it was written; the fetch only prunes.  The 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 from planner.connectors.spec import LookupSpec
 from planner.expr import Scalar, quote
@@ -20,12 +19,19 @@ from planner.logical.stand_in import alias_of
 from planner.physical.base import Physical, unwrap
 from planner.tree import Node, plan_node
 
+# Who asks for which keys, by what a plan writes before "LookupJoin"; all but the first are ways of FLIP-204.
+_WAYS = {
+    "": "each distinct key asked for by one task",
+    "Hash": "keys hashed by {}",
+    "SkewedHash": "keys hashed by {}; a hot key moves once, without its rows",
+    "Full": "keys hashed by {}; each task reads its share of the table whole",
+}
+
 
 @plan_node
 class LookupJoin(Physical):
-    """Each task asks for the keys of the rows it has."""
+    """A join with the rows that were fetched for its keys; ``spec`` says how."""
 
-    label: ClassVar[str] = "LookupJoin"
     left: Node
     right: Node
     kind: JoinKind
@@ -37,6 +43,21 @@ class LookupJoin(Physical):
     spec: LookupSpec
     skip: int = 0  # lookup joins on top of the left side that the keys do not need
     view: str = ""
+
+    @classmethod
+    def labels(cls) -> tuple[str, ...]:
+        return tuple(f"{way}LookupJoin" for way in _WAYS)
+
+    @property
+    def label(self) -> str:  # type: ignore[override]
+        return f"{self._way}LookupJoin"
+
+    @property
+    def _way(self) -> str:
+        if self.spec.full_load:
+            return "Full"
+        hashed = "SkewedHash" if self.spec.skew else "Hash"
+        return hashed if self.spec.shuffle else ""
 
     @property
     def scan(self) -> Scan:
@@ -59,7 +80,7 @@ class LookupJoin(Physical):
     @property
     def distribution(self) -> str:
         """Where the keys have to be."""
-        return "each distinct key asked for by one task"
+        return _WAYS[self._way].format(", ".join(k.column for k in self.keys))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -110,39 +131,6 @@ class LookupJoin(Physical):
 
 
 @plan_node
-class HashLookupJoin(LookupJoin):
-    """The hash of a key says which task asks for it, so that a cache keeps to its share of the keys (FLIP-204)."""
-
-    label: ClassVar[str] = "HashLookupJoin"
-
-    @property
-    def distribution(self) -> str:
-        return f"keys hashed by {', '.join(k.column for k in self.keys)}"
-
-
-@plan_node
-class SkewedHashLookupJoin(LookupJoin):
-    """The same where some keys are much more frequent than others: only distinct keys move (FLIP-204, point 2)."""
-
-    label: ClassVar[str] = "SkewedHashLookupJoin"
-
-    @property
-    def distribution(self) -> str:
-        return f"keys hashed by {', '.join(k.column for k in self.keys)}; a hot key moves once, without its rows"
-
-
-@plan_node
-class FullLookupJoin(LookupJoin):
-    """Each task reads its hash share of the table whole (FLIP-204, point 3)."""
-
-    label: ClassVar[str] = "FullLookupJoin"
-
-    @property
-    def distribution(self) -> str:
-        return f"keys hashed by {', '.join(k.column for k in self.keys)}; each task reads its share of the table whole"
-
-
-@plan_node
 class RowLookupJoin(LookupJoin):
     """Rows go to Python whole, and come back with what was found for them, where they cannot be read twice.
 
@@ -150,9 +138,16 @@ class RowLookupJoin(LookupJoin):
     the rows found; the condition filters that array, the table's alias being the name of its lambda variable.
     """
 
-    label: ClassVar[str] = "RowLookupJoin"
     rows: tuple[tuple[str, tuple[str, ...]], ...] = ()
     why: str = ""
+
+    @classmethod
+    def labels(cls) -> tuple[str, ...]:
+        return ("RowLookupJoin",)
+
+    @property
+    def label(self) -> str:  # type: ignore[override]
+        return "RowLookupJoin"
 
     @property
     def distribution(self) -> str:

@@ -1,13 +1,13 @@
-"""Band joins of two intervals, as equi-joins over bins.
+"""Bins for two intervals that overlap.
 
-``CommonBinBandJoin``, where one width of bins suits all: both sides are copied to the bins they touch.  Two intervals
+``CommonBin``, where one width of bins suits all: both sides are copied to the bins they touch.  Two intervals
 that overlap have bins in common, and the first of these is the one in which the later of them begins; there the pair
 is taken.
 
     left    │    ━━━━━│━━━━━━━━━│━━       │        bins 1, 2, 3
     right   │         │  ━━━━━━━│━━━━━━━━━│        bins 2, 3: taken in bin 2, its first
 
-``OverlapBandJoin``, where lengths differ too widely for that: the later start lies in the other interval, so it is two
+``TwoPoints``, where lengths differ too widely for that: the later start lies in the other interval, so it is two
 points in intervals, told apart by which start is the later one.  Each pair meets once, in the bin of the later start.
 
 Both only prune: the condition as written stands beside the equality of bins and decides.
@@ -15,51 +15,35 @@ Both only prune: the condition as written stands beside the equality of bins and
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
 from planner.band.bins import Levels
 from planner.band.condition import OverlapBand
 from planner.band.linear import Side
-from planner.expr import Scalar
-from planner.hints.blocks import SideHint
-from planner.logical import JoinKind
-from planner.physical.band_join import Named, detail, how
-from planner.physical.bin_join import BinJoin, Keyed, Method, Pairs
+from planner.physical.band_join import how
+from planner.physical.bin_join import Keyed, Scheme
 from planner.physical.interval_sql import IntervalSql, double
 from planner.physical.rendered import Names
-from planner.tree import Node, plan_node
 
 
-@plan_node
-class CommonBinBandJoin(BinJoin):
+@dataclass(frozen=True)
+class CommonBin(Scheme):
     """Two intervals that overlap, each copied to the bins it touches; a pair is taken in the first common bin."""
 
     label: ClassVar[str] = "CommonBinBandJoin"
-    left: Node
-    right: Node
-    kind: JoinKind
     band: OverlapBand
-    condition: tuple[Scalar, ...]
     width: float
-    named: Named = ((), ())
-    hints: tuple[SideHint, ...] = ()
-    method: Method | None = None
-    equal: Pairs = ()
 
     @property
     def copied(self) -> tuple[Side, ...]:
         return ("left", "right")
 
     @property
-    def detail(self) -> str:
-        return detail(self.kind, self.condition, self.band)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
+    def note(self) -> str:
         width = self.band.axis.human(Fraction(self.width))
-        said = f"bins of {width}, lengths measured; both sides copied to the bins they touch, pairs meet in the first"
-        return (said, *self.more_notes)
+        return f"bins of {width}, lengths measured; both sides copied to the bins they touch, pairs meet in the first"
 
     def keyed(self, sides: tuple[str, ...], names: Names) -> Keyed:
         """``bin = bin``, each from ``LATERAL explode(sequence(first, last))``; also, it is the later of both firsts."""
@@ -80,35 +64,23 @@ class CommonBinBandJoin(BinJoin):
         return self.band.axis.exact and all(end.bare for band in bands for end in (band.low, band.high))
 
 
-@plan_node
-class OverlapBandJoin(BinJoin):
+@dataclass(frozen=True)
+class TwoPoints(Scheme):
     """Two intervals that overlap, cut into bins; each stands in its bins, and its start is looked up in the other's."""
 
     label: ClassVar[str] = "OverlapBandJoin"
-    left: Node
-    right: Node
-    kind: JoinKind
     band: OverlapBand
-    condition: tuple[Scalar, ...]
     left_levels: Levels
     right_levels: Levels
     measured: bool = False
-    named: Named = ((), ())
-    hints: tuple[SideHint, ...] = ()
-    method: Method | None = None
-    equal: Pairs = ()
 
     @property
     def copied(self) -> tuple[Side, ...]:
         return ("left", "right")
 
     @property
-    def detail(self) -> str:
-        return detail(self.kind, self.condition, self.band)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return (f"bins by length, {how(self.measured)}; pairs meet in the bin of the later start", *self.more_notes)
+    def note(self) -> str:
+        return f"bins by length, {how(self.measured)}; pairs meet in the bin of the later start"
 
     def keyed(self, sides: tuple[str, ...], names: Names) -> Keyed:
         """Keys are the bin, and the width of the bins, negative where the right side has the interval."""

@@ -25,10 +25,10 @@ from planner.band.linear import Side
 from planner.catalog.cost import ROW_IN_PAIRS, Cost, copies, cost
 from planner.catalog.stats import LengthClass, Statistics
 from planner.logical import BandJoin, Logical
-from planner.physical.band_join import LevelBandJoin, NeighbourBandJoin, VisitBandJoin
-from planner.physical.bin_join import BinJoin, preserved_sides
+from planner.physical.band_join import ByLength, FixedWidth, SingleAssignment
+from planner.physical.bin_join import Scheme, preserved_sides
 from planner.physical.interval_sql import IntervalSql
-from planner.physical.overlap_band_join import CommonBinBandJoin, OverlapBandJoin
+from planner.physical.overlap_band_join import CommonBin, TwoPoints
 from rules.rule import Context, Intervals
 
 Classes = tuple[LengthClass, ...]
@@ -37,12 +37,12 @@ _SORTED_WIDTH = 2  # times the band's width; measured with 1, 2 and 4
 
 @dataclass(frozen=True)
 class Candidate:
-    """A way to run a band join, in words, and its estimated cost; None where the sides are not known.
+    """Bins for a band join, in words, and their estimated cost; None where the sides are not known.
 
     ``sizes``: the estimated bytes of both sides with their copies.
     """
 
-    join: BinJoin
+    scheme: Scheme
     said: str
     cost: Cost | None
 
@@ -84,8 +84,7 @@ def _distance(
             continue
         side: Side = "left" if moved == "left" else "right"
         said = f"bins of {band.axis.human(bins.width)} for {band}, {side} side copied {bins.copies:.2g} times"
-        operator = NeighbourBandJoin(join.left, join.right, join.kind, band, join.condition, bins, side)
-        found.append(Candidate(operator, said, cost(copies(left, n), copies(right, m), None)))
+        found.append(Candidate(FixedWidth(band, bins, side), said, cost(copies(left, n), copies(right, m), None)))
     return found
 
 
@@ -98,18 +97,16 @@ def _interval(join: BandJoin, band: IntervalBand, left: Statistics, right: Stati
     if not kept or band.side in kept:
         single = one_level(measured, band.axis, reach=reach) if kept and measured and not join.bin_width else None
         chosen = single or _levels(measured, band, join.bin_width, ctx)
-        level = LevelBandJoin(join.left, join.right, join.kind, band, join.condition, chosen, measured=known)
         estimate = _estimate(band, points, len(chosen.widths), size, chosen, measured)
-        found.append(Candidate(level, f"bins of {_said(chosen, band)} for {band}", estimate))
+        found.append(Candidate(ByLength(band, chosen, known), f"bins of {_said(chosen, band)} for {band}", estimate))
     if band.side not in kept and (known or kept) and not (join.bin_width and not kept):
         chosen = standing_levels(measured, band.axis) if measured is not None else _standing_unmeasured(band, ctx)
         if join.bin_width:
             width = float(join.bin_width)
             chosen = Levels((width, *(w for w in chosen.widths if w > width)), 1)
-        visit = VisitBandJoin(join.left, join.right, join.kind, band, join.condition, chosen, measured=known)
         estimate = _estimate(band, points, 2 * len(chosen.widths) - 1, size, chosen, measured, standing=True)
         said = f"bins of {_said(chosen, band)}, an interval in one of them, for {band}"
-        found.append(Candidate(visit, said, estimate))
+        found.append(Candidate(SingleAssignment(band, chosen, known), said, estimate))
     return found
 
 
@@ -123,22 +120,19 @@ def _overlap(join: BandJoin, band: OverlapBand, left: Statistics, right: Statist
     meet = _count(ones), _count(others)
     reach, width = ctx.thresholds.level_reach, float(join.bin_width) if join.bin_width else None
     found = common_bins(ones, others, band.axis, reach=reach, row=ROW_IN_PAIRS, width=width)
-    common = [_common(join, band, found, left, right, meet)] if found else []
+    common = [_common(band, found, left, right, meet)] if found else []
     by_length = _by_length(join, band, ones, others, (left, right), ctx)
     return common if common and join.bin_width else [*common, by_length]
 
 
-def _common(
-    join: BandJoin, band: OverlapBand, bins: Common, left: Statistics, right: Statistics, counts: tuple[int, int]
-) -> Candidate:
+def _common(band: OverlapBand, bins: Common, left: Statistics, right: Statistics, counts: tuple[int, int]) -> Candidate:
     """Both sides in bins of one width; rows that have been measured are counted."""
-    operator = CommonBinBandJoin(join.left, join.right, join.kind, band, join.condition, bins.width)
     sides = [
         copies(Statistics(count, side.bytes), rows / max(count, 1))
         for side, count, rows in zip((left, right), counts, bins.rows, strict=True)
     ]
     said = f"bins of {band.axis.human(Fraction(bins.width))} for {band}, both sides copied"
-    return Candidate(operator, said, cost(sides[0], sides[1], bins.pairs))
+    return Candidate(CommonBin(band, bins.width), said, cost(sides[0], sides[1], bins.pairs))
 
 
 def _by_length(
@@ -152,15 +146,15 @@ def _by_length(
     """Each side in bins by its own lengths, looked up in the other's."""
     a, b = (_levels(m, x, join.bin_width, ctx) for m, x in ((ones, band.in_left), (others, band.in_right)))
     known = ones is not None and others is not None
-    operator = OverlapBandJoin(join.left, join.right, join.kind, band, join.condition, a, b, measured=known)
+    scheme = TwoPoints(band, a, b, known)
     said = f"bins of {_said(a, band.in_left)} on the left and {_said(b, band.in_right)} on the right for {band}"
     if ones is None or others is None or sizes is None:
-        return Candidate(operator, said, None)
+        return Candidate(scheme, said, None)
     left, right = (Statistics(_count(c), size.bytes) for c, size in zip((ones, others), sizes, strict=True))
     meet = met(a, ones), met(b, others)
     pairs = None if meet[0] is None or meet[1] is None else _count(others) * meet[0] + _count(ones) * meet[1]
     sides = copies(left, len(b.widths) + touched(a, ones)), copies(right, len(a.widths) + touched(b, others))
-    return Candidate(operator, said, cost(*sides, pairs))
+    return Candidate(scheme, said, cost(*sides, pairs))
 
 
 def _count(classes: Classes) -> int:

@@ -48,13 +48,13 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
         best = min(ways, key=_seconds)
     own = f"Spark's own join, {said_pairs(at_most_pairs(left, right))} of {said(left)} × {said(right)} rows"
     ctx.choose(str(best), *(str(way) for way in ways if way is not best), own)
-    chosen: BinJoin = replace(best.join, hints=join.hints)  # type: ignore[type-var]
+    chosen = BinJoin(join.left, join.right, join.kind, best.scheme, join.condition, join.hints)
     if chosen.matched:
         return _with_matches(chosen, join, ctx)
     if not large:
         return chosen
     equal = () if build else equal_columns_of(join, ctx)
-    return replace(chosen, method=method_of(join, left, right, build, ctx), equal=equal)  # type: ignore[type-var]
+    return replace(chosen, method=method_of(join, left, right, build, ctx), equal=equal)
 
 
 def _seconds(way: Candidate) -> float:
@@ -75,7 +75,7 @@ def _with_matches(chosen: BinJoin, join: BandJoin, ctx: Context) -> Physical:
     except (NotCarried, Unresolved) as no:
         ctx.decline(f"{keeps}; finding their matches first needs to know all columns, and {no}", place)
         return Spark(join.plain)
-    return replace(chosen, named=named)  # type: ignore[type-var]
+    return replace(chosen, named=named)
 
 
 def _named(join: BandJoin, ctx: Context) -> tuple[tuple[str, ...], tuple[str, ...]]:

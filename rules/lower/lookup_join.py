@@ -49,14 +49,8 @@ def lower_lookup_join(join: LookupJoin, ctx: Context) -> physical.LookupJoin:
     )
     parts = (join.left, join.right, join.kind, join.keyword, join.condition, join.using, join.keys, join.only, spec)
     if why:
-        rows = _rows(join, why, ctx)
-        return physical.RowLookupJoin(*parts, rows=rows, why=why)
-    operator = physical.LookupJoin
-    if full:
-        operator = physical.FullLookupJoin
-    elif spec.shuffle:
-        operator = physical.SkewedHashLookupJoin if spec.skew else physical.HashLookupJoin
-    return operator(*parts, skip=_skipped(join, ctx))
+        return physical.RowLookupJoin(*parts, rows=_rows(join, why, ctx), why=why)
+    return physical.LookupJoin(*parts, skip=_skipped(join, ctx))
 
 
 def _once(join: LookupJoin, ctx: Context) -> str:
