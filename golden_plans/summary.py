@@ -1,7 +1,7 @@
 """SUMMARY.txt: one line per golden plan, the first screen for the reviewer of a big change.
 
     band/click_after_view  NeighbourBandJoin
-    refused/one_sided  held back: p.x >= i.lo is open at one end; not a band
+    refused/one_sided  held back: p.x >= i.lo is open at one end, so it is no band
 
 It is made from the approved text alone, so it says what was approved, and needs no planning.  A folder of cases has a
 summary when it holds a file of that name; ``pytest --update-plans`` keeps it up to date.
@@ -23,7 +23,7 @@ _CLAUSES = frozenset(  # what SQL has names for, as plans call it; the other ope
     "Aggregate BandJoin Cte Derived Filter Join LateralView Limit OneRow Parens Project Relation Scan SetOp Sort "
     "Statement Values Verbatim Windows With".split()
 )
-_NODE = re.compile(r"^(?:[│├└─ ]*─ )?(?:subquery \d+: )?(\w+)(?:  |$)")
+_NODE = re.compile(r"^[│├└─ ]*(?:subquery \d+: )?(\w+)(?:  |$)")
 _REFUSAL = re.compile(r"^-- \w+ held back: (.*(?:\n--   .*)*)", re.MULTILINE)
 _PLACE = re.compile(r" \(line \d+, column \d+\)$")
 

@@ -174,7 +174,7 @@ class Optimizer:
         with suppress(NotCarried):  # Spark has its own words for what cannot be read
             word = not_a_query(text)
         if word:
-            raise QueryError(f"{word} … is no query; write the SELECT alone, and say where its rows go with sink=")
+            raise QueryError(f"{word} … is not a query; write the SELECT alone, and say where its rows go with sink=")
         if state_modules:
             begun = streams.start(
                 self, text, args, checkpoint=checkpoint, sink=sink, trigger=trigger, mode=mode, name=name, ttl=state_ttl

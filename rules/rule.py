@@ -74,7 +74,7 @@ class Rule:
         if not streams or self.streams == "any" or (self.streams == "one" and streams == 1):
             return None
         if self.streams == "one":
-            return "the statement reads more than one stream, and what Spark keeps of them must not hang on a rewriting"
+            return "the statement reads more than one stream, and a rewriting would change Spark's state of them"
         return "the statement reads a stream, and this rewriting is for tables"
 
 

@@ -307,7 +307,9 @@ def _pair(
             used.add(b.conjunct)
             both = {o.lower for o in bounds if o.conjunct == b.conjunct} == {True, False}
             reason = (
-                f"adds up {b.sum}; a band holds one expression" if both and b.sum else "is open at one end; not a band"
+                f"adds up {b.sum}; a band holds one expression"
+                if both and b.sum
+                else "is open at one end, so it is no band"
             )
             refusals.append(NotABand(f"{b.conjunct.shown} {reason}", b.conjunct.place))
     return (*distances.values(), *intervals.values(), *overlaps), tuple(refusals)

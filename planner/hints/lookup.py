@@ -114,7 +114,7 @@ def read_lookup_hint(hint: Hint) -> LookupHint:
             field, read, possible = _OPTIONS[key]
             found = read(value)
             if found is None:
-                reason = f"'{key}' is {possible}, not '{value}'; it is passed over"
+                reason = f"'{key}' is {possible}, not '{value}'; it is ignored"
                 complaints.append(Complaint(f"{LOOKUP}: {reason}", argument.place))
             elif field:
                 options[field] = found

@@ -30,13 +30,13 @@ def from_clause(r: Reader, lo: int, hi: int) -> Logical:
     tops = t.top(lo, hi)
     for i in tops:
         if t[i].word == "ASOF" and t.word(i + 1, hi) == "JOIN":
-            raise r.fail("an ASOF join is not carried", i)
+            raise r.fail("an ASOF join is not supported", i)
     if any(
         t[i].word in ("PIVOT", "UNPIVOT", "MATCH_RECOGNIZE", "MATCH_CONDITION", "NEAREST")
         and t.word(i + 1, hi) in ("(", "INCLUDE", "EXCLUDE")
         for i in tops
     ):
-        r.notes.append(Note("what stands in FROM beside PIVOT and the like is not looked into", t.place(t[lo].start)))
+        r.notes.append(Note("FROM with PIVOT and the like is not supported", t.place(t[lo].start)))
         return Opaque(r.scalar(lo, hi))
     views = [i for i in tops if t[i].word == "LATERAL" and t.word(i + 1, hi) == "VIEW"]
     end = views[0] if views else hi
@@ -102,7 +102,7 @@ def _join(r: Reader, left: Logical, start: int, join: int, hi: int) -> Join:
     elif len(words) == 1 and (word := next(iter(words)).lower()) in get_args(JoinKind):
         kind = word  # type: ignore[assignment]
     else:
-        raise r.fail(f"{t.slice(start, join + 1)} is not a join that is carried", start)
+        raise r.fail(f"{t.slice(start, join + 1)} is not a supported join", start)
     natural = t[start].word == "NATURAL" and start < join
     keyword = t.slice(start, join + 1)
     on = next((i for i in t.top(join + 1, hi) if t[i].word in ("ON", "USING")), hi)
@@ -113,7 +113,7 @@ def _join(r: Reader, left: Logical, start: int, join: int, hi: int) -> Join:
     if t[on].word == "ON":
         return Join(left, right, kind, keyword, r.conjuncts(on + 1, hi))
     if t.word(on + 1, hi) != "(" or t.match[on + 1] != hi - 1:
-        raise r.fail("this USING is not carried", on)
+        raise r.fail("this USING is not supported", on)
     using = tuple(t.slice(a, b) for a, b in t.split(on + 2, hi - 1))
     return Join(left, right, kind, keyword, using=using)
 
@@ -137,7 +137,7 @@ def _primary(r: Reader, lo: int, hi: int) -> Logical:
         if _is_query(r, body):
             return Derived(r.read_query(r, body + 1, close), alias, renames, suffix, lateral)
         if lateral:
-            raise r.fail("LATERAL before joins in parentheses is not carried", lo)
+            raise r.fail("LATERAL before joins in parentheses is not supported", lo)
         return Nested(from_clause(r, body + 1, close), alias, renames, suffix)
     if word == "VALUES":
         alias, renames, _ = _alias(r, t.top(body, hi)[-1], hi) if hi > body else (None, (), True)
@@ -145,7 +145,7 @@ def _primary(r: Reader, lo: int, hi: int) -> Logical:
         alias, renames, _ = _alias(r, end, hi)
         return Opaque(r.scalar(lo, hi), alias, renames)
     if not t[body].is_name:
-        raise r.fail(f"{word or 'this'} is not a relation that is carried", body)
+        raise r.fail(f"{word or 'this'} is not a supported relation", body)
     end = body + 1
     while t.word(end, hi) == "." and end + 1 < hi:
         end += 2
@@ -228,7 +228,7 @@ def _lateral_view(r: Reader, child: Logical, lo: int, hi: int) -> LateralView:
     t = r.tokens
     call = lo + 2 + (t.word(lo + 2, hi) == "OUTER")
     if t.word(call + 1, hi) != "(":
-        raise r.fail("this LATERAL VIEW is not carried", lo)
+        raise r.fail("this LATERAL VIEW is not supported", lo)
     i = t.match[call + 1] + 1
     alias = ""
     if i < hi and t[i].word != "AS":

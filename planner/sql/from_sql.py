@@ -62,7 +62,7 @@ def from_sql(text: str, settings: Settings | None = None) -> tuple[Logical, tupl
         raise NotCarried(f"names that begin with {HOLE} are Dovetail's own")
     for i in range(hi):
         if t[i].text == "|>":
-            raise NotCarried("pipe syntax is not carried", t.place(t[i].start))
+            raise NotCarried("pipe syntax is not supported", t.place(t[i].start))
     reader = Reader(t, query, settings or Settings())
     start = _query_start(t, hi)
     plan = query(reader, start, hi, local=False)
@@ -118,7 +118,7 @@ def _with(r: Reader, lo: int, hi: int) -> Logical:
     t = r.tokens
     i = lo + 1
     if t.word(i, hi) == "RECURSIVE":
-        raise r.fail("recursive WITH is not carried", i)
+        raise r.fail("recursive WITH is not supported", i)
     scope: dict[str, str] = {}
     r.scopes.append(scope)
     definitions = []
@@ -132,7 +132,7 @@ def _with(r: Reader, lo: int, hi: int) -> Logical:
         if t.word(i, hi) == "AS":
             i += 1
         if t.word(i, hi) != "(":
-            raise r.fail("this form of WITH is not carried", i)
+            raise r.fail("this form of WITH is not supported", i)
         head = t.slice(start, i)
         inner = r.read_query(r, i + 1, t.match[i])
         key = name
@@ -224,7 +224,7 @@ def _primary(r: Reader, lo: int, hi: int) -> Logical:
         return Values(r.scalar(lo, hi))
     if word == "SELECT":
         return _select(r, lo, hi)
-    raise r.fail(f"a query that begins with {word or 'this'} is not carried", lo)
+    raise r.fail(f"a query that begins with {word or 'this'} is not supported", lo)
 
 
 def _select(r: Reader, lo: int, hi: int) -> Logical:
@@ -283,7 +283,7 @@ def _clauses(r: Reader, lo: int, hi: int) -> dict[str, int]:
             raise r.fail(f"{word} is not where it is expected", i)
         at[word] = i
     if "WINDOW" in at and "QUALIFY" in at and at["WINDOW"] < at["QUALIFY"]:
-        raise r.fail("WINDOW before QUALIFY is not carried", at["WINDOW"])
+        raise r.fail("WINDOW before QUALIFY is not supported", at["WINDOW"])
     return at
 
 

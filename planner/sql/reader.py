@@ -113,6 +113,6 @@ class Reader:
         return name if self.settings.case_sensitive else name.lower()
 
     def fail(self, reason: str, index: int) -> NotCarried:
-        """The exception for something at token ``index`` that is not carried."""
+        """The exception for something at token ``index`` that is not supported."""
         t = self.tokens
         return NotCarried(reason, t.place(t[min(index, len(t) - 1)].start))

@@ -106,7 +106,7 @@ class Mapped:
         """What a relation of the query filters that the one of the block does not.  Raises ``Unresolved``."""
         for target, (own, theirs) in zip(self.to, self.readings, strict=True):
             if not theirs.filters <= own.filters:
-                raise Unresolved("the block reads only some of the rows that the subquery reads")
+                raise Unresolved("the outer query filters out rows that the subquery reads")
             for value in sorted(own.filters - theirs.filters):
                 scalar = Scalar(sql(bound(Scalar(value).tree, partial(self._shown, target, theirs))))
                 yield Term(scalar.text, self.outer_value(scalar), frozenset((target,)))

@@ -46,9 +46,9 @@ def numberings(query: Logical, ctx: Context) -> tuple[Numbering, ...]:
     if block is None or not any(_number(item) for item in block.project.items):
         return ()
     if odd := next((n for n in block.more if not isinstance(n, Sort | Aggregate | Filter)), None):
-        raise Unresolved(f"what numbers its rows has its own {odd.label}")
+        raise Unresolved(f"the numbered query has its own {odd.label}")
     if any(isinstance(n, Filter) and n.clause == "QUALIFY" for n in block.more) or block.project.quantifier:
-        raise Unresolved("what numbers its rows leaves some of them out afterwards")
+        raise Unresolved("the numbered query removes rows after it has numbered them")
     return _Numbered(query, block, ctx).found()
 
 
@@ -83,10 +83,10 @@ class _Numbered:
         """What a ranking function says.  Raises ``Unresolved`` where rows may tie."""
         parts = [self.shown.name_of(part) for part in self.parts(window)]
         if not name or None in parts:
-            raise Unresolved(f"{sql(window)} begins anew for what is not shown")
+            raise Unresolved(f"{sql(window)} restarts for a column that the query does not return")
         if (known := self.without_ties(window)) is None:
-            said = f"no key is known to hold in the columns of {sql(window)}"
-            raise Unresolved(f"rows may tie, and then their numbers are left open: {said}")
+            said = f"no unique key is known among the columns of {sql(window)}"
+            raise Unresolved(f"rows may tie, so their numbers may change: {said}")
         return Numbering(name, tuple(p for p in parts if p), known)
 
     def parts(self, window: exp.Window) -> list[exp.Expression]:
@@ -132,7 +132,7 @@ class _Numbered:
             else:
                 steady = isinstance(function, _ORDERED) and self.without_ties(window) is False
             if not steady:
-                raise Unresolved(f"{sql(window)} may have another value at another reading")
+                raise Unresolved(f"{sql(window)} may return another value when it is read again")
 
     def check_the_rest(self) -> None:
         """Raise ``Unresolved`` unless the query without its windows returns the same rows at every reading."""
@@ -140,10 +140,10 @@ class _Numbered:
             if item.plans:
                 raise Unresolved(f"{item.shown} holds a subquery")
             if item.tree.find(exp.Window) and (odd := volatile(item.tree)):
-                raise Unresolved(f"{sql(odd)} is not known to give the same value each time")
+                raise Unresolved(f"{sql(odd)} is not known to be deterministic")
         items = tuple(i for i in self.block.project.items if not i.tree.find(exp.Window)) or (Scalar("1 AS one"),)
         if reason := self.ctx.unrepeatable(_named(replace(self.block.project, items=items))):
-            raise Unresolved(f"what numbers its rows is read twice, and {reason}")
+            raise Unresolved(f"the numbered query is read twice, and {reason}")
 
 
 def _named(query: Logical) -> Derived:

@@ -37,7 +37,7 @@ def tied_key(own: Scalar, theirs: Scalar, mapped: Mapped, ctx: Context) -> Key:
     pairs = [equal_columns(conjunct, mapped.outer.sources, ctx) for conjunct in mapped.outer.conjuncts]
     tied = [(mapped.outer_value(p[0]), mapped.outer_value(p[1])) for p in pairs if p]
     if value != other and not _linked(value, other, tied):
-        raise Unresolved(f"{theirs.text} is not {here} in every row of the block")
+        raise Unresolved(f"{theirs.text} is not {here} in every row of the outer query")
     return Key(here, value, not any(value in pair for pair in tied))
 
 

@@ -1,4 +1,4 @@
-"""Filters carried into subqueries of FROM: ``FROM (SELECT … FROM p, i) z WHERE z.x BETWEEN z.lo AND z.hi``."""
+"""Push filters into subqueries: ``FROM (SELECT … FROM p, i) z WHERE z.x BETWEEN z.lo AND z.hi``."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from rules.rule import Context, rule
 
 @rule(Filter, streams="one")
 def carry_filters(node: Filter, ctx: Context) -> Logical | None:
-    """Move a condition of WHERE into the subquery or WITH name whose columns it compares, where that joins relations.
+    """Push a WHERE condition into the subquery or CTE that joins the relations whose columns it compares.
 
-    Spark does so itself, later; we need to see the band at the join that it belongs to.  Only what could be a band
-    moves, and only where the subquery shows the columns as they are.
+    Spark does this as well, but later; the rules need to see the band at its join now.  Only a condition that could
+    be a band moves, and only where the subquery returns the columns unchanged.
     """
     if node.clause != "WHERE" or not any(map(looks_like_band, node.condition)):
         return None
     relations = _relations(node.child)
     if len(relations) == 1 and _pairs_and_more(relations[0]):
         place = next(c.place for c in node.condition if looks_like_band(c))
-        return ctx.decline("the subquery below WHERE does more than to join, so the condition stays above it", place)
+        return ctx.decline("the subquery does more than join, so the condition stays above it", place)
     if not any(_joined(relation, ctx) for relation in relations):
         return None
     tree, kept = node.child, []

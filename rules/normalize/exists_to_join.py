@@ -33,11 +33,12 @@ from rules.rule import Context, rule
 
 @rule(Filter, Project, streams="one")
 def exists_to_join(node: Filter | Project, ctx: Context) -> Logical | None:
-    """Turn EXISTS or IN in WHERE into the semi join that it is, and NOT EXISTS or NOT IN into the anti join.
+    """Turn EXISTS and IN in WHERE into semi joins, and NOT EXISTS and NOT IN into anti joins.
 
-    Spark does so itself, later; we need to see the band between the query and its subquery now.  The subquery's FROM
-    becomes the right side, its WHERE the condition, as written but for names that would be ambiguous.  Nothing happens
-    where no band could lie across, so that other queries cost no look-up of names.
+    Spark does this as well, but later; the rules need to see the band between the query and its subquery now.  The
+    subquery's FROM becomes the right side and its WHERE the condition, as written, except that ambiguous names are
+    qualified.  Subqueries without a possible band are skipped, so that resolving names costs them nothing.  (Kim,
+    "On Optimizing an SQL-like Nested Query", TODS 1982.)
     """
     if isinstance(node, Project):
         return _say_of_other_places(node.items, "in the select list", ctx)
@@ -75,7 +76,7 @@ def _joined(conjunct: Scalar, tree: Logical, ctx: Context) -> Join | None:
             raise Unresolved(why)
         return _join(test, block, tree, ctx)
     except (NotCarried, Unresolved) as no:
-        return ctx.decline(f"{test} is not made a join: {no}", place)
+        return ctx.decline(f"{test} stays a subquery: {no}", place)
 
 
 def _say_of_one_end(test: Test, block: Block, tree: Logical, ctx: Context) -> None:
@@ -84,7 +85,7 @@ def _say_of_one_end(test: Test, block: Block, tree: Logical, ctx: Context) -> No
         scopes = (ctx.names.sources(block.tree), ctx.names.sources(tree))
         for c in filter(looks_like_band, block.condition):
             if len(homes(c, scopes, ctx.names)) > 1:
-                ctx.decline(f"{test} is not made a join: {c.shown} is open at one end; not a band", c.place)
+                ctx.decline(f"{test} stays a subquery: {c.shown} is open at one end, so it is no band", c.place)
 
 
 def _say_of_other_places(scalars: tuple[Scalar, ...], where: str, ctx: Context) -> None:
@@ -93,7 +94,7 @@ def _say_of_other_places(scalars: tuple[Scalar, ...], where: str, ctx: Context) 
         if scalar.plans and re.search(r"(?i)\bEXISTS\b", scalar.text):
             blocks = [block for plan in scalar.plans if (block := block_of(plan))]
             if any(bounds(block.condition) >= 2 for block in blocks):
-                ctx.decline(f"EXISTS {where} is not made a join: it does not decide about a row alone", scalar.place)
+                ctx.decline(f"EXISTS {where} stays a subquery: it is not a whole condition of WHERE", scalar.place)
 
 
 def _why_not(test: Test, block: Block, tree: Logical) -> str:

@@ -1,4 +1,4 @@
-"""Views as the queries they stand for: ``SELECT … FROM v``, where v holds a band join."""
+"""Replace views by their queries: ``SELECT … FROM v``, where v holds a band join."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _CALLS = BUILT_IN | set("OVER FILTER WITHIN VALUES CHAR VARCHAR USING DISTINCT A
 
 @rule(Scan)
 def inline_views(scan: Scan, ctx: Context) -> Logical | None:
-    """Put the query of a view in the place of its name, where it could hold a band join.
+    """Replace a view by its query where the query could hold a band join.
 
-    Spark does so itself, later; we need to see the band now.  Names inside are spelt out, so that they mean the tables
-    that the view means.  A view that was made under other settings, or whose query does not return what it once did,
-    stays the view it is.
+    Spark does this as well, but later; the rules need to see the band now.  Names inside the view are qualified, so
+    that they mean the same tables as in the view.  A view stays as it is if it was made under other settings, or if
+    its query no longer returns the columns that it had when it was made.
     """
     return _inlined(scan, ctx, 0)
 
@@ -69,27 +69,27 @@ def _conjuncts(query: Node) -> tuple[Scalar, ...]:
 def _check_text(query: Node, view: View) -> None:
     """Raise ``Unresolved`` unless all that the text of a view names can be told."""
     if isinstance(query, Statement) or words(to_sql(query)) != words(view.text):
-        raise Unresolved("its text is not carried")
+        raise Unresolved("its query is not supported")
     for node in query.walk():
         if isinstance(node, Verbatim) or (isinstance(node, Opaque) and not node.text.text.upper().startswith("VALUES")):
-            raise Unresolved("it holds what is only known as text")
+            raise Unresolved("it holds something that Dovetail does not parse")
     t = tokenize(view.text)
     for i in range(1, len(t)):
         called = t[i].word == "(" and t[i - 1].is_name and t.word(i - 2) != "AS"
         if called and t[i - 1].text.upper() not in _CALLS:
-            raise Unresolved(f"{t[i - 1].text} could be a function of its own database")
+            raise Unresolved(f"{t[i - 1].text} could be a function of the view's own database")
 
 
 def _check_place(query: Node, view: View, ctx: Context) -> None:
     """Raise ``Unresolved`` unless the text of a view means the same in this statement and session."""
     if "VIEW" in ctx.statement.upper().split():
-        raise Unresolved("the new view would keep the text that the old one has now")
+        raise Unresolved("the new view would keep the present definition of the old one")
     if setting := ctx.catalog.other_setting(view):
-        raise Unresolved(f"{setting} is not what it was when the view was made")
+        raise Unresolved(f"{setting} has changed since the view was made")
     taken = {ctx.names.fold(d.name) for d in ctx.definitions.values()}
     for table in _tables(query):
         if len(table.name) == 1 and _is_temporary(table, view, ctx) and ctx.names.fold(table.name[0]) in taken:
-            raise Unresolved(f"{table.text} is a temporary view in it, and a name of WITH in this statement")
+            raise Unresolved(f"{table.text} is a temporary view inside it, and a CTE of this statement")
 
 
 def _is_temporary(scan: Scan, view: View, ctx: Context) -> bool:
@@ -144,7 +144,7 @@ def _derived(scan: Scan, view: View, query: Logical, ctx: Context) -> Derived:
     names = Resolver(ctx.catalog, {**ctx.definitions, **own})
     found = ctx.catalog.schema(to_sql(query)) or names.sources(Derived(query, alias))[0].columns
     if not declared or not found or tuple(c.name for c in found) != view.columns or len(declared) != len(found):
-        raise Unresolved("its query does not return the columns that it did when it was made")
+        raise Unresolved("its query no longer returns the columns that it had when it was made")
     for shown, made in zip(declared, found, strict=True):
         if made.type is None:
             raise Unresolved(f"the type of its column {made.name} is not known")

@@ -1,4 +1,4 @@
-"""LATERAL as a join: ``FROM p, LATERAL (SELECT i.lo, i.hi FROM i WHERE p.x BETWEEN i.lo AND i.hi) t``."""
+"""Turn LATERAL into a join: ``FROM p, LATERAL (SELECT i.lo, i.hi FROM i WHERE p.x BETWEEN i.lo AND i.hi) t``."""
 
 from __future__ import annotations
 
@@ -30,10 +30,12 @@ from rules.rule import Context, rule
 
 @rule(Join, streams="one")
 def lateral_to_join(join: Join, ctx: Context) -> Logical | None:
-    """Take the conditions that name the left row out of a LATERAL subquery, and join on them.
+    """Turn a LATERAL subquery that filters by the left row into a join.
 
-    Spark does so itself, later; we need to see the band between both sides now.  What the conditions compare must be in
-    the subquery's select list.  Nothing happens where no band could lie across.
+    Spark does this as well, but later; the rules need to see the band between the two sides now.  The subquery must
+    return the columns that its conditions compare.  A subquery without a possible band is left as it is.
+    (Decorrelation: Galindo-Legaria and Joshi, "Orthogonal Optimization of Subqueries and Aggregation", SIGMOD
+    2001.)
     """
     right = join.right
     if not isinstance(right, Derived) or not right.lateral or join.kind not in ("inner", "cross", "left"):
@@ -45,7 +47,7 @@ def lateral_to_join(join: Join, ctx: Context) -> Logical | None:
     try:
         return _join(join, right, block, ctx.names)
     except (NotCarried, Unresolved) as no:
-        return ctx.decline(f"LATERAL is not made a join: {no}", place)
+        return ctx.decline(f"LATERAL stays a subquery: {no}", place)
 
 
 def _join(join: Join, right: Derived, block: Block, names: Resolver) -> Join:
@@ -95,7 +97,7 @@ def _made(item: Scalar, tree: Logical, scopes: tuple[Sources, ...], names: Resol
     if isinstance(bare, exp.Star) or (isinstance(bare, exp.Column) and isinstance(bare.this, exp.Star)):
         return _all(bare, tree, scopes[0], names)
     if any(home(c, scopes, names).scope for c in item.columns):
-        raise Unresolved(f"{item.shown} in its select list names columns of the query around it")
+        raise Unresolved(f"{item.shown} in its select list uses columns of the outer query")
     return [home(column_ref(bare), scopes, names) if isinstance(bare, exp.Column) else None]
 
 
@@ -104,12 +106,12 @@ def _all(star: exp.Expression, tree: Logical, inner: tuple[Source, ...], names: 
     name = tuple(names.fold(p.name) for p in star.parts[:-1]) if isinstance(star, exp.Column) else ()
     plain = star.this if isinstance(star, exp.Column) else star
     if any(plain.args.values()) or any(isinstance(n, Join) and (n.using or n.natural) for n in tree.walk()):
-        raise Unresolved("its columns cannot be told from *")
+        raise Unresolved("the columns of its * are not known")
     found: list[Home | None] = []
     for index, source in enumerate(inner):
         if name and tuple(map(names.fold, source.names))[-len(name) :] != name:
             continue
         if source.columns is None:
-            raise Unresolved("its columns cannot be told from *")
+            raise Unresolved("the columns of its * are not known")
         found += [Home(0, index, c.name) for c in source.columns]
     return found

@@ -1,4 +1,4 @@
-"""Relations that are only a table in other words: ``(t) x``, ``(SELECT * FROM t) x``."""
+"""Remove what surrounds a plain table: ``(t) x``, ``(SELECT * FROM t) x``."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from rules.rule import Context, rule
 
 @rule(Nested, Derived, Filter, Project, Join, streams="one")
 def plain_relations(node: Logical, ctx: Context) -> Logical | None:
-    """Read a table through parentheses, and through a subquery that shows all of it.
+    """Remove parentheses around a table, and subqueries that return a whole table unchanged.
 
-    Spark does so itself, later; the rules for self-joins need to see that two relations are one table.  Parentheses
-    around all of FROM go, too, and an ORDER BY of one side of a join, since a join keeps no order.
+    Spark does this as well, but later; the rules for self-joins need to see that two relations are one table.
+    Parentheses around the whole FROM clause are removed too, and so is an ORDER BY in one side of a join, since a
+    join keeps no order.
     """
     match node:
         case Nested():

@@ -1,4 +1,4 @@
-"""One form for conditions: ``ON (a.k = b.k AND NOT (b.x < a.lo OR b.x > a.hi))`` is three conjuncts."""
+"""Normalize conditions: ``ON (a.k = b.k AND NOT (b.x < a.lo OR b.x > a.hi))`` is three conjuncts."""
 
 from dataclasses import replace
 
@@ -11,10 +11,10 @@ from rules.rule import Context, rule
 
 @rule(Join, Filter, streams="one")
 def predicates(node: Join | Filter, ctx: Context) -> Logical | None:
-    """Bring a condition into one form: conjuncts without parentheses, NOT pushed in, common parts of an OR taken out.
+    """Normalize a condition: split it into conjuncts, push NOT inward, and take the common part out of OR.
 
-    Later rules meet one spelling of what can be said in many.  What is printed is still the condition as written, where
-    no rule has taken it apart.
+    Every later rule then meets one spelling of what SQL can say in many.  A condition that no rule has changed is
+    still printed as it was written.
     """
     if not node.condition or (isinstance(node, Filter) and node.clause == "QUALIFY"):
         return None

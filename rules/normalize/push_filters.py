@@ -1,4 +1,4 @@
-"""Push filters to the join they speak of: ``FROM a, b WHERE a.x BETWEEN b.lo AND b.hi`` is a join on that band."""
+"""Push filters down to joins: ``FROM a, b WHERE a.x BETWEEN b.lo AND b.hi`` is a join on that band."""
 
 from dataclasses import replace
 
@@ -15,11 +15,12 @@ from rules.rule import Context, rule
 
 @rule(Filter, streams="one")
 def push_filters(node: Filter, ctx: Context) -> Logical | None:
-    """Move a condition of WHERE to the inner join whose two sides it compares.
+    """Push a WHERE condition down to the inner join whose two sides it compares.
 
-    Spark does so itself, later; we need to see the join's condition now.  Nothing moves to an outer, semi or anti join,
-    whose ON means something else, but below it, to the side that it preserves; nor to a join with USING.  And nothing
-    at all where no comparison could be a band, so that other queries cost no look-up of names.
+    Spark does this as well, but later; the rules need to see the condition of the join now.  Nothing moves into an
+    outer, semi or anti join, where ON means something else; there a condition moves only below the join, to its
+    preserved side.  Nothing moves into a join with USING.  Queries without a possible band are skipped, so that
+    resolving names costs them nothing.
     """
     if node.clause != "WHERE" or not isinstance(node.child, Join):
         return None
@@ -76,7 +77,7 @@ def _sides(conjunct: Scalar, join: Join, ctx: Context) -> set[str]:
     if conjunct.plans or conjunct.tree.find(exp.Subquery, exp.Exists):
         return set()
     if volatile(conjunct.tree):
-        raise Unresolved("it is not known to have the same value each time")
+        raise Unresolved("it is not known to be deterministic")
     sources = ctx.names.sources(join)
     middle = len(ctx.names.sources(join.left))
     return {"left" if ctx.names.resolve(c, sources)[0] < middle else "right" for c in conjunct.columns}

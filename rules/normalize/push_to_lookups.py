@@ -1,4 +1,4 @@
-"""Push conditions of WHERE to the lookup joins that they are about: ``FROM Orders o, Customers FOR … c WHERE …``."""
+"""Push conditions of WHERE down to lookup joins: ``FROM Orders o, Customers FOR … c WHERE …``."""
 
 from dataclasses import replace
 
@@ -12,9 +12,9 @@ from rules.rule import Context, rule
 
 @rule(Filter, streams="any")
 def push_to_lookups(node: Filter, ctx: Context) -> Logical | None:
-    """Move a condition of WHERE on a lookup's columns to its inner join, where it becomes a key or goes to the fetch.
+    """Move a WHERE condition on a lookup's columns into its inner join, where it becomes a key or limits the fetch.
 
-    Nothing moves to an outer, semi or anti join, whose ON means something else.
+    Nothing moves into an outer, semi or anti join, where a condition in ON means something else.
     """
     if node.clause != "WHERE" or not _lookups(node.child, ctx):
         return None

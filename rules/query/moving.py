@@ -119,9 +119,9 @@ def why_not_simple(tree: exp.Expression) -> str:
 def check_steady(conjunct: Scalar) -> None:
     """Raise ``Unresolved`` unless a conjunct has the same value wherever it stands."""
     if conjunct.plans:
-        raise Unresolved(f"{conjunct.shown} holds a subquery of its own")
+        raise Unresolved(f"{conjunct.shown} contains another subquery")
     if found := volatile(conjunct.tree):
-        raise Unresolved(f"{sql(found)} is not known to give the same value each time")
+        raise Unresolved(f"{sql(found)} is not known to be deterministic")
 
 
 def check_inner(tree: Logical, names: Resolver) -> None:
@@ -130,9 +130,9 @@ def check_inner(tree: Logical, names: Resolver) -> None:
         raise Unresolved("its FROM has a LATERAL item")
     for node in tree.walk():
         if isinstance(node, Verbatim) or (isinstance(node, Opaque) and not node.text.text.upper().startswith("VALUES")):
-            raise Unresolved("its FROM holds what is only known as text")
+            raise Unresolved("its FROM holds something that Dovetail does not parse")
     if correlated(Project(tree, ()), names):
-        raise Unresolved("its FROM names columns of the query around it, or of no relation that is known")
+        raise Unresolved("its FROM uses columns of the outer query, or of an unknown relation")
 
 
 def has_lateral_view(tree: Node) -> bool:

@@ -30,7 +30,7 @@ class SelectList:
             yield self.names.fold(tree.alias_or_name), self.said(tree.unalias())
             return
         if len(self.sources) != 1 or self.sources[0].columns is None or any(star.args.values()):
-            raise Unresolved("its columns cannot be told from *")
+            raise Unresolved("the columns of its * are not known")
         for column in self.sources[0].columns:
             yield self.names.fold(column.name), self.column(0, column.name)
 

@@ -71,7 +71,7 @@ class Spots:
                 return _crossed(node, left, right) if left and right else left or right
             if left is None or right is None:
                 if alone:
-                    raise Unresolved("a relation that would go is the left side of an outer, semi or anti join")
+                    raise Unresolved("the relation to remove is the left side of an outer, semi or anti join")
                 moved.extend(node.condition)
                 return left or right
             if alone:

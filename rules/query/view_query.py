@@ -20,7 +20,7 @@ def view_query(view: View, ctx: Context) -> tuple[Logical, Resolver]:
     Raises ``NotCarried`` where the text means another thing in this session, or cannot be read.
     """
     if setting := ctx.catalog.other_setting(view):
-        raise NotCarried(f"{setting} is not what it was when the view was made")
+        raise NotCarried(f"{setting} has changed since the view was made")
     check_meaning(view.text, ctx.catalog.settings)
     query, _ = from_sql(view.text, ctx.catalog.settings)
     fold = ctx.names.fold

@@ -27,10 +27,10 @@ _NO = (NoWindow, NotABand, NotCarried)
 
 @rule(Project, Sort)
 def band_groups(node: Project | Sort, ctx: Context) -> Logical | None:
-    """Name a join of a source with itself that counts and adds up what lies within a band of each row.
+    """Recognize a self-join whose only use is to count and aggregate the rows within a band of each row.
 
-    Its pairs are never needed: a RANGE window tells for each row how many rows belong to it, and their totals, and the
-    groups add these up.
+    The pairs are never needed: a window with a RANGE frame counts and aggregates the rows within the band of each
+    row, and the groups add up its results.
     """
     if isinstance(node, Sort):
         return _sorted(node, ctx)
@@ -73,7 +73,7 @@ def _say_of_self_joins(join: Join, conjuncts: tuple[Scalar, ...], ctx: Context) 
     if isinstance(join.left, Scan | Derived) and isinstance(join.right, Scan | Derived):
         try:
             if same_tables(join.left, join.right, ctx) and same_source(join.left, join.right, ctx):
-                ctx.decline("no window: the self-join that is aggregated compares rows by no band", conjuncts[0].place)
+                ctx.decline("no window: the aggregated self-join has no band", conjuncts[0].place)
         except (Unresolved, NotCarried):
             return
 

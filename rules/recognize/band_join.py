@@ -9,23 +9,23 @@ from rules.rule import Context, rule
 
 @rule(Join, streams="one")
 def band_join(join: Join, ctx: Context) -> Logical | None:
-    """Name a join whose condition keeps a value of one side between two values of the other.
+    """Recognize a join that keeps a value of one side between two values of the other.
 
-    Spark plans such a join by its equality keys alone, or as a nested loop when it has none.  Once the band has a name,
-    lowering can cut it into bins.  This rule chooses nothing, and the condition stays whole, as written: the join
-    means exactly what it meant before.
+    Spark plans such a join by its equality keys alone, or as a nested loop if it has none.  Once the band is known,
+    lowering can cut it into bins.  The condition stays in the join, whole and as written (DeWitt, Naughton and
+    Schneider, "An Evaluation of Non-Equijoin Algorithms", VLDB 1991).
     """
     candidates = [c for c in join.condition if looks_like_band(c)]
     for conjunct in join.condition:
         if is_or_of_comparisons(conjunct):
-            ctx.decline(f"{conjunct.shown}: it is an OR; bins can follow only what must always hold", conjunct.place)
+            ctx.decline(f"{conjunct.shown}: it is an OR, so rows may match outside the band", conjunct.place)
     if not candidates:
         return _say_of_other_joins(join, ctx)
     place = candidates[0].place
     if leans_on_left(join.right):
-        return ctx.decline("the right side is LATERAL: it is made anew for each left row", place)
+        return ctx.decline("the right side is LATERAL and is computed for each left row", place)
     if any(correlated(query, ctx.names) for query in ctx.enclosing):
-        return ctx.decline("it stands in a subquery that names columns of the query around it", place)
+        return ctx.decline("it is in a correlated subquery", place)
     bands, refusals = read_bands(join.condition, vocabulary(join, ctx))
     if not bands:
         for no in refusals:

@@ -33,9 +33,11 @@ from rules.window.self_totals import Totals
 
 @rule(Project)
 def band_subquery(project: Project, ctx: Context) -> BandWindow | None:
-    """Name a subquery that aggregates the rows of the same source within a band of the row at hand.
+    """Recognize a subquery that aggregates the rows of the same table within a band of each row.
 
-    Spark joins the source with itself on the equal keys and aggregates the pairs.  A RANGE window reads it once.
+    Spark would join the table with itself on the equal keys and aggregate the pairs.  A window with a RANGE frame
+    reads the table once (Leis et al., "Efficient Processing of Window Functions in Analytical SQL Queries", VLDB
+    2015).
     """
     block = block_of(project)
     if block is not None:
@@ -66,7 +68,7 @@ def _say_of_one_row(plan: Node, outer: Block, ctx: Context) -> None:
         scopes = (ctx.names.sources(inner.tree), ctx.names.sources(outer.tree))
         for c in filter(looks_like_band, inner.condition):
             if len(homes(c, scopes, ctx.names)) > 1:
-                ctx.decline("no window: ORDER BY … LIMIT picks a row; windows are made of aggregates", c.place)
+                ctx.decline("no window: ORDER BY … LIMIT picks a row, and a window only aggregates", c.place)
 
 
 def _is_candidate(plan: Node) -> bool:
@@ -148,7 +150,7 @@ class _Found:
             return value
         scopes = (sources, self.joins.sources)
         if any(len(homes(c, scopes, self.ctx.names)) > 1 for c in block.condition if looks_like_band(c)):
-            raise NoWindow("the subquery compares with rows of another source; a window sees only the rows of its own")
+            raise NoWindow("the subquery reads another table; a window sees only the rows of its own")
         return None
 
     def _own(self, at: int) -> tuple[Scalar, ...]:

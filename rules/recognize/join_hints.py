@@ -1,4 +1,4 @@
-"""Hand the hints of a SELECT to the joins they speak of, and warn of those that speak of nothing."""
+"""Attach the hints of a SELECT to its joins."""
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -35,11 +35,11 @@ class _RangeJoin:
 
 @rule(Project, streams="one")
 def join_hints(project: Project, ctx: Context) -> Logical | None:
-    """Hand the hints of a SELECT to the joins that they name, and warn of a hint that can do nothing.
+    """Attach the hints of a SELECT to the joins that they name, and warn of hints without effect.
 
-    RANGE_JOIN(relation, width) sets the width of the bins of the band joins of that relation.  The hints that Spark
-    knows stay where they are, for Spark; here they are noted on the joins.  A hint reaches the relations of its own
-    SELECT, by alias or else by table name, and none inside its subqueries.
+    RANGE_JOIN(relation, width) sets the width of the bins for the band joins of that relation.  The hints that
+    Spark knows stay in the SQL for Spark, and are noted on the joins here.  A hint names relations of its own
+    SELECT, by alias or else by table name, not those inside its subqueries.
     """
     hints = read_hints(project.hint)
     if not hints:
@@ -51,7 +51,7 @@ def join_hints(project: Project, ctx: Context) -> Logical | None:
         if hint.strategy:
             _check_names(hint, relations, ctx)
         elif hint.meant:
-            ctx.warn(f"{hint.text}: nobody knows a hint {hint.name}; did you mean {hint.meant}?", hint.place)
+            ctx.warn(f"{hint.text}: there is no hint {hint.name}; did you mean {hint.meant}?", hint.place)
 
     def visit(node: Node) -> Node:
         if (isinstance(node, Nested) and node.alias) or not isinstance(node, TRANSPARENT):
@@ -63,7 +63,7 @@ def join_hints(project: Project, ctx: Context) -> Logical | None:
     for n, w in enumerate(widths):
         if n not in used:
             which = ".".join(map(quote, w.relation))
-            ctx.warn(f"{w.hint.text}: no join of {which} in this SELECT has a band that bins can follow", w.hint.place)
+            ctx.warn(f"{w.hint.text}: no join of {which} in this SELECT has a band to cut into bins", w.hint.place)
     return replace(project, child=child)  # type: ignore[arg-type]
 
 
@@ -91,7 +91,7 @@ def _usable(hint: Hint, relations: list[Name], ctx: Context) -> _RangeJoin | Non
         case _:
             return ctx.warn(f"{hint.text} is not a relation and a width; {_FORM}", hint.place)
     if width is None:
-        return ctx.warn(f"{hint.text}: {wide.shown} is no width; {_FORM}", wide.place)
+        return ctx.warn(f"{hint.text}: {wide.shown} is not a width; {_FORM}", wide.place)
     if width.amount <= 0:
         return ctx.warn(f"{hint.text}: the width of bins must be above zero; {_FORM}", wide.place)
     if not known[0] and () not in relations:
@@ -118,7 +118,7 @@ def _hinted(
             said = f"a row would go to more than {_MOST_COPIES} bins, the band being {join.band.axis.human(span)} wide"
             ctx.warn(f"{w.hint.text}: {said}; write a greater width", w.hint.place)
         elif amount is not None:
-            ctx.warn(f"{w.hint.text}: {found[0].hint.text} has set the bins of this join; keep one", w.hint.place)
+            ctx.warn(f"{w.hint.text}: {found[0].hint.text} already sets the bins of this join; keep one", w.hint.place)
         else:
             amount = wide
             found.append(SideHint(w.hint, side, w.hint.arguments[0].text))

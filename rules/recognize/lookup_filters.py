@@ -1,4 +1,4 @@
-"""Let lookups ask only for the rows that WHERE keeps."""
+"""Fetch keys only for the left rows that WHERE keeps."""
 
 from dataclasses import replace
 
@@ -13,9 +13,9 @@ from rules.rule import Context, rule
 
 @rule(Filter, streams="any")
 def lookup_filters(node: Filter, ctx: Context) -> Logical | None:
-    """Note on a lookup join the conditions of WHERE on its left side: no key of another row has to be asked for.
+    """Fetch nothing for left rows that WHERE removes.
 
-    The conditions stay in WHERE.
+    The conditions stay in WHERE as well.
     """
     if node.clause != "WHERE" or not _has_lookup(node.child):
         return None

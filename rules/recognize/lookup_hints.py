@@ -1,4 +1,4 @@
-"""Hand LOOKUP and SHUFFLE_HASH hints to the lookup joins that they name (FLIP-204, FLIP-462)."""
+"""Attach LOOKUP and SHUFFLE_HASH hints to lookup joins (Apache Flink: FLIP-204, FLIP-462)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from rules.rule import Context, rule
 
 @rule(Project, streams="any")
 def lookup_hints(project: Project, ctx: Context) -> Logical | None:
-    """Hand LOOKUP and SHUFFLE_HASH hints to the lookup joins that they name, and warn of one that can do nothing.
+    """Attach LOOKUP and SHUFFLE_HASH hints to the lookup joins that they name, and warn of hints without effect.
 
-    A hint names the table that is looked up, by alias or by name, in any case, in quotes or not.  Of two that name the
-    same table the first counts.  A SHUFFLE_HASH that names a table of another join is Spark's, and stays.
+    A hint names the lookup table, by alias or by name, in any case, quoted or not.  If two hints name the same
+    table, the first counts.  A SHUFFLE_HASH that names a table of another join stays in the SQL for Spark.
     """
     hints = read_hints(project.hint)
     if not any(h.name == LOOKUP or h.strategy == "SHUFFLE_HASH" for h in hints):
@@ -68,7 +68,7 @@ class _Asked:
             self._nothing(hint, Scalar(repr(read.table), (), hint.place))
         for n in found:
             if self.said[n]:
-                self.ctx.warn(f"{hint.text}: {self.said[n][0]} has spoken for this lookup; keep one", hint.place)
+                self.ctx.warn(f"{hint.text}: {self.said[n][0]} already applies to this lookup; keep one", hint.place)
             else:
                 self.options[n] = dict(read.options)
                 self.said[n].append(hint.text)

@@ -17,12 +17,12 @@ _WRITE = "write FOR SYSTEM_TIME AS OF PROCTIME()"
 
 @rule(Join, streams="any")
 def lookup_join(join: Join, ctx: Context) -> Logical | None:
-    """Name a join with a table that lives elsewhere and is asked by key, as of the moment a row is handled.
+    """Recognize a join with an external table that is looked up by key when a row is processed.
 
-    The keys are the equalities between an expression over the left side and a column of the table.  Equalities with
-    constants go to the fetch as well; conditions on the left side alone say for which rows nothing has to be fetched.
-    All of the condition stays in the join, as written.  Plain Spark knows no such table: what cannot be carried is an
-    error.
+    The lookup keys are the columns of the table that ON compares with expressions over the left side.  Equalities
+    with constants go to the fetch as well.  Rows that fail a condition on the left side alone are not looked up.
+    The whole condition stays in the join, as written.  Plain Spark cannot read such a table, so a lookup join that
+    cannot be planned is an error.
     """
     scan = join.right
     if not isinstance(scan, Scan) or (table := ctx.names.lookup(scan)) is None:
@@ -72,13 +72,13 @@ def _check_time(join: Join, scan: Scan, table: LookupTable, ctx: Context) -> Non
     sources = ctx.names.sources(join.left)
     names = {ctx.names.fold(s.names[-1]) for s in sources if s.names}
     if len(column) > 1 and ctx.names.fold(column[-2]) not in names:
-        ctx.fail(f"{said}: {column[-2]} is no relation to the left of {table.name}; {_WRITE}", place)
+        ctx.fail(f"{said}: {column[-2]} is not a relation to the left of {table.name}; {_WRITE}", place)
     if column[-1].lower().replace("_", "") in _PROCESSING_TIMES:
         return
     try:
         found = ctx.names.resolve(scan.as_of.columns[0], sources)[1]
     except Unresolved:
-        ctx.fail(f"{said} is no time that is known; {_WRITE}, or name the column proc_time", place)
+        ctx.fail(f"{said} is not a known time; {_WRITE}, or name the column proc_time", place)
     type_ = f" ({found.type})" if found.type else ""
     ctx.fail(
         f"{said}{type_} is a time in the data, and {table.name}, a lookup, has only its present rows; {_WRITE}",

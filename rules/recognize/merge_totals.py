@@ -1,4 +1,4 @@
-"""Totals of one source, side by side: ``SELECT (SELECT count(*) FROM t WHERE a), (SELECT count(*) FROM t WHERE b)``."""
+"""Scalar aggregates over one table: ``SELECT (SELECT count(*) FROM t WHERE a), (SELECT count(*) FROM t WHERE b)``."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from rules.shared_scan.totals import Member, Merged, Total, may_be_total, togeth
 
 @rule(Project)
 def merge_totals(project: Project, ctx: Context) -> MergedTotals | None:
-    """Read relations once for several totals of them, which differ in their conditions on one relation.
+    """Merge several scalar aggregates over the same relations into one scan, with FILTER for their conditions.
 
-    The conditions become FILTER of the aggregates.  Totals are scalar subqueries of the select list and of WHERE, and
-    subqueries and WITH names in FROM that an inner join takes.  Spark itself merges scalar subqueries only, where their
-    conditions are the same; Athena merges more (Bruno et al., "Computation Reuse via Fusion", ICDE 2022).
+    Scalar aggregates are subqueries in the select list and in WHERE that return one row, and subqueries and CTEs of
+    one row in FROM that an inner join reads.  They may differ in their conditions on one relation.  Spark merges
+    scalar subqueries only if their conditions are the same; Athena merges more (Bruno et al., "Computation Reuse
+    via Fusion", ICDE 2022).
     """
     asked = asked_totals(project, ctx)
     times = Counter(may_be_total(one.query, ctx) for one in asked)
@@ -37,10 +38,10 @@ def merge_totals(project: Project, ctx: Context) -> MergedTotals | None:
         if project.hint:
             raise Unresolved("the SELECT has a hint")
         if any(correlated(query, ctx.names) for query in ctx.enclosing):
-            raise Unresolved("it stands in a subquery that names columns of the query around it")
+            raise Unresolved("it is in a correlated subquery")
         other = Place(project, ctx).block(groups)
     except (Unresolved, NotCarried) as no:
-        return ctx.decline(f"totals of one source are read one by one: {no}", groups[0][0].first.place)
+        return ctx.decline(f"scalar aggregates over one table are not merged: {no}", groups[0][0].first.place)
     return MergedTotals(project, other, "; ".join(merged.said for merged, _ in groups))
 
 
@@ -54,7 +55,7 @@ def _next(waiting: Waiting, ctx: Context) -> tuple[list[tuple[Merged, tuple[Aske
         members = together(tuple(one for one, _ in waiting), ctx)
         merged = _merged(members, ctx) if members else None
     except (Unresolved, NotCarried) as no:
-        ctx.decline(f"totals of one source are read one by one: {no}", first.place)
+        ctx.decline(f"scalar aggregates over one table are not merged: {no}", first.place)
         return [], waiting[1:]
     own = {id(member.total) for member in (merged.members if merged else members)}
     group = tuple(asked for one, asked in waiting if id(one) in own)
@@ -74,7 +75,7 @@ def _merged(members: tuple[Member, ...], ctx: Context) -> Merged:
         fit = [other for other in others if _fits(first, other, ctx)]
         if not 0 < len(fit) < len(others):
             raise
-        ctx.decline(f"one of the totals of one source is left out: {no}", first.total.place)
+        ctx.decline(f"one scalar aggregate is not merged with the others: {no}", first.total.place)
         return Merged((first, *fit), ctx)
 
 

@@ -1,4 +1,4 @@
-"""Subqueries that aggregate rows of the block around them: ``x.v > (SELECT avg(v) FROM t y WHERE y.k = x.k)``."""
+"""Correlated aggregates over the table of the outer query: ``x.v > (SELECT avg(v) FROM t y WHERE y.k = x.k)``."""
 
 from __future__ import annotations
 
@@ -25,10 +25,12 @@ from rules.window.self_window import Block
 
 @rule(Project)
 def self_aggregate(project: Project, ctx: Context) -> SelfAggregate | None:
-    """Answer subqueries that aggregate, or look for another of, the block's own rows by columns beside these rows.
+    """Replace a correlated subquery over the same table with a window function.
 
-    A scalar aggregate of the rows with the same key, and EXISTS or NOT EXISTS of a row with the same key that is
-    greater, less or other, are windows over the key, so that the rows are read once (WinMagic).
+    A window over the key replaces an aggregate of the rows with the same key.  It also replaces EXISTS and NOT EXISTS
+    of a row with the same key that is greater, less or different, and a join with a subquery that groups the table by
+    the key.  The table is then read once (Zuzarte et al., "WinMagic: Subquery Elimination Using Window Aggregation",
+    SIGMOD 2003).
     """
     found = None
     if not_exists := as_not_exists(project, ctx.names):

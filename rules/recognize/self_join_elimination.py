@@ -1,4 +1,4 @@
-"""Self-joins on a unique key, read once: ``t x JOIN t y ON x.id = y.id`` is x with its row under the name y as well."""
+"""Self-joins on a unique key: in ``t x JOIN t y ON x.id = y.id``, y is another name for the row x."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from rules.query.correlation import correlated
 from rules.query.inner_joins import in_block, where
 from rules.query.moving import block_of
 from rules.query.operands import conjoined, enclosed
+from rules.query.padded import check_values
 from rules.query.spots import Spots, read_spots
 from rules.rule import Context, rule
 from rules.self_join.own_row import Gone, OwnRow, Part, ordered
@@ -26,12 +27,13 @@ from rules.self_join.row_tests import RowTest, row_test
 
 @rule(Project)
 def self_join_elimination(project: Project, ctx: Context) -> Logical | None:
-    """Read a source once where a join with itself on a unique key pairs each row with itself alone.
+    """Remove a self-join on a unique key, where each row matches only itself.
 
-    The other relation becomes a LATERAL subquery of one row, which Spark plans as columns; its conditions move to
-    WHERE, and what compared the key asks that it is not NULL.  Behind LEFT JOIN the row is there under the condition,
-    else NULL; of a semi or anti join, EXISTS or IN only the condition stays.  A right or full join stays as it is: it
-    keeps rows that have no partner.  The idea is PostgreSQL's (18: self-join elimination), there for inner joins.
+    The second relation becomes a LATERAL subquery that returns one row, which Spark plans as plain columns.  Its
+    conditions move to WHERE, and the comparison of the keys becomes IS NOT NULL.  Behind LEFT JOIN, columns are
+    NULL where the condition does not hold; of a semi or anti join, EXISTS or IN, only the condition stays.  Right
+    and full joins stay, because they keep rows without a match.  (PostgreSQL 18 removes inner self-joins in the
+    same way.)
     """
     block = block_of(project)
     if block is None:
@@ -51,8 +53,9 @@ def self_join_elimination(project: Project, ctx: Context) -> Logical | None:
         return None
     try:
         if any(correlated(query, ctx.names) for query in ctx.enclosing):
-            raise Unresolved("it stands in a subquery that names columns of the query around it")
+            raise Unresolved("it is in a correlated subquery")
         _check_hint(project, rows, gone)
+        check_values((g.spot.relation for g in gone if g.row is not None), project, ctx)
         tree, condition = _rewritten(spots, block.condition, rows, gone)
     except (NotCarried, Unresolved) as no:
         return ctx.decline(str(no))
@@ -103,7 +106,7 @@ def _say_of_other_joins(relation: Logical, ctx: Context) -> None:
         condition = tuple(Scalar(f"{left}.{quote(c)} = {right}.{quote(c)}") for c in join.using)
     spots = read_spots(replace(join, kind="inner", using=(), condition=condition))
     if _reads_twice(spots, [], ctx) and OwnRow(spots.found, (), spots.conjuncts, ctx).find(fixed=True):
-        kept = f"a {join.kind} join keeps rows of its right side that have no partner"
+        kept = f"a {join.kind} join keeps rows of its right side that have no match"
         ctx.decline("USING merges the columns that the rows are joined by; write ON" if join.using else kept)
 
 
@@ -123,7 +126,7 @@ def _check_hint(project: Project, rows: OwnRow, gone: list[Gone]) -> None:
     for one in gone:
         for source in () if one.spot.number in rows.tests else rows.ctx.names.sources(one.spot.relation):
             if source.names and source.names[-1].lower() in named:
-                raise Unresolved(f"a hint names {source.names[-1]}, which would not be joined")
+                raise Unresolved(f"a hint names {source.names[-1]}, which the rewriting would remove")
 
 
 def _rewritten(
@@ -153,7 +156,7 @@ def _rewritten(
     alone = {s.number for s in spots.found} <= numbers | {g.partner for g in gone}
     risky = [p for p in (*parts, *(p for g in gone for p in g.parts)) if p.risky]
     if risky and not alone:
-        said = f"{risky[0].scalar.shown} could raise an error on rows that the join leaves out"
+        said = f"{risky[0].scalar.shown} could raise an error on rows that the join drops"
         raise Unresolved(said)
     return tree, tuple(p.scalar for p in ordered(tuple(parts)))
 

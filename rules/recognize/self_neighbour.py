@@ -1,4 +1,4 @@
-"""The next or the previous row, written as a self-join: ``x.k = y.k AND y.rn = x.rn - 1`` is lag() over the numbers."""
+"""The previous or next row, written as a self-join: ``x.k = y.k AND y.rn = x.rn - 1`` is lag() over the numbers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from planner.sql.names import Unresolved
 from rules.query.correlation import correlated
 from rules.query.inner_joins import in_block, where
 from rules.query.moving import block_of
+from rules.query.padded import check_values
 from rules.query.spots import read_spots
 from rules.rule import Context, rule
 from rules.self_join.neighbour_rows import NeighbourRows
@@ -17,10 +18,10 @@ from rules.self_join.neighbours import Neighbours, steps_in
 
 @rule(Project)
 def self_neighbour(project: Project, ctx: Context) -> Logical | None:
-    """Read a query that numbers its rows once where a join pairs each row with the one some steps before or behind it.
+    """Replace a self-join with the row a fixed number of steps before or after by lag() or lead().
 
-    The other relation becomes lag() or lead() over the numbers.  Exact where no two rows tie, so that the numbers are
-    the same at every reading: where a unique key is among what the rows are ordered and partitioned by.
+    The second relation becomes lag() or lead() over the numbers.  A unique key must be among the columns that the
+    rows are partitioned and ordered by: then no two rows tie, and every reading gives the same numbers.
     """
     block = block_of(project)
     if block is None:
@@ -39,11 +40,12 @@ def self_neighbour(project: Project, ctx: Context) -> Logical | None:
         if project.hint:
             raise Unresolved("the SELECT has a hint")
         if any(correlated(query, ctx.names) for query in ctx.enclosing):
-            raise Unresolved("it stands in a subquery that names columns of the query around it")
+            raise Unresolved("it is in a correlated subquery")
         rows.check_others(neighbours)
+        check_values((n.y.relation for n in neighbours), project, ctx)
         tree, moved = spots.rebuilt({**rows.instead(neighbours)}, lambda c: c)
     except (NotCarried, Unresolved) as no:
-        return ctx.decline(f"a relation is joined with its own next or earlier rows, but {no}")
+        return ctx.decline(f"the join with a next or previous row stays a join: {no}")
     return in_block(project, where(tree, (*condition, *moved)))
 
 

@@ -1,4 +1,4 @@
-"""Keys that two rows have which differ, where only the key is asked for: ``x.k IN (SELECT a.k FROM t a, t b …)``."""
+"""Keys with two rows that differ, where a query asks only for the keys: ``x.k IN (SELECT a.k FROM t a, t b …)``."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from rules.self_join.self_pairs import without_pairs
 
 @rule(Filter)
 def self_pairs(node: Filter, ctx: Context) -> Logical | None:
-    """Ask for the keys whose least and greatest value differ, where EXISTS or IN asks for pairs of rows that differ.
+    """Replace EXISTS or IN over pairs of rows that differ by a comparison of each key's least and greatest value.
 
-    A self-join makes a row for every pair, the square of the rows of a key, of which EXISTS and IN want to know whether
-    there is one (TPC-DS 95).
+    A self-join makes every pair of rows with equal keys, the square of their number, although EXISTS and IN only
+    ask whether there is one.  Two rows differ exactly where the least value of a key is not its greatest (TPC-DS
+    query 95).
     """
     if node.clause != "WHERE":
         return None
@@ -35,6 +36,6 @@ def _without(conjunct: Scalar, ctx: Context) -> Scalar:
     try:
         found = without_pairs(test.query, block.project.items if test.value else (), ctx)  # type: ignore[arg-type]
     except (Unresolved, NotCarried) as no:
-        ctx.decline(f"pairs of rows are made where one key is asked for: {no}", conjunct.place)
+        ctx.decline(f"the self-join stays, although only its keys are used: {no}", conjunct.place)
         return conjunct
     return conjunct.with_plans((found,)) if found else conjunct

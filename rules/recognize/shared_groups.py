@@ -1,4 +1,4 @@
-"""Groups that a query reads several times, under other constants: ``FROM m a JOIN m b … WHERE a.month = 1 AND …``."""
+"""One CTE, read several times under different constants: ``FROM m a JOIN m b … WHERE a.month = 1 AND …``."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from rules.shared_scan.shared_uses import uses_of
 
 @rule(With)
 def shared_groups(statement: With, ctx: Context) -> With | None:
-    """Aggregate once for all relations that read groups of one definition, where each asks for other constants.
+    """Aggregate a CTE once for all the relations that read it under different constants.
 
-    Kafka Streams (KIP-862) leaves self-joins of more than two out; here all of them read one exchange.
+    Each reader keeps its own constants, as filters above the shared groups.  Spark then sees identical subtrees and
+    reuses one exchange for all of them.
     """
     definitions = tuple(_shared(cte, statement, ctx) for cte in statement.definitions)
     return replace(statement, definitions=definitions) if definitions != statement.definitions else None
@@ -32,7 +33,7 @@ def _shared(cte: Cte, statement: With, ctx: Context) -> Cte:
         if found is None:
             return cte
     except (Unresolved, NotCarried) as no:
-        ctx.decline(f"{cte.name} is aggregated for each of the relations that read it: {no}")
+        ctx.decline(f"{cte.name} is aggregated once for each of its readers: {no}")
         return cte
     said = f"{cte.name}: one for {len(uses)} relations that read it"
     return replace(cte, query=SharedGroups(cte.query, found.query, said, found.relations, found.keys, found.constants))

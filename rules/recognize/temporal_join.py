@@ -21,10 +21,10 @@ _PROCESSING_TIMES = ("proctime", "processingtime", "processtime")
 
 @rule(Join, streams="any")
 def temporal_join(join: Join, ctx: Context) -> Logical | None:
-    """Join each row with the version of a table that is valid at its time.
+    """Join each row with the version of a table that is valid at the row's time.
 
-    A version is valid from its own time on until the next one of its key begins, and so the join is one on the key
-    whose time lies in the interval between; where the session has Spark's as-of join, that is taken.
+    A version is valid from its own time until the next version of the same key begins.  So this is a join on the
+    key, with the time in the interval between; if the session has Spark's own as-of join, that is used.
     """
     scan = join.right
     if not isinstance(scan, Scan) or scan.as_of is None or scan.cte:
@@ -39,7 +39,7 @@ def temporal_join(join: Join, ctx: Context) -> Logical | None:
         ctx.fail(f"{scan.text} is not what it was when its versions were declared; declare them again", place)
     if join.kind not in ("inner", "left", "semi", "anti") or join.natural or join.using:
         kind = "a join with USING" if join.using else f"a {join.keyword.upper()}"
-        ctx.fail(f"{scan.text} is asked for its versions, which {kind} cannot do; write JOIN or LEFT JOIN … ON", place)
+        ctx.fail(f"{scan.text} has versions, and {kind} cannot join with them; write JOIN or LEFT JOIN … ON", place)
     columns = ctx.catalog.columns(scan.name)
     if columns is None:
         ctx.fail(f"the columns of {scan.text} are not known", place)

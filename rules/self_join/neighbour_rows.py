@@ -7,11 +7,10 @@ condition, which compares the numbers, keeps it out.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from planner.expr import ColumnRef, Scalar, quote
 from planner.logical import Derived, Join, JoinKind, Logical, OneRow, Project, Scan
-from planner.logical.self_join import NeighbourRow, Replacement, RowsWithNeighbours, SameRow
+from planner.logical.self_join import NeighbourRow, RowsWithNeighbours, SameRow
 from planner.sql.names import Source, Unresolved
 from planner.types.schema import Column
 from rules.analysis.respelling import never_raises, respelt
@@ -21,7 +20,6 @@ from rules.query.spots import Spot
 from rules.self_join.neighbours import Neighbour, Neighbours, Scopes, quoted
 
 _EXACT = ("tinyint", "smallint", "int", "bigint", "decimal", "boolean", "date", "timestamp", "timestamp_ntz", "string")
-R = TypeVar("R", bound=Replacement)
 _CROSS: tuple[JoinKind, str] = ("cross", "CROSS JOIN")
 
 
@@ -59,7 +57,7 @@ class NeighbourRows:
         (source,) = self.found.ctx.names.sources(spot.relation)
         renamed = isinstance(spot.relation, Scan | Derived) and spot.relation.renames
         if len(source.names) != 1 or source.columns is None or renamed:
-            raise Unresolved("a side of it has no name of its own, or other names for its columns; give it an alias")
+            raise Unresolved("one side has no name, or renames its columns; give it an alias")
         return source
 
     def stepped(self, one: Neighbour, column: str) -> str:
@@ -80,10 +78,10 @@ class NeighbourRows:
         elif isinstance(x.relation, Scan):
             inside = replace(x.relation, alias=None, suffix="")
         else:
-            raise Unresolved("a side of it is neither a table nor a subquery")
+            raise Unresolved("one side is neither a table nor a subquery")
         return RowsWithNeighbours(Project(inside, (Scalar("*"), *added)), name, (), f"AS {name}")
 
-    def row(self, one: Neighbour, source: Source, values: list[str]) -> NeighbourRow:
+    def row(self, one: Neighbour, source: Source, values: list[str]) -> SameRow:
         """The neighbour as a relation of one row, NULL where an outer join finds none."""
         columns = [c.name for c in source.columns or ()]
         when = None
@@ -131,7 +129,7 @@ class NeighbourRows:
             if self.found.step(conjunct, scopes) or self.found.sight.equality(conjunct, scopes):
                 continue
             if conjunct.plans or not never_raises(conjunct.tree, known, ansi=self.found.ctx.catalog.settings.ansi):
-                raise Unresolved(f"{conjunct.shown} could raise an error on rows that the join leaves out")
+                raise Unresolved(f"{conjunct.shown} could raise an error on rows that the join drops")
 
 
 def _told_by_equality(column: Column) -> bool:
@@ -139,7 +137,7 @@ def _told_by_equality(column: Column) -> bool:
     return column.type is not None and column.type.name in _EXACT and "collate" not in column.type.text.lower()
 
 
-def _lateral(kind: type[R], items: tuple[Scalar, ...], source: Source, said: str) -> R:
+def _lateral(kind: type[SameRow], items: tuple[Scalar, ...], source: Source, said: str) -> SameRow:
     name = source.names[0]
     return kind(
         Project(OneRow(), items), name, (), f"AS {quote(name)}", True, source.columns or (), f"{name} is {said}"

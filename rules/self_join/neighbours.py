@@ -112,15 +112,15 @@ class Neighbours:
         try:
             return self.checked(x, y, shown, other, steps)
         except (Unresolved, NotCarried) as no:
-            self.ctx.decline(f"a relation is joined with its own next or earlier rows, but {no}", own[0].place)
+            self.ctx.decline(f"the join with a next or previous row stays a join: {no}", own[0].place)
             return None
 
     def checked(self, x: Spot, y: Spot, shown: Reading, other: Reading, steps: list[Step]) -> Neighbour | None:
         """The neighbour; None where the columns compared number nothing.  Raises ``Unresolved``."""
         if shown.filters or other.filters:
-            raise Unresolved("a side of it has a filter of its own, and steps in what is left are of another width")
+            raise Unresolved("one side is filtered, so its next row is not the next row of the other side")
         if not y.free:
-            raise Unresolved("the relation to be left out stands first in parentheses, where LATERAL sees nothing")
+            raise Unresolved("the relation to remove is the first in parentheses, where LATERAL cannot see the other")
         equal = Equalities.of(e for c in self.own(y) if (e := self.sight.equality(c, self.scopes(y))))
         for numbering in self.numberings(query_of(shown, self.ctx)):
             number = quoted(numbering.number)
@@ -130,9 +130,9 @@ class Neighbours:
                 how = [equal.between((x.number, quoted(p)), (y.number, quoted(p))) for p in numbering.parts]
                 if None in how:
                     part = numbering.parts[how.index(None)]
-                    raise Unresolved(f"the numbers begin anew for every {part}, which is not compared")
+                    raise Unresolved(f"the numbering restarts for each {part}, which the join does not compare")
                 if numbering.known and "<=>" in how:
-                    raise Unresolved("rows may tie where a NULL is compared with <=>")
+                    raise Unresolved("rows whose key is NULL may tie, and <=> matches them")
                 away = step.steps if step.left[0] == x.number else -step.steps
                 return Neighbour(x, y, numbering, away)
         return None

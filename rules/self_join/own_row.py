@@ -116,9 +116,9 @@ class OwnRow:
             return None
         test = self.tests.get(y.number)
         if test and test.test.value and test.test.negated:
-            raise Unresolved("NOT IN is true of nothing where the subquery returns a NULL")
+            raise Unresolved("NOT IN matches no row if the subquery returns a NULL")
         if not y.free:
-            raise Unresolved("the relation to be left out stands first in parentheses, where LATERAL sees nothing")
+            raise Unresolved("the relation to remove is the first in parentheses, where LATERAL cannot see the other")
         try:
             return self.gone(x, y, shown, other, key)
         except Unresolved as no:
@@ -194,7 +194,7 @@ class OwnRow:
         """The columns of ``y`` from the row of ``x``, or NULL unless ``when``."""
         (source,) = self.ctx.names.sources(y.relation)
         if len(source.names) != 1 or source.columns is None or len(source.columns) != len(other.columns):
-            raise Unresolved("the relation to be left out has no name of its own; give it an alias")
+            raise Unresolved("the relation to remove has no name; give it an alias")
         items = []
         for column in other.columns:
             text = self.told(x, shown, column.value)
@@ -209,7 +209,7 @@ class OwnRow:
         """A value of the base over the columns of ``x``.  Raises ``Unresolved``."""
         text = over(shown, self.sight.path(x.number), value)
         if shown.named(value) is None and not self.safe(Scalar(text), (frozenset((x.number,)),)):
-            raise Unresolved(f"{text} could raise an error on rows that the join leaves out")
+            raise Unresolved(f"{text} could raise an error on rows that the join drops")
         return text
 
     def safe(self, scalar: Scalar, scopes: Scopes) -> bool:
@@ -222,7 +222,7 @@ class OwnRow:
         found = [Scalar(over(shown, path, f)) for f in sorted(other.filters - shown.filters)]
         safe = [s for s in found if self.safe(s, scopes)]
         if len(found) > len(safe) + 1:  # their order is not known, and one may keep another from raising
-            raise Unresolved("several filters of a subquery could raise an error where another does not hold")
+            raise Unresolved("several filters of a subquery could raise an error on rows that another one removes")
         return tuple(Part(s) for s in (*safe, *(s for s in found if s not in safe)))
 
     def conditions(self, x: Spot, y: Spot, shown: Reading) -> tuple[Part, ...]:

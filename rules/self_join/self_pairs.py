@@ -102,7 +102,7 @@ def _inside(spot: Spot, spots: Spots, block: Block, wanted: tuple[Scalar, ...], 
 def _named(scalar: Scalar, sight: Sight) -> Iterator[tuple[int, Column]]:
     """The relations and columns that an expression names, but for those of queries around it."""
     if scalar.plans:
-        raise Unresolved(f"{scalar.shown} holds a subquery of its own")
+        raise Unresolved(f"{scalar.shown} contains another subquery")
     for ref in scalar.columns:
         if found := _resolved(ref, sight):
             yield found
@@ -110,7 +110,7 @@ def _named(scalar: Scalar, sight: Sight) -> Iterator[tuple[int, Column]]:
 
 def _resolved(ref: ColumnRef, sight: Sight) -> tuple[int, Column] | None:
     if ref.parts[-1] == "*":
-        raise Unresolved("all columns of the pairs are asked for")
+        raise Unresolved("the query returns all columns of the pairs")
     try:
         return sight.resolve(ref, (frozenset(spot.number for spot in sight.spots),))
     except NoSuchColumn:
@@ -134,7 +134,7 @@ def _pair(
         return None
     kept = {c: new for c in conjuncts if c not in pair.gone and (new := pair.outside(c))}
     if any({n for n, _ in _named(c, sight)} & pair.numbers for s in spots.found for c in s.on):
-        raise Unresolved("an outer join takes columns of the pairs")
+        raise Unresolved("an outer join uses columns of the pairs")
     items = tuple(pair.shown(item) for item in wanted) or _ANY
     relation = pair.relation()
     # An ON may not see the relation that a key is told of now; WHERE does.
@@ -146,7 +146,7 @@ def _pair(
 
 def _check_lateral(spots: Spots) -> None:
     if any(leans_on_left(spot.relation) for spot in spots.found):
-        raise Unresolved("a LATERAL relation beside the pairs may read them")
+        raise Unresolved("a LATERAL relation may read the pairs")
 
 
 @dataclass
@@ -196,11 +196,11 @@ class _Pair:
         first = found[0] if found[0][0] == self.one.number else found[1]
         if comparison.sign == "=":
             if not exact(first[1].type):
-                raise Unresolved(f"{conjunct.shown} compares values that can be equal and not the same")
+                raise Unresolved(f"{conjunct.shown} compares values that may be equal but not identical")
             self.keys[values[0]] = first[1].name
             return True
         if not ordered(first[1].type):
-            raise Unresolved(f"{conjunct.shown} compares values that have no order")
+            raise Unresolved(f"{conjunct.shown} compares values of a type that has no order")
         self.differ.append(first[1].name)
         return True
 
@@ -213,14 +213,14 @@ class _Pair:
             return Scalar(respelt(conjunct, self._said), (), conjunct.place)
         if any(conjunct in side.values() for side in self.filters):
             return None
-        raise Unresolved(f"{conjunct.shown} takes more of the pairs than their keys")
+        raise Unresolved(f"{conjunct.shown} uses more of the pairs than their keys")
 
     def shown(self, item: Scalar) -> Scalar:
         """An item over the relation of keys.  Raises ``Unresolved``."""
         check_steady(item)
         for number, column in _named(item, self.sight):
             if number in self.numbers and not self._is_key(number, column):
-                raise Unresolved(f"{item.shown} takes more of the pairs than their keys")
+                raise Unresolved(f"{item.shown} uses more of the pairs than their keys")
         name = item.tree.alias_or_name
         text = respelt(item, self._said)
         return Scalar(text if isinstance(item.tree, exp.Alias) or not name else f"{text} AS {quote(name)}")
@@ -240,10 +240,10 @@ class _Pair:
     def relation(self) -> DifferingKeys:
         """The keys that two rows have which differ.  Raises ``Unresolved`` unless both sides keep the same rows."""
         if len(self.differ) > 1:
-            raise Unresolved("the rows of a pair differ in more than one comparison")
+            raise Unresolved("several comparisons make the two rows of a pair differ")
         own, theirs = (self._rows(side) for side in (0, 1))
         if own != theirs:
-            raise Unresolved("the rows of a pair meet different conditions")
+            raise Unresolved("the two rows of a pair are filtered differently")
         names = list(self.keys.values())
         columns = [self._column(name) for name in names]
         (differ,) = self.differ

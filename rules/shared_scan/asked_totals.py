@@ -81,7 +81,7 @@ class Place:
     def block(self, groups: list[tuple[Merged, tuple[Asked, ...]]]) -> Project:
         """The SELECT with the totals of each group in a relation.  Raises ``Unresolved``, ``NotCarried``."""
         if self.spots and has_lateral_view(self.spots.tree):
-            raise Unresolved("a LATERAL VIEW stands beside them")
+            raise Unresolved("FROM has a LATERAL VIEW")
         tree: Logical = OneRow()
         for merged, asked in groups:
             totals = self._add(merged, asked)
@@ -120,7 +120,7 @@ class Place:
         if spots:
             first = spots[0].number
             if any(not spot.free or spot.first > first for spot in spots[1:]):
-                raise Unresolved("one of them stands in parentheses, where LATERAL does not see the others")
+                raise Unresolved("one of them is in parentheses, where LATERAL cannot see the others")
             row = self.instead[first]
             assert row is not None
             self.instead[first] = Join(totals, row, "cross", "CROSS JOIN")
@@ -131,7 +131,7 @@ class Place:
         (source,) = self.ctx.names.sources(spot.relation)
         columns = source.columns or ()
         if len(columns) != len(texts) or not all(column.name for column in columns) or len(source.names) > 1:
-            raise Unresolved("the columns of one of them have no names; give them some")
+            raise Unresolved("a column of one of them has no name; give it an alias")
         items = tuple(Scalar(f"{text} AS {quote(column.name)}") for text, column in zip(texts, columns, strict=True))
         alias = source.names[0] if source.names else self.ctx.fresh("t")
         return TotalsRow(Project(OneRow(), items), alias, (), f"AS {quote(alias)}", True, columns, said)

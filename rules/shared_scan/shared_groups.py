@@ -20,6 +20,7 @@ from planner.sql.names import Unresolved
 from planner.tree import Node
 from rules.query.inner_joins import in_block, where
 from rules.query.moving import Block, block_of
+from rules.query.padded import check_value
 from rules.query.spots import read_spots
 from rules.rule import Context
 from rules.shared_scan.shared_uses import Use
@@ -53,12 +54,12 @@ def grouped(query: Logical, uses: tuple[Use, ...], ctx: Context) -> Grouped | No
     keys = definition.keys()
     for use in uses:
         if use.compared & keys != uses[0].compared & keys or set(use.constants) & keys != asked[0] & keys:
-            raise Unresolved("they are not compared by the same columns")
+            raise Unresolved("they are not filtered by the same columns")
         mine, theirs = ({said for said, names in u.alone.items() if names & keys} for u in (use, uses[0]))
         if mine != theirs:
-            raise Unresolved("one of them has a condition on its groups that another has not")
+            raise Unresolved("one reader filters the groups by a condition that another does not have")
         if use.named - keys != uses[0].named - keys:
-            raise Unresolved("they show other aggregates")
+            raise Unresolved("the readers use different aggregates")
     if not hidden <= keys:
         return None
     values = {name: tuple(dict.fromkeys(use.constants[name] for use in uses)) for name in sorted(hidden)}
@@ -78,7 +79,7 @@ class _Definition:
             if block is None or not isinstance(node, Project) or node.quantifier or node.hint:
                 raise Unresolved("it is more than a SELECT that groups")
             if any(item.plans or item.tree.find(exp.Window, exp.UDTF, exp.Explode) for item in node.items):
-                raise Unresolved("it computes over several groups")
+                raise Unresolved("it computes over several groups, in a window")
             self.path.append(block)
             if block.more:
                 break
@@ -115,11 +116,11 @@ class _Definition:
         select = Scalar(f"(SELECT 1 GROUP BY {self.groups.text})").tree.find(exp.Select)
         group = select and select.args.get("group")
         if self.groups.plans or not group or any(v for k, v in group.args.items() if k != "expressions"):
-            raise Unresolved("its groups are more than columns")
+            raise Unresolved("it groups by an expression, not only by columns")
         found = {}
         for tree in group.expressions:
             if not isinstance(tree, exp.Column):
-                raise Unresolved("its groups are more than columns")
+                raise Unresolved("it groups by an expression, not only by columns")
             found[self._column(tree)] = sql(tree)
         return found
 
@@ -147,7 +148,9 @@ class _Definition:
         filters = []
         for name, said in values.items():
             item = self.outer[name]
-            text = by[self._column(item.tree.unalias())]
+            bare = item.tree.unalias()
+            check_value(ctx.names.resolve(column_ref(bare), self.sources)[1])  # type: ignore[arg-type]
+            text = by[self._column(bare)]
             hidden[item] = Scalar(f"max({text}) AS {quote(item.tree.alias_or_name)}")
             filters.append(Scalar(f"{text} IN ({', '.join(said)})"))
         items = tuple(hidden.get(item, item) for item in block.project.items)

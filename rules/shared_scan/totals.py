@@ -121,7 +121,7 @@ def _member(other: Total, first: Total, ctx: Context) -> Member | None:
     ways = []
     for mapped in laid_over(other.joins, first.joins, ctx):
         if any(not theirs.filters <= own.filters for own, theirs in mapped.readings):
-            raise Unresolved("the subquery that the first one reads leaves out rows that another one reads")
+            raise Unresolved("the first one reads a subquery that filters out rows of another one")
         terms = (*map(mapped.term, _steady(other)), *mapped.filters())
         same = {mapped.outer_value(c) for c in _steady(first)} & {t.value for t in terms}
         ways.append((len(same), Member(other, mapped, terms)))
@@ -150,24 +150,24 @@ class Merged:
     def _check(self) -> None:
         """Conditions that are not pushed below joins any more could make them larger, or raise."""
         if sum(member.total.distinct for member in self.members) in range(1, _FEW_DISTINCT):
-            raise Unresolved("two readings are as fast as one where DISTINCT copies every row")
+            raise Unresolved("DISTINCT copies every row, so one scan is no faster than two")
         if len(frozenset().union(*(t.relations for own in self.own for t in own))) > 1:
             raise Unresolved("they differ in conditions on several relations")
         if any(not term.relations for own in self.own for term in own):
-            raise Unresolved("one of them has a condition on no relation")
+            raise Unresolved("one of them has a condition without columns")
         self._check_common()
         for number, relation in enumerate(self.first.joins.relations if any(self.own) else ()):
             if raising := raising_columns(relation, self.ctx):
                 used, safe = self._words(number)
                 if item := first_said(raising, used, safe):
-                    raise Unresolved(f"{item.shown} could raise an error on rows of another one")
+                    raise Unresolved(f"{item.shown} could raise an error on rows that only another one reads")
         for member, own in zip(self.members, self.own, strict=True):
             said = [term.text for term in own]
             if own:
                 said += [member.said(c.argument) for f in member.total.found for c in f if c.argument]
             for text in said:
                 if not self._never_raises(text):
-                    raise Unresolved(f"{text} could raise an error on rows of another one")
+                    raise Unresolved(f"{text} could raise an error on rows that only another one reads")
 
     def _words(self, number: int) -> tuple[set[str], set[str]]:
         """The words of all of them, and of what one of them computes on every row of a relation in any case.

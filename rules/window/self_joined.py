@@ -106,7 +106,7 @@ class _Reader:
                 keys.append(self._key(name, value, groups))
                 shown[name] = keys[-1].text
         if {k.value for k in keys} != set(groups):
-            raise Unresolved("it has groups that no equality ties to the block")
+            raise Unresolved("it groups by a column that no equality compares with the outer query")
         answer, relations = Group(self.number, tuple(shown.items())), tuple(sorted(self.mapped.to))
         place = block.project.items[0].place
         return Request(place, answer, relations, tuple(keys), tuple(own), tuple(added), True, False, self.mapped)
@@ -123,7 +123,7 @@ class _Reader:
         return found
 
     def _key(self, name: str, value: Scalar, groups: dict[str, str]) -> Key:
-        """A column that is a group of the relation, and equal in every row of the block."""
+        """A column that is a group of the relation, and equal in every row of the outer query."""
         if not is_column(value.tree) or self.mapped.inner_value(value) not in groups:
             raise Unresolved(f"{value.shown} is not grouped by")
         ref = column_ref(value.tree)

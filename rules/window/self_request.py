@@ -157,7 +157,7 @@ class _Reader:
                 case _:
                     self._correlation(conjunct)
         if not self.keys:
-            raise Unresolved("no equality ties the subquery to the block")
+            raise Unresolved("no equality correlates the subquery with the outer query")
         if self.form == "exists" and not self.compared and not own:
             return None  # the row itself
         keys = tuple(
@@ -181,7 +181,7 @@ class _Reader:
             if set(scopes) == {0, 1} and self.form == "exists":
                 self.compared.append((inner, sign, outer))
                 return
-        raise Unresolved(f"{conjunct.shown} is more than an equality of two columns")
+        raise Unresolved(f"{conjunct.shown} is not an equality of two columns")
 
     def _scope(self, tree: exp.Expression) -> int | None:
         found = self.mapped.scopes(Scalar(sql(tree)))
@@ -190,7 +190,7 @@ class _Reader:
     def _exists(self) -> tuple[tuple[Call, ...], str, bool]:
         """The columns, what stands for EXISTS, and whether it drops rows whose columns are NULL."""
         if len(self.compared) > 1:
-            raise Unresolved("the subquery is correlated on a second column without an equality")
+            raise Unresolved("the subquery compares a second column by something other than =")
         t = tokenize(self.scalar.text)
         plain = t.word(0) == "EXISTS" and t.match[1] == len(t) - 1
         at = next(i for i in range(len(t)) if t[i].word == "EXISTS")
@@ -219,14 +219,14 @@ class _Reader:
             found = self.mapped.home(ref)
             types.append(self.ctx.names.resolve(ref, scopes[found.scope])[1].type)
         if not plainly_compared(types[0], types[1]) or not all(map(ordered, types)):
-            raise Unresolved(f"{sql(inner)} and {sql(outer)} are not known to be compared in their own order")
+            raise Unresolved(f"{sql(inner)} and {sql(outer)} may not be compared in the order of min and max")
 
     def _value(self) -> tuple[tuple[Call, ...], str, bool]:
         block = block_of(self.scalar.plans[0])
         assert block is not None
         item = self.mapped.outside(without_alias(block.project.items[0]))
         if self.mapped.scopes(without_alias(block.project.items[0])) - {0}:
-            raise Unresolved("the aggregate takes columns of the block")
+            raise Unresolved("the aggregate uses columns of the outer query")
         check_aggregates(item)
         call = Call(self.ctx.fresh("w"), item.text)
         strict = not item.tree.find(exp.Count, exp.Coalesce, exp.Null) and null_rejecting(self.scalar)

@@ -93,7 +93,7 @@ class Totals:
     def _whole(self, function: str, argument: str) -> str:
         """An aggregate that nothing can be subtracted from."""
         if self.band.apart:
-            raise NoWindow(f"{function}({argument}): a row cannot be taken out of it again")
+            raise NoWindow(f"{function}({argument}): a window cannot take one row out of it again")
         return f"{function}({self._kept(argument)}) OVER {self._window(self.band.keys, self.band.offsets)}"
 
     def _growing(self) -> list[tuple[str, str]]:

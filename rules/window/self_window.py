@@ -25,6 +25,7 @@ from rules.analysis.ties import equal_columns
 from rules.query.correlation import leans_on_left, scalars, words_of
 from rules.query.inner_joins import InnerJoins, where
 from rules.query.moving import check_steady
+from rules.query.padded import check_values
 from rules.rule import Context
 from rules.window.self_request import Group, Request
 
@@ -70,7 +71,7 @@ class Block:
                 continue
             used = raising if self._shown(number) else words_of(self.project, self.ctx.names, but=relation)
             if item := first_said(raising, used, told):
-                raise Unresolved(f"{item.shown} could raise an error on rows that the block leaves out")
+                raise Unresolved(f"{item.shown} could raise an error on rows that the query filters out")
 
     def _place(self, conjunct: Scalar) -> frozenset[int]:
         try:
@@ -99,9 +100,9 @@ class Block:
             if term.value in self.common.values():
                 continue
             if isinstance(request.answer, Group):
-                raise Unresolved(f"only the subquery keeps the rows where {term.text}")
+                raise Unresolved(f"only the subquery filters by {term.text}")
             if len(term.relations) > 1:
-                raise Unresolved(f"the block does not join its relations by {term.text}")
+                raise Unresolved(f"the outer query does not join its relations by {term.text}")
             said.append(term.text)
         guarded = [k.text for k in request.keys if k.guarded and k.text not in self.guards]
         return tuple(f"({s})" for s in said) + tuple(f"{k} IS NOT NULL" for k in dict.fromkeys(guarded))
@@ -188,6 +189,7 @@ class Block:
 
     def _side_by_side(self, semis: tuple[Semi, ...]) -> Iterator[Logical]:
         """The relations joined under one name, and then each under its own."""
+        check_values(self.sources(), self.project, self.ctx)
         name, mentioned = self.ctx.fresh("j"), words_of(self.project, self.ctx.names)
         inside, outside = [], []
         for number in self.relations:

@@ -468,6 +468,6 @@ def test_the_summary_follows_the_update(project):
         "carry/all  as written: SetOp, Project, Scan\n"
         "refused/new  not approved yet\n"
         "refused/odd  not well formed\n"
-        "refused/or  held back: p.x BETWEEN i.lo AND i.hi OR p.id = i.lo: it is an OR; "
-        "bins can follow only what must always hold\n"
+        "refused/or  held back: p.x BETWEEN i.lo AND i.hi OR p.id = i.lo: it is an OR, "
+        "so rows may match outside the band\n"
     )

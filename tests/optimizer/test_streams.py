@@ -23,7 +23,7 @@ WITHIN = """WITH j AS (SELECT s.k, s.x, s.nr, r.nr AS other FROM s JOIN r ON s.k
 SELECT j.nr, other, t.w FROM j JOIN t ON j.x BETWEEN t.lo AND t.hi"""
 TWICE = """WITH j AS (SELECT * FROM s)
 SELECT j.nr, h.nr AS other FROM j JOIN j h ON j.k = h.k AND j.x BETWEEN h.lo AND h.hi"""
-REFUSED = "the statement reads more than one stream, and what Spark keeps of them must not hang on a rewriting"
+REFUSED = "the statement reads more than one stream, and a rewriting would change Spark's state of them"
 
 
 class Streams:

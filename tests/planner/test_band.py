@@ -162,7 +162,7 @@ def test_every_spelling_is_one_band(band: str, text: str) -> None:
 
 
 REFUSED = [
-    ("p.x >= i.lo", "p.x >= i.lo is open at one end; not a band"),
+    ("p.x >= i.lo", "p.x >= i.lo is open at one end, so it is no band"),
     ("p.x >= i.lo && p.y >= i.hi", "open at one end"),
     ("p.s BETWEEN i.s AND i.s", "strings are compared letter by letter"),
     ("p.x BETWEEN udf(i.lo) AND i.hi", "udf(i.lo) could raise an error"),

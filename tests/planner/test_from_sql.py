@@ -14,7 +14,7 @@ from planner.logical import Filter, Join, Project, Scan
 from planner.sql.from_sql import from_sql
 from planner.sql.to_sql import to_sql
 
-PIVOT = "what stands in FROM beside PIVOT and the like is not looked into"
+PIVOT = "FROM with PIVOT and the like is not supported"
 
 CARRIED = """
 SELECT 1
@@ -113,8 +113,8 @@ def test_one_bad_subquery_does_not_cost_the_rest() -> None:
     plan, notes = from_sql(text)
     assert reads_back(plan, text)
     assert [n.reason for n in notes] == [
-        "a query that begins with FROM is not carried",
-        "recursive WITH is not carried",
+        "a query that begins with FROM is not supported",
+        "recursive WITH is not supported",
     ]
     assert [(n.place.line, n.place.column) for n in notes if n.place] == [(1, 16), (1, 49)]
 
