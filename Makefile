@@ -31,7 +31,7 @@ fuzz: java $(STAMP) ## the property tests, longer, and elsewhere each time; SEED
 	$(BIN)/python -m pytest -m hypothesis $(WORKERS) --hypothesis-profile=fuzz --hypothesis-seed=$(SEED)
 
 crash-test: java $(STAMP) ## joins of streams, killed 50 times; KILLS=… another number
-	DOVETAIL_STREAMS=1 DOVETAIL_KILLS=$(or $(KILLS),50) DOVETAIL_SEED=$(SEED) $(BIN)/python -m pytest -q tests/streams/test_killed.py
+	DOVETAIL_KILLS=$(or $(KILLS),50) DOVETAIL_SEED=$(SEED) $(BIN)/python -m pytest -q tests/streams/test_killed.py
 
 bench: java $(STAMP) ## the benchmarks, as tables
 	$(BIN)/python -m benchmarks

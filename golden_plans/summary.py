@@ -23,7 +23,7 @@ _CLAUSES = frozenset(  # what SQL has names for, as plans call it; the other ope
     "Aggregate BandJoin Cte Derived Filter Join LateralView Limit OneRow Parens Project Relation Scan SetOp Sort "
     "Statement Values Verbatim Windows With".split()
 )
-_NODE = re.compile(r"^[│├└─ ]*(?:subquery \d+: )?(\w+)(?:  |$)")
+_NODE = re.compile(r"^(?:[│├└─ ]*─ )?(?:subquery \d+: )?(\w+)(?:  |$)")
 _REFUSAL = re.compile(r"^-- \w+ held back: (.*(?:\n--   .*)*)", re.MULTILINE)
 _PLACE = re.compile(r" \(line \d+, column \d+\)$")
 

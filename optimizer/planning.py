@@ -13,18 +13,13 @@ from optimizer.plan import Declined, Plan
 from planner.catalog import Catalog
 from planner.catalog.settings import check_meaning
 from planner.errors import NotCarried, OptionError, QueryError, RuleError, one_of
-from planner.physical.base import Physical, Rewriting
-from planner.physical.lookup_join import LookupJoin
-from planner.physical.rendered import Rendered
-from planner.physical.versions import AsofJoin, VersionedTable
+from planner.physical.base import Physical
 from planner.sql.from_sql import from_sql
 from planner.sql.lookup_columns import narrowed
 from planner.sql.lookup_views import with_views, without_rows
 from planner.sql.names import Resolver
 from planner.sql.to_sql import for_spark, to_sql
 from rules.rule import Rule
-
-OURS = (Rendered, Rewriting, LookupJoin, VersionedTable, AsofJoin)
 
 
 def plan_sql(text: str, catalog: Catalog, options: Options | None = None, *, stop_after: Stage = "lower") -> Plan:
@@ -104,7 +99,7 @@ def _planned(text: str, catalog: Catalog, options: Options, stop_after: Stage, s
     declined += [Declined(r.rule, r.reason, r.place) for r in outcome.trace.refusals]
     rewriting = None
     physical: Physical | None = outcome.physical
-    if physical is not None and any(isinstance(n, OURS) for n in physical.walk()):
+    if physical is not None and any(n.rewritten for n in physical.walk()):
         physical = narrowed(with_views(physical), text)  # type: ignore[assignment]
         try:
             rewriting = for_spark(to_sql(physical))

@@ -21,7 +21,7 @@ from rules.stream.stream_join import Find, NotTaken, stream_join
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from optimizer.options import Options
@@ -183,11 +183,12 @@ def _start(
             " and ".join(lasting),
         )
 
-    def answer(inside: SparkSession, block: str, given: Any) -> DataFrame:
-        return type(opt)(inside, opt.options).plan(block, given).dataframe()
+    def plan(inside: SparkSession, block: str, given: Any) -> tuple[str, Any]:
+        found = type(opt)(inside, opt.options).plan(block, given)
+        return found.sql(), found.arguments
 
     policy = session.conf.get("spark.sql.streaming.multipleWatermarkPolicy", "min") or "min"
-    epochs = Epochs(join, store, Segments(store, join, schemas), to, answer, answers, arguments, ttl, policy)
+    epochs = Epochs(join, store, Segments(store, join, schemas), to, plan, answers, arguments, ttl, policy)
     return start_epochs(session, epochs, checkpoint, trigger, name)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 T = TypeVar("T")
 
@@ -45,7 +45,12 @@ class Holder:
 
 
 class Node:
-    """The base of logical and physical nodes."""
+    """The base of logical and physical nodes.
+
+    ``rewritten``: whether it stands, in a plan that is to run, for something else that the user wrote.
+    """
+
+    rewritten: ClassVar[bool] = False
 
     @classmethod
     def labels(cls) -> tuple[str, ...]:

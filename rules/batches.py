@@ -7,7 +7,6 @@ from rules.lower.join_hints import drop_lookup_hints, drop_range_join, keep_nest
 from rules.lower.lookup_join import lower_lookup_join
 from rules.lower.merge_totals import lower_merged_totals
 from rules.lower.self_aggregate import lower_self_aggregate
-from rules.lower.self_join_elimination import lower_self_join_elimination
 from rules.lower.shared_groups import lower_shared_groups
 from rules.lower.spark import leave_to_spark
 from rules.lower.temporal_join import lower_temporal_join, lower_versions
@@ -87,7 +86,6 @@ BATCHES = (
             lower_versions,
             lower_temporal_join,
             lower_band_join,
-            lower_self_join_elimination,
             leave_to_spark,
         ),
     ),

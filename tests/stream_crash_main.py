@@ -1,31 +1,40 @@
 """A join of a stream with itself, in a process to be killed: python stream_crash_main.py FOLDER NAME.
 
-Reads the files of FOLDER/in, one to an epoch, and ends when all have been taken.
+Says "ready", and waits for a line on stdin, so that the next driver can get ready while one still runs.
 """
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from optimizer import Optimizer, Sink
 from sessions import start
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 QUERY = """SELECT a.id, b.id AS bid, a.ts FROM s a JOIN s b
 ON a.k = b.k AND a.ts BETWEEN b.ts - INTERVAL 3 SECONDS AND b.ts + INTERVAL 2 SECONDS AND a.id <> b.id"""
 
 
-def main(folder: Path, name: str) -> None:
-    session = start("classic", folder / "spark")
+def run(session: SparkSession, folder: Path, name: str) -> None:
+    """Take the files of FOLDER/in, one to an epoch, until all have been taken."""
     stream = session.readStream.schema("id INT, k INT, ts TIMESTAMP").option("maxFilesPerTrigger", 1)
     stream.json(str(folder / "in")).withWatermark("ts", "5 seconds").createOrReplaceTempView("s")
-    sink = Sink("parquet", folder / name / "out")
+    sink, checkpoint = Sink("parquet", folder / name / "out"), folder / name / "checkpoint"
     query = Optimizer(session).stream(
-        QUERY, checkpoint=folder / name / "checkpoint", sink=sink, trigger="1 second", state_modules=True
+        QUERY, checkpoint=checkpoint, sink=sink, trigger="available now", state_modules=True
     )
-    print("started", flush=True)
-    query.processAllAvailable()
-    query.stop()
+    query.awaitTermination()
+
+
+def main(folder: Path, name: str) -> None:
+    session = start("classic", folder / "spark")
+    print("ready", flush=True)
+    sys.stdin.readline()
+    run(session, folder, name)
     print("done", flush=True)
 
 

@@ -11,10 +11,10 @@ from planner.types.schema import Column
 
 
 @plan_node
-class SameRow(Derived):
-    """A relation whose row is the row of another one: ``LATERAL (SELECT x.id, x.v) AS y``; ``said`` tells of which."""
+class Replacement(Derived):
+    """A subquery in the place of a relation: it has that one's ``columns``, and ``said`` tells where they come from."""
 
-    label: ClassVar[str] = "SameRow"
+    rewritten: ClassVar[bool] = True
     columns: tuple[Column, ...] = ()
     said: str = ""
 
@@ -24,30 +24,42 @@ class SameRow(Derived):
 
 
 @plan_node
+class SameRow(Replacement):
+    """A relation whose row is the row of another one: ``LATERAL (SELECT x.id, x.v) AS y``."""
+
+    label: ClassVar[str] = "SameRow"
+
+
+@plan_node
 class SameRowTest(Filter):
     """A WHERE in which conditions of the row itself stand for semi or anti joins with it; ``said`` tells for which."""
 
     label: ClassVar[str] = "SameRowTest"
+    rewritten: ClassVar[bool] = True
     said: str = ""
+
+    @property
+    def detail(self) -> str:
+        return f"{self.said}: {super().detail}"
 
 
 @plan_node
-class DifferingKeys(SameRow):
+class DifferingKeys(Replacement):
     """The keys of a source that two rows have which differ in a column, each once."""
 
     label: ClassVar[str] = "DifferingKeys"
 
 
 @plan_node
-class NeighbourRow(SameRow):
-    """The same where the row is one before or behind another, in ``RowsWithNeighbours``."""
+class NeighbourRow(Replacement):
+    """A relation whose row is one before or behind another, in ``RowsWithNeighbours``."""
 
     label: ClassVar[str] = "NeighbourRow"
 
 
 @plan_node
 class Unshown(Derived):
-    """A relation whose columns are shown by others, of class ``SameRow``: no ``*`` shows it."""
+    """A relation whose columns are shown by a ``Replacement``: no ``*`` shows it."""
 
     @property
     def output(self) -> tuple[str, ...]:
@@ -69,7 +81,7 @@ class Totals(Unshown):
 
 
 @plan_node
-class TotalsRow(SameRow):
+class TotalsRow(Replacement):
     """A query of one row that ``Totals`` has computed."""
 
     label: ClassVar[str] = "TotalsRow"

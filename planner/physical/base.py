@@ -13,6 +13,7 @@ class Physical(Node):
     """The base of physical nodes: data and properties, no pyspark."""
 
     label: ClassVar[str] = ""
+    rewritten: ClassVar[bool] = True
 
     @property
     def detail(self) -> str:
@@ -39,6 +40,10 @@ class Spark(Physical):
     @property
     def label(self) -> str:  # type: ignore[override]
         return self.op.label
+
+    @property
+    def rewritten(self) -> bool:  # type: ignore[override]
+        return self.op.rewritten
 
     @property
     def detail(self) -> str:

@@ -38,7 +38,7 @@ from planner.logical import (
 )
 from planner.logical.choice import Choice
 from planner.logical.lookup import LookupJoin
-from planner.logical.self_join import SameRow, Unshown
+from planner.logical.self_join import Replacement, Unshown
 from planner.logical.stand_in import stand_in
 from planner.logical.versions import Versions
 from planner.sql.to_sql import to_sql
@@ -95,7 +95,7 @@ class Resolver:
                 return (self._scan(plan),)
             case Unshown():
                 return ()
-            case SameRow():
+            case Replacement():
                 return (Source(_one(plan.alias), plan.columns),)
             case Derived():
                 return (Source(_one(plan.alias), _renamed(self._known(plan.query), plan.renames)),)

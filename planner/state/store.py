@@ -47,6 +47,7 @@ class Store:
         """
         written = self.query()
         if written is not None:
+            self._tidy()
             hold_against(written, join, self.folder.below(_QUERY))
             epochs = self.epochs()
             if epochs:
@@ -59,6 +60,12 @@ class Store:
         if written is None:
             self.folder.write(_QUERY, join.to_json())
         return name
+
+    def _tidy(self) -> None:
+        """Remove what is left of Spark's first word on its first epoch, on which it would not begin again."""
+        offsets = self.checkpoint.inside("offsets")
+        if offsets and all(f.name.startswith(".") for f in (*offsets, *self.checkpoint.inside("commits"))):
+            self.checkpoint.delete("offsets")
 
     def epochs(self) -> list[int]:
         """The epochs whose manifests are there, in order."""

@@ -7,10 +7,11 @@ condition, which compares the numbers, keeps it out.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from planner.expr import ColumnRef, Scalar, quote
 from planner.logical import Derived, Join, JoinKind, Logical, OneRow, Project, Scan
-from planner.logical.self_join import NeighbourRow, RowsWithNeighbours, SameRow
+from planner.logical.self_join import NeighbourRow, Replacement, RowsWithNeighbours, SameRow
 from planner.sql.names import Source, Unresolved
 from planner.types.schema import Column
 from rules.analysis.respelling import never_raises, respelt
@@ -20,6 +21,7 @@ from rules.query.spots import Spot
 from rules.self_join.neighbours import Neighbour, Neighbours, Scopes, quoted
 
 _EXACT = ("tinyint", "smallint", "int", "bigint", "decimal", "boolean", "date", "timestamp", "timestamp_ntz", "string")
+R = TypeVar("R", bound=Replacement)
 _CROSS: tuple[JoinKind, str] = ("cross", "CROSS JOIN")
 
 
@@ -81,7 +83,7 @@ class NeighbourRows:
             raise Unresolved("one side is neither a table nor a subquery")
         return RowsWithNeighbours(Project(inside, (Scalar("*"), *added)), name, (), f"AS {name}")
 
-    def row(self, one: Neighbour, source: Source, values: list[str]) -> SameRow:
+    def row(self, one: Neighbour, source: Source, values: list[str]) -> NeighbourRow:
         """The neighbour as a relation of one row, NULL where an outer join finds none."""
         columns = [c.name for c in source.columns or ()]
         when = None
@@ -137,7 +139,7 @@ def _told_by_equality(column: Column) -> bool:
     return column.type is not None and column.type.name in _EXACT and "collate" not in column.type.text.lower()
 
 
-def _lateral(kind: type[SameRow], items: tuple[Scalar, ...], source: Source, said: str) -> SameRow:
+def _lateral(kind: type[R], items: tuple[Scalar, ...], source: Source, said: str) -> R:
     name = source.names[0]
     return kind(
         Project(OneRow(), items), name, (), f"AS {quote(name)}", True, source.columns or (), f"{name} is {said}"

@@ -178,14 +178,7 @@ class _Reader:
     def _rows(self, relation: _Relation) -> list[str]:
         """Conditions that all rows of a side fulfil that the answer may need, in terms of its stream."""
         number, name = relation.number, SIDES[relation.number]
-        found = dict.fromkeys(sorted(relation.read.filters))
-        for conjunct in self.shape.filters(number):
-            try:
-                check_steady(conjunct)
-                if conjunct.columns and self.words.side(conjunct.tree) == name:
-                    found[self._over_base(conjunct.text, number)] = None
-            except (Unresolved, NotCarried, NotABand):
-                continue
+        found = dict.fromkeys((*sorted(relation.read.filters), *self._about(number, self.shape.filters(number))))
         if number in self.shape.lone:
             return list(found)
         compared = [o for c in self.keys for o in equalities(c) or () if self.words.side(o) == name]
@@ -198,6 +191,16 @@ class _Reader:
             except (Unresolved, NotCarried):
                 continue
         return list(found)
+
+    def _about(self, side: int, conjuncts: tuple[Scalar, ...]) -> Iterator[str]:
+        """Those of the conjuncts that name columns of this side alone, in terms of its stream."""
+        for conjunct in conjuncts:
+            try:
+                check_steady(conjunct)
+                if conjunct.columns and self.words.side(conjunct.tree) == SIDES[side]:
+                    yield self._over_base(conjunct.text, side)
+            except (Unresolved, NotCarried, NotABand):
+                continue
 
     def _position(self, bound: Bound, leaf: Leaf, name: str) -> str:
         """Where a leaf of a bound lies on its axis, in terms of its stream."""
@@ -252,7 +255,8 @@ class _Reader:
         said = f"the earlier of {' and '.join(found.values())}" if len(found) > 1 else found[least]
         if side not in self.shape.lone:
             return _Expiry(least, said)
-        # Without a time it matches nothing: final as it comes.
+        # Without a time, or against a condition on itself, it matches nothing: final as it comes.
+        missing.update((f"NOT coalesce({c}, false)", None) for c in self._about(side, self.shape.on))
         return _Expiry(f"CASE WHEN {' OR '.join(missing)} THEN CAST({_NEVER} AS BIGINT) ELSE {least} END", said)
 
     def _later(self, bound: Bound, position: str, more: int, side: int) -> tuple[str, str]:

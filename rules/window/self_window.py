@@ -25,7 +25,6 @@ from rules.analysis.ties import equal_columns
 from rules.query.correlation import leans_on_left, scalars, words_of
 from rules.query.inner_joins import InnerJoins, where
 from rules.query.moving import check_steady
-from rules.query.padded import check_values
 from rules.rule import Context
 from rules.window.self_request import Group, Request
 
@@ -189,7 +188,6 @@ class Block:
 
     def _side_by_side(self, semis: tuple[Semi, ...]) -> Iterator[Logical]:
         """The relations joined under one name, and then each under its own."""
-        check_values(self.sources(), self.project, self.ctx)
         name, mentioned = self.ctx.fresh("j"), words_of(self.project, self.ctx.names)
         inside, outside = [], []
         for number in self.relations:

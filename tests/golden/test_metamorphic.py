@@ -14,7 +14,7 @@ from golden_plans.case import Case, read_case
 from golden_plans.planned import catalog_of, options_of, plan_case
 from metamorphic import variants
 from optimizer.plan import Plan
-from optimizer.planning import OURS, plan_sql
+from optimizer.planning import plan_sql
 from planner.errors import NotCarried
 
 CASES = Path(__file__).parents[2] / "golden_plans" / "cases"
@@ -30,7 +30,7 @@ def _cases(folder: str) -> list[Case]:
 
 def _operators(plan: Plan) -> list[str]:
     assert plan.physical is not None
-    return sorted(type(n).__name__ for n in plan.physical.walk() if isinstance(n, OURS)) if plan.rewritten else []
+    return sorted(n.label for n in plan.physical.walk() if n.rewritten) if plan.rewritten else []
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

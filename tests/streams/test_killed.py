@@ -9,12 +9,15 @@ import subprocess
 import sys
 from collections import Counter
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from time import sleep
 from typing import TYPE_CHECKING, Any
 
 from planner.state.folder import LocalFolder
 from planner.state.store import Store
+from stream_crash_main import run
 from stream_feeds import stamp
 
 if TYPE_CHECKING:
@@ -24,28 +27,80 @@ KILLS = int(os.environ.get("DOVETAIL_KILLS", "5"))
 MAIN = Path(__file__).parents[1] / "stream_crash_main.py"
 
 
-def attempt(folder: Path, name: str, patience: float | None) -> bool:
-    """Run until all is taken, or be killed so many seconds after the start; whether it came to its end."""
-    process = subprocess.Popen(
-        [sys.executable, str(MAIN), str(folder), name],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,  # its JVM is killed with it
-    )
-    assert process.stdout is not None
+class Driver:
+    """A driver in a process of its own, with a session of the system's, so that its JVM is killed with it."""
+
+    def __init__(self, folder: Path, name: str):
+        self.folder, self.errors = folder / name, folder / "errors"
+        with self.errors.open("a") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, str(MAIN), str(folder), name],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                start_new_session=True,
+            )
+
+    def dies_at_work(self, random: Random) -> bool:
+        """Let it begin, and kill it after so many writes, in whatever epoch; False if it comes to its end before."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        assert self.process.stdout.readline() == "ready\n", self.errors.read_text()
+        seen = before = self.files()
+        writes, seconds = random.randrange(1, 80), random.uniform(0, 0.3)
+        self.process.stdin.write("go\n")
+        self.process.stdin.flush()
+        while len(seen) - len(before) < writes and self.process.poll() is None:
+            sleep(0.01)
+            seen = seen | self.files()
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return True
+        assert self.process.stdout.readline() == "done\n", self.errors.read_text()
+        return False
+
+    def files(self) -> set[str]:
+        """All that lies in its folder now."""
+        return {f"{folder}/{name}" for folder, _, files in os.walk(self.folder) for name in files}
+
+    def kill(self) -> None:
+        with self.process, suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+
+@dataclass
+class Feed:
+    """Files of a stream in the order of their times, some rows of them late."""
+
+    folder: Path
+    random: Random
+    files: int = 0
+
+    def add(self, count: int) -> None:
+        for epoch in range(self.files, self.files + count):
+            times = [max(0, epoch * 10_000 + self.random.randrange(-4_000, 10_000)) for _ in range(30)]
+            lines = [{"id": epoch * 30 + n, "k": self.random.randrange(3), "ts": stamp(t)} for n, t in enumerate(times)]
+            path = self.folder / f"{epoch:04}.json"
+            path.write_text("\n".join(map(json.dumps, lines)))
+            os.utime(path, (1_700_000_000 + epoch,) * 2)
+        self.files += count
+
+
+def kill_drivers(folder: Path, name: str, feed: Feed) -> int:
+    """One driver after the other, each with three files more; how many were killed.  The next gets ready meanwhile."""
+    drivers, killed = [Driver(folder, name)], 0
     try:
-        assert process.stdout.readline() == "started\n"
-        if patience is not None:
-            try:
-                process.wait(patience)
-            except subprocess.TimeoutExpired:
-                return False
-        return process.stdout.readline() == "done\n"
+        while killed < KILLS and len(drivers) <= 2 * KILLS:
+            drivers.append(Driver(folder, name))
+            feed.add(3)
+            killed += drivers[-2].dies_at_work(feed.random)
+        return killed
     finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        for driver in drivers:
+            driver.kill()
 
 
 def rows(session: SparkSession, folder: Path) -> Counter[tuple[Any, ...]]:
@@ -55,19 +110,10 @@ def rows(session: SparkSession, folder: Path) -> Counter[tuple[Any, ...]]:
 def test_killed_at_random_moments(spark: SparkSession, tmp_path: Path) -> None:
     random = Random(os.environ.get("DOVETAIL_SEED", "1"))
     (tmp_path / "in").mkdir()
-    for epoch in range(2 * KILLS + 4):
-        times = [max(0, epoch * 10_000 + random.randrange(-4_000, 10_000)) for _ in range(30)]
-        lines = [{"id": epoch * 30 + n, "k": random.randrange(3), "ts": stamp(t)} for n, t in enumerate(times)]
-        path = tmp_path / "in" / f"{epoch:04}.json"
-        path.write_text("\n".join(map(json.dumps, lines)))
-        os.utime(path, (1_700_000_000 + epoch,) * 2)
-    assert attempt(tmp_path, "quiet", None)
-    killed = 0
-    while killed < KILLS and not attempt(tmp_path, "killed", random.uniform(0.5, 6)):
-        killed += 1
-    if killed == KILLS:
-        assert attempt(tmp_path, "killed", None)
-    assert killed >= min(KILLS, 3)
+    assert kill_drivers(tmp_path, "killed", Feed(tmp_path / "in", random)) == KILLS
+    assert Store(LocalFolder(tmp_path / "killed" / "checkpoint")).epochs()
+    for name in ("killed", "quiet"):
+        run(spark.newSession(), tmp_path, name)
     expected = rows(spark, tmp_path / "quiet")
     assert rows(spark, tmp_path / "killed") == expected
     assert len(expected) > 100

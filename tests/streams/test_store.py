@@ -74,6 +74,19 @@ def test_what_a_crash_has_left_behind_goes(store: Store, tmp_path: Path) -> None
     assert sorted(p.name for p in folder.iterdir()) == ["epoch-000000000003.json", "name", "query.json", "rows-3"]
 
 
+def test_half_a_first_offset_goes(store: Store, tmp_path: Path) -> None:
+    """As a driver leaves it that is killed while Spark writes it; Spark would refuse the checkpoint for it."""
+    (tmp_path / "offsets").mkdir()
+    (tmp_path / "offsets" / ".0.1f4a.tmp").touch()
+    store.open(JOIN)
+    assert not (tmp_path / "offsets").exists()
+    (tmp_path / "offsets").mkdir()
+    for name in ("0", ".1.25bc.tmp"):
+        (tmp_path / "offsets" / name).touch()
+    store.open(JOIN)
+    assert len(list((tmp_path / "offsets").iterdir())) == 2
+
+
 def test_obsolete_segments_go_once_the_next_epoch_has_begun(store: Store, tmp_path: Path) -> None:
     (tmp_path / "dovetail" / "rows-2" / "input=0").mkdir(parents=True)
     after = Manifest(4, (InputState(),), obsolete=("rows-3", "rows-2/input=0"))

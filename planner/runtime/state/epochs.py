@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
 from time import time
@@ -36,23 +36,27 @@ from planner.state.upkeep import expired, reachable, to_merge
 
 _LOG = logging.getLogger("dovetail")
 
-Answer = Callable[[SparkSession, str, Arguments], DataFrame]
+Planned = Callable[[SparkSession, str, Arguments], tuple[str, Arguments]]
 
 
 @dataclass
 class Epochs:
-    """The epochs of one query.  ``answer`` plans a statement on a session; ``ttl`` is in seconds."""
+    """The epochs of one query.  ``plan`` says as what a statement runs on a session; ``ttl`` is in seconds.
+
+    ``plans``: what it said, by the statement and the size of what the statement reads.
+    """
 
     join: StreamJoin
     store: Store
     segments: Segments
     output: Output
-    answer: Answer
+    plan: Planned
     schema: StructType
     arguments: Arguments
     ttl: float | None
     policy: str
     first: bool = True
+    plans: dict[tuple[str, tuple[int, ...]], tuple[str, Arguments]] = field(default_factory=dict)
 
     def __call__(self, batch: DataFrame, epoch: int) -> None:
         """Run an epoch."""
@@ -114,6 +118,7 @@ class _Halves:
         found = [delta.inputs[side.input].segment for side in self.join.sides]
         self.new: list[tuple[Segment, ...]] = [(s,) if s else () for s in found]
         self.old = [before.inputs[side.input].segments for side in self.join.sides]
+        self.sizes: dict[str, int] = {}
 
     def pairs(self) -> Iterator[DataFrame]:
         """What is new on the left with all of the right; what was there before on the left with new on the right."""
@@ -147,6 +152,7 @@ class _Halves:
         if not final:
             return
         reduce(DataFrame.unionAll, final).createOrReplaceTempView(view("final", side))
+        self.sizes[view("final", side)] = sum(s.rows for s in (*self.old[side], *self.new[side]))
         self._view("curr", other, (*self.old[other], *self.new[other]))
         self._ask(self.join.blocks.unmatched[side]).createOrReplaceTempView(view("lone", side))
         self._view("none", other, ())
@@ -164,10 +170,17 @@ class _Halves:
         return reachable(segments, side, probing.marks, self.join.reaches)
 
     def _view(self, version: str, side: int, segments: tuple[Segment, ...]) -> None:
-        self.segments.side(self.session, side, segments).createOrReplaceTempView(view(version, side))
+        name = view(version, side)
+        self.segments.side(self.session, side, segments).createOrReplaceTempView(name)
+        self.sizes[name] = sum(s.rows for s in segments)
 
     def _ask(self, statement: str) -> DataFrame:
-        return self.epochs.answer(self.session, statement, self.epochs.arguments)
+        """The rows of a statement, by the plan that it had when its views were about as large: within four times."""
+        plans, given = self.epochs.plans, self.epochs.arguments
+        sizes = tuple(rows.bit_length() // 2 for name, rows in sorted(self.sizes.items()) if name in statement)
+        if (statement, sizes) not in plans:
+            plans[statement, sizes] = self.epochs.plan(self.session, statement, given)
+        return run(self.session, *plans[statement, sizes])
 
 
 def start_epochs(
