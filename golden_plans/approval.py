@@ -14,7 +14,7 @@ from planner.errors import GoldenError, one_of
 from planner.explain.printer import show_error, show_refusals, show_steps, show_tree, show_warnings
 from planner.logical import Logical
 from planner.physical.base import Physical
-from planner.sql.lookup_views import keys_sql, lookups_of
+from planner.sql.lookup_views import lookups_of, needs_sql
 from planner.tree import Node
 from rules.batches import RULES
 
@@ -45,7 +45,7 @@ def show(plan: Plan, measured: Iterable[Measured] = ()) -> str:
 def statements(plan: Plan) -> str:
     """The SQL that Spark gets: the statement, and before it the queries for the keys of lookups."""
     asked = [
-        f"-- {join.view} holds what {join.spec.table} has for\n{keys_sql(plan.physical, join)}\n"
+        f"-- {join.view} holds what {join.spec.table} has for\n{needs_sql(plan.physical, join)}\n"
         for join in lookups_of(plan.physical)
         if plan.physical
     ]

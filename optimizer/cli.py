@@ -22,7 +22,7 @@ from optimizer.commands import say
 from optimizer.commands.inputs import read_job, read_output, reason_of
 from optimizer.plan import MODES, Plan
 from planner.errors import DovetailError, EnvironmentProblem, QueryError, RuleError
-from planner.sql.lookup_views import keys_sql, lookups_of
+from planner.sql.lookup_views import lookups_of, needs_sql
 
 
 class Commands(TyperGroup):
@@ -207,7 +207,7 @@ def rewrite(
     typer.echo(plan.sql(), nl=not plan.sql().endswith("\n"))
     say.warn(plan.warnings)
     for join in lookups_of(plan.physical if plan.rewritten else None):
-        keys = keys_sql(plan.physical, join) if plan.physical else ""
+        keys = needs_sql(plan.physical, join) if plan.physical else ""
         say.remark(f"{join.view} is made by the runtime: rows of {join.spec.table} fetched for\n{keys}")
 
 

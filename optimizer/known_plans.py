@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from optimizer.checks import schema_difference
 from planner.expr.tokens import called
 from planner.logical import Scan
-from planner.physical.base import unwrap
 from planner.sql.reader import not_a_query
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from optimizer.plan import Plan
     from planner.runtime.catalog import SparkCatalog
     from planner.runtime.remembered import Question
-    from planner.tree import Node
+    from planner.tree import Node, unwrap
 
 _MOST = 200  # plans
 _WORTH = 0.01  # seconds of planning; a query left as it is that takes less is planned anew

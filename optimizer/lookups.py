@@ -12,19 +12,10 @@ from planner.catalog import Catalog
 from planner.errors import HintError, NotCarried, Place, QueryError
 from planner.expr.tokens import Tokens, tokenize
 from planner.logical import Logical, Scan
-from planner.physical.lookup_join import LookupJoin
-from planner.physical.versions import AsofJoin, VersionedTable
 from planner.sql.lookup_views import lookups_of
 from rules.batches import RULES
 
 _AS_OF = re.compile(r"(?i)\b(system_time|timestamp)\s+as\s+of\b")
-_NEEDED = frozenset({"push_to_lookups", "lookup_join", "lookup_filters", "lookup_hints", "drop_lookup_hints"}) | {
-    "temporal_join",
-    "lower_lookup_join",
-    "lower_versions",
-    "lower_temporal_join",
-    "leave_to_spark",
-}
 
 
 @dataclass(frozen=True)
@@ -57,8 +48,8 @@ def with_lookups(plan: Plan, catalog: Catalog, options: Options, again: Callable
 
 
 def only_lookups(options: Options) -> Options:
-    """The options with all rules switched off but those that lookups need."""
-    off = (r.name for r in RULES if r.name not in _NEEDED)
+    """The options with all rules switched off but those that a statement of any kind can bear."""
+    off = (r.name for r in RULES if r.streams != "any")
     return replace(options, disabled_rules=tuple(dict.fromkeys((*options.disabled_rules, *off))))
 
 
@@ -73,8 +64,7 @@ def strictly(plan: Plan, options: Options) -> Plan:
 
 def speaks_of_time(plan: Plan) -> bool:
     """Whether Spark cannot even analyse the statement as written: it asks for tables as of a row's time."""
-    nodes = plan.physical.walk() if plan.physical else ()
-    return any(isinstance(n, LookupJoin | VersionedTable | AsofJoin) for n in nodes)
+    return plan.physical is not None and any(n.required for n in plan.physical.walk())
 
 
 def may_look_up(text: str, declared: Iterable[tuple[str, ...]]) -> bool:

@@ -13,7 +13,7 @@ from planner.errors import OptionError, Place, QueryError, one_of
 from planner.explain.printer import show_error, show_refusals, show_steps, show_tree, show_warnings, to_json
 from planner.logical import Logical, Statement
 from planner.physical.base import Physical
-from planner.sql.lookup_views import lookups_of
+from planner.sql.lookup_views import holes_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -115,7 +115,7 @@ class Plan:
             return self.frame
         if self.session is None:
             raise OptionError("this plan was made without a session and cannot run; plan it with Optimizer(spark)")
-        if self.rewritten and lookups_of(self.physical):
+        if self.rewritten and holes_of(self.physical):
             from planner.runtime.lookup.views import run_with_lookups
 
             assert self.physical is not None

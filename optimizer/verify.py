@@ -12,7 +12,7 @@ from planner.catalog.declared import LookupTable
 from planner.errors import QueryError
 from planner.expr import quote
 from planner.logical import Scan
-from planner.physical.versions import AsofJoin, VersionedTable
+from planner.physical.hole import Hole
 from planner.sql.lookup_views import lookups_of, query_of, with_tables
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def _verify_lookups(session: SparkSession, plan: Plan) -> Verification:
     names = {j.spec.table for j in joins}
     if unread := sorted(n for n in names if not plan.sources[n].can_scan_share):
         raise QueryError(f"{unread[0]} cannot be read whole, and so there is nothing to compare with")
-    if any(isinstance(n, VersionedTable | AsofJoin) for n in plan.physical.walk()):
+    if any(n.required and not isinstance(n, Hole) for n in plan.physical.walk()):
         raise QueryError("Spark cannot join with versions as written, and so there is nothing to compare with")
     with whole_tables(session, {n: plan.sources[n] for n in names}) as tables:
 

@@ -47,16 +47,23 @@ class Holder:
 class Node:
     """The base of logical and physical nodes.
 
-    ``rewritten``: whether it stands, in a plan that is to run, for something else that the user wrote.
+    ``rewritten``: whether it stands, in a plan that is to run, for something else that the user wrote.  ``required``:
+    whether it stands for what Spark cannot run as written.
     """
 
     rewritten: ClassVar[bool] = False
+    required: ClassVar[bool] = False
 
     @classmethod
     def labels(cls) -> tuple[str, ...]:
         """What plans may call such a node."""
         label = getattr(cls, "label", "")
         return (label,) if isinstance(label, str) and label else ()
+
+    @property
+    def printed(self) -> Node | None:
+        """The node that stands in a statement for this one; None where it is this one."""
+        return None
 
     @property
     def children(self) -> tuple[Node, ...]:
@@ -77,6 +84,13 @@ class Node:
         yield self
         for below in (*self.children, *self.subplans):
             yield from below.walk()
+
+
+def unwrap(node: Node) -> Node:
+    """The node that stands in a statement for this one."""
+    while (other := node.printed) is not None:
+        node = other
+    return node
 
 
 def transform_up(node: Node, fn: Callable[[Node], Node]) -> Node:

@@ -9,7 +9,6 @@ from rules.lower.merge_totals import lower_merged_totals
 from rules.lower.self_aggregate import lower_self_aggregate
 from rules.lower.shared_groups import lower_shared_groups
 from rules.lower.spark import leave_to_spark
-from rules.lower.temporal_join import lower_temporal_join, lower_versions
 from rules.normalize.carry_filters import carry_filters
 from rules.normalize.exists_to_join import exists_to_join
 from rules.normalize.inline_views import inline_views
@@ -83,8 +82,6 @@ BATCHES = (
             aggregate_band_join,
             keep_nested_loop,
             lower_lookup_join,
-            lower_versions,
-            lower_temporal_join,
             lower_band_join,
             leave_to_spark,
         ),

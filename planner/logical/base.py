@@ -19,6 +19,11 @@ class Logical(Node):
         return ""
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """Further lines for a reader; nothing volatile."""
+        return ()
+
+    @property
     def output(self) -> tuple[str, ...]:
         """What comes out: item texts above a Project, ``name.*`` below."""
         return tuple(name for child in self.children for name in child.output)  # type: ignore[attr-defined]

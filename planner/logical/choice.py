@@ -26,5 +26,9 @@ class Choice(Logical):
         return self.said
 
     @property
+    def printed(self) -> Logical:
+        return self.written
+
+    @property
     def output(self) -> tuple[str, ...]:
         return self.written.output

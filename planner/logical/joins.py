@@ -74,6 +74,10 @@ class BandJoin(Logical):
         return Join(self.left, self.right, self.kind, JOIN_KEYWORDS[self.kind], self.condition)
 
     @property
+    def printed(self) -> Join:
+        return self.plain
+
+    @property
     def detail(self) -> str:
         band = set(self.band.conjuncts)
         rest = [c.shown for c in self.condition if c not in band]

@@ -58,6 +58,10 @@ class LookupJoin(Logical):
         return Join(self.left, self.right, self.kind, self.keyword, self.condition, self.using)
 
     @property
+    def printed(self) -> Join:
+        return self.plain
+
+    @property
     def detail(self) -> str:
         return described(self.kind, self.table, self.condition, self.using, self.hints)
 

@@ -12,12 +12,14 @@ one projection of it.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
 from planner.expr import Scalar, quote
 from planner.logical import JoinKind, Logical, Relation, conjunction
-from planner.tree import plan_node
+from planner.rendered import Names, Rendered
+from planner.tree import Node, plan_node
 from planner.types.schema import Column
 
 # The last moment there is: a version that no other follows is valid until then.
@@ -67,17 +69,19 @@ class Validity:
         items += [f"{since} AS {low}", f"{f'coalesce({until}, {_LAST})' if self.is_timed else until} AS {high}"]
         shown = ", ".join(f"{n} AS {quote(name)}" for n, name in zip(inner, self.names, strict=True))
         hidden = f"(SELECT {', '.join(items)} FROM {self.text}) AS {quote(self.hidden)}"
-        return f"({hidden} JOIN LATERAL (SELECT {shown}) AS {quote(self.alias)})"
+        return f"{hidden} JOIN LATERAL (SELECT {shown}) AS {quote(self.alias)}"
 
     def __str__(self) -> str:
         return f"{self.text} as {quote(self.alias)}, versions by {', '.join(self.key)} from {self.valid_from.name}"
 
 
 @plan_node
-class Versions(Relation):
+class VersionedTable(Rendered, Relation):
     """A table with versions in FROM, with their ends in a hidden relation beside it."""
 
-    label: ClassVar[str] = "Versions"
+    label: ClassVar[str] = "VersionedTable"
+    rewritten: ClassVar[bool] = True
+    required: ClassVar[bool] = True
     validity: Validity
     alias: str | None
     renames: tuple[str, ...] = ()
@@ -86,12 +90,26 @@ class Versions(Relation):
     def detail(self) -> str:
         return str(self.validity)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        since = self.validity.valid_from.name
+        return (f"valid to: lead({since}) over {', '.join(self.validity.key)} by {since}",)
+
+    def stars(self, of: Callable[[Node], list[str]]) -> list[str]:
+        return [quote(self.validity.alias)]
+
+    def render(self, sides: tuple[str, ...], names: Names, conjunction: Callable[[tuple[Scalar, ...]], str]) -> str:
+        return self.validity.relation
+
 
 @plan_node
-class TemporalJoin(Logical):
-    """A join with the version valid at ``time``, where Spark has an as-of join for it."""
+class AsofJoin(Rendered, Logical):
+    """Spark's own as-of join: the last version that does not begin after the time."""
 
-    label: ClassVar[str] = "TemporalJoin"
+    label: ClassVar[str] = "AsofJoin"
+    rewritten: ClassVar[bool] = True
+    required: ClassVar[bool] = True
+    adds_columns: ClassVar[bool] = False
     left: Logical
     right: Logical
     kind: JoinKind
@@ -101,4 +119,10 @@ class TemporalJoin(Logical):
 
     @property
     def detail(self) -> str:
-        return f"{self.kind}, on {conjunction(self.condition)}, as of {self.time}"
+        return f"{self.kind}, on {conjunction(self.condition)}, the last with {self.since} <= {self.time}"
+
+    def render(self, sides: tuple[str, ...], names: Names, conjunction: Callable[[tuple[Scalar, ...]], str]) -> str:
+        """``left ASOF JOIN right MATCH_CONDITION (time >= since) ON condition``."""
+        keyword = "LEFT ASOF JOIN" if self.kind == "left" else "ASOF JOIN"
+        match = f"MATCH_CONDITION ({self.time} >= {self.since})"
+        return f"{sides[0]}\n{keyword} {sides[1]} {match} ON {conjunction(self.condition)}"

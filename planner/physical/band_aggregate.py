@@ -27,9 +27,8 @@ from planner.band.ends import Ends
 from planner.band.linear import Side
 from planner.expr import Scalar, quote, show_all
 from planner.expr.rewording import operand
-from planner.logical import JoinKind
 from planner.physical.base import Physical
-from planner.physical.rendered import Names
+from planner.rendered import Names, Rendered
 from planner.tree import Node, plan_node
 from planner.types.schema import SqlType
 
@@ -89,12 +88,10 @@ class Cells:
 
 
 @plan_node
-class RunningBandAggregate(Physical):
+class RunningBandAggregate(Rendered, Physical):
     """A SELECT that aggregates a band join, computed from running sums; it stands for the whole query block."""
 
     label: ClassVar[str] = "RunningBandAggregate"
-    kind: ClassVar[JoinKind] = "inner"
-    asks: ClassVar[str] = ""
     left: Node
     right: Node
     items: tuple[Scalar, ...]
@@ -111,11 +108,6 @@ class RunningBandAggregate(Physical):
     having: str = ""
     order: str = ""
     cells: Cells | None = None
-
-    @property
-    def sides(self) -> tuple[Node, ...]:
-        """The two inputs."""
-        return (self.left, self.right)
 
     @property
     def output(self) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ from planner.band.condition import DistanceBand, IntervalBand
 from planner.band.linear import Side
 from planner.physical.bin_join import Keyed, Pairs, Scheme
 from planner.physical.interval_sql import IntervalSql, double, grouped
-from planner.physical.rendered import Names
+from planner.rendered import Names
 
 
 @dataclass(frozen=True)

@@ -46,8 +46,20 @@ class Spark(Physical):
         return self.op.rewritten
 
     @property
+    def required(self) -> bool:  # type: ignore[override]
+        return self.op.required
+
+    @property
+    def printed(self) -> Node:
+        return self.op
+
+    @property
     def detail(self) -> str:
         return self.op.detail
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.op.notes
 
     @property
     def children(self) -> tuple[Node, ...]:
@@ -90,9 +102,6 @@ class Rewriting(Physical):
     def output(self) -> tuple[str, ...]:
         return self.shown
 
-
-def unwrap(node: Node) -> Node:
-    """What is to be printed: the operator inside a ``Spark`` node, the block below a ``Rewriting``, or the node."""
-    while isinstance(node, Spark | Rewriting):
-        node = node.op if isinstance(node, Spark) else node.child
-    return node
+    @property
+    def printed(self) -> Node:
+        return self.child

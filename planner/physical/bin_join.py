@@ -22,9 +22,9 @@ from planner.band.linear import Side
 from planner.expr import Scalar, quote
 from planner.hints.blocks import SideHint, repeated
 from planner.logical import JOIN_KEYWORDS, JoinKind, Scan, conjunction
-from planner.physical.base import Physical, unwrap
-from planner.physical.rendered import Names
-from planner.tree import Node, plan_node
+from planner.physical.base import Physical
+from planner.rendered import Names, Rendered
+from planner.tree import Node, plan_node, unwrap
 
 Say = Callable[[tuple[Scalar, ...]], str]
 Pairs = tuple[tuple[str, str], ...]
@@ -90,7 +90,7 @@ class Scheme(ABC):
 
 
 @plan_node
-class BinJoin(Physical):
+class BinJoin(Rendered, Physical):
     """A join over the bins of a scheme.
 
     ``named``: the columns of either side that the condition names, as text.  ``hints``: what the user asks for.
@@ -117,19 +117,20 @@ class BinJoin(Physical):
         return self.scheme.label
 
     @property
-    def sides(self) -> tuple[Node, ...]:
-        """The two inputs."""
-        return (self.left, self.right)
-
-    @property
     def detail(self) -> str:
         rest = tuple(c for c in self.condition if c not in self.scheme.band.conjuncts)
         return ", ".join([self.kind, *([conjunction(rest)] if rest else []), str(self.scheme.band)])
 
     @property
     def output(self) -> tuple[str, ...]:
-        kept = self.sides[:1] if self.kind in ("semi", "anti") else self.sides
-        return tuple(name for side in kept for name in side.output)  # type: ignore[attr-defined]
+        return tuple(name for side in self._kept for name in side.output)  # type: ignore[attr-defined]
+
+    @property
+    def _kept(self) -> tuple[Node, ...]:
+        return self.sides[:1] if self.kind in ("semi", "anti") else self.sides
+
+    def stars(self, of: Callable[[Node], list[str]]) -> list[str]:
+        return [name for side in self._kept for name in of(side)]
 
     @property
     def matched(self) -> tuple[Side, ...]:

@@ -9,15 +9,19 @@ The condition stands in the join as it was written; the fetch only prunes.  The 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import ClassVar
 
 from planner.connectors.spec import LookupSpec
 from planner.expr import Scalar, quote
 from planner.logical import Filter, Join, JoinKind, Project, Scan
 from planner.logical.lookup import LookupKey, described
 from planner.logical.stand_in import alias_of
-from planner.physical.base import Physical, unwrap
-from planner.tree import Node, plan_node
+from planner.physical.base import Spark
+from planner.physical.hole import Hole
+from planner.rendered import Names, Rendered
+from planner.tree import Node, plan_node, unwrap
 
 # Who asks for which keys, by what a plan writes before "LookupJoin"; all but the first are ways of FLIP-204.
 _WAYS = {
@@ -29,9 +33,10 @@ _WAYS = {
 
 
 @plan_node
-class LookupJoin(Physical):
+class LookupJoin(Hole):
     """A join with the rows that were fetched for its keys; ``spec`` says how."""
 
+    filler: ClassVar[str] = "rows of keys"
     left: Node
     right: Node
     kind: JoinKind
@@ -72,6 +77,13 @@ class LookupJoin(Physical):
         scan = self.scan
         view = Scan((self.view,), self.view, scan.alias, scan.renames, alias_of(scan))
         return Join(self.left, view, self.kind, self.keyword, self.condition, self.using)  # type: ignore[arg-type]
+
+    @property
+    def printed(self) -> Node | None:
+        return self.plain
+
+    def without_rows(self, empty: Callable[[Scan], Node]) -> Spark:
+        return Spark(replace(self.plain, right=empty(self.scan)))  # type: ignore[arg-type]
 
     @property
     def detail(self) -> str:
@@ -121,7 +133,7 @@ class LookupJoin(Physical):
     def output(self) -> tuple[str, ...]:
         return self.plain.output
 
-    def keys_plan(self) -> Project:
+    def needs(self) -> Project:
         """The query for the keys."""
         source = self.left
         for _ in range(self.skip):
@@ -131,13 +143,14 @@ class LookupJoin(Physical):
 
 
 @plan_node
-class RowLookupJoin(LookupJoin):
+class RowLookupJoin(Rendered, LookupJoin):
     """Rows go to Python whole, and come back with what was found for them, where they cannot be read twice.
 
     ``rows`` names the relations of the left side with their columns.  The view holds each row once, with an array of
     the rows found; the condition filters that array, the table's alias being the name of its lambda variable.
     """
 
+    filler: ClassVar[str] = "rows with what was found"
     rows: tuple[tuple[str, tuple[str, ...]], ...] = ()
     why: str = ""
 
@@ -170,7 +183,7 @@ class RowLookupJoin(LookupJoin):
         """The column of the view that holds what was found."""
         return f"{self.view}_matches"
 
-    def keys_plan(self) -> Project:
+    def needs(self) -> Project:
         """The query for the rows of the left side, with their keys: NULL where nothing is to be asked."""
         items, number = [], 0
         for relation, columns in self.rows:
@@ -183,8 +196,20 @@ class RowLookupJoin(LookupJoin):
             items.append(f"{value} AS {name}")
         return Project(self.left, tuple(map(Scalar, items)))  # type: ignore[arg-type]
 
-    def relation(self, condition: str) -> str:
-        """The join as a relation: rows of the view, under the names that the user gave to both sides."""
+    @property
+    def printed(self) -> None:
+        return None
+
+    @property
+    def sides(self) -> tuple[Node, ...]:
+        return ()  # the view has the rows of the left side, too
+
+    def stars(self, of: Callable[[Node], list[str]]) -> list[str]:
+        found = [] if self.kind in ("semi", "anti") else of(self.plain.right)
+        return [*(quote(name) for name, _ in self.rows), *found]
+
+    def render(self, sides: tuple[str, ...], names: Names, conjunction: Callable[[tuple[Scalar, ...]], str]) -> str:
+        """Rows of the view, under the names that the user gave to both sides."""
         view, row, found = self.view, f"{self.view}_row", self.matches
         if self.scan.renames:
             pairs = zip(self.scan.renames, self.spec.columns, strict=True)
@@ -196,7 +221,7 @@ class RowLookupJoin(LookupJoin):
             left += f"\nJOIN LATERAL (SELECT {said}) AS {quote(relation)}"
             number += len(columns)
         alias = self.scan.alias or self.scan.name[-1]
-        held = f"{quote(alias)} -> {condition}"
+        held = f"{quote(alias)} -> {conjunction(self.condition)}"
         if self.kind in ("semi", "anti"):
             some = "=" if self.kind == "anti" else ">"  # exists() is NULL where the condition is
             return f"(SELECT {view}.* FROM {view}{left}\nWHERE size(filter({found}, {held})) {some} 0) AS {view}{left}"

@@ -25,7 +25,7 @@ from planner.band.linear import Side
 from planner.physical.band_join import how
 from planner.physical.bin_join import Keyed, Scheme
 from planner.physical.interval_sql import IntervalSql, double
-from planner.physical.rendered import Names
+from planner.rendered import Names
 
 
 @dataclass(frozen=True)

@@ -8,42 +8,41 @@ from dataclasses import replace
 from planner.catalog.declared import LookupTable
 from planner.logical import Cte, Derived, Logical, Scan, Statement, With
 from planner.logical.stand_in import alias_of, stand_in
-from planner.physical.base import Physical, Spark, unwrap
+from planner.physical.base import Physical
+from planner.physical.hole import Hole
 from planner.physical.lookup_join import LookupJoin
 from planner.sql.to_sql import to_sql
-from planner.tree import Node, transform_up
+from planner.tree import Node, transform_up, unwrap
 
 PREFIX = "__dt_lookup"
 
 
 def with_views(plan: Node, mark: str = "") -> Node:
-    """The plan with a name for the view of each lookup, numbered in the order in which they are made."""
+    """The plan with a name for the view of each hole, numbered in the order in which they are filled."""
     made = 0
 
     def name(node: Node) -> Node:
         nonlocal made
         node = node.map_nodes(name)
-        if isinstance(node, LookupJoin):
+        if isinstance(node, Hole):
             made += 1
-            node = replace(node, view=f"{PREFIX}{made}{mark}")
+            node = replace(node, view=f"{PREFIX}{made}{mark}")  # type: ignore[type-var]
         return node
 
     return name(plan)
 
 
+def holes_of(plan: Node | None) -> list[Hole]:
+    """The holes of a plan, those first on whose rows what others need may depend."""
+    if plan is None:
+        return []
+    found = [hole for below in (*plan.children, *plan.subplans) for hole in holes_of(below)]
+    return [*found, plan] if isinstance(plan, Hole) else found
+
+
 def lookups_of(plan: Node | None) -> list[LookupJoin]:
-    """The lookups of a plan, those first on whose rows the keys of others may depend."""
-    found: list[LookupJoin] = []
-
-    def visit(node: Node) -> None:
-        for below in (*node.children, *node.subplans):
-            visit(below)
-        if isinstance(node, LookupJoin):
-            found.append(node)
-
-    if plan is not None:
-        visit(plan)
-    return found
+    """Those of them that look up."""
+    return [hole for hole in holes_of(plan) if isinstance(hole, LookupJoin)]
 
 
 def query_of(plan: Physical) -> Physical:
@@ -52,9 +51,9 @@ def query_of(plan: Physical) -> Physical:
     return found.child if isinstance(found, Statement) else plan  # type: ignore[return-value]
 
 
-def keys_sql(plan: Node, join: LookupJoin) -> str:
-    """The query for the keys of a lookup, with the WITH definitions of its plan that it needs."""
-    query = join.keys_plan()
+def needs_sql(plan: Node, hole: Hole) -> str:
+    """The query for what a hole needs, with the WITH definitions of its plan that it reads."""
+    query = hole.needs()
     definitions = list(_definitions(plan))
     needed: set[str] = set()
     pending: list[Node] = [query]
@@ -79,8 +78,8 @@ def without_rows(
     """The query of a statement for Spark to analyse: no lookup has a row in it, no table with versions a time."""
 
     def empty(node: Node) -> Node:
-        if isinstance(node, LookupJoin):
-            return Spark(replace(node.plain, right=_empty(node.scan)))
+        if isinstance(node, Hole):
+            return node.without_rows(_empty)
         return _empty(node) if isinstance(node, Scan) else node
 
     def _empty(scan: Scan) -> Derived | Scan:

@@ -40,7 +40,7 @@ from planner.logical.choice import Choice
 from planner.logical.lookup import LookupJoin
 from planner.logical.self_join import Replacement, Unshown
 from planner.logical.stand_in import stand_in
-from planner.logical.versions import Versions
+from planner.logical.versions import VersionedTable
 from planner.sql.to_sql import to_sql
 from planner.tree import Node, transform_up
 from planner.types.schema import INTEGRAL, Column, SqlType, sql_type
@@ -101,7 +101,7 @@ class Resolver:
                 return (Source(_one(plan.alias), _renamed(self._known(plan.query), plan.renames)),)
             case Nested() if plan.alias:
                 return (Source((plan.alias,), None),)
-            case Versions():
+            case VersionedTable():
                 held = plan.validity
                 shown = tuple(Column(n, c.type) for n, c in zip(held.names, held.columns, strict=True))
                 return (Source((held.alias,), shown), Source((held.hidden,), held.ends))

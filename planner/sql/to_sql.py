@@ -15,7 +15,6 @@ from planner.expr import Scalar, quote
 from planner.expr.tokens import tokenize
 from planner.logical import (
     Aggregate,
-    BandJoin,
     Cte,
     Derived,
     Filter,
@@ -37,15 +36,9 @@ from planner.logical import (
     With,
     Wrapped,
 )
-from planner.logical.choice import Choice
-from planner.logical.lookup import LookupJoin
 from planner.logical.self_join import Unshown
-from planner.logical.versions import TemporalJoin, Versions
-from planner.physical import lookup_join
-from planner.physical.base import unwrap
-from planner.physical.rendered import Names, Rendered
-from planner.physical.versions import AsofJoin, VersionedTable
-from planner.tree import Node
+from planner.rendered import Names, Rendered
+from planner.tree import Node, unwrap
 
 Commas = Literal["none", "left", "any"]
 
@@ -93,8 +86,6 @@ class _Printer:
                 return f"({self.query(node.child)})"
             case Project():
                 return self.block(node)
-            case Choice():  # not lowered: still the block it was
-                return self.query(node.written)
             case Values():
                 return self.scalar(node.text)
             case Verbatim():
@@ -166,14 +157,6 @@ class _Printer:
                 return f"{self.relation(node.child, commas=commas)} {self.scalar(node.text)}"
             case Join():
                 return self._wrap(self.join(node, commas), operand)
-            case lookup_join.RowLookupJoin():
-                return self._wrap(node.relation(self.conjunction(node.condition)), operand)
-            case BandJoin() | LookupJoin() | lookup_join.LookupJoin():  # still the join it was
-                return self._wrap(self.join(node.plain, commas), operand)
-            case Versions() | VersionedTable():
-                return node.validity.relation
-            case TemporalJoin() | AsofJoin():
-                return self._wrap(self.asof(node), operand)
             case Rendered():
                 sides = tuple(self.relation(side, operand=n > 0) for n, side in enumerate(node.sides))
                 return self._wrap(node.render(sides, self.names, self.conjunction), operand)
@@ -202,12 +185,6 @@ class _Printer:
         if node.condition:
             return f"{said} ON {self.conjunction(node.condition)}"
         return f"{said} USING ({', '.join(node.using)})" if node.using else said
-
-    def asof(self, node: TemporalJoin | AsofJoin) -> str:
-        left, right = self.relation(node.left), self.relation(node.right, operand=True)
-        keyword = "LEFT ASOF JOIN" if node.kind == "left" else "ASOF JOIN"
-        match = f"MATCH_CONDITION ({node.time} >= {node.since})"
-        return f"{left}\n{keyword} {right} {match} ON {self.conjunction(node.condition)}"
 
     def scalar(self, scalar: Scalar) -> str:
         return scalar.render(self.query)
@@ -252,7 +229,7 @@ def _is_comma_item(node: Node) -> bool:
 def adds_columns(node: Node) -> bool:
     """Whether the relations of one SELECT carry a column that a rewriting added; subqueries hide their own."""
     node = unwrap(node)
-    if isinstance(node, Rendered | lookup_join.RowLookupJoin | Versions | VersionedTable | Unshown):
+    if isinstance(node, Unshown) or (isinstance(node, Rendered) and node.adds_columns):
         return True
     if isinstance(node, Relation) and not isinstance(node, Nested):
         return False
@@ -292,20 +269,10 @@ def star_names(node: Node) -> list[str]:
         case Join():
             right = [] if node.kind in ("semi", "anti") else star_names(node.right)
             return star_names(node.left) + right
-        case lookup_join.RowLookupJoin():
-            found = () if node.kind in ("semi", "anti") else star_names(node.plain)[-1:]
-            return [*(quote(name) for name, _ in node.rows), *found]
-        case LookupJoin() | lookup_join.LookupJoin():
-            return star_names(node.plain)
-        case Versions() | VersionedTable():
-            return [quote(node.validity.alias)]
-        case TemporalJoin() | AsofJoin():
-            return [*star_names(node.left), *star_names(node.right)]
         case Unshown():
             return []
         case Rendered():
-            kept = node.sides[:1] if node.kind in ("semi", "anti") else node.sides
-            return [name for side in kept for name in star_names(side)]
+            return node.stars(star_names)
         case Nested() if not node.alias:
             return star_names(node.child)
         case LateralView() if node.alias:

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from planner.catalog.declared import Versions as Declared
+from planner.catalog.declared import Versions
 from planner.conditions.compared import compared
 from planner.errors import NotCarried
 from planner.expr import Scalar, column_ref, quote
 from planner.logical import Join, Logical, Scan
 from planner.logical.stand_in import alias_of
-from planner.logical.versions import TemporalJoin, Validity, Versions
+from planner.logical.versions import AsofJoin, Validity, VersionedTable
 from planner.sql.names import Unresolved
 from planner.types.schema import Column
 from rules.rule import Context, rule
@@ -54,12 +54,12 @@ def temporal_join(join: Join, ctx: Context) -> Logical | None:
         shown = dict(zip((c.name for c in columns), scan.renames or tuple(c.name for c in columns), strict=True))
         right = replace(scan, suffix=alias_of(scan), plain=True, as_of=None)
         since = f"{quote(alias)}.{quote(shown[versions.valid_from])}"
-        return TemporalJoin(join.left, right, join.kind, time, since, join.condition)
+        return AsofJoin(join.left, right, join.kind, time, since, join.condition)
     since_column = next(c for c in columns if c.name == versions.valid_from)
     names = scan.renames or tuple(c.name for c in columns)
     validity = Validity(scan.text, alias, columns, names, versions.key, since_column)
     low, high = (Scalar(text, (), place) for text in validity.holds(time))
-    return replace(join, right=Versions(validity, alias, scan.renames), condition=(*join.condition, low, high))
+    return replace(join, right=VersionedTable(validity, alias, scan.renames), condition=(*join.condition, low, high))
 
 
 def _time(scan: Scan, join: Join, ctx: Context) -> str | None:
@@ -85,7 +85,7 @@ def _time(scan: Scan, join: Join, ctx: Context) -> str | None:
     return said
 
 
-def _key_equalities(join: Join, versions: Declared, columns: tuple[Column, ...], ctx: Context) -> set[str]:
+def _key_equalities(join: Join, versions: Versions, columns: tuple[Column, ...], ctx: Context) -> set[str]:
     """The columns of the key that ON compares with the left side."""
     left = ctx.names.sources(join.left)
     sources = (*left, *ctx.names.sources(join.right))

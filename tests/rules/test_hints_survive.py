@@ -16,10 +16,9 @@ from optimizer.plan import Plan
 from optimizer.planning import plan_sql
 from planner.hints.blocks import read_hints
 from planner.logical import BandJoin, Nested, Project
-from planner.physical.base import unwrap
 from planner.physical.lookup_join import LookupJoin
 from planner.sql.lookup_views import lookups_of
-from planner.tree import Node
+from planner.tree import Node, unwrap
 from rules.batches import RULES
 from rules.query.hinted import TRANSPARENT
 

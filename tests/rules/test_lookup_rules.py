@@ -20,7 +20,7 @@ from planner.hints.blocks import hints_in
 from planner.hints.lookup import read_lookup_hint
 from planner.logical import Scan
 from planner.sql.from_sql import from_sql
-from planner.sql.lookup_views import keys_sql, lookups_of
+from planner.sql.lookup_views import lookups_of, needs_sql
 
 CATALOG = read_catalog(Path(__file__).parents[2] / "golden_plans" / "catalogs" / "lookups.toml")
 AT = "FOR SYSTEM_TIME AS OF PROCTIME()"
@@ -176,7 +176,7 @@ def test_only_keys_that_are_needed(text: str, keys: str | None) -> None:
         return
     assert found.physical is not None
     (join,) = lookups_of(found.physical)
-    assert keys_sql(found.physical, join) == keys
+    assert needs_sql(found.physical, join) == keys
 
 
 @pytest.mark.parametrize(
