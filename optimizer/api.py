@@ -88,9 +88,12 @@ class Optimizer:
 
     def _safely(self, text: str, args: Any, planning: Callable[[], Plan]) -> Plan:
         """The one place where a fault of ours ends: the plan, or one that runs the text as written and says why."""
+        from planner.runtime.hushed import hushed
+
         start = perf_counter()
         try:
-            plan = planning()
+            with hushed():
+                plan = planning()
             _ = plan.warnings  # worked out here, where a fault does no harm
             return plan
         except Exception as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -12,9 +11,6 @@ from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-# A JSON stack trace for each error that a test provokes.
-logging.getLogger("SQLQueryContextLogger").disabled = True
 
 # For the JVMs of all tests, which spent half of their time in the second compiler; no query here repays it.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC")
@@ -34,7 +30,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     from optimizer.doctor import require_java
 
     require_java()
+    from pyspark.logger import PySparkLogger
+
     from sessions import start
+
+    # A JSON stack trace for each error that a test provokes.
+    PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
 
     session = start("classic", tmp_path_factory.mktemp("spark"), **{"spark.driver.memory": "4g"})
     yield session

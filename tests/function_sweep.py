@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from optimizer import Optimizer, Options
@@ -74,8 +74,8 @@ SETTINGS: dict[str, dict[str, str]] = {
 class Sweep:
     """How much of it: one of ``share`` pairs of call and place, another one for each ``seed``.
 
-    ``guarded``: also over tables with rows on which a call raises and that have no partner in the join.  Plain Spark
-    may look at the keys first, and a rewriting at the call: a join over bins is not known to keep that order.
+    ``guarded``: also over tables with rows on which a call raises and that have no partner in the join: plain Spark
+    looks at keys and bands first.
     """
 
     share: int
@@ -86,6 +86,11 @@ class Sweep:
         """Whether a pair is among them."""
         said = f"{call.text} {call.inner} {call.guarded} {place.name} {setting} {self.seed}"
         return zlib.crc32(said.encode()) % self.share == 0
+
+    def takes_some(self, call: Call, setting: str) -> bool:
+        """Whether a call is among them, in any place."""
+        both = (call, replace(call, guarded=True)) if self.guarded else (call,)
+        return any(self.takes(one, place, setting) for one in both for place in PLACES)
 
 
 def shelves(found: dict[str, list[Example]], names: list[str]) -> Iterator[list[Example]]:
@@ -100,7 +105,7 @@ def sweep(session: SparkSession, setting: str, kept: Shelf, how: Sweep, tally: T
     for name, value in SETTINGS.get(setting, {}).items():
         session.conf.set(name, value)
     put_up(session, kept)
-    calls = computed(session, kept.calls)
+    calls = computed(session, [c for c in kept.calls if how.takes_some(c, setting)])
     if how.guarded:
         calls += guarded(calls)
     optimizer = Optimizer(session, Options(strict=True, force=force, measure_lengths=how.seed % 2 == 1))

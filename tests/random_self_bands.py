@@ -10,7 +10,18 @@ from random_bands import KINDS, Kind
 
 _TAGS = Kind("STRING", ("'a'", "'b'"), ("''",))
 _REALS = Kind("DOUBLE", ("0.5D", "1.25D", "-3D", "100D"), ("0D",))
-_POSITIONS = ("int", "bigint", "tinyint", "date", "timestamp", "timestamp_ntz", "decimal", "double")
+# The days before clocks change, and on which they do, in Europe; about a day apart, to the microsecond.
+_CLOCKS = tuple(
+    f"TIMESTAMP'{day} {time}'"
+    for day in ("2026-03-28", "2026-03-29", "2026-10-24", "2026-10-25")
+    for time in ("11:00:00", "11:00:00.000001", "12:00:00", "13:00:00")
+)
+_ABOUT_A_DAY = (
+    *("INTERVAL '23:59:59.999999' HOUR TO SECOND", "INTERVAL '23:59:59.999998' HOUR TO SECOND", "INTERVAL 23 HOURS"),
+    *("INTERVAL '1' DAY", "INTERVAL '86400' SECOND", "INTERVAL '1 00:00:00.000001' DAY TO SECOND"),
+)
+_KINDS = KINDS | {"clocks": Kind("TIMESTAMP", _CLOCKS, (), _ABOUT_A_DAY)}
+_POSITIONS = ("int", "bigint", "tinyint", "date", "timestamp", "timestamp_ntz", "decimal", "double", "clocks")
 _VALUES = {"int": KINDS["int"], "bigint": KINDS["bigint"], "decimal": KINDS["decimal"], "double": _REALS}
 
 
@@ -29,11 +40,12 @@ def self_bands(draw: st.DrawFn) -> SelfBand:
     """A query that windows can tell, now and then one that they cannot."""
     position, value = draw(st.sampled_from(_POSITIONS)), draw(st.sampled_from(list(_VALUES)))
     edges, nulls = draw(st.booleans()), draw(st.sampled_from([True, True, False]))
-    view = _view(draw, KINDS[position], _VALUES[value], edges=edges, nulls=nulls)
+    view = _view(draw, _KINDS[position], _VALUES[value], edges=edges, nulls=nulls)
     form = draw(st.sampled_from([_subquery, _subquery, _joined, _joined, _left]))
-    query = form(draw, KINDS[position])
+    query = form(draw, _KINDS[position])
     ansi = draw(st.sampled_from([True, True, True, False]))
-    return SelfBand(view, query, ansi, draw(st.sampled_from(["UTC", "UTC", "Europe/Berlin"])))
+    zones = ["UTC", "UTC", "Europe/Berlin"] if position != "clocks" else ["Europe/Berlin"]
+    return SelfBand(view, query, ansi, draw(st.sampled_from(zones)))
 
 
 def _view(draw: st.DrawFn, position: Kind, value: Kind, *, edges: bool, nulls: bool) -> str:

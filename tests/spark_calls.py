@@ -138,8 +138,9 @@ def apart(items: list[T], ask: Callable[[list[T]], list[str | None]]) -> list[st
 
 
 def put_up(session: SparkSession, kept: Shelf) -> None:
-    """Make the tables of a shelf in a session, as temporary views."""
-    columns = kept.columns
+    """Make the tables of a shelf in a session, as temporary views; without columns that its settings do not allow."""
+    types = _types(session, [f"element_at(array({', '.join(v)}), 1)" for v, _ in kept.columns.values()])
+    columns = {n: (v, t) for (n, (v, _)), t in zip(kept.columns.items(), types, strict=True) if t and t != "void"}
     for table, rows in zip(TABLES, (9, 5, 2), strict=True):
         listed = []
         for n in range(rows):

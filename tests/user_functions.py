@@ -26,11 +26,14 @@ def names_of_sqlglot(session: SparkSession) -> list[str]:
 
 
 def create(session: SparkSession, names: list[str]) -> list[Call]:
-    """Create functions under these names, and say how they are called; not those that Spark does not take."""
+    """Create functions under these names, and say how they are called; not those that Spark does not take.
+
+    A name of Spark's own can only be given to a function while Spark's own come first.
+    """
     found = []
     for name in names:
         try:
-            session.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION `{name}`{_BODY}")
+            session.sql(f"CREATE TEMPORARY FUNCTION `{name}`{_BODY}")
         except REFUSED:
             continue
         found += [Call((name,), "scalar", f"{name}({said})", "int") for said in _ARGUMENTS]

@@ -30,12 +30,13 @@ class Settings:
     consecutive_string_literals: bool = False  # 'it''s' is two texts
     equal_set_operations: bool = False  # INTERSECT binds no tighter than UNION
     outer_with_names: bool = False  # of two names in WITH the outer one counts, or neither
+    own_functions_first: bool = False  # a temporary function hides Spark's function of its name
     others: tuple[tuple[str, str], ...] = ()  # whatever else has been set that may change what a text means
 
     @property
     def reads_otherwise(self) -> bool:
         """Whether texts without quotes may mean something else, too."""
-        return self.equal_set_operations or self.outer_with_names
+        return self.equal_set_operations or self.outer_with_names or self.own_functions_first
 
     @property
     def fixed_zone(self) -> bool:

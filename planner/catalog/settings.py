@@ -15,6 +15,8 @@ def check_meaning(text: str, settings: Settings) -> None:
         raise NotCarried("Spark puts a value in the place of ${…} before it reads the statement")
     if not any(mark in text for mark in ('"', "\\", "''")) and not settings.reads_otherwise:
         return
+    if settings.own_functions_first:
+        raise NotCarried("spark.sql.functionResolution.sessionOrder is first: temporary functions hide Spark's own")
     t = tokenize(text)
     for token in t.items:
         said = text[token.start : token.end]

@@ -102,6 +102,7 @@ class SparkCatalog(Promises):
             consecutive_string_literals=on("spark.sql.legacy.consecutiveStringLiterals.enabled"),
             equal_set_operations=on("spark.sql.legacy.setopsPrecedence.enabled"),
             outer_with_names=get("spark.sql.legacy.ctePrecedencePolicy", "CORRECTED").upper() != "CORRECTED",
+            own_functions_first=get("spark.sql.functionResolution.sessionOrder", "second").lower() == "first",
             others=set_otherwise(self.session),
         )
         self.seconds += perf_counter() - start

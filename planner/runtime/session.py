@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import shlex
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from planner.errors import EnvironmentProblem
@@ -39,7 +39,9 @@ def local_session(
     over the user's Spark configuration, which wins over what is chosen here.  Raises ``EnvironmentProblem`` when Spark
     does not start.
     """
-    logging.getLogger("SQLQueryContextLogger").disabled = True  # else a JSON stack trace for every error in a query
+    PySparkLogger.getLogger(
+        "SQLQueryContextLogger"
+    ).disabled = True  # else a JSON stack trace for every error in a query
     settings = settings or {}
     running = SparkSession.getActiveSession()
     if running is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import TypeVar
 
 from pyspark.sql import SparkSession
@@ -21,5 +22,6 @@ def together(session: SparkSession, *asking: Callable[[], T]) -> tuple[T, ...]:
         return tuple(ask() for ask in asking)
     first, *others = asking
     with ThreadPoolExecutor(len(others)) as pool:
-        waiting = [pool.submit(inheritable_thread_target(session)(other)) for other in others]
+        inherited = map(inheritable_thread_target(session), others)
+        waiting = [pool.submit(copy_context().run, other) for other in inherited]
         return (first(), *(future.result() for future in waiting))

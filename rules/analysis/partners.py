@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from networkx.utils import UnionFind
 from sqlglot import exp
 
 from planner.conditions.compared import compared
@@ -165,9 +166,9 @@ def is_literal_of(tree: exp.Expression, column: SqlType, names: Resolver) -> boo
 
 @dataclass
 class Equalities:
-    """What is equal to what; ``nullsafe`` pairs may both be NULL."""
+    """What is equal to what: classes of values, and pairs; ``nullsafe`` pairs may both be NULL."""
 
-    parents: dict[Value, Value] = field(default_factory=dict)
+    classes: UnionFind = field(default_factory=UnionFind)
     direct: set[frozenset[Value]] = field(default_factory=set)
     nullsafe: set[frozenset[Value]] = field(default_factory=set)
 
@@ -178,19 +179,13 @@ class Equalities:
         for e in equalities:
             (found.direct if e.strict else found.nullsafe).add(frozenset((e.left, e.right)))
             if e.strict and e.plain:
-                found.parents[found.root(e.left)] = found.root(e.right)
+                found.classes.union(e.left, e.right)
         return found
-
-    def root(self, value: Value) -> Value:
-        """The value that stands for all that are equal to this one."""
-        while (above := self.parents.get(value, value)) != value:
-            value = above
-        return value
 
     def between(self, left: Value, right: Value) -> str | None:
         """How two values are known to be equal: ``=``, ``<=>``, or None."""
         pair = frozenset((left, right))
-        if pair in self.direct or self.root(left) == self.root(right):
+        if pair in self.direct or self.classes[left] == self.classes[right]:
             return "="
         return "<=>" if pair in self.nullsafe else None
 

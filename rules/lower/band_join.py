@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from planner.band.linear import Side
+from planner.band.linear import NotABand, Side
 from planner.catalog.cost import at_most_pairs, said, said_pairs
 from planner.catalog.stats import UNKNOWN
 from planner.errors import NotCarried, a
@@ -12,10 +12,12 @@ from planner.physical.base import Physical, Spark
 from planner.physical.bin_join import BinJoin
 from planner.sql.names import Unresolved
 from planner.types.schema import SqlType
+from rules.analysis.respelling import never_raises
 from rules.band_join.bins import Candidate, candidates, for_sorting
 from rules.band_join.method import equal_columns_of, is_large, method_of, side_to_hash
 from rules.band_join.own import meets_one, own_join_is_as_good
 from rules.band_join.several import most_selective
+from rules.query.vocabulary import vocabulary
 from rules.rule import Context, rule
 
 
@@ -70,12 +72,35 @@ def _with_matches(chosen: BinJoin, join: BandJoin, ctx: Context) -> Physical:
     if reason:
         ctx.decline(f"{keeps}; finding their matches first reads both sides twice, and {reason}", place)
         return Spark(join.plain)
+    if raising := _raising(chosen, join, ctx):
+        why = f"{raising.shown} could raise an error on a row that no key and no band lets through"
+        ctx.decline(f"{keeps}; finding their matches first is an inner join, in which {why}", place)
+        return Spark(join.plain)
     try:
         named = _named(join, ctx)
     except (NotCarried, Unresolved) as no:
         ctx.decline(f"{keeps}; finding their matches first needs to know all columns, and {no}", place)
         return Spark(join.plain)
     return replace(chosen, named=named)
+
+
+def _raising(chosen: BinJoin, join: BandJoin, ctx: Context) -> Scalar | None:
+    """A conjunct on one preserved side alone that might raise an error: Spark asks it of all rows in an inner join.
+
+    In the join as written it is asked of rows that have met a partner by all that stands before it; but in a semi join.
+    """
+    if join.kind == "semi":
+        return None
+    words = vocabulary(join, ctx)
+    ansi = ctx.catalog.settings.ansi
+    for conjunct in join.condition:
+        try:
+            alone = not conjunct.plans and words.side(conjunct.tree) in chosen.matched
+            if alone and not never_raises(conjunct.tree, words.type_of, ansi=ansi):
+                return conjunct
+        except (NotABand, NotCarried):
+            return conjunct
+    return None
 
 
 def _named(join: BandJoin, ctx: Context) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -18,6 +18,7 @@ from rules.query.correlation import correlated
 from rules.query.inner_joins import in_block, where
 from rules.query.moving import block_of
 from rules.query.operands import conjoined, enclosed
+from rules.query.padded import check_values
 from rules.query.spots import Spots, read_spots
 from rules.rule import Context, rule
 from rules.self_join.own_row import Gone, OwnRow, Part, ordered
@@ -54,6 +55,7 @@ def self_join_elimination(project: Project, ctx: Context) -> Logical | None:
         if any(correlated(query, ctx.names) for query in ctx.enclosing):
             raise Unresolved("it is in a correlated subquery")
         _check_hint(project, rows, gone)
+        check_values((g.spot.relation for g in gone if g.row is not None), project, ctx)
         tree, condition = _rewritten(spots, block.condition, rows, gone)
     except (NotCarried, Unresolved) as no:
         return ctx.decline(str(no))

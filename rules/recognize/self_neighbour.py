@@ -9,6 +9,7 @@ from planner.sql.names import Unresolved
 from rules.query.correlation import correlated
 from rules.query.inner_joins import in_block, where
 from rules.query.moving import block_of
+from rules.query.padded import check_values
 from rules.query.spots import read_spots
 from rules.rule import Context, rule
 from rules.self_join.neighbour_rows import NeighbourRows
@@ -41,6 +42,7 @@ def self_neighbour(project: Project, ctx: Context) -> Logical | None:
         if any(correlated(query, ctx.names) for query in ctx.enclosing):
             raise Unresolved("it is in a correlated subquery")
         rows.check_others(neighbours)
+        check_values((r for n in neighbours for r in (n.x.relation, n.y.relation)), project, ctx)
         tree, moved = spots.rebuilt({**rows.instead(neighbours)}, lambda c: c)
     except (NotCarried, Unresolved) as no:
         return ctx.decline(f"the join with a next or previous row stays a join: {no}")

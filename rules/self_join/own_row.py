@@ -16,6 +16,7 @@ from rules.analysis.respelling import never_raises, over, respelt
 from rules.analysis.same_source import Reading, same_source
 from rules.query.moving import check_steady
 from rules.query.operands import conjoined, enclosed
+from rules.query.padded import check_aliases
 from rules.query.spots import Spot
 from rules.rule import Context
 from rules.self_join.row_tests import RowTest
@@ -201,6 +202,7 @@ class OwnRow:
             text = text if when is None else f"if({when}, {text}, NULL)"
             plain = when is None and text.rsplit(".", 1)[-1] == quote(column.name)
             items.append(Scalar(text if plain else f"{text} AS {quote(column.name)}"))
+        check_aliases(tuple(items), self.ctx.names)
         alias = source.names[0]
         query = Project(OneRow(), tuple(items))
         return SameRow(query, alias, (), f"AS {quote(alias)}", True, source.columns, said)

@@ -20,6 +20,7 @@ from planner.sql.names import Unresolved
 from planner.tree import Node
 from rules.query.inner_joins import in_block, where
 from rules.query.moving import Block, block_of
+from rules.query.padded import check_value
 from rules.query.spots import read_spots
 from rules.rule import Context
 from rules.shared_scan.shared_uses import Use
@@ -147,7 +148,9 @@ class _Definition:
         filters = []
         for name, said in values.items():
             item = self.outer[name]
-            text = by[self._column(item.tree.unalias())]
+            bare = item.tree.unalias()
+            check_value(ctx.names.resolve(column_ref(bare), self.sources)[1])  # type: ignore[arg-type]
+            text = by[self._column(bare)]
             hidden[item] = Scalar(f"max({text}) AS {quote(item.tree.alias_or_name)}")
             filters.append(Scalar(f"{text} IN ({', '.join(said)})"))
         items = tuple(hidden.get(item, item) for item in block.project.items)

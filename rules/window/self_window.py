@@ -25,6 +25,7 @@ from rules.analysis.ties import equal_columns
 from rules.query.correlation import leans_on_left, scalars, words_of
 from rules.query.inner_joins import InnerJoins, where
 from rules.query.moving import check_steady
+from rules.query.padded import check_aliases, check_values
 from rules.rule import Context
 from rules.window.self_request import Group, Request
 
@@ -167,7 +168,9 @@ class Block:
 
     def _group(self, group: Group) -> Derived:
         """The relation that shows the group of each row, as one row beside it."""
+        check_values((self.outer.relations[group.relation],), self.project, self.ctx)
         items = tuple(Scalar(f"{value} AS {quote(name)}") for name, value in group.columns)
+        check_aliases(items, self.ctx.names)
         return _one_row(items, self._source(group.relation).names[-1])
 
     def _rows(self, semis: tuple[Semi, ...]) -> Logical:
@@ -188,6 +191,7 @@ class Block:
 
     def _side_by_side(self, semis: tuple[Semi, ...]) -> Iterator[Logical]:
         """The relations joined under one name, and then each under its own."""
+        check_values(self.sources(), self.project, self.ctx)
         name, mentioned = self.ctx.fresh("j"), words_of(self.project, self.ctx.names)
         inside, outside = [], []
         for number in self.relations:

@@ -67,8 +67,7 @@ def report(tally: Tally, capsys: pytest.CaptureFixture[str], *, least: float) ->
     """Print the counts, and assert that nothing failed and enough was rewritten."""
     with capsys.disabled():
         print(f"\n{tally}")
-    if not tally.planned:
-        pytest.skip("none of this sample can be made; make fuzz takes all")
+    assert tally.planned
     assert not tally.failures, "\n\n".join(map(str, tally.failures[:20]))
     assert tally.rewritten >= least * tally.planned
     assert tally.compared >= 0.9 * tally.rewritten
@@ -85,7 +84,7 @@ def test_the_same_rows_as_plain_spark(
         for turn, setting in enumerate(SETTINGS):
             if every or turn in (0, 5, 9):
                 share = 160 if not every else 24 if turn else 4
-                sweep(fresh(spark), setting, kept, Sweep(share, seed, guarded=every), tally)
+                sweep(fresh(spark), setting, kept, Sweep(share, seed, guarded=True), tally)
     report(tally, capsys, least=0.4)
 
 
@@ -97,7 +96,7 @@ def test_functions_of_the_user_under_names_that_sqlglot_knows(
     names = names_of_sqlglot(spark)
     for kept in shelves_of_users(session, names if whole() else names[::32]):
         sweep(session, "as they are", kept, Sweep(8 if whole() else 160, seed), tally)
-    report(tally, capsys, least=0.3)
+    report(tally, capsys, least=0.25)
 
 
 @pytest.mark.hypothesis
@@ -105,9 +104,11 @@ def test_functions_of_the_user_under_names_that_sqlglot_knows(
 def test_functions_of_the_user_under_names_of_spark(
     session: SparkSession, found: dict[str, list[Example]], seed: int, capsys: pytest.CaptureFixture[str], order: str
 ) -> None:
-    session.conf.set("spark.sql.functionResolution.sessionOrder", order)
+    """They count where temporary functions come first; such a session is left to Spark."""
     tally = Tally()
     names = [name for name in sorted(found) if name.isidentifier()]
-    for kept in shelves_of_users(session, names if whole() else names[::48]):
-        sweep(session, order, kept, Sweep(8 if whole() else 160, seed), tally)
-    report(tally, capsys, least=0.3)
+    for kept in shelves_of_users(session, names if whole() else names[::24]):
+        session.conf.set("spark.sql.functionResolution.sessionOrder", order)
+        sweep(session, order, kept, Sweep(8 if whole() else 80, seed), tally)
+    report(tally, capsys, least=0.25 if order == "second" else 0)
+    assert not (tally.rewritten and order == "first")
