@@ -19,20 +19,20 @@ class Options(Thresholds):
     """
 
     force: bool = False
-    """Apply every sound rewriting, whatever the costs say: for tests on small tables."""
+    """Apply every sound rewriting, whatever its cost.  Use it in tests on small tables."""
 
     disabled_rules: tuple[str, ...] = ()
-    """Names of rules that do not run; ``dovetail rules`` lists them."""
+    """The names of rules that must not run; ``dovetail rules`` lists them."""
 
     lasting: bool = False
-    """Plan for whatever rows may come later: nothing is measured, and each row goes to few bins, however long its
-    interval is.  Views, statements over streams and ``dovetail rewrite`` are planned so without being asked."""
+    """Plan for whatever rows may come later: measure nothing, and copy each row to few bins, however long its interval.
+    Views, statements over streams and ``dovetail rewrite`` are always planned in this way."""
 
     strict: bool = False
-    """Raise a broken promise of a rule instead of running the query as written: for our own tests."""
+    """Raise an error when a rule breaks a promise, instead of running the query as written.  For tests of rules."""
 
     strict_hints: bool = False
-    """Raise what would else be a warning: a hint that names nothing, is not well formed, or can do nothing."""
+    """Raise an error instead of a warning for a hint that names nothing, is malformed or has no effect."""
 
     def __post_init__(self) -> None:
         given: object = self.disabled_rules

@@ -13,77 +13,93 @@ class Thresholds:
     """The numbers that decide between plans; ``optimizer.Options`` carries them."""
 
     nested_loop_pairs: int = 4_000_000
-    """Below so many pairs Spark's nested loop is as good as bins; it does about 17 million a second."""
+    """With fewer pairs of rows than this, a join stays as Spark plans it; a nested loop does about 17 million pairs a
+    second.  A greater number leaves larger joins to Spark."""
 
     level_spread: float = 1024.0
-    """An interval level is split when its mean length is more than this many times its median."""
+    """Split intervals into levels with bins of different widths where their mean length is more than this many times
+    their median.  A greater number makes fewer levels, and copies long intervals to more bins."""
 
     level_reach: int = 65_536
-    """No interval is copied to more than about this many bins."""
+    """The number of bins that one interval is copied to, about, at most.  A greater number allows narrower bins: fewer
+    pairs to compare, more copies of long intervals."""
 
     broadcast_pairs: int = 40_000_000
-    """The same where Spark can broadcast a side: then its loop is generated code, and does 150 million a second."""
+    """The same as ``nested_loop_pairs`` where Spark can broadcast a side: the loop then does about 150 million pairs a
+    second.  A greater number leaves larger joins to Spark."""
 
     broadcast_bytes: int = 10 * 2**20
-    """Up to how many bytes Spark broadcasts a side unasked (spark.sql.autoBroadcastJoinThreshold)."""
+    """The size up to which Spark broadcasts a side by itself; set it if you have changed
+    spark.sql.autoBroadcastJoinThreshold.  A greater number expects Spark to broadcast larger sides."""
 
     hash_from_bytes: int = 4 * 2**20
-    """Where both sides have more bytes than this in their files, Spark is told to hash one or to sort both, so that it
-    does not send one to all tasks."""
+    """Where the files of both sides are larger than this, a hint tells Spark to hash or to sort, so that it does not
+    broadcast a side.  A greater number leaves more joins over bins to Spark's own choice."""
 
     hash_join_bytes: int = 40 * 2**20
-    """A side of up to so many bytes in memory is hashed.  Else both are sorted, which is 1.2 to 1.6 times faster from
-    here on."""
+    """A join over bins hashes a side of up to this many bytes in memory; otherwise it sorts both.  A greater number
+    hashes larger sides, which needs more memory and, from here on, takes 1.2 to 1.6 times as long."""
 
     hash_join_share: float = 1 / 3
-    """And if it has at most this part of the other side's bytes: else sorting that one, too, costs little."""
+    """A side is hashed only if it has at most this part of the other side's bytes.  A greater number hashes a side that
+    is nearly as large as the other, where sorting both costs little more."""
 
     hash_build_bytes: int = 256 * 2**20
-    """The same for a semi or anti join, which looks up one match of a row; a hash table has to fit into memory."""
+    """The same as ``hash_join_bytes`` for semi and anti joins.  A greater number hashes larger sides; the hash table
+    has to fit into the memory of a task."""
 
     one_task_bytes: int = 64 * 2**20
-    """Intervals of fewer bytes are measured in one task, without a shuffle."""
+    """The lengths of intervals with fewer bytes than this are measured in one task, without a shuffle.  A greater
+    number measures larger inputs in one task."""
 
     measure_lengths: bool = True
-    """Whether planning may run small queries: the lengths of intervals, samples of keys and of bands."""
+    """Let planning run small queries: lengths of intervals, samples of keys and bands.  False plans faster, without
+    these sizes, and may choose worse bins."""
 
     key_pairs_per_row: float = 40.0
-    """With fewer pairs of equal keys than this for each row, a hash join on the keys alone is as good as bins."""
+    """With fewer pairs of equal keys than this for each row of both sides, a band join stays Spark's join on the keys.
+    A greater number leaves more joins to Spark."""
 
     key_sample: int = 2_000
-    """Rows of either side whose keys are looked at to learn how often keys meet."""
+    """The rows of either side that are sampled to estimate how many keys are equal.  A greater number estimates better
+    and plans more slowly."""
 
     band_sample: int = 1_000
-    """Rows of either side that are compared to learn which of several bands holds least often."""
+    """The rows of either side that are sampled to find the most selective of several bands.  A greater number estimates
+    better and plans more slowly."""
 
     running_sum_matches: float = 20.0
-    """An aggregated band join with more matches than this for each point is computed from running sums; with equal
-    keys, with half of it."""
+    """Where a point has more matches than this on average (with equal keys, half as many), an aggregated band join is
+    computed from running sums.  A greater number makes the pairs more often."""
 
     trust_informational_keys: bool = False
-    """Whether a key that nobody enforces counts as unique; where it is not, rewritten queries return other rows."""
+    """Trust keys that are declared but not enforced.  If such a key is not unique after all, rewritten queries return
+    wrong rows."""
 
     lookup_full_rows: int = 10_000
-    """A lookup of at most so many rows is read whole, where its source can be; that is about twenty round trips."""
+    """A lookup table of at most this many rows is read whole, if its source can do that; this costs about twenty round
+    trips.  A greater number reads larger tables whole."""
 
     lookup_rows_per_key: float = 10.0
-    """A lookup with at most so many rows for each key that is asked for is read whole: a row that comes in bulk costs
-    about a tenth of one that is asked for."""
+    """A lookup table with at most this many rows for each key that is needed is read whole: a row of a scan costs about
+    a tenth of a row that is fetched by key.  A greater number reads tables whole more often."""
 
     one_task_window_rows: int = 2_000_000
-    """Up to so many rows a self-join within a band becomes a window even without equal keys: the work of one task."""
+    """Without equal keys, a window runs in one task.  Up to this many rows, a band over the same table becomes a window
+    all the same.  A greater number gives one task more rows to sort."""
 
     window_own_share: float = 0.02
-    """Where conditions leave less than this share of the rows to be asked about, their own join is not replaced by a
-    window, which is computed for all rows."""
+    """Where conditions keep less than this share of the rows, an aggregate over a band stays a self-join, since a
+    window is computed for all rows.  A greater number keeps more self-joins."""
 
     shared_groups_share: float = 0.1
-    """A definition that is read under several constants is aggregated once where it has at most so many groups for each
-    row that is aggregated."""
+    """A CTE that is read under several constants is aggregated once if it has at most this many groups for each row
+    that is aggregated.  A greater number shares aggregates that reduce their rows less."""
 
     window_share: float = 0.3
-    """An aggregate of a block's own rows is a window where at most this part of them is left for it, or where they are
-    computed: a window sorts every row."""
+    """A correlated aggregate over the same table becomes a window if at most this share of the rows is left after the
+    joins and filters of the outer query, or if the rows are themselves computed: a window sorts every row.  A greater
+    number makes more windows."""
 
 
 # Seconds on one core, measured: a row copied or moved to its key, a pair of a bin that is looked at.

@@ -1,0 +1,55 @@
+"""docs/options.md says of every option what its docstring says, and its default.
+
+``pytest tests/test_options_page.py --update-plans`` writes the table again.
+"""
+
+import ast
+import inspect
+import itertools
+from pathlib import Path
+
+import pytest
+
+from optimizer import Options
+from planner.catalog.cost import Thresholds
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "options.md"
+HEAD = "| option | default | what it does |\n| --- | --- | --- |\n"
+
+
+def rows():
+    """A row of the table for every option: those of Options, then the thresholds."""
+    for owner in (Options, Thresholds):
+        source = inspect.getsource(owner)
+        body = ast.parse(source).body[0].body
+        for field, said in itertools.pairwise(body):
+            if isinstance(field, ast.AnnAssign):
+                default = ast.get_source_segment(source, field.value)
+                text = " ".join(ast.literal_eval(said.value).replace("``", "`").split())
+                yield f"| `{field.target.id}` | `{default}` | {text} |\n"
+
+
+def test_every_option_is_on_the_page(request):
+    head, _, _ = PAGE.read_text().partition(HEAD)
+    wanted = head + HEAD + "".join(rows())
+    if request.config.getoption("--update-plans"):
+        PAGE.write_text(wanted)
+    assert PAGE.read_text() == wanted
+    assert len(list(rows())) == len(inspect.signature(Options).parameters)
+
+
+@pytest.mark.parametrize("name", inspect.signature(Options).parameters)
+def test_a_number_says_what_happens_when_it_grows(name):
+    default = inspect.signature(Options).parameters[name].default
+    if isinstance(default, bool | tuple):
+        return
+    row = next(row for row in rows() if row.startswith(f"| `{name}` "))
+    assert "A greater number" in row
+
+
+def test_the_readme_names_only_options_that_there_are():
+    table = (ROOT / "README.md").read_text().partition("| option | default |")[2].partition("\n\n")[0]
+    named = [line.split("`")[1] for line in table.splitlines() if line.startswith("| `")]
+    assert len(named) == 10
+    assert set(named) <= set(inspect.signature(Options).parameters)
