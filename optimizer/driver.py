@@ -131,17 +131,16 @@ class _Driver:
         raise RuleError(f"no rule lowers {type(node).__name__}")
 
     def _inside(self, node: Node, below: Node, go: Callable[[], Node]) -> Node:
-        """Visit ``below`` knowing whether it is a subquery that may lean on the query around it."""
+        """Visit ``below`` knowing what holds it, and whether it is a subquery that may lean on the query around it."""
         ctx = self.context
-        lateral = isinstance(node, Derived) and node.lateral
-        if not lateral and not any(below is p for p in node.subplans):
-            return go()
-        outer = ctx.enclosing
-        ctx.enclosing = (*outer, below)
+        before = ctx.above, ctx.enclosing
+        ctx.above = node
+        if (isinstance(node, Derived) and node.lateral) or any(below is p for p in node.subplans):
+            ctx.enclosing = (*ctx.enclosing, below)
         try:
             return go()
         finally:
-            ctx.enclosing = outer
+            ctx.above, ctx.enclosing = before
 
     def _apply(self, rule: Rule, node: Node) -> Node | None:
         if rule.name in self.options.disabled_rules or not isinstance(node, rule.on):

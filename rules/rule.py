@@ -119,7 +119,7 @@ class Context:
     lasting: bool = False  # the plan outlives what could be found out about its rows now
     statement: str = ""  # what stands before the query: INSERT INTO t, CREATE VIEW v AS
     enclosing: tuple[Node, ...] = ()  # the subqueries in expressions, and LATERAL ones, around the node at hand
-    settled: dict[Node, None] = field(default_factory=dict)  # nodes that the node above them has decided about
+    above: Node | None = None  # the node that holds the one at hand, as it was before the rules came to it
     rule: str = ""
     refusals: dict[Refusal, None] = field(default_factory=dict)
     warnings: dict[Notice, None] = field(default_factory=dict)

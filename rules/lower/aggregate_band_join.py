@@ -41,11 +41,10 @@ def aggregate_band_join(node: Sort | Project, ctx: Context) -> RunningBandAggreg
     Where a SELECT is nothing but counts, exact sums, min and max over a band and equalities, the number of intervals
     that hold a point is a running sum.  It pays where pairs are many more than rows.
     """
-    block = None if node in ctx.settled else block_of(node)
+    block = None if isinstance(ctx.above, Sort) else block_of(node)  # an ORDER BY above it has to be part of it
     if block is None:
         return None
     project = block.project
-    ctx.settled[project] = None  # an ORDER BY above it has to be part of it
     join, place = block.join, block.join.band.conjuncts[0].place
     if not ctx.measures or join.hints or join.bin_width is not None or project.hint:
         return None
