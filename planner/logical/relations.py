@@ -7,6 +7,7 @@ from typing import ClassVar
 from planner.expr import Scalar, quote
 from planner.logical.base import Logical
 from planner.tree import plan_node
+from planner.types.schema import Column
 
 
 class Relation(Logical):
@@ -14,6 +15,11 @@ class Relation(Logical):
 
     alias: str | None
     renames: tuple[str, ...]
+
+    @property
+    def tells(self) -> tuple[tuple[str | None, tuple[Column, ...]], ...] | None:
+        """The relations that it shows, by their names and columns, where it knows them by itself."""
+        return None
 
     @property
     def output(self) -> tuple[str, ...]:

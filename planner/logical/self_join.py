@@ -19,6 +19,10 @@ class Replacement(Derived):
     said: str = ""
 
     @property
+    def tells(self) -> tuple[tuple[str | None, tuple[Column, ...]], ...]:
+        return ((self.alias, self.columns),)
+
+    @property
     def detail(self) -> str:
         return self.said
 
@@ -60,6 +64,10 @@ class NeighbourRow(Replacement):
 @plan_node
 class Unshown(Derived):
     """A relation whose columns are shown by a ``Replacement``: no ``*`` shows it."""
+
+    @property
+    def tells(self) -> tuple[tuple[str | None, tuple[Column, ...]], ...]:
+        return ()
 
     @property
     def output(self) -> tuple[str, ...]:

@@ -91,6 +91,12 @@ class VersionedTable(Rendered, Relation):
         return str(self.validity)
 
     @property
+    def tells(self) -> tuple[tuple[str | None, tuple[Column, ...]], ...]:
+        held = self.validity
+        shown = tuple(Column(n, c.type) for n, c in zip(held.names, held.columns, strict=True))
+        return ((held.alias, shown), (held.hidden, held.ends))
+
+    @property
     def notes(self) -> tuple[str, ...]:
         since = self.validity.valid_from.name
         return (f"valid to: lead({since}) over {', '.join(self.validity.key)} by {since}",)

@@ -18,7 +18,6 @@ from planner.errors import NotCarried
 from planner.expr import ColumnRef, Scalar, column_ref, is_reference, sql
 from planner.expr.calls import FUNCTIONS_WITHOUT_BRACKETS
 from planner.logical import (
-    BandJoin,
     Cte,
     Derived,
     Join,
@@ -36,13 +35,9 @@ from planner.logical import (
     With,
     Wrapped,
 )
-from planner.logical.choice import Choice
-from planner.logical.lookup import LookupJoin
-from planner.logical.self_join import Replacement, Unshown
 from planner.logical.stand_in import stand_in
-from planner.logical.versions import VersionedTable
 from planner.sql.to_sql import to_sql
-from planner.tree import Node, transform_up
+from planner.tree import Node, transform_up, unwrap
 from planner.types.schema import INTEGRAL, Column, SqlType, sql_type
 from planner.types.typed import cast_type
 
@@ -89,23 +84,18 @@ class Resolver:
         odd = any(c.name.lower() in FUNCTIONS_WITHOUT_BRACKETS for c in source.columns or ())
         return Source(source.names, None) if odd else source
 
-    def _find_sources(self, plan: Node) -> tuple[Source, ...]:
+    def _find_sources(self, node: Node) -> tuple[Source, ...]:
+        plan = unwrap(node)
+        if isinstance(plan, Relation) and plan.tells is not None:
+            return tuple(Source(_one(alias), columns) for alias, columns in plan.tells)
         match plan:
             case Scan():
                 return (self._scan(plan),)
-            case Unshown():
-                return ()
-            case Replacement():
-                return (Source(_one(plan.alias), plan.columns),)
             case Derived():
                 return (Source(_one(plan.alias), _renamed(self._known(plan.query), plan.renames)),)
             case Nested() if plan.alias:
                 return (Source((plan.alias,), None),)
-            case VersionedTable():
-                held = plan.validity
-                shown = tuple(Column(n, c.type) for n, c in zip(held.names, held.columns, strict=True))
-                return (Source((held.alias,), shown), Source((held.hidden,), held.ends))
-            case Join() | BandJoin() | LookupJoin() if plan.kind in ("semi", "anti"):
+            case Join() if plan.kind in ("semi", "anti"):
                 return self.sources(plan.left)
             case LateralView():
                 columns = tuple(Column(c) for c in plan.columns) or None
@@ -117,19 +107,17 @@ class Resolver:
 
     def columns(self, query: Logical) -> tuple[Column, ...] | None:
         """The columns that a query returns, or None when they cannot be told."""
-        match query:
-            case With() | Sort() | Limit() | Wrapped():
+        match unwrap(query):
+            case With() | Sort() | Limit() | Wrapped() as query:
                 return self.columns(query.child)
-            case Choice():
-                return self.columns(query.written)
-            case SetOp():
+            case SetOp() as query:
                 left, right = self.columns(query.left), self.columns(query.right)
                 if left is None or right is None or len(left) != len(right) or "NAME" in query.keyword.upper():
                     return left and tuple(Column(c.name) for c in left)
                 return tuple(
                     Column(a.name, a.type if a.type == b.type else None) for a, b in zip(left, right, strict=True)
                 )
-            case Project():
+            case Project() as query:
                 found: list[Column] = []
                 for item in query.items:
                     more = self._item(item, query)

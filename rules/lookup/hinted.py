@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from planner.expr import Scalar
-from planner.logical import Nested
 from planner.logical.lookup import LookupJoin
 from planner.tree import Node
-from rules.query.hinted import TRANSPARENT, is_named, relation_name, relations_of
+from rules.query.hinted import is_named, looks_through, relation_name, relations_of
 
 
 def lookups_in(tree: Node) -> list[LookupJoin]:
@@ -17,7 +16,7 @@ def lookups_in(tree: Node) -> list[LookupJoin]:
 
 
 def _lookups(node: Node) -> Iterator[LookupJoin]:
-    if (isinstance(node, Nested) and node.alias) or not isinstance(node, TRANSPARENT):
+    if not looks_through(node):
         return
     for child in node.children:
         yield from _lookups(child)

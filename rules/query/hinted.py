@@ -7,7 +7,6 @@ from planner.expr import Scalar, quote
 from planner.hints.blocks import Hint, names_of, width_of
 from planner.logical import (
     Aggregate,
-    BandJoin,
     Derived,
     Filter,
     Join,
@@ -18,13 +17,19 @@ from planner.logical import (
     Windows,
 )
 from planner.logical.lookup import LookupJoin
-from planner.tree import Node
+from planner.tree import Node, unwrap
 from rules.rule import Context
 
 Name = tuple[str, ...]
 
 
-TRANSPARENT = (Filter, Aggregate, Windows, Join, BandJoin, LookupJoin, LateralView, Nested)
+_TRANSPARENT = (Filter, Aggregate, Windows, Join, LateralView, Nested)
+
+
+def looks_through(node: Node) -> bool:
+    """Whether a hint reaches what is below a node."""
+    own = unwrap(node)
+    return isinstance(own, _TRANSPARENT) and not (isinstance(own, Nested) and own.alias)
 
 
 def relations_of(node: Node) -> Iterator[Name]:
@@ -39,7 +44,7 @@ def relations_of(node: Node) -> Iterator[Name]:
         case LookupJoin():  # as FLIP-204 has it, also by the name of its table
             yield from relations_of(node.left)
             yield from dict.fromkeys(((node.scan.alias or node.scan.name[-1],), node.scan.name))
-        case _ if isinstance(node, TRANSPARENT):
+        case _ if looks_through(node):
             for child in node.children:
                 yield from relations_of(child)
 

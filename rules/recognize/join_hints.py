@@ -11,12 +11,11 @@ from planner.hints.blocks import RANGE_JOIN, Hint, SideHint, Width, names_of, re
 from planner.logical import (
     BandJoin,
     Logical,
-    Nested,
     Project,
 )
 from planner.sql.names import Unresolved
 from planner.tree import Node
-from rules.query.hinted import TRANSPARENT, Name, is_named, no_relation, relation_name, relations_of
+from rules.query.hinted import Name, is_named, looks_through, no_relation, relation_name, relations_of
 from rules.rule import Context, rule
 
 _FORM = "write RANGE_JOIN(relation, width), the width a number: days for DATE, seconds for times"
@@ -54,7 +53,7 @@ def join_hints(project: Project, ctx: Context) -> Logical | None:
             ctx.warn(f"{hint.text}: there is no hint {hint.name}; did you mean {hint.meant}?", hint.place)
 
     def visit(node: Node) -> Node:
-        if (isinstance(node, Nested) and node.alias) or not isinstance(node, TRANSPARENT):
+        if not looks_through(node):
             return node
         node = node.map_nodes(visit)
         return _hinted(node, hints, widths, used, ctx) if isinstance(node, BandJoin) else node

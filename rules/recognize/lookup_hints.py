@@ -7,11 +7,11 @@ from dataclasses import replace
 from planner.expr import Scalar, quote
 from planner.hints.blocks import Hint, read_hints
 from planner.hints.lookup import LOOKUP, Value, read_lookup_hint
-from planner.logical import Logical, Nested, Project
+from planner.logical import Logical, Project
 from planner.logical.lookup import LookupJoin
 from planner.tree import Node
 from rules.lookup.hinted import left_of, lookups_in, named
-from rules.query.hinted import TRANSPARENT, is_named, no_relation, relation_name, relations_of
+from rules.query.hinted import is_named, looks_through, no_relation, relation_name, relations_of
 from rules.rule import Context, rule
 
 
@@ -34,7 +34,7 @@ def lookup_hints(project: Project, ctx: Context) -> Logical | None:
             asked.shuffle(hint)
 
     def visit(node: Node) -> Node:
-        if (isinstance(node, Nested) and node.alias) or not isinstance(node, TRANSPARENT):
+        if not looks_through(node):
             return node
         if isinstance(node, LookupJoin):  # by identity: its inputs may change
             number = next(n for n, j in enumerate(asked.lookups) if j is node)

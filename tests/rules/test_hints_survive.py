@@ -15,12 +15,12 @@ from optimizer.options import Options
 from optimizer.plan import Plan
 from optimizer.planning import plan_sql
 from planner.hints.blocks import read_hints
-from planner.logical import BandJoin, Nested, Project
+from planner.logical import BandJoin, Project
 from planner.physical.lookup_join import LookupJoin
 from planner.sql.lookup_views import lookups_of
 from planner.tree import Node, unwrap
 from rules.batches import RULES
-from rules.query.hinted import TRANSPARENT
+from rules.query.hinted import looks_through
 
 ROOT = Path(__file__).parents[2] / "golden_plans"
 AT = "FOR SYSTEM_TIME AS OF PROCTIME() AS"
@@ -37,11 +37,10 @@ def outermost(plan: Plan) -> list[LookupJoin]:
     """The lookups that a hint of the outermost SELECT can name."""
 
     def visit(node: Node) -> list[LookupJoin]:
-        own = unwrap(node)
-        if not isinstance(own, (*TRANSPARENT, LookupJoin)) or (isinstance(own, Nested) and own.alias):
+        if not looks_through(node) and not isinstance(node, LookupJoin):
             return []
-        below = [j for child in own.children for j in visit(child)]
-        return [*below, own] if isinstance(own, LookupJoin) else below
+        below = [j for child in node.children for j in visit(child)]
+        return [*below, node] if isinstance(node, LookupJoin) else below
 
     project = unwrap(plan.physical) if plan.physical else None
     assert isinstance(project, Project)
