@@ -10,7 +10,7 @@ from golden_plans.measured import Answer, Measured
 from planner.catalog import Key, Numbers, OneByOne, Settings, View
 from planner.catalog.declared import NOTHING, Declaration
 from planner.catalog.stats import UNKNOWN, Statistics
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import quote
 from planner.expr.tokens import tokenize
 from planner.logical import Derived, Filter, Logical, Project, Scan, Sort, With, Wrapped
@@ -104,7 +104,7 @@ class CatalogFile(OneByOne):
         """The statistics of the one table that a query reads, filtered or not; unknown for any other query."""
         try:
             plan, _ = from_sql(relation)
-        except NotCarried:
+        except Unsupported:
             return UNKNOWN
         definitions = {d.key: d.query for d in plan.definitions} if isinstance(plan, With) else {}
         return self._statistics(plan, definitions)
@@ -121,7 +121,7 @@ class CatalogFile(OneByOne):
         """How many tables of a query are streams."""
         try:
             plan, _ = from_sql(query)
-        except NotCarried:
+        except Unsupported:
             return 0
         tables = (self.table(n.name) for n in plan.walk() if isinstance(n, Scan) and not n.cte)
         return sum(t.stream for t in tables if t)

@@ -69,7 +69,7 @@ from golden_plans.measured import Answer
 from planner.catalog import Key, Settings
 from planner.catalog.declared import NOTHING, Changelog, Declaration, LookupTable, Versions
 from planner.catalog.stats import Statistics
-from planner.errors import CatalogError, NotCarried, one_of
+from planner.errors import CatalogError, Unsupported, one_of
 from planner.expr import quote
 from planner.expr.tokens import tokenize
 from planner.types.schema import Column, SqlType, sql_type
@@ -267,7 +267,7 @@ class _File:
         """The parts of a table's name, as SQL writes it."""
         try:
             tokens = tokenize(text)
-        except NotCarried as error:
+        except Unsupported as error:
             raise self.wrong(key, f"{text!r} is not the name of a table") from error
         names, dots = tokens.items[::2], tokens.items[1::2]
         if len(dots) != len(names) - 1 or len(names) > 3 or any(d.word != "." for d in dots):

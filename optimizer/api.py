@@ -22,7 +22,7 @@ from optimizer.streams import StreamPlan
 from optimizer.verify import Verification, verify
 from planner.catalog import Key, Numbers
 from planner.catalog.declared import NOTHING, Changelog, Declaration, LookupTable, Versions
-from planner.errors import CatalogError, NotCarried, QueryError, brief, is_users, one_of
+from planner.errors import CatalogError, QueryError, Unsupported, brief, is_users, one_of
 from planner.expr import quote
 from planner.expr.tokens import tokenize
 from planner.sql.lookup_views import lookups_of
@@ -174,7 +174,7 @@ class Optimizer:
         check(sink, mode)
         trigger_of(trigger)
         word = None
-        with suppress(NotCarried):  # Spark has its own words for what cannot be read
+        with suppress(Unsupported):  # Spark has its own words for what cannot be read
             word = not_a_query(text)
         if word:
             raise QueryError(f"{word} … is not a query; write the SELECT alone, and say where its rows go with sink=")
@@ -291,7 +291,7 @@ def name_of(table: str) -> tuple[str, ...]:
     """The parts of a table's name, which may be quoted and hold dots."""
     try:
         items = tokenize(table).items
-    except NotCarried:
+    except Unsupported:
         items = ()
     names, dots = items[::2], items[1::2]
     if len(names) != len(dots) + 1 or any(dot.word != "." for dot in dots):

@@ -14,7 +14,7 @@ from typing import Literal
 from optimizer.options import Options
 from optimizer.trace import Step, Trace
 from planner.catalog import Catalog
-from planner.errors import NotCarried, QueryError, RuleError
+from planner.errors import QueryError, RuleError, Unsupported
 from planner.explain.printer import show_steps, show_tree
 from planner.logical import Cte, Derived, Logical, Statement
 from planner.physical.base import Physical, Spark
@@ -153,7 +153,7 @@ class _Driver:
             return rule.function(node, self.context)
         except QueryError:
             raise
-        except (NotCarried, Unresolved) as no:  # an expression that only Spark reads
+        except (Unsupported, Unresolved) as no:  # an expression that only Spark reads
             self.context.decline(str(no), getattr(no, "place", None))
             return None
         except Exception as error:

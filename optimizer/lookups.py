@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from optimizer.options import Options
 from optimizer.plan import Plan
 from planner.catalog import Catalog
-from planner.errors import HintError, NotCarried, Place, QueryError
+from planner.errors import HintError, Place, QueryError, Unsupported
 from planner.expr.tokens import Tokens, tokenize
 from planner.logical import Logical, Scan
 from planner.sql.lookup_views import lookups_of
@@ -94,7 +94,7 @@ def _unknown(plan: Plan, catalog: Catalog) -> QueryError | None:
             continue
         try:
             column = next(iter(node.as_of.columns), None)
-        except NotCarried:
+        except Unsupported:
             continue
         if column is not None or node.as_of.shown.upper() == "PROCTIME()":
             reason = (
@@ -118,7 +118,7 @@ def asked_without_time(plan: Logical, catalog: Catalog) -> QueryError | None:
 def _mentions(text: str) -> Iterator[Mention]:
     try:
         t = tokenize(text)
-    except NotCarried:
+    except Unsupported:
         return
     for i in range(1, len(t)):
         if t[i].word in ("SYSTEM_TIME", "TIMESTAMP") and (t.word(i + 1), t.word(i + 2)) == ("AS", "OF"):

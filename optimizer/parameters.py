@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr.tokens import tokenize
 
 
@@ -14,7 +14,7 @@ def named(text: str, args: Any) -> tuple[str, Any]:
         return text, args
     try:
         marks = [t for t in tokenize(text).items if t.word == "?"]
-    except NotCarried:
+    except Unsupported:
         return text, args
     if len(marks) != len(args):
         return text, args

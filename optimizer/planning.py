@@ -12,7 +12,7 @@ from optimizer.options import Options
 from optimizer.plan import Declined, Plan
 from planner.catalog import Catalog
 from planner.catalog.settings import check_meaning
-from planner.errors import NotCarried, OptionError, QueryError, RuleError, one_of
+from planner.errors import OptionError, QueryError, RuleError, Unsupported, one_of
 from planner.physical.base import Physical
 from planner.sql.from_sql import from_sql
 from planner.sql.lookup_columns import narrowed
@@ -73,7 +73,7 @@ def _planned(text: str, catalog: Catalog, options: Options, stop_after: Stage, s
     try:
         check_meaning(text, catalog.settings)
         logical, notes = from_sql(text, catalog.settings)
-    except NotCarried as no:
+    except Unsupported as no:
         timings["parse"] = timings["total"] = perf_counter() - start
         return Plan(text, None, (Declined("from_sql", no.reason, no.place),), timings=timings)
     except Exception as error:  # our bug; whatever it is, it must not cost the user the query
@@ -109,7 +109,7 @@ def _planned(text: str, catalog: Catalog, options: Options, stop_after: Stage, s
             elif found := agreement(logical, text, catalog.settings):
                 declined.append(Declined("second_reading", found.reason))
                 rewriting = None if found.differs else rewriting
-        except NotCarried as no:
+        except Unsupported as no:
             declined.append(Declined("to_sql", no.reason, no.place))
     timings["total"] = perf_counter() - start
     return Plan(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from optimizer.parameters import named
 from planner.catalog import Catalog
-from planner.errors import NotCarried, OptionError, StateError, brief, is_users
+from planner.errors import OptionError, StateError, Unsupported, brief, is_users
 from planner.explain.printer import show_tree
 from planner.physical.half_join import epoch_of
 from planner.sql.from_sql import from_sql
@@ -69,7 +69,7 @@ def plan_stream(text: str, catalog: Catalog, options: Any, find: Find) -> Stream
         return StreamPlan(text, stream_join(text, logical, ctx, find))
     except (NotTaken, Unresolved) as no:
         return StreamPlan(text, reason=str(no))
-    except NotCarried as no:
+    except Unsupported as no:
         return StreamPlan(text, reason=no.reason)
 
 

@@ -75,7 +75,7 @@ class RuleError(DovetailError, RuntimeError):
     """A rule broke a promise: our bug.  The user's query runs as written; tests raise it."""
 
 
-class NotCarried(DovetailError):
+class Unsupported(DovetailError):
     """The logical algebra cannot carry this SQL; it goes to Spark as written.  Not an error for the user."""
 
     def __init__(self, reason: str, place: Place | None = None):
@@ -86,7 +86,7 @@ class NotCarried(DovetailError):
 
 def is_users(error: Exception) -> bool:
     """Whether an error is the user's to mend; any other is a fault in here, and costs nobody a query."""
-    return isinstance(error, DovetailError) and not isinstance(error, RuleError | NotCarried)
+    return isinstance(error, DovetailError) and not isinstance(error, RuleError | Unsupported)
 
 
 def brief(error: Exception) -> str:

@@ -24,7 +24,7 @@ from planner.catalog import Catalog, Numbers
 from planner.catalog.cost import Thresholds
 from planner.catalog.measure import extent, length_classes, read_length_classes
 from planner.catalog.stats import UNKNOWN, LengthClass, Statistics
-from planner.errors import NotCarried, Place, QueryError
+from planner.errors import Place, QueryError, Unsupported
 from planner.expr import Scalar, quote
 from planner.logical import Cte, Logical, Project, Scan
 from planner.sql.names import Resolver, Unresolved
@@ -165,7 +165,7 @@ class Context:
             typed = self._typed(relation, expression)
             columns = self.catalog.schema(typed) if typed else None
             columns = columns or self.catalog.schema(self.query(relation, expression))
-        except NotCarried:
+        except Unsupported:
             return None
         return columns[0].type if columns else None
 
@@ -247,7 +247,7 @@ class Context:
         """Select numbers from the first rows of relations, as Spark finds them; None when that cannot be done."""
         try:
             queries = [f"{self.query(relation, items)} LIMIT {rows}" for relation, items in sides]
-        except NotCarried:
+        except Unsupported:
             return None
         found = self.measure_all(*queries)
         return None if None in found else found  # type: ignore[return-value]
@@ -257,20 +257,20 @@ class Context:
         for relation in dict.fromkeys(map(_unnamed, relations)):
             try:
                 reason = self.catalog.unrepeatable(self.query(relation))
-            except NotCarried as no:
+            except Unsupported as no:
                 return no.reason
             if reason:
                 return reason
         return None
 
     def query(self, relation: Logical, item: str = "*") -> str:
-        """``SELECT item FROM relation`` as a statement of its own.  Raises ``NotCarried`` where it cannot be one."""
+        """``SELECT item FROM relation`` as a statement of its own.  Raises ``Unsupported`` where it cannot be one."""
         return self.names.standing_alone(Project(relation, (Scalar(item),)))
 
     def _alone(self, relation: Logical, item: str = "*") -> str | None:
         try:
             return self.query(relation, item)
-        except NotCarried:
+        except Unsupported:
             return None
 
 

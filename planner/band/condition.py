@@ -27,7 +27,7 @@ from sqlglot import exp
 
 from planner.band.axis import DAY, Axis, axis_of
 from planner.band.linear import UNKNOWN, Amount, Leaf, NotABand, Side, Sum, Vocabulary, leaf_of
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import Scalar
 
 _EQUALITY = re.compile(r"(?<![<>!])=|<=>")
@@ -131,7 +131,7 @@ def looks_like_band(conjunct: Scalar) -> bool:
         return False
     try:
         return bool(list(comparisons(conjunct.tree))) and len(conjunct.columns) > 1
-    except NotCarried:
+    except Unsupported:
         return False
 
 
@@ -148,7 +148,7 @@ def is_or_of_comparisons(conjunct: Scalar) -> bool:
         return isinstance(_bare(conjunct.tree), exp.Or) and bool(
             conjunct.tree.find(exp.Between, exp.LT, exp.LTE, exp.GT, exp.GTE)
         )
-    except NotCarried:
+    except Unsupported:
         return False
 
 

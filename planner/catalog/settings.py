@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from planner.catalog.interface import Settings
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr.tokens import Tokens, tokenize
 
 _SET_OPERATIONS = frozenset(("UNION", "EXCEPT", "MINUS"))
 
 
 def check_meaning(text: str, settings: Settings) -> None:
-    """Raise ``NotCarried`` where Spark, under these settings, does not read a text as ``from_sql`` does."""
+    """Raise ``Unsupported`` where Spark, under these settings, does not read a text as ``from_sql`` does."""
     if "${" in text:
-        raise NotCarried("Spark puts a value in the place of ${…} before it reads the statement")
+        raise Unsupported("Spark puts a value in the place of ${…} before it reads the statement")
     if not any(mark in text for mark in ('"', "\\", "''")) and not settings.reads_otherwise:
         return
     if settings.own_functions_first:
-        raise NotCarried("spark.sql.functionResolution.sessionOrder is first: temporary functions hide Spark's own")
+        raise Unsupported("spark.sql.functionResolution.sessionOrder is first: temporary functions hide Spark's own")
     t = tokenize(text)
     for token in t.items:
         said = text[token.start : token.end]
         if reason := _string(said, settings):
-            raise NotCarried(reason, t.place(token.start))
+            raise Unsupported(reason, t.place(token.start))
     _check_precedence(t, settings)
 
 
@@ -42,6 +42,6 @@ def _string(said: str, settings: Settings) -> str:
 def _check_precedence(t: Tokens, settings: Settings) -> None:
     words = [token.word for token in t.items]
     if settings.equal_set_operations and "INTERSECT" in words and _SET_OPERATIONS & set(words):
-        raise NotCarried("spark.sql.legacy.setopsPrecedence.enabled is on")
+        raise Unsupported("spark.sql.legacy.setopsPrecedence.enabled is on")
     if settings.outer_with_names and words.count("WITH") > 1:
-        raise NotCarried("spark.sql.legacy.ctePrecedencePolicy is not CORRECTED")
+        raise Unsupported("spark.sql.legacy.ctePrecedencePolicy is not CORRECTED")

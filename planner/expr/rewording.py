@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from sqlglot import exp
 
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr.precedence import holds_together
 from planner.expr.scalar import Scalar, column_ref, columns_in, parse, sql
 from planner.expr.spark_sql import BEFORE
@@ -16,7 +16,7 @@ from planner.expr.tokens import tokenize
 def reworded(scalar: Scalar, say: Callable[[exp.Expression], str | None]) -> Scalar:
     """An expression with every column said in the words that ``say`` has for it; None keeps those it has.
 
-    Words are put in parentheses where they are more than one operand.  Raises ``NotCarried`` where a column cannot be
+    Words are put in parentheses where they are more than one operand.  Raises ``Unsupported`` where a column cannot be
     found in the text, or a variable of a lambda would catch the new words.
     """
     text, at = scalar.text, len(scalar.text)
@@ -24,7 +24,7 @@ def reworded(scalar: Scalar, say: Callable[[exp.Expression], str | None]) -> Sca
         start, end = span(column)
         ref = column_ref(column)
         if end > at or "".join(ref.parts) != _bare(text[start:end]):
-            raise NotCarried(f"{ref.text} cannot be found in {scalar.shown}", scalar.place)
+            raise Unsupported(f"{ref.text} cannot be found in {scalar.shown}", scalar.place)
         at = start
         if (new := say(column)) is not None:
             check_free(column, parse(new))
@@ -35,7 +35,7 @@ def reworded(scalar: Scalar, say: Callable[[exp.Expression], str | None]) -> Sca
 def put(tree: exp.Expr, say: Callable[[exp.Expression], exp.Expression]) -> exp.Expression:
     """A copy of an expression with each column outside subqueries replaced by what ``say`` makes of it.
 
-    Raises ``NotCarried`` where a variable of a lambda would catch a column of that.
+    Raises ``Unsupported`` where a variable of a lambda would catch a column of that.
     """
 
     def replaced(node: exp.Expr) -> exp.Expr:
@@ -50,11 +50,11 @@ def put(tree: exp.Expr, say: Callable[[exp.Expression], exp.Expression]) -> exp.
 
 
 def check_free(node: exp.Expr, new: exp.Expr) -> None:
-    """Raise ``NotCarried`` where a column of ``new`` would be a variable of a lambda in the place of ``node``."""
+    """Raise ``Unsupported`` where a column of ``new`` would be a variable of a lambda in the place of ``node``."""
     taken = {name.lower() for name in variables(node)}
     caught = [c for c in new.find_all(exp.Column) if c.parts[0].name.lower() in taken] if taken else []
     if caught:
-        raise NotCarried(f"{sql(caught[0])} would be a variable of a lambda where {sql(node)} stands")
+        raise Unsupported(f"{sql(caught[0])} would be a variable of a lambda where {sql(node)} stands")
 
 
 def variables(node: exp.Expr) -> Iterator[str]:
@@ -69,7 +69,7 @@ def operand(text: str) -> str:
     """An expression that can be an operand: in parentheses unless it holds together by itself."""
     try:
         return text if holds_together(parse(text)) else f"({text})"
-    except NotCarried:
+    except Unsupported:
         return f"({text})"
 
 
@@ -77,7 +77,7 @@ def span(column: exp.Expression) -> tuple[int, int]:
     """Where a column stands in the text that it was parsed from."""
     ids = list(column.find_all(exp.Identifier))
     if not ids or any("start" not in i.meta for i in ids):
-        raise NotCarried(f"{sql(column)} has no place in the text")
+        raise Unsupported(f"{sql(column)} has no place in the text")
     before = len(BEFORE)
     return min(i.meta["start"] for i in ids) - before, max(i.meta["end"] for i in ids) - before + 1
 

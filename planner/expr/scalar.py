@@ -9,7 +9,7 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from planner.errors import NotCarried, Place
+from planner.errors import Place, Unsupported
 from planner.expr.spark_sql import HOLE as HOLE
 from planner.expr.spark_sql import plain_spelling, print_sql, read
 from planner.tree import Holder, Node
@@ -69,7 +69,7 @@ class Scalar(Holder):
 
     @cached_property
     def tree(self) -> exp.Expression:
-        """The parsed expression.  Callers look and do not touch.  Raises ``NotCarried`` when sqlglot cannot read it."""
+        """The parsed expression.  Callers do not change it.  Raises ``Unsupported`` when sqlglot cannot read it."""
         return parse(self.text, self.place)
 
     @property
@@ -77,12 +77,12 @@ class Scalar(Holder):
         """The parsed expression; None where only Spark reads it."""
         try:
             return self.tree
-        except NotCarried:
+        except Unsupported:
             return None
 
     @cached_property
     def columns(self) -> tuple[ColumnRef, ...]:
-        """The columns it mentions outside subqueries, each once, in order.  Raises ``NotCarried``."""
+        """The columns it mentions outside subqueries, each once, in order.  Raises ``Unsupported``."""
         return tuple(dict.fromkeys(column_ref(c) for c in columns_in(self.tree)))
 
     def __str__(self) -> str:
@@ -106,21 +106,21 @@ def show_all(scalars: tuple[Scalar, ...]) -> list[str]:
 def parse(text: str, place: Place | None = None) -> exp.Expression:
     """Parse one Spark expression, to a tree that nobody changes.
 
-    Raises ``NotCarried`` when sqlglot cannot read it, or reads another expression than Spark.
+    Raises ``Unsupported`` when sqlglot cannot read it, or reads another expression than Spark.
     """
     try:
         return read(text)  # type: ignore[return-value]
-    except NotCarried as no:
-        raise NotCarried(no.reason, place) from no
+    except Unsupported as no:
+        raise Unsupported(no.reason, place) from no
 
 
 def sql(tree: exp.Expr) -> str:
-    """Print a tree as Spark SQL, with the parentheses that it needs.  Raises ``NotCarried``."""
+    """Print a tree as Spark SQL, with the parentheses that it needs.  Raises ``Unsupported``."""
     return print_sql(tree)
 
 
 def canonical(tree: exp.Expr) -> str:
-    """One spelling, as Spark SQL, for every way to write the same expression.  Raises ``NotCarried``."""
+    """One spelling, as Spark SQL, for every way to write the same expression.  Raises ``Unsupported``."""
     return print_sql(plain_spelling(tree))
 
 
@@ -130,12 +130,12 @@ def quote(name: str) -> str:
 
 
 def column_ref(column: exp.Expression) -> ColumnRef:
-    """The reference a sqlglot column (or a dotted chain over one) makes.  Raises ``NotCarried`` for anything else."""
+    """The reference a sqlglot column (or a dotted chain over one) makes.  Raises ``Unsupported`` for anything else."""
     if isinstance(column, exp.Dot):
         inner = column_ref(column.this)
         return ColumnRef((*inner.parts, column.expression.name), sql(column))
     if not isinstance(column, exp.Column):
-        raise NotCarried(f"{sql(column)} is no column")
+        raise Unsupported(f"{sql(column)} is no column")
     return ColumnRef(tuple(p.name for p in column.parts), sql(column))
 
 

@@ -18,7 +18,7 @@ from sqlglot.dialects import Spark
 from sqlglot.errors import ErrorLevel, SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr.calls import GRAMMAR, WORDS, call, said
 from planner.expr.precedence import enclosed
 
@@ -64,11 +64,11 @@ def parse_statement(text: str) -> list[exp.Expr | None]:
 def read(text: str) -> exp.Expr:
     """Parse one expression, a tree that nobody may change.
 
-    Raises ``NotCarried`` where sqlglot cannot read it, or what it reads is not the same expression.
+    Raises ``Unsupported`` where sqlglot cannot read it, or what it reads is not the same expression.
     """
     found = _read(text)
     if isinstance(found, str):
-        raise NotCarried(found)
+        raise Unsupported(found)
     return found
 
 
@@ -84,7 +84,7 @@ def _read(text: str) -> exp.Expr | str:
         found = _meant(select.expressions[0], whole, literals)
         if _is_plain(found) and _prints_back(found, text, _compared(words, whole)):
             return found
-    except (SqlglotError, NotCarried):
+    except (SqlglotError, Unsupported):
         pass
     except (ValueError, AttributeError, TypeError, KeyError, IndexError, RecursionError):
         pass  # sqlglot's own faults, over what it does not know
@@ -128,7 +128,7 @@ def _has_more(select: exp.Select) -> bool:
 
 
 def print_sql(tree: exp.Expr) -> str:
-    """Print a tree as Spark SQL.  Raises ``NotCarried`` for one that sqlglot cannot say in it."""
+    """Print a tree as Spark SQL.  Raises ``Unsupported`` for one that sqlglot cannot say in it."""
     try:
         return _spelt(enclosed(tree)).sql(
             dialect=_DIALECT,
@@ -138,7 +138,7 @@ def print_sql(tree: exp.Expr) -> str:
             unsupported_level=ErrorLevel.IMMEDIATE,
         )
     except SqlglotError as error:
-        raise NotCarried(str(error).splitlines()[0]) from error
+        raise Unsupported(str(error).splitlines()[0]) from error
 
 
 def plain_spelling(tree: exp.Expr) -> exp.Expr:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
 
-from planner.errors import NotCarried, Place
+from planner.errors import Place, Unsupported
 from planner.expr import spark_sql
 
 _OPEN = {TokenType.L_PAREN: TokenType.R_PAREN, TokenType.L_BRACKET: TokenType.R_BRACKET}
@@ -122,12 +122,12 @@ def called(text: str) -> frozenset[str]:
 def tokenize(text: str) -> Tokens:
     """Tokenize Spark SQL.
 
-    Raises ``NotCarried`` for what the tokenizer does not read or for brackets that do not match; Spark decides then.
+    Raises ``Unsupported`` for what the tokenizer does not read or for brackets that do not match; Spark decides then.
     """
     try:
         raw = spark_sql.tokens(text)
     except TokenError as error:
-        raise NotCarried(f"the tokenizer cannot read it: {str(error).splitlines()[0]}") from error
+        raise Unsupported(f"the tokenizer cannot read it: {str(error).splitlines()[0]}") from error
     items: list[Token] = []
     stack: list[int] = []
     match: dict[int, int] = {}
@@ -145,10 +145,10 @@ def tokenize(text: str) -> Tokens:
             stack.append(index)
         elif t.token_type in _CLOSE:
             if not stack or _OPEN[items[stack[-1]].kind] is not t.token_type:
-                raise NotCarried("its brackets do not match")
+                raise Unsupported("its brackets do not match")
             opened = stack.pop()
             match[opened], match[index] = index, opened
     if stack:
-        raise NotCarried("its brackets do not match")
+        raise Unsupported("its brackets do not match")
     lines = (0, *(i + 1 for i, c in enumerate(text) if c == "\n"))
     return Tokens(text, tuple(items), match, lines)

@@ -18,7 +18,7 @@ from sqlglot import exp
 from planner.band.axis import DAY, SECOND, Axis
 from planner.band.lengths import interval_length
 from planner.band.linear import Side
-from planner.errors import NotCarried, Place
+from planner.errors import Place, Unsupported
 from planner.expr import Scalar
 from planner.expr.tokens import Tokens, tokenize
 
@@ -88,7 +88,7 @@ def read_hints(block: Scalar | None) -> tuple[Hint, ...]:
             continue
         try:
             found += _read(m.group(2), _move(block.place, block.text[: m.start(2)]))
-        except (NotCarried, _Malformed):
+        except (Unsupported, _Malformed):
             return ()
     return tuple(found)
 
@@ -99,7 +99,7 @@ def hints_in(text: str) -> tuple[Hint, ...]:
         return ()
     try:
         t = tokenize(text)
-    except NotCarried:
+    except Unsupported:
         return ()
     blocks = (Scalar(x.text, (), t.place(x.start)) for x in t.items if text.startswith("/*+", x.start))
     return tuple(h for block in blocks for h in read_hints(block))
@@ -127,7 +127,7 @@ def names_of(argument: Scalar) -> tuple[str, ...]:
     """The parts of the name that an argument is, from the outermost in; empty when it is no name."""
     try:
         tree = argument.tree
-    except NotCarried:
+    except Unsupported:
         return ()
     if not isinstance(tree, exp.Column | exp.Dot) or tree.find(exp.Star):
         return ()
@@ -140,7 +140,7 @@ def width_of(argument: Scalar) -> Width | None:
     said = argument.text.strip()
     try:
         tree = argument.tree
-    except NotCarried:
+    except Unsupported:
         return None
     if isinstance(tree, exp.Literal) and tree.is_string:
         said = tree.name.strip()

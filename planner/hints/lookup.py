@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from planner.errors import NotCarried, Place, one_of
+from planner.errors import Place, Unsupported, one_of
 from planner.expr import Scalar
 from planner.hints.blocks import Hint
 
@@ -134,7 +134,7 @@ def _pairs(hint: Hint) -> Iterator[tuple[Scalar, tuple[str, str] | None]]:
     for argument in hint.arguments:
         try:
             tree = argument.tree
-        except NotCarried:
+        except Unsupported:
             yield argument, None
             continue
         sides = (tree.this, tree.expression) if isinstance(tree, exp.EQ) else ()

@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from planner.catalog import Key
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr.tokens import tokenize
 
 Declared = Mapping[tuple[str, ...], tuple[Key, ...]]
@@ -73,7 +73,7 @@ def _names(text: str) -> tuple[str, ...]:
     """Names with commas between them; nothing where one of them is a field of a column."""
     try:
         items = tokenize(text).items
-    except NotCarried:
+    except Unsupported:
         return ()
     names, commas = items[::2], items[1::2]
     return tuple(n.text for n in names) if len(commas) == len(names) - 1 and all(c.word == "," for c in commas) else ()

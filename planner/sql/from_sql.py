@@ -3,13 +3,13 @@
 The reader cuts a statement into its queries, a query into its clauses, FROM into its relations and joins; every
 expression stays the slice of text it was.  sqlglot tokenizes, and parses single expressions when a rule asks
 (``Scalar.tree``).  A subquery that cannot be carried becomes a ``Verbatim`` leaf with a note; a statement that cannot
-be carried raises ``NotCarried``.  ``to_sql`` of the plan gives back the very tokens that came in (``checks.py``).
+be carried raises ``Unsupported``.  ``to_sql`` of the plan gives back the very tokens that came in (``checks.py``).
 """
 
 from __future__ import annotations
 
 from planner.catalog import Settings
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import HOLE, Scalar
 from planner.expr.tokens import Token, Tokens, tokenize
 from planner.hints.blocks import block_range
@@ -47,7 +47,7 @@ _CLAUSES = ("FROM", "WHERE", "GROUP BY", "HAVING", "QUALIFY", "WINDOW")
 def from_sql(text: str, settings: Settings | None = None) -> tuple[Logical, tuple[Note, ...]]:
     """Read a statement of Spark SQL, under the settings of a session.
 
-    Returns the logical plan and a note for every piece that was kept as text.  Raises ``NotCarried``, with the place,
+    Returns the logical plan and a note for every piece that was kept as text.  Raises ``Unsupported``, with the place,
     for a statement that is not a query, or that the reader does not understand: Spark gets it as written.
     """
     t = tokenize(text)
@@ -55,14 +55,14 @@ def from_sql(text: str, settings: Settings | None = None) -> tuple[Logical, tupl
     while hi and t[hi - 1].word == ";":
         hi -= 1
     if not hi:
-        raise NotCarried("there is no statement")
+        raise Unsupported("there is no statement")
     if any(t[i].word == ";" for i in range(hi)):
-        raise NotCarried("more than one statement")
+        raise Unsupported("more than one statement")
     if HOLE in text:
-        raise NotCarried(f"names that begin with {HOLE} are Dovetail's own")
+        raise Unsupported(f"names that begin with {HOLE} are Dovetail's own")
     for i in range(hi):
         if t[i].text == "|>":
-            raise NotCarried("pipe syntax is not supported", t.place(t[i].start))
+            raise Unsupported("pipe syntax is not supported", t.place(t[i].start))
     reader = Reader(t, query, settings or Settings())
     start = _query_start(t, hi)
     plan = query(reader, start, hi, local=False)
@@ -77,7 +77,7 @@ def _query_start(t: Tokens, hi: int) -> int:
     if first in QUERY_STARTS or first == "(":
         return 0
     if first not in ("INSERT", "CREATE", "REPLACE"):
-        raise NotCarried(f"{first or 'this'} is not a query")
+        raise Unsupported(f"{first or 'this'} is not a query")
     for i in t.top(1, hi):
         word = t[i].word
         if word in ("SELECT", "WITH") and (first == "INSERT" or t[i - 1].word == "AS"):
@@ -86,7 +86,7 @@ def _query_start(t: Tokens, hi: int) -> int:
             return i
         if word == "(" and t[i - 1].word == "AS" and t.word(i + 1) in ("SELECT", "WITH", "("):
             return i
-    raise NotCarried(f"this {first} has no query to optimize")
+    raise Unsupported(f"this {first} has no query to optimize")
 
 
 def query(r: Reader, lo: int, hi: int, *, local: bool = True) -> Logical:
@@ -95,7 +95,7 @@ def query(r: Reader, lo: int, hi: int, *, local: bool = True) -> Logical:
     depth = len(r.scopes)
     try:
         return _query(r, lo, hi)
-    except NotCarried as reason:
+    except Unsupported as reason:
         if not local or hi <= lo:
             raise
         del r.notes[notes:], r.scopes[depth:]
@@ -158,7 +158,7 @@ def _tails(t: Tokens, lo: int, hi: int) -> tuple[int, list[tuple[type[Sort] | ty
         if word in _TAILS and i > lo and _is_clause(t, i, hi):
             starts.append((i, word))
         elif starts and word in ("UNION", "INTERSECT", "EXCEPT", "MINUS", "FROM", "WHERE"):
-            raise NotCarried(f"{word} behind {starts[-1][1]}", t.place(t[i].start))
+            raise Unsupported(f"{word} behind {starts[-1][1]}", t.place(t[i].start))
     if not starts:
         return hi, []
     ends = [*(i for i, _ in starts[1:]), hi]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr.tokens import Tokens, tokenize
 from planner.physical.lookup_join import LookupJoin
 from planner.tree import Node, transform_up
@@ -16,7 +16,7 @@ def narrowed(plan: Node, text: str) -> Node:
     """The plan with lookups that fetch only what the text of the statement can speak of, and their keys."""
     try:
         t = tokenize(text)
-    except NotCarried:
+    except Unsupported:
         return plan
     names = {token.text.lower() for token in t.items if token.is_name}
     stars = _stars(t)

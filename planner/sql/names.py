@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from planner.catalog import Catalog
 from planner.catalog.declared import LookupTable
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import ColumnRef, Scalar, column_ref, is_reference, sql
 from planner.expr.calls import FUNCTIONS_WITHOUT_BRACKETS
 from planner.logical import (
@@ -132,7 +132,7 @@ class Resolver:
         if query not in self._queries:
             columns = self.columns(query)
             if columns is None or not all(c.name and c.type for c in columns):
-                with suppress(NotCarried):
+                with suppress(Unsupported):
                     columns = self.catalog.schema(self.standing_alone(query)) or columns
             self._queries[query] = columns
         return self._queries[query]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from planner.catalog import Settings
-from planner.errors import NotCarried, Place
+from planner.errors import Place, Unsupported
 from planner.expr import HOLE, Scalar
 from planner.expr.tokens import Tokens, tokenize
 from planner.logical import Logical
@@ -62,7 +62,7 @@ class Reader:
         """The text of tokens ``[lo, hi)`` with each subquery replaced by a hole."""
         t = self.tokens
         if hi <= lo:
-            raise NotCarried("an expression is missing", t.place(t[min(lo, len(t) - 1)].start))
+            raise Unsupported("an expression is missing", t.place(t[min(lo, len(t) - 1)].start))
         parts: list[str] = []
         plans: list[Logical] = []
         at = t[lo].start
@@ -112,7 +112,7 @@ class Reader:
         """The form of a name of WITH in which two of them are compared."""
         return name if self.settings.case_sensitive else name.lower()
 
-    def fail(self, reason: str, index: int) -> NotCarried:
+    def fail(self, reason: str, index: int) -> Unsupported:
         """The exception for something at token ``index`` that is not supported."""
         t = self.tokens
-        return NotCarried(reason, t.place(t[min(index, len(t) - 1)].start))
+        return Unsupported(reason, t.place(t[min(index, len(t) - 1)].start))

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Literal
 
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import Scalar, quote
 from planner.expr.tokens import tokenize
 from planner.logical import (
@@ -46,7 +46,7 @@ Commas = Literal["none", "left", "any"]
 def to_sql(plan: Node) -> str:
     """Print a physical (or logical) plan as one Spark SQL statement.
 
-    Raises ``NotCarried`` when a ``*`` would show a column that the rewriting adds.
+    Raises ``Unsupported`` when a ``*`` would show a column that the rewriting adds.
     """
     return _Printer().query(plan)
 
@@ -151,7 +151,7 @@ class _Printer:
                 return f"{lateral}({self.query(node.query)}) {node.suffix}".rstrip()
             case Nested():
                 if node.alias and adds_columns(node.child):
-                    raise NotCarried(f"{node.alias}.* would show a column that the rewriting adds")
+                    raise Unsupported(f"{node.alias}.* would show a column that the rewriting adds")
                 return f"({self.relation(node.child)}) {node.suffix}".rstrip()
             case LateralView():
                 return f"{self.relation(node.child, commas=commas)} {self.scalar(node.text)}"
@@ -161,7 +161,7 @@ class _Printer:
                 sides = tuple(self.relation(side, operand=n > 0) for n, side in enumerate(node.sides))
                 return self._wrap(node.render(sides, self.names, self.conjunction), operand)
             case Filter():  # a filter that a rule left between joins
-                raise NotCarried("a filter between joins has no place in FROM")
+                raise Unsupported("a filter between joins has no place in FROM")
         raise TypeError(f"{type(node).__name__} is not a relation")
 
     @staticmethod
@@ -237,7 +237,7 @@ def adds_columns(node: Node) -> bool:
 
 
 def refuse_stars(scalar: Scalar) -> None:
-    """Raise ``NotCarried`` where an expression takes every column there is: ``hash(*)``, ``* EXCEPT (a)``."""
+    """Raise ``Unsupported`` where an expression takes every column there is: ``hash(*)``, ``* EXCEPT (a)``."""
     if "*" not in scalar.text:
         return
     t = tokenize(scalar.text)
@@ -247,7 +247,7 @@ def refuse_stars(scalar: Scalar) -> None:
             continue
         if before == "(" and i > 1 and t[i - 2].word == "COUNT" and t.word(i + 1) == ")":
             continue
-        raise NotCarried(f"{scalar.shown} would show a column that the rewriting adds", scalar.place)
+        raise Unsupported(f"{scalar.shown} would show a column that the rewriting adds", scalar.place)
 
 
 def _asked(node: Node) -> Iterator[str]:
@@ -261,11 +261,11 @@ def _asked(node: Node) -> Iterator[str]:
 
 
 def star_names(node: Node) -> list[str]:
-    """What ``*`` means over a FROM tree, relation by relation.  Raises ``NotCarried`` where it cannot be said so."""
+    """What ``*`` means over a FROM tree, relation by relation.  Raises ``Unsupported`` where it cannot be said so."""
     node = unwrap(node)
     match node:
         case Join() if node.using or node.natural:
-            raise NotCarried("* over USING or NATURAL would show a column that the rewriting adds")
+            raise Unsupported("* over USING or NATURAL would show a column that the rewriting adds")
         case Join():
             right = [] if node.kind in ("semi", "anti") else star_names(node.right)
             return star_names(node.left) + right
@@ -279,4 +279,4 @@ def star_names(node: Node) -> list[str]:
             return [*star_names(node.child), quote(node.alias)]
         case Scan() | Derived() | Opaque() | Nested() if node.alias:
             return [quote(node.alias)]
-    raise NotCarried("a relation without a name stands where * would show a column that the rewriting adds")
+    raise Unsupported("a relation without a name stands where * would show a column that the rewriting adds")

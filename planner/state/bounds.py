@@ -15,7 +15,7 @@ from sqlglot import exp
 from planner.band.axis import DAY, Axis, axis_of
 from planner.band.condition import comparisons
 from planner.band.linear import UNKNOWN, Leaf, NotABand, Side, Sum, Vocabulary
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import Scalar
 
 _ROOM = 26 * Fraction(DAY, 24)  # by which calendar and clock may differ, as in bands
@@ -46,7 +46,7 @@ def equalities(conjunct: Scalar) -> tuple[exp.Expression, exp.Expression] | None
     """The operands of ``x = y``; None for anything else, ``<=>`` included."""
     try:
         tree = conjunct.tree
-    except NotCarried:
+    except Unsupported:
         return None
     while isinstance(tree, exp.Paren):
         tree = tree.this
@@ -56,7 +56,7 @@ def equalities(conjunct: Scalar) -> tuple[exp.Expression, exp.Expression] | None
 def _bounds_of(conjunct: Scalar, words: Vocabulary) -> Iterator[Bound]:
     try:
         pairs = list(comparisons(conjunct.tree))
-    except NotCarried:
+    except Unsupported:
         return
     if equal := equalities(conjunct):
         pairs = [equal, equal[::-1]]

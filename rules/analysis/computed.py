@@ -12,7 +12,7 @@ from functools import partial
 
 from sqlglot import exp
 
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import Scalar, sql
 from planner.expr.tokens import tokenize
 from planner.logical import Project, Relation, Scan, SetOp
@@ -98,7 +98,7 @@ class _Computed:
             return {}
         try:
             query, names = view_query(view, self.ctx)
-        except NotCarried:
+        except Unsupported:
             columns = self.ctx.catalog.columns(scan.name) or ()
             return {self.names.fold(c.name): Scalar(f"{scan.text}.{c.name}") for c in columns}
         found = _Computed(self.ctx, names, self.views | {scan.name}).columns(query)

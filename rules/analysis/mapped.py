@@ -10,7 +10,7 @@ from itertools import islice, product
 from sqlglot import exp
 
 from planner.conditions.compared import compared
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import ColumnRef, Scalar, canonical, column_ref, quote, sql
 from planner.logical import Logical
 from planner.sql.names import Source, Unresolved
@@ -121,7 +121,7 @@ class Mapped:
 
 
 def relations_of(scalar: Scalar, outer: InnerJoins, ctx: Context) -> frozenset[int]:
-    """The numbers of the relations that an expression of a block names.  Raises ``Unresolved``, ``NotCarried``."""
+    """The numbers of the relations that an expression of a block names.  Raises ``Unresolved``, ``Unsupported``."""
     return frozenset(outer.owner[ctx.names.resolve(ref, outer.sources)[0]] for ref in scalar.columns)
 
 
@@ -148,7 +148,7 @@ def _ordered(value: str) -> str:
     """A comparison with its sides in order."""
     try:
         comparison = compared(Scalar(value))
-    except NotCarried:
+    except Unsupported:
         return value
     if comparison is None:
         return value

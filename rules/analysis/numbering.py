@@ -40,7 +40,7 @@ class Numbering:
 def numberings(query: Logical, ctx: Context) -> tuple[Numbering, ...]:
     """The columns of a query that number its rows; it returns the same rows whenever it is read.
 
-    Raises ``Unresolved``, ``NotCarried`` with the reason where the numbers may be others at another reading.
+    Raises ``Unresolved``, ``Unsupported`` with the reason where the numbers may be others at another reading.
     """
     block = block_of(query)
     if block is None or not any(_number(item) for item in block.project.items):

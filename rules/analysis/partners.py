@@ -14,7 +14,7 @@ from networkx.utils import UnionFind
 from sqlglot import exp
 
 from planner.conditions.compared import compared
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import ColumnRef, Scalar, canonical, column_ref, sql
 from planner.logical import Derived, Logical, Scan
 from planner.sql.names import NoSuchColumn, Resolver, Source, Unresolved
@@ -56,7 +56,7 @@ class Sight:
         if number not in self._readings:
             try:
                 self._readings[number] = reading(self.spots[number].relation, self.ctx)
-            except (Unresolved, NotCarried) as no:
+            except (Unresolved, Unsupported) as no:
                 self._readings[number] = str(no)
         return self._readings[number]
 
@@ -88,7 +88,7 @@ class Sight:
         raise NoSuchColumn(ref.text)
 
     def relations_of(self, scalar: Scalar, scopes: tuple[frozenset[int], ...]) -> set[int]:
-        """The relations whose columns an expression names.  Raises ``Unresolved``, ``NotCarried``."""
+        """The relations whose columns an expression names.  Raises ``Unresolved``, ``Unsupported``."""
         return {self.resolve(c, scopes)[0] for c in scalar.columns}
 
     def value(self, number: int, column: str) -> Value:
@@ -115,7 +115,7 @@ class Sight:
             if found is None or not found.equal:
                 return None
             return self.compared(found.left, found.right, found.sign == "=", scopes)
-        except (Unresolved, NotCarried):
+        except (Unresolved, Unsupported):
             return None
 
     def _bare(self, tree: exp.Expression, scopes: tuple[frozenset[int], ...]) -> exp.Expression:
@@ -138,7 +138,7 @@ class Sight:
     def compared(
         self, left: exp.Expression, right: exp.Expression, strict: bool, scopes: tuple[frozenset[int], ...]
     ) -> Equality | None:
-        """Two operands of ``=`` as an equality.  Raises ``Unresolved``, ``NotCarried``."""
+        """Two operands of ``=`` as an equality.  Raises ``Unresolved``, ``Unsupported``."""
         left, right = self._bare(left, scopes), self._bare(right, scopes)
         if not isinstance(left, exp.Column):
             left, right = right, left

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import ColumnRef, Scalar, column_ref, quote, sql, uncommented
 from planner.expr.rewording import put, reworded
 from planner.sql.names import Unresolved
@@ -18,7 +18,7 @@ from rules.analysis.same_source import Reading
 def respelt(scalar: Scalar, say: Callable[[ColumnRef], str | None]) -> str:
     """An expression, without comments, with every column that ``say`` has other words for said in these.
 
-    Raises ``NotCarried`` where a column cannot be found in the text.
+    Raises ``Unsupported`` where a column cannot be found in the text.
     """
     whole = Scalar(uncommented(scalar.text).strip(), (), scalar.place)
     return reworded(whole, lambda column: say(column_ref(column))).text
@@ -47,7 +47,7 @@ def never_raises(tree: exp.Expression, known: Callable[[exp.Expression], SqlType
     """Whether a condition or value certainly has a value on every row; ``known`` tells types of columns."""
     try:
         return may_raise(tree, known, ansi=ansi) is None
-    except (Unresolved, NotCarried):
+    except (Unresolved, Unsupported):
         return False
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import ColumnRef, Scalar, canonical, column_ref, quote, sql
 from planner.expr.rewording import put
 from planner.expr.tokens import exact_words
@@ -66,7 +66,7 @@ class Reading:
 
 
 def reading(relation: Logical, ctx: Context) -> Reading:
-    """Read a relation of FROM down to its base.  Raises ``Unresolved``, ``NotCarried`` with the reason why not."""
+    """Read a relation of FROM down to its base.  Raises ``Unresolved``, ``Unsupported`` with the reason why not."""
     match relation:
         case Nested() if relation.alias is None:
             return reading(relation.child, ctx)
@@ -80,11 +80,11 @@ def reading(relation: Logical, ctx: Context) -> Reading:
 def same_source(left: Logical, right: Logical, ctx: Context) -> tuple[Reading, Reading] | None:
     """Read two relations; None where they are of different sources.
 
-    Raises ``Unresolved``, ``NotCarried`` where they would be one source, were their rows the same at every reading.
+    Raises ``Unresolved``, ``Unsupported`` where they would be one source, were their rows the same at every reading.
     """
     try:
         found = reading(left, ctx), reading(right, ctx)
-    except (Unresolved, NotCarried):
+    except (Unresolved, Unsupported):
         return None
     if found[0].key != found[1].key:
         return None
@@ -97,7 +97,7 @@ def same_source(left: Logical, right: Logical, ctx: Context) -> tuple[Reading, R
 def bound(tree: exp.Expression, say: Callable[[ColumnRef], exp.Expression]) -> exp.Expression:
     """A copy of an expression with every column outside subqueries replaced by what ``say`` makes of it.
 
-    Raises ``NotCarried`` where a variable of a lambda would catch that.
+    Raises ``Unsupported`` where a variable of a lambda would catch that.
     """
     return put(tree, lambda column: say(column_ref(column)))
 
@@ -160,7 +160,7 @@ def _query(query: Logical, whole: Logical, ctx: Context, key: str = "") -> Readi
     """A query as what it reads, where it only filters and renames; else itself, as a base."""
     try:
         return _looked_through(query, ctx)
-    except (Unresolved, NotCarried):
+    except (Unresolved, Unsupported):
         columns = ctx.names.columns(query)
         if columns is None or not all(c.name for c in columns):
             raise Unresolved("the columns of a subquery are not known") from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.conditions.compared import compared
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import Scalar, column_ref, sql
 from planner.sql.names import Source, Unresolved
 from planner.types.schema import SqlType
@@ -49,7 +49,7 @@ def equal_columns(conjunct: Scalar, sources: tuple[Source, ...], ctx: Context) -
             return None
         ends = [Scalar(sql(end)) for end in comparison.operands]
         types = [ctx.names.resolve(column_ref(end.tree), sources)[1].type for end in ends]
-    except (NotCarried, Unresolved):
+    except (Unsupported, Unresolved):
         return None
     return (ends[0], ends[1]) if plainly_compared(types[0], types[1]) else None
 

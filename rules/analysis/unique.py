@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from sqlglot import exp
 
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import Scalar
 from planner.expr.calls import unknown, volatile
 from planner.logical import (
@@ -99,7 +99,7 @@ class _Keys:
             return _NONE
         try:
             query, names = view_query(view, self.ctx)
-        except NotCarried:
+        except Unsupported:
             return _NONE
         found = _Keys(self.ctx, names, self.nulls, self.views | {scan.name}).query(query)
         return _renamed(found, self.fold_all(view.columns), self.fold_all(c.name for c in shown))
@@ -117,12 +117,12 @@ class _Keys:
             case Project():
                 try:
                     return self.block(query)
-                except (NotCarried, Unresolved):
+                except (Unsupported, Unresolved):
                     return _NONE
         return _NONE
 
     def block(self, project: Project) -> Unique:
-        """The keys of one SELECT.  Raises ``Unresolved``, ``NotCarried`` where its columns cannot be told."""
+        """The keys of one SELECT.  Raises ``Unresolved``, ``Unsupported`` where its columns cannot be told."""
         if any(i.plans or i.tree.find(*_GENERATORS) or unknown(i.tree) for i in project.items):
             return _NONE
         node, groups = project.child, None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from planner.band.linear import Side
-from planner.errors import NotCarried, Place
+from planner.errors import Place, Unsupported
 from planner.expr import Scalar, column_ref, parse, sql
 from planner.expr.tokens import tokenize
 from planner.logical import Aggregate, BandJoin, Filter, Project, Sort
@@ -130,7 +130,7 @@ def block_of(block: Project | Sort) -> Block | None:
 def _aggregates(item: Scalar) -> bool:
     try:
         return any(not isinstance(call.parent, exp.Window) for call in item.tree.find_all(exp.AggFunc))
-    except NotCarried:
+    except Unsupported:
         return False
 
 
@@ -176,7 +176,7 @@ class Reader:
         more = NoRunningSums(f"it groups by {text}, which is more than a column", groups.place)
         try:
             tree: exp.Expr = parse(text, groups.place)
-        except NotCarried as no:
+        except Unsupported as no:
             raise more from no
         if isinstance(tree, exp.Literal) and tree.name.isdigit() and 0 < int(tree.name) <= len(items):
             tree = items[int(tree.name) - 1].tree.unalias()

@@ -9,7 +9,7 @@ from planner.band.condition import Band, DistanceBand
 from planner.band.linear import Leaf, NotABand, Vocabulary
 from planner.catalog.stats import Statistics
 from planner.conditions.compared import Comparison, compared
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import Scalar, column_ref, sql
 from planner.logical import BandJoin
 from planner.sql.names import Unresolved
@@ -34,7 +34,7 @@ def one_partner(join: BandJoin, ctx: Context) -> bool:
             if isinstance(end, exp.Column):
                 index, column = ctx.names.resolve(column_ref(end), (*sides[0], *sides[1]))
                 equal[index >= len(sides[0])].add(ctx.names.fold(column.name))
-    except (NotCarried, Unresolved):
+    except (Unsupported, Unresolved):
         return False
     relations = zip((join.left, join.right), sides, equal, strict=True)
     return any(len(s) == 1 and any(key <= names for key in unique_keys(r, ctx)) for r, s, names in relations)

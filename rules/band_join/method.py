@@ -4,7 +4,7 @@ from math import inf
 
 from planner.band.linear import Side
 from planner.catalog.stats import Statistics
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import Scalar, column_ref
 from planner.logical import BandJoin, JoinKind
 from planner.physical.bin_join import Method, Pairs
@@ -61,7 +61,7 @@ def equal_columns_of(join: BandJoin, ctx: Context) -> Pairs:
     try:
         left, right = ctx.names.sources(join.left), ctx.names.sources(join.right)
         found = [_equal(conjunct, (*left, *right), len(left), ctx) for conjunct in join.condition]
-    except (NotCarried, Unresolved):
+    except (Unsupported, Unresolved):
         return ()
     return tuple(pair for pair in found if pair)
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from planner.catalog.measure import holding_bands
 from planner.catalog.stats import Statistics
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.logical import BandJoin
 from planner.physical.sampled import sampled
 from rules.rule import Context
@@ -41,7 +41,7 @@ def _shares(join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -
             rows,
             shares,
         )
-    except NotCarried:
+    except Unsupported:
         return None
     found = ctx.measure(query)
     pairs = found[0][0] if found else None

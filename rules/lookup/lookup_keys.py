@@ -13,7 +13,7 @@ from planner.band.linear import Side
 from planner.catalog.declared import LookupTable
 from planner.conditions.compared import Comparison, compared
 from planner.connectors.spec import Constant
-from planner.errors import NotCarried, Place
+from planner.errors import Place, Unsupported
 from planner.expr import Scalar, column_ref, columns_in, quote, sql
 from planner.expr.tokens import tokenize
 from planner.logical import Join, Scan
@@ -55,7 +55,7 @@ def read_condition(join: Join, table: LookupTable, ctx: Context) -> Asked:
     for conjunct in join.condition:
         try:
             reader.conjunct(conjunct, read)
-        except (Unresolved, NotCarried) as no:
+        except (Unresolved, Unsupported) as no:
             read.no.append((str(no), conjunct.place))
     place = join.right.as_of.place if isinstance(join.right, Scan) and join.right.as_of else None
     if not read.keys:
@@ -119,7 +119,7 @@ class _Reader:
             tree = tree.this
         side = self.side(tree)
         if side == "left":
-            with suppress(Unresolved, NotCarried):
+            with suppress(Unresolved, Unsupported):
                 check_steady(conjunct)
                 read.only.append(conjunct)
         if side != "both" and side != "right":
@@ -201,14 +201,14 @@ class _Reader:
 
 
 def _end(conjunct: Scalar, *, last: bool) -> str:
-    """The first or last end of an equality, in the user's words.  Raises ``NotCarried``."""
+    """The first or last end of an equality, in the user's words.  Raises ``Unsupported``."""
     t = tokenize(conjunct.text)
     lo, hi = 0, len(t)
     while t[lo].word == "(" and t.match[lo] == hi - 1:
         lo, hi = lo + 1, hi - 1
     at = [i for i in t.top(lo, hi) if t[i].word in ("=", "==")]
     if len(at) != 1:
-        raise NotCarried(f"{conjunct.shown} is not one equality", conjunct.place)
+        raise Unsupported(f"{conjunct.shown} is not one equality", conjunct.place)
     return t.slice(at[0] + 1, hi) if last else t.slice(lo, at[0])
 
 

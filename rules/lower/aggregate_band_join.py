@@ -14,7 +14,7 @@ from planner.band.linear import NotABand, Side, Vocabulary
 from planner.catalog.cost import at_most_pairs
 from planner.catalog.stats import LengthClass, Statistics
 from planner.conditions.compared import compared
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import Scalar, sql
 from planner.logical import Logical, Project, Sort
 from planner.physical.band_aggregate import Cells, Key, RunningBandAggregate, real_position
@@ -53,7 +53,7 @@ def aggregate_band_join(node: Sort | Project, ctx: Context) -> RunningBandAggreg
         return None
     try:
         plan = _Planning(block, ctx, left, right).plan()
-    except (NoRunningSums, NotABand, NotCarried) as no:
+    except (NoRunningSums, NotABand, Unsupported) as no:
         ctx.decline(f"no running sums: {no.reason}", no.place or place)
         return None
     except Unresolved as no:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from planner.band.linear import NotABand, Side
 from planner.catalog.cost import at_most_pairs, said, said_pairs
 from planner.catalog.stats import UNKNOWN
-from planner.errors import NotCarried, a
+from planner.errors import Unsupported, a
 from planner.expr import ColumnRef, Scalar
 from planner.logical import BandJoin
 from planner.physical.base import Physical, Spark
@@ -78,7 +78,7 @@ def _with_matches(chosen: BinJoin, join: BandJoin, ctx: Context) -> Physical:
         return Spark(join.plain)
     try:
         named = _named(join, ctx)
-    except (NotCarried, Unresolved) as no:
+    except (Unsupported, Unresolved) as no:
         ctx.decline(f"{keeps}; finding their matches first needs to know all columns, and {no}", place)
         return Spark(join.plain)
     return replace(chosen, named=named)
@@ -98,7 +98,7 @@ def _raising(chosen: BinJoin, join: BandJoin, ctx: Context) -> Scalar | None:
             alone = not conjunct.plans and words.side(conjunct.tree) in chosen.matched
             if alone and not never_raises(conjunct.tree, words.type_of, ansi=ansi):
                 return conjunct
-        except (NotABand, NotCarried):
+        except (NotABand, Unsupported):
             return conjunct
     return None
 
@@ -125,5 +125,5 @@ def _told_apart(text: str, type_: SqlType | None) -> str:
 
 def _columns(conjunct: Scalar) -> tuple[ColumnRef, ...]:
     if conjunct.plans:
-        raise NotCarried(f"{conjunct.shown} holds a subquery", conjunct.place)
+        raise Unsupported(f"{conjunct.shown} holds a subquery", conjunct.place)
     return conjunct.columns

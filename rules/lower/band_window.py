@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planner.catalog.cost import said
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import Scalar
 from planner.logical import Logical
 from planner.logical.band_window import BandWindow, WindowedSource
@@ -48,6 +48,6 @@ def _share(relation: Logical, conditions: tuple[Scalar, ...], ctx: Context) -> f
     condition = " AND ".join(f"({c.text})" for c in conditions)
     try:
         found = ctx.sample(relation, f"CASE WHEN {condition} THEN 1 END", ctx.thresholds.key_sample)
-    except NotCarried:
+    except Unsupported:
         return None
     return sum(value is not None for value in found) / len(found) if found else None

@@ -10,7 +10,7 @@ from typing import Any
 
 from planner.catalog.declared import LookupTable
 from planner.connectors.spec import LookupSpec
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import ColumnRef, Scalar
 from planner.logical import Logical, Nested, Scan
 from planner.logical.lookup import LookupJoin
@@ -100,7 +100,7 @@ def _skipped(join: LookupJoin, ctx: Context) -> int:
             for scalar in (*(k.value for k in join.keys), *join.only):
                 for column in scalar.columns:
                     ctx.names.resolve(column, below)
-        except (Unresolved, NotCarried):
+        except (Unresolved, Unsupported):
             return skipped
         skipped, left = skipped + 1, left.left
     return skipped
@@ -142,7 +142,7 @@ def _column_of(value: Scalar, scan: Scan, join: LookupJoin, ctx: Context) -> str
         sources = ctx.names.sources(join.left)
         index, column = ctx.names.resolve(ColumnRef(ref.parts, ref.text), sources)
         mine = ctx.names.sources(scan)[0]
-    except (Unresolved, NotCarried, ValueError):
+    except (Unresolved, Unsupported, ValueError):
         return None
     return column.name if sources[index] == mine else None
 
@@ -181,7 +181,7 @@ def _keys(join: LookupJoin, ctx: Context) -> float | None:
     values = ", ".join(k.value.text for k in join.keys)
     found = None
     if statistics.plain:
-        with suppress(NotCarried):
+        with suppress(Unsupported):
             found = ctx.sample(left, f"CASE WHEN {known} THEN xxhash64({values}) END", ctx.thresholds.key_sample)
     if not found:
         return statistics.rows / 10

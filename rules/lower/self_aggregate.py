@@ -6,7 +6,7 @@ from contextlib import suppress
 from math import prod
 
 from planner.conditions.compared import compared
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import Scalar
 from planner.logical import Logical
 from planner.logical.self_aggregate import Rows, SelfAggregate
@@ -44,7 +44,7 @@ def _computed(relation: Logical, ctx: Context) -> bool:
     """Whether a relation is more than a table filtered, so that reading it once more costs more than a scan."""
     try:
         return reading(relation, ctx).key[0] == "query"
-    except (Unresolved, NotCarried):
+    except (Unresolved, Unsupported):
         return False
 
 
@@ -54,7 +54,7 @@ def _share(relation: Logical, conditions: tuple[Scalar, ...], rows: Rows, ctx: C
     most = max((found or 0 for found in there), default=0)
     if here is not None and most >= _WORTH_COUNTING and here * _SMALL <= most:
         said = " AND ".join(f"({c.text})" for c in conditions)
-        with suppress(NotCarried):
+        with suppress(Unsupported):
             counted = ctx.measure(ctx.query(relation, f"count(*), count_if({said})"))
             if counted and counted[0][0]:
                 return (counted[0][1] or 0) / counted[0][0]
@@ -65,6 +65,6 @@ def _guess(condition: Scalar) -> float:
     """A tenth for an equality, a third for anything else (Selinger et al., SIGMOD 1979)."""
     try:
         comparison = compared(condition)
-    except NotCarried:
+    except Unsupported:
         return 1 / 3
     return 0.1 if comparison and comparison.sign == "=" else 1 / 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.logical import Logical
 from planner.logical.self_join import SharedGroups
 from planner.physical.base import Rewriting
@@ -59,6 +59,6 @@ def _values(relation: Logical, keys: tuple[str, ...], ctx: Context) -> float | N
     """How many different keys a small relation has."""
     try:
         counted = ctx.measure(ctx.query(relation, f"approx_count_distinct(struct({', '.join(keys)}))"))
-    except NotCarried:
+    except Unsupported:
         return None
     return counted[0][0] if counted else None

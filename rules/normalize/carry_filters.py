@@ -7,7 +7,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from planner.band.condition import looks_like_band
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import ColumnRef, Scalar, column_ref, quote
 from planner.logical import Derived, Filter, Join, Logical, Nested, Project, Scan
 from planner.sql.names import Source, Unresolved
@@ -72,7 +72,7 @@ def _joined(relation: Logical, ctx: Context) -> Project | None:
         return None
     try:
         simple = all(not item.plans and not why_not_simple(item.tree) for item in block.project.items)
-    except NotCarried:
+    except Unsupported:
         return None
     return block.project if simple else None
 
@@ -93,7 +93,7 @@ def _carried(conjunct: Scalar, tree: Logical, ctx: Context) -> Logical | None:
         shown = _shown(project, sources[at], ctx)
         text = respelt(conjunct, lambda ref: shown[ctx.names.fold(ctx.names.resolve(ref, sources)[1].name)])
         inner = _within(project, Scalar(text, (), conjunct.place))
-    except (NotCarried, Unresolved, KeyError):
+    except (Unsupported, Unresolved, KeyError):
         return None
     return _put(tree, relation, _subquery(relation, inner, ctx))
 

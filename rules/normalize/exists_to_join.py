@@ -8,7 +8,7 @@ from contextlib import suppress
 from sqlglot import exp
 
 from planner.band.condition import looks_like_band, may_equal
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import Scalar, sql
 from planner.logical import JOIN_KEYWORDS, Filter, Join, Limit, Logical, OneRow, Project
 from planner.sql.names import Unresolved
@@ -75,13 +75,13 @@ def _joined(conjunct: Scalar, tree: Logical, ctx: Context) -> Join | None:
         if why := _why_not(test, block, tree):
             raise Unresolved(why)
         return _join(test, block, tree, ctx)
-    except (NotCarried, Unresolved) as no:
+    except (Unsupported, Unresolved) as no:
         return ctx.decline(f"{test} stays a subquery: {no}", place)
 
 
 def _say_of_one_end(test: Test, block: Block, tree: Logical, ctx: Context) -> None:
     """Decline where the rows of a subquery are compared by nothing but one end of a band."""
-    with suppress(NotCarried, Unresolved):
+    with suppress(Unsupported, Unresolved):
         scopes = (ctx.names.sources(block.tree), ctx.names.sources(tree))
         for c in filter(looks_like_band, block.condition):
             if len(homes(c, scopes, ctx.names)) > 1:

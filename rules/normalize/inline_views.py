@@ -7,7 +7,7 @@ from typing import Any
 
 from planner.catalog import View
 from planner.catalog.settings import check_meaning
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import Scalar, quote
 from planner.expr.calls import BUILT_IN
 from planner.expr.tokens import tokenize, words
@@ -45,7 +45,7 @@ def _inlined(scan: Scan, ctx: Context, depth: int) -> Derived | None:
     try:
         check_meaning(view.text, ctx.catalog.settings)
         query, _ = from_sql(view.text, ctx.catalog.settings)
-    except NotCarried:
+    except Unsupported:
         return None
     inside = tuple(_inlined(_at_home(n, view, ctx), ctx, depth + 1) for n in _tables(query))
     if not any(inside) and bounds(_conjuncts(query)) < 2:
@@ -54,7 +54,7 @@ def _inlined(scan: Scan, ctx: Context, depth: int) -> Derived | None:
         _check_text(query, view)
         _check_place(query, view, ctx)
         return _derived(scan, view, _spelt_out(query, view, ".".join(map(quote, scan.name)), ctx), ctx)
-    except (NotCarried, Unresolved) as no:
+    except (Unsupported, Unresolved) as no:
         return ctx.decline(f"the view {scan.text} stays a view: {no}")
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from planner.band.condition import looks_like_band
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import Scalar, column_ref
 from planner.logical import JOIN_KEYWORDS, Derived, Filter, Join, Logical
 from planner.sql.names import Resolver, Source, Unresolved
@@ -46,7 +46,7 @@ def lateral_to_join(join: Join, ctx: Context) -> Logical | None:
     place = next(c.place for c in (*block.condition, *join.condition) if looks_like_band(c))
     try:
         return _join(join, right, block, ctx.names)
-    except (NotCarried, Unresolved) as no:
+    except (Unsupported, Unresolved) as no:
         return ctx.decline(f"LATERAL stays a subquery: {no}", place)
 
 

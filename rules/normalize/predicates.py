@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from planner.conditions.normal_form import normal_form
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.logical import Filter, Join, Logical
 from rules.query.counted import as_exists
 from rules.rule import Context, rule
@@ -22,7 +22,7 @@ def predicates(node: Join | Filter, ctx: Context) -> Logical | None:
         condition = normal_form(node.condition)
         if isinstance(node, Filter) and node.clause == "WHERE" and any(c.plans for c in condition):
             condition = tuple(as_exists(c, node.child, ctx.definitions) for c in condition)
-    except NotCarried:
+    except Unsupported:
         return None
     if condition == node.condition:
         return None

@@ -5,7 +5,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from planner.band.condition import is_or_of_comparisons, looks_like_band, may_equal
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import Scalar
 from planner.expr.calls import volatile
 from planner.logical import Filter, Join, Logical, Scan
@@ -51,7 +51,7 @@ def _place(conjunct: Scalar, join: Join, ctx: Context) -> Join | None:
     """The join with the conjunct added at the deepest place where it compares two sides; None if there is none."""
     try:
         sides = _sides(conjunct, join, ctx)
-    except (NotCarried, Unresolved) as no:
+    except (Unsupported, Unresolved) as no:
         if looks_like_band(conjunct):
             ctx.decline(f"{conjunct.shown}: {no}", conjunct.place)
         return None

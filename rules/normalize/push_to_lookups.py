@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import Scalar
 from planner.logical import Filter, Join, Logical, Scan
 from planner.sql.names import Unresolved
@@ -51,7 +51,7 @@ def _place(conjunct: Scalar, tree: Logical, ctx: Context) -> Join | None:
         check_steady(conjunct)
         sources, middle = ctx.names.sources(tree), len(ctx.names.sources(tree.left))
         sides = {ctx.names.resolve(c, sources)[0] >= middle for c in conjunct.columns}
-    except (NotCarried, Unresolved):
+    except (Unsupported, Unresolved):
         return None
     if True in sides:
         if tree.kind not in ("inner", "cross") or tree.using or not _is_lookup(tree, ctx):

@@ -28,7 +28,7 @@ class Call:
     text: str
 
     def said(self, conditions: tuple[str, ...], over: str) -> str:
-        """The expression; raises ``NotCarried`` when its aggregates cannot be found in the text."""
+        """The expression; raises ``Unsupported`` when its aggregates cannot be found in the text."""
         t = tokenize(self.text)
         text, at = "", 0
         for i, close in calls(self.text):

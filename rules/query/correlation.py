@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import Scalar
 from planner.expr.tokens import tokenize
 from planner.logical import Aggregate, Derived, Join, LateralView, Nested, OneRow, Opaque, Project, Relation, Verbatim
@@ -63,7 +63,7 @@ def _closed(block: Project, names: Resolver) -> bool:
                     continue
                 if column.parts[-1] != "*":
                     names.resolve(column, sources)
-    except (NotCarried, Unresolved):
+    except (Unsupported, Unresolved):
         return False
     return True
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import HOLE, Scalar
 from planner.expr.tokens import tokenize
 from planner.logical import Limit
@@ -51,7 +51,7 @@ def read_test(conjunct: Scalar) -> Test | None:
     value = Scalar(t.slice(lo, end), (), conjunct.place)
     try:
         simple = not isinstance(value.tree, exp.Alias) and not why_not_simple(value.tree)
-    except NotCarried:
+    except Unsupported:
         return None
     return Test(value, negated, conjunct.plans[0]) if simple else None
 

@@ -167,7 +167,7 @@ def home(ref: ColumnRef, scopes: tuple[Sources, ...], names: Resolver) -> Home:
 
 
 def homes(scalar: Scalar, scopes: tuple[Sources, ...], names: Resolver) -> set[int]:
-    """The scopes whose columns an expression names.  Raises ``Unresolved``, ``NotCarried``."""
+    """The scopes whose columns an expression names.  Raises ``Unresolved``, ``Unsupported``."""
     return {home(c, scopes, names).scope for c in scalar.columns}
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from planner.catalog import View
 from planner.catalog.settings import check_meaning
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.logical import Cte, Logical, Scan
 from planner.sql.from_sql import from_sql
 from planner.sql.names import Resolver
@@ -17,10 +17,10 @@ from rules.rule import Context
 def view_query(view: View, ctx: Context) -> tuple[Logical, Resolver]:
     """The query of a view, its tables named in full, and what resolves the columns in it.
 
-    Raises ``NotCarried`` where the text means another thing in this session, or cannot be read.
+    Raises ``Unsupported`` where the text means another thing in this session, or cannot be read.
     """
     if setting := ctx.catalog.other_setting(view):
-        raise NotCarried(f"{setting} has changed since the view was made")
+        raise Unsupported(f"{setting} has changed since the view was made")
     check_meaning(view.text, ctx.catalog.settings)
     query, _ = from_sql(view.text, ctx.catalog.settings)
     fold = ctx.names.fold

@@ -5,7 +5,7 @@ from typing import Literal
 from sqlglot import exp
 
 from planner.band.linear import NotABand, Side, Vocabulary
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import canonical as spelling
 from planner.expr import column_ref, columns_in, sql
 from planner.logical import BandJoin, Join
@@ -33,7 +33,7 @@ def vocabulary(join: Join | BandJoin, ctx: Context) -> Vocabulary:
     def type_of(tree: exp.Expression) -> SqlType | None:
         try:
             return ctx.names.type_of(tree, sources) or ctx.type_of(sql(tree), both)
-        except (Unresolved, NotCarried) as no:
+        except (Unresolved, Unsupported) as no:
             raise NotABand(str(no)) from no
 
     def canonical(tree: exp.Expression) -> str:

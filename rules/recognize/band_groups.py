@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from planner.band.condition import looks_like_band
 from planner.band.linear import NotABand
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import Scalar
 from planner.logical import Aggregate, Derived, Filter, Join, Logical, Project, Scan, Sort
 from planner.logical.band_window import GroupedBandWindow
@@ -22,7 +22,7 @@ from rules.rule import Context, rule
 from rules.window.self_band import NoWindow
 from rules.window.self_groups import Groups
 
-_NO = (NoWindow, NotABand, NotCarried)
+_NO = (NoWindow, NotABand, Unsupported)
 
 
 @rule(Project, Sort)
@@ -61,7 +61,7 @@ def _read(project: Project, ctx: Context) -> Groups | None:
                 reason = reason or (no.reason, no.place)
             except Unresolved as no:
                 reason = reason or (str(no), None)
-    except (Unresolved, NotCarried) as no:
+    except (Unresolved, Unsupported) as no:
         reason = (str(no), None)
     if reason and reason[0]:
         ctx.decline(f"no window: {reason[0]}", reason[1] or place)  # type: ignore[arg-type]
@@ -74,7 +74,7 @@ def _say_of_self_joins(join: Join, conjuncts: tuple[Scalar, ...], ctx: Context) 
         try:
             if same_tables(join.left, join.right, ctx) and same_source(join.left, join.right, ctx):
                 ctx.decline("no window: the aggregated self-join has no band", conjuncts[0].place)
-        except (Unresolved, NotCarried):
+        except (Unresolved, Unsupported):
             return
 
 
@@ -86,7 +86,7 @@ def _aggregates(block: Block) -> bool:
         return True
     try:
         return any(calls(item) for item in block.project.items)
-    except (Unresolved, NotCarried):
+    except (Unresolved, Unsupported):
         return False
 
 

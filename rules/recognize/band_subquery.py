@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from planner.band.condition import looks_like_band
 from planner.band.linear import NotABand
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import Scalar, column_ref, quote
 from planner.logical import Join, LateralView, Limit, Logical, Nested, Project, Sort
 from planner.logical.band_window import BandWindow, WindowedSource
@@ -54,7 +54,7 @@ def band_subquery(project: Project, ctx: Context) -> BandWindow | None:
         return None
     try:
         other = found.block(items, where)
-    except (Unresolved, NotCarried) as no:
+    except (Unresolved, Unsupported) as no:
         return ctx.decline(f"no window: {no}", None)
     return BandWindow(project, other, "; ".join(dict.fromkeys(found.said)), tuple(found.sources.values()))
 
@@ -64,7 +64,7 @@ def _say_of_one_row(plan: Node, outer: Block, ctx: Context) -> None:
     inner = block_of(plan)
     if inner is None or [type(node) for node in inner.more] != [Limit, Sort]:
         return
-    with suppress(Unresolved, NotCarried):
+    with suppress(Unresolved, Unsupported):
         scopes = (ctx.names.sources(inner.tree), ctx.names.sources(outer.tree))
         for c in filter(looks_like_band, inner.condition):
             if len(homes(c, scopes, ctx.names)) > 1:
@@ -109,7 +109,7 @@ class _Found:
             if item and not isinstance(scalar.tree, exp.Alias):
                 raise NoWindow(f"{scalar.shown} has no name of its own", place)
             return self._as_column(inner)
-        except (NoWindow, NotABand, NotCarried) as no:
+        except (NoWindow, NotABand, Unsupported) as no:
             self.ctx.decline(f"no window: {no.reason}", no.place or place)
         except Unresolved as no:
             self.ctx.decline(f"no window: {no}", place)
@@ -161,7 +161,7 @@ class _Found:
                 continue
             try:
                 found = {self.ctx.names.resolve(c, self.joins.sources)[0] for c in conjunct.columns}
-            except (Unresolved, NotCarried):
+            except (Unresolved, Unsupported):
                 continue
             if found == {at}:
                 own.append(conjunct)

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from planner.band.condition import DistanceBand
 from planner.band.linear import Side
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import quote
 from planner.hints.blocks import RANGE_JOIN, Hint, SideHint, Width, names_of, read_hints, width_of
 from planner.logical import (
@@ -155,6 +155,6 @@ def _side(join: BandJoin, wanted: Name, ctx: Context) -> Side | None:
                 index, _ = ctx.names.resolve(column, sources)
                 if is_named(sources[index].names, wanted):
                     return "left" if index < len(left) else "right"
-        except (NotCarried, Unresolved):
+        except (Unsupported, Unresolved):
             continue
     return None

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import Scalar
 from planner.logical import Filter, Join, Logical, Nested
 from planner.logical.lookup import LookupJoin
@@ -25,7 +25,7 @@ def lookup_filters(node: Filter, ctx: Context) -> Logical | None:
             check_steady(conjunct)
             sources = ctx.names.sources(node.child)
             found = {ctx.names.resolve(c, sources)[0] for c in conjunct.columns}
-        except (NotCarried, Unresolved):
+        except (Unsupported, Unresolved):
             continue
         if found:
             steady.append((conjunct, found))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.logical import Project
 from planner.logical.self_join import MergedTotals
 from planner.sql.names import Unresolved
@@ -40,7 +40,7 @@ def merge_totals(project: Project, ctx: Context) -> MergedTotals | None:
         if any(correlated(query, ctx.names) for query in ctx.enclosing):
             raise Unresolved("it is in a correlated subquery")
         other = Place(project, ctx).block(groups)
-    except (Unresolved, NotCarried) as no:
+    except (Unresolved, Unsupported) as no:
         return ctx.decline(f"scalar aggregates over one table are not merged: {no}", groups[0][0].first.place)
     return MergedTotals(project, other, "; ".join(merged.said for merged, _ in groups))
 
@@ -54,7 +54,7 @@ def _next(waiting: Waiting, ctx: Context) -> tuple[list[tuple[Merged, tuple[Aske
     try:
         members = together(tuple(one for one, _ in waiting), ctx)
         merged = _merged(members, ctx) if members else None
-    except (Unresolved, NotCarried) as no:
+    except (Unresolved, Unsupported) as no:
         ctx.decline(f"scalar aggregates over one table are not merged: {no}", first.place)
         return [], waiting[1:]
     own = {id(member.total) for member in (merged.members if merged else members)}
@@ -70,7 +70,7 @@ def _merged(members: tuple[Member, ...], ctx: Context) -> Merged:
     """All of them at once, or else those that can each be read with the first.  Raises ``Unresolved``."""
     try:
         return Merged(members, ctx)
-    except (Unresolved, NotCarried) as no:
+    except (Unresolved, Unsupported) as no:
         first, *others = members
         fit = [other for other in others if _fits(first, other, ctx)]
         if not 0 < len(fit) < len(others):
@@ -82,6 +82,6 @@ def _merged(members: tuple[Member, ...], ctx: Context) -> Merged:
 def _fits(first: Member, other: Member, ctx: Context) -> bool:
     try:
         Merged((first, other), ctx)
-    except (Unresolved, NotCarried):
+    except (Unresolved, Unsupported):
         return False
     return True

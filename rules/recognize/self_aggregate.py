@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.logical import Project
 from planner.logical.self_aggregate import Rows, SelfAggregate
 from planner.sql.names import Unresolved
@@ -55,7 +55,7 @@ def _recognized(project: Project, written: Project, ctx: Context) -> SelfAggrega
         try:
             _check_place(block, outer, group, ctx)
             return _choice(Block(project, outer, group, ctx), written)
-        except (Unresolved, NotCarried) as no:
+        except (Unresolved, Unsupported) as no:
             ctx.decline(f"not a window: {no}", group[0].place)
     return None
 
@@ -69,13 +69,13 @@ def _requests(block: Select, outer: InnerJoins, ctx: Context) -> Iterator[Reques
         try:
             if request := request_of(scalar, outer, ctx):
                 yield request
-        except (Unresolved, NotCarried) as no:
+        except (Unresolved, Unsupported) as no:
             ctx.decline(f"not a window: {no}", scalar.place)
     for number in range(len(outer.relations)):
         try:
             if request := joined_request(number, outer, ctx):
                 yield request
-        except (Unresolved, NotCarried) as no:
+        except (Unresolved, Unsupported) as no:
             ctx.decline(f"not a window: {no}")
 
 

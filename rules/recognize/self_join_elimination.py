@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import Scalar, quote
 from planner.hints.blocks import names_of, read_hints
 from planner.logical import Join, Logical, Nested, Project, Scan
@@ -57,7 +57,7 @@ def self_join_elimination(project: Project, ctx: Context) -> Logical | None:
         _check_hint(project, rows, gone)
         check_values((g.spot.relation for g in gone if g.row is not None), project, ctx)
         tree, condition = _rewritten(spots, block.condition, rows, gone)
-    except (NotCarried, Unresolved) as no:
+    except (Unsupported, Unresolved) as no:
         return ctx.decline(str(no))
     tested = ", ".join(g.said for g in gone if g.row is None)
     if tested:
@@ -115,7 +115,7 @@ def _has_stars(project: Project) -> bool:
     try:
         for item in project.items:
             refuse_stars(item)
-    except NotCarried:
+    except Unsupported:
         return True
     return False
 
@@ -132,7 +132,7 @@ def _check_hint(project: Project, rows: OwnRow, gone: list[Gone]) -> None:
 def _rewritten(
     spots: Spots, condition: tuple[Scalar, ...], rows: OwnRow, gone: list[Gone]
 ) -> tuple[Logical, tuple[Scalar, ...]]:
-    """FROM and WHERE without what is gone.  Raises ``Unresolved``, ``NotCarried``."""
+    """FROM and WHERE without what is gone.  Raises ``Unresolved``, ``Unsupported``."""
     numbers = {g.spot.number for g in gone}
     tests = {rows.tests[g.spot.number].conjunct: g for g in gone if g.spot.number in rows.tests}
     instead: dict[int, Logical | None] = {}
@@ -188,7 +188,7 @@ def _risky(conjunct: Scalar, gone: set[int], rows: OwnRow, *, must: bool) -> boo
     scopes = (rows.visible,)
     try:
         named = rows.sight.relations_of(conjunct, scopes)
-    except (Unresolved, NotCarried):
+    except (Unresolved, Unsupported):
         if must:
             raise
         return not conjunct.plans

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import Scalar
 from planner.logical import Logical, Project
 from planner.sql.names import Unresolved
@@ -44,7 +44,7 @@ def self_neighbour(project: Project, ctx: Context) -> Logical | None:
         rows.check_others(neighbours)
         check_values((r for n in neighbours for r in (n.x.relation, n.y.relation)), project, ctx)
         tree, moved = spots.rebuilt({**rows.instead(neighbours)}, lambda c: c)
-    except (NotCarried, Unresolved) as no:
+    except (Unsupported, Unresolved) as no:
         return ctx.decline(f"the join with a next or previous row stays a join: {no}")
     return in_block(project, where(tree, (*condition, *moved)))
 

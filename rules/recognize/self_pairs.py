@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import Scalar
 from planner.logical import Filter, Logical
 from planner.sql.names import Unresolved
@@ -35,7 +35,7 @@ def _without(conjunct: Scalar, ctx: Context) -> Scalar:
         return conjunct
     try:
         found = without_pairs(test.query, block.project.items if test.value else (), ctx)  # type: ignore[arg-type]
-    except (Unresolved, NotCarried) as no:
+    except (Unresolved, Unsupported) as no:
         ctx.decline(f"the self-join stays, although only its keys are used: {no}", conjunct.place)
         return conjunct
     return conjunct.with_plans((found,)) if found else conjunct

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.logical import Cte, With
 from planner.logical.self_join import SharedGroups
 from planner.sql.names import Unresolved
@@ -32,7 +32,7 @@ def _shared(cte: Cte, statement: With, ctx: Context) -> Cte:
         found = grouped(cte.query, uses, ctx)
         if found is None:
             return cte
-    except (Unresolved, NotCarried) as no:
+    except (Unresolved, Unsupported) as no:
         ctx.decline(f"{cte.name} is aggregated once for each of its readers: {no}")
         return cte
     said = f"{cte.name}: one for {len(uses)} relations that read it"

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from planner.catalog.declared import Versions
 from planner.conditions.compared import compared
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import Scalar, column_ref, quote
 from planner.logical import Join, Logical, Scan
 from planner.logical.stand_in import alias_of
@@ -70,7 +70,7 @@ def _time(scan: Scan, join: Join, ctx: Context) -> str | None:
         return "current_timestamp()"
     try:
         columns = scan.as_of.columns
-    except NotCarried as no:
+    except Unsupported as no:
         ctx.fail(no.reason, scan.as_of.place)
     if not columns:
         return None
@@ -102,6 +102,6 @@ def _key_equalities(join: Join, versions: Versions, columns: tuple[Column, ...],
                     index, column = ctx.names.resolve(column_ref(end), sources)
                     if index == len(left) and ctx.names.fold(column.name) in shown:
                         found.add(columns[shown.index(ctx.names.fold(column.name))].name)
-        except (NotCarried, Unresolved):
+        except (Unsupported, Unresolved):
             continue
     return found & set(versions.key)

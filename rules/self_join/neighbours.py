@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from planner.conditions.compared import compared
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import Scalar, column_ref, sql
 from planner.logical import Derived, Logical, Scan
 from planner.sql.names import Unresolved
@@ -111,7 +111,7 @@ class Neighbours:
             return None
         try:
             return self.checked(x, y, shown, other, steps)
-        except (Unresolved, NotCarried) as no:
+        except (Unresolved, Unsupported) as no:
             self.ctx.decline(f"the join with a next or previous row stays a join: {no}", own[0].place)
             return None
 
@@ -138,7 +138,7 @@ class Neighbours:
         return None
 
     def numberings(self, query: Logical) -> tuple[Numbering, ...]:
-        """The columns that number the rows of a query.  Raises ``Unresolved``, ``NotCarried``."""
+        """The columns that number the rows of a query.  Raises ``Unresolved``, ``Unsupported``."""
         if query not in self._numberings:
             self._numberings[query] = numberings(query, self.ctx)
         return self._numberings[query]
@@ -161,7 +161,7 @@ class Neighbours:
                 return None
             ends = [self.sight.resolve(column_ref(column), scopes) for column in columns[:2]]
             values = [self.sight.value(number, column.name) for number, column in ends]
-        except (Unresolved, NotCarried):
+        except (Unresolved, Unsupported):
             return None
         return Step(values[0], values[1], columns[2])
 

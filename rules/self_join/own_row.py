@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import ColumnRef, Scalar, column_ref, quote
 from planner.logical import Join, OneRow, Project
 from planner.logical.self_join import SameRow
@@ -72,7 +72,7 @@ class OwnRow:
                     continue
                 try:
                     found = self.partner(x, y, fixed or any(x.number in (g.spot.number, g.partner) for g in gone))
-                except (Unresolved, NotCarried) as no:
+                except (Unresolved, Unsupported) as no:
                     self.ctx.decline(str(no), y.on[0].place if y.on else None)
                     continue
                 if found:
@@ -144,7 +144,7 @@ class OwnRow:
         for conjunct in self.conjuncts if y.kind == "inner" else y.on:
             try:
                 both = {x.number, y.number} <= self.sight.relations_of(conjunct, scopes)
-            except (Unresolved, NotCarried):
+            except (Unresolved, Unsupported):
                 return False
             e = self.sight.equality(conjunct, scopes) if both else None
             if both and (e is None or e.left[1] != e.right[1]):
@@ -164,7 +164,7 @@ class OwnRow:
             other, second = self.sight.resolve(column_ref(item), self.scopes(y))
             left, right = self.sight.value(number, column.name), self.sight.value(other, second.name)
             return Equality(left, right, True, column.type is not None and column.type == second.type)
-        except (Unresolved, NotCarried):
+        except (Unresolved, Unsupported):
             return None
 
     def key(self, x: Spot, y: Spot, shown: Reading, equal: Equalities) -> frozenset[str] | None:

@@ -40,7 +40,7 @@ def without_pairs(query: Logical, wanted: tuple[Scalar, ...], ctx: Context) -> P
 
     ``wanted`` are items of its select list, which the new query shows; with none of them, it shows a literal.
 
-    Raises ``Unresolved``, ``NotCarried`` with the reason why pairs have to stay.
+    Raises ``Unresolved``, ``Unsupported`` with the reason why pairs have to stay.
     """
     block = block_of(query)
     if block is None or block.more or block.project.hint or not may_pair(block, ctx):

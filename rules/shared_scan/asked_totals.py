@@ -79,7 +79,7 @@ class Place:
         self.instead: dict[int, Logical | None] = {}
 
     def block(self, groups: list[tuple[Merged, tuple[Asked, ...]]]) -> Project:
-        """The SELECT with the totals of each group in a relation.  Raises ``Unresolved``, ``NotCarried``."""
+        """The SELECT with the totals of each group in a relation.  Raises ``Unresolved``, ``Unsupported``."""
         if self.spots and has_lateral_view(self.spots.tree):
             raise Unresolved("FROM has a LATERAL VIEW")
         tree: Logical = OneRow()

@@ -43,7 +43,7 @@ class Grouped:
 def grouped(query: Logical, uses: tuple[Use, ...], ctx: Context) -> Grouped | None:
     """A definition with the differing constants behind ``max`` and below; None where there are no such.
 
-    Raises ``Unresolved``, ``NotCarried`` where the copies would not be the same, or groups depend on each other.
+    Raises ``Unresolved``, ``Unsupported`` where the copies would not be the same, or groups depend on each other.
     """
     asked = [set(use.constants) for use in uses]
     common = set.intersection(*asked)

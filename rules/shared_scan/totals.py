@@ -13,7 +13,7 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from planner.errors import NotCarried, Place
+from planner.errors import Place, Unsupported
 from planner.expr import Scalar, column_ref, uncommented
 from planner.expr.tokens import tokenize
 from planner.logical import Logical, Project, Scan
@@ -81,7 +81,7 @@ def total(query: Logical, ctx: Context) -> Total | None:
                 return None
             check_steady(item)
             found.append(own)
-    except (Unresolved, NotCarried):
+    except (Unresolved, Unsupported):
         return None
     return Total(query, joins, items, tuple(found))
 
@@ -102,7 +102,7 @@ class Member:
 def together(totals: tuple[Total, ...], ctx: Context) -> tuple[Member, ...]:
     """The first total, and those of the others that read the same relations.
 
-    Raises ``Unresolved``, ``NotCarried`` where two do, were their rows the same at every reading.
+    Raises ``Unresolved``, ``Unsupported`` where two do, were their rows the same at every reading.
     """
     first, *others = totals
     found = [member for other in others if (member := _member(other, first, ctx))]

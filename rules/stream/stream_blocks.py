@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import Scalar, quote
 from planner.logical import JOIN_KEYWORDS, Join, JoinKind, Logical, Nested, Project
 from planner.logical.relations import Scan
@@ -125,7 +125,7 @@ def shape_of(query: Logical, names: Resolver) -> Shape | str:
         return Shape(block, tree.kind, (_bare(tree.left), _bare(tree.right)), tree.condition, block.condition)
     try:
         joins = inner_joins(query, names)
-    except (Unresolved, NotCarried) as no:
+    except (Unresolved, Unsupported) as no:
         return str(no)
     if joins is None or len(joins.relations) != 2:
         return "it joins more than two relations"

@@ -18,7 +18,7 @@ from math import floor
 from sqlglot import exp
 
 from planner.band.linear import Leaf, NotABand, Vocabulary
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import Scalar, columns_in, quote, sql
 from planner.logical import Cte, Join, Logical, Scan, With
 from planner.sql.names import Unresolved
@@ -67,7 +67,7 @@ class _Expiry:
 def stream_join(text: str, query: Logical, ctx: Context, find: Find) -> StreamJoin | None:
     """Read a query as a join of streams; None where it joins none.
 
-    ``find`` tells of a table by name whether it is a stream.  Raises ``NotTaken``, ``Unresolved`` or ``NotCarried``
+    ``find`` tells of a table by name whether it is a stream.  Raises ``NotTaken``, ``Unresolved`` or ``Unsupported``
     with the reason where state modules do not take it.
     """
     ctx.definitions.update({n.key: n for n in query.walk() if isinstance(n, Cte)})
@@ -171,7 +171,7 @@ class _Reader:
                     continue
 
     def _over_base(self, text: str, side: int) -> str:
-        """An expression over one side in terms of its stream.  Raises ``Unresolved``, ``NotCarried``."""
+        """An expression over one side in terms of its stream.  Raises ``Unresolved``, ``Unsupported``."""
         sources = self.sources[side]
         return over_base(Scalar(text), (self.relations[side].read,) * len(sources), sources, self.ctx)
 
@@ -188,7 +188,7 @@ class _Reader:
             try:
                 check_steady(Scalar(text))
                 found[f"{self._over_base(text, number)} IS NOT NULL"] = None
-            except (Unresolved, NotCarried):
+            except (Unresolved, Unsupported):
                 continue
         return list(found)
 
@@ -199,7 +199,7 @@ class _Reader:
                 check_steady(conjunct)
                 if conjunct.columns and self.words.side(conjunct.tree) == SIDES[side]:
                     yield self._over_base(conjunct.text, side)
-            except (Unresolved, NotCarried, NotABand):
+            except (Unresolved, Unsupported, NotABand):
                 continue
 
     def _position(self, bound: Bound, leaf: Leaf, name: str) -> str:
@@ -237,7 +237,7 @@ class _Reader:
             try:
                 if self._over_base(bound.small.text, 1 - side) == ticking:
                     yield bound
-            except (Unresolved, NotCarried):
+            except (Unresolved, Unsupported):
                 continue
 
     def _expires(self, side: int) -> _Expiry:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from planner.conditions.compared import compared
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import HOLE, Scalar, column_ref
 from planner.logical import Aggregate, Filter, Join, Logical, Project, Relation, Windows
 from planner.sql.names import Resolver, Unresolved
@@ -38,7 +38,7 @@ def as_not_exists(project: Project, names: Resolver) -> Project | None:
         rest = [*others, *project.items, *(s for node in block.more for s in scalars(node))]
         if is_null is None or any(_names_right(scalar, join, names) for scalar in rest):
             return None
-    except (NotCarried, Unresolved):
+    except (Unsupported, Unresolved):
         return None
     query = Project(Filter(join.right, join.condition), (Scalar("1"),))
     test = Scalar(f"NOT EXISTS ({HOLE}0)", (query,), is_null.place)

@@ -220,7 +220,7 @@ class Pair:
     def read(self, conjuncts: tuple[Scalar, ...]) -> SelfBand | None:
         """What belongs to a row by these conditions; None where no comparison keeps both within a band.
 
-        Raises ``NoWindow``, ``NotABand``, ``Unresolved``, ``NotCarried`` with the reason where a window cannot tell.
+        Raises ``NoWindow``, ``NotABand``, ``Unresolved``, ``Unsupported`` with the reason where a window cannot tell.
         """
         keys: list[str] = []
         needed: list[str] = []

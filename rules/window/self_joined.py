@@ -48,7 +48,7 @@ def _grouped(relation: Node, ctx: Context) -> Logical | None:
 def joined_request(number: int, outer: InnerJoins, ctx: Context) -> Request | None:
     """What the relation of this number asks of the rows of others; None where it is no aggregate of them.
 
-    Raises ``Unresolved``, ``NotCarried`` where it is one, and may not be a window.
+    Raises ``Unresolved``, ``Unsupported`` where it is one, and may not be a window.
     """
     relation = outer.relations[number]
     read = frozenset(name for n, r in enumerate(outer.relations) if n != number for name in tables(r, ctx.definitions))

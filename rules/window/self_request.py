@@ -15,7 +15,7 @@ from typing import Literal
 from sqlglot import exp
 
 from planner.conditions.compared import compared
-from planner.errors import NotCarried, Place
+from planner.errors import Place, Unsupported
 from planner.expr import HOLE, Scalar, column_ref, sql
 from planner.expr.tokens import tokenize
 from planner.logical import Limit
@@ -62,7 +62,7 @@ class Request:
 def request_of(scalar: Scalar, outer: InnerJoins, ctx: Context) -> Request | None:
     """What the one subquery of a conjunct or item asks; None where it asks for other things than own rows.
 
-    Raises ``Unresolved``, ``NotCarried`` where it does, and may not be answered by a column.
+    Raises ``Unresolved``, ``Unsupported`` where it does, and may not be answered by a column.
     """
     read = frozenset(name for relation in outer.relations for name in tables(relation, ctx.definitions))
     form = may_ask(scalar, read, ctx)
@@ -240,7 +240,7 @@ def null_rejecting(scalar: Scalar) -> bool:
     """Whether a conjunct is not true where its one subquery is NULL: a comparison of arithmetic over it."""
     try:
         node: object = next(c for c in scalar.tree.find_all(exp.Column) if c.name.startswith(HOLE))
-    except (StopIteration, NotCarried):
+    except (StopIteration, Unsupported):
         return False
     while isinstance(node, exp.Column | exp.Paren | exp.Neg | exp.Add | exp.Sub | exp.Mul | exp.Div):
         node = node.parent

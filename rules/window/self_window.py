@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import Scalar, quote
 from planner.expr.tokens import tokenize
 from planner.logical import Aggregate, Derived, Filter, Join, Logical, OneRow, Project, Windows
@@ -77,7 +77,7 @@ class Block:
         try:
             check_steady(conjunct)
             return relations_of(conjunct, self.outer, self.ctx)
-        except (Unresolved, NotCarried):
+        except (Unresolved, Unsupported):
             return frozenset()
 
     def _common(self) -> dict[Scalar, str]:
@@ -87,7 +87,7 @@ class Block:
             if place <= set(self.relations):
                 try:
                     value = self.value(conjunct)
-                except (Unresolved, NotCarried):
+                except (Unresolved, Unsupported):
                     continue
                 if all(value in {t.value for t in r.own} for r in self.requests):
                     found[conjunct] = value
@@ -141,7 +141,7 @@ class Block:
         return len(self.outer.relations) == len(self.relations) and asked >= set(self.outer.conjuncts)
 
     def windowed(self, semis: tuple[Semi, ...]) -> Project:
-        """The block over rows that carry the columns.  Raises ``Unresolved``, ``NotCarried``."""
+        """The block over rows that carry the columns.  Raises ``Unresolved``, ``Unsupported``."""
         if len(self.relations) > 1:
             return self._flat(*self._side_by_side(semis))
         (number,) = self.relations
@@ -253,7 +253,7 @@ class Block:
         if len(words) == 1:
             joins = (n for r in self.outer.relations for n in r.walk() if isinstance(n, Join))
             if any(j.using or j.natural for j in joins):
-                raise NotCarried("* over USING or NATURAL would show a column that the rewriting adds", item.place)
+                raise Unsupported("* over USING or NATURAL would show a column that the rewriting adds", item.place)
             return self.outer.sources
         fold = self.ctx.names.fold
         name = fold(words[-2].strip())
@@ -266,7 +266,7 @@ class Block:
         elif source.names:
             yield Scalar(f"{quote(source.names[-1])}.*")
         else:
-            raise NotCarried("a relation without a name stands where * would show a column that the rewriting adds")
+            raise Unsupported("a relation without a name stands where * would show a column that the rewriting adds")
 
     def _shown(self, number: int) -> bool:
         """Whether a ``*`` shows a relation."""

@@ -15,7 +15,7 @@ from golden_plans.planned import catalog_of, options_of, plan_case
 from golden_sessions import golden_sessions
 from metamorphic import variants
 from optimizer.planning import plan_sql
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 
 CASES = Path(__file__).parents[2] / "golden_plans" / "cases"
 FOLDERS = ("band", "groups", "normalize", "pairs", "self", "subqueries", "totals")
@@ -40,7 +40,7 @@ def _chosen() -> list[tuple[Case, str, str]]:
             for name, text in variants(case.sql):
                 if name not in RAISES and not crc32(f"{text} {name}".encode()) % EVERY:
                     found.append((case, name, text))
-        except NotCarried:
+        except Unsupported:
             continue
     return found
 

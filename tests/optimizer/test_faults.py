@@ -20,7 +20,7 @@ import planner.runtime.lookup
 from comparing import assert_same
 from optimizer import Optimizer, Options, QueryError
 from planner.connectors.memory import MemorySource
-from planner.errors import NotCarried, RuleError, is_users
+from planner.errors import RuleError, Unsupported, is_users
 from rules.batches import RULES
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ ERRORS: tuple[Exception, ...] = (
     AssertionError(),
     RecursionError("too deep"),
     Py4JError("gone"),
-    NotCarried("put here"),
+    Unsupported("put here"),
     RuleError("put here"),
     KeyError("x"),
 )

@@ -6,7 +6,7 @@ import pytest
 
 from optimizer.checks import reads_back
 from planner.catalog import Settings
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.explain.printer import show_tree
 from planner.expr import Scalar
 from planner.expr.tokens import words
@@ -104,7 +104,7 @@ def test_reading_is_stable(text: str) -> None:
     ],
 )
 def test_what_is_not_carried_says_why(text: str, reason: str) -> None:
-    with pytest.raises(NotCarried, match="(?i)" + reason.replace("(", r"\(")):
+    with pytest.raises(Unsupported, match="(?i)" + reason.replace("(", r"\(")):
         from_sql(text)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from planner.errors import NotCarried
+from planner.errors import Unsupported
 from planner.expr import Scalar, parse, sql
 from planner.expr.calls import FUNCTIONS
 
@@ -72,7 +72,7 @@ def test_every_function_that_rules_understand_is_read(name):
 
 @pytest.mark.parametrize("text", NOT_CARRIED)
 def test_what_sqlglot_reads_otherwise_is_no_tree(text):
-    with pytest.raises(NotCarried):
+    with pytest.raises(Unsupported):
         parse(text)
 
 
