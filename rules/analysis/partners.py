@@ -21,7 +21,7 @@ from planner.sql.names import NoSuchColumn, Resolver, Source, Unresolved
 from planner.types.schema import INTEGRAL, Column, SqlType
 from rules.analysis.same_source import Reading, reading
 from rules.analysis.unique import Unique, unique_keys
-from rules.query.spots import Spot
+from rules.query.from_items import FromItem
 from rules.rule import Context
 
 Value = tuple[int | str, str]  # a relation's number and a value of its base, or "" and a literal
@@ -40,7 +40,7 @@ class Equality:
 class Sight:
     """What names mean among the relations of one SELECT, and what each relation reads."""
 
-    def __init__(self, spots: Iterable[Spot], ctx: Context):
+    def __init__(self, spots: Iterable[FromItem], ctx: Context):
         self.ctx = ctx
         self.spots = list(spots)
         self.sources: list[Source] = []

@@ -15,11 +15,11 @@ from planner.tree import Node
 from rules.analysis.respelling import over
 from rules.analysis.same_source import Reading
 from rules.query.correlation import correlated
+from rules.query.from_items import FromItems, read_from_items
 from rules.query.inner_joins import in_block, where
 from rules.query.moving import block_of
 from rules.query.operands import conjoined, enclosed
 from rules.query.padded import check_values
-from rules.query.spots import Spots, read_spots
 from rules.rule import Context, rule
 from rules.self_join.own_row import Gone, OwnRow, Part, ordered
 from rules.self_join.row_tests import RowTest, row_test
@@ -38,7 +38,7 @@ def self_join_elimination(project: Project, ctx: Context) -> Logical | None:
     block = block_of(project)
     if block is None:
         return None
-    spots = read_spots(block.tree)
+    spots = read_from_items(block.tree)
     tests: list[RowTest] = []
     for conjunct in block.condition:
         if test := row_test(conjunct, len(spots.found) + len(tests)):
@@ -65,7 +65,7 @@ def self_join_elimination(project: Project, ctx: Context) -> Logical | None:
     return in_block(project, where(tree, condition))
 
 
-def _reads_twice(spots: Spots, tests: list[RowTest], ctx: Context) -> bool:
+def _reads_twice(spots: FromItems, tests: list[RowTest], ctx: Context) -> bool:
     """Whether two relations read a table of one name; looks nothing up."""
     seen: set[str] = set()
     for relation in (*(s.relation for s in spots.found), *(t.spot.relation for t in tests)):
@@ -104,7 +104,7 @@ def _say_of_other_joins(relation: Logical, ctx: Context) -> None:
             return
         left, right = (".".join(map(quote, n[0].names)) for n in names)
         condition = tuple(Scalar(f"{left}.{quote(c)} = {right}.{quote(c)}") for c in join.using)
-    spots = read_spots(replace(join, kind="inner", using=(), condition=condition))
+    spots = read_from_items(replace(join, kind="inner", using=(), condition=condition))
     if _reads_twice(spots, [], ctx) and OwnRow(spots.found, (), spots.conjuncts, ctx).find(fixed=True):
         kept = f"a {join.kind} join keeps rows of its right side that have no match"
         ctx.decline("USING merges the columns that the rows are joined by; write ON" if join.using else kept)
@@ -130,7 +130,7 @@ def _check_hint(project: Project, rows: OwnRow, gone: list[Gone]) -> None:
 
 
 def _rewritten(
-    spots: Spots, condition: tuple[Scalar, ...], rows: OwnRow, gone: list[Gone]
+    spots: FromItems, condition: tuple[Scalar, ...], rows: OwnRow, gone: list[Gone]
 ) -> tuple[Logical, tuple[Scalar, ...]]:
     """FROM and WHERE without what is gone.  Raises ``Unresolved``, ``Unsupported``."""
     numbers = {g.spot.number for g in gone}

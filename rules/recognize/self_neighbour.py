@@ -7,10 +7,10 @@ from planner.expr import Scalar
 from planner.logical import Logical, Project
 from planner.sql.names import Unresolved
 from rules.query.correlation import correlated
+from rules.query.from_items import read_from_items
 from rules.query.inner_joins import in_block, where
 from rules.query.moving import block_of
 from rules.query.padded import check_values
-from rules.query.spots import read_spots
 from rules.rule import Context, rule
 from rules.self_join.neighbour_rows import NeighbourRows
 from rules.self_join.neighbours import Neighbours, steps_in
@@ -26,7 +26,7 @@ def self_neighbour(project: Project, ctx: Context) -> Logical | None:
     block = block_of(project)
     if block is None:
         return None
-    spots = read_spots(block.tree)
+    spots = read_from_items(block.tree)
     condition = block.condition
     every = (*spots.conjuncts, *condition, *(c for s in spots.found for c in s.on))
     if len(spots.found) < 2 or not any("=" in c.text and not c.plans and c.known and steps_in(c.known) for c in every):

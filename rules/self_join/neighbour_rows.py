@@ -15,9 +15,9 @@ from planner.logical.self_join import NeighbourRow, Replacement, RowsWithNeighbo
 from planner.sql.names import Source, Unresolved
 from planner.types.schema import Column
 from rules.analysis.respelling import never_raises, respelt
+from rules.query.from_items import FromItem
 from rules.query.moving import check_steady
 from rules.query.operands import conjoined
-from rules.query.spots import Spot
 from rules.self_join.neighbours import Neighbour, Neighbours, Scopes, quoted
 
 _EXACT = ("tinyint", "smallint", "int", "bigint", "decimal", "boolean", "date", "timestamp", "timestamp_ntz", "string")
@@ -54,7 +54,7 @@ class NeighbourRows:
             )
         return new
 
-    def source(self, spot: Spot) -> Source:
+    def source(self, spot: FromItem) -> Source:
         """The one name and the columns of a relation.  Raises ``Unresolved``."""
         (source,) = self.found.ctx.names.sources(spot.relation)
         renamed = isinstance(spot.relation, Scan | Derived) and spot.relation.renames
@@ -72,7 +72,7 @@ class NeighbourRows:
             f"OVER ({by}ORDER BY {quoted(one.numbering.number)})"
         )
 
-    def rows(self, x: Spot, name: str, added: tuple[Scalar, ...]) -> RowsWithNeighbours:
+    def rows(self, x: FromItem, name: str, added: tuple[Scalar, ...]) -> RowsWithNeighbours:
         """The rows of a relation with the columns of their neighbours beside their own."""
         inside: Logical
         if isinstance(x.relation, Derived):

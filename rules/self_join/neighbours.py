@@ -17,7 +17,7 @@ from planner.sql.names import Unresolved
 from rules.analysis.numbering import Numbering, numberings
 from rules.analysis.partners import Equalities, Sight, Value
 from rules.analysis.same_source import Reading
-from rules.query.spots import Spot, Spots
+from rules.query.from_items import FromItem, FromItems
 from rules.rule import Context
 
 Scopes = tuple[frozenset[int], ...]
@@ -36,8 +36,8 @@ class Step:
 class Neighbour:
     """``y`` has the row that is ``steps`` behind (before, if negative) the row of ``x``, by ``numbering``."""
 
-    x: Spot
-    y: Spot
+    x: FromItem
+    y: FromItem
     numbering: Numbering
     steps: int
 
@@ -77,7 +77,7 @@ def steps_in(tree: exp.Expression) -> tuple[exp.Column, exp.Column, int] | None:
 class Neighbours:
     """Finds neighbouring rows in one FROM."""
 
-    def __init__(self, spots: Spots, condition: tuple[Scalar, ...], ctx: Context):
+    def __init__(self, spots: FromItems, condition: tuple[Scalar, ...], ctx: Context):
         self.ctx = ctx
         self.spots = spots
         self.sight = Sight(spots.found, ctx)
@@ -99,7 +99,7 @@ class Neighbours:
                     break
         return found
 
-    def neighbour(self, x: Spot, y: Spot) -> Neighbour | None:
+    def neighbour(self, x: FromItem, y: FromItem) -> Neighbour | None:
         """What ``y`` is to ``x``; None where it is no neighbour, with the reason where it comes close."""
         shown, other = self.sight.reading(x.number), self.sight.reading(y.number)
         if isinstance(shown, str) or isinstance(other, str) or shown.key != other.key or shown.key[0] != "query":
@@ -115,7 +115,7 @@ class Neighbours:
             self.ctx.decline(f"the join with a next or previous row stays a join: {no}", own[0].place)
             return None
 
-    def checked(self, x: Spot, y: Spot, shown: Reading, other: Reading, steps: list[Step]) -> Neighbour | None:
+    def checked(self, x: FromItem, y: FromItem, shown: Reading, other: Reading, steps: list[Step]) -> Neighbour | None:
         """The neighbour; None where the columns compared number nothing.  Raises ``Unresolved``."""
         if shown.filters or other.filters:
             raise Unresolved("one side is filtered, so its next row is not the next row of the other side")
@@ -143,11 +143,11 @@ class Neighbours:
             self._numberings[query] = numberings(query, self.ctx)
         return self._numberings[query]
 
-    def own(self, y: Spot) -> tuple[Scalar, ...]:
+    def own(self, y: FromItem) -> tuple[Scalar, ...]:
         """The conjuncts that hold of a row of ``y`` and its partners."""
         return self.conjuncts if y.kind == "inner" else y.on
 
-    def scopes(self, y: Spot) -> Scopes:
+    def scopes(self, y: FromItem) -> Scopes:
         """Where the names of these conjuncts are looked for."""
         if y.kind == "inner":
             return (self.visible,)

@@ -14,10 +14,10 @@ from planner.sql.names import Unresolved
 from rules.analysis.partners import Equalities, Equality, Sight, covered, keys_of, why_no_partner
 from rules.analysis.respelling import never_raises, over, respelt
 from rules.analysis.same_source import Reading, same_source
+from rules.query.from_items import FromItem
 from rules.query.moving import check_steady
 from rules.query.operands import conjoined, enclosed
 from rules.query.padded import check_aliases
-from rules.query.spots import Spot
 from rules.rule import Context
 from rules.self_join.row_tests import RowTest
 
@@ -39,19 +39,19 @@ class Gone:
     ``behind`` is the relation that comes to its place, where the row has to stand behind that one.
     """
 
-    spot: Spot
+    spot: FromItem
     partner: int
     row: SameRow | None
     parts: tuple[Part, ...]
     said: str
-    behind: Spot | None = None
+    behind: FromItem | None = None
 
 
 class OwnRow:
     """Finds relations whose row is another one's, and says what stands for them."""
 
     def __init__(
-        self, spots: tuple[Spot, ...], tests: tuple[RowTest, ...], everywhere: tuple[Scalar, ...], ctx: Context
+        self, spots: tuple[FromItem, ...], tests: tuple[RowTest, ...], everywhere: tuple[Scalar, ...], ctx: Context
     ):
         self.ctx = ctx
         self.spots = (*spots, *(t.spot for t in tests))
@@ -82,7 +82,7 @@ class OwnRow:
                     break
         return gone
 
-    def scopes(self, y: Spot) -> Scopes:
+    def scopes(self, y: FromItem) -> Scopes:
         """Where the names of a relation's own condition are looked for."""
         if y.kind == "inner":
             return (self.visible,)
@@ -90,7 +90,7 @@ class OwnRow:
             return frozenset((y.number,)), self.visible
         return (frozenset(n for n in self.visible if y.first <= n < y.number) | {y.number},)
 
-    def partner(self, x: Spot, y: Spot, fixed: bool) -> Gone | None:
+    def partner(self, x: FromItem, y: FromItem, fixed: bool) -> Gone | None:
         """What stands for ``y`` where its row is that of ``x``, or the other way round.  Raises ``Unresolved``."""
         shown, other = self.sight.reading(x.number), self.sight.reading(y.number)
         equal = Equalities.of(self.equalities(y))
@@ -130,7 +130,7 @@ class OwnRow:
             except Unresolved:
                 raise no from None
 
-    def equalities(self, y: Spot) -> tuple[Equality, ...]:
+    def equalities(self, y: FromItem) -> tuple[Equality, ...]:
         """The equalities that hold of the rows that ``y`` is joined to, and of its partner."""
         if y.kind == "inner":
             return self.everywhere
@@ -138,7 +138,7 @@ class OwnRow:
         own = [self.sight.equality(c, self.scopes(y)) for c in y.on]
         return (*around, *(e for e in (*own, self.compared(y)) if e))
 
-    def by_equals_only(self, x: Spot, y: Spot) -> bool:
+    def by_equals_only(self, x: FromItem, y: FromItem) -> bool:
         """Whether nothing but equal columns compares two relations."""
         scopes = self.scopes(y)
         for conjunct in self.conjuncts if y.kind == "inner" else y.on:
@@ -151,7 +151,7 @@ class OwnRow:
                 return False
         return True
 
-    def compared(self, y: Spot) -> Equality | None:
+    def compared(self, y: FromItem) -> Equality | None:
         """The equality that an IN asks for."""
         test = self.tests.get(y.number)
         if test is None or test.test.value is None:
@@ -167,7 +167,7 @@ class OwnRow:
         except (Unresolved, Unsupported):
             return None
 
-    def key(self, x: Spot, y: Spot, shown: Reading, equal: Equalities) -> frozenset[str] | None:
+    def key(self, x: FromItem, y: FromItem, shown: Reading, equal: Equalities) -> frozenset[str] | None:
         """A unique key of the source that is equal on both sides, the shortest."""
         keys, nulls = keys_of(shown, self.ctx)
         for key in sorted(keys | nulls, key=lambda k: (len(k), sorted(k))):
@@ -177,7 +177,7 @@ class OwnRow:
             return key
         return None
 
-    def gone(self, x: Spot, y: Spot, shown: Reading, other: Reading, key: frozenset[str]) -> Gone:
+    def gone(self, x: FromItem, y: FromItem, shown: Reading, other: Reading, key: frozenset[str]) -> Gone:
         path = self.sight.path(x.number)
         kept = self.filters(x, y, shown, other)
         by = f", by {', '.join(sorted(key))}" if key else ""
@@ -191,7 +191,7 @@ class OwnRow:
         when = conjoined([p.scalar for p in ordered(parts)])
         return Gone(y, x.number, self.row(x, y, shown, other, when, f"{said}, else NULL"), parts, said)
 
-    def row(self, x: Spot, y: Spot, shown: Reading, other: Reading, when: str | None, said: str) -> SameRow:
+    def row(self, x: FromItem, y: FromItem, shown: Reading, other: Reading, when: str | None, said: str) -> SameRow:
         """The columns of ``y`` from the row of ``x``, or NULL unless ``when``."""
         (source,) = self.ctx.names.sources(y.relation)
         if len(source.names) != 1 or source.columns is None or len(source.columns) != len(other.columns):
@@ -207,7 +207,7 @@ class OwnRow:
         query = Project(OneRow(), tuple(items))
         return SameRow(query, alias, (), f"AS {quote(alias)}", True, source.columns, said)
 
-    def told(self, x: Spot, shown: Reading, value: str) -> str:
+    def told(self, x: FromItem, shown: Reading, value: str) -> str:
         """A value of the base over the columns of ``x``.  Raises ``Unresolved``."""
         text = over(shown, self.sight.path(x.number), value)
         if shown.named(value) is None and not self.safe(Scalar(text), (frozenset((x.number,)),)):
@@ -218,7 +218,7 @@ class OwnRow:
         """Whether an expression has a value on every row."""
         return never_raises(scalar.tree, self.sight.known(scopes), ansi=self.ctx.catalog.settings.ansi)
 
-    def filters(self, x: Spot, y: Spot, shown: Reading, other: Reading) -> tuple[Part, ...]:
+    def filters(self, x: FromItem, y: FromItem, shown: Reading, other: Reading) -> tuple[Part, ...]:
         """The filters of ``y`` that ``x`` has not, over its columns."""
         path, scopes = self.sight.path(x.number), (frozenset((x.number,)),)
         found = [Scalar(over(shown, path, f)) for f in sorted(other.filters - shown.filters)]
@@ -227,7 +227,7 @@ class OwnRow:
             raise Unresolved("several filters of a subquery could raise an error on rows that another one removes")
         return tuple(Part(s) for s in (*safe, *(s for s in found if s not in safe)))
 
-    def conditions(self, x: Spot, y: Spot, shown: Reading) -> tuple[Part, ...]:
+    def conditions(self, x: FromItem, y: FromItem, shown: Reading) -> tuple[Part, ...]:
         """The condition of an outer, semi or anti join with ``y``, said of the row of ``x``."""
         scopes = self.scopes(y)
         members = {n for n, first in self.stands_for.items() if first == self.stands_for[x.number]} | {y.number}

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from planner.expr import Scalar
 from planner.logical import Limit
 from rules.query.exists_tests import Test, at_least_one, read_test
+from rules.query.from_items import FromItem
 from rules.query.moving import block_of, why_not_simple
-from rules.query.spots import Spot
 
 
 class RowTest(NamedTuple):
@@ -16,7 +16,7 @@ class RowTest(NamedTuple):
 
     conjunct: Scalar
     test: Test
-    spot: Spot
+    spot: FromItem
     item: Scalar
 
 
@@ -31,5 +31,5 @@ def row_test(conjunct: Scalar, number: int) -> RowTest | None:
     item = block.project.items[0]
     if item.plans or why_not_simple(item.tree):
         return None
-    spot = Spot(number, block.tree, "anti" if test.negated else "semi", block.condition, 0, True)
+    spot = FromItem(number, block.tree, "anti" if test.negated else "semi", block.condition, 0, True)
     return RowTest(conjunct, test, spot, item)

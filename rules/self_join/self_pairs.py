@@ -26,9 +26,9 @@ from rules.analysis.respelling import respelt
 from rules.analysis.same_source import Reading, over_base, same_source
 from rules.analysis.ties import exact, ordered
 from rules.query.correlation import leans_on_left
+from rules.query.from_items import FromItem, FromItems, read_from_items
 from rules.query.inner_joins import where
 from rules.query.moving import Block, block_of, check_steady, why_not_simple
-from rules.query.spots import Spot, Spots, read_spots
 from rules.query.standing_for import query_of
 from rules.rule import Context
 
@@ -47,7 +47,7 @@ def without_pairs(query: Logical, wanted: tuple[Scalar, ...], ctx: Context) -> P
         return None
     if any(item.plans or why_not_simple(item.tree) for item in block.project.items):
         return None
-    spots = read_spots(block.tree)
+    spots = read_from_items(block.tree)
     inner = [spot for spot in spots.found if spot.kind == "inner"]
     for one, other in combinations(inner, 2):
         if same_tables(one.relation, other.relation, ctx) and (found := _pair(one, other, spots, block, wanted, ctx)):
@@ -60,7 +60,7 @@ def without_pairs(query: Logical, wanted: tuple[Scalar, ...], ctx: Context) -> P
 
 def may_pair(block: Block, ctx: Context) -> bool:
     """Whether a query, or one that it reads, could compare two rows of one table.  Looks nothing up."""
-    spots = read_spots(block.tree)
+    spots = read_from_items(block.tree)
     inner = [spot.relation for spot in spots.found if spot.kind == "inner"]
     if any(same_tables(a, b, ctx) for a, b in combinations(inner, 2)):
         conjuncts = (*spots.conjuncts, *block.condition)
@@ -69,7 +69,7 @@ def may_pair(block: Block, ctx: Context) -> bool:
     return any(found and not found.more and may_pair(found, ctx) for found in below)
 
 
-def _inside(spot: Spot, spots: Spots, block: Block, wanted: tuple[Scalar, ...], ctx: Context) -> Project | None:
+def _inside(spot: FromItem, spots: FromItems, block: Block, wanted: tuple[Scalar, ...], ctx: Context) -> Project | None:
     """The query with one of its relations, which stands for a query, without pairs."""
     query = query_of(spot.relation, ctx)
     held = query and block_of(query)
@@ -118,7 +118,7 @@ def _resolved(ref: ColumnRef, sight: Sight) -> tuple[int, Column] | None:
 
 
 def _pair(
-    one: Spot, other: Spot, spots: Spots, block: Block, wanted: tuple[Scalar, ...], ctx: Context
+    one: FromItem, other: FromItem, spots: FromItems, block: Block, wanted: tuple[Scalar, ...], ctx: Context
 ) -> Project | None:
     """The query with one relation of keys in the place of two that are joined."""
     readings = same_source(one.relation, other.relation, ctx)
@@ -144,7 +144,7 @@ def _pair(
     return Project(where(tree, condition), items)
 
 
-def _check_lateral(spots: Spots) -> None:
+def _check_lateral(spots: FromItems) -> None:
     if any(leans_on_left(spot.relation) for spot in spots.found):
         raise Unresolved("a LATERAL relation may read the pairs")
 
@@ -153,8 +153,8 @@ def _check_lateral(spots: Spots) -> None:
 class _Pair:
     """Two relations of one source, and what the conditions of the block say of them."""
 
-    one: Spot
-    other: Spot
+    one: FromItem
+    other: FromItem
     readings: tuple[Reading, Reading]
     sight: Sight
     ctx: Context

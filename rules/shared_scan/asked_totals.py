@@ -13,10 +13,10 @@ from planner.logical.self_join import Totals, TotalsRow
 from planner.sql.names import Unresolved
 from planner.sql.to_sql import refuse_stars, star_names
 from planner.tree import Node
+from rules.query.from_items import FromItem, FromItems, read_from_items
 from rules.query.inner_joins import in_block, where
 from rules.query.moving import block_of, has_lateral_view
 from rules.query.scalar_subqueries import answered
-from rules.query.spots import Spot, Spots, read_spots
 from rules.query.standing_for import query_of
 from rules.rule import Context
 from rules.shared_scan.totals import Merged, may_be_total
@@ -27,7 +27,7 @@ class Asked:
     """A query that may be a total: a relation in FROM, or a value in an expression."""
 
     query: Logical
-    spot: Spot | None
+    spot: FromItem | None
 
 
 def asked_totals(project: Project, ctx: Context) -> list[Asked]:
@@ -48,13 +48,13 @@ def asked_totals(project: Project, ctx: Context) -> list[Asked]:
     return found
 
 
-def _parts(project: Project) -> tuple[Spots | None, tuple[Scalar, ...], bool]:
+def _parts(project: Project) -> tuple[FromItems | None, tuple[Scalar, ...], bool]:
     """FROM, if there is one; WHERE; and whether the select list is of single rows."""
     block = block_of(project)
     plain = not any(map(_may_aggregate, project.items))
     if block is None:
         return None, (), plain and isinstance(project.child, OneRow)
-    return read_spots(block.tree), block.condition, plain and not block.more
+    return read_from_items(block.tree), block.condition, plain and not block.more
 
 
 def _may_aggregate(item: Scalar) -> bool:
@@ -126,7 +126,7 @@ class Place:
             self.instead[first] = Join(totals, row, "cross", "CROSS JOIN")
         return totals
 
-    def _row(self, spot: Spot, texts: list[str], said: str) -> TotalsRow:
+    def _row(self, spot: FromItem, texts: list[str], said: str) -> TotalsRow:
         """A relation of one row, the columns of which are these."""
         (source,) = self.ctx.names.sources(spot.relation)
         columns = source.columns or ()

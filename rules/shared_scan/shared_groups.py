@@ -18,10 +18,10 @@ from planner.expr import Scalar, column_ref, quote, sql
 from planner.logical import Aggregate, Derived, Filter, Logical, Project
 from planner.sql.names import Unresolved
 from planner.tree import Node
+from rules.query.from_items import read_from_items
 from rules.query.inner_joins import in_block, where
 from rules.query.moving import Block, block_of
 from rules.query.padded import check_value
-from rules.query.spots import read_spots
 from rules.rule import Context
 from rules.shared_scan.shared_uses import Use
 
@@ -160,7 +160,7 @@ class _Definition:
             assert isinstance(outer.tree, Derived)
             inside = where(replace(outer.tree, query=new), outer.condition)
             new = in_block(outer.project, inside)  # type: ignore[assignment]
-        spots = read_spots(block.tree).found
+        spots = read_from_items(block.tree).found
         relations = [s.relation for s in spots]
         shown = (s for s in spots if s.kind not in ("semi", "anti"))
         owners = [s.number for s in shown for _ in ctx.names.sources(s.relation)]

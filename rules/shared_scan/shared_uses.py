@@ -17,8 +17,8 @@ from planner.types.trying import whole_number
 from rules.analysis.partners import Sight, is_literal_of
 from rules.analysis.ties import exact
 from rules.query.correlation import scalars
+from rules.query.from_items import FromItem, read_from_items
 from rules.query.moving import Block, block_of, check_steady
-from rules.query.spots import Spot, read_spots
 from rules.rule import Context
 
 Constants = dict[str, str]  # by the name of a column, the value that it has to have
@@ -28,7 +28,7 @@ Constants = dict[str, str]  # by the name of a column, the value that it has to 
 class Use:
     """What a block asks of one of the relations that read a definition."""
 
-    spot: Spot
+    spot: FromItem
     constants: Constants = field(default_factory=dict)
     compared: set[str] = field(default_factory=set)  # columns that conditions with other relations name
     alone: dict[str, set[str]] = field(default_factory=dict)  # other conditions on it alone, and the columns of each
@@ -45,7 +45,7 @@ def uses_of(cte: Cte, statement: With, ctx: Context) -> tuple[Use, ...]:
         return ()
     for node in statement.walk():
         block = block_of(node) if isinstance(node, Project) else None
-        spots = read_spots(block.tree) if block else None
+        spots = read_from_items(block.tree) if block else None
         if block is None or spots is None:
             continue
         own = [s for s in spots.found if isinstance(s.relation, Scan) and s.relation.cte == cte.key]
@@ -88,9 +88,9 @@ def _plain(relation: Logical) -> bool:
     return isinstance(relation, Scan) and relation.plain and not relation.renames
 
 
-def _read(own: list[Spot], block: Block, sight: Sight, ctx: Context) -> tuple[Use, ...]:
+def _read(own: list[FromItem], block: Block, sight: Sight, ctx: Context) -> tuple[Use, ...]:
     uses = {spot.number: Use(spot) for spot in own}
-    spots = read_spots(block.tree)
+    spots = read_from_items(block.tree)
     every = frozenset(s.number for s in spots.found)
     conjuncts = (*spots.conjuncts, *block.condition)
     outer = tuple(c for s in spots.found for c in s.on)

@@ -18,7 +18,7 @@ Kind = Literal["inner", "left", "semi", "anti"]
 
 
 @dataclass(frozen=True)
-class Spot:
+class FromItem:
     """A relation in FROM; ``on`` is the condition of its own outer, semi or anti join.
 
     It sees the relations from number ``first`` up to its own; ``free``: LATERAL can be written there.
@@ -33,11 +33,11 @@ class Spot:
 
 
 @dataclass(frozen=True)
-class Spots:
+class FromItems:
     """The relations of a FROM in order, and the conjuncts of its inner joins."""
 
     tree: Logical
-    found: tuple[Spot, ...]
+    found: tuple[FromItem, ...]
     conjuncts: tuple[Scalar, ...]
 
     def rebuilt(
@@ -86,13 +86,13 @@ class Spots:
         return tree, tuple(moved)
 
 
-def read_spots(tree: Logical) -> Spots:
+def read_from_items(tree: Logical) -> FromItems:
     """Read a FROM tree."""
-    found: list[Spot] = []
+    found: list[FromItem] = []
     conjuncts: list[Scalar] = []
 
     def add(node: Logical, kind: Kind, on: tuple[Scalar, ...], first: int, free: bool) -> None:
-        found.append(Spot(len(found), node, kind, on, first, free))
+        found.append(FromItem(len(found), node, kind, on, first, free))
 
     def go(node: Logical, first: int, free: bool) -> None:
         if _is_leaf(node):
@@ -109,7 +109,7 @@ def read_spots(tree: Logical) -> Spots:
                 conjuncts.extend(node.condition)
 
     go(tree, 0, False)
-    return Spots(tree, tuple(found), tuple(conjuncts))
+    return FromItems(tree, tuple(found), tuple(conjuncts))
 
 
 def _is_leaf(node: Logical) -> bool:
