@@ -9,7 +9,7 @@ from planner.expr import Scalar, column_ref
 from planner.logical import BandJoin, JoinKind
 from planner.physical.bin_join import Method, Pairs
 from planner.sql.names import Source, Unresolved
-from rules.analysis.ties import equal_columns, exact
+from rules.analysis.correlation_keys import equal_columns, exact
 from rules.rule import Context
 
 _BUILT: dict[JoinKind, tuple[Side, ...]] = {

@@ -14,7 +14,7 @@ from planner.expr import Scalar
 from planner.logical import Aggregate, Derived, Filter, Join, Logical, Project, Scan, Sort
 from planner.logical.band_window import GroupedBandWindow
 from planner.sql.names import Unresolved
-from rules.analysis.mapped import same_tables
+from rules.analysis.containment_mapping import same_tables
 from rules.analysis.same_source import same_source
 from rules.query.aggregate_calls import calls
 from rules.query.moving import Block, block_of

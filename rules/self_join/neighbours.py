@@ -14,8 +14,8 @@ from planner.errors import Unsupported
 from planner.expr import Scalar, column_ref, sql
 from planner.logical import Derived, Logical, Scan
 from planner.sql.names import Unresolved
+from rules.analysis.equivalence_classes import EquivalenceClasses, Sight, Value
 from rules.analysis.numbering import Numbering, numberings
-from rules.analysis.partners import Equalities, Sight, Value
 from rules.analysis.same_source import Reading
 from rules.query.from_items import FromItem, FromItems
 from rules.rule import Context
@@ -121,7 +121,7 @@ class Neighbours:
             raise Unresolved("one side is filtered, so its next row is not the next row of the other side")
         if not y.free:
             raise Unresolved("the relation to remove is the first in parentheses, where LATERAL cannot see the other")
-        equal = Equalities.of(e for c in self.own(y) if (e := self.sight.equality(c, self.scopes(y))))
+        equal = EquivalenceClasses.of(e for c in self.own(y) if (e := self.sight.equality(c, self.scopes(y))))
         for numbering in self.numberings(query_of(shown, self.ctx)):
             number = quoted(numbering.number)
             for step in steps:

@@ -11,7 +11,14 @@ from planner.expr import ColumnRef, Scalar, column_ref, quote
 from planner.logical import Join, OneRow, Project
 from planner.logical.self_join import SameRow
 from planner.sql.names import Unresolved
-from rules.analysis.partners import Equalities, Equality, Sight, covered, keys_of, why_no_partner
+from rules.analysis.equivalence_classes import (
+    Equality,
+    EquivalenceClasses,
+    Sight,
+    covered,
+    keys_of,
+    why_not_the_same_row,
+)
 from rules.analysis.respelling import never_raises, over, respelt
 from rules.analysis.same_source import Reading, same_source
 from rules.query.from_items import FromItem
@@ -93,7 +100,7 @@ class OwnRow:
     def partner(self, x: FromItem, y: FromItem, fixed: bool) -> Gone | None:
         """What stands for ``y`` where its row is that of ``x``, or the other way round.  Raises ``Unresolved``."""
         shown, other = self.sight.reading(x.number), self.sight.reading(y.number)
-        equal = Equalities.of(self.equalities(y))
+        equal = EquivalenceClasses.of(self.equalities(y))
         if isinstance(shown, str) or isinstance(other, str):
             if (
                 isinstance(other, str)
@@ -110,7 +117,7 @@ class OwnRow:
             return None
         key = self.key(x, y, shown, equal)
         if key is None:
-            if why := why_no_partner(x.number, y.number, shown, equal, self.ctx, only=self.by_equals_only(x, y)):
+            if why := why_not_the_same_row(x.number, y.number, shown, equal, self.ctx, only=self.by_equals_only(x, y)):
                 raise Unresolved(why)
             return None
         if same_source(x.relation, y.relation, self.ctx) is None:
@@ -167,7 +174,7 @@ class OwnRow:
         except (Unresolved, Unsupported):
             return None
 
-    def key(self, x: FromItem, y: FromItem, shown: Reading, equal: Equalities) -> frozenset[str] | None:
+    def key(self, x: FromItem, y: FromItem, shown: Reading, equal: EquivalenceClasses) -> frozenset[str] | None:
         """A unique key of the source that is equal on both sides, the shortest."""
         keys, nulls = keys_of(shown, self.ctx)
         for key in sorted(keys | nulls, key=lambda k: (len(k), sorted(k))):

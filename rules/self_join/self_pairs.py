@@ -20,11 +20,11 @@ from planner.logical import Aggregate, Derived, Filter, Logical, Project, Scan
 from planner.logical.self_join import DifferingKeys
 from planner.sql.names import NoSuchColumn, Unresolved
 from planner.types.schema import Column
-from rules.analysis.mapped import same_tables
-from rules.analysis.partners import Sight
+from rules.analysis.containment_mapping import same_tables
+from rules.analysis.correlation_keys import exact, has_order
+from rules.analysis.equivalence_classes import Sight
 from rules.analysis.respelling import respelt
 from rules.analysis.same_source import Reading, over_base, same_source
-from rules.analysis.ties import exact, ordered
 from rules.query.correlation import leans_on_left
 from rules.query.from_items import FromItem, FromItems, read_from_items
 from rules.query.inner_joins import where
@@ -199,7 +199,7 @@ class _Pair:
                 raise Unresolved(f"{conjunct.shown} compares values that may be equal but not identical")
             self.keys[values[0]] = first[1].name
             return True
-        if not ordered(first[1].type):
+        if not has_order(first[1].type):
             raise Unresolved(f"{conjunct.shown} compares values of a type that has no order")
         self.differ.append(first[1].name)
         return True

@@ -14,8 +14,8 @@ from planner.logical import Aggregate, Cte, Derived, Logical, Opaque, Project, S
 from planner.sql.names import Unresolved
 from planner.types.schema import Column
 from planner.types.trying import whole_number
-from rules.analysis.partners import Sight, is_literal_of
-from rules.analysis.ties import exact
+from rules.analysis.correlation_keys import exact
+from rules.analysis.equivalence_classes import Sight, is_literal_of
 from rules.query.correlation import scalars
 from rules.query.from_items import FromItem, read_from_items
 from rules.query.moving import Block, block_of, check_steady

@@ -21,7 +21,7 @@ from planner.sql.names import Unresolved
 from planner.tree import Node
 from planner.types.schema import SqlType
 from rules.analysis.computed import first_said, raising_columns
-from rules.analysis.mapped import Mapped, Term, laid_over, relations_of
+from rules.analysis.containment_mapping import ContainmentMapping, Term, containment_mappings, relation_numbers
 from rules.analysis.respelling import never_raises
 from rules.query.aggregate_calls import Call, calls, outside, replaced
 from rules.query.aggregates import without_alias
@@ -91,7 +91,7 @@ class Member:
     """A total as one of several of the same rows: its conditions in the names of the first of them."""
 
     total: Total
-    mapped: Mapped | None  # None for the first itself
+    mapped: ContainmentMapping | None  # None for the first itself
     terms: tuple[Term, ...]
 
     def said(self, argument: Scalar) -> str:
@@ -110,7 +110,7 @@ def together(totals: tuple[Total, ...], ctx: Context) -> tuple[Member, ...]:
         return ()
     mapped = found[0].mapped
     assert mapped is not None
-    terms = tuple(Term(c.text, mapped.outer_value(c), relations_of(c, first.joins, ctx)) for c in _steady(first))
+    terms = tuple(Term(c.text, mapped.outer_value(c), relation_numbers(c, first.joins, ctx)) for c in _steady(first))
     return Member(first, None, terms), *found
 
 
@@ -119,7 +119,7 @@ def _member(other: Total, first: Total, ctx: Context) -> Member | None:
     if len(other.joins.relations) != len(first.joins.relations):
         return None
     ways = []
-    for mapped in laid_over(other.joins, first.joins, ctx):
+    for mapped in containment_mappings(other.joins, first.joins, ctx):
         if any(not theirs.filters <= own.filters for own, theirs in mapped.readings):
             raise Unresolved("the first one reads a subquery that filters out rows of another one")
         terms = (*map(mapped.term, _steady(other)), *mapped.filters())

@@ -13,8 +13,8 @@ from planner.expr.tokens import tokenize
 from planner.logical import Aggregate, Derived, Logical, Scan
 from planner.sql.names import Unresolved
 from planner.tree import Node
-from rules.analysis.mapped import Mapped, is_column, laid_over
-from rules.analysis.ties import Key, tied_key
+from rules.analysis.containment_mapping import ContainmentMapping, containment_mappings, is_column
+from rules.analysis.correlation_keys import CorrelationKey, correlation_key
 from rules.query.aggregates import Call, calls, check_aggregates, without_alias
 from rules.query.inner_joins import InnerJoins, inner_joins
 from rules.query.moving import block_of, check_inner
@@ -59,7 +59,7 @@ def joined_request(number: int, outer: InnerJoins, ctx: Context) -> Request | No
     if not inner or not isinstance(relation, Derived | Scan):
         return None
     refused: Unresolved | None = None
-    for mapped in laid_over(inner, outer, ctx):
+    for mapped in containment_mappings(inner, outer, ctx):
         if number in mapped.to:
             continue
         try:
@@ -74,7 +74,7 @@ def joined_request(number: int, outer: InnerJoins, ctx: Context) -> Request | No
 class _Reader:
     """One relation over one mapping; its methods raise ``Unresolved`` where it is not the group of each row."""
 
-    def __init__(self, number: int, relation: Derived | Scan, mapped: Mapped, ctx: Context):
+    def __init__(self, number: int, relation: Derived | Scan, mapped: ContainmentMapping, ctx: Context):
         self.number, self.relation, self.mapped, self.ctx = number, relation, mapped, ctx
 
     def read(self) -> Request:
@@ -91,7 +91,7 @@ class _Reader:
         assert isinstance(aggregate, Aggregate)
         groups = self._groups(aggregate)
         shown: dict[str, str] = {}
-        keys: list[Key] = []
+        keys: list[CorrelationKey] = []
         added: list[Call] = []
         for item in block.project.items:
             name, value = item.tree.alias_or_name, without_alias(item)
@@ -122,7 +122,7 @@ class _Reader:
             found[self.mapped.inner_value(scalar)] = self.mapped.outside(scalar).text
         return found
 
-    def _key(self, name: str, value: Scalar, groups: dict[str, str]) -> Key:
+    def _key(self, name: str, value: Scalar, groups: dict[str, str]) -> CorrelationKey:
         """A column that is a group of the relation, and equal in every row of the outer query."""
         if not is_column(value.tree) or self.mapped.inner_value(value) not in groups:
             raise Unresolved(f"{value.shown} is not grouped by")
@@ -131,4 +131,4 @@ class _Reader:
         if type_ is None or type_.name in ("float", "double"):
             raise Unresolved(f"{value.shown} may be shown in another way than it is compared")
         shown = Scalar(f"{quote(self.relation.alias or '')}.{quote(name)}")
-        return tied_key(value, shown, self.mapped, self.ctx)
+        return correlation_key(value, shown, self.mapped, self.ctx)

@@ -21,8 +21,8 @@ from planner.expr.tokens import tokenize
 from planner.logical import Limit
 from planner.sql.names import Unresolved
 from planner.types.schema import SqlType
-from rules.analysis.mapped import Mapped, Term, laid_over
-from rules.analysis.ties import Key, ordered, plainly_compared, tied_key
+from rules.analysis.containment_mapping import ContainmentMapping, Term, containment_mappings
+from rules.analysis.correlation_keys import CorrelationKey, correlation_key, has_order, plainly_compared
 from rules.query.aggregates import Call, calls, check_aggregates, without_alias
 from rules.query.inner_joins import InnerJoins, inner_joins
 from rules.query.moving import Block, block_of, check_inner, check_steady
@@ -51,12 +51,12 @@ class Request:
     place: Place | None
     answer: tuple[Scalar, Scalar] | Group
     relations: tuple[int, ...]
-    keys: tuple[Key, ...]
+    keys: tuple[CorrelationKey, ...]
     own: tuple[Term, ...]
     calls: tuple[Call, ...]
     strict: bool
     exists: bool
-    mapped: Mapped
+    mapped: ContainmentMapping
 
 
 def request_of(scalar: Scalar, outer: InnerJoins, ctx: Context) -> Request | None:
@@ -73,7 +73,7 @@ def request_of(scalar: Scalar, outer: InnerJoins, ctx: Context) -> Request | Non
     if inner is None or not _correlates(inner, outer, form, ctx):
         return None
     refused: Unresolved | None = None
-    for mapped in laid_over(inner, outer, ctx):
+    for mapped in containment_mappings(inner, outer, ctx):
         try:
             _check_block(block, form, ctx)
             return _Reader(scalar, form, mapped, ctx).read()
@@ -115,7 +115,7 @@ def _asks_an_aggregate(block: Block) -> bool:
 
 def _correlates(inner: InnerJoins, outer: InnerJoins, form: Form, ctx: Context) -> bool:
     """Whether conditions of the subquery name the block, and none keeps a scalar within a band.  Raises."""
-    mapped = Mapped(inner, outer, (), (), ctx)
+    mapped = ContainmentMapping(inner, outer, (), (), ctx)
     across = [c.tree for c in inner.conjuncts if not c.plans and 1 in mapped.scopes(c)]
     bands = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between)
     return bool(across) and (form == "exists" or not any(tree.find(*bands) for tree in across))
@@ -142,7 +142,7 @@ def _lets_one_through(limit: Limit) -> bool:
 class _Reader:
     """One subquery over one mapping; its methods raise ``Unresolved`` where it is not what a column can say."""
 
-    def __init__(self, scalar: Scalar, form: Form, mapped: Mapped, ctx: Context):
+    def __init__(self, scalar: Scalar, form: Form, mapped: ContainmentMapping, ctx: Context):
         self.scalar, self.form, self.mapped, self.ctx = scalar, form, mapped, ctx
         self.keys: list[tuple[exp.Expression, exp.Expression]] = []
         self.compared: list[tuple[exp.Expression, str, exp.Expression]] = []
@@ -161,7 +161,7 @@ class _Reader:
         if self.form == "exists" and not self.compared and not own:
             return None  # the row itself
         keys = tuple(
-            tied_key(Scalar(sql(inner)), self.mapped.outside(Scalar(sql(outer))), self.mapped, self.ctx)
+            correlation_key(Scalar(sql(inner)), self.mapped.outside(Scalar(sql(outer))), self.mapped, self.ctx)
             for inner, outer in self.keys
         )
         added, test, strict = self._exists() if self.form == "exists" else self._value()
@@ -218,7 +218,7 @@ class _Reader:
             ref = column_ref(column)
             found = self.mapped.home(ref)
             types.append(self.ctx.names.resolve(ref, scopes[found.scope])[1].type)
-        if not plainly_compared(types[0], types[1]) or not all(map(ordered, types)):
+        if not plainly_compared(types[0], types[1]) or not all(map(has_order, types)):
             raise Unresolved(f"{sql(inner)} and {sql(outer)} may not be compared in the order of min and max")
 
     def _value(self) -> tuple[tuple[Call, ...], str, bool]:

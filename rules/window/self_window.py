@@ -20,8 +20,8 @@ from planner.logical import Aggregate, Derived, Filter, Join, Logical, OneRow, P
 from planner.sql.names import Source, Unresolved
 from planner.sql.to_sql import refuse_stars
 from rules.analysis.computed import first_said, raising_columns
-from rules.analysis.mapped import relations_of
-from rules.analysis.ties import equal_columns
+from rules.analysis.containment_mapping import relation_numbers
+from rules.analysis.correlation_keys import equal_columns
 from rules.query.correlation import leans_on_left, scalars, words_of
 from rules.query.inner_joins import InnerJoins, where
 from rules.query.moving import check_steady
@@ -76,7 +76,7 @@ class Block:
     def _place(self, conjunct: Scalar) -> frozenset[int]:
         try:
             check_steady(conjunct)
-            return relations_of(conjunct, self.outer, self.ctx)
+            return relation_numbers(conjunct, self.outer, self.ctx)
         except (Unresolved, Unsupported):
             return frozenset()
 
@@ -127,7 +127,7 @@ class Block:
     def _ties(self, conjunct: Scalar, number: int, keys: set[str]) -> bool:
         """Whether a condition is an equality of a column of a relation with a key."""
         ends = equal_columns(conjunct, self.outer.sources, self.ctx) or ()
-        inside = [end for end in ends if relations_of(end, self.outer, self.ctx) != {number}]
+        inside = [end for end in ends if relation_numbers(end, self.outer, self.ctx) != {number}]
         return len(inside) == 1 and self.value(inside[0]) in keys
 
     def sources(self) -> tuple[Logical, ...]:

@@ -36,7 +36,7 @@ class Term:
 
 
 @dataclass(frozen=True)
-class Mapped:
+class ContainmentMapping:
     """``inner`` laid over ``outer``: relation ``to[i]`` of the block reads all the rows that relation i reads."""
 
     inner: InnerJoins
@@ -120,12 +120,12 @@ class Mapped:
         return Scalar(".".join(map(quote, (*alias, name)))).tree
 
 
-def relations_of(scalar: Scalar, outer: InnerJoins, ctx: Context) -> frozenset[int]:
+def relation_numbers(scalar: Scalar, outer: InnerJoins, ctx: Context) -> frozenset[int]:
     """The numbers of the relations that an expression of a block names.  Raises ``Unresolved``, ``Unsupported``."""
     return frozenset(outer.owner[ctx.names.resolve(ref, outer.sources)[0]] for ref in scalar.columns)
 
 
-def laid_over(inner: InnerJoins, outer: InnerJoins, ctx: Context) -> Iterator[Mapped]:
+def containment_mappings(inner: InnerJoins, outer: InnerJoins, ctx: Context) -> Iterator[ContainmentMapping]:
     """Every way in which the relations of a query are relations of the block, each another one.
 
     Raises ``Unresolved`` where they would be, were their rows the same at every reading.
@@ -141,7 +141,7 @@ def laid_over(inner: InnerJoins, outer: InnerJoins, ctx: Context) -> Iterator[Ma
             found[i, j] = pair
     ways = product(*([j for i, j in found if i == own] for own in range(len(inner.relations))))
     for to in islice((to for to in ways if len(set(to)) == len(to)), _MOST):
-        yield Mapped(inner, outer, to, tuple(found[pair] for pair in enumerate(to)), ctx)
+        yield ContainmentMapping(inner, outer, to, tuple(found[pair] for pair in enumerate(to)), ctx)
 
 
 def _ordered(value: str) -> str:

@@ -165,7 +165,7 @@ def is_literal_of(tree: exp.Expression, column: SqlType, names: Resolver) -> boo
 
 
 @dataclass
-class Equalities:
+class EquivalenceClasses:
     """What is equal to what: classes of values, and pairs; ``nullsafe`` pairs may both be NULL."""
 
     classes: UnionFind = field(default_factory=UnionFind)
@@ -173,7 +173,7 @@ class Equalities:
     nullsafe: set[frozenset[Value]] = field(default_factory=set)
 
     @classmethod
-    def of(cls, equalities: Iterable[Equality]) -> Equalities:
+    def of(cls, equalities: Iterable[Equality]) -> EquivalenceClasses:
         """Collect equalities that all hold."""
         found = cls()
         for e in equalities:
@@ -190,7 +190,7 @@ class Equalities:
         return "<=>" if pair in self.nullsafe else None
 
 
-def covered(key: frozenset[str], x: int, y: int, equal: Equalities, ctx: Context) -> set[str] | None:
+def covered(key: frozenset[str], x: int, y: int, equal: EquivalenceClasses, ctx: Context) -> set[str] | None:
     """How the columns of a key are equal between two readings of a base; None where one is not."""
     found: set[str] = set()
     for name in key:
@@ -214,7 +214,7 @@ def keys_of(found: Reading, ctx: Context) -> tuple[Unique, Unique]:
     return unique_keys(base, ctx), unique_keys(base, ctx, nulls=True)
 
 
-def why_no_partner(x: int, y: int, found: Reading, equal: Equalities, ctx: Context, *, only: bool) -> str:
+def why_not_the_same_row(x: int, y: int, found: Reading, equal: EquivalenceClasses, ctx: Context, *, only: bool) -> str:
     """Why a row of one reading may have other partners than itself in the other, where a column of theirs is equal.
 
     Nothing is said where they are not compared by equal columns ``only``: other rules know such self-joins.

@@ -9,7 +9,7 @@ from planner.errors import Unsupported
 from planner.expr import Scalar, column_ref, sql
 from planner.sql.names import Source, Unresolved
 from planner.types.schema import SqlType
-from rules.analysis.mapped import Mapped
+from rules.analysis.containment_mapping import ContainmentMapping
 from rules.rule import Context
 
 _EXACT = ("decimal", "boolean", "date", "timestamp", "timestamp_ntz", "string")
@@ -17,7 +17,7 @@ _ORDERED = ("decimal", "float", "double", "string", "date", "timestamp", "timest
 
 
 @dataclass(frozen=True)
-class Key:
+class CorrelationKey:
     """What a group is made by: ``text`` over the block's relations, ``value`` in the one spelling.
 
     ``guarded``: it may be NULL in a row of the block, which then meets no row of the subquery.
@@ -28,7 +28,7 @@ class Key:
     guarded: bool
 
 
-def tied_key(own: Scalar, theirs: Scalar, mapped: Mapped, ctx: Context) -> Key:
+def correlation_key(own: Scalar, theirs: Scalar, mapped: ContainmentMapping, ctx: Context) -> CorrelationKey:
     """The key of rows whose column ``own`` of the query equals ``theirs`` of the block.
 
     Raises ``Unresolved`` unless the block's own row has that key, too.
@@ -38,7 +38,7 @@ def tied_key(own: Scalar, theirs: Scalar, mapped: Mapped, ctx: Context) -> Key:
     tied = [(mapped.outer_value(p[0]), mapped.outer_value(p[1])) for p in pairs if p]
     if value != other and not _linked(value, other, tied):
         raise Unresolved(f"{theirs.text} is not {here} in every row of the outer query")
-    return Key(here, value, not any(value in pair for pair in tied))
+    return CorrelationKey(here, value, not any(value in pair for pair in tied))
 
 
 def equal_columns(conjunct: Scalar, sources: tuple[Source, ...], ctx: Context) -> tuple[Scalar, Scalar] | None:
@@ -61,7 +61,7 @@ def plainly_compared(left: SqlType | None, right: SqlType | None) -> bool:
     return left == right or (left.integral and right.integral)
 
 
-def ordered(type_: SqlType | None) -> bool:
+def has_order(type_: SqlType | None) -> bool:
     """Whether min and max of values with this type are the least and the greatest by ``<``."""
     return type_ is not None and (type_.integral or type_.name in _ORDERED)
 
