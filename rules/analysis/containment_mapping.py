@@ -1,4 +1,4 @@
-"""A query whose relations are read by the block around it as well: its columns and conditions in the block's names."""
+"""Containment mappings: the relations of a subquery as relations of the outer query, its conditions in their names."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ class Term:
 
 @dataclass(frozen=True)
 class ContainmentMapping:
-    """``inner`` laid over ``outer``: relation ``to[i]`` of the block reads all the rows that relation i reads."""
+    """A mapping of the relations of ``inner`` to those of ``outer``: relation ``to[i]`` reads all rows of relation i.
+
+    Chandra and Merlin, "Optimal Implementation of Conjunctive Queries in Relational Data Bases", STOC 1977.
+    """
 
     inner: InnerJoins
     outer: InnerJoins

@@ -1,4 +1,4 @@
-"""What ties a query to the block around it: columns that are equal in every row."""
+"""Correlation keys: columns of a subquery that equal columns of the outer query in every row."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ORDERED = ("decimal", "float", "double", "string", "date", "timestamp", "timest
 
 @dataclass(frozen=True)
 class CorrelationKey:
-    """What a group is made by: ``text`` over the block's relations, ``value`` in the one spelling.
+    """A column that correlates a subquery: ``text`` over the outer query's relations, ``value`` in the one spelling.
 
     ``guarded``: it may be NULL in a row of the block, which then meets no row of the subquery.
     """

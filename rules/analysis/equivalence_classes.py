@@ -40,22 +40,22 @@ class Equality:
 class Sight:
     """What names mean among the relations of one SELECT, and what each relation reads."""
 
-    def __init__(self, spots: Iterable[FromItem], ctx: Context):
+    def __init__(self, from_items: Iterable[FromItem], ctx: Context):
         self.ctx = ctx
-        self.spots = list(spots)
+        self.from_items = list(from_items)
         self.sources: list[Source] = []
         self.owner: list[int] = []
-        for spot in self.spots:
-            found = ctx.names.sources(spot.relation)
+        for from_item in self.from_items:
+            found = ctx.names.sources(from_item.relation)
             self.sources += found
-            self.owner += [spot.number] * len(found)
+            self.owner += [from_item.number] * len(found)
         self._readings: dict[int, Reading | str] = {}
 
     def reading(self, number: int) -> Reading | str:
         """What a relation reads, or why that cannot be told."""
         if number not in self._readings:
             try:
-                self._readings[number] = reading(self.spots[number].relation, self.ctx)
+                self._readings[number] = reading(self.from_items[number].relation, self.ctx)
             except (Unresolved, Unsupported) as no:
                 self._readings[number] = str(no)
         return self._readings[number]
@@ -166,7 +166,10 @@ def is_literal_of(tree: exp.Expression, column: SqlType, names: Resolver) -> boo
 
 @dataclass
 class EquivalenceClasses:
-    """What is equal to what: classes of values, and pairs; ``nullsafe`` pairs may both be NULL."""
+    """Equivalence classes of values, and single equalities; the sides of ``nullsafe`` ones may both be NULL.
+
+    PostgreSQL (src/backend/optimizer/README, EquivalenceClasses) collects equalities in the same way.
+    """
 
     classes: UnionFind = field(default_factory=UnionFind)
     direct: set[frozenset[Value]] = field(default_factory=set)

@@ -61,7 +61,7 @@ def _next(waiting: Waiting, ctx: Context) -> tuple[list[tuple[Merged, tuple[Aske
     group = tuple(asked for one, asked in waiting if id(one) in own)
     rest = [pair for pair in waiting[1:] if id(pair[0]) not in own]
     # Spark reads scalar subqueries with equal conditions once.
-    if merged is None or (all(a.spot is None for a in group) and len({m.terms for m in merged.members}) == 1):
+    if merged is None or (all(a.from_item is None for a in group) and len({m.terms for m in merged.members}) == 1):
         return [], rest
     return [(merged, group)], rest
 

@@ -38,16 +38,16 @@ def self_join_elimination(project: Project, ctx: Context) -> Logical | None:
     block = block_of(project)
     if block is None:
         return None
-    spots = read_from_items(block.tree)
+    from_items = read_from_items(block.tree)
     tests: list[RowTest] = []
     for conjunct in block.condition:
-        if test := row_test(conjunct, len(spots.found) + len(tests)):
+        if test := row_test(conjunct, len(from_items.found) + len(tests)):
             tests.append(test)
-    for spot in spots.found:
-        _say_of_other_joins(spot.relation, ctx)
-    if not _reads_twice(spots, tests, ctx):
+    for from_item in from_items.found:
+        _say_of_other_joins(from_item.relation, ctx)
+    if not _reads_twice(from_items, tests, ctx):
         return None
-    rows = OwnRow(spots.found, tuple(tests), (*spots.conjuncts, *block.condition), ctx)
+    rows = OwnRow(from_items.found, tuple(tests), (*from_items.conjuncts, *block.condition), ctx)
     gone = rows.find(fixed=_has_stars(project))
     if not gone:
         return None
@@ -55,8 +55,8 @@ def self_join_elimination(project: Project, ctx: Context) -> Logical | None:
         if any(correlated(query, ctx.names) for query in ctx.enclosing):
             raise Unresolved("it is in a correlated subquery")
         _check_hint(project, rows, gone)
-        check_values((g.spot.relation for g in gone if g.row is not None), project, ctx)
-        tree, condition = _rewritten(spots, block.condition, rows, gone)
+        check_values((g.from_item.relation for g in gone if g.row is not None), project, ctx)
+        tree, condition = _rewritten(from_items, block.condition, rows, gone)
     except (Unsupported, Unresolved) as no:
         return ctx.decline(str(no))
     tested = ", ".join(g.said for g in gone if g.row is None)
@@ -65,10 +65,10 @@ def self_join_elimination(project: Project, ctx: Context) -> Logical | None:
     return in_block(project, where(tree, condition))
 
 
-def _reads_twice(spots: FromItems, tests: list[RowTest], ctx: Context) -> bool:
+def _reads_twice(from_items: FromItems, tests: list[RowTest], ctx: Context) -> bool:
     """Whether two relations read a table of one name; looks nothing up."""
     seen: set[str] = set()
-    for relation in (*(s.relation for s in spots.found), *(t.spot.relation for t in tests)):
+    for relation in (*(s.relation for s in from_items.found), *(t.from_item.relation for t in tests)):
         own = _tables(relation, ctx)
         if own & seen:
             return True
@@ -104,8 +104,8 @@ def _say_of_other_joins(relation: Logical, ctx: Context) -> None:
             return
         left, right = (".".join(map(quote, n[0].names)) for n in names)
         condition = tuple(Scalar(f"{left}.{quote(c)} = {right}.{quote(c)}") for c in join.using)
-    spots = read_from_items(replace(join, kind="inner", using=(), condition=condition))
-    if _reads_twice(spots, [], ctx) and OwnRow(spots.found, (), spots.conjuncts, ctx).find(fixed=True):
+    from_items = read_from_items(replace(join, kind="inner", using=(), condition=condition))
+    if _reads_twice(from_items, [], ctx) and OwnRow(from_items.found, (), from_items.conjuncts, ctx).find(fixed=True):
         kept = f"a {join.kind} join keeps rows of its right side that have no match"
         ctx.decline("USING merges the columns that the rows are joined by; write ON" if join.using else kept)
 
@@ -124,36 +124,36 @@ def _check_hint(project: Project, rows: OwnRow, gone: list[Gone]) -> None:
     """Raise ``Unresolved`` where a hint of the SELECT names a relation that would not be joined."""
     named = {names[-1].lower() for h in read_hints(project.hint) for a in h.arguments if (names := names_of(a))}
     for one in gone:
-        for source in () if one.spot.number in rows.tests else rows.ctx.names.sources(one.spot.relation):
+        for source in () if one.from_item.number in rows.tests else rows.ctx.names.sources(one.from_item.relation):
             if source.names and source.names[-1].lower() in named:
                 raise Unresolved(f"a hint names {source.names[-1]}, which the rewriting would remove")
 
 
 def _rewritten(
-    spots: FromItems, condition: tuple[Scalar, ...], rows: OwnRow, gone: list[Gone]
+    from_items: FromItems, condition: tuple[Scalar, ...], rows: OwnRow, gone: list[Gone]
 ) -> tuple[Logical, tuple[Scalar, ...]]:
     """FROM and WHERE without what is gone.  Raises ``Unresolved``, ``Unsupported``."""
-    numbers = {g.spot.number for g in gone}
-    tests = {rows.tests[g.spot.number].conjunct: g for g in gone if g.spot.number in rows.tests}
+    numbers = {g.from_item.number for g in gone}
+    tests = {rows.tests[g.from_item.number].conjunct: g for g in gone if g.from_item.number in rows.tests}
     instead: dict[int, Logical | None] = {}
     for one in gone:
         if one.behind is not None:
-            instead |= {one.spot.number: one.behind.relation, one.behind.number: one.row}
-        elif one.spot.number not in rows.tests:
-            instead[one.spot.number] = one.row
-    tree, moved = spots.rebuilt(instead, lambda c: _own(c, rows))
+            instead |= {one.from_item.number: one.behind.relation, one.behind.number: one.row}
+        elif one.from_item.number not in rows.tests:
+            instead[one.from_item.number] = one.row
+    tree, moved = from_items.rebuilt(instead, lambda c: _own(c, rows))
     parts: list[Part] = []
     for one in gone:
-        if one.spot.kind == "inner":
+        if one.from_item.kind == "inner":
             parts += one.parts
-        elif one.spot.kind != "left" and one.spot.number not in rows.tests:
+        elif one.from_item.kind != "left" and one.from_item.number not in rows.tests:
             parts += _kept(one)
     for conjunct in (*condition, *moved):  # WHERE first, as Spark has it: it may keep ON from raising
         if conjunct in tests:
             parts += _kept(tests[conjunct])
         elif (new := _own(conjunct, rows)) is not None and (new is conjunct or Part(new) not in parts):
             parts.append(Part(new, new is conjunct and _risky(new, numbers, rows, must=new in moved)))
-    alone = {s.number for s in spots.found} <= numbers | {g.partner for g in gone}
+    alone = {s.number for s in from_items.found} <= numbers | {g.partner for g in gone}
     risky = [p for p in (*parts, *(p for g in gone for p in g.parts)) if p.risky]
     if risky and not alone:
         said = f"{risky[0].scalar.shown} could raise an error on rows that the join drops"
@@ -177,7 +177,7 @@ def _own(conjunct: Scalar, rows: OwnRow) -> Scalar | None:
 
 def _kept(one: Gone) -> list[Part]:
     """What WHERE asks for in place of a semi or anti join."""
-    if one.spot.kind == "semi":
+    if one.from_item.kind == "semi":
         return list(one.parts)
     risky = any(p.risky for p in one.parts)
     return [Part(Scalar(f"({conjoined([p.scalar for p in ordered(one.parts)])}) IS NOT TRUE"), risky)]

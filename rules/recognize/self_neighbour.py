@@ -26,12 +26,14 @@ def self_neighbour(project: Project, ctx: Context) -> Logical | None:
     block = block_of(project)
     if block is None:
         return None
-    spots = read_from_items(block.tree)
+    from_items = read_from_items(block.tree)
     condition = block.condition
-    every = (*spots.conjuncts, *condition, *(c for s in spots.found for c in s.on))
-    if len(spots.found) < 2 or not any("=" in c.text and not c.plans and c.known and steps_in(c.known) for c in every):
+    every = (*from_items.conjuncts, *condition, *(c for s in from_items.found for c in s.on))
+    if len(from_items.found) < 2 or not any(
+        "=" in c.text and not c.plans and c.known and steps_in(c.known) for c in every
+    ):
         return None
-    found = Neighbours(spots, condition, ctx)
+    found = Neighbours(from_items, condition, ctx)
     neighbours = found.find()
     if not neighbours:
         return None
@@ -43,7 +45,7 @@ def self_neighbour(project: Project, ctx: Context) -> Logical | None:
             raise Unresolved("it is in a correlated subquery")
         rows.check_others(neighbours)
         check_values((r for n in neighbours for r in (n.x.relation, n.y.relation)), project, ctx)
-        tree, moved = spots.rebuilt({**rows.instead(neighbours)}, lambda c: c)
+        tree, moved = from_items.rebuilt({**rows.instead(neighbours)}, lambda c: c)
     except (Unsupported, Unresolved) as no:
         return ctx.decline(f"the join with a next or previous row stays a join: {no}")
     return in_block(project, where(tree, (*condition, *moved)))

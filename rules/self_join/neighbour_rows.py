@@ -54,10 +54,10 @@ class NeighbourRows:
             )
         return new
 
-    def source(self, spot: FromItem) -> Source:
+    def source(self, from_item: FromItem) -> Source:
         """The one name and the columns of a relation.  Raises ``Unresolved``."""
-        (source,) = self.found.ctx.names.sources(spot.relation)
-        renamed = isinstance(spot.relation, Scan | Derived) and spot.relation.renames
+        (source,) = self.found.ctx.names.sources(from_item.relation)
+        renamed = isinstance(from_item.relation, Scan | Derived) and from_item.relation.renames
         if len(source.names) != 1 or source.columns is None or renamed:
             raise Unresolved("one side has no name, or renames its columns; give it an alias")
         return source
@@ -119,8 +119,8 @@ class NeighbourRows:
         """Raise ``Unresolved`` where a condition of the block might raise an error before it leaves out a row."""
         gone = {n.y.number for n in neighbours if n.y.kind == "inner"}
         self.check_raising(self.found.conjuncts, gone, (self.found.visible,))
-        for spot in self.found.spots.found:
-            self.check_raising(spot.on, gone, self.found.scopes(spot))
+        for from_item in self.found.from_items.found:
+            self.check_raising(from_item.on, gone, self.found.scopes(from_item))
 
     def check_raising(self, conjuncts: tuple[Scalar, ...], gone: set[int], scopes: Scopes) -> None:
         """Raise ``Unresolved`` where a condition on a neighbour might raise an error on rows that have none."""

@@ -77,20 +77,20 @@ def steps_in(tree: exp.Expression) -> tuple[exp.Column, exp.Column, int] | None:
 class Neighbours:
     """Finds neighbouring rows in one FROM."""
 
-    def __init__(self, spots: FromItems, condition: tuple[Scalar, ...], ctx: Context):
+    def __init__(self, from_items: FromItems, condition: tuple[Scalar, ...], ctx: Context):
         self.ctx = ctx
-        self.spots = spots
-        self.sight = Sight(spots.found, ctx)
-        self.visible = frozenset(s.number for s in spots.found if s.kind in ("inner", "left"))
-        self.conjuncts = (*spots.conjuncts, *condition)
+        self.from_items = from_items
+        self.sight = Sight(from_items.found, ctx)
+        self.visible = frozenset(s.number for s in from_items.found if s.kind in ("inner", "left"))
+        self.conjuncts = (*from_items.conjuncts, *condition)
         self._numberings: dict[Logical, tuple[Numbering, ...]] = {}
 
     def find(self) -> list[Neighbour]:
         """All relations that can go, in the order of FROM; each hangs on one that stays."""
         found: list[Neighbour] = []
-        for y in self.spots.found[1:]:
+        for y in self.from_items.found[1:]:
             gone = {f.y.number for f in found}
-            for x in self.spots.found[: y.number]:
+            for x in self.from_items.found[: y.number]:
                 if x.number < y.first or x.kind != "inner" or x.number in gone or y.kind not in ("inner", "left"):
                     continue
                 one = self.neighbour(x, y)

@@ -46,7 +46,7 @@ class Gone:
     ``behind`` is the relation that comes to its place, where the row has to stand behind that one.
     """
 
-    spot: FromItem
+    from_item: FromItem
     partner: int
     row: SameRow | None
     parts: tuple[Part, ...]
@@ -58,34 +58,36 @@ class OwnRow:
     """Finds relations whose row is another one's, and says what stands for them."""
 
     def __init__(
-        self, spots: tuple[FromItem, ...], tests: tuple[RowTest, ...], everywhere: tuple[Scalar, ...], ctx: Context
+        self, from_items: tuple[FromItem, ...], tests: tuple[RowTest, ...], everywhere: tuple[Scalar, ...], ctx: Context
     ):
         self.ctx = ctx
-        self.spots = (*spots, *(t.spot for t in tests))
-        self.tests = {t.spot.number: t for t in tests}
-        self.sight = Sight(self.spots, ctx)
-        self.visible = frozenset(s.number for s in spots if s.kind in ("inner", "left"))
+        self.from_items = (*from_items, *(t.from_item for t in tests))
+        self.tests = {t.from_item.number: t for t in tests}
+        self.sight = Sight(self.from_items, ctx)
+        self.visible = frozenset(s.number for s in from_items if s.kind in ("inner", "left"))
         self.conjuncts = everywhere
         found = (self.sight.equality(c, (self.visible,)) for c in everywhere)
         self.everywhere = tuple(e for e in found if e)
-        self.stands_for = {s.number: s.number for s in self.spots}  # relations joined for certain, by the first of them
+        self.stands_for = {
+            s.number: s.number for s in self.from_items
+        }  # relations joined for certain, by the first of them
 
     def find(self, *, fixed: bool) -> list[Gone]:
         """All relations that can go, in the order of FROM; ``fixed``: relations may not change places."""
         gone: list[Gone] = []
-        for y in self.spots[1:]:
-            for x in self.spots[: y.number]:
+        for y in self.from_items[1:]:
+            for x in self.from_items[: y.number]:
                 if x.number < y.first or x.kind not in ("inner", "left") or x.number in self.tests:
                     continue
                 try:
-                    found = self.partner(x, y, fixed or any(x.number in (g.spot.number, g.partner) for g in gone))
+                    found = self.partner(x, y, fixed or any(x.number in (g.from_item.number, g.partner) for g in gone))
                 except (Unresolved, Unsupported) as no:
                     self.ctx.decline(str(no), y.on[0].place if y.on else None)
                     continue
                 if found:
                     gone.append(found)
                     if y.kind == "inner":
-                        self.stands_for[found.spot.number] = self.stands_for[found.partner]
+                        self.stands_for[found.from_item.number] = self.stands_for[found.partner]
                     break
         return gone
 

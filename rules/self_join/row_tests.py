@@ -12,11 +12,11 @@ from rules.query.moving import block_of, why_not_simple
 
 
 class RowTest(NamedTuple):
-    """EXISTS or IN over one relation: ``spot`` is that, as if it were joined, and ``conjunct`` stands in WHERE."""
+    """EXISTS or IN over one relation: ``from_item`` is that, as if it were joined, and ``conjunct`` stands in WHERE."""
 
     conjunct: Scalar
     test: Test
-    spot: FromItem
+    from_item: FromItem
     item: Scalar
 
 
@@ -31,5 +31,5 @@ def row_test(conjunct: Scalar, number: int) -> RowTest | None:
     item = block.project.items[0]
     if item.plans or why_not_simple(item.tree):
         return None
-    spot = FromItem(number, block.tree, "anti" if test.negated else "semi", block.condition, 0, True)
-    return RowTest(conjunct, test, spot, item)
+    from_item = FromItem(number, block.tree, "anti" if test.negated else "semi", block.condition, 0, True)
+    return RowTest(conjunct, test, from_item, item)

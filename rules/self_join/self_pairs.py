@@ -47,46 +47,50 @@ def without_pairs(query: Logical, wanted: tuple[Scalar, ...], ctx: Context) -> P
         return None
     if any(item.plans or why_not_simple(item.tree) for item in block.project.items):
         return None
-    spots = read_from_items(block.tree)
-    inner = [spot for spot in spots.found if spot.kind == "inner"]
+    from_items = read_from_items(block.tree)
+    inner = [from_item for from_item in from_items.found if from_item.kind == "inner"]
     for one, other in combinations(inner, 2):
-        if same_tables(one.relation, other.relation, ctx) and (found := _pair(one, other, spots, block, wanted, ctx)):
+        if same_tables(one.relation, other.relation, ctx) and (
+            found := _pair(one, other, from_items, block, wanted, ctx)
+        ):
             return found
-    for spot in inner:
-        if found := _inside(spot, spots, block, wanted, ctx):
+    for from_item in inner:
+        if found := _inside(from_item, from_items, block, wanted, ctx):
             return found
     return None
 
 
 def may_pair(block: Block, ctx: Context) -> bool:
     """Whether a query, or one that it reads, could compare two rows of one table.  Looks nothing up."""
-    spots = read_from_items(block.tree)
-    inner = [spot.relation for spot in spots.found if spot.kind == "inner"]
+    from_items = read_from_items(block.tree)
+    inner = [from_item.relation for from_item in from_items.found if from_item.kind == "inner"]
     if any(same_tables(a, b, ctx) for a, b in combinations(inner, 2)):
-        conjuncts = (*spots.conjuncts, *block.condition)
+        conjuncts = (*from_items.conjuncts, *block.condition)
         return any(sign in conjunct.text for conjunct in conjuncts for sign in ("<", ">", "!="))
     below = (block_of(query) for relation in inner if (query := query_of(relation, ctx)))
     return any(found and not found.more and may_pair(found, ctx) for found in below)
 
 
-def _inside(spot: FromItem, spots: FromItems, block: Block, wanted: tuple[Scalar, ...], ctx: Context) -> Project | None:
+def _inside(
+    from_item: FromItem, from_items: FromItems, block: Block, wanted: tuple[Scalar, ...], ctx: Context
+) -> Project | None:
     """The query with one of its relations, which stands for a query, without pairs."""
-    query = query_of(spot.relation, ctx)
+    query = query_of(from_item.relation, ctx)
     held = query and block_of(query)
     if query is None or not held or held.more or not may_pair(held, ctx):
         return None
-    sight = Sight(spots.found, ctx)
-    (source,) = ctx.names.sources(spot.relation)
-    renamed = isinstance(spot.relation, Scan | Derived) and spot.relation.renames
-    if isinstance(spot.relation, Scan):
-        renamed = renamed or ctx.definitions[spot.relation.cte].renames
+    sight = Sight(from_items.found, ctx)
+    (source,) = ctx.names.sources(from_item.relation)
+    renamed = isinstance(from_item.relation, Scan | Derived) and from_item.relation.renames
+    if isinstance(from_item.relation, Scan):
+        renamed = renamed or ctx.definitions[from_item.relation.cte].renames
     if not source.names or renamed or held.project.quantifier:
         return None
-    _check_lateral(spots)
+    _check_lateral(from_items)
     used: set[str] = set()
-    on = (c for s in spots.found for c in s.on)
-    for scalar in (*spots.conjuncts, *block.condition, *on, *wanted):
-        used |= {ctx.names.fold(column.name) for number, column in _named(scalar, sight) if number == spot.number}
+    on = (c for s in from_items.found for c in s.on)
+    for scalar in (*from_items.conjuncts, *block.condition, *on, *wanted):
+        used |= {ctx.names.fold(column.name) for number, column in _named(scalar, sight) if number == from_item.number}
     items = tuple(item for item in held.project.items if ctx.names.fold(item.tree.alias_or_name) in used)
     if len(items) != len(used) or not items:
         return None
@@ -95,7 +99,7 @@ def _inside(spot: FromItem, spots: FromItems, block: Block, wanted: tuple[Scalar
         return None
     alias = source.names[-1]
     new = Derived(found, alias, (), f"AS {quote(alias)}")
-    tree, moved = spots.rebuilt({spot.number: new}, lambda conjunct: conjunct)
+    tree, moved = from_items.rebuilt({from_item.number: new}, lambda conjunct: conjunct)
     return Project(where(tree, (*block.condition, *moved)), wanted or _ANY)
 
 
@@ -112,40 +116,42 @@ def _resolved(ref: ColumnRef, sight: Sight) -> tuple[int, Column] | None:
     if ref.parts[-1] == "*":
         raise Unresolved("the query returns all columns of the pairs")
     try:
-        return sight.resolve(ref, (frozenset(spot.number for spot in sight.spots),))
+        return sight.resolve(ref, (frozenset(from_item.number for from_item in sight.from_items),))
     except NoSuchColumn:
         return None
 
 
 def _pair(
-    one: FromItem, other: FromItem, spots: FromItems, block: Block, wanted: tuple[Scalar, ...], ctx: Context
+    one: FromItem, other: FromItem, from_items: FromItems, block: Block, wanted: tuple[Scalar, ...], ctx: Context
 ) -> Project | None:
     """The query with one relation of keys in the place of two that are joined."""
     readings = same_source(one.relation, other.relation, ctx)
     if readings is None:
         return None
-    _check_lateral(spots)
-    sight = Sight(spots.found, ctx)
+    _check_lateral(from_items)
+    sight = Sight(from_items.found, ctx)
     pair = _Pair(one, other, readings, sight, ctx)
-    conjuncts = (*spots.conjuncts, *block.condition)
+    conjuncts = (*from_items.conjuncts, *block.condition)
     for conjunct in conjuncts:
         pair.read(conjunct)
     if not pair.keys or not pair.differ:
         return None
     kept = {c: new for c in conjuncts if c not in pair.gone and (new := pair.outside(c))}
-    if any({n for n, _ in _named(c, sight)} & pair.numbers for s in spots.found for c in s.on):
+    if any({n for n, _ in _named(c, sight)} & pair.numbers for s in from_items.found for c in s.on):
         raise Unresolved("an outer join uses columns of the pairs")
     items = tuple(pair.shown(item) for item in wanted) or _ANY
     relation = pair.relation()
     # An ON may not see the relation that a key is told of now; WHERE does.
-    tree, moved = spots.rebuilt({one.number: relation, other.number: None}, lambda c: c if kept.get(c) is c else None)
-    told = (c for c in spots.conjuncts if c not in moved and kept.get(c) is not c)
+    tree, moved = from_items.rebuilt(
+        {one.number: relation, other.number: None}, lambda c: c if kept.get(c) is c else None
+    )
+    told = (c for c in from_items.conjuncts if c not in moved and kept.get(c) is not c)
     condition = tuple(dict.fromkeys(kept[c] for c in (*block.condition, *moved, *told) if c in kept))
     return Project(where(tree, condition), items)
 
 
-def _check_lateral(spots: FromItems) -> None:
-    if any(leans_on_left(spot.relation) for spot in spots.found):
+def _check_lateral(from_items: FromItems) -> None:
+    if any(leans_on_left(from_item.relation) for from_item in from_items.found):
         raise Unresolved("a LATERAL relation may read the pairs")
 
 
@@ -178,8 +184,8 @@ class _Pair:
             self.gone.add(conjunct)
         elif len(named) == 1 and all(_resolved(ref, self.sight) for ref in conjunct.columns):
             side = 0 if named == {self.one.number} else 1
-            spot = (self.one, self.other)[side]
-            value = over_base(conjunct, (self.readings[side],), self.ctx.names.sources(spot.relation), self.ctx)
+            from_item = (self.one, self.other)[side]
+            value = over_base(conjunct, (self.readings[side],), self.ctx.names.sources(from_item.relation), self.ctx)
             self.filters[side][value] = conjunct
 
     def _compares(self, conjunct: Scalar) -> bool:

@@ -27,17 +27,17 @@ class Asked:
     """A query that may be a total: a relation in FROM, or a value in an expression."""
 
     query: Logical
-    spot: FromItem | None
+    from_item: FromItem | None
 
 
 def asked_totals(project: Project, ctx: Context) -> list[Asked]:
     """The queries of a SELECT that may be totals.  Looks nothing up."""
-    spots, condition, plain = _parts(project)
+    from_items, condition, plain = _parts(project)
     found = []
-    for spot in spots.found if spots else ():
-        query = query_of(spot.relation, ctx) if spot.kind == "inner" else None
+    for from_item in from_items.found if from_items else ():
+        query = query_of(from_item.relation, ctx) if from_item.kind == "inner" else None
         if query is not None and may_be_total(query, ctx):
-            found.append(Asked(query, spot))
+            found.append(Asked(query, from_item))
     for scalar in (*condition, *(item for item in project.items if plain and _named(item))):
 
         def note(plan: Node) -> None:
@@ -74,22 +74,22 @@ class Place:
 
     def __init__(self, project: Project, ctx: Context):
         self.project, self.ctx = project, ctx
-        self.spots, self.condition, _ = _parts(project)
+        self.from_items, self.condition, _ = _parts(project)
         self.values: dict[int, str] = {}  # of a subquery in an expression, by its id
         self.instead: dict[int, Logical | None] = {}
 
     def block(self, groups: list[tuple[Merged, tuple[Asked, ...]]]) -> Project:
         """The SELECT with the totals of each group in a relation.  Raises ``Unresolved``, ``Unsupported``."""
-        if self.spots and has_lateral_view(self.spots.tree):
+        if self.from_items and has_lateral_view(self.from_items.tree):
             raise Unresolved("FROM has a LATERAL VIEW")
         tree: Logical = OneRow()
         for merged, asked in groups:
             totals = self._add(merged, asked)
-            if not any(one.spot for one in asked):
+            if not any(one.from_item for one in asked):
                 tree = self._beside(totals, tree)
         moved: tuple[Scalar, ...] = ()
-        if self.spots:
-            tree, moved = self.spots.rebuilt(self.instead, lambda conjunct: conjunct)
+        if self.from_items:
+            tree, moved = self.from_items.rebuilt(self.instead, lambda conjunct: conjunct)
         condition = tuple(answered(c, lambda plan: self.values.get(id(plan))) for c in self.condition)
         items = tuple(answered(i, lambda plan: self.values.get(id(plan))) for i in self.project.items)
         for item in items:
@@ -101,9 +101,9 @@ class Place:
 
     def _beside(self, totals: Totals, tree: Logical) -> Logical:
         """Put the totals that no relation of FROM stands for before the first one of it."""
-        if self.spots is None:
+        if self.from_items is None:
             return totals if isinstance(tree, OneRow) else Join(tree, totals, "cross", "CROSS JOIN")
-        first = self.instead.get(0) or self.spots.found[0].relation
+        first = self.instead.get(0) or self.from_items.found[0].relation
         self.instead[0] = Join(totals, first, "cross", "CROSS JOIN")
         return tree
 
@@ -111,24 +111,24 @@ class Place:
         """Note what stands in the place of each total; return the relation that has them all."""
         for index, one in enumerate(asked):
             texts = merged.values(index)
-            if one.spot is None:
+            if one.from_item is None:
                 self.values[id(one.query)] = texts[0] if merged.nullable(index) else f"if(true, {texts[0]}, NULL)"
             else:
-                self.instead[one.spot.number] = self._row(one.spot, texts, merged.said_of(index))
+                self.instead[one.from_item.number] = self._row(one.from_item, texts, merged.said_of(index))
         totals = Totals(merged.query, merged.name, (), f"AS {merged.name}")
-        spots = [one.spot for one in asked if one.spot]
-        if spots:
-            first = spots[0].number
-            if any(not spot.free or spot.first > first for spot in spots[1:]):
+        from_items = [one.from_item for one in asked if one.from_item]
+        if from_items:
+            first = from_items[0].number
+            if any(not from_item.free or from_item.first > first for from_item in from_items[1:]):
                 raise Unresolved("one of them is in parentheses, where LATERAL cannot see the others")
             row = self.instead[first]
             assert row is not None
             self.instead[first] = Join(totals, row, "cross", "CROSS JOIN")
         return totals
 
-    def _row(self, spot: FromItem, texts: list[str], said: str) -> TotalsRow:
+    def _row(self, from_item: FromItem, texts: list[str], said: str) -> TotalsRow:
         """A relation of one row, the columns of which are these."""
-        (source,) = self.ctx.names.sources(spot.relation)
+        (source,) = self.ctx.names.sources(from_item.relation)
         columns = source.columns or ()
         if len(columns) != len(texts) or not all(column.name for column in columns) or len(source.names) > 1:
             raise Unresolved("a column of one of them has no name; give it an alias")

@@ -160,9 +160,9 @@ class _Definition:
             assert isinstance(outer.tree, Derived)
             inside = where(replace(outer.tree, query=new), outer.condition)
             new = in_block(outer.project, inside)  # type: ignore[assignment]
-        spots = read_from_items(block.tree).found
-        relations = [s.relation for s in spots]
-        shown = (s for s in spots if s.kind not in ("semi", "anti"))
+        from_items = read_from_items(block.tree).found
+        relations = [s.relation for s in from_items]
+        shown = (s for s in from_items if s.kind not in ("semi", "anti"))
         owners = [s.number for s in shown for _ in ctx.names.sources(s.relation)]
         gone = {self._column(self.outer[name].tree.unalias()) for name in constant}
         owned: dict[int, list[str]] = {}

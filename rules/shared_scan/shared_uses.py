@@ -28,7 +28,7 @@ Constants = dict[str, str]  # by the name of a column, the value that it has to 
 class Use:
     """What a block asks of one of the relations that read a definition."""
 
-    spot: FromItem
+    from_item: FromItem
     constants: Constants = field(default_factory=dict)
     compared: set[str] = field(default_factory=set)  # columns that conditions with other relations name
     alone: dict[str, set[str]] = field(default_factory=dict)  # other conditions on it alone, and the columns of each
@@ -45,13 +45,13 @@ def uses_of(cte: Cte, statement: With, ctx: Context) -> tuple[Use, ...]:
         return ()
     for node in statement.walk():
         block = block_of(node) if isinstance(node, Project) else None
-        spots = read_from_items(block.tree) if block else None
-        if block is None or spots is None:
+        from_items = read_from_items(block.tree) if block else None
+        if block is None or from_items is None:
             continue
-        own = [s for s in spots.found if isinstance(s.relation, Scan) and s.relation.cte == cte.key]
-        constants = sum(map(_has_constant, (*spots.conjuncts, *block.condition)))
+        own = [s for s in from_items.found if isinstance(s.relation, Scan) and s.relation.cte == cte.key]
+        constants = sum(map(_has_constant, (*from_items.conjuncts, *block.condition)))
         if len(own) == count <= constants and all(s.kind == "inner" and _plain(s.relation) for s in own):
-            return () if _read_in_text(cte, statement, ctx) else _read(own, block, Sight(spots.found, ctx), ctx)
+            return () if _read_in_text(cte, statement, ctx) else _read(own, block, Sight(from_items.found, ctx), ctx)
     return ()
 
 
@@ -89,11 +89,11 @@ def _plain(relation: Logical) -> bool:
 
 
 def _read(own: list[FromItem], block: Block, sight: Sight, ctx: Context) -> tuple[Use, ...]:
-    uses = {spot.number: Use(spot) for spot in own}
-    spots = read_from_items(block.tree)
-    every = frozenset(s.number for s in spots.found)
-    conjuncts = (*spots.conjuncts, *block.condition)
-    outer = tuple(c for s in spots.found for c in s.on)
+    uses = {from_item.number: Use(from_item) for from_item in own}
+    from_items = read_from_items(block.tree)
+    every = frozenset(s.number for s in from_items.found)
+    conjuncts = (*from_items.conjuncts, *block.condition)
+    outer = tuple(c for s in from_items.found for c in s.on)
     others = (s for node in (block.project, *block.more) for s in scalars(node))
     for scalar in (*conjuncts, *outer, *others):
         if scalar.plans:
