@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from planner.expr import Scalar
 from planner.logical import Logical
-from planner.logical.choice import Choice
+from planner.logical.alternatives import Alternatives
 from planner.tree import plan_node
 
 
@@ -25,7 +25,7 @@ class WindowedSource:
 
 
 @plan_node
-class BandWindow(Choice):
+class BandWindow(Alternatives):
     """Aggregates over a band of the same source, as written or as windows."""
 
     label: ClassVar[str] = "BandWindow"

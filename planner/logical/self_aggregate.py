@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from planner.expr import Scalar
 from planner.logical import Logical
-from planner.logical.choice import Choice
+from planner.logical.alternatives import Alternatives
 from planner.tree import plan_node
 
 
@@ -26,7 +26,7 @@ class Rows:
 
 
 @plan_node
-class SelfAggregate(Choice):
+class SelfAggregate(Alternatives):
     """``other`` computes windows over ``rows``, which ``written`` reads once more for every subquery."""
 
     label: ClassVar[str] = "SelfAggregate"

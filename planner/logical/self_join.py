@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from planner.logical import Derived, Filter, Logical
-from planner.logical.choice import Choice
+from planner.logical.alternatives import Alternatives
 from planner.tree import plan_node
 from planner.types.schema import Column
 
@@ -96,7 +96,7 @@ class TotalsRow(Replacement):
 
 
 @plan_node
-class SharedGroups(Choice):
+class SharedGroups(Alternatives):
     """``other`` is a definition in WITH all copies of which are one, where those of ``written`` have other constants.
 
     ``relations`` are read for it; it is grouped by ``keys``, columns of some of them, and by columns for which there
@@ -110,7 +110,7 @@ class SharedGroups(Choice):
 
 
 @plan_node
-class MergedTotals(Choice):
+class MergedTotals(Alternatives):
     """``other`` reads a source once for all the totals that ``written`` reads it for one by one."""
 
     label: ClassVar[str] = "MergedTotals"

@@ -29,7 +29,7 @@ from planner.logical import (
     With,
     Wrapped,
 )
-from planner.logical.choice import Choice
+from planner.logical.alternatives import Alternatives
 from planner.sql.names import Resolver, Unresolved
 from planner.tree import Node
 from rules.query.select_list import SelectList
@@ -109,7 +109,7 @@ class _Keys:
         match query:
             case With() | Sort() | Limit() | Wrapped():
                 return self.query(query.child)
-            case Choice():
+            case Alternatives():
                 return self.query(query.written)
             case SetOp():
                 plain = not isinstance(query.left, SetOp) and not isinstance(query.right, SetOp)

@@ -9,7 +9,7 @@ from planner.tree import plan_node
 
 
 @plan_node
-class Choice(Logical):
+class Alternatives(Logical):
     """A query block as ``written``, and ``other``, which returns the same rows; a lowering rule takes one of them.
 
     Both are visited by the rules that follow.  A kind of choice is a subclass of its own, with what its cost is
