@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from planner.expr import Scalar
 from planner.logical.lookup import LookupJoin
 from planner.tree import Node
-from rules.query.hinted import is_named, looks_through, relation_name, relations_of
+from rules.query.hinted import hintable_names, is_named, looks_through, relation_name
 
 
 def lookups_in(tree: Node) -> list[LookupJoin]:
@@ -41,7 +41,7 @@ def left_of(argument: Scalar, lookups: list[LookupJoin]) -> bool:
     """Whether it names the relation that is all of the left side of a lookup join, and of no lookup."""
     name = relation_name(argument)
     for join in lookups:
-        own = list(relations_of(join.left))
+        own = list(hintable_names(join.left))
         if name and len(own) == 1 and is_named(own[0], name):
             return True
     return False

@@ -13,7 +13,7 @@ from planner.logical import Derived, Filter, Join, Logical, Nested, Project, Sca
 from planner.sql.names import Source, Unresolved
 from rules.analysis.respelling import respelt
 from rules.query.moving import block_of, check_steady, why_not_simple
-from rules.query.standing_for import query_of
+from rules.query.standing_for import definition_of
 from rules.rule import Context, rule
 
 
@@ -64,7 +64,7 @@ def _joined(relation: Logical, ctx: Context) -> Project | None:
     """The SELECT of a subquery that joins relations and does nothing that a condition could not pass."""
     query = relation.query if isinstance(relation, Derived) and not relation.lateral else None
     if isinstance(relation, Scan) and relation.cte:
-        query = query_of(relation, ctx)
+        query = definition_of(relation, ctx)
     block = block_of(query) if isinstance(query, Project) else None
     if block is None or block.more or block.project.quantifier or block.project.hint:
         return None

@@ -32,7 +32,7 @@ def looks_through(node: Node) -> bool:
     return isinstance(own, _TRANSPARENT) and not (isinstance(own, Nested) and own.alias)
 
 
-def relations_of(node: Node) -> Iterator[Name]:
+def hintable_names(node: Node) -> Iterator[Name]:
     """The names of the relations that a hint can name; an empty one where something in FROM cannot be told."""
     match node:
         case Scan():
@@ -42,11 +42,11 @@ def relations_of(node: Node) -> Iterator[Name]:
         case Nested() if node.alias:
             yield (node.alias,)
         case LookupJoin():  # as FLIP-204 has it, also by the name of its table
-            yield from relations_of(node.left)
+            yield from hintable_names(node.left)
             yield from dict.fromkeys(((node.scan.alias or node.scan.name[-1],), node.scan.name))
         case _ if looks_through(node):
             for child in node.children:
-                yield from relations_of(child)
+                yield from hintable_names(child)
 
 
 def is_named(relation: Name, wanted: Name, ctx: Context | None = None) -> bool:

@@ -15,6 +15,6 @@ def conjoined(conditions: list[Scalar]) -> str:
     return " AND ".join(f"({c.text})" if has_or(c.text) else c.text for c in conditions) or "true"
 
 
-def enclosed(text: str) -> str:
+def as_operand(text: str) -> str:
     """An expression that can be an operand."""
     return text if isinstance(Scalar(text).tree, exp.Column | exp.Dot | exp.Literal | exp.Paren) else f"({text})"

@@ -4,7 +4,7 @@ from planner.logical import Derived, Logical, Opaque, Scan, Verbatim
 from rules.rule import Context
 
 
-def query_of(relation: Logical, ctx: Context) -> Logical | None:
+def definition_of(relation: Logical, ctx: Context) -> Logical | None:
     """The query of a subquery in FROM, or of a name that WITH defines; None for anything else, also a sample of it."""
     if isinstance(relation, Derived) and not relation.lateral:
         return relation.query

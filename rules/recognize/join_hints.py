@@ -15,7 +15,7 @@ from planner.logical import (
 )
 from planner.sql.names import Unresolved
 from planner.tree import Node
-from rules.query.hinted import Name, is_named, looks_through, no_relation, relation_name, relations_of
+from rules.query.hinted import Name, hintable_names, is_named, looks_through, no_relation, relation_name
 from rules.rule import Context, rule
 
 _FORM = "write RANGE_JOIN(relation, width), the width a number: days for DATE, seconds for times"
@@ -43,7 +43,7 @@ def join_hints(project: Project, ctx: Context) -> Logical | None:
     hints = read_hints(project.hint)
     if not hints:
         return None
-    relations = list(relations_of(project.child))
+    relations = list(hintable_names(project.child))
     widths = [w for h in hints if h.name == RANGE_JOIN and (w := _usable(h, relations, ctx))]
     used: set[int] = set()
     for hint in hints:
@@ -122,7 +122,7 @@ def _hinted(
             amount = wide
             found.append(SideHint(w.hint, side, w.hint.arguments[0].text))
     for side, relation in zip(_SIDES, (join.left, join.right), strict=True):
-        own = list(relations_of(relation))
+        own = list(hintable_names(relation))
         found += [
             SideHint(hint, side, argument.text, whole=len(own) == 1)
             for hint in hints
@@ -138,7 +138,7 @@ def _span(band: DistanceBand) -> Fraction:
 
 def _sole(node: Node) -> Name | None:
     """The name of the one relation that a side is; Spark hands no hint through a join."""
-    names = list(relations_of(node))
+    names = list(hintable_names(node))
     return names[0] if len(names) == 1 else None
 
 

@@ -11,7 +11,7 @@ from planner.logical import Logical, Project
 from planner.logical.lookup import LookupJoin
 from planner.tree import Node
 from rules.lookup.hinted import left_of, lookups_in, named
-from rules.query.hinted import is_named, looks_through, no_relation, relation_name, relations_of
+from rules.query.hinted import hintable_names, is_named, looks_through, no_relation, relation_name
 from rules.rule import Context, rule
 
 
@@ -52,7 +52,7 @@ class _Asked:
     def __init__(self, project: Project, ctx: Context):
         self.ctx = ctx
         self.lookups = lookups_in(project.child)
-        self.relations = list(relations_of(project.child))
+        self.relations = list(hintable_names(project.child))
         self.options: list[dict[str, Value]] = [{} for _ in self.lookups]
         self.said: list[list[str]] = [[] for _ in self.lookups]
         self.hashed: set[int] = set()

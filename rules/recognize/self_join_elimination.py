@@ -18,10 +18,10 @@ from rules.query.correlation import correlated
 from rules.query.from_items import FromItems, read_from_items
 from rules.query.inner_joins import in_block, where
 from rules.query.moving import block_of
-from rules.query.operands import conjoined, enclosed
+from rules.query.operands import as_operand, conjoined
 from rules.query.padded import check_values
 from rules.rule import Context, rule
-from rules.self_join.own_row import Gone, OwnRow, Part, ordered
+from rules.self_join.removed_relations import RemovedRelation, RemovedRelations, Residual, raising_last
 from rules.self_join.row_tests import RowTest, row_test
 
 
@@ -47,7 +47,7 @@ def self_join_elimination(project: Project, ctx: Context) -> Logical | None:
         _say_of_other_joins(from_item.relation, ctx)
     if not _reads_twice(from_items, tests, ctx):
         return None
-    rows = OwnRow(from_items.found, tuple(tests), (*from_items.conjuncts, *block.condition), ctx)
+    rows = RemovedRelations(from_items.found, tuple(tests), (*from_items.conjuncts, *block.condition), ctx)
     gone = rows.find(fixed=_has_stars(project))
     if not gone:
         return None
@@ -105,7 +105,9 @@ def _say_of_other_joins(relation: Logical, ctx: Context) -> None:
         left, right = (".".join(map(quote, n[0].names)) for n in names)
         condition = tuple(Scalar(f"{left}.{quote(c)} = {right}.{quote(c)}") for c in join.using)
     from_items = read_from_items(replace(join, kind="inner", using=(), condition=condition))
-    if _reads_twice(from_items, [], ctx) and OwnRow(from_items.found, (), from_items.conjuncts, ctx).find(fixed=True):
+    if _reads_twice(from_items, [], ctx) and RemovedRelations(from_items.found, (), from_items.conjuncts, ctx).find(
+        fixed=True
+    ):
         kept = f"a {join.kind} join keeps rows of its right side that have no match"
         ctx.decline("USING merges the columns that the rows are joined by; write ON" if join.using else kept)
 
@@ -120,7 +122,7 @@ def _has_stars(project: Project) -> bool:
     return False
 
 
-def _check_hint(project: Project, rows: OwnRow, gone: list[Gone]) -> None:
+def _check_hint(project: Project, rows: RemovedRelations, gone: list[RemovedRelation]) -> None:
     """Raise ``Unresolved`` where a hint of the SELECT names a relation that would not be joined."""
     named = {names[-1].lower() for h in read_hints(project.hint) for a in h.arguments if (names := names_of(a))}
     for one in gone:
@@ -130,7 +132,7 @@ def _check_hint(project: Project, rows: OwnRow, gone: list[Gone]) -> None:
 
 
 def _rewritten(
-    from_items: FromItems, condition: tuple[Scalar, ...], rows: OwnRow, gone: list[Gone]
+    from_items: FromItems, condition: tuple[Scalar, ...], rows: RemovedRelations, gone: list[RemovedRelation]
 ) -> tuple[Logical, tuple[Scalar, ...]]:
     """FROM and WHERE without what is gone.  Raises ``Unresolved``, ``Unsupported``."""
     numbers = {g.from_item.number for g in gone}
@@ -142,7 +144,7 @@ def _rewritten(
         elif one.from_item.number not in rows.tests:
             instead[one.from_item.number] = one.row
     tree, moved = from_items.rebuilt(instead, lambda c: _own(c, rows))
-    parts: list[Part] = []
+    parts: list[Residual] = []
     for one in gone:
         if one.from_item.kind == "inner":
             parts += one.parts
@@ -151,17 +153,17 @@ def _rewritten(
     for conjunct in (*condition, *moved):  # WHERE first, as Spark has it: it may keep ON from raising
         if conjunct in tests:
             parts += _kept(tests[conjunct])
-        elif (new := _own(conjunct, rows)) is not None and (new is conjunct or Part(new) not in parts):
-            parts.append(Part(new, new is conjunct and _risky(new, numbers, rows, must=new in moved)))
+        elif (new := _own(conjunct, rows)) is not None and (new is conjunct or Residual(new) not in parts):
+            parts.append(Residual(new, new is conjunct and _risky(new, numbers, rows, must=new in moved)))
     alone = {s.number for s in from_items.found} <= numbers | {g.partner for g in gone}
     risky = [p for p in (*parts, *(p for g in gone for p in g.parts)) if p.risky]
     if risky and not alone:
         said = f"{risky[0].scalar.shown} could raise an error on rows that the join drops"
         raise Unresolved(said)
-    return tree, tuple(p.scalar for p in ordered(tuple(parts)))
+    return tree, tuple(p.scalar for p in raising_last(tuple(parts)))
 
 
-def _own(conjunct: Scalar, rows: OwnRow) -> Scalar | None:
+def _own(conjunct: Scalar, rows: RemovedRelations) -> Scalar | None:
     """A conjunct of an inner join or WHERE: that a value is not NULL, where it compares the value with itself."""
     e = rows.sight.equality(conjunct, (rows.visible,))
     if e is None or e.left[1] != e.right[1] or not isinstance(e.left[0], int) or not isinstance(e.right[0], int):
@@ -172,18 +174,18 @@ def _own(conjunct: Scalar, rows: OwnRow) -> Scalar | None:
         return conjunct
     if not e.strict:
         return None
-    return Scalar(f"{enclosed(over(shown, rows.sight.path(first), e.left[1]))} IS NOT NULL", (), conjunct.place)
+    return Scalar(f"{as_operand(over(shown, rows.sight.path(first), e.left[1]))} IS NOT NULL", (), conjunct.place)
 
 
-def _kept(one: Gone) -> list[Part]:
+def _kept(one: RemovedRelation) -> list[Residual]:
     """What WHERE asks for in place of a semi or anti join."""
     if one.from_item.kind == "semi":
         return list(one.parts)
     risky = any(p.risky for p in one.parts)
-    return [Part(Scalar(f"({conjoined([p.scalar for p in ordered(one.parts)])}) IS NOT TRUE"), risky)]
+    return [Residual(Scalar(f"({conjoined([p.scalar for p in raising_last(one.parts)])}) IS NOT TRUE"), risky)]
 
 
-def _risky(conjunct: Scalar, gone: set[int], rows: OwnRow, *, must: bool) -> bool:
+def _risky(conjunct: Scalar, gone: set[int], rows: RemovedRelations, *, must: bool) -> bool:
     """Whether a conjunct compares a row with itself and might raise; ``must``: its names have to be known."""
     scopes = (rows.visible,)
     try:

@@ -13,7 +13,7 @@ from rules.query.moving import block_of
 from rules.query.padded import check_values
 from rules.rule import Context, rule
 from rules.self_join.neighbour_rows import NeighbourRows
-from rules.self_join.neighbours import Neighbours, steps_in
+from rules.self_join.neighbours import NeighbourFinder, steps_in
 
 
 @rule(Project)
@@ -33,7 +33,7 @@ def self_neighbour(project: Project, ctx: Context) -> Logical | None:
         "=" in c.text and not c.plans and c.known and steps_in(c.known) for c in every
     ):
         return None
-    found = Neighbours(from_items, condition, ctx)
+    found = NeighbourFinder(from_items, condition, ctx)
     neighbours = found.find()
     if not neighbours:
         return None

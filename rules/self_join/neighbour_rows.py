@@ -18,7 +18,7 @@ from rules.analysis.respelling import never_raises, respelt
 from rules.query.from_items import FromItem
 from rules.query.moving import check_steady
 from rules.query.operands import conjoined
-from rules.self_join.neighbours import Neighbour, Neighbours, Scopes, quoted
+from rules.self_join.neighbours import Neighbour, NeighbourFinder, Scopes, quoted
 
 _EXACT = ("tinyint", "smallint", "int", "bigint", "decimal", "boolean", "date", "timestamp", "timestamp_ntz", "string")
 R = TypeVar("R", bound=Replacement)
@@ -29,7 +29,7 @@ _CROSS: tuple[JoinKind, str] = ("cross", "CROSS JOIN")
 class NeighbourRows:
     """Writes FROM for neighbours that have been found."""
 
-    found: Neighbours
+    found: NeighbourFinder
 
     def instead(self, neighbours: list[Neighbour]) -> dict[int, Logical]:
         """What stands in FROM for each relation that has neighbours, and for these.  Raises ``Unresolved``."""

@@ -24,7 +24,7 @@ Scopes = tuple[frozenset[int], ...]
 
 
 @dataclass(frozen=True)
-class Step:
+class RowOffset:
     """``right = left + steps``: two columns of numbers, in one conjunct."""
 
     left: Value
@@ -74,7 +74,7 @@ def steps_in(tree: exp.Expression) -> tuple[exp.Column, exp.Column, int] | None:
     return (minus[0], plus[0], steps) if whole and steps and len(plus) == len(minus) == 1 else None
 
 
-class Neighbours:
+class NeighbourFinder:
     """Finds neighbouring rows in one FROM."""
 
     def __init__(self, from_items: FromItems, condition: tuple[Scalar, ...], ctx: Context):
@@ -115,14 +115,16 @@ class Neighbours:
             self.ctx.decline(f"the join with a next or previous row stays a join: {no}", own[0].place)
             return None
 
-    def checked(self, x: FromItem, y: FromItem, shown: Reading, other: Reading, steps: list[Step]) -> Neighbour | None:
+    def checked(
+        self, x: FromItem, y: FromItem, shown: Reading, other: Reading, steps: list[RowOffset]
+    ) -> Neighbour | None:
         """The neighbour; None where the columns compared number nothing.  Raises ``Unresolved``."""
         if shown.filters or other.filters:
             raise Unresolved("one side is filtered, so its next row is not the next row of the other side")
         if not y.free:
             raise Unresolved("the relation to remove is the first in parentheses, where LATERAL cannot see the other")
         equal = EquivalenceClasses.of(e for c in self.own(y) if (e := self.sight.equality(c, self.scopes(y))))
-        for numbering in self.numberings(query_of(shown, self.ctx)):
+        for numbering in self.numberings(base_query(shown, self.ctx)):
             number = quoted(numbering.number)
             for step in steps:
                 if (step.left[1], step.right[1]) != (number, number):
@@ -153,7 +155,7 @@ class Neighbours:
             return (self.visible,)
         return (frozenset(n for n in self.visible if y.first <= n < y.number) | {y.number},)
 
-    def step(self, conjunct: Scalar, scopes: Scopes) -> Step | None:
+    def step(self, conjunct: Scalar, scopes: Scopes) -> RowOffset | None:
         """Read a conjunct as a step from one column to another."""
         try:
             columns = None if conjunct.plans else steps_in(conjunct.tree)
@@ -163,10 +165,10 @@ class Neighbours:
             values = [self.sight.value(number, column.name) for number, column in ends]
         except (Unresolved, Unsupported):
             return None
-        return Step(values[0], values[1], columns[2])
+        return RowOffset(values[0], values[1], columns[2])
 
 
-def query_of(found: Reading, ctx: Context) -> Logical:
+def base_query(found: Reading, ctx: Context) -> Logical:
     """The query that a reading's base is."""
     base = found.base
     if isinstance(base, Scan):

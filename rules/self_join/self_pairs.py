@@ -29,7 +29,7 @@ from rules.query.correlation import leans_on_left
 from rules.query.from_items import FromItem, FromItems, read_from_items
 from rules.query.inner_joins import where
 from rules.query.moving import Block, block_of, check_steady, why_not_simple
-from rules.query.standing_for import query_of
+from rules.query.standing_for import definition_of
 from rules.rule import Context
 
 _ANY = (Scalar("1"),)
@@ -67,7 +67,7 @@ def may_pair(block: Block, ctx: Context) -> bool:
     if any(same_tables(a, b, ctx) for a, b in combinations(inner, 2)):
         conjuncts = (*from_items.conjuncts, *block.condition)
         return any(sign in conjunct.text for conjunct in conjuncts for sign in ("<", ">", "!="))
-    below = (block_of(query) for relation in inner if (query := query_of(relation, ctx)))
+    below = (block_of(query) for relation in inner if (query := definition_of(relation, ctx)))
     return any(found and not found.more and may_pair(found, ctx) for found in below)
 
 
@@ -75,7 +75,7 @@ def _inside(
     from_item: FromItem, from_items: FromItems, block: Block, wanted: tuple[Scalar, ...], ctx: Context
 ) -> Project | None:
     """The query with one of its relations, which stands for a query, without pairs."""
-    query = query_of(from_item.relation, ctx)
+    query = definition_of(from_item.relation, ctx)
     held = query and block_of(query)
     if query is None or not held or held.more or not may_pair(held, ctx):
         return None

@@ -17,7 +17,7 @@ from rules.query.from_items import FromItem, FromItems, read_from_items
 from rules.query.inner_joins import in_block, where
 from rules.query.moving import block_of, has_lateral_view
 from rules.query.scalar_subqueries import answered
-from rules.query.standing_for import query_of
+from rules.query.standing_for import definition_of
 from rules.rule import Context
 from rules.shared_scan.totals import Merged, may_be_total
 
@@ -35,7 +35,7 @@ def asked_totals(project: Project, ctx: Context) -> list[Asked]:
     from_items, condition, plain = _parts(project)
     found = []
     for from_item in from_items.found if from_items else ():
-        query = query_of(from_item.relation, ctx) if from_item.kind == "inner" else None
+        query = definition_of(from_item.relation, ctx) if from_item.kind == "inner" else None
         if query is not None and may_be_total(query, ctx):
             found.append(Asked(query, from_item))
     for scalar in (*condition, *(item for item in project.items if plain and _named(item))):

@@ -18,7 +18,7 @@ from rules.analysis.correlation_keys import CorrelationKey, correlation_key
 from rules.query.aggregates import Call, calls, check_aggregates, without_alias
 from rules.query.inner_joins import InnerJoins, inner_joins
 from rules.query.moving import block_of, check_inner
-from rules.query.standing_for import query_of
+from rules.query.standing_for import definition_of
 from rules.query.tables import tables
 from rules.rule import Context
 from rules.window.self_request import Group, Request
@@ -42,7 +42,7 @@ def _grouped(relation: Node, ctx: Context) -> Logical | None:
         return None
     if isinstance(relation, Scan) and relation.cte in ctx.definitions and ctx.definitions[relation.cte].renames:
         return None
-    return query_of(relation, ctx)
+    return definition_of(relation, ctx)
 
 
 def joined_request(number: int, outer: InnerJoins, ctx: Context) -> Request | None:

@@ -23,7 +23,7 @@ from rules.analysis.respelling import never_raises, over, respelt
 from rules.analysis.same_source import Reading, same_source
 from rules.query.from_items import FromItem
 from rules.query.moving import check_steady
-from rules.query.operands import conjoined, enclosed
+from rules.query.operands import as_operand, conjoined
 from rules.query.padded import check_aliases
 from rules.rule import Context
 from rules.self_join.row_tests import RowTest
@@ -32,7 +32,7 @@ Scopes = tuple[frozenset[int], ...]
 
 
 @dataclass(frozen=True)
-class Part:
+class Residual:
     """A condition; ``risky`` where it might raise on rows that the join would have left out."""
 
     scalar: Scalar
@@ -40,7 +40,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Gone:
+class RemovedRelation:
     """A relation that is not read again: ``row`` is its row, None where only ``parts`` of its condition remain.
 
     ``behind`` is the relation that comes to its place, where the row has to stand behind that one.
@@ -49,12 +49,12 @@ class Gone:
     from_item: FromItem
     partner: int
     row: SameRow | None
-    parts: tuple[Part, ...]
+    parts: tuple[Residual, ...]
     said: str
     behind: FromItem | None = None
 
 
-class OwnRow:
+class RemovedRelations:
     """Finds relations whose row is another one's, and says what stands for them."""
 
     def __init__(
@@ -72,9 +72,9 @@ class OwnRow:
             s.number: s.number for s in self.from_items
         }  # relations joined for certain, by the first of them
 
-    def find(self, *, fixed: bool) -> list[Gone]:
+    def find(self, *, fixed: bool) -> list[RemovedRelation]:
         """All relations that can go, in the order of FROM; ``fixed``: relations may not change places."""
-        gone: list[Gone] = []
+        gone: list[RemovedRelation] = []
         for y in self.from_items[1:]:
             for x in self.from_items[: y.number]:
                 if x.number < y.first or x.kind not in ("inner", "left") or x.number in self.tests:
@@ -99,7 +99,7 @@ class OwnRow:
             return frozenset((y.number,)), self.visible
         return (frozenset(n for n in self.visible if y.first <= n < y.number) | {y.number},)
 
-    def partner(self, x: FromItem, y: FromItem, fixed: bool) -> Gone | None:
+    def partner(self, x: FromItem, y: FromItem, fixed: bool) -> RemovedRelation | None:
         """What stands for ``y`` where its row is that of ``x``, or the other way round.  Raises ``Unresolved``."""
         shown, other = self.sight.reading(x.number), self.sight.reading(y.number)
         equal = EquivalenceClasses.of(self.equalities(y))
@@ -186,19 +186,21 @@ class OwnRow:
             return key
         return None
 
-    def gone(self, x: FromItem, y: FromItem, shown: Reading, other: Reading, key: frozenset[str]) -> Gone:
+    def gone(self, x: FromItem, y: FromItem, shown: Reading, other: Reading, key: frozenset[str]) -> RemovedRelation:
         path = self.sight.path(x.number)
         kept = self.filters(x, y, shown, other)
         by = f", by {', '.join(sorted(key))}" if key else ""
         if y.kind in ("semi", "anti"):
             what = {"semi": "semi join", "anti": "anti join"}[y.kind]
-            return Gone(y, x.number, None, (*kept, *self.conditions(x, y, shown)), f"{what} of {'.'.join(path)}{by}")
+            return RemovedRelation(
+                y, x.number, None, (*kept, *self.conditions(x, y, shown)), f"{what} of {'.'.join(path)}{by}"
+            )
         said = f"{self.sight.path(y.number)[-1]} is {'.'.join(path)}{by}"
         if y.kind == "inner":
-            return Gone(y, x.number, self.row(x, y, shown, other, None, said), kept, said)
+            return RemovedRelation(y, x.number, self.row(x, y, shown, other, None, said), kept, said)
         parts = (*kept, *self.conditions(x, y, shown))
-        when = conjoined([p.scalar for p in ordered(parts)])
-        return Gone(y, x.number, self.row(x, y, shown, other, when, f"{said}, else NULL"), parts, said)
+        when = conjoined([p.scalar for p in raising_last(parts)])
+        return RemovedRelation(y, x.number, self.row(x, y, shown, other, when, f"{said}, else NULL"), parts, said)
 
     def row(self, x: FromItem, y: FromItem, shown: Reading, other: Reading, when: str | None, said: str) -> SameRow:
         """The columns of ``y`` from the row of ``x``, or NULL unless ``when``."""
@@ -227,28 +229,28 @@ class OwnRow:
         """Whether an expression has a value on every row."""
         return never_raises(scalar.tree, self.sight.known(scopes), ansi=self.ctx.catalog.settings.ansi)
 
-    def filters(self, x: FromItem, y: FromItem, shown: Reading, other: Reading) -> tuple[Part, ...]:
+    def filters(self, x: FromItem, y: FromItem, shown: Reading, other: Reading) -> tuple[Residual, ...]:
         """The filters of ``y`` that ``x`` has not, over its columns."""
         path, scopes = self.sight.path(x.number), (frozenset((x.number,)),)
         found = [Scalar(over(shown, path, f)) for f in sorted(other.filters - shown.filters)]
         safe = [s for s in found if self.safe(s, scopes)]
         if len(found) > len(safe) + 1:  # their order is not known, and one may keep another from raising
             raise Unresolved("several filters of a subquery could raise an error on rows that another one removes")
-        return tuple(Part(s) for s in (*safe, *(s for s in found if s not in safe)))
+        return tuple(Residual(s) for s in (*safe, *(s for s in found if s not in safe)))
 
-    def conditions(self, x: FromItem, y: FromItem, shown: Reading) -> tuple[Part, ...]:
+    def conditions(self, x: FromItem, y: FromItem, shown: Reading) -> tuple[Residual, ...]:
         """The condition of an outer, semi or anti join with ``y``, said of the row of ``x``."""
         scopes = self.scopes(y)
         members = {n for n, first in self.stands_for.items() if first == self.stands_for[x.number]} | {y.number}
 
-        def own(e: Equality | None) -> Part | None:
+        def own(e: Equality | None) -> Residual | None:
             """For an equality of a value with itself: that it is not NULL."""
             if e is None or e.left[1] != e.right[1]:
                 return None
             both = {e.left[0], e.right[0]}
             if y.number not in both or both - members:
                 return None
-            return Part(Scalar(f"{enclosed(self.told(x, shown, e.left[1]))} IS NOT NULL" if e.strict else "true"))
+            return Residual(Scalar(f"{as_operand(self.told(x, shown, e.left[1]))} IS NOT NULL" if e.strict else "true"))
 
         def say(ref: ColumnRef) -> str | None:
             number, column = self.sight.resolve(ref, scopes)
@@ -257,7 +259,7 @@ class OwnRow:
             bare = len(ref.parts) == 1
             return ".".join(map(quote, (*self.sight.path(number), column.name))) if bare else None
 
-        found: list[Part] = []
+        found: list[Residual] = []
         if (test := self.tests.get(y.number)) and test.test.value:
             part = own(self.compared(y))
             if part is None:
@@ -268,12 +270,12 @@ class OwnRow:
             if part is None:
                 check_steady(conjunct)
                 alone = self.sight.relations_of(conjunct, scopes) <= {y.number}
-                part = Part(Scalar(respelt(conjunct, say)), not alone and not self.safe(conjunct, scopes))
+                part = Residual(Scalar(respelt(conjunct, say)), not alone and not self.safe(conjunct, scopes))
             found.append(part)
         kept = list(dict.fromkeys(p for p in found if p.scalar.text != "true"))
         return tuple(kept)
 
 
-def ordered(parts: tuple[Part, ...]) -> list[Part]:
+def raising_last(parts: tuple[Residual, ...]) -> list[Residual]:
     """Conditions with those last that others may keep from raising, equalities first among them."""
     return sorted(parts, key=lambda p: 0 if not p.risky else 1 if isinstance(p.scalar.tree, exp.EQ) else 2)
