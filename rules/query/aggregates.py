@@ -18,7 +18,7 @@ _AROUND = (*_ARITHMETIC, exp.Literal, exp.Cast, exp.DataType, exp.DataTypeParam,
 
 
 @dataclass(frozen=True)
-class Call:
+class WindowColumn:
     """An expression of aggregates over the block's columns, and its name among the columns that are added.
 
     ``said`` writes it: given conditions that a row must meet to count, and what is to follow each aggregate.
@@ -31,13 +31,13 @@ class Call:
         """The expression; raises ``Unsupported`` when its aggregates cannot be found in the text."""
         t = tokenize(self.text)
         text, at = "", 0
-        for i, close in calls(self.text):
+        for i, close in aggregate_positions(self.text):
             text += self.text[at : t[i + 1].end] + _argument(t.slice(i + 2, close), conditions) + ")" + over
             at = t[close].end
         return text + self.text[at:]
 
 
-def calls(text: str) -> list[tuple[int, int]]:
+def aggregate_positions(text: str) -> list[tuple[int, int]]:
     """Where the aggregates of an expression stand: the token that names each, and the one of its closing bracket."""
     t = tokenize(text)
     return [
@@ -57,7 +57,7 @@ def check_aggregates(item: Scalar) -> None:
     """Raise ``Unresolved`` unless an expression is arithmetic over plain aggregates, each of which a window can say."""
     check_steady(item)
     found = _plain_aggregates(item.tree)
-    if found == 0 or found != len(calls(item.text)):
+    if found == 0 or found != len(aggregate_positions(item.text)):
         raise Unresolved(f"{item.shown} is more than arithmetic over min, max, sum, avg and count")
 
 

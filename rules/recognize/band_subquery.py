@@ -28,7 +28,7 @@ from rules.query.moving import Block, block_of, check_steady, homes
 from rules.query.scalar_subqueries import answered
 from rules.rule import Context, rule
 from rules.window.self_band import NoWindow, Pair
-from rules.window.self_totals import Totals
+from rules.window.self_totals import FrameAggregates
 
 
 @rule(Project)
@@ -89,7 +89,7 @@ class _Found:
 
     def __post_init__(self) -> None:
         self.relations = _leaves(self.joins.block.tree)
-        self.totals: dict[int, list[Totals]] = {}
+        self.totals: dict[int, list[FrameAggregates]] = {}
         self.sources: dict[int, WindowedSource] = {}
         self.said: list[str] = []
 
@@ -141,7 +141,7 @@ class _Found:
             own = (*self._own(at), *map(pair.text, band.own))
             pair.check_computed(band, self.project, own, block.project.items)
             totals = next((x for x in self.totals.get(at, []) if x.band == band), None)
-            totals = totals or Totals(pair, band, nulls=True)
+            totals = totals or FrameAggregates(pair, band, nulls=True)
             value = self._said(block.project.items[0], found, totals)
             if not any(totals is known for known in self.totals.setdefault(at, [])):
                 self.totals[at].append(totals)
@@ -167,7 +167,7 @@ class _Found:
                 own.append(conjunct)
         return tuple(own)
 
-    def _said(self, item: Scalar, found: tuple[Call, ...], totals: Totals) -> str:
+    def _said(self, item: Scalar, found: tuple[Call, ...], totals: FrameAggregates) -> str:
         """The value of the subquery.  It can be NULL to Spark, whatever it is."""
         inner = without_alias(item)
         rest = outside(inner, found)
@@ -180,7 +180,7 @@ class _Found:
         return f"if(true, {replaced(inner, found, lambda c: texts[c]).text}, NULL)"
 
     @staticmethod
-    def _total(call: Call, totals: Totals) -> str:
+    def _total(call: Call, totals: FrameAggregates) -> str:
         if call.distinct and call.function not in ("min", "max"):
             raise NoWindow(f"{call.text}: DISTINCT needs the rows themselves")
         argument = "" if call.argument is None else totals.pair.steady(call.argument)

@@ -10,17 +10,17 @@ from planner.errors import Unsupported
 from planner.logical import Project
 from planner.logical.self_aggregate import Rows, SelfAggregate
 from planner.sql.names import Unresolved
-from rules.query.aggregates import calls
+from rules.query.aggregates import aggregate_positions
 from rules.query.correlation import scalars
 from rules.query.inner_joins import InnerJoins, inner_joins
-from rules.query.moving import Block as Select
+from rules.query.moving import Block
 from rules.query.moving import block_of
 from rules.query.tables import tables
 from rules.rule import Context, rule
 from rules.window.anti_join import as_not_exists
-from rules.window.self_joined import joined_request, may_be_joined
-from rules.window.self_request import Request, may_ask, request_of
-from rules.window.self_window import Block
+from rules.window.correlated_aggregate import CorrelatedAggregate, correlated_aggregate, may_ask
+from rules.window.self_joined import joined_aggregate, may_be_joined
+from rules.window.self_window import WindowedBlock
 
 
 @rule(Project)
@@ -54,40 +54,44 @@ def _recognized(project: Project, written: Project, ctx: Context) -> SelfAggrega
     for group in _by_relations(_requests(block, outer, ctx)):
         try:
             _check_place(block, outer, group, ctx)
-            return _choice(Block(project, outer, group, ctx), written)
+            return _choice(WindowedBlock(project, outer, group, ctx), written)
         except (Unresolved, Unsupported) as no:
             ctx.decline(f"not a window: {no}", group[0].place)
     return None
 
 
-def _requests(block: Select, outer: InnerJoins, ctx: Context) -> Iterator[Request]:
+def _requests(block: Block, outer: InnerJoins, ctx: Context) -> Iterator[CorrelatedAggregate]:
     """What the conjuncts ask, and, where rows are not grouped, the items that have a name."""
     asking = list(outer.conjuncts)
-    if not any(calls(item.text) for item in block.project.items) and not block.more and not block.project.quantifier:
+    if (
+        not any(aggregate_positions(item.text) for item in block.project.items)
+        and not block.more
+        and not block.project.quantifier
+    ):
         asking += [item for item in block.project.items if item.plans and isinstance(item.tree, exp.Alias)]
     for scalar in dict.fromkeys(asking):
         try:
-            if request := request_of(scalar, outer, ctx):
+            if request := correlated_aggregate(scalar, outer, ctx):
                 yield request
         except (Unresolved, Unsupported) as no:
             ctx.decline(f"not a window: {no}", scalar.place)
     for number in range(len(outer.relations)):
         try:
-            if request := joined_request(number, outer, ctx):
+            if request := joined_aggregate(number, outer, ctx):
                 yield request
         except (Unresolved, Unsupported) as no:
             ctx.decline(f"not a window: {no}")
 
 
-def _by_relations(requests: Iterator[Request]) -> list[tuple[Request, ...]]:
+def _by_relations(requests: Iterator[CorrelatedAggregate]) -> list[tuple[CorrelatedAggregate, ...]]:
     """Requests for rows of the same relations together."""
-    found: dict[tuple[int, ...], list[Request]] = {}
+    found: dict[tuple[int, ...], list[CorrelatedAggregate]] = {}
     for request in requests:
         found.setdefault(request.relations, []).append(request)
     return [tuple(group) for group in found.values()]
 
 
-def _check_place(block: Select, outer: InnerJoins, group: tuple[Request, ...], ctx: Context) -> None:
+def _check_place(block: Block, outer: InnerJoins, group: tuple[CorrelatedAggregate, ...], ctx: Context) -> None:
     """Raise ``Unresolved`` where the block is itself a subquery that may lean on the query around it."""
     if not ctx.enclosing:
         return
@@ -102,7 +106,7 @@ def _check_place(block: Select, outer: InnerJoins, group: tuple[Request, ...], c
                 ctx.names.resolve(ref, outer.sources)
 
 
-def _choice(block: Block, written: Project) -> SelfAggregate:
+def _choice(block: WindowedBlock, written: Project) -> SelfAggregate:
     group, semis = block.requests, block.semis()
     count = "a window" if len(group) == 1 else f"windows for {len(group)} subqueries"
     keys = ", ".join(dict.fromkeys(k.text for r in group for k in r.keys))

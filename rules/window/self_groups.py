@@ -23,7 +23,7 @@ from rules.query.inner_joins import where
 from rules.query.moving import Block, check_steady
 from rules.rule import Context
 from rules.window.self_band import NoWindow, Pair, SelfBand
-from rules.window.self_totals import Totals
+from rules.window.self_totals import FrameAggregates
 
 
 @dataclass
@@ -61,7 +61,7 @@ class Groups:
         asked = self.block.condition if self.left else self.filters
         met = () if self.left else (*(c.text for c in band.own[:1]), *band.kept[:1])
         self.pair.check_computed(self.band, self.project, asked, self.project.items, met)
-        self.totals = Totals(self.pair, self.band, nulls=self.left)
+        self.totals = FrameAggregates(self.pair, self.band, nulls=self.left)
         for conjunct in self.filters if self.left else ():
             if self.pair.side(conjunct.tree) != "left":
                 raise NoWindow(f"{conjunct.shown} comes after the LEFT JOIN", conjunct.place)

@@ -15,13 +15,13 @@ from planner.sql.names import Unresolved
 from planner.tree import Node
 from rules.analysis.containment_mapping import ContainmentMapping, containment_mappings, is_column
 from rules.analysis.correlation_keys import CorrelationKey, correlation_key
-from rules.query.aggregates import Call, calls, check_aggregates, without_alias
+from rules.query.aggregates import WindowColumn, aggregate_positions, check_aggregates, without_alias
 from rules.query.inner_joins import InnerJoins, inner_joins
 from rules.query.moving import block_of, check_inner
 from rules.query.standing_for import definition_of
 from rules.query.tables import tables
 from rules.rule import Context
-from rules.window.self_request import Group, Request
+from rules.window.correlated_aggregate import CorrelatedAggregate, Group
 
 
 def may_be_joined(relation: Node, read: frozenset[str], ctx: Context) -> bool:
@@ -45,7 +45,7 @@ def _grouped(relation: Node, ctx: Context) -> Logical | None:
     return definition_of(relation, ctx)
 
 
-def joined_request(number: int, outer: InnerJoins, ctx: Context) -> Request | None:
+def joined_aggregate(number: int, outer: InnerJoins, ctx: Context) -> CorrelatedAggregate | None:
     """What the relation of this number asks of the rows of others; None where it is no aggregate of them.
 
     Raises ``Unresolved``, ``Unsupported`` where it is one, and may not be a window.
@@ -77,7 +77,7 @@ class _Reader:
     def __init__(self, number: int, relation: Derived | Scan, mapped: ContainmentMapping, ctx: Context):
         self.number, self.relation, self.mapped, self.ctx = number, relation, mapped, ctx
 
-    def read(self) -> Request:
+    def read(self) -> CorrelatedAggregate:
         block = self.mapped.inner.block
         if block.project.hint or block.project.quantifier:
             raise Unresolved("the subquery is more than an aggregate by groups")
@@ -92,15 +92,15 @@ class _Reader:
         groups = self._groups(aggregate)
         shown: dict[str, str] = {}
         keys: list[CorrelationKey] = []
-        added: list[Call] = []
+        added: list[WindowColumn] = []
         for item in block.project.items:
             name, value = item.tree.alias_or_name, without_alias(item)
             if not name or name in shown or item.plans:
                 raise Unresolved(f"{item.shown} is not one column with a name of its own")
-            if calls(item.text):
+            if aggregate_positions(item.text):
                 outside = self.mapped.outside(value)
                 check_aggregates(outside)
-                added.append(Call(self.ctx.fresh("w"), outside.text))
+                added.append(WindowColumn(self.ctx.fresh("w"), outside.text))
                 shown[name] = added[-1].name
             else:
                 keys.append(self._key(name, value, groups))
@@ -109,7 +109,9 @@ class _Reader:
             raise Unresolved("it groups by a column that no equality compares with the outer query")
         answer, relations = Group(self.number, tuple(shown.items())), tuple(sorted(self.mapped.to))
         place = block.project.items[0].place
-        return Request(place, answer, relations, tuple(keys), tuple(own), tuple(added), True, False, self.mapped)
+        return CorrelatedAggregate(
+            place, answer, relations, tuple(keys), tuple(own), tuple(added), True, False, self.mapped
+        )
 
     def _groups(self, aggregate: Aggregate) -> dict[str, str]:
         """The columns of GROUP BY, in the one spelling and over the block."""

@@ -20,7 +20,7 @@ _MOST_DIGITS = 28  # of a decimal that is added up: Spark's sum has ten more
 
 
 @dataclass
-class Totals:
+class FrameAggregates:
     """The columns that the row's relation gets.
 
     ``nulls``: rows to which nothing belongs stay, so that their totals have to be NULL.

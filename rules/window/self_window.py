@@ -27,7 +27,7 @@ from rules.query.inner_joins import InnerJoins, where
 from rules.query.moving import check_steady
 from rules.query.padded import check_aliases, check_values
 from rules.rule import Context
-from rules.window.self_request import Group, Request
+from rules.window.correlated_aggregate import CorrelatedAggregate, Group
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,10 @@ class Semi:
     filters: tuple[Scalar, ...]
 
 
-class Block:
+class WindowedBlock:
     """One block and the requests that ask for the rows of the same relations."""
 
-    def __init__(self, project: Project, outer: InnerJoins, requests: tuple[Request, ...], ctx: Context):
+    def __init__(self, project: Project, outer: InnerJoins, requests: tuple[CorrelatedAggregate, ...], ctx: Context):
         self.project, self.outer, self.requests, self.ctx = project, outer, requests, ctx
         self.relations = requests[0].relations
         self.value = requests[0].mapped.outer_value
@@ -93,7 +93,7 @@ class Block:
                     found[conjunct] = value
         return found
 
-    def _own(self, request: Request) -> tuple[str, ...]:
+    def _own(self, request: CorrelatedAggregate) -> tuple[str, ...]:
         """What a row must meet to count for one request.  Raises ``Unresolved`` where that is no matter of a row."""
         said = []
         for term in request.own:

@@ -23,7 +23,7 @@ from planner.sql.names import Unresolved
 from planner.types.schema import SqlType
 from rules.analysis.containment_mapping import ContainmentMapping, Term, containment_mappings
 from rules.analysis.correlation_keys import CorrelationKey, correlation_key, has_order, plainly_compared
-from rules.query.aggregates import Call, calls, check_aggregates, without_alias
+from rules.query.aggregates import WindowColumn, aggregate_positions, check_aggregates, without_alias
 from rules.query.inner_joins import InnerJoins, inner_joins
 from rules.query.moving import Block, block_of, check_inner, check_steady
 from rules.query.tables import tables
@@ -41,7 +41,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Request:
+class CorrelatedAggregate:
     """What an expression or a relation of the block asks of the block's own rows.
 
     ``answer``: the expression, and what stands for it in terms of the columns ``calls``; or the relation.  ``own`` are
@@ -53,13 +53,13 @@ class Request:
     relations: tuple[int, ...]
     keys: tuple[CorrelationKey, ...]
     own: tuple[Term, ...]
-    calls: tuple[Call, ...]
+    calls: tuple[WindowColumn, ...]
     strict: bool
     exists: bool
     mapped: ContainmentMapping
 
 
-def request_of(scalar: Scalar, outer: InnerJoins, ctx: Context) -> Request | None:
+def correlated_aggregate(scalar: Scalar, outer: InnerJoins, ctx: Context) -> CorrelatedAggregate | None:
     """What the one subquery of a conjunct or item asks; None where it asks for other things than own rows.
 
     Raises ``Unresolved``, ``Unsupported`` where it does, and may not be answered by a column.
@@ -110,7 +110,7 @@ def _form(scalar: Scalar) -> Form | None:
 
 
 def _asks_an_aggregate(block: Block) -> bool:
-    return any(calls(item.text) for item in block.project.items)
+    return any(aggregate_positions(item.text) for item in block.project.items)
 
 
 def _correlates(inner: InnerJoins, outer: InnerJoins, form: Form, ctx: Context) -> bool:
@@ -147,7 +147,7 @@ class _Reader:
         self.keys: list[tuple[exp.Expression, exp.Expression]] = []
         self.compared: list[tuple[exp.Expression, str, exp.Expression]] = []
 
-    def read(self) -> Request | None:
+    def read(self) -> CorrelatedAggregate | None:
         own = [*self.mapped.filters()]
         for conjunct in self.mapped.inner.conjuncts:
             check_steady(conjunct)
@@ -168,7 +168,7 @@ class _Reader:
         said = replace(self.scalar, text=test, plans=())
         relations = tuple(sorted(self.mapped.to))
         exists, answer, place = self.form == "exists", (self.scalar, said), self.scalar.place
-        return Request(place, answer, relations, keys, tuple(own), added, strict, exists, self.mapped)
+        return CorrelatedAggregate(place, answer, relations, keys, tuple(own), added, strict, exists, self.mapped)
 
     def _correlation(self, conjunct: Scalar) -> None:
         comparison = compared(conjunct)
@@ -187,7 +187,7 @@ class _Reader:
         found = self.mapped.scopes(Scalar(sql(tree)))
         return next(iter(found)) if len(found) == 1 else None
 
-    def _exists(self) -> tuple[tuple[Call, ...], str, bool]:
+    def _exists(self) -> tuple[tuple[WindowColumn, ...], str, bool]:
         """The columns, what stands for EXISTS, and whether it drops rows whose columns are NULL."""
         if len(self.compared) > 1:
             raise Unresolved("the subquery compares a second column by something other than =")
@@ -195,7 +195,7 @@ class _Reader:
         plain = t.word(0) == "EXISTS" and t.match[1] == len(t) - 1
         at = next(i for i in range(len(t)) if t[i].word == "EXISTS")
         if not self.compared:
-            added: tuple[Call, ...] = (Call(self.ctx.fresh("w"), "max(1)"),)
+            added: tuple[WindowColumn, ...] = (WindowColumn(self.ctx.fresh("w"), "max(1)"),)
             test = f"{added[0].name} = 1"
         else:
             inner, said, outer = self.compared[0]
@@ -203,7 +203,7 @@ class _Reader:
             value = self.mapped.outside(Scalar(sql(inner))).text
             other = self.mapped.outside(Scalar(sql(outer))).text
             functions = {"<>": ("min", "max"), "<": ("min",), "<=": ("min",), ">": ("max",), ">=": ("max",)}[said]
-            added = tuple(Call(self.ctx.fresh("w"), f"{f}({value})") for f in functions)
+            added = tuple(WindowColumn(self.ctx.fresh("w"), f"{f}({value})") for f in functions)
             test = " OR ".join(f"{call.name} {said} {other}" for call in added)
         if plain:
             return added, f"({test})" if len(added) > 1 else test, True
@@ -221,14 +221,14 @@ class _Reader:
         if not plainly_compared(types[0], types[1]) or not all(map(has_order, types)):
             raise Unresolved(f"{sql(inner)} and {sql(outer)} may not be compared in the order of min and max")
 
-    def _value(self) -> tuple[tuple[Call, ...], str, bool]:
+    def _value(self) -> tuple[tuple[WindowColumn, ...], str, bool]:
         block = block_of(self.scalar.plans[0])
         assert block is not None
         item = self.mapped.outside(without_alias(block.project.items[0]))
         if self.mapped.scopes(without_alias(block.project.items[0])) - {0}:
             raise Unresolved("the aggregate uses columns of the outer query")
         check_aggregates(item)
-        call = Call(self.ctx.fresh("w"), item.text)
+        call = WindowColumn(self.ctx.fresh("w"), item.text)
         strict = not item.tree.find(exp.Count, exp.Coalesce, exp.Null) and null_rejecting(self.scalar)
         # A subquery may be NULL as far as Spark can tell; a count beside a row may not.
         never_null = isinstance(self.scalar.tree, exp.Alias) and item.tree.find(exp.Count, exp.Coalesce)
