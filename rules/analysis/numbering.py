@@ -14,7 +14,7 @@ from planner.expr.calls import volatile
 from planner.logical import Aggregate, Derived, Filter, Logical, Sort
 from planner.sql.names import Unresolved
 from rules.analysis.unique import unique_keys
-from rules.query.moving import Block, block_of
+from rules.query.moving import SelectBlock, block_of
 from rules.query.select_list import SelectList
 from rules.rule import Context
 
@@ -60,7 +60,7 @@ def _number(item: Scalar) -> bool:
 class _Numbered:
     """One block that has windows in its select list."""
 
-    def __init__(self, query: Logical, block: Block, ctx: Context):
+    def __init__(self, query: Logical, block: SelectBlock, ctx: Context):
         self.block = block
         self.ctx = ctx
         self.shown = SelectList(block.project, ctx.names.sources(block.tree), ctx.names)

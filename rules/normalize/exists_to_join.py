@@ -15,8 +15,8 @@ from planner.sql.names import Unresolved
 from planner.types.schema import SqlType
 from rules.query.exists_tests import Test, at_least_one, read_test
 from rules.query.moving import (
-    Block,
     Home,
+    SelectBlock,
     Sources,
     block_of,
     bounds,
@@ -79,7 +79,7 @@ def _joined(conjunct: Scalar, tree: Logical, ctx: Context) -> Join | None:
         return ctx.decline(f"{test} stays a subquery: {no}", place)
 
 
-def _say_of_one_end(test: Test, block: Block, tree: Logical, ctx: Context) -> None:
+def _say_of_one_end(test: Test, block: SelectBlock, tree: Logical, ctx: Context) -> None:
     """Decline where the rows of a subquery are compared by nothing but one end of a band."""
     with suppress(Unsupported, Unresolved):
         scopes = (ctx.names.sources(block.tree), ctx.names.sources(tree))
@@ -97,7 +97,7 @@ def _say_of_other_places(scalars: tuple[Scalar, ...], where: str, ctx: Context) 
                 ctx.decline(f"EXISTS {where} stays a subquery: it is not a whole condition of WHERE", scalar.place)
 
 
-def _why_not(test: Test, block: Block, tree: Logical) -> str:
+def _why_not(test: Test, block: SelectBlock, tree: Logical) -> str:
     """What else a subquery does, or the query around it, that a join could not."""
     for more in block.more:
         if test.value or not (isinstance(more, Limit) and at_least_one(more)):
@@ -114,7 +114,7 @@ def _why_not(test: Test, block: Block, tree: Logical) -> str:
     return "joins cannot be written behind LATERAL VIEW" if has_lateral_view(tree) else ""
 
 
-def _join(test: Test, block: Block, tree: Logical, ctx: Context) -> Join:
+def _join(test: Test, block: SelectBlock, tree: Logical, ctx: Context) -> Join:
     names = ctx.names
     check_inner(block.tree, names)
     inner, outer = names.sources(block.tree), names.sources(tree)

@@ -12,8 +12,8 @@ from planner.expr import Scalar, column_ref
 from planner.logical import JOIN_KEYWORDS, Derived, Filter, Join, Logical
 from planner.sql.names import Resolver, Source, Unresolved
 from rules.query.moving import (
-    Block,
     Home,
+    SelectBlock,
     Sources,
     block_of,
     bounds,
@@ -50,7 +50,7 @@ def lateral_to_join(join: Join, ctx: Context) -> Logical | None:
         return ctx.decline(f"LATERAL stays a subquery: {no}", place)
 
 
-def _join(join: Join, right: Derived, block: Block, names: Resolver) -> Join:
+def _join(join: Join, right: Derived, block: SelectBlock, names: Resolver) -> Join:
     if block.more:
         raise Unresolved(more_than_a_block(block.more[0]))
     if block.project.hint or block.project.quantifier:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from planner.expr import Scalar
 from planner.logical import Aggregate, Filter, Join, Logical, Nested, Project, Windows
 from planner.sql.names import Resolver, Source
-from rules.query.moving import Block, block_of
+from rules.query.moving import SelectBlock, block_of
 
 Leaf = Callable[[int, Logical], Logical]
 Conjunct = Callable[[Scalar], tuple[Scalar, ...]]
@@ -25,7 +25,7 @@ class InnerJoins:
     ``sources`` are the names that a condition can use, ``owner`` the number of the relation that each belongs to.
     """
 
-    block: Block
+    block: SelectBlock
     relations: tuple[Logical, ...]
     conjuncts: tuple[Scalar, ...]
     sources: tuple[Source, ...]

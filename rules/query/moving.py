@@ -65,7 +65,7 @@ _SIMPLE = (
 )
 
 
-class Block(NamedTuple):
+class SelectBlock(NamedTuple):
     """One SELECT of a subquery: its list, the conjuncts of WHERE, its FROM tree, and what else it has."""
 
     project: Project
@@ -74,7 +74,7 @@ class Block(NamedTuple):
     more: tuple[Logical, ...]
 
 
-def block_of(query: Node) -> Block | None:
+def block_of(query: Node) -> SelectBlock | None:
     """The SELECT … FROM … WHERE at the heart of a query; None where there is none, or more than one."""
     more: list[Logical] = []
     node = query
@@ -91,7 +91,7 @@ def block_of(query: Node) -> Block | None:
     condition: tuple[Scalar, ...] = ()
     if isinstance(node, Filter):
         condition, node = node.condition, node.child
-    return None if isinstance(node, OneRow) else Block(project, condition, node, tuple(more))
+    return None if isinstance(node, OneRow) else SelectBlock(project, condition, node, tuple(more))
 
 
 def more_than_a_block(node: Logical) -> str:

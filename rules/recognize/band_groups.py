@@ -17,7 +17,7 @@ from planner.sql.names import Unresolved
 from rules.analysis.containment_mapping import same_tables
 from rules.analysis.same_source import same_source
 from rules.query.aggregate_calls import calls
-from rules.query.moving import Block, block_of
+from rules.query.moving import SelectBlock, block_of
 from rules.rule import Context, rule
 from rules.window.self_band import NoWindow
 from rules.window.self_groups import Groups
@@ -78,7 +78,7 @@ def _say_of_self_joins(join: Join, conjuncts: tuple[Scalar, ...], ctx: Context) 
             return
 
 
-def _aggregates(block: Block) -> bool:
+def _aggregates(block: SelectBlock) -> bool:
     """Whether the block groups or aggregates, and does no more than that."""
     if not all(isinstance(m, Aggregate) or (isinstance(m, Filter) and m.clause == "HAVING") for m in block.more):
         return False

@@ -24,7 +24,7 @@ from rules.query.aggregate_calls import Call, calls, outside, replaced
 from rules.query.aggregates import without_alias
 from rules.query.inner_joins import InnerJoins, inner_joins
 from rules.query.inner_joins import where as filtered
-from rules.query.moving import Block, block_of, check_steady, homes
+from rules.query.moving import SelectBlock, block_of, check_steady, homes
 from rules.query.scalar_subqueries import answered
 from rules.rule import Context, rule
 from rules.window.self_band import NoWindow, Pair
@@ -59,7 +59,7 @@ def band_subquery(project: Project, ctx: Context) -> BandWindow | None:
     return BandWindow(project, other, "; ".join(dict.fromkeys(found.said)), tuple(found.sources.values()))
 
 
-def _say_of_one_row(plan: Node, outer: Block, ctx: Context) -> None:
+def _say_of_one_row(plan: Node, outer: SelectBlock, ctx: Context) -> None:
     """Decline for ``(SELECT y.v FROM t y WHERE y.ts <= x.ts ORDER BY y.ts DESC LIMIT 1)``: the row before another."""
     inner = block_of(plan)
     if inner is None or [type(node) for node in inner.more] != [Limit, Sort]:
@@ -115,7 +115,7 @@ class _Found:
             self.ctx.decline(f"no window: {no}", place)
         return None
 
-    def _as_column(self, block: Block) -> str | None:
+    def _as_column(self, block: SelectBlock) -> str | None:
         if block.project.quantifier or block.project.hint:
             return None
         sources = self.ctx.names.sources(block.tree)

@@ -13,8 +13,7 @@ from planner.sql.names import Unresolved
 from rules.query.aggregates import aggregate_positions
 from rules.query.correlation import scalars
 from rules.query.inner_joins import InnerJoins, inner_joins
-from rules.query.moving import Block
-from rules.query.moving import block_of
+from rules.query.moving import SelectBlock, block_of
 from rules.query.tables import tables
 from rules.rule import Context, rule
 from rules.window.anti_join import as_not_exists
@@ -60,7 +59,7 @@ def _recognized(project: Project, written: Project, ctx: Context) -> SelfAggrega
     return None
 
 
-def _requests(block: Block, outer: InnerJoins, ctx: Context) -> Iterator[CorrelatedAggregate]:
+def _requests(block: SelectBlock, outer: InnerJoins, ctx: Context) -> Iterator[CorrelatedAggregate]:
     """What the conjuncts ask, and, where rows are not grouped, the items that have a name."""
     asking = list(outer.conjuncts)
     if (
@@ -91,7 +90,7 @@ def _by_relations(requests: Iterator[CorrelatedAggregate]) -> list[tuple[Correla
     return [tuple(group) for group in found.values()]
 
 
-def _check_place(block: Block, outer: InnerJoins, group: tuple[CorrelatedAggregate, ...], ctx: Context) -> None:
+def _check_place(block: SelectBlock, outer: InnerJoins, group: tuple[CorrelatedAggregate, ...], ctx: Context) -> None:
     """Raise ``Unresolved`` where the block is itself a subquery that may lean on the query around it."""
     if not ctx.enclosing:
         return

@@ -28,7 +28,7 @@ from rules.analysis.same_source import Reading, over_base, same_source
 from rules.query.correlation import leans_on_left
 from rules.query.from_items import FromItem, FromItems, read_from_items
 from rules.query.inner_joins import where
-from rules.query.moving import Block, block_of, check_steady, why_not_simple
+from rules.query.moving import SelectBlock, block_of, check_steady, why_not_simple
 from rules.query.standing_for import definition_of
 from rules.rule import Context
 
@@ -60,7 +60,7 @@ def without_pairs(query: Logical, wanted: tuple[Scalar, ...], ctx: Context) -> P
     return None
 
 
-def may_pair(block: Block, ctx: Context) -> bool:
+def may_pair(block: SelectBlock, ctx: Context) -> bool:
     """Whether a query, or one that it reads, could compare two rows of one table.  Looks nothing up."""
     from_items = read_from_items(block.tree)
     inner = [from_item.relation for from_item in from_items.found if from_item.kind == "inner"]
@@ -72,7 +72,7 @@ def may_pair(block: Block, ctx: Context) -> bool:
 
 
 def _inside(
-    from_item: FromItem, from_items: FromItems, block: Block, wanted: tuple[Scalar, ...], ctx: Context
+    from_item: FromItem, from_items: FromItems, block: SelectBlock, wanted: tuple[Scalar, ...], ctx: Context
 ) -> Project | None:
     """The query with one of its relations, which stands for a query, without pairs."""
     query = definition_of(from_item.relation, ctx)
@@ -122,7 +122,7 @@ def _resolved(ref: ColumnRef, sight: Sight) -> tuple[int, Column] | None:
 
 
 def _pair(
-    one: FromItem, other: FromItem, from_items: FromItems, block: Block, wanted: tuple[Scalar, ...], ctx: Context
+    one: FromItem, other: FromItem, from_items: FromItems, block: SelectBlock, wanted: tuple[Scalar, ...], ctx: Context
 ) -> Project | None:
     """The query with one relation of keys in the place of two that are joined."""
     readings = same_source(one.relation, other.relation, ctx)

@@ -20,7 +20,7 @@ from planner.sql.names import Unresolved
 from planner.tree import Node
 from rules.query.from_items import read_from_items
 from rules.query.inner_joins import in_block, where
-from rules.query.moving import Block, block_of
+from rules.query.moving import SelectBlock, block_of
 from rules.query.padded import check_value
 from rules.rule import Context
 from rules.shared_scan.shared_uses import Use
@@ -72,7 +72,7 @@ class _Definition:
 
     def __init__(self, query: Logical, ctx: Context):
         self.ctx = ctx
-        self.path: list[Block] = []
+        self.path: list[SelectBlock] = []
         node: Node = query
         while True:
             block = block_of(node)

@@ -18,7 +18,7 @@ from rules.analysis.correlation_keys import exact
 from rules.analysis.equivalence_classes import Sight, is_literal_of
 from rules.query.correlation import scalars
 from rules.query.from_items import FromItem, read_from_items
-from rules.query.moving import Block, block_of, check_steady
+from rules.query.moving import SelectBlock, block_of, check_steady
 from rules.rule import Context
 
 Constants = dict[str, str]  # by the name of a column, the value that it has to have
@@ -88,7 +88,7 @@ def _plain(relation: Logical) -> bool:
     return isinstance(relation, Scan) and relation.plain and not relation.renames
 
 
-def _read(own: list[FromItem], block: Block, sight: Sight, ctx: Context) -> tuple[Use, ...]:
+def _read(own: list[FromItem], block: SelectBlock, sight: Sight, ctx: Context) -> tuple[Use, ...]:
     uses = {from_item.number: Use(from_item) for from_item in own}
     from_items = read_from_items(block.tree)
     every = frozenset(s.number for s in from_items.found)

@@ -18,7 +18,7 @@ from planner.sql.names import Resolver, Unresolved
 from planner.sql.to_sql import to_sql
 from planner.state.spec import Blocks, view
 from rules.query.inner_joins import InnerJoins, in_block, inner_joins, where
-from rules.query.moving import Block, block_of
+from rules.query.moving import SelectBlock, block_of
 
 _LONE: dict[str, tuple[int, ...]] = {"left": (0,), "anti": (0,), "right": (1,), "full": (0, 1)}
 
@@ -30,7 +30,7 @@ class Shape:
     Inner joins have all of them in ``on``.  ``inner`` is there for these.
     """
 
-    block: Block
+    block: SelectBlock
     kind: JoinKind
     relations: tuple[Logical, Logical]
     on: tuple[Scalar, ...]

@@ -25,7 +25,7 @@ from rules.analysis.containment_mapping import ContainmentMapping, Term, contain
 from rules.analysis.correlation_keys import CorrelationKey, correlation_key, has_order, plainly_compared
 from rules.query.aggregates import WindowColumn, aggregate_positions, check_aggregates, without_alias
 from rules.query.inner_joins import InnerJoins, inner_joins
-from rules.query.moving import Block, block_of, check_inner, check_steady
+from rules.query.moving import SelectBlock, block_of, check_inner, check_steady
 from rules.query.tables import tables
 from rules.rule import Context
 
@@ -109,7 +109,7 @@ def _form(scalar: Scalar) -> Form | None:
     return None if before in ("IN", "ALL", "ANY", "SOME") or t[at - 1].word != "(" else "scalar"
 
 
-def _asks_an_aggregate(block: Block) -> bool:
+def _asks_an_aggregate(block: SelectBlock) -> bool:
     return any(aggregate_positions(item.text) for item in block.project.items)
 
 
@@ -121,7 +121,7 @@ def _correlates(inner: InnerJoins, outer: InnerJoins, form: Form, ctx: Context) 
     return bool(across) and (form == "exists" or not any(tree.find(*bands) for tree in across))
 
 
-def _check_block(block: Block, form: Form, ctx: Context) -> None:
+def _check_block(block: SelectBlock, form: Form, ctx: Context) -> None:
     """Raise ``Unresolved`` unless a subquery is one plain SELECT."""
     for more in block.more:
         if form == "scalar" or not (isinstance(more, Limit) and _lets_one_through(more)):

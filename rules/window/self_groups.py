@@ -20,7 +20,7 @@ from planner.sql.to_sql import refuse_stars
 from rules.analysis.same_source import Reading
 from rules.query.aggregate_calls import Call, calls, outside, replaced
 from rules.query.inner_joins import where
-from rules.query.moving import Block, check_steady
+from rules.query.moving import SelectBlock, check_steady
 from rules.rule import Context
 from rules.window.self_band import NoWindow, Pair, SelfBand
 from rules.window.self_totals import FrameAggregates
@@ -31,7 +31,7 @@ class Groups:
     """One such block.  Making it raises ``NoWindow`` and the like where it is another one."""
 
     project: Project
-    block: Block
+    block: SelectBlock
     join: Join
     readings: tuple[Reading, ...]
     row: int
