@@ -10,8 +10,15 @@ from planner.logical.self_join import MergedTotals
 from planner.sql.names import Unresolved
 from rules.query.correlation import correlated
 from rules.rule import Context, rule
-from rules.shared_scan.asked_totals import Asked, Place, asked_totals
-from rules.shared_scan.totals import Member, Merged, Total, may_be_total, together, total
+from rules.shared_scan.candidates import Candidate, MergedSelect, candidates
+from rules.shared_scan.scalar_aggregates import (
+    Member,
+    Merged,
+    ScalarAggregate,
+    may_be_scalar_aggregate,
+    mergeable,
+    scalar_aggregate,
+)
 
 
 @rule(Project)
@@ -23,12 +30,14 @@ def merge_totals(project: Project, ctx: Context) -> MergedTotals | None:
     scalar subqueries only if their conditions are the same; Athena merges more (Bruno et al., "Computation Reuse
     via Fusion", ICDE 2022).
     """
-    asked = asked_totals(project, ctx)
-    times = Counter(may_be_total(one.query, ctx) for one in asked)
+    asked = candidates(project, ctx)
+    times = Counter(may_be_scalar_aggregate(one.query, ctx) for one in asked)
     waiting = [
-        (found, one) for one in asked if times[may_be_total(one.query, ctx)] > 1 and (found := total(one.query, ctx))
+        (found, one)
+        for one in asked
+        if times[may_be_scalar_aggregate(one.query, ctx)] > 1 and (found := scalar_aggregate(one.query, ctx))
     ]
-    groups: list[tuple[Merged, tuple[Asked, ...]]] = []
+    groups: list[tuple[Merged, tuple[Candidate, ...]]] = []
     while len(waiting) > 1:
         group, waiting = _next(waiting, ctx)
         groups += group
@@ -39,20 +48,20 @@ def merge_totals(project: Project, ctx: Context) -> MergedTotals | None:
             raise Unresolved("the SELECT has a hint")
         if any(correlated(query, ctx.names) for query in ctx.enclosing):
             raise Unresolved("it is in a correlated subquery")
-        other = Place(project, ctx).block(groups)
+        other = MergedSelect(project, ctx).block(groups)
     except (Unresolved, Unsupported) as no:
         return ctx.decline(f"scalar aggregates over one table are not merged: {no}", groups[0][0].first.place)
     return MergedTotals(project, other, "; ".join(merged.said for merged, _ in groups))
 
 
-Waiting = list[tuple[Total, Asked]]
+Waiting = list[tuple[ScalarAggregate, Candidate]]
 
 
-def _next(waiting: Waiting, ctx: Context) -> tuple[list[tuple[Merged, tuple[Asked, ...]]], Waiting]:
+def _next(waiting: Waiting, ctx: Context) -> tuple[list[tuple[Merged, tuple[Candidate, ...]]], Waiting]:
     """The totals that can be read with the first one, if there are any, and those that have not been looked at."""
     first = waiting[0][0]
     try:
-        members = together(tuple(one for one, _ in waiting), ctx)
+        members = mergeable(tuple(one for one, _ in waiting), ctx)
         merged = _merged(members, ctx) if members else None
     except (Unresolved, Unsupported) as no:
         ctx.decline(f"scalar aggregates over one table are not merged: {no}", first.place)

@@ -19,30 +19,30 @@ from rules.query.moving import block_of, has_lateral_view
 from rules.query.scalar_subqueries import answered
 from rules.query.standing_for import definition_of
 from rules.rule import Context
-from rules.shared_scan.totals import Merged, may_be_total
+from rules.shared_scan.scalar_aggregates import Merged, may_be_scalar_aggregate
 
 
 @dataclass(frozen=True)
-class Asked:
+class Candidate:
     """A query that may be a total: a relation in FROM, or a value in an expression."""
 
     query: Logical
     from_item: FromItem | None
 
 
-def asked_totals(project: Project, ctx: Context) -> list[Asked]:
+def candidates(project: Project, ctx: Context) -> list[Candidate]:
     """The queries of a SELECT that may be totals.  Looks nothing up."""
     from_items, condition, plain = _parts(project)
     found = []
     for from_item in from_items.found if from_items else ():
         query = definition_of(from_item.relation, ctx) if from_item.kind == "inner" else None
-        if query is not None and may_be_total(query, ctx):
-            found.append(Asked(query, from_item))
+        if query is not None and may_be_scalar_aggregate(query, ctx):
+            found.append(Candidate(query, from_item))
     for scalar in (*condition, *(item for item in project.items if plain and _named(item))):
 
         def note(plan: Node) -> None:
-            if may_be_total(plan, ctx):
-                found.append(Asked(plan, None))  # type: ignore[arg-type]
+            if may_be_scalar_aggregate(plan, ctx):
+                found.append(Candidate(plan, None))  # type: ignore[arg-type]
 
         answered(scalar, note)
     return found
@@ -69,7 +69,7 @@ def _named(item: Scalar) -> bool:
     return bool(item.plans) and isinstance(item.known, exp.Alias)
 
 
-class Place:
+class MergedSelect:
     """A SELECT, and what it becomes."""
 
     def __init__(self, project: Project, ctx: Context):
@@ -78,7 +78,7 @@ class Place:
         self.values: dict[int, str] = {}  # of a subquery in an expression, by its id
         self.instead: dict[int, Logical | None] = {}
 
-    def block(self, groups: list[tuple[Merged, tuple[Asked, ...]]]) -> Project:
+    def block(self, groups: list[tuple[Merged, tuple[Candidate, ...]]]) -> Project:
         """The SELECT with the totals of each group in a relation.  Raises ``Unresolved``, ``Unsupported``."""
         if self.from_items and has_lateral_view(self.from_items.tree):
             raise Unresolved("FROM has a LATERAL VIEW")
@@ -107,7 +107,7 @@ class Place:
         self.instead[0] = Join(totals, first, "cross", "CROSS JOIN")
         return tree
 
-    def _add(self, merged: Merged, asked: tuple[Asked, ...]) -> Totals:
+    def _add(self, merged: Merged, asked: tuple[Candidate, ...]) -> Totals:
         """Note what stands in the place of each total; return the relation that has them all."""
         for index, one in enumerate(asked):
             texts = merged.values(index)

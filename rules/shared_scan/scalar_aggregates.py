@@ -36,7 +36,7 @@ _FEW_DISTINCT = 3  # so many totals with DISTINCT are sooner merged: Spark copie
 
 
 @dataclass(frozen=True)
-class Total:
+class ScalarAggregate:
     """A query of one row: ``items`` are its columns, ``joins`` what it reads."""
 
     query: Logical
@@ -55,7 +55,7 @@ class Total:
         return any(call.distinct and call.function not in ("min", "max") for own in self.found for call in own)
 
 
-def may_be_total(query: Node, ctx: Context) -> frozenset[str]:
+def may_be_scalar_aggregate(query: Node, ctx: Context) -> frozenset[str]:
     """The names of the tables that a query reads if it may be a total, else nothing.  Looks nothing up."""
     block = block_of(query)
     if block is None or block.more or block.project.quantifier or block.project.hint:
@@ -67,7 +67,7 @@ def may_be_total(query: Node, ctx: Context) -> frozenset[str]:
     return tables(block.tree, ctx.definitions)
 
 
-def total(query: Logical, ctx: Context) -> Total | None:
+def scalar_aggregate(query: Logical, ctx: Context) -> ScalarAggregate | None:
     """Read a query that may be a total; None where it has more rows than one, or leans on others."""
     joins = inner_joins(query, ctx.names)
     if joins is None or correlated(query, ctx.names):
@@ -83,14 +83,14 @@ def total(query: Logical, ctx: Context) -> Total | None:
             found.append(own)
     except (Unresolved, Unsupported):
         return None
-    return Total(query, joins, items, tuple(found))
+    return ScalarAggregate(query, joins, items, tuple(found))
 
 
 @dataclass(frozen=True)
 class Member:
     """A total as one of several of the same rows: its conditions in the names of the first of them."""
 
-    total: Total
+    total: ScalarAggregate
     mapped: ContainmentMapping | None  # None for the first itself
     terms: tuple[Term, ...]
 
@@ -99,7 +99,7 @@ class Member:
         return uncommented((self.mapped.outside(argument) if self.mapped else argument).text).strip()
 
 
-def together(totals: tuple[Total, ...], ctx: Context) -> tuple[Member, ...]:
+def mergeable(totals: tuple[ScalarAggregate, ...], ctx: Context) -> tuple[Member, ...]:
     """The first total, and those of the others that read the same relations.
 
     Raises ``Unresolved``, ``Unsupported`` where two do, were their rows the same at every reading.
@@ -114,7 +114,7 @@ def together(totals: tuple[Total, ...], ctx: Context) -> tuple[Member, ...]:
     return Member(first, None, terms), *found
 
 
-def _member(other: Total, first: Total, ctx: Context) -> Member | None:
+def _member(other: ScalarAggregate, first: ScalarAggregate, ctx: Context) -> Member | None:
     """A total laid over another one, so that they have as many conditions in common as they can."""
     if len(other.joins.relations) != len(first.joins.relations):
         return None
@@ -128,7 +128,7 @@ def _member(other: Total, first: Total, ctx: Context) -> Member | None:
     return max(ways, key=lambda way: way[0])[1] if ways else None
 
 
-def _steady(one: Total) -> tuple[Scalar, ...]:
+def _steady(one: ScalarAggregate) -> tuple[Scalar, ...]:
     for conjunct in one.joins.conjuncts:
         check_steady(conjunct)
     return one.joins.conjuncts
