@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from optimizer import streams
 from optimizer.checked import checked, checked_without_rows
 from optimizer.driver import Stage
-from optimizer.known_plans import KnownPlans
 from optimizer.lookups import asked_without_time, may_look_up, speaks_of_time, strictly
 from optimizer.options import Options
 from optimizer.parameters import named
 from optimizer.plan import Declined, Plan
+from optimizer.plan_cache import PlanCache
 from optimizer.planning import plan_sql
 from optimizer.streams import StreamPlan
 from optimizer.verify import Verification, verify
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from planner.connectors.source import LookupSource
     from planner.runtime.meaning import Meaning
-    from planner.runtime.remembered import Remembered
+    from planner.runtime.measurement_cache import MeasurementCache
 
 _LOG = logging.getLogger("dovetail")
 
@@ -57,8 +57,8 @@ class Optimizer:
         self._meanings: dict[tuple[tuple[str, ...], Key | str], Meaning | None] = {}
         self.declared: dict[tuple[str, ...], Declaration] = {}
         self.sources: dict[str, LookupSource] = {}
-        self._measured: Remembered[tuple[Numbers, ...]] | None = None
-        self._plans = KnownPlans()
+        self._measured: MeasurementCache[tuple[Numbers, ...]] | None = None
+        self._plans = PlanCache()
 
     def sql(self, text: str, args: dict[str, Any] | list[Any] | None = None, **frames: Any) -> DataFrame:
         """Run a statement: drop-in for ``spark.sql``.
@@ -108,11 +108,11 @@ class Optimizer:
 
     def _plan(self, text: str, args: Any, stop_after: Stage) -> Plan:
         from planner.runtime.catalog import SparkCatalog
-        from planner.runtime.remembered import Remembered
+        from planner.runtime.measurement_cache import MeasurementCache
 
         start = perf_counter()
         if self._measured is None:
-            self._measured = Remembered()
+            self._measured = MeasurementCache()
         numbered, arguments = named(text, args)
         catalog = SparkCatalog(self.session, arguments, self.keys, self.declared, self._measured, self._meanings)
         kept = stop_after == "lower" and not self.declared

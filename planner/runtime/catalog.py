@@ -18,8 +18,8 @@ from planner.catalog.declared import Declaration
 from planner.catalog.stats import UNKNOWN, Statistics
 from planner.runtime.batch import Arguments, analysed, classic, run
 from planner.runtime.keys import Declared
+from planner.runtime.measurement_cache import MeasurementCache, asked, items
 from planner.runtime.promises import Meanings, Promises
-from planner.runtime.remembered import Remembered, asked, items
 from planner.runtime.together import together
 from planner.runtime.views import Views, other_setting, set_otherwise
 from planner.types.schema import Column, sql_type
@@ -62,7 +62,7 @@ class SparkCatalog(Promises):
         arguments: Arguments = None,
         declared: Declared | None = None,
         declarations: Mapping[tuple[str, ...], Declaration] | None = None,
-        remembered: Remembered[tuple[Numbers, ...]] | None = None,
+        remembered: MeasurementCache[tuple[Numbers, ...]] | None = None,
         meanings: Meanings | None = None,
     ):
         super().__init__(session, declared or {}, declarations or {}, meanings or {})

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from planner.expr import quote
 from planner.runtime.batch import classic
-from planner.runtime.remembered import items, meaning
+from planner.runtime.measurement_cache import items, meaning
 
 _TABLE = re.compile(
     r"^[\s:+\-|]*(?:RelationV2|HiveTableRelation|DataSourceV2Relation|Relation spark_catalog\.)", re.MULTILINE

@@ -148,7 +148,7 @@ def test_a_view_whose_table_is_another_one_now(asked: Asked) -> None:
 
 
 def test_a_query_that_is_left_as_it_is(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("optimizer.known_plans._WORTH", 0.0)
+    monkeypatch.setattr("optimizer.plan_cache._WORTH", 0.0)
     text = "SELECT p.x, i.w FROM points p JOIN intervals i ON p.x + rand() BETWEEN i.lo AND i.hi AND p.id = 1;"
     plain = "SELECT p.x, i.w FROM points p JOIN intervals i ON p.x BETWEEN i.lo AND i.hi AND p.v = i.v;"
     optimizer = Optimizer(asked.session)
@@ -169,7 +169,7 @@ def test_a_query_that_is_left_as_it_is(asked: Asked, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("text", ["DROP VIEW points", "WITH a AS (SELECT 1 AS x) INSERT INTO taken SELECT * FROM a"])
 def test_what_is_no_query_is_not_analysed_again(asked: Asked, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    monkeypatch.setattr("optimizer.known_plans._WORTH", 0.0)
+    monkeypatch.setattr("optimizer.plan_cache._WORTH", 0.0)
     optimizer = Optimizer(asked.session)
     for _ in range(3):
         optimizer.plan(text)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planner.runtime.remembered import Remembered, asked
+from planner.runtime.measurement_cache import MeasurementCache, asked
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +21,7 @@ class Asking:
 
     def __init__(self, session: SparkSession) -> None:
         self.session, self.measured = session, 0
-        self.memory: Remembered[tuple[float | None]] = Remembered()
+        self.memory: MeasurementCache[tuple[float | None]] = MeasurementCache()
 
     def __call__(self, query: str) -> float | None:
         frame = self.session.sql(query)
@@ -143,7 +143,7 @@ def test_what_is_not_files_alone_is_not_remembered(ask: Asking, query: str) -> N
 
 
 def test_the_oldest_answers_are_forgotten(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("planner.runtime.remembered._MOST", 2)
+    monkeypatch.setattr("planner.runtime.measurement_cache._MOST", 2)
     for n in (1, 2, 3, 3, 1):
         ask(f"{LENGTHS} WHERE lo < {n}")
     assert ask.measured == 4

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from optimizer.plan import Plan
     from planner.runtime.catalog import SparkCatalog
-    from planner.runtime.remembered import Question
+    from planner.runtime.measurement_cache import Question
     from planner.tree import Node, unwrap
 
 _MOST = 200  # plans
@@ -40,7 +40,7 @@ class _Known:
     schema: Any
 
 
-class KnownPlans:
+class PlanCache:
     """The plans that an optimizer has made of queries that it rewrote or thought about, but for those with lookups."""
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class KnownPlans:
         ``words``: what else decides about a plan.  What has been analysed on the way is in the catalog then.
         """
         from planner.runtime.batch import analysed
-        from planner.runtime.remembered import asked
+        from planner.runtime.measurement_cache import asked
         from planner.runtime.together import together
 
         known = self._plans.get((text, words))
@@ -82,7 +82,7 @@ class KnownPlans:
     def keep(self, text: str, words: Hashable, plan: Plan, seconds: float, catalog: SparkCatalog) -> DataFrame | None:
         """Remember a plan that took so long; the DataFrame of the text if it was left as it is, and made on the way."""
         from planner.runtime.batch import classic
-        from planner.runtime.remembered import asked
+        from planner.runtime.measurement_cache import asked
 
         if not classic(catalog.session) or plan.prefix or plan.logical is None or not_a_query(text):
             return None

@@ -53,7 +53,7 @@ class Question:
         return hash((self.plan.semanticHash(), self.files, self.settings, self.words))
 
 
-class Remembered(Generic[T]):
+class MeasurementCache(Generic[T]):
     """Answers to questions that may come again, the latest two hundred of them."""
 
     def __init__(self) -> None:
