@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from golden_plans.measured import Answer, Measured
-from planner.catalog import Key, Numbers, OneByOne, Settings, View
+from planner.catalog import Numbers, OneByOne, Settings, UniqueKey, View
 from planner.catalog.declared import NOTHING, Declaration
 from planner.catalog.stats import UNKNOWN, Statistics
 from planner.errors import Unsupported
@@ -29,7 +29,7 @@ class Table:
 
     name: tuple[str, ...]
     columns: tuple[Column, ...]
-    keys: tuple[Key, ...] = ()
+    keys: tuple[UniqueKey, ...] = ()
     statistics: Statistics = UNKNOWN
     data: tuple[Row, ...] = ()
     view: str = ""
@@ -75,7 +75,7 @@ class CatalogFile(OneByOne):
         table = self.table(name)
         return table.columns if table else None
 
-    def keys(self, name: tuple[str, ...]) -> tuple[Key, ...]:
+    def keys(self, name: tuple[str, ...]) -> tuple[UniqueKey, ...]:
         """The keys of a table."""
         table = self.table(name)
         return table.keys if table else ()

@@ -66,7 +66,7 @@ from zoneinfo import ZoneInfo
 
 from golden_plans.catalog import CatalogFile, Row, Table
 from golden_plans.measured import Answer
-from planner.catalog import Key, Settings
+from planner.catalog import Settings, UniqueKey
 from planner.catalog.declared import NOTHING, Changelog, Declaration, LookupTable, Versions
 from planner.catalog.stats import Statistics
 from planner.errors import CatalogError, Unsupported, one_of
@@ -291,12 +291,12 @@ class _File:
 
     def keys(
         self, body: dict[str, Any], kind: str, columns: tuple[Column, ...], key: str, settings: Settings
-    ) -> Iterator[Key]:
+    ) -> Iterator[UniqueKey]:
         where = f"{key}.{kind}"
         for one in self.expect(body.get(kind, []), list, where):
             wanted = self.expect(one, list, f"{where} (a list of lists)")
             names = tuple(columns[self.column(str(c), columns, where, settings)].name for c in wanted)
-            yield Key(names, kind == "keys")
+            yield UniqueKey(names, kind == "keys")
 
     def key(self, body: dict[str, Any], columns: tuple[Column, ...], key: str, settings: Settings) -> tuple[str, ...]:
         (found,) = self.keys({"key": [body.get("key", [])]}, "key", columns, key, settings)

@@ -20,7 +20,7 @@ from optimizer.plan_cache import PlanCache
 from optimizer.planning import plan_sql
 from optimizer.streams import StreamPlan
 from optimizer.verify import Verification, verify
-from planner.catalog import Key, Numbers
+from planner.catalog import Numbers, UniqueKey
 from planner.catalog.declared import NOTHING, Changelog, Declaration, LookupTable, Versions
 from planner.errors import CatalogError, QueryError, Unsupported, brief, is_users, one_of
 from planner.expr import quote
@@ -53,8 +53,8 @@ class Optimizer:
     def __init__(self, session: SparkSession, options: Options | None = None):
         self.session = session
         self.options = options or Options()
-        self.keys: dict[tuple[str, ...], tuple[Key, ...]] = {}
-        self._meanings: dict[tuple[tuple[str, ...], Key | str], Meaning | None] = {}
+        self.keys: dict[tuple[str, ...], tuple[UniqueKey, ...]] = {}
+        self._meanings: dict[tuple[tuple[str, ...], UniqueKey | str], Meaning | None] = {}
         self.declared: dict[tuple[str, ...], Declaration] = {}
         self.sources: dict[str, LookupSource] = {}
         self._measured: MeasurementCache[tuple[Numbers, ...]] | None = None
@@ -264,7 +264,7 @@ class Optimizer:
         name, own = self._columns(table, tuple(columns))
         full = identity(self.session, name)
         assert full is not None
-        key = Key(own, enforced)
+        key = UniqueKey(own, enforced)
         self.keys[full] = (*(k for k in self.keys.get(full, ()) if k != key), key)
         self._meanings[full, key] = meant(self.session, name)
 

@@ -13,7 +13,7 @@ import pytest
 
 from command_line import dovetail
 from optimizer.commands import about, say, work
-from optimizer.commands.inputs import Output, format_of, read_output
+from optimizer.commands.inputs import OutputPath, format_of, read_output
 from optimizer.doctor import Check
 from planner.errors import EnvironmentProblem, InputError
 from planner.runtime import session
@@ -280,4 +280,4 @@ def test_times_as_people_say_them():
 
 def test_a_place_that_cannot_be_written_after_all():
     with pytest.raises(InputError, match="cannot be written: no such file or directory"):
-        work.write(None, Output("/proc/x.csv", "csv", directory=False, overwrite=False), ordered=False)
+        work.write(None, OutputPath("/proc/x.csv", "csv", directory=False, overwrite=False), ordered=False)

@@ -10,7 +10,7 @@ import pytest
 
 from optimizer import CatalogError, Optimizer, OptionError, Options
 from optimizer.checks import schema_difference
-from planner.catalog import Key
+from planner.catalog import UniqueKey
 from planner.runtime.catalog import SparkCatalog
 
 if TYPE_CHECKING:
@@ -246,9 +246,12 @@ def test_verify_writes_nothing(session: SparkSession) -> None:
 def test_declared_keys_are_checked(session: SparkSession) -> None:
     opt = Optimizer(session)
     opt.declare_key("p", ["ID"])
-    assert opt.keys == {("p",): (Key(("id",)),)}
+    assert opt.keys == {("p",): (UniqueKey(("id",)),)}
     opt.declare_key("p", ["k", "x"], enforced=False)
-    assert SparkCatalog(session, declared=opt.keys).keys(("P",)) == (Key(("id",)), Key(("k", "x"), enforced=False))
+    assert SparkCatalog(session, declared=opt.keys).keys(("P",)) == (
+        UniqueKey(("id",)),
+        UniqueKey(("k", "x"), enforced=False),
+    )
     assert SparkCatalog(session, declared=opt.keys).keys(("band_db", "p")) == ()
     with pytest.raises(CatalogError, match=r"p has no column 'idd'; did you mean 'id'\? possible: id, k, st, x"):
         opt.declare_key("p", ["idd"])

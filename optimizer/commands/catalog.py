@@ -31,7 +31,7 @@ _FOR_PLANNING = ("columns", "data", "fetch_keys", "keys", "rows", "scans")
 
 
 @dataclass(frozen=True)
-class Catalog:
+class CatalogFile:
     """A catalog file as read: settings of lookups, and of tables, by name."""
 
     path: Path
@@ -77,7 +77,7 @@ def _own(settings: dict[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in settings.items() if k not in _FOR_PLANNING}
 
 
-def read_catalog(path: str | None) -> Catalog | None:
+def read_catalog(path: str | None) -> CatalogFile | None:
     """Read ``--catalog``.  Raises ``InputError`` for a file that cannot be used."""
     if path is None:
         return None
@@ -93,4 +93,4 @@ def read_catalog(path: str | None) -> Catalog | None:
         for name, body in given.get(kind, {}).items():
             if not isinstance(body, dict):
                 raise InputError(f"--catalog {path}: {kind}.{name} is a table of settings, not {body!r}")
-    return Catalog(Path(path), given.get("lookup", {}), given.get("tables", {}))
+    return CatalogFile(Path(path), given.get("lookup", {}), given.get("tables", {}))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from optimizer.commands.catalog import Catalog, read_catalog
+from optimizer.commands.catalog import CatalogFile, read_catalog
 from optimizer.options import Options
 from planner.errors import InputError
 
@@ -32,7 +32,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Output:
+class OutputPath:
     """Where rows go: one file, or (``directory``) a directory of part files as Spark writes it."""
 
     path: str
@@ -51,7 +51,7 @@ class Job:
     master: str = "local[*]"
     remote: str | None = None
     settings: dict[str, str] = field(default_factory=dict)
-    catalog: Catalog | None = None
+    catalog: CatalogFile | None = None
     keys: tuple[tuple[str, tuple[str, ...]], ...] = ()  # a table and columns that no two of its rows agree in
 
     @property
@@ -173,7 +173,7 @@ def _is_array(path: Path) -> bool:
         return file.read(1024).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
 
 
-def read_output(path: str | None, *, overwrite: bool, here: bool) -> Output | None:
+def read_output(path: str | None, *, overwrite: bool, here: bool) -> OutputPath | None:
     """Where ``--out`` points.  Raises ``InputError`` for one that exists, unless ``overwrite``."""
     if path is None:
         if overwrite:
@@ -185,13 +185,13 @@ def read_output(path: str | None, *, overwrite: bool, here: bool) -> Output | No
         raise InputError(f"--out {path}: end it in {_POSSIBLE}, or in / for a directory of Parquet files")
     if path.lower().endswith(_COMPRESSED):
         raise InputError(f"--out {path}: compressed text is not written; leave out the last ending")
-    output = Output(path, written or "parquet", directory, overwrite)
+    output = OutputPath(path, written or "parquet", directory, overwrite)
     if here and "://" not in path:
         _check_place(output)
     return output
 
 
-def _check_place(output: Output) -> None:
+def _check_place(output: OutputPath) -> None:
     path = Path(output.path)
     where = f"--out {output.path}"
     if "\0" in output.path:

@@ -7,12 +7,12 @@ from time import perf_counter
 from typing import Any
 
 from optimizer.commands import say
-from optimizer.commands.inputs import Job, Output
+from optimizer.commands.inputs import Job, OutputPath
 from optimizer.commands.work import optimizer_for, write
 from optimizer.plan import Plan
 
 
-def run_job(job: Job, output: Output | None, limit: int, *, json: bool) -> None:
+def run_job(job: Job, output: OutputPath | None, limit: int, *, json: bool) -> None:
     """Run a query; show ``limit`` rows of it, or write all of them to ``output``."""
     with optimizer_for(job) as opt:
         start = perf_counter()
@@ -47,7 +47,7 @@ def _ordered(text: str) -> bool:
     return re.search(r"(?i)\b(order|sort)\s+by\b", text) is not None
 
 
-def _say_written(output: Output, size: int | None, plan: Plan, story: dict[str, Any], *, json: bool) -> None:
+def _say_written(output: OutputPath, size: int | None, plan: Plan, story: dict[str, Any], *, json: bool) -> None:
     if json:
         say.print_json({"out": output.path, "format": output.format, "bytes": size, **story})
         return

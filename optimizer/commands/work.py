@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from optimizer.api import Optimizer
-from optimizer.commands.inputs import Job, Output, Table, reason_of
+from optimizer.commands.inputs import Job, OutputPath, Table, reason_of
 from optimizer.commands.say import status
 from optimizer.doctor import available_memory, require_java
 from planner.errors import EnvironmentProblem, InputError
@@ -78,7 +78,7 @@ def read_table(session: SparkSession, table: Table) -> DataFrame:
     return reader.parquet(table.path)
 
 
-def write(frame: DataFrame, output: Output, *, ordered: bool) -> int | None:
+def write(frame: DataFrame, output: OutputPath, *, ordered: bool) -> int | None:
     """Write all rows; what stood there is replaced at the end, or not at all.
 
     One file takes a last step in one task: ``ordered`` keeps the order of rows at the price of the step before it.
@@ -91,7 +91,7 @@ def write(frame: DataFrame, output: Output, *, ordered: bool) -> int | None:
         raise InputError(f"--out {output.path} cannot be written: {reason_of(error)}") from error
 
 
-def _written(frame: DataFrame, output: Output, *, ordered: bool) -> int | None:
+def _written(frame: DataFrame, output: OutputPath, *, ordered: bool) -> int | None:
     if not Path(output.path).absolute().parent.is_dir() or "://" in output.path:
         _save(frame, output.path, output)
         return None
@@ -111,7 +111,7 @@ def _written(frame: DataFrame, output: Output, *, ordered: bool) -> int | None:
         return size
 
 
-def _save(frame: DataFrame, path: str, output: Output) -> None:
+def _save(frame: DataFrame, path: str, output: OutputPath) -> None:
     writer = frame.write.mode("overwrite" if output.overwrite else "error")
     match output.format:
         case "csv":

@@ -25,7 +25,7 @@ _LEVEL = 8.0  # what a level costs a point, in candidates looked at
 
 
 @dataclass(frozen=True)
-class Neighbours:
+class FixedWidthBins:
     """Bins for a band of constant width: ``left - right`` lies in [``low``, ``high``], room for rounding included.
 
     A row of one side lies in one bin; one of the other goes to all that its band touches.  All in units of the axis.
@@ -43,7 +43,7 @@ class Neighbours:
 
 def neighbours(
     low: Fraction, high: Fraction, axis: Axis, width: Fraction | None = None, *, times: int = 1
-) -> Neighbours | None:
+) -> FixedWidthBins | None:
     """Choose bins for ``left - right in [low, high]``; ``width``: as wide as somebody asked for.  None for none.
 
     Bins as wide as the band make two copies of a row, and a row meets twice its matches.  Where rows are sorted, bins
@@ -60,13 +60,13 @@ def neighbours(
         return None
     if halved(axis):
         half = min(max(ceil((width or times * max(high - low, Fraction(16))) / 2), 1), FARTHEST)
-        return Neighbours(Fraction(2 * half), Fraction(2 * floor(low / 2) - 2), Fraction(2 * ceil(high / 2) + 2))
+        return FixedWidthBins(Fraction(2 * half), Fraction(2 * floor(low / 2) - 2), Fraction(2 * ceil(high / 2) + 2))
     if axis.exact:
         low, high = Fraction(floor(low)), Fraction(ceil(high))
-        return Neighbours(Fraction(min(max(ceil(width or times * (high - low)), 2), FARTHEST)), low, high)
+        return FixedWidthBins(Fraction(min(max(ceil(width or times * (high - low)), 2), FARTHEST)), low, high)
     slack = farthest / (2**21 if axis.float32 else 2**50)
     width = max(width or times * (high - low) * Fraction(5, 4) or Fraction(1), 2 * slack / MARGIN, _NARROWEST)
-    return Neighbours(width, low - MARGIN * width, high + MARGIN * width)
+    return FixedWidthBins(width, low - MARGIN * width, high + MARGIN * width)
 
 
 def halved(axis: Axis) -> bool:

@@ -1,5 +1,5 @@
 """What may be asked about the world: tables, settings, statistics, small measurements, thresholds of cost."""
 
-from planner.catalog.interface import Catalog, Key, Numbers, OneByOne, Settings, View
+from planner.catalog.interface import Catalog, Numbers, OneByOne, Settings, UniqueKey, View
 
-__all__ = ["Catalog", "Key", "Numbers", "OneByOne", "Settings", "View"]
+__all__ = ["Catalog", "Numbers", "OneByOne", "Settings", "UniqueKey", "View"]

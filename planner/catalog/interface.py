@@ -46,7 +46,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Key:
+class UniqueKey:
     """Columns that no two rows of a table without a NULL in them agree on.
 
     ``enforced``: whoever writes the table keeps it so.  Otherwise it is informational, a promise that nobody checks.
@@ -105,7 +105,7 @@ class Catalog(Protocol):
         """The columns of a table or view, or None when there is no such table."""
         ...
 
-    def keys(self, name: tuple[str, ...]) -> tuple[Key, ...]:
+    def keys(self, name: tuple[str, ...]) -> tuple[UniqueKey, ...]:
         """The keys of a table or view, as declared or as its own catalog tells them."""
         ...
 

@@ -8,8 +8,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from planner.connectors.asked import Asked
 from planner.connectors.cache import RowCache, Span
+from planner.connectors.fetch_request import FetchRequest
 from planner.connectors.keys import in_batches, key_values
 from planner.connectors.metrics import Counters
 from planner.connectors.retry import Retrying
@@ -43,7 +43,7 @@ class Fetcher:
 
     def __init__(self, source: LookupSource, spec: LookupSpec, schema: pa.Schema) -> None:
         """``schema``: the source's, as it was when the query was planned."""
-        self._asked = Asked(source, spec, schema)
+        self._asked = FetchRequest(source, spec, schema)
         self._source = source.narrowed(tuple(self._asked.schema.names))
         self._spec = spec
         self._own = Counters()

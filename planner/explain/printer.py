@@ -13,7 +13,7 @@ from planner.tree import Node
 WIDTH = 100
 
 
-class Named(Protocol):
+class ShownRule(Protocol):
     """A rule, as far as the printer goes."""
 
     @property
@@ -22,13 +22,13 @@ class Named(Protocol):
     def why(self) -> str: ...
 
 
-class Step(Protocol):
+class ShownStep(Protocol):
     """A rewriting, as far as the printer goes."""
 
     @property
     def batch(self) -> str: ...
     @property
-    def rule(self) -> Named: ...
+    def rule(self) -> ShownRule: ...
     @property
     def before(self) -> Node: ...
     @property
@@ -44,7 +44,7 @@ class Remark(Protocol):
     def place(self) -> Place | None: ...
 
 
-class Refusal(Remark, Protocol):
+class ShownRefusal(Remark, Protocol):
     """A rule that held back, as far as the printer goes."""
 
     @property
@@ -78,7 +78,7 @@ def _own(node: Any, width: int) -> list[str]:
     return [first.replace(" ", "  ", 1), *(f"    {line}" for line in more), *notes]
 
 
-def show_steps(steps: Iterable[Step]) -> str:
+def show_steps(steps: Iterable[ShownStep]) -> str:
     """Every rewriting: number, batch / rule, why, and the lines that differ."""
     said = []
     for number, step in enumerate(steps, 1):
@@ -89,7 +89,7 @@ def show_steps(steps: Iterable[Step]) -> str:
     return "\n".join(said)
 
 
-def show_refusals(refusals: Iterable[Refusal]) -> str:
+def show_refusals(refusals: Iterable[ShownRefusal]) -> str:
     """Every rule that held back: why, and where in the SQL."""
     return _remarks((f"{r.rule} held back", r) for r in refusals)
 

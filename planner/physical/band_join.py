@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from planner.band.bins import MOST_BINS, MOST_BINS_FLOAT32, Levels, Neighbours, halved
+from planner.band.bins import MOST_BINS, MOST_BINS_FLOAT32, FixedWidthBins, Levels, halved
 from planner.band.condition import DistanceBand, IntervalBand
 from planner.band.linear import Side
 from planner.physical.bin_join import Keyed, Pairs, Scheme
@@ -38,7 +38,7 @@ class FixedWidth(Scheme):
 
     label: ClassVar[str] = "NeighbourBandJoin"
     band: DistanceBand
-    bins: Neighbours
+    bins: FixedWidthBins
     moved: Side = "right"
 
     @property

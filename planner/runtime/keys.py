@@ -9,11 +9,11 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from planner.catalog import Key
+from planner.catalog import UniqueKey
 from planner.errors import Unsupported
 from planner.expr.tokens import tokenize
 
-Declared = Mapping[tuple[str, ...], tuple[Key, ...]]
+Declared = Mapping[tuple[str, ...], tuple[UniqueKey, ...]]
 
 _OWN = "spark_catalog"
 _HEADING = "# Constraints"
@@ -39,7 +39,7 @@ def identity(session: SparkSession, name: tuple[str, ...]) -> tuple[str, ...] | 
     return full if exact or not own else tuple(part.lower() for part in full)
 
 
-def told(session: SparkSession, table: tuple[str, ...]) -> tuple[Key, ...]:
+def told(session: SparkSession, table: tuple[str, ...]) -> tuple[UniqueKey, ...]:
     """The keys that a table's catalog tells Spark; ``table`` is what ``identity`` returns.
 
     Spark's own catalog takes no constraints, unless another one stands in for it.
@@ -53,19 +53,19 @@ def told(session: SparkSession, table: tuple[str, ...]) -> tuple[Key, ...]:
     return read_constraints(tuple(row) for row in rows)
 
 
-def read_constraints(rows: Iterable[tuple[Any, ...]]) -> tuple[Key, ...]:
+def read_constraints(rows: Iterable[tuple[Any, ...]]) -> tuple[UniqueKey, ...]:
     """The keys among the constraints of DESCRIBE TABLE EXTENDED: a name, then ``PRIMARY KEY (id) NOT ENFORCED RELY``.
 
     A constraint that does not say that it is enforced is informational.
     """
-    found: list[Key] = []
+    found: list[UniqueKey] = []
     inside = False
     for name, text, *_ in rows:
         if not name or name.startswith("#"):
             inside = name == _HEADING
         elif inside and (key := _UNIQUE.fullmatch((text or "").strip())) and (columns := _names(key[1])):
             words = key[2].upper().split()
-            found.append(Key(columns, "ENFORCED" in words and "NOT" not in words))
+            found.append(UniqueKey(columns, "ENFORCED" in words and "NOT" not in words))
     return tuple(found)
 
 

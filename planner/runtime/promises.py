@@ -9,7 +9,7 @@ from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
 
-from planner.catalog import Key
+from planner.catalog import UniqueKey
 from planner.catalog.declared import NOTHING, Declaration
 from planner.expr import quote
 from planner.runtime.keys import Declared, identity, told
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from planner.catalog import Settings
 
 # What names meant when a key, or anything else, was declared of them.
-Meanings = Mapping[tuple[tuple[str, ...], Key | str], Meaning | None]
+Meanings = Mapping[tuple[tuple[str, ...], UniqueKey | str], Meaning | None]
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -50,7 +50,7 @@ class Promises:
         self.declarations = declarations
         self.meanings = meanings
         self.seconds = 0.0
-        self._keys: dict[tuple[str, ...], tuple[Key, ...]] = {}
+        self._keys: dict[tuple[str, ...], tuple[UniqueKey, ...]] = {}
         self._table_keys: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._meant: dict[tuple[str, ...], Meaning | None] = {}
         self._lapsed: dict[tuple[str, ...], str] = {}
@@ -63,11 +63,11 @@ class Promises:
             self.seconds += perf_counter() - start
         return kept[key]
 
-    def keys(self, name: tuple[str, ...]) -> tuple[Key, ...]:
+    def keys(self, name: tuple[str, ...]) -> tuple[UniqueKey, ...]:
         """The keys that the user declared, and those that the table's catalog tells."""
         return self._once(self._keys, name, self._find_keys)
 
-    def _find_keys(self, name: tuple[str, ...]) -> tuple[Key, ...]:
+    def _find_keys(self, name: tuple[str, ...]) -> tuple[UniqueKey, ...]:
         known = identity(self.session, name)
         if known is None:
             return ()
@@ -83,7 +83,7 @@ class Promises:
             self._lapsed[name] = why
         return (*kept, *told(self.session, known))
 
-    def _holds(self, name: tuple[str, ...], declared: tuple[tuple[str, ...], Key]) -> bool:
+    def _holds(self, name: tuple[str, ...], declared: tuple[tuple[str, ...], UniqueKey]) -> bool:
         """Whether a key that was declared counts: certainly of what the name means now, or nobody has noted of what."""
         if declared not in self.meanings:
             return True

@@ -14,7 +14,7 @@ from planner.errors import Unsupported
 from planner.expr import ColumnRef, Scalar, canonical, column_ref, quote, sql
 from planner.logical import Logical
 from planner.sql.names import Source, Unresolved
-from rules.analysis.same_source import Reading, bound, over_base, same_source
+from rules.analysis.same_source import SourceRows, bound, over_base, same_source
 from rules.query.inner_joins import InnerJoins
 from rules.query.moving import Home, home, homes, moved
 from rules.query.tables import tables
@@ -45,19 +45,19 @@ class ContainmentMapping:
     inner: InnerJoins
     outer: InnerJoins
     to: tuple[int, ...]
-    readings: tuple[tuple[Reading, Reading], ...]
+    readings: tuple[tuple[SourceRows, SourceRows], ...]
     ctx: Context
 
     @cached_property
-    def _outer_readings(self) -> tuple[Reading | None, ...]:
+    def _outer_readings(self) -> tuple[SourceRows | None, ...]:
         found = dict(zip(self.to, (r[1] for r in self.readings), strict=True))
         return tuple(found.get(relation) for relation in self.outer.owner)
 
     @cached_property
-    def _as_outer(self) -> tuple[tuple[Source, ...], tuple[Reading | None, ...]]:
+    def _as_outer(self) -> tuple[tuple[Source, ...], tuple[SourceRows | None, ...]]:
         """The sources of the query in the places of those they are laid over."""
         sources = [Source((), ()) for _ in self.outer.sources]
-        readings: list[Reading | None] = [None for _ in self.outer.sources]
+        readings: list[SourceRows | None] = [None for _ in self.outer.sources]
         for relation, target, pair in zip(range(len(self.to)), self.to, self.readings, strict=True):
             sources[self._at(target)] = self.inner.sources[self.inner.owner.index(relation)]
             readings[self._at(target)] = pair[0]
@@ -114,7 +114,7 @@ class ContainmentMapping:
                 scalar = Scalar(sql(bound(Scalar(value).tree, partial(self._shown, target, theirs))))
                 yield Term(scalar.text, self.outer_value(scalar), frozenset((target,)))
 
-    def _shown(self, target: int, theirs: Reading, ref: ColumnRef) -> exp.Expression:
+    def _shown(self, target: int, theirs: SourceRows, ref: ColumnRef) -> exp.Expression:
         """A column of a base by its name in the block."""
         name = theirs.named(sql(exp.column(ref.parts[-1], quoted=True)))
         if name is None:
@@ -133,7 +133,7 @@ def containment_mappings(inner: InnerJoins, outer: InnerJoins, ctx: Context) -> 
 
     Raises ``Unresolved`` where they would be, were their rows the same at every reading.
     """
-    found: dict[tuple[int, int], tuple[Reading, Reading]] = {}
+    found: dict[tuple[int, int], tuple[SourceRows, SourceRows]] = {}
     for (i, own), (j, theirs) in product(enumerate(inner.relations), enumerate(outer.relations)):
         alone = inner.owner.count(i) == outer.owner.count(j) == 1
         if (

@@ -19,7 +19,7 @@ from planner.expr import ColumnRef, Scalar, canonical, column_ref, sql
 from planner.logical import Derived, Logical, Scan
 from planner.sql.names import NoSuchColumn, Resolver, Source, Unresolved
 from planner.types.schema import INTEGRAL, Column, SqlType
-from rules.analysis.same_source import Reading, reading
+from rules.analysis.same_source import SourceRows, reading
 from rules.analysis.unique import Unique, unique_keys
 from rules.query.from_items import FromItem
 from rules.rule import Context
@@ -49,9 +49,9 @@ class Sight:
             found = ctx.names.sources(from_item.relation)
             self.sources += found
             self.owner += [from_item.number] * len(found)
-        self._readings: dict[int, Reading | str] = {}
+        self._readings: dict[int, SourceRows | str] = {}
 
-    def reading(self, number: int) -> Reading | str:
+    def reading(self, number: int) -> SourceRows | str:
         """What a relation reads, or why that cannot be told."""
         if number not in self._readings:
             try:
@@ -205,7 +205,7 @@ def covered(key: frozenset[str], x: int, y: int, equal: EquivalenceClasses, ctx:
     return found
 
 
-def keys_of(found: Reading, ctx: Context) -> tuple[Unique, Unique]:
+def keys_of(found: SourceRows, ctx: Context) -> tuple[Unique, Unique]:
     """The unique keys of a reading's base: those without NULL in them, and those where a NULL is equal to another."""
     base: Logical = found.base
     if isinstance(base, Derived):
@@ -217,7 +217,9 @@ def keys_of(found: Reading, ctx: Context) -> tuple[Unique, Unique]:
     return unique_keys(base, ctx), unique_keys(base, ctx, nulls=True)
 
 
-def why_not_the_same_row(x: int, y: int, found: Reading, equal: EquivalenceClasses, ctx: Context, *, only: bool) -> str:
+def why_not_the_same_row(
+    x: int, y: int, found: SourceRows, equal: EquivalenceClasses, ctx: Context, *, only: bool
+) -> str:
     """Why a row of one reading may have other partners than itself in the other, where a column of theirs is equal.
 
     Nothing is said where they are not compared by equal columns ``only``: other rules know such self-joins.

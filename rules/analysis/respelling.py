@@ -12,7 +12,7 @@ from planner.expr.rewording import put, reworded
 from planner.sql.names import Unresolved
 from planner.types.schema import SqlType
 from planner.types.trying import may_raise
-from rules.analysis.same_source import Reading
+from rules.analysis.same_source import SourceRows
 
 
 def respelt(scalar: Scalar, say: Callable[[ColumnRef], str | None]) -> str:
@@ -24,7 +24,7 @@ def respelt(scalar: Scalar, say: Callable[[ColumnRef], str | None]) -> str:
     return reworded(whole, lambda column: say(column_ref(column))).text
 
 
-def over(shown: Reading, path: tuple[str, ...], value: str) -> str:
+def over(shown: SourceRows, path: tuple[str, ...], value: str) -> str:
     """A value of the base, as ``shown.columns`` spell it, said over a relation of this name that shows columns of it.
 
     Raises ``Unresolved`` where the relation does not show what it takes, or another spelling could mean another thing.

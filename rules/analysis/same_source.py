@@ -42,7 +42,7 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Reading:
+class SourceRows:
     """What a relation reads: ``base``, named by ``key``; the rows that pass ``filters``; the columns it shows.
 
     Two readings of one key are of the same rows.  ``filters`` are in the spelling of ``Shown.value``.
@@ -65,7 +65,7 @@ class Reading:
         return next((c.name for c in self.columns if c.value == value), None)
 
 
-def reading(relation: Logical, ctx: Context) -> Reading:
+def reading(relation: Logical, ctx: Context) -> SourceRows:
     """Read a relation of FROM down to its base.  Raises ``Unresolved``, ``Unsupported`` with the reason why not."""
     match relation:
         case Nested() if relation.alias is None:
@@ -77,7 +77,7 @@ def reading(relation: Logical, ctx: Context) -> Reading:
     raise Unresolved(f"{relation.label} is not a table or a subquery")
 
 
-def same_source(left: Logical, right: Logical, ctx: Context) -> tuple[Reading, Reading] | None:
+def same_source(left: Logical, right: Logical, ctx: Context) -> tuple[SourceRows, SourceRows] | None:
     """Read two relations; None where they are of different sources.
 
     Raises ``Unresolved``, ``Unsupported`` where they would be one source, were their rows the same at every reading.
@@ -102,7 +102,9 @@ def bound(tree: exp.Expression, say: Callable[[ColumnRef], exp.Expression]) -> e
     return put(tree, lambda column: say(column_ref(column)))
 
 
-def over_base(scalar: Scalar, readings: tuple[Reading | None, ...], sources: tuple[Source, ...], ctx: Context) -> str:
+def over_base(
+    scalar: Scalar, readings: tuple[SourceRows | None, ...], sources: tuple[Source, ...], ctx: Context
+) -> str:
     """An expression over relations in the spelling of the base; with several, a column's relation stands before it.
 
     ``readings``: one for each of ``sources``; None for a relation that is not looked into.  Raises ``Unresolved``.
@@ -122,7 +124,7 @@ def over_base(scalar: Scalar, readings: tuple[Reading | None, ...], sources: tup
     return canonical(bound(scalar.tree, say))
 
 
-def _scan(scan: Scan, ctx: Context) -> Reading:
+def _scan(scan: Scan, ctx: Context) -> SourceRows:
     if scan.cte:
         definition = ctx.definitions.get(scan.cte)
         if definition is None:
@@ -136,7 +138,7 @@ def _scan(scan: Scan, ctx: Context) -> Reading:
     if columns is None:
         raise Unresolved(f"the columns of {scan.text} are not known")
     key = ("table", _table(scan, ctx), *extra)
-    return Reading(key, Scan(scan.name, scan.text, None), tuple(_itself(c.name, ctx) for c in columns))
+    return SourceRows(key, Scan(scan.name, scan.text, None), tuple(_itself(c.name, ctx) for c in columns))
 
 
 def _table(scan: Scan, ctx: Context) -> str:
@@ -156,7 +158,7 @@ def _extra(scan: Scan) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _query(query: Logical, whole: Logical, ctx: Context, key: str = "") -> Reading:
+def _query(query: Logical, whole: Logical, ctx: Context, key: str = "") -> SourceRows:
     """A query as what it reads, where it only filters and renames; else itself, as a base."""
     try:
         return _looked_through(query, ctx)
@@ -168,7 +170,7 @@ def _query(query: Logical, whole: Logical, ctx: Context, key: str = "") -> Readi
         text = to_sql(spelt)
         said = key or (text if ctx.catalog.settings.case_sensitive else " ".join(exact_words(text)))
         tables = (_table(n, ctx) for n in spelt.walk() if isinstance(n, Scan) and not n.cte)
-        return Reading(("query", " ".join((said, *tables))), whole, tuple(_itself(c.name, ctx) for c in columns))
+        return SourceRows(("query", " ".join((said, *tables))), whole, tuple(_itself(c.name, ctx) for c in columns))
 
 
 def _in_one_spelling(query: Logical, ctx: Context) -> Logical:
@@ -188,7 +190,7 @@ def _in_one_spelling(query: Logical, ctx: Context) -> Logical:
     return transform_up(query, plain)  # type: ignore[return-value]
 
 
-def _looked_through(query: Logical, ctx: Context) -> Reading:
+def _looked_through(query: Logical, ctx: Context) -> SourceRows:
     block = block_of(query)
     if block is None or block.more or block.project.quantifier or block.project.hint:
         raise Unresolved("more than SELECT … FROM … WHERE")
@@ -200,11 +202,11 @@ def _looked_through(query: Logical, ctx: Context) -> Reading:
     for conjunct in block.condition:
         check_steady(conjunct)
         filters.add(over_base(conjunct, (inner,), sources, ctx))
-    return Reading(inner.key, inner.base, tuple(columns), frozenset(filters))
+    return SourceRows(inner.key, inner.base, tuple(columns), frozenset(filters))
 
 
 def _items(
-    item: Scalar, project: Project, inner: Reading, sources: tuple[Source, ...], ctx: Context
+    item: Scalar, project: Project, inner: SourceRows, sources: tuple[Source, ...], ctx: Context
 ) -> tuple[Shown, ...]:
     """The columns that one item of a select list shows."""
     tree = item.tree
@@ -222,13 +224,13 @@ def _items(
     return (Shown(name, over_base(value, (inner,), sources, ctx)),)
 
 
-def _shown_as(found: Reading, renames: tuple[str, ...]) -> Reading:
+def _shown_as(found: SourceRows, renames: tuple[str, ...]) -> SourceRows:
     if not renames:
         return found
     if len(renames) != len(found.columns):
         raise Unresolved("its columns are renamed, and their number is another one")
     columns = tuple(Shown(name, c.value) for name, c in zip(renames, found.columns, strict=True))
-    return Reading(found.key, found.base, columns, found.filters)
+    return SourceRows(found.key, found.base, columns, found.filters)
 
 
 def _itself(name: str, ctx: Context) -> Shown:

@@ -47,7 +47,7 @@ def pairs_of_keys(join: BandJoin, left: Statistics, right: Statistics, ctx: Cont
     """
     if left.rows is None or right.rows is None or not (left.plain and right.plain):
         return None
-    rows = first_rows(join, ctx) if _keys(join, ctx) else None
+    rows = sample_rows(join, ctx) if _keys(join, ctx) else None
     if rows is None or not rows.keys[0] or not rows.keys[1]:
         return None
     a, b = (Counter(keys) for keys in rows.keys)
@@ -66,7 +66,7 @@ class FirstRows:
     positions: tuple[list[float | None], list[float | None]]
 
 
-def first_rows(join: BandJoin, ctx: Context) -> FirstRows | None:
+def sample_rows(join: BandJoin, ctx: Context) -> FirstRows | None:
     """Read the first rows of both sides, all that is asked of them at once; None when that cannot be done."""
     band, keys, sides = join.band, _keys(join, ctx), []
     for n, (side, leaf) in enumerate(zip((join.left, join.right), _leaves(band), strict=True)):

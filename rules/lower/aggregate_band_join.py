@@ -21,7 +21,7 @@ from planner.physical.band_aggregate import Cells, Key, RunningBandAggregate, re
 from planner.physical.covered_band_aggregate import CoveredBandAggregate
 from planner.sql.names import Unresolved
 from rules.band_join.aggregate_items import Block, NoRunningSums, Reader, Reading, block_of, plain_filter
-from rules.band_join.keys import first_rows, pairs_of_keys
+from rules.band_join.keys import pairs_of_keys, sample_rows
 from rules.band_join.own import own_join_is_as_good
 from rules.query.vocabulary import vocabulary
 from rules.rule import Context, Intervals, rule
@@ -233,7 +233,7 @@ class _Planning:
     def _sampled_matches(self, band: DistanceBand, other: Side) -> float | None:
         """How many rows of the other side lie within the band of a row, by the first rows of either side."""
         rows = self.sizes[other].rows
-        first = first_rows(self.join, self.ctx) if all(size.plain for size in self.sizes.values()) else None
+        first = sample_rows(self.join, self.ctx) if all(size.plain for size in self.sizes.values()) else None
         if rows is None or first is None:
             return None
         lefts, rights = (sorted(x for x in side if x is not None and isfinite(x)) for side in first.positions)

@@ -13,7 +13,7 @@ from planner.sql.names import Unresolved
 from planner.sql.to_sql import refuse_stars
 from planner.tree import Node
 from rules.analysis.respelling import over
-from rules.analysis.same_source import Reading
+from rules.analysis.same_source import SourceRows
 from rules.query.correlation import correlated
 from rules.query.from_items import FromItems, read_from_items
 from rules.query.inner_joins import in_block, where
@@ -170,7 +170,7 @@ def _own(conjunct: Scalar, rows: RemovedRelations) -> Scalar | None:
         return conjunct
     first = rows.stands_for[e.left[0]]
     shown = rows.sight.reading(first)
-    if e.left[0] == e.right[0] or first != rows.stands_for[e.right[0]] or not isinstance(shown, Reading):
+    if e.left[0] == e.right[0] or first != rows.stands_for[e.right[0]] or not isinstance(shown, SourceRows):
         return conjunct
     if not e.strict:
         return None

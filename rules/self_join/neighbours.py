@@ -16,7 +16,7 @@ from planner.logical import Derived, Logical, Scan
 from planner.sql.names import Unresolved
 from rules.analysis.equivalence_classes import EquivalenceClasses, Sight, Value
 from rules.analysis.numbering import Numbering, numberings
-from rules.analysis.same_source import Reading
+from rules.analysis.same_source import SourceRows
 from rules.query.from_items import FromItem, FromItems
 from rules.rule import Context
 
@@ -116,7 +116,7 @@ class NeighbourFinder:
             return None
 
     def checked(
-        self, x: FromItem, y: FromItem, shown: Reading, other: Reading, steps: list[RowOffset]
+        self, x: FromItem, y: FromItem, shown: SourceRows, other: SourceRows, steps: list[RowOffset]
     ) -> Neighbour | None:
         """The neighbour; None where the columns compared number nothing.  Raises ``Unresolved``."""
         if shown.filters or other.filters:
@@ -168,7 +168,7 @@ class NeighbourFinder:
         return RowOffset(values[0], values[1], columns[2])
 
 
-def base_query(found: Reading, ctx: Context) -> Logical:
+def base_query(found: SourceRows, ctx: Context) -> Logical:
     """The query that a reading's base is."""
     base = found.base
     if isinstance(base, Scan):

@@ -20,7 +20,7 @@ from rules.analysis.equivalence_classes import (
     why_not_the_same_row,
 )
 from rules.analysis.respelling import never_raises, over, respelt
-from rules.analysis.same_source import Reading, same_source
+from rules.analysis.same_source import SourceRows, same_source
 from rules.query.from_items import FromItem
 from rules.query.moving import check_steady
 from rules.query.operands import as_operand, conjoined
@@ -176,7 +176,7 @@ class RemovedRelations:
         except (Unresolved, Unsupported):
             return None
 
-    def key(self, x: FromItem, y: FromItem, shown: Reading, equal: EquivalenceClasses) -> frozenset[str] | None:
+    def key(self, x: FromItem, y: FromItem, shown: SourceRows, equal: EquivalenceClasses) -> frozenset[str] | None:
         """A unique key of the source that is equal on both sides, the shortest."""
         keys, nulls = keys_of(shown, self.ctx)
         for key in sorted(keys | nulls, key=lambda k: (len(k), sorted(k))):
@@ -186,7 +186,9 @@ class RemovedRelations:
             return key
         return None
 
-    def gone(self, x: FromItem, y: FromItem, shown: Reading, other: Reading, key: frozenset[str]) -> RemovedRelation:
+    def gone(
+        self, x: FromItem, y: FromItem, shown: SourceRows, other: SourceRows, key: frozenset[str]
+    ) -> RemovedRelation:
         path = self.sight.path(x.number)
         kept = self.filters(x, y, shown, other)
         by = f", by {', '.join(sorted(key))}" if key else ""
@@ -202,7 +204,9 @@ class RemovedRelations:
         when = conjoined([p.scalar for p in raising_last(parts)])
         return RemovedRelation(y, x.number, self.row(x, y, shown, other, when, f"{said}, else NULL"), parts, said)
 
-    def row(self, x: FromItem, y: FromItem, shown: Reading, other: Reading, when: str | None, said: str) -> SameRow:
+    def row(
+        self, x: FromItem, y: FromItem, shown: SourceRows, other: SourceRows, when: str | None, said: str
+    ) -> SameRow:
         """The columns of ``y`` from the row of ``x``, or NULL unless ``when``."""
         (source,) = self.ctx.names.sources(y.relation)
         if len(source.names) != 1 or source.columns is None or len(source.columns) != len(other.columns):
@@ -218,7 +222,7 @@ class RemovedRelations:
         query = Project(OneRow(), tuple(items))
         return SameRow(query, alias, (), f"AS {quote(alias)}", True, source.columns, said)
 
-    def told(self, x: FromItem, shown: Reading, value: str) -> str:
+    def told(self, x: FromItem, shown: SourceRows, value: str) -> str:
         """A value of the base over the columns of ``x``.  Raises ``Unresolved``."""
         text = over(shown, self.sight.path(x.number), value)
         if shown.named(value) is None and not self.safe(Scalar(text), (frozenset((x.number,)),)):
@@ -229,7 +233,7 @@ class RemovedRelations:
         """Whether an expression has a value on every row."""
         return never_raises(scalar.tree, self.sight.known(scopes), ansi=self.ctx.catalog.settings.ansi)
 
-    def filters(self, x: FromItem, y: FromItem, shown: Reading, other: Reading) -> tuple[Residual, ...]:
+    def filters(self, x: FromItem, y: FromItem, shown: SourceRows, other: SourceRows) -> tuple[Residual, ...]:
         """The filters of ``y`` that ``x`` has not, over its columns."""
         path, scopes = self.sight.path(x.number), (frozenset((x.number,)),)
         found = [Scalar(over(shown, path, f)) for f in sorted(other.filters - shown.filters)]
@@ -238,7 +242,7 @@ class RemovedRelations:
             raise Unresolved("several filters of a subquery could raise an error on rows that another one removes")
         return tuple(Residual(s) for s in (*safe, *(s for s in found if s not in safe)))
 
-    def conditions(self, x: FromItem, y: FromItem, shown: Reading) -> tuple[Residual, ...]:
+    def conditions(self, x: FromItem, y: FromItem, shown: SourceRows) -> tuple[Residual, ...]:
         """The condition of an outer, semi or anti join with ``y``, said of the row of ``x``."""
         scopes = self.scopes(y)
         members = {n for n, first in self.stands_for.items() if first == self.stands_for[x.number]} | {y.number}

@@ -24,7 +24,7 @@ from rules.analysis.containment_mapping import same_tables
 from rules.analysis.correlation_keys import exact, has_order
 from rules.analysis.equivalence_classes import Sight
 from rules.analysis.respelling import respelt
-from rules.analysis.same_source import Reading, over_base, same_source
+from rules.analysis.same_source import SourceRows, over_base, same_source
 from rules.query.correlation import leans_on_left
 from rules.query.from_items import FromItem, FromItems, read_from_items
 from rules.query.inner_joins import where
@@ -161,7 +161,7 @@ class _Pair:
 
     one: FromItem
     other: FromItem
-    readings: tuple[Reading, Reading]
+    readings: tuple[SourceRows, SourceRows]
     sight: Sight
     ctx: Context
     keys: dict[str, str] = field(default_factory=dict)  # values of the base that are equal, and their names

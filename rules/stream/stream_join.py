@@ -25,7 +25,7 @@ from planner.sql.names import Unresolved
 from planner.state.bounds import Bound, equalities, read_bounds
 from planner.state.spec import SIDES, Input, Kept, Reach, Side, StreamJoin
 from planner.state.stream import Stream
-from rules.analysis.same_source import Reading, over_base, reading
+from rules.analysis.same_source import SourceRows, over_base, reading
 from rules.query.moving import check_steady
 from rules.query.vocabulary import vocabulary
 from rules.rule import Context
@@ -48,7 +48,7 @@ class _Relation:
 
     number: int
     node: Logical
-    read: Reading
+    read: SourceRows
     stream: Stream
     name: str
 

@@ -26,7 +26,7 @@ from planner.sql.names import Source, Unresolved
 from planner.types.schema import SqlType
 from planner.types.trying import may_raise
 from rules.analysis.computed import first_said, raising_columns
-from rules.analysis.same_source import Reading, bound
+from rules.analysis.same_source import SourceRows, bound
 from rules.query.aggregate_calls import calls
 from rules.query.correlation import words_of
 from rules.query.moving import Home, check_steady, home, moved
@@ -76,7 +76,7 @@ class Pair:
     relation: Logical
     row: tuple[int, int]
     other: tuple[int, int]
-    readings: tuple[Reading, Reading]
+    readings: tuple[SourceRows, SourceRows]
     scopes: tuple[tuple[Source, ...], ...]
     after: tuple[Source, ...] = field(init=False)
 

@@ -17,7 +17,7 @@ from planner.logical import Aggregate, Filter, Join, Logical, Project
 from planner.logical.band_window import GroupedBandWindow, WindowedSource
 from planner.sql.names import NoSuchColumn, Unresolved
 from planner.sql.to_sql import refuse_stars
-from rules.analysis.same_source import Reading
+from rules.analysis.same_source import SourceRows
 from rules.query.aggregate_calls import Call, calls, outside, replaced
 from rules.query.inner_joins import where
 from rules.query.moving import SelectBlock, check_steady
@@ -33,7 +33,7 @@ class Groups:
     project: Project
     block: SelectBlock
     join: Join
-    readings: tuple[Reading, ...]
+    readings: tuple[SourceRows, ...]
     row: int
     ctx: Context
 

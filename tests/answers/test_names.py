@@ -10,7 +10,7 @@ import pytest
 
 from comparing import assert_same
 from optimizer import Optimizer, Options
-from planner.catalog import Key
+from planner.catalog import UniqueKey
 from planner.runtime.catalog import SparkCatalog
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def test_a_key_is_not_one_of_the_table_that_takes_the_name(own: SparkSession, ov
 
 def test_a_key_of_what_cannot_be_told_apart_does_not_count(own: SparkSession) -> None:
     replace_view(own, UNIQUE)
-    key = Key(("id",))
+    key = UniqueKey(("id",))
     unknown = SparkCatalog(own, declared={("kk",): (key,)}, meanings={(("kk",), key): None})
     assert unknown.keys(("kk",)) == ()
     assert unknown.lapsed(("kk",)) == (

@@ -9,7 +9,7 @@ import pytest
 from optimizer.driver import Outcome, Stage, drive
 from optimizer.options import Options
 from optimizer.planning import plan_sql
-from planner.catalog import Catalog, Key, Numbers, OneByOne, Settings, View
+from planner.catalog import Catalog, Numbers, OneByOne, Settings, UniqueKey, View
 from planner.catalog.stats import Statistics
 from planner.errors import OptionError, RuleError
 from planner.expr import Scalar
@@ -40,7 +40,7 @@ class TwoTables(OneByOne):
     def other_setting(self, view: View) -> str | None:
         return None
 
-    def keys(self, name: tuple[str, ...]) -> tuple[Key, ...]:
+    def keys(self, name: tuple[str, ...]) -> tuple[UniqueKey, ...]:
         return ()
 
     def schema(self, query: str) -> tuple[Column, ...] | None:

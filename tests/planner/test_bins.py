@@ -14,8 +14,8 @@ from planner.band.bins import (
     EVERYTHING,
     MOST_BINS,
     MOST_BINS_FLOAT32,
+    FixedWidthBins,
     Levels,
-    Neighbours,
     common_bins,
     halved,
     levels,
@@ -35,7 +35,7 @@ REALS = st.one_of(st.floats(allow_nan=False), st.floats(-1e18, 1e18), st.integer
 ENDS = st.one_of(st.floats(-1e9, 1e9), st.floats(-1e300, 1e300), st.floats(-1e18, 1e18))
 
 
-def some(bins: Neighbours | None) -> Neighbours:
+def some(bins: FixedWidthBins | None) -> FixedWidthBins:
     """The bins, of which there are some."""
     assert bins is not None
     return bins
@@ -54,7 +54,7 @@ def truncated(value: int, width: Fraction) -> int:
     return int(math.copysign(1, value)) * (abs(value) // int(width))
 
 
-def whole_bins(y: int, bins: Neighbours, *, half: bool) -> range:
+def whole_bins(y: int, bins: FixedWidthBins, *, half: bool) -> range:
     """The bins that a row's band touches, as Spark computes them; no sum leaves BIGINT."""
     ends = []
     for end in (bins.low, bins.high):
@@ -65,13 +65,13 @@ def whole_bins(y: int, bins: Neighbours, *, half: bool) -> range:
     return range(ends[0], ends[1] + 1)
 
 
-def real_bin(value: float, bins: Neighbours, added: Fraction = Fraction(0), most: int = MOST_BINS) -> int:
+def real_bin(value: float, bins: FixedWidthBins, added: Fraction = Fraction(0), most: int = MOST_BINS) -> int:
     """The bin of a DOUBLE as Spark computes it."""
     quotient = value / float(bins.width) + float(added / bins.width)
     return most if math.isnan(quotient) else math.floor(min(max(quotient, -most), most))
 
 
-def real_bins(value: float, bins: Neighbours, most: int = MOST_BINS) -> range:
+def real_bins(value: float, bins: FixedWidthBins, most: int = MOST_BINS) -> range:
     """The bins that the band of a DOUBLE touches."""
     return range(real_bin(value, bins, bins.low, most), real_bin(value, bins, bins.high, most) + 1)
 
@@ -90,7 +90,7 @@ def test_whole_numbers_lie_in_the_bins_that_their_band_touches(
         p = y if axis == EXACT else max(min(y, 2**31 - 1), -(2**31))
         x = p + low + (where % (high - low + 1))
         bins = some(neighbours(Fraction(low), Fraction(high), axis, width, times=times))
-        for one, other, turned in ((x, p, bins), (p, x, Neighbours(bins.width, -bins.high, -bins.low))):
+        for one, other, turned in ((x, p, bins), (p, x, FixedWidthBins(bins.width, -bins.high, -bins.low))):
             if all(-(2**63) <= v < 2**63 for v in (one, other)):
                 assert truncated(one, bins.width) in whole_bins(other, turned, half=halved(axis))
 
@@ -130,7 +130,7 @@ def test_reals_lie_in_the_bins_that_their_band_touches(
     x = min(max(first + where * (last - first) if math.isfinite(last - first) else last, first), last)
     bins = some(neighbours(Fraction(low), Fraction(high), REAL, width, times=times))
     assert real_bin(x, bins) in real_bins(y, bins)
-    assert real_bin(y, bins) in real_bins(x, Neighbours(bins.width, -bins.high, -bins.low))
+    assert real_bin(y, bins) in real_bins(x, FixedWidthBins(bins.width, -bins.high, -bins.low))
     if not width:
         assert len(real_bins(y, bins)) <= 4
 
@@ -151,7 +151,7 @@ def test_what_is_added_may_be_rounded_by_more_than_the_band_is_wide() -> None:
         for off in range(-70, 70):
             x, y = float(off), -low
             assert x - y != low or real_bin(x, bins) in real_bins(y, bins)
-            assert x - y != low or real_bin(y, bins) in real_bins(x, Neighbours(bins.width, -bins.high, -bins.low))
+            assert x - y != low or real_bin(y, bins) in real_bins(x, FixedWidthBins(bins.width, -bins.high, -bins.low))
 
 
 @given(st.floats(allow_nan=False, width=32), st.floats(-1e9, 1e9, width=32), st.floats(0, 1e9, width=32))

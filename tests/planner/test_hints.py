@@ -13,7 +13,7 @@ from optimizer.options import Options
 from optimizer.plan import Plan, Warned
 from optimizer.planning import plan_sql
 from planner.band.axis import DAY, Axis
-from planner.catalog import Key, Numbers, OneByOne, Settings, View
+from planner.catalog import Numbers, OneByOne, Settings, UniqueKey, View
 from planner.catalog.stats import UNKNOWN, Statistics
 from planner.errors import Place
 from planner.expr import Scalar
@@ -37,7 +37,7 @@ class Tables(OneByOne):
         pairs = (c.split() for c in said.split(", ")) if said else ()
         return tuple(Column(n, sql_type(t)) for n, t in pairs) or None
 
-    def keys(self, name: tuple[str, ...]) -> tuple[Key, ...]:
+    def keys(self, name: tuple[str, ...]) -> tuple[UniqueKey, ...]:
         return ()
 
     def schema(self, query: str) -> tuple[Column, ...] | None:

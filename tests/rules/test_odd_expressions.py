@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from golden_plans.catalog import CatalogFile, Table
 from optimizer.options import Options
 from optimizer.planning import plan_sql
-from planner.catalog import Key, Settings
+from planner.catalog import Settings, UniqueKey
 from planner.catalog.stats import Statistics
 from planner.types.schema import Column, sql_type
 
@@ -99,7 +99,7 @@ PLACES = [
 
 def _table(name: str, columns: str, rows: int) -> Table:
     made = tuple(Column(c, sql_type("string" if c == "w" else "int")) for c in columns.split())
-    return Table((name,), made, (Key(("id",)),), Statistics(rows, rows * 20))
+    return Table((name,), made, (UniqueKey(("id",)),), Statistics(rows, rows * 20))
 
 
 CATALOG = CatalogFile(Path("odd"), Settings(), (_table("t", "id k v n w", 10**6), _table("u", "id k lo hi v w", 10**5)))

@@ -21,7 +21,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type, to_arro
 from pyspark.sql.types import ArrayType, NumericType, StringType, StructField, StructType
 
 from planner.connectors import credentials
-from planner.connectors.asked import Asked
+from planner.connectors.fetch_request import FetchRequest
 from planner.connectors.source import LookupSource
 from planner.connectors.spark_table import SparkTable
 from planner.connectors.spec import LookupSpec
@@ -141,7 +141,7 @@ def _observed(rows: DataFrame, name: str) -> DataFrame:
 
 def _task(session: SparkSession, source: LookupSource, spec: LookupSpec, metrics: LookupMetrics | None) -> Task:
     schema = source.schema()
-    Asked(source, spec, schema)  # what is wrong with a lookup shows here, and not in a task
+    FetchRequest(source, spec, schema)  # what is wrong with a lookup shows here, and not in a task
     environment = credentials.named_in(source)
     pickled: bytes = cloudpickle.dumps((source, spec, environment))  # type: ignore[no-untyped-call]
     fingerprint = hashlib.sha256(pickled).hexdigest()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Asked:
+class FetchRequest:
     """The question that all round trips of a lookup have in common."""
 
     def __init__(self, source: LookupSource, spec: LookupSpec, schema: pa.Schema) -> None:
