@@ -120,7 +120,7 @@ def planned(
         tally.rewritten += 1
         tally.rewritten_functions.update(call.functions)
         tally.places[place.name] += 1
-        if not call.steady:
+        if not call.deterministic:
             name = call.functions[0] + "("
             if plan.sql().lower().count(name) > text.lower().count(name):
                 fail("repeated", plan.sql(), "")

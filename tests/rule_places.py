@@ -96,9 +96,9 @@ def _fits(place: Place, call: Call) -> bool:
         return False
     if place.needs == "number" and ("time" in call.type or call.type.startswith(("date", "interval"))):
         return False
-    if not call.steady and ("{v}" in place.template or "{same" in place.template):
+    if not call.deterministic and ("{v}" in place.template or "{same" in place.template):
         return False
-    if place.name == "view" and not call.steady:
+    if place.name == "view" and not call.deterministic:
         return False
     return place.needs != "equal" or _compared(call)
 

@@ -74,7 +74,7 @@ class Call:
     table: str = ""
     inner: str = ""
     name: str = ""
-    steady: bool = True
+    deterministic: bool = True
     guarded: bool = False
     values: tuple[str | None, ...] = field(default=(), compare=False)
 
@@ -113,7 +113,7 @@ def shelf(session: SparkSession, chosen: Iterable[Example], most: int) -> Shelf:
             counted[example.function] += 1
     single = computed(session, calls)
     again = {c.text: c.values for c in computed(session, calls)}
-    single = [replace(c, steady=c.steady and c.values == again.get(c.text)) for c in single]
+    single = [replace(c, deterministic=c.deterministic and c.values == again.get(c.text)) for c in single]
     return Shelf(columns, [*single, *_nested(single, columns)])
 
 
@@ -208,20 +208,22 @@ def _over_columns(session: SparkSession, example: Example, names: dict[tuple[str
 def guarded(calls: list[Call]) -> list[Call]:
     """Those that raise on strange values, over these and others."""
     found = [
-        c for c in calls if c.kind == "scalar" and c.steady and c.table == "tame" and _LONG.isdisjoint(c.functions)
+        c
+        for c in calls
+        if c.kind == "scalar" and c.deterministic and c.table == "tame" and _LONG.isdisjoint(c.functions)
     ]
     return [replace(c, name=f"{c.name}g", guarded=True) for c in found]
 
 
 def _told(session: SparkSession, call: Call, table: str, *, run: bool) -> Call | None:
-    """The call with its type, and its values, where Spark takes it as one of its kind; ``steady`` if deterministic."""
+    """The call with its type, and its values, where Spark takes it as one of its kind; is it deterministic?"""
     try:
         frame = session.sql(f"SELECT {'id, ' if call.kind == 'scalar' else ''}{call.over('')} AS e FROM {table}")
         type_ = frame.schema.fields[-1].dataType.simpleString()
-        steady = call.steady and bool(frame._jdf.queryExecution().analyzed().deterministic())
+        deterministic = call.deterministic and bool(frame._jdf.queryExecution().analyzed().deterministic())
         rows = frame.selectExpr("id", "CAST(e AS STRING)").collect() if run else []
         values = tuple(value for _, value in sorted(rows, key=lambda row: row[0]))
-        return replace(call, type=type_, steady=steady, table=table, values=values)
+        return replace(call, type=type_, deterministic=deterministic, table=table, values=values)
     except REFUSED:
         return None
 
@@ -230,7 +232,7 @@ def _nested(calls: list[Call], columns: dict[str, tuple[tuple[str, ...], str]]) 
     """Each call with another one in the place of a column of the same type: every such one is used, if it can be."""
     inner: dict[str, list[Call]] = defaultdict(list)
     for call in calls:
-        if call.kind == "scalar" and call.steady:
+        if call.kind == "scalar" and call.deterministic:
             inner[call.type].append(call)
     turn: dict[str, int] = defaultdict(int)
     found = []
@@ -242,8 +244,8 @@ def _nested(calls: list[Call], columns: dict[str, tuple[tuple[str, ...], str]]) 
                 turn[columns[name][1]] += 1
                 text = re.sub(rf"§{name}\b", "¤", call.text)
                 both = (*call.functions, *one.functions)
-                steady = call.steady and one.steady
-                found.append(replace(call, functions=both, text=text, inner=one.text, steady=steady))
+                deterministic = call.deterministic and one.deterministic
+                found.append(replace(call, functions=both, text=text, inner=one.text, deterministic=deterministic))
                 break
     return found
 
@@ -286,7 +288,7 @@ def make_tables(session: SparkSession, call: Call) -> tuple[str, str]:
         query += f" UNION ALL SELECT {alone} FROM wild WHERE id >= 5"
     _keep(session, query, own)
     items = []
-    if call.kind == "scalar" and call.steady:
+    if call.kind == "scalar" and call.deterministic:
         said, add = call.over(""), step(call.type)
         items.append(f"{said} AS v")
         if add:

@@ -22,11 +22,11 @@ from planner.conditions.spelling import (
     PREDICATES,
     Said,
     comparison,
+    deterministic,
     key,
     loose,
     merged,
     not_null,
-    steady,
     words,
 )
 from planner.errors import Place
@@ -149,7 +149,9 @@ class _Reader:
             return Said("TRUE" if kept else "FALSE", "TRUE" if kept else "FALSE", at)
         kept = merged(kept)
         branches = [{key(p): p for p in _flat("AND", branch)} for branch in kept]
-        common = [key for key in branches[0] if len(kept) > 1 and all(key in b for b in branches) and steady(key)]
+        common = [
+            key for key in branches[0] if len(kept) > 1 and all(key in b for b in branches) and deterministic(key)
+        ]
         if not common:
             return self._either(kept, part)
         factors = [branches[0][key] for key in common]
@@ -218,8 +220,8 @@ class _Reader:
         if len(marks) == 1 and words[0] in ("=", "==", "<=>"):
             for at, a, b in ((hi - 1, lo, hi - 2), (lo, lo + 2, hi)):
                 if marks[0] == (hi - 2 if at > lo else lo + 1) and t[at].word in ("TRUE", "FALSE"):
-                    steady = words[0] != "<=>" or (holds and not negated)
-                    if steady and self._is_condition(a, b):
+                    deterministic = words[0] != "<=>" or (holds and not negated)
+                    if deterministic and self._is_condition(a, b):
                         return again(a, b, negated is (t[at].word == "TRUE"), holds)
         if t[hi - 1].word in ("TRUE", "FALSE") and (words[-1:] == ["IS"] or words[-2:] == ["IS", "NOT"]):
             not_ = words[-1] == "NOT"

@@ -96,7 +96,7 @@ def loose(text: str) -> list[str]:
     return [word for word in words(text).split(" ") if word not in "()"]
 
 
-def steady(key: str) -> bool:
+def deterministic(key: str) -> bool:
     """Whether a factor calls nothing but what looks at its arguments alone, and holds no subquery."""
     if HOLE in key:
         return False

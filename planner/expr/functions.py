@@ -1,7 +1,7 @@
 """Spark's built-in functions: which are known, and which give the same value for the same row.
 
-Taken from the list of Spark 4.3 (``SHOW SYSTEM FUNCTIONS`` and its groups).  A function counts as steady only if it is
-named here: what is not known may be volatile, a generator or an aggregate.  ``tests/planner/test_functions.py``
+Taken from the list of Spark 4.3 (``SHOW SYSTEM FUNCTIONS`` and its groups).  A function counts as deterministic only if
+it is named here: what is not known may be volatile, a generator or an aggregate.  ``tests/planner/test_functions.py``
 compares the lists with the Spark that is installed.
 """
 

@@ -15,7 +15,7 @@ class Stream:
     columns: tuple[tuple[str, str], ...]
     event_time: str | None = None
     delay: int = 0
-    steady: bool = True
+    deterministic: bool = True
 
     @property
     def time(self) -> str:

@@ -128,10 +128,10 @@ class _Numbered:
             function, ordered = window.this, window.args.get("order") is not None
             alone = len(windows) == 1 and window is item.tree.unalias()
             if isinstance(function, _WHOLE) or (isinstance(function, _SUMS) and alone and exact):
-                steady = not ordered or self.without_ties(window) is False
+                deterministic = not ordered or self.without_ties(window) is False
             else:
-                steady = isinstance(function, _ORDERED) and self.without_ties(window) is False
-            if not steady:
+                deterministic = isinstance(function, _ORDERED) and self.without_ties(window) is False
+            if not deterministic:
                 raise Unresolved(f"{sql(window)} may return another value when it is read again")
 
     def check_the_rest(self) -> None:

@@ -22,7 +22,7 @@ from planner.logical import Derived, Logical, Nested, Project, Scan
 from planner.sql.names import Source, Unresolved
 from planner.sql.to_sql import to_sql
 from planner.tree import Node, transform_up
-from rules.query.moving import block_of, check_steady
+from rules.query.moving import block_of, check_deterministic
 from rules.rule import Context
 
 # Of several rows, or making several: what is above a filter is not what is below it.
@@ -200,7 +200,7 @@ def _looked_through(query: Logical, ctx: Context) -> SourceRows:
         columns += _items(item, block.project, inner, sources, ctx)
     filters = set(inner.filters)
     for conjunct in block.condition:
-        check_steady(conjunct)
+        check_deterministic(conjunct)
         filters.add(over_base(conjunct, (inner,), sources, ctx))
     return SourceRows(inner.key, inner.base, tuple(columns), frozenset(filters))
 
@@ -214,7 +214,7 @@ def _items(
         if item.text.rsplit(".", 1)[-1].strip() != "*":
             raise Unresolved(f"{item.shown} is not all columns")
         return inner.columns
-    check_steady(item)
+    check_deterministic(item)
     if found := tree.find(*_NOT_OF_A_ROW):
         raise Unresolved(f"{sql(found)} is not computed row by row")
     name = tree.alias_or_name if isinstance(tree, exp.Alias | exp.Column) else ""

@@ -20,7 +20,7 @@ from planner.logical import Join, Scan
 from planner.logical.lookup import LookupKey
 from planner.sql.names import Source, Unresolved
 from planner.types.schema import SqlType
-from rules.query.moving import check_steady
+from rules.query.moving import check_deterministic
 from rules.rule import Context
 
 _TEXTS = ("string", "char", "varchar")
@@ -120,7 +120,7 @@ class _Reader:
         side = self.side(tree)
         if side == "left":
             with suppress(Unresolved, Unsupported):
-                check_steady(conjunct)
+                check_deterministic(conjunct)
                 read.only.append(conjunct)
         if side != "both" and side != "right":
             return
@@ -143,7 +143,7 @@ class _Reader:
                 return
             if side == "left":
                 text = Scalar(_end(conjunct, last=other is equality.right), (), conjunct.place)
-                check_steady(text)
+                check_deterministic(text)
                 self._key(text, other, column, read)
                 return
         for own, other in ends:

@@ -12,7 +12,7 @@ from planner.expr import ColumnRef, Scalar, column_ref, quote
 from planner.logical import Derived, Filter, Join, Logical, Nested, Project, Scan
 from planner.sql.names import Source, Unresolved
 from rules.analysis.respelling import respelt
-from rules.query.moving import block_of, check_steady, why_not_simple
+from rules.query.moving import block_of, check_deterministic, why_not_simple
 from rules.query.standing_for import definition_of
 from rules.rule import Context, rule
 
@@ -80,7 +80,7 @@ def _joined(relation: Logical, ctx: Context) -> Project | None:
 def _carried(conjunct: Scalar, tree: Logical, ctx: Context) -> Logical | None:
     """The FROM tree with the conjunct in the one subquery whose columns it names; None where there is no such."""
     try:
-        check_steady(conjunct)
+        check_deterministic(conjunct)
         sources = ctx.names.sources(tree)
         found = {ctx.names.resolve(ref, sources)[0] for ref in conjunct.columns}
         relations = _relations(tree)

@@ -20,8 +20,8 @@ from rules.query.moving import (
     Sources,
     block_of,
     bounds,
+    check_deterministic,
     check_inner,
-    check_steady,
     has_lateral_view,
     homes,
     more_than_a_block,
@@ -125,7 +125,7 @@ def _join(test: Test, block: SelectBlock, tree: Logical, ctx: Context) -> Join:
 
     condition = []
     for conjunct in block.condition:
-        check_steady(conjunct)
+        check_deterministic(conjunct)
         condition.append(moved(conjunct, (inner, outer), both, beside, names))
     if test.value:
         item = block.project.items[0]

@@ -17,8 +17,8 @@ from rules.query.moving import (
     Sources,
     block_of,
     bounds,
+    check_deterministic,
     check_inner,
-    check_steady,
     home,
     homes,
     more_than_a_block,
@@ -63,7 +63,7 @@ def _join(join: Join, right: Derived, block: SelectBlock, names: Resolver) -> Jo
     inside: list[Scalar] = []
     across: list[Scalar] = []
     for conjunct in block.condition:
-        check_steady(conjunct)
+        check_deterministic(conjunct)
         (inside if homes(conjunct, scopes, names) <= {0} else across).append(conjunct)
     tree = Filter(block.tree, tuple(inside), "WHERE") if inside else block.tree
     alone = replace(right, query=replace(block.project, child=tree), lateral=False)

@@ -6,7 +6,7 @@ from planner.errors import Unsupported
 from planner.expr import Scalar
 from planner.logical import Filter, Join, Logical, Scan
 from planner.sql.names import Unresolved
-from rules.query.moving import check_steady
+from rules.query.moving import check_deterministic
 from rules.rule import Context, rule
 
 
@@ -48,7 +48,7 @@ def _place(conjunct: Scalar, tree: Logical, ctx: Context) -> Join | None:
     if not isinstance(tree, Join) or tree.natural:
         return None
     try:
-        check_steady(conjunct)
+        check_deterministic(conjunct)
         sources, middle = ctx.names.sources(tree), len(ctx.names.sources(tree.left))
         sides = {ctx.names.resolve(c, sources)[0] >= middle for c in conjunct.columns}
     except (Unsupported, Unresolved):

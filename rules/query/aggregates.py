@@ -9,7 +9,7 @@ from sqlglot import exp
 from planner.expr import Scalar, sql
 from planner.expr.tokens import tokenize
 from planner.sql.names import Unresolved
-from rules.query.moving import check_steady
+from rules.query.moving import check_deterministic
 
 _CALLS = ("AVG", "SUM", "MIN", "MAX", "COUNT")
 _AGGREGATES = (exp.Avg, exp.Sum, exp.Min, exp.Max, exp.Count)
@@ -55,7 +55,7 @@ def _argument(text: str, conditions: tuple[str, ...]) -> str:
 
 def check_aggregates(item: Scalar) -> None:
     """Raise ``Unresolved`` unless an expression is arithmetic over plain aggregates, each of which a window can say."""
-    check_steady(item)
+    check_deterministic(item)
     found = _plain_aggregates(item.tree)
     if found == 0 or found != len(aggregate_positions(item.text)):
         raise Unresolved(f"{item.shown} is more than arithmetic over min, max, sum, avg and count")

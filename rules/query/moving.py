@@ -116,7 +116,7 @@ def why_not_simple(tree: exp.Expression) -> str:
     return "its select list holds more than columns, literals and arithmetic"
 
 
-def check_steady(conjunct: Scalar) -> None:
+def check_deterministic(conjunct: Scalar) -> None:
     """Raise ``Unresolved`` unless a conjunct has the same value wherever it stands."""
     if conjunct.plans:
         raise Unresolved(f"{conjunct.shown} contains another subquery")

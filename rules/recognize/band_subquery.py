@@ -24,7 +24,7 @@ from rules.query.aggregate_calls import Call, calls, outside, replaced
 from rules.query.aggregates import without_alias
 from rules.query.inner_joins import InnerJoins, inner_joins
 from rules.query.inner_joins import where as filtered
-from rules.query.moving import SelectBlock, block_of, check_steady, homes
+from rules.query.moving import SelectBlock, block_of, check_deterministic, homes
 from rules.query.scalar_subqueries import answered
 from rules.rule import Context, rule
 from rules.window.self_band import NoWindow, Pair
@@ -134,7 +134,7 @@ class _Found:
             if not any(pair.side(c.tree) == "both" for c in block.condition if not c.plans):
                 continue
             for conjunct in block.condition:
-                check_steady(conjunct)
+                check_deterministic(conjunct)
             band = pair.read(block.condition)
             if band is None:
                 return None
@@ -171,7 +171,7 @@ class _Found:
         """The value of the subquery.  It can be NULL to Spark, whatever it is."""
         inner = without_alias(item)
         rest = outside(inner, found)
-        check_steady(rest)
+        check_deterministic(rest)
         if rest.columns:
             raise NoWindow(f"{item.shown} is more than an aggregate", item.place)
         texts = {call: self._total(call, totals) for call in found}
@@ -183,7 +183,7 @@ class _Found:
     def _total(call: Call, totals: FrameAggregates) -> str:
         if call.distinct and call.function not in ("min", "max"):
             raise NoWindow(f"{call.text}: DISTINCT needs the rows themselves")
-        argument = "" if call.argument is None else totals.pair.steady(call.argument)
+        argument = "" if call.argument is None else totals.pair.never_raising(call.argument)
         if call.argument is not None and totals.pair.side(call.argument.tree) != "right":
             raise NoWindow(f"{call.text} is not of the rows in the band alone")
         if call.function == "count":

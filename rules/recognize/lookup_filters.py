@@ -7,7 +7,7 @@ from planner.expr import Scalar
 from planner.logical import Filter, Join, Logical, Nested
 from planner.logical.lookup import LookupJoin
 from planner.sql.names import Unresolved
-from rules.query.moving import check_steady
+from rules.query.moving import check_deterministic
 from rules.rule import Context, rule
 
 
@@ -19,17 +19,17 @@ def lookup_filters(node: Filter, ctx: Context) -> Logical | None:
     """
     if node.clause != "WHERE" or not _has_lookup(node.child):
         return None
-    steady = []
+    deterministic = []
     for conjunct in node.condition:
         try:
-            check_steady(conjunct)
+            check_deterministic(conjunct)
             sources = ctx.names.sources(node.child)
             found = {ctx.names.resolve(c, sources)[0] for c in conjunct.columns}
         except (Unsupported, Unresolved):
             continue
         if found:
-            steady.append((conjunct, found))
-    tree = _noted(node.child, 0, steady, ctx)
+            deterministic.append((conjunct, found))
+    tree = _noted(node.child, 0, deterministic, ctx)
     return None if tree is node.child else Filter(tree, node.condition, node.clause)
 
 
@@ -44,22 +44,22 @@ def _has_lookup(tree: Logical) -> bool:
     return False
 
 
-def _noted(tree: Logical, first: int, steady: list[tuple[Scalar, set[int]]], ctx: Context) -> Logical:
+def _noted(tree: Logical, first: int, deterministic: list[tuple[Scalar, set[int]]], ctx: Context) -> Logical:
     """The tree, its relations numbered from ``first``; sides that a join fills up with NULL are not gone into."""
     match tree:
         case LookupJoin():
-            left = _noted(tree.left, first, steady, ctx)
+            left = _noted(tree.left, first, deterministic, ctx)
             own = range(first, first + len(ctx.names.sources(tree.left)))
-            more = tuple(c for c, found in steady if found <= set(own) and c not in tree.only)
+            more = tuple(c for c, found in deterministic if found <= set(own) and c not in tree.only)
             return tree if left is tree.left and not more else replace(tree, left=left, only=(*tree.only, *more))
         case Nested() if not tree.alias:
-            child = _noted(tree.child, first, steady, ctx)
+            child = _noted(tree.child, first, deterministic, ctx)
             return tree if child is tree.child else replace(tree, child=child)
         case Join():
             left, right = tree.left, tree.right
             if tree.kind in ("inner", "cross", "left", "semi", "anti"):
-                left = _noted(left, first, steady, ctx)
+                left = _noted(left, first, deterministic, ctx)
             if tree.kind in ("inner", "cross", "right"):
-                right = _noted(right, first + len(ctx.names.sources(tree.left)), steady, ctx)
+                right = _noted(right, first + len(ctx.names.sources(tree.left)), deterministic, ctx)
             return tree if left is tree.left and right is tree.right else replace(tree, left=left, right=right)
     return tree

@@ -156,9 +156,9 @@ def _rewritten(
         elif (new := _own(conjunct, rows)) is not None and (new is conjunct or Residual(new) not in parts):
             parts.append(Residual(new, new is conjunct and _risky(new, numbers, rows, must=new in moved)))
     alone = {s.number for s in from_items.found} <= numbers | {g.partner for g in gone}
-    risky = [p for p in (*parts, *(p for g in gone for p in g.parts)) if p.risky]
-    if risky and not alone:
-        said = f"{risky[0].scalar.shown} could raise an error on rows that the join drops"
+    may_raise = [p for p in (*parts, *(p for g in gone for p in g.parts)) if p.may_raise]
+    if may_raise and not alone:
+        said = f"{may_raise[0].scalar.shown} could raise an error on rows that the join drops"
         raise Unresolved(said)
     return tree, tuple(p.scalar for p in raising_last(tuple(parts)))
 
@@ -181,8 +181,8 @@ def _kept(one: RemovedRelation) -> list[Residual]:
     """What WHERE asks for in place of a semi or anti join."""
     if one.from_item.kind == "semi":
         return list(one.parts)
-    risky = any(p.risky for p in one.parts)
-    return [Residual(Scalar(f"({conjoined([p.scalar for p in raising_last(one.parts)])}) IS NOT TRUE"), risky)]
+    may_raise = any(p.may_raise for p in one.parts)
+    return [Residual(Scalar(f"({conjoined([p.scalar for p in raising_last(one.parts)])}) IS NOT TRUE"), may_raise)]
 
 
 def _risky(conjunct: Scalar, gone: set[int], rows: RemovedRelations, *, must: bool) -> bool:

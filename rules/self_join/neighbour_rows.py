@@ -16,7 +16,7 @@ from planner.sql.names import Source, Unresolved
 from planner.types.schema import Column
 from rules.analysis.respelling import never_raises, respelt
 from rules.query.from_items import FromItem
-from rules.query.moving import check_steady
+from rules.query.moving import check_deterministic
 from rules.query.operands import conjoined
 from rules.self_join.neighbours import Neighbour, NeighbourFinder, Scopes, quoted
 
@@ -111,7 +111,7 @@ class NeighbourRows:
             return ".".join(map(quote, (*self.found.sight.path(number), column.name))) if bare else None
 
         for conjunct in one.y.on:
-            check_steady(conjunct)
+            check_deterministic(conjunct)
         self.check_raising(one.y.on, {one.y.number}, scopes)
         return conjoined([Scalar(respelt(conjunct, say)) for conjunct in one.y.on])
 

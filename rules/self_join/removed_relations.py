@@ -22,7 +22,7 @@ from rules.analysis.equivalence_classes import (
 from rules.analysis.respelling import never_raises, over, respelt
 from rules.analysis.same_source import SourceRows, same_source
 from rules.query.from_items import FromItem
-from rules.query.moving import check_steady
+from rules.query.moving import check_deterministic
 from rules.query.operands import as_operand, conjoined
 from rules.query.padded import check_aliases
 from rules.rule import Context
@@ -33,10 +33,10 @@ Scopes = tuple[frozenset[int], ...]
 
 @dataclass(frozen=True)
 class Residual:
-    """A condition; ``risky`` where it might raise on rows that the join would have left out."""
+    """A condition; ``may_raise`` where it might raise on rows that the join would have left out."""
 
     scalar: Scalar
-    risky: bool = False
+    may_raise: bool = False
 
 
 @dataclass(frozen=True)
@@ -272,7 +272,7 @@ class RemovedRelations:
         for conjunct in y.on:
             part = own(self.sight.equality(conjunct, scopes))
             if part is None:
-                check_steady(conjunct)
+                check_deterministic(conjunct)
                 alone = self.sight.relations_of(conjunct, scopes) <= {y.number}
                 part = Residual(Scalar(respelt(conjunct, say)), not alone and not self.safe(conjunct, scopes))
             found.append(part)
@@ -282,4 +282,4 @@ class RemovedRelations:
 
 def raising_last(parts: tuple[Residual, ...]) -> list[Residual]:
     """Conditions with those last that others may keep from raising, equalities first among them."""
-    return sorted(parts, key=lambda p: 0 if not p.risky else 1 if isinstance(p.scalar.tree, exp.EQ) else 2)
+    return sorted(parts, key=lambda p: 0 if not p.may_raise else 1 if isinstance(p.scalar.tree, exp.EQ) else 2)

@@ -28,7 +28,7 @@ from rules.analysis.same_source import SourceRows, over_base, same_source
 from rules.query.correlation import leans_on_left
 from rules.query.from_items import FromItem, FromItems, read_from_items
 from rules.query.inner_joins import where
-from rules.query.moving import SelectBlock, block_of, check_steady, why_not_simple
+from rules.query.moving import SelectBlock, block_of, check_deterministic, why_not_simple
 from rules.query.standing_for import definition_of
 from rules.rule import Context
 
@@ -179,7 +179,7 @@ class _Pair:
         named = {number for number, _ in _named(conjunct, self.sight)}
         if not named & self.numbers:
             return
-        check_steady(conjunct)
+        check_deterministic(conjunct)
         if named == self.numbers and self._compares(conjunct):
             self.gone.add(conjunct)
         elif len(named) == 1 and all(_resolved(ref, self.sight) for ref in conjunct.columns):
@@ -223,7 +223,7 @@ class _Pair:
 
     def shown(self, item: Scalar) -> Scalar:
         """An item over the relation of keys.  Raises ``Unresolved``."""
-        check_steady(item)
+        check_deterministic(item)
         for number, column in _named(item, self.sight):
             if number in self.numbers and not self._is_key(number, column):
                 raise Unresolved(f"{item.shown} uses more of the pairs than their keys")

@@ -27,7 +27,7 @@ from rules.query.aggregate_calls import Call, calls, outside, replaced
 from rules.query.aggregates import without_alias
 from rules.query.correlation import correlated
 from rules.query.inner_joins import InnerJoins, inner_joins, where
-from rules.query.moving import block_of, check_steady
+from rules.query.moving import block_of, check_deterministic
 from rules.query.operands import conjoined
 from rules.query.tables import tables
 from rules.rule import Context
@@ -79,7 +79,7 @@ def scalar_aggregate(query: Logical, ctx: Context) -> ScalarAggregate | None:
             own = calls(item)
             if not own or any(column.parts for column in outside(item, own).columns):
                 return None
-            check_steady(item)
+            check_deterministic(item)
             found.append(own)
     except (Unresolved, Unsupported):
         return None
@@ -110,7 +110,9 @@ def mergeable(totals: tuple[ScalarAggregate, ...], ctx: Context) -> tuple[Member
         return ()
     mapped = found[0].mapped
     assert mapped is not None
-    terms = tuple(Term(c.text, mapped.outer_value(c), relation_numbers(c, first.joins, ctx)) for c in _steady(first))
+    terms = tuple(
+        Term(c.text, mapped.outer_value(c), relation_numbers(c, first.joins, ctx)) for c in _deterministic(first)
+    )
     return Member(first, None, terms), *found
 
 
@@ -122,15 +124,15 @@ def _member(other: ScalarAggregate, first: ScalarAggregate, ctx: Context) -> Mem
     for mapped in containment_mappings(other.joins, first.joins, ctx):
         if any(not theirs.filters <= own.filters for own, theirs in mapped.readings):
             raise Unresolved("the first one reads a subquery that filters out rows of another one")
-        terms = (*map(mapped.term, _steady(other)), *mapped.filters())
-        same = {mapped.outer_value(c) for c in _steady(first)} & {t.value for t in terms}
+        terms = (*map(mapped.term, _deterministic(other)), *mapped.filters())
+        same = {mapped.outer_value(c) for c in _deterministic(first)} & {t.value for t in terms}
         ways.append((len(same), Member(other, mapped, terms)))
     return max(ways, key=lambda way: way[0])[1] if ways else None
 
 
-def _steady(one: ScalarAggregate) -> tuple[Scalar, ...]:
+def _deterministic(one: ScalarAggregate) -> tuple[Scalar, ...]:
     for conjunct in one.joins.conjuncts:
-        check_steady(conjunct)
+        check_deterministic(conjunct)
     return one.joins.conjuncts
 
 

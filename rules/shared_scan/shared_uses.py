@@ -18,7 +18,7 @@ from rules.analysis.correlation_keys import exact
 from rules.analysis.equivalence_classes import Sight, is_literal_of
 from rules.query.correlation import scalars
 from rules.query.from_items import FromItem, read_from_items
-from rules.query.moving import SelectBlock, block_of, check_steady
+from rules.query.moving import SelectBlock, block_of, check_deterministic
 from rules.rule import Context
 
 Constants = dict[str, str]  # by the name of a column, the value that it has to have
@@ -105,7 +105,7 @@ def _read(own: list[FromItem], block: SelectBlock, sight: Sight, ctx: Context) -
             if number in uses:
                 uses[number].named.add(ctx.names.fold(column.name))
     for conjunct in (*conjuncts, *outer):
-        check_steady(conjunct)
+        check_deterministic(conjunct)
     for conjunct in conjuncts:
         found = [sight.resolve(ref, (every,)) for ref in conjunct.columns]
         numbers = {number for number, _ in found}

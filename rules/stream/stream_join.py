@@ -26,7 +26,7 @@ from planner.state.bounds import Bound, equalities, read_bounds
 from planner.state.spec import SIDES, Input, Kept, Reach, Side, StreamJoin
 from planner.state.stream import Stream
 from rules.analysis.same_source import SourceRows, over_base, reading
-from rules.query.moving import check_steady
+from rules.query.moving import check_deterministic
 from rules.query.vocabulary import vocabulary
 from rules.rule import Context
 from rules.stream.stream_blocks import Shape, shape_of
@@ -119,7 +119,7 @@ class _Reader:
 
     def __init__(self, text: str, shape: Shape, relations: tuple[_Relation, _Relation], ctx: Context):
         self.text, self.shape, self.relations, self.ctx = text, shape, relations, ctx
-        self.one = relations[0].read.key == relations[1].read.key and relations[0].stream.steady
+        self.one = relations[0].read.key == relations[1].read.key and relations[0].stream.deterministic
         self.words: Vocabulary = vocabulary(Join(relations[0].node, relations[1].node, "cross", "CROSS JOIN"), ctx)
         self.sources = tuple(ctx.names.sources(r.node) for r in relations)
         self.bounds = read_bounds(shape.on, self.words)
@@ -186,7 +186,7 @@ class _Reader:
         texts += [leaf.text for b in self.bounds for leaf, side in _ends(b) if side == name]
         for text in dict.fromkeys(texts):
             try:
-                check_steady(Scalar(text))
+                check_deterministic(Scalar(text))
                 found[f"{self._over_base(text, number)} IS NOT NULL"] = None
             except (Unresolved, Unsupported):
                 continue
@@ -196,7 +196,7 @@ class _Reader:
         """Those of the conjuncts that name columns of this side alone, in terms of its stream."""
         for conjunct in conjuncts:
             try:
-                check_steady(conjunct)
+                check_deterministic(conjunct)
                 if conjunct.columns and self.words.side(conjunct.tree) == SIDES[side]:
                     yield self._over_base(conjunct.text, side)
             except (Unresolved, Unsupported, NotABand):

@@ -25,7 +25,7 @@ from rules.analysis.containment_mapping import ContainmentMapping, Term, contain
 from rules.analysis.correlation_keys import CorrelationKey, correlation_key, has_order, plainly_compared
 from rules.query.aggregates import WindowColumn, aggregate_positions, check_aggregates, without_alias
 from rules.query.inner_joins import InnerJoins, inner_joins
-from rules.query.moving import SelectBlock, block_of, check_inner, check_steady
+from rules.query.moving import SelectBlock, block_of, check_deterministic, check_inner
 from rules.query.tables import tables
 from rules.rule import Context
 
@@ -150,7 +150,7 @@ class _Reader:
     def read(self) -> CorrelatedAggregate | None:
         own = [*self.mapped.filters()]
         for conjunct in self.mapped.inner.conjuncts:
-            check_steady(conjunct)
+            check_deterministic(conjunct)
             match self.mapped.scopes(conjunct):
                 case scopes if 1 not in scopes:
                     own.append(self.mapped.term(conjunct))

@@ -29,7 +29,7 @@ from rules.analysis.computed import first_said, raising_columns
 from rules.analysis.same_source import SourceRows, bound
 from rules.query.aggregate_calls import calls
 from rules.query.correlation import words_of
-from rules.query.moving import Home, check_steady, home, moved
+from rules.query.moving import Home, check_deterministic, home, moved
 from rules.rule import Context
 
 KEY_TYPES = ("tinyint", "smallint", "int", "bigint", "decimal", "string", "boolean", "date", "timestamp")
@@ -180,12 +180,12 @@ class Pair:
         found = self.ctx.names.type_of(Scalar(text).tree, self.after) or self.ctx.type_of(text, self.relation)
         return SqlType(found.name, found.precision, found.scale) if found and _is_plain(found) else found
 
-    def steady(self, scalar: Scalar) -> str:
+    def never_raising(self, scalar: Scalar) -> str:
         """An expression over the other side, said over the row's relation.
 
         Raises ``NoWindow`` where it could raise an error on a row that is in no pair.
         """
-        check_steady(scalar)
+        check_deterministic(scalar)
         said = self.text(scalar)
         if may_raise(said.tree, lambda t: self.type_of(sql(t)), ansi=self.ctx.catalog.settings.ansi):
             raise NoWindow(f"{scalar.shown} could raise an error on a row that no pair needs", scalar.place)
@@ -236,7 +236,7 @@ class Pair:
             if side == "left":
                 own.append(conjunct)
             elif side == "right":
-                kept.append(self.steady(conjunct))
+                kept.append(self.never_raising(conjunct))
             elif side == "both" and (comparison := compared(tree)) and comparison.equal:
                 keys.append(key := self._column(comparison, conjunct))
                 needed += [key] if comparison.sign == "=" else []
@@ -294,7 +294,7 @@ class Pair:
 
         said = Scalar(sql(bound(Scalar(text).tree, say)))
         inside = Pair(self.ctx, self.relation, (0, 0), (1, 0), self.readings, (self.after, self.after))
-        return inside.steady(said)
+        return inside.never_raising(said)
 
 
 def _columns(*trees: exp.Expression) -> list[exp.Column]:

@@ -20,7 +20,7 @@ from planner.sql.to_sql import refuse_stars
 from rules.analysis.same_source import SourceRows
 from rules.query.aggregate_calls import Call, calls, outside, replaced
 from rules.query.inner_joins import where
-from rules.query.moving import SelectBlock, check_steady
+from rules.query.moving import SelectBlock, check_deterministic
 from rules.rule import Context
 from rules.window.self_band import NoWindow, Pair, SelfBand
 from rules.window.self_totals import FrameAggregates
@@ -49,7 +49,7 @@ class Groups:
         self.pair = Pair(self.ctx, relation, (0, self.row), (0, 1 - self.row), (first, second), (sources,))
         over = self.join.condition if self.left else (*self.join.condition, *self.block.condition)
         for conjunct in (*self.join.condition, *self.block.condition):
-            check_steady(conjunct)
+            check_deterministic(conjunct)
         band = self.pair.read(over)
         if band is None:
             raise NoWindow("")
@@ -127,7 +127,7 @@ class Groups:
 
     def _of_row(self, scalar: Scalar) -> Scalar:
         """An expression that a row of a group decides: of its columns, or of keys that are equal on both sides."""
-        check_steady(scalar)
+        check_deterministic(scalar)
         refuse_stars(scalar)
         side = self.pair.side(scalar.tree)
         if side in ("left", None):
@@ -198,7 +198,7 @@ class Groups:
         if call.argument is None:
             return f"coalesce(sum({self._rows}), 0)"
         side = self.pair.side(call.argument.tree)
-        check_steady(call.argument)
+        check_deterministic(call.argument)
         if side == "left":
             return self._of_rows(call, call.argument)
         if side != "right":
@@ -207,7 +207,7 @@ class Groups:
             raise NoWindow(f"{call.text}: what it is where nothing is found is not known")
         if call.distinct and call.function not in ("min", "max"):
             raise NoWindow(f"{call.text}: DISTINCT needs the pairs themselves")
-        argument = self.pair.steady(call.argument)
+        argument = self.pair.never_raising(call.argument)
         if call.function == "count":
             return f"coalesce(sum({self.totals.count(argument)}), 0)"
         type_ = self.pair.type_of(argument)

@@ -134,7 +134,7 @@ class FrameAggregates:
 
     @property
     def _present(self) -> str:
-        own = [_closed(self.pair.steady(c)) for c in self.band.own]
+        own = [_closed(self.pair.never_raising(c)) for c in self.band.own]
         return " AND ".join([*(f"{column} IS NOT NULL" for column in self.band.needed), *own])
 
 

@@ -24,7 +24,7 @@ from rules.analysis.containment_mapping import relation_numbers
 from rules.analysis.correlation_keys import equal_columns
 from rules.query.correlation import leans_on_left, scalars, words_of
 from rules.query.inner_joins import InnerJoins, where
-from rules.query.moving import check_steady
+from rules.query.moving import check_deterministic
 from rules.query.padded import check_aliases, check_values
 from rules.rule import Context
 from rules.window.correlated_aggregate import CorrelatedAggregate, Group
@@ -75,7 +75,7 @@ class WindowedBlock:
 
     def _place(self, conjunct: Scalar) -> frozenset[int]:
         try:
-            check_steady(conjunct)
+            check_deterministic(conjunct)
             return relation_numbers(conjunct, self.outer, self.ctx)
         except (Unresolved, Unsupported):
             return frozenset()
