@@ -16,7 +16,7 @@ class Alternatives(Logical):
     decided by; ``said`` is what the other block does, on one line.
     """
 
-    label: ClassVar[str] = "Choice"
+    label: ClassVar[str] = "Alternatives"
     written: Logical
     other: Logical
     said: str

@@ -19,7 +19,7 @@ from rules.batches import RULES
 
 SHIPPED = Path(__file__).parents[2] / "golden_plans" / "cases"
 OPERATOR = re.compile(r"^[-+ │├└─]*(?:subquery \d+: )?(\w+)(?:  |$)", re.MULTILINE)
-BASES = {"Choice"}  # what is seen are its kinds
+BASES = {"Alternatives"}  # what is seen are its kinds
 EPOCHS = {"Arrangement", "Build", "Epoch", "HalfJoin"}  # of joins of streams: tests/rules/test_stream_join.py has them
 TIDYING = {"drop_lookup_hints", "drop_range_join", "keep_nested_loop", "leave_to_spark"}  # the trace does not name them
 # What `explain("cost")` says of choices: what was taken somewhere, and what was not.
