@@ -17,6 +17,7 @@ from optimizer.checks import schema_difference
 from planner.expr.tokens import called
 from planner.logical import Scan
 from planner.sql.reader import not_a_query
+from planner.tree import unwrap
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from optimizer.plan import Plan
     from planner.runtime.catalog import SparkCatalog
     from planner.runtime.measurement_cache import Question
-    from planner.tree import Node, unwrap
+    from planner.tree import Node
 
 _MOST = 200  # plans
 _WORTH = 0.01  # seconds of planning; a query left as it is that takes less is planned anew

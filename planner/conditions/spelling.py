@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from planner.conditions.connectives import bare
 from planner.expr import HOLE
@@ -31,31 +32,34 @@ class Said:
 def merged(branches: list[Said]) -> list[Said]:
     """``a < b OR a = b`` as ``a <= b``, where nothing is called."""
     found: list[Said] = []
+    of_these: dict[frozenset[str], list[int]] = {}  # comparisons of two operands, by their places in ``found``
     for branch in branches:
-        for n, before in enumerate(found):
-            if (text := _one_comparison(before, branch)) is not None:
-                found[n] = Said("", text, before.at)
+        own = None if branch.kind or "(" in branch.text else comparison(branch.text)
+        if own is None or own[0] == own[2]:
+            found.append(branch)
+            continue
+        places = of_these.setdefault(frozenset((own[0], own[2])), [])
+        for n in places:
+            if (text := _one_comparison(found[n].text, branch.text)) is not None:
+                found[n] = Said("", text, found[n].at)
                 break
         else:
+            places.append(len(found))
             found.append(branch)
     return found
 
 
-def _one_comparison(one: Said, other: Said) -> str | None:
-    if one.kind or other.kind or "(" in one.text or "(" in other.text:
-        return None
-    a, b = comparison(one.text), comparison(other.text)
-    if a is None or b is None:
-        return None
+def _one_comparison(one: str, other: str) -> str | None:
+    """Two comparisons of the same operands as one; None where there is none."""
+    a, b = comparison(one), comparison(other)
     for first, second in ((a, b), (b, a)):
-        if second[1] not in ("=", "==") or first[1] not in ("<", ">", "<=", ">="):
-            continue
-        if {first[0], first[2]} == {second[0], second[2]} and first[0] != first[2]:
+        if first and second and second[1] in ("=", "==") and first[1] in ("<", ">", "<=", ">="):
             left, sign, right = first[3]
             return f"{left} {_WITH_EQUAL[sign]} {right}"
     return None
 
 
+@lru_cache(maxsize=4096)
 def comparison(text: str) -> tuple[str, str, str, tuple[str, str, str]] | None:
     """The operands of one comparison in words for comparing, and the sign between; then the same as written."""
     t = tokenize(text)
@@ -85,6 +89,7 @@ def key(said: Said) -> str:
     return words(said.text)
 
 
+@lru_cache(maxsize=4096)
 def words(text: str) -> str:
     """A text without its blanks and comments; a word that can be a name keeps its case, which may count."""
     t = tokenize(text)

@@ -15,13 +15,15 @@ from planner.tree import plan_node
 class WindowedSource:
     """What windows are computed over: ``keys`` in SQL over ``relation``.
 
-    ``own``: which of its rows are asked about; ``kept``: which of them are counted.
+    ``own``: which of its rows are asked about; ``kept``: which of them are counted.  ``anew``: an aggregate reads all
+    rows of a frame again for each row, since nothing can be subtracted from it.
     """
 
     relation: Logical
     keys: tuple[str, ...]
     own: tuple[Scalar, ...]
     kept: tuple[Scalar, ...]
+    anew: bool = False
 
 
 @plan_node

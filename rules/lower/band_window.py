@@ -34,6 +34,8 @@ def _why_not(source: WindowedSource, ctx: Context) -> tuple[str, str] | None:
         return "so few rows that Spark's own join is as good (nested_loop_pairs)", ""
     if not source.keys and (found.rows is None or found.rows > at.one_task_window_rows):
         return "one task would sort all rows (one_task_window_rows)", f"{said(found)} rows"
+    if source.anew and (source.own or source.kept):
+        return "a condition may leave few pairs, and its frames are read again for each row of the source", ""
     for conditions, what in ((source.own, "asks about"), (source.kept, "counts")):
         share = _share(source.relation, conditions, ctx) if found.plain and conditions else None
         if conditions and share is None:

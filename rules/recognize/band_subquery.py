@@ -145,7 +145,8 @@ class _Found:
             value = self._said(block.project.items[0], found, totals)
             if not any(totals is known for known in self.totals.setdefault(at, [])):
                 self.totals[at].append(totals)
-            self.sources.setdefault(at, WindowedSource(relation, band.keys, own, band.asked))
+            source = self.sources.get(at, WindowedSource(relation, band.keys, own, band.asked))
+            self.sources[at] = replace(source, anew=source.anew or totals.anew)
             self.said.append(f"{relation.detail}: {band.said}")
             return value
         scopes = (sources, self.joins.sources)

@@ -90,7 +90,7 @@ class Groups:
         """The block, as written and as windows."""
         said = self.band.said
         own = tuple(dict.fromkeys((*self.filters, *self.band.own)))
-        source = WindowedSource(self.relation, self.band.keys, own, self.band.asked)
+        source = WindowedSource(self.relation, self.band.keys, own, self.band.asked, self.totals.anew)
         return GroupedBandWindow(self.project, self.other(), said, (source,))
 
     def other(self) -> Logical:

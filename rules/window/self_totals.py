@@ -23,7 +23,8 @@ _MOST_DIGITS = 28  # of a decimal that is added up: Spark's sum has ten more
 class FrameAggregates:
     """The columns that the row's relation gets.
 
-    ``nulls``: rows to which nothing belongs stay, so that their totals have to be NULL.
+    ``nulls``: rows to which nothing belongs stay, so that their totals have to be NULL.  ``anew``: one of the columns
+    reads all rows of a frame again for each row.
     """
 
     pair: Pair
@@ -31,6 +32,7 @@ class FrameAggregates:
     nulls: bool
     windows: dict[str, str] = field(default_factory=dict)
     columns: dict[str, str] = field(default_factory=dict)
+    anew: bool = False
 
     def count(self, argument: str = "") -> str:
         """How many rows belong, or how many with a value; NULL where none can."""
@@ -94,6 +96,7 @@ class FrameAggregates:
         """An aggregate that nothing can be subtracted from."""
         if self.band.apart:
             raise NoWindow(f"{function}({argument}): a window cannot take one row out of it again")
+        self.anew = self.anew or not self.band.offsets.open
         return f"{function}({self._kept(argument)}) OVER {self._window(self.band.keys, self.band.offsets)}"
 
     def _growing(self) -> list[tuple[str, str]]:

@@ -33,6 +33,8 @@ def events(session: SparkSession) -> SparkSession:
         (f"{GROUPED} GROUP BY x.id", True),
         (f"{SUBQUERY} WHERE x.v >= 100", True),
         (f"{SUBQUERY} WHERE x.v = 7", False),
+        (SUBQUERY.replace("count(*)", "max(y.v)"), True),
+        (SUBQUERY.replace("count(*)", "max(y.v)") + " WHERE x.v >= 100", False),
         (f"{GROUPED} WHERE x.v = 7 GROUP BY x.id", False),
         (f"{GROUPED} WHERE y.v = 7 GROUP BY x.id", False),
         (f"{GROUPED} WHERE x.v >= 100 AND y.v >= 100 GROUP BY x.id", True),

@@ -54,6 +54,9 @@ SHAPES = {
     "band, full": "SELECT x.id, y.id AS i FROM u x FULL JOIN t y ON x.v BETWEEN y.v AND y.id + 6 AND x.c = y.c AND {y}",
     "window": "SELECT y.id, (SELECT count(*) FROM t z WHERE z.k = y.k AND z.v BETWEEN y.v - 2 AND y.v AND {z}) AS n "
     "FROM t y WHERE {y}",
+    "band, in": "SELECT x.id FROM u x WHERE x.c IN (SELECT y.d FROM t y WHERE x.v BETWEEN y.v - 1 AND y.v + 1 AND {y})",
+    "band, not in": "SELECT x.id FROM u x WHERE x.d NOT IN (SELECT y.c FROM t y WHERE x.v BETWEEN y.v - 1 AND y.v + 1 "
+    "AND y.c IS NOT NULL AND {y}) AND x.d IS NOT NULL",
     "pairs": "SELECT u.id FROM u WHERE u.k IN (SELECT y.k FROM t y JOIN t z ON y.k = z.k AND y.c <> z.c WHERE {y})",
     "shared": "WITH g AS (SELECT c, d, sum(v) AS s FROM t GROUP BY c, d) "
     "SELECT y.c, y.s, z.s AS o FROM g y, g z WHERE y.c = z.c AND y.d = 'a' AND z.d = 'b' AND {y}",
