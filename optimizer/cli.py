@@ -87,7 +87,7 @@ Catalog = Annotated[
     typer.Option(
         "--catalog",
         metavar="FILE.toml",
-        help="Lookups ([lookup.NAME]), tables with versions and changelogs that the query names.",
+        help="A file that declares lookups ([lookup.NAME]), and tables with versions or changelogs.",
     ),
 ]
 Keys = Annotated[
@@ -96,14 +96,14 @@ Keys = Annotated[
         "--key",
         "-k",
         metavar="NAME=COLUMNS",
-        help="Columns, with commas between them, that no two rows of a table agree in. Repeatable.",
+        help="Columns, separated by commas, that are unique in a table. Repeatable.",
     ),
 ]
 Choices = Annotated[
     list[str] | None,
     typer.Option("--option", "-o", metavar="NAME=VALUE", help="An option of the optimizer. Repeatable."),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Apply every sound rewriting, whatever the costs say.")]
+Force = Annotated[bool, typer.Option("--force", help="Apply every sound rewriting, whatever its cost.")]
 Master = Annotated[str, typer.Option("--master", metavar="URL", help="Where Spark runs.")]
 Remote = Annotated[
     str | None,
@@ -118,8 +118,8 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else
 
 @app.command()
 def demo(
-    data: Annotated[Path, typer.Option(help="Where the data is made, once.")] = Path(".data/demo"),
-    quick: Annotated[bool, typer.Option("--quick", help="A tenth of the data.")] = False,
+    data: Annotated[Path, typer.Option(help="Where to keep the data, which is made once.")] = Path(".data/demo"),
+    quick: Annotated[bool, typer.Option("--quick", help="Use a tenth of the data.")] = False,
     json: Json = False,
 ) -> None:
     """Make data, run a band join through the optimizer, and run it on plain Spark beside it."""
@@ -182,7 +182,7 @@ def explain(
     remote: Remote = None,
     conf: Conf = None,
 ) -> None:
-    """Say how a query would run and why, without running it."""
+    """Show how a query would run and why, without running it."""
     plan = _planned(query, sql, table, option, force, master, remote, conf, catalog, key)
     typer.echo(plan.explain(mode.value))
     if mode.value in ("cost", "sql"):  # the others say it themselves
@@ -273,9 +273,7 @@ def rules(json: Json = False) -> None:
 @app.command()
 def state(
     checkpoint: Annotated[str, typer.Argument(metavar="CHECKPOINT", help="The checkpoint of a join of streams.")],
-    check: Annotated[
-        bool, typer.Option("--check", help="Look whether every file is there, as long as it was.")
-    ] = False,
+    check: Annotated[bool, typer.Option("--check", help="Check that every file is there and has its size.")] = False,
     json: Json = False,
 ) -> None:
     """Show what a join of streams keeps: rows, bytes, files, oldest and newest time of each input."""
@@ -286,10 +284,10 @@ def state(
 
 @app.command()
 def doctor(
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only what is wrong.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only what is wrong.")] = False,
     json: Json = False,
 ) -> None:
-    """Look whether this machine can run Spark; exit code 1 if it cannot."""
+    """Check whether this machine can run Spark; exit code 1 if it cannot."""
     from optimizer.commands.about import show_doctor
 
     if not show_doctor(quiet=quiet, json=json):
