@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from golden_plans.case import CUT, Case, Header, read_case
 from golden_plans.measured import Measured
-from golden_plans.planned import measured_plan, plan_case
+from golden_plans.planned import measured_plan, plan_case, stream_plan
 from optimizer.plan import Plan
 from planner.errors import GoldenError, one_of
 from planner.explain.printer import show_error, show_refusals, show_steps, show_tree, show_warnings
@@ -23,8 +23,8 @@ NOTHING_RUNS = "an error: nothing runs"
 _CONTEXT = 3
 
 
-def show(plan: Plan, measured: Iterable[Measured] = ()) -> str:
-    """What stands below the cut for a plan, and for what was measured to make it."""
+def show(plan: Plan, measured: Iterable[Measured] = (), stream: str = "") -> str:
+    """What stands below the cut for a plan, for what was measured to make it, and for a join of streams."""
     logical = show_tree(plan.logical) if plan.logical else "not carried"
     said = (
         show_steps(plan.trace.steps),
@@ -39,6 +39,8 @@ def show(plan: Plan, measured: Iterable[Measured] = ()) -> str:
     sections["plan"] = final(plan)
     if plan.rewritten and not plan.error:
         sections["sql"] = statements(plan)
+    if stream:
+        sections["stream"] = stream
     return "\n".join(f"== {title} ==\n{text}\n" for title, text in sections.items())
 
 
@@ -126,7 +128,7 @@ def check(case: Case, shown_path: str = "") -> None:
     """Raise ``GoldenError`` unless the claims hold and the plan is the approved one."""
     plan, measured = measured_plan(case)
     check_claims(case, plan)
-    now = show(plan, measured)
+    now = show(plan, measured, stream_plan(case))
     if now == case.approved:
         return
     head = "no plan is approved yet" if case.approved is None else "the plan has changed"
@@ -142,7 +144,7 @@ def update(case: Case) -> bool:
     """
     plan, measured = measured_plan(case)
     check_claims(case, plan)
-    now = show(plan, measured)
+    now = show(plan, measured, stream_plan(case))
     if now == case.approved:
         return False
     newline = "\r\n" if "\r\n" in case.above else "\n"

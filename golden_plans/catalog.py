@@ -25,7 +25,10 @@ Row = tuple[str | None, ...]
 
 @dataclass(frozen=True)
 class Table:
-    """A table of a catalog file: ``data`` holds a few rows, a text or None for each column."""
+    """A table of a catalog file: ``data`` holds a few rows, a text or None for each column.
+
+    ``watermark`` is the column that a stream's watermark is on.
+    """
 
     name: tuple[str, ...]
     columns: tuple[Column, ...]
@@ -34,6 +37,7 @@ class Table:
     data: tuple[Row, ...] = ()
     view: str = ""
     stream: bool = False
+    watermark: str | None = None
 
     def query(self) -> str:
         """A query in Spark SQL that returns the rows of ``data`` with the table's types; of a view, its own."""

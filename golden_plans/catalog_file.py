@@ -18,6 +18,7 @@
     rows = 2_000_000                       # optional statistics: leave out what you do not know
     bytes = 32_000_000
     stream = false                         # optional: whether rows go on arriving, and are read once
+    watermark = "ts"                       # optional, of a stream: the column of times that its watermark is on
     data = """
     id | x
     1  | 10
@@ -87,6 +88,7 @@ _TABLE_KEYS = (
     "stream",
     "versions",
     "view",
+    "watermark",
 )
 _LOOKUP_KEYS = ("columns", "data", "fetch_keys", "keys", "rows", "scans")
 _TYPES = frozenset(
@@ -203,7 +205,10 @@ class _File:
         if view and data:
             raise self.wrong(f"{key}.data", "a view has no rows of its own")
         stream = self.expect(body.get("stream", False), bool, f"{key}.stream")
-        return Table(parts, columns, keys, statistics, data, view, stream)
+        watermark = self.expect(body.get("watermark", ""), str, f"{key}.watermark") or None
+        if watermark and not (stream and any(c.name == watermark for c in columns)):
+            raise self.wrong(f"{key}.watermark", f"{watermark} is no column of a stream")
+        return Table(parts, columns, keys, statistics, data, view, stream, watermark)
 
     def lookup(self, name: str, body: Any, settings: Settings) -> tuple[Table, LookupTable]:
         """A ``[lookup.NAME]``: its rows, and what planning may know of it."""

@@ -12,7 +12,9 @@ from golden_plans.measured import Measured
 from optimizer.options import Options
 from optimizer.plan import Plan
 from optimizer.planning import plan_sql
+from optimizer.streams import plan_stream as plan_streams
 from planner.errors import OptionError, RuleError, one_of
+from planner.state.stream import Stream
 
 
 def catalog_of(case: Case) -> CatalogFile:
@@ -66,6 +68,21 @@ def measured_plan(case: Case) -> tuple[Plan, tuple[Measured, ...]]:
         return _planned(case.sql, catalog_of(case), options)
     except RuleError as error:
         case.fail(f"a rule broke a promise: {error}")
+
+
+def stream_plan(case: Case) -> str:
+    """How ``opt.stream`` runs the SQL of a case that joins streams; nothing for any other."""
+    catalog = catalog_of(case)
+    if catalog.streams(case.sql) < 2:
+        return ""
+
+    def find(name: tuple[str, ...]) -> Stream | None:
+        table = catalog.table(name)
+        if table is None or not table.stream:
+            return None
+        return Stream(tuple((c.name, c.type.text if c.type else "") for c in table.columns), table.watermark)
+
+    return plan_streams(case.sql, catalog, options_of(case), find, asked=None).explain()
 
 
 @cache

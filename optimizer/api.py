@@ -153,7 +153,7 @@ class Optimizer:
         trigger: str | None = None,
         mode: Mode = "append",
         name: str | None = None,
-        state_modules: bool = False,
+        state_modules: bool | None = None,
         state_ttl: float | None = None,
     ) -> StreamingQuery:
         """Start a query over streams, and write its rows to ``sink``: a table, a ``Sink``, or a function.
@@ -162,8 +162,9 @@ class Optimizer:
         ``available now``, or the time between micro-batches, as ``10 seconds``; None starts each at once.  ``mode`` and
         ``name`` are Spark's.  What the lookups of a micro-batch did is in ``lastProgress.observedMetrics``.
 
-        With ``state_modules=True`` a join of streams keeps its rows in state modules beside the checkpoint where these
-        take it (docs/streams.md; ``stream_plan`` tells); else, and unless asked for, Spark's own state store has them.
+        A join of two streams by a band, or of a stream with itself, keeps its rows in state modules beside the
+        checkpoint where these take it (docs/streams.md; ``stream_plan`` tells), any other in Spark's own state store.
+        ``state_modules=True`` asks for them for joins by equality as well, ``False`` for Spark's own join.
         ``state_ttl``: seconds after which a row may leave the state even if it could still match.
 
         Raises ``OptionError``; ``QueryError`` for a statement that is no query, or reads no stream; ``StateError`` for
@@ -178,12 +179,10 @@ class Optimizer:
             word = not_a_query(text)
         if word:
             raise QueryError(f"{word} … is not a query; write the SELECT alone, and say where its rows go with sink=")
-        if state_modules:
-            begun = streams.start(
-                self, text, args, checkpoint=checkpoint, sink=sink, trigger=trigger, mode=mode, name=name, ttl=state_ttl
-            )
-            if begun is not None:
-                return begun
+        more: Any = {"checkpoint": checkpoint, "sink": sink, "trigger": trigger, "mode": mode, "name": name}
+        begun = streams.start(self, text, args, **more, ttl=state_ttl, asked=state_modules)
+        if begun is not None:
+            return begun
         plan = self.plan(text, args)
         _say(plan)
         frame = plan.dataframe()
@@ -191,9 +190,15 @@ class Optimizer:
             raise QueryError("no relation of this query is a stream; run it with opt.sql")
         return start(frame, sink, checkpoint, trigger, mode, name)
 
-    def stream_plan(self, text: str, args: dict[str, Any] | list[Any] | None = None) -> StreamPlan:
-        """How ``stream(state_modules=True)`` would run a query: on them, or as Spark does, and why.  Runs nothing."""
-        return streams.look(self, text, args)[0]
+    def stream_plan(
+        self,
+        text: str,
+        args: dict[str, Any] | list[Any] | None = None,
+        *,
+        state_modules: bool | None = None,
+    ) -> StreamPlan:
+        """How ``stream`` would run a query: on state modules, or as Spark does, and why.  Runs nothing."""
+        return streams.look(self, text, args, state_modules)[0]
 
     def verify(self, text: str, args: dict[str, Any] | list[Any] | None = None) -> Verification:
         """Run a query as written and as rewritten, and compare the two multisets of rows inside Spark."""

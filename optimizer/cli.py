@@ -1,4 +1,4 @@
-"""The command ``dovetail``: run, explain, rewrite and verify SQL over files, and a look at rules and machine.
+"""The command ``dovetail``: run, stream, explain, rewrite and verify SQL over files, and a look at rules and machine.
 
 Exit codes: 0 done; 1 the query failed, or ``verify`` found a difference; 2 an input or option cannot be used; 3 this
 machine lacks something.  Answers go to stdout, everything else to stderr.  Nothing here imports pyspark before a
@@ -21,7 +21,7 @@ from typer.core import TyperGroup
 from optimizer.commands import say
 from optimizer.commands.inputs import read_job, read_output, reason_of
 from optimizer.plan import MODES, Plan
-from planner.errors import DovetailError, EnvironmentProblem, QueryError, RuleError
+from planner.errors import DovetailError, EnvironmentProblem, InputError, QueryError, RuleError, one_of
 from planner.sql.lookup_views import lookups_of, needs_sql
 
 
@@ -260,6 +260,83 @@ def verify(
         typer.echo(str(found))
     if not found.same:
         raise typer.Exit(1)
+
+
+@app.command()
+def stream(
+    query: Query = None,
+    sql: Sql = None,
+    stream: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--stream",
+            "-s",
+            metavar="NAME=FOLDER/",
+            help="What the query calls NAME: a folder in which Parquet, CSV (with a header line) or JSON files arrive. "
+            "It needs one file to begin with, which tells the columns. Repeatable.",
+        ),
+    ] = None,
+    watermark: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--watermark",
+            "-w",
+            metavar="NAME.COLUMN=DELAY",
+            help="Rows of NAME come at most so much later than others with a greater COLUMN, such as '1 minute'. "
+            "Later ones are dropped, and what can match no more leaves the state. Repeatable.",
+        ),
+    ] = None,
+    schema: Annotated[
+        list[str] | None,
+        typer.Option("--schema", metavar="NAME=COLUMNS", help="The columns, as 'id INT, ts TIMESTAMP'. Repeatable."),
+    ] = None,
+    table: Tables = None,
+    checkpoint: Annotated[
+        str, typer.Option(metavar="FOLDER", help="Where the query keeps its state, and how far it has come.")
+    ] = "",
+    out: Annotated[str, typer.Option(metavar="FOLDER", help="Where the rows go, as files.")] = "",
+    format: Annotated[str, typer.Option(metavar="FORMAT", help="parquet, orc, json or csv.")] = "parquet",
+    trigger: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHEN",
+            help="Time between the starts of epochs, such as '10 seconds', or 'available now' to end when all that is "
+            "there has been taken. Without it an epoch begins when the last one has ended.",
+        ),
+    ] = None,
+    files: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="At most so many files of a stream in an epoch.")
+    ] = None,
+    state_modules: Annotated[
+        bool | None,
+        typer.Option(
+            "--state-modules/--spark-state",
+            help="Keep the state in state modules wherever they can, or in Spark's own store. Without either, joins by "
+            "a band and of a stream with itself are on state modules.",
+        ),
+    ] = None,
+    state_ttl: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="Rows leave the state after so long, even if they could still match."),
+    ] = None,
+    option: Choices = None,
+    force: Force = False,
+    master: Master = "local[*]",
+    conf: Conf = None,
+) -> None:
+    """Run a query over streams of files until Ctrl-C, with a line of epochs, rows, lag and state.
+
+    The same command goes on where the last one ended, or was killed. `dovetail state` shows what is kept.
+    """
+    from optimizer.commands.streamed import StreamJob, read_streams, run_stream
+
+    if missing := next((name for name, value in (("--checkpoint", checkpoint), ("--out", out)) if not value), None):
+        raise InputError(f"{missing} FOLDER is missing")
+    if format not in (possible := ("parquet", "orc", "json", "csv")):
+        raise InputError(f"--format {format} does not exist; {one_of(possible, format)}")
+    job = read_job(query, sql, table, option, force, master, None, conf)
+    streams = read_streams(stream or (), schema or (), watermark or (), here=job.here)
+    run_stream(StreamJob(job, streams, checkpoint, out, format, trigger, files, state_modules, state_ttl))
 
 
 @app.command()

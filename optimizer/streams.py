@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from optimizer.plan import Plan
 
 _LOG = logging.getLogger("dovetail")
+_ASKED = "state_modules=False asks for it"
+_EQUAL = "two streams meet by equalities alone, which it does as well; state_modules=True takes state modules"
 
 
 class Planner(Protocol):
@@ -61,19 +63,25 @@ class StreamPlan:
         return "no two streams are joined; nothing is kept here"
 
 
-def plan_stream(text: str, catalog: Catalog, options: Any, find: Find) -> StreamPlan:
-    """Look at a query; ``find`` tells which tables are streams.  Never raises for what Spark would run."""
+def plan_stream(text: str, catalog: Catalog, options: Any, find: Find, *, asked: bool | None = None) -> StreamPlan:
+    """Look at a query; ``find`` tells which tables are streams.  Never raises for what Spark would run.
+
+    ``asked`` for state modules, or for Spark's own join; None for what is better.
+    """
     try:
         logical, _ = from_sql(text)
         ctx = Context(catalog, options, options.force)
-        return StreamPlan(text, stream_join(text, logical, ctx, find))
+        join = stream_join(text, logical, ctx, find)
+        if join and (asked is False or (asked is None and len(join.inputs) > 1 and not join.banded)):
+            return StreamPlan(text, reason=_ASKED if asked is False else _EQUAL)
+        return StreamPlan(text, join)
     except (NotTaken, Unresolved) as no:
         return StreamPlan(text, reason=str(no))
     except Unsupported as no:
         return StreamPlan(text, reason=no.reason)
 
 
-def look(opt: Planner, text: str, args: Any) -> tuple[StreamPlan, Any]:
+def look(opt: Planner, text: str, args: Any, asked: bool | None = None) -> tuple[StreamPlan, Any]:
     """The plan of a query on the session of an optimizer, and its arguments by name."""
     from functools import cache, partial
 
@@ -86,7 +94,8 @@ def look(opt: Planner, text: str, args: Any) -> tuple[StreamPlan, Any]:
     try:
         numbered, arguments = named(text, args)
         catalog = SparkCatalog(opt.session, arguments)
-        return plan_stream(numbered, catalog, opt.options, cache(partial(stream_of, opt.session))), arguments
+        find = cache(partial(stream_of, opt.session))
+        return plan_stream(numbered, catalog, opt.options, find, asked=asked), arguments
     except Exception as error:
         if opt.options.strict or is_users(error):
             raise
@@ -104,14 +113,16 @@ def start(
     mode: Mode,
     name: str | None,
     ttl: float | None,
+    asked: bool | None,
 ) -> StreamingQuery | None:
     """Start a join of streams on state modules; None where the query is left to Spark, with the reason in the log.
 
-    Raises ``StateError`` for a checkpoint whose state is of another query, or damaged.
+    Raises ``StateError`` for a checkpoint whose state is of another query, or damaged; ``OptionError`` for a ``ttl``
+    that does nothing.
     """
     if ttl is not None and not ttl > 0:
         raise OptionError(f"state_ttl is {ttl!r}; give seconds, more than 0")
-    plan, arguments = look(opt, text, args)
+    plan, arguments = look(opt, text, args, asked)
     started: StreamingQuery | str = plan.reason
     if plan.join and mode != "append":
         started = f"the output mode is {mode}"
@@ -119,6 +130,8 @@ def start(
         started = _start(opt, plan.join, text, arguments, checkpoint, sink, trigger, name, ttl)
     if not isinstance(started, str):
         return started
+    if ttl is not None:
+        raise OptionError(f"state_ttl is for joins on state modules; {started or 'this query joins no two streams'}")
     if started:
         _LOG.info("Spark's own stream-stream join runs: %s", started)
     _check_not_ours(opt, checkpoint, started)
@@ -132,7 +145,8 @@ def _check_not_ours(opt: Planner, checkpoint: str | Path, reason: str) -> None:
 
     if classic(opt.session) and Store(HadoopFolder(opt.session, str(checkpoint))).query() is not None:
         why = f": {reason}" if reason else ""
-        raise StateError(f"{checkpoint} holds the state of a join on state modules, which this query is not{why}")
+        said = f"holds the state of a join on state modules, which this query is not{why}; give it another checkpoint"
+        raise StateError(f"{checkpoint} {said}")
 
 
 def _start(
@@ -176,12 +190,6 @@ def _start(
         return to
     to = output(session, sink, name, store.open(join))
     assert not isinstance(to, str)
-    if ttl is None and (lasting := [i.name for i in join.inputs if not i.expires]):
-        _LOG.warning(
-            "no row of %s ever leaves the state, which grows with the stream; a watermark on the other side's time "
-            "and a band on it, or state_ttl=seconds, would bound it",
-            " and ".join(lasting),
-        )
 
     def plan(inside: SparkSession, block: str, given: Any) -> tuple[str, Any]:
         found = type(opt)(inside, opt.options).plan(block, given)

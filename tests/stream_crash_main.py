@@ -24,9 +24,7 @@ def run(session: SparkSession, folder: Path, name: str) -> None:
     stream = session.readStream.schema("id INT, k INT, ts TIMESTAMP").option("maxFilesPerTrigger", 1)
     stream.json(str(folder / "in")).withWatermark("ts", "5 seconds").createOrReplaceTempView("s")
     sink, checkpoint = Sink("parquet", folder / name / "out"), folder / name / "checkpoint"
-    query = Optimizer(session).stream(
-        QUERY, checkpoint=checkpoint, sink=sink, trigger="available now", state_modules=True
-    )
+    query = Optimizer(session).stream(QUERY, checkpoint=checkpoint, sink=sink, trigger="available now")
     query.awaitTermination()
 
 

@@ -107,23 +107,22 @@ def read_keys(given: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield name, names
 
 
-def read_tables(given: Sequence[str], *, here: bool) -> tuple[Table, ...]:
-    """The tables of ``--table name=path``; files are looked for where Spark is to read them ``here``.
+def read_tables(given: Sequence[str], *, here: bool, option: str = "--table") -> tuple[Table, ...]:
+    """The tables of ``--table name=path``, or of another ``option``.
 
-    Raises ``InputError``.
+    Files are looked for where Spark is to read them ``here``.  Raises ``InputError``.
     """
     tables: list[Table] = []
-    for name, path in read_pairs("--table", given).items():
+    for name, path in read_pairs(option, given).items():
         if not re.fullmatch(r"[^\W\d]\w*", name):
-            raise InputError(f"--table {name}={path}: a table's name has letters, digits and _, and no digit first")
+            raise InputError(f"{option} {name}={path}: a table's name has letters, digits and _, and no digit first")
         if any(t.name.lower() == name.lower() for t in tables):
-            raise InputError(f"--table {name} is given twice: Spark does not tell capitals from small letters")
-        tables.append(_table(name, path, look=here and "://" not in path))
+            raise InputError(f"{option} {name} is given twice: Spark does not tell capitals from small letters")
+        tables.append(_table(name, path, f"{option} {name}={path}", look=here and "://" not in path))
     return tuple(tables)
 
 
-def _table(name: str, path: str, *, look: bool) -> Table:
-    where = f"--table {name}={path}"
+def _table(name: str, path: str, where: str, *, look: bool) -> Table:
     if not look:
         return Table(name, path, format_of(path) or "parquet")
     files = list(_files(path))

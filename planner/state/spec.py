@@ -114,6 +114,17 @@ class StreamJoin:
     condition: str
     settings: tuple[tuple[str, str], ...]
 
+    @property
+    def banded(self) -> bool:
+        """Whether a band, or one end of it, is in the condition beside equalities, whose two ends meet."""
+        ends = {(r.small, r.large): r.least for r in self.reaches}
+        return any(ends.get((large, small)) != -least for (small, large), least in ends.items())
+
+    @property
+    def lasting(self) -> tuple[int, ...]:
+        """The inputs whose rows never leave by the watermark."""
+        return tuple(n for n, i in enumerate(self.inputs) if not i.expires)
+
     def to_json(self) -> str:
         """What is written beside the state, to be held against the query of the next start."""
         return json.dumps({"format": FORMAT, **asdict(self)}, indent=1, ensure_ascii=False)

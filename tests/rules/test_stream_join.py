@@ -25,7 +25,7 @@ def plan(query: str, catalog=CATALOG, timed: tuple[str, ...] = ("clicks", "views
         columns = tuple((c.name, str(c.type).lower()) for c in catalog.columns(name))
         return Stream(columns, "ts" if name[0] in timed else None, 5_000)
 
-    return plan_stream(query, catalog, Options(strict=True), find)
+    return plan_stream(query, catalog, Options(strict=True), find, asked=True)
 
 
 def test_an_epoch_as_it_is_explained() -> None:

@@ -48,10 +48,29 @@ def opt(spark: SparkSession, tmp_path: Path) -> Optimizer:
     ],
 )
 def test_why_not(opt: Optimizer, query: str, said: str) -> None:
-    plan = opt.stream_plan(query)
+    plan = opt.stream_plan(query, state_modules=True)
     assert plan.join is None
     assert re.search(said, plan.reason)
     assert plan.explain() == f"Spark's own stream-stream join runs: {plan.reason}"
+
+
+@pytest.mark.parametrize(
+    ("query", "taken"),
+    [
+        ("SELECT a.id FROM s a JOIN t b ON a.k = b.k", False),
+        ("SELECT a.id FROM s a JOIN t b ON a.k = b.k AND a.id = b.id + 3", False),
+        ("SELECT a.id FROM s a JOIN s b ON a.k = b.k", True),
+        ("SELECT a.id FROM s a JOIN t b ON a.k = b.k AND a.ts >= b.ts", True),
+        (f"SELECT a.id FROM s a JOIN t b ON {ON}", True),
+        ("SELECT a.id FROM s a JOIN t b ON a.ts BETWEEN b.ts AND b.ts + INTERVAL 1 SECOND", True),
+    ],
+)
+def test_what_is_taken_unless_asked(opt: Optimizer, query: str, *, taken: bool) -> None:
+    plan = opt.stream_plan(query)
+    assert (plan.join is not None) == taken
+    assert taken or "by equalities alone" in plan.reason
+    assert opt.stream_plan(query, state_modules=True).join
+    assert opt.stream_plan(query, state_modules=False).reason == "state_modules=False asks for it"
 
 
 @pytest.mark.parametrize("query", ["SELECT * FROM s", "SELECT a.id FROM s a JOIN names n ON a.k = n.k", "SELECT 1"])
@@ -97,6 +116,6 @@ def test_an_old_checkpoint_of_sparks_stays_sparks(
         for feed in feeds:
             feed.add([(run_, 1, run_ * 1000)])
         more = {"checkpoint": tmp_path / "c", "sink": Sink("noop"), "trigger": "available now"}
-        opt.stream(query, **more, state_modules=run_ > 0).awaitTermination()  # type: ignore[arg-type]
+        opt.stream(query, **more, state_modules=False if run_ == 0 else None).awaitTermination()  # type: ignore[arg-type]
     assert "c was begun by Spark's own join" in caplog.text
     assert not (tmp_path / "c" / "dovetail").exists()

@@ -157,7 +157,7 @@ def test_each_pair_once(spark: SparkSession, case: str, *, one: bool) -> None:
                     feed.add(epoch)
             query = f"SELECT {ITEMS} FROM s a JOIN {names[-1]} b ON {condition}"
             opt = Optimizer(session)
-            assert opt.stream_plan(query).join
+            assert opt.stream_plan(query, state_modules=True).join
             found = run(opt, query, folder)
             model = Model(matches, tuple(d if d is None else d * 1000 for d in delays))  # type: ignore[arg-type]
             wanted = model.join(streams[0], streams[-1])

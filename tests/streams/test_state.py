@@ -104,12 +104,17 @@ def test_state_ttl(opt: Optimizer, tmp_path: Path) -> None:
     Feed(opt.session, tmp_path / "t", "t", delay=5)
     with pytest.raises(OptionError, match="state_ttl would lose rows of this left join"):
         run(opt, f"SELECT a.id FROM t a LEFT JOIN t b ON {BAND}", tmp_path / "left", state_ttl=1)
+    with pytest.raises(OptionError, match="state_ttl is for joins on state modules; state_modules=False asks for it"):
+        run(opt, SELF, tmp_path / "spark", state_ttl=1, state_modules=False)
 
 
 def test_without_an_end_there_is_a_warning(opt: Optimizer, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    Feed(opt.session, tmp_path / "s", "s").add(some(3, 0))
+    feed = Feed(opt.session, tmp_path / "s", "s")
+    for epoch in range(3):
+        feed.add(some(3, epoch))
     run(opt, SELF, tmp_path)
-    assert "no row of s ever leaves the state" in caplog.text
+    assert [f"{rows} rows of them from epoch {n}" in caplog.text for n, rows in enumerate((20, 20, 20))] == [1, 1, 0]
+    assert "no row of s ever leaves the state, which has s: 40 rows, " in caplog.text
     caplog.clear()
     Feed(opt.session, tmp_path / "t", "t", delay=5).add(some(3, 0))
     run(opt, SELF.replace(" s ", " t "), tmp_path / "other")
@@ -242,9 +247,7 @@ def test_a_function_sees_every_epoch_and_an_empty_one(opt: Optimizer, tmp_path: 
     feed = Feed(opt.session, tmp_path / "s", "s", delay=5)
     for rows in ([], some(8, 0), [], some(8, 1)):
         feed.add(rows)
-    opt.stream(
-        SELF, checkpoint=tmp_path / "c", sink=keep, trigger="available now", state_modules=True
-    ).awaitTermination()
+    opt.stream(SELF, checkpoint=tmp_path / "c", sink=keep, trigger="available now").awaitTermination()
     assert sorted(seen) == [0, 1, 2, 3]
     assert (seen[0], seen[2]) == (0, 0)
     assert seen[1] > 0
@@ -258,24 +261,18 @@ def test_memory_table_and_partitioned_files(opt: Optimizer, tmp_path: Path) -> N
         feed.add(some(9, epoch))
     expected = run(opt, SELF, tmp_path)
     more = {"trigger": "available now", "name": "kept"}
-    opt.stream(SELF, checkpoint=tmp_path / "m", sink=Sink("memory"), **more, state_modules=True).awaitTermination()  # type: ignore[arg-type]
+    opt.stream(SELF, checkpoint=tmp_path / "m", sink=Sink("memory"), **more).awaitTermination()  # type: ignore[arg-type]
     assert {tuple(row) for row in session.table("kept").collect()} == set(expected)
     session.sql(f"CREATE TABLE pairs (id INT, bid INT) USING orc LOCATION '{tmp_path / 'pairs'}'")
     try:
-        opt.stream(
-            SELF, checkpoint=tmp_path / "t", sink="pairs", trigger="available now", state_modules=True
-        ).awaitTermination()
+        opt.stream(SELF, checkpoint=tmp_path / "t", sink="pairs", trigger="available now").awaitTermination()
         assert {tuple(row) for row in session.table("pairs").collect()} == set(expected)
     finally:
         session.sql("DROP TABLE pairs")
     sink = Sink("json", tmp_path / "by id", partition_by=("id",))
-    opt.stream(
-        SELF, checkpoint=tmp_path / "p", sink=sink, trigger="available now", state_modules=True
-    ).awaitTermination()
+    opt.stream(SELF, checkpoint=tmp_path / "p", sink=sink, trigger="available now").awaitTermination()
     found = session.read.json(str(tmp_path / "by id")).select("id", "bid")
     assert {tuple(row) for row in found.collect()} == set(expected)
-    opt.stream(
-        SELF, checkpoint=tmp_path / "n", sink=Sink("noop"), trigger="available now", state_modules=True
-    ).awaitTermination()
+    opt.stream(SELF, checkpoint=tmp_path / "n", sink=Sink("noop"), trigger="available now").awaitTermination()
     assert Store(LocalFolder(tmp_path / "n")).manifest(1).inputs[0].read == 40
     assert not written(session, tmp_path / "nothing")

@@ -12,7 +12,7 @@ Whatever is interrupted before the fifth step is done again from the state befor
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -56,6 +56,7 @@ class Epochs:
     ttl: float | None
     policy: str
     first: bool = True
+    warned: int = 0
     plans: dict[tuple[str, tuple[int, ...]], tuple[str, Arguments]] = field(default_factory=dict)
 
     def __call__(self, batch: DataFrame, epoch: int) -> None:
@@ -72,10 +73,28 @@ class Epochs:
             after = self._after(session, before, delta, Manifest(epoch, (), times, now), clock)
         self.store.commit(after)
         self.first = False
-        kept = ", ".join(
-            f"{i.name}: {s.rows} rows, {s.bytes} bytes" for i, s in zip(self.join.inputs, after.inputs, strict=True)
+        _LOG.info("epoch %s: state of %s", epoch, self._kept(after, range(len(after.inputs))))
+        self._warn(before, after)
+
+    def _kept(self, state: Manifest, inputs: Iterable[int]) -> str:
+        told = ((self.join.inputs[n].name, state.inputs[n]) for n in inputs)
+        return ", ".join(f"{name}: {kept.rows:,} rows, {kept.bytes:,} bytes" for name, kept in told)
+
+    def _warn(self, before: Manifest, after: Manifest) -> None:
+        """Warn of a state without end: after the first epoch, and whenever it has doubled."""
+        lasting = self.join.lasting if self.ttl is None else ()
+        rows = sum(after.inputs[n].rows for n in lasting)
+        if not rows or rows < 2 * self.warned:
+            return
+        self.warned = rows
+        _LOG.warning(
+            "no row of %s ever leaves the state, which has %s, %s rows of them from epoch %s; a watermark on the other "
+            "side's time and a band on it, or state_ttl=seconds, would bound it",
+            " and ".join(self.join.inputs[n].name for n in lasting),
+            self._kept(after, lasting),
+            f"{rows - sum(before.inputs[n].rows for n in lasting):,}",
+            after.epoch,
         )
-        _LOG.info("epoch %s: state of %s", epoch, kept)
 
     def _answer(self, session: SparkSession, before: Manifest, delta: Delta, now: int | None) -> DataFrame:
         """The rows of the epoch; ``now`` is the watermark after it."""

@@ -1,0 +1,83 @@
+"""``dovetail stream`` on real files, in this process on the suite's session, and once killed and begun again."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from command_line import dovetail
+from stream_feeds import stamp
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+QUERY = """SELECT c.id, v.id AS view FROM clicks c JOIN views v
+ON c.ts BETWEEN v.ts AND v.ts + INTERVAL 2 SECONDS"""
+
+
+def arrive(folder: Path, number: int, times: list[int]) -> None:
+    folder.mkdir(exist_ok=True)
+    lines = [json.dumps({"id": number * 100 + n, "ts": stamp(time)}) for n, time in enumerate(times)]
+    (folder / f"{number}.json").write_text("\n".join(lines))
+
+
+def test_a_stream_of_files(spark: SparkSession, tmp_path: Path) -> None:
+    clicks, views = tmp_path / "clicks", tmp_path / "views"
+    arrive(clicks, 0, [1_000, 5_000])
+    arrive(views, 0, [0, 4_000])
+    query = tmp_path / "query.sql"
+    query.write_text(QUERY)
+    command = ["stream", query, f"--stream=clicks={clicks}/", "-s", f"views={views}", "--trigger=available now"]
+    command += ["--watermark", "clicks.ts='1 second'", "-w", "views.ts=1 second", "--out", tmp_path / "out"]
+    command += ["--checkpoint", tmp_path / "checkpoint"]
+    done = dovetail(*command)
+    assert done.exit_code == 0, done.stderr
+    assert "HalfJoin  ◁ inner" in done.stderr
+    assert "epoch 0   4 rows   " in done.stderr
+    assert "state 4 rows, " in done.stderr
+    assert "1 epochs are done" in done.stderr
+
+    def rows() -> Counter[tuple[int, int]]:
+        return Counter((row.id, row.view) for row in spark.read.parquet(str(tmp_path / "out")).collect())
+
+    assert rows() == Counter([(0, 0), (1, 1)])
+    arrive(views, 1, [3_500, 9_000])
+    arrive(clicks, 1, [9_500])
+    assert dovetail(*command).exit_code == 0
+    assert rows() == Counter([(0, 0), (1, 1), (1, 100), (100, 101)])
+    told = json.loads(dovetail("state", tmp_path / "checkpoint", "--json").stdout)
+    assert told["epoch"] == 1
+    assert [i["read"] for i in told["inputs"]] == [3, 4]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ((), "--stream NAME=FOLDER/ is missing"),
+        (("--stream=c={c}/none",), "--stream c={c}/none: there is no file or directory"),
+        (("--stream=c={c}", "--watermark=c=1"), "--watermark wants NAME.COLUMN='1 minute', not 'c'"),
+        (("--stream=c={c}", "--watermark=d.ts=1 second"), "--watermark d: there is no --stream d; the streams are c"),
+        (("--stream=c={c}", "--schema=d=id INT"), "--schema d: there is no --stream d"),
+        (("--stream=c={c}", "--format=xml"), "--format xml does not exist"),
+    ],
+)
+def test_what_cannot_be_used(tmp_path: Path, given: tuple[str, ...], said: str) -> None:
+    arrive(tmp_path / "c", 0, [0])
+    given = tuple(word.format(c=tmp_path / "c") for word in given)
+    done = dovetail("stream", "--sql=SELECT * FROM c", "--checkpoint=k", "--out=o", *given)
+    assert done.exit_code == 2
+    assert said.format(c=tmp_path / "c") in done.stderr.replace("\n", " ")
+
+
+def test_a_watermark_needs_a_time(spark: SparkSession, tmp_path: Path) -> None:
+    arrive(tmp_path / "c", 0, [0])
+    given = (f"--checkpoint={tmp_path}/k", f"--out={tmp_path}/o", f"--stream=c={tmp_path}/c")
+    for column, said in (("id", "id is bigint, and"), ("at", "there is no column at, and")):
+        done = dovetail("stream", "--sql=SELECT * FROM c", *given, f"--watermark=c.{column}=1 second")
+        assert done.exit_code == 2
+        assert f"{said} a watermark needs a time; the columns are id bigint, ts timestamp" in done.stderr

@@ -1,0 +1,41 @@
+"""The examples with joins of streams, on the suite's session."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [
+        (
+            "stream_payments",
+            ["alice|  Rome|   Madrid|    1|     4|    4.5", "alice|Madrid|     Rome|    4|     6|    1.5"],
+        ),
+        (
+            "stream_clicks",
+            [
+                "1|2024-05-01 10:00:04| home",
+                "1|2024-05-01 10:00:04|shoes",
+                "2|2024-05-01 10:00:30| NULL",
+                "3|2024-05-01 10:01:02| hats",
+            ],
+        ),
+    ],
+)
+def test_an_example(spark: SparkSession, capfd: pytest.CaptureFixture[str], name: str, rows: list[str]) -> None:
+    runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
+    said = capfd.readouterr().out
+    assert said.startswith("Epoch\n├─ Build  ")
+    shown = [line for line in said.splitlines() if re.match(r"\|.*\d", line)]
+    assert [line.strip("|").replace(" ", "") for line in shown] == [row.replace(" ", "") for row in rows]
