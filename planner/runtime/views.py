@@ -53,9 +53,10 @@ class Views:
             text = found.viewText()
             if not text.isDefined() or found.tableType().name() != "VIEW":
                 return None
-            return _view(text.get(), _pairs(found.properties()))
+            said, facts = text.get(), found.properties()
         except (Py4JError, PySparkException):
             return None
+        return _view(said, _pairs(facts))
 
 
 def other_setting(session: SparkSession, view: View) -> str | None:
