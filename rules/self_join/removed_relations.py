@@ -41,7 +41,7 @@ class Residual:
 
 @dataclass(frozen=True)
 class RemovedRelation:
-    """A relation that is not read again: ``row`` is its row, None where only ``parts`` of its condition remain.
+    """A relation that is no longer read: ``row`` is its row, None where only ``parts`` of its condition remain.
 
     ``behind`` is the relation that comes to its place, where the row has to stand behind that one.
     """
@@ -55,7 +55,7 @@ class RemovedRelation:
 
 
 class RemovedRelations:
-    """Finds relations whose row is another one's, and says what stands for them."""
+    """Finds relations whose rows match only themselves in another, and says what replaces them."""
 
     def __init__(
         self, from_items: tuple[FromItem, ...], tests: tuple[RowTest, ...], everywhere: tuple[Scalar, ...], ctx: Context

@@ -24,14 +24,14 @@ from rules.shared_scan.scalar_aggregates import Merged, may_be_scalar_aggregate
 
 @dataclass(frozen=True)
 class Candidate:
-    """A query that may be a total: a relation in FROM, or a value in an expression."""
+    """A query that may be a scalar aggregate: a relation in FROM, or a subquery in an expression."""
 
     query: Logical
     from_item: FromItem | None
 
 
 def candidates(project: Project, ctx: Context) -> list[Candidate]:
-    """The queries of a SELECT that may be totals.  Looks nothing up."""
+    """The queries of a SELECT that may be scalar aggregates.  Looks nothing up."""
     from_items, condition, plain = _parts(project)
     found = []
     for from_item in from_items.found if from_items else ():
@@ -70,7 +70,7 @@ def _named(item: Scalar) -> bool:
 
 
 class MergedSelect:
-    """A SELECT, and what it becomes."""
+    """A SELECT, and what it becomes when its scalar aggregates are merged."""
 
     def __init__(self, project: Project, ctx: Context):
         self.project, self.ctx = project, ctx

@@ -56,7 +56,7 @@ class ScalarAggregate:
 
 
 def may_be_scalar_aggregate(query: Node, ctx: Context) -> frozenset[str]:
-    """The names of the tables that a query reads if it may be a total, else nothing.  Looks nothing up."""
+    """The names of the tables of a query that may be a scalar aggregate, else nothing.  Looks nothing up."""
     block = block_of(query)
     if block is None or block.more or block.project.quantifier or block.project.hint:
         return frozenset()
@@ -68,7 +68,7 @@ def may_be_scalar_aggregate(query: Node, ctx: Context) -> frozenset[str]:
 
 
 def scalar_aggregate(query: Logical, ctx: Context) -> ScalarAggregate | None:
-    """Read a query that may be a total; None where it has more rows than one, or leans on others."""
+    """Read a query as a scalar aggregate; None if it returns more than one row, or is correlated."""
     joins = inner_joins(query, ctx.names)
     if joins is None or correlated(query, ctx.names):
         return None
@@ -88,7 +88,7 @@ def scalar_aggregate(query: Logical, ctx: Context) -> ScalarAggregate | None:
 
 @dataclass(frozen=True)
 class Member:
-    """A total as one of several of the same rows: its conditions in the names of the first of them."""
+    """A scalar aggregate that can be merged: its conditions in the names of the first of its group."""
 
     total: ScalarAggregate
     mapped: ContainmentMapping | None  # None for the first itself
@@ -100,7 +100,7 @@ class Member:
 
 
 def mergeable(totals: tuple[ScalarAggregate, ...], ctx: Context) -> tuple[Member, ...]:
-    """The first total, and those of the others that read the same relations.
+    """The first scalar aggregate, and those of the others that read the same relations.
 
     Raises ``Unresolved``, ``Unsupported`` where two do, were their rows the same at every reading.
     """
@@ -117,7 +117,7 @@ def mergeable(totals: tuple[ScalarAggregate, ...], ctx: Context) -> tuple[Member
 
 
 def _member(other: ScalarAggregate, first: ScalarAggregate, ctx: Context) -> Member | None:
-    """A total laid over another one, so that they have as many conditions in common as they can."""
+    """A scalar aggregate mapped to another one, with as many conditions in common as possible."""
     if len(other.joins.relations) != len(first.joins.relations):
         return None
     ways = []
@@ -137,7 +137,10 @@ def _deterministic(one: ScalarAggregate) -> tuple[Scalar, ...]:
 
 
 class Merged:
-    """Totals of the same rows, in one query.  Raises ``Unresolved`` where that is not exact, or not sooner."""
+    """Scalar aggregates merged into one query.  Raises ``Unresolved`` where that is not exact, or not faster.
+
+    Bruno et al., "Computation Reuse via Fusion in Amazon Athena", ICDE 2022.
+    """
 
     def __init__(self, members: tuple[Member, ...], ctx: Context):
         self.members, self.ctx = members, ctx

@@ -42,7 +42,7 @@ class Group:
 
 @dataclass(frozen=True)
 class CorrelatedAggregate:
-    """What an expression or a relation of the block asks of the block's own rows.
+    """A subquery, in an expression or in FROM, that aggregates rows of the outer query's own relations.
 
     ``answer``: the expression, and what stands for it in terms of the columns ``calls``; or the relation.  ``own`` are
     the conditions that a row must meet to count.  ``strict``: a row whose key is NULL is dropped anyway.
@@ -60,7 +60,7 @@ class CorrelatedAggregate:
 
 
 def correlated_aggregate(scalar: Scalar, outer: InnerJoins, ctx: Context) -> CorrelatedAggregate | None:
-    """What the one subquery of a conjunct or item asks; None where it asks for other things than own rows.
+    """The correlated aggregate in a conjunct or item; None where its one subquery reads other rows.
 
     Raises ``Unresolved``, ``Unsupported`` where it does, and may not be answered by a column.
     """
