@@ -79,12 +79,14 @@ def written(session: SparkSession, folder: Path) -> Counter[tuple[Any, ...]]:
 class Model:
     """A join of two lists of epochs, reckoned row by row.
 
-    ``delays``: of the watermark of either side, in milliseconds, None without one.  ``one``: both sides are one stream.
+    ``delays``: of the watermark of either side, in milliseconds, None without one.  ``ticks``: whether a row of a side
+    moves its watermark, as one does not that the query drops for its other columns.
     """
 
     matches: Callable[[Row, Row], bool]
     delays: tuple[int | None, int | None]
     policy: Callable[[list[int]], int] = min
+    ticks: Callable[[Row, int], bool] = lambda row, side: True
     late: list[int] = field(default_factory=lambda: [0, 0])
 
     def join(self, left: Sequence[Sequence[Row]], right: Sequence[Sequence[Row]]) -> Counter[tuple[Row, Row]]:
@@ -105,7 +107,7 @@ class Model:
                         self.late[side] += 1
                     else:
                         kept[side].append(row)
-                times = [row[2] + START for row in rows if row[2] is not None]
+                times = [row[2] + START for row in rows if row[2] is not None and self.ticks(row, side)]
                 if times and timed:
                     greatest[side] = max([*times, greatest[side] or 0])
             marks = [0 if g is None else g - d for g, d in zip(greatest, self.delays, strict=True) if d is not None]

@@ -89,8 +89,19 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize(("kind", "one"), [*((kind, False) for kind in KINDS), ("FULL", True), ("LEFT ANTI", True)])
-def test_rows_without_a_match(spark: SparkSession, kind: str, *, one: bool) -> None:
+@pytest.mark.parametrize(
+    ("kind", "one", "keyed"),
+    [
+        *((kind, False, True) for kind in KINDS),
+        ("FULL", True, True),
+        ("LEFT SEMI", True, True),
+        ("LEFT ANTI", True, True),
+        ("RIGHT", False, False),
+        ("FULL", True, False),
+        ("LEFT SEMI", False, False),
+    ],
+)
+def test_rows_without_a_match(spark: SparkSession, kind: str, *, one: bool, keyed: bool) -> None:
     """All rows become final, since time goes on in the end; those without a time are final as they come.
 
     A row without a key would not do for that: the query drops it, and then it moves no watermark.
@@ -112,15 +123,20 @@ def test_rows_without_a_match(spark: SparkSession, kind: str, *, one: bool) -> N
                 for epoch in epochs:
                     feed.add(epoch)
             shown = "a.id, a.k, unix_millis(a.ts) AS at" if kind in ("LEFT SEMI", "LEFT ANTI") else ITEMS
-            query = f"SELECT {shown} FROM s a {kind} JOIN {names[-1]} b ON a.k = b.k AND {BAND} AND {more}"
+            query = f"SELECT {shown} FROM s a {kind} JOIN {names[-1]} b ON {'a.k = b.k AND ' * keyed}{BAND} AND {more}"
             plan = Optimizer(session).stream_plan(query)
             assert plan.join, plan.reason
             found = run(Optimizer(session), query, Path(scratch))
 
             def matches(*pair: Row) -> bool:
-                return equal(*pair) and near(-3000, 1000)(*pair) and (pair[side][1] or 0) > 0
+                return (equal(*pair) or not keyed) and near(-3000, 1000)(*pair) and (pair[side][1] or 0) > 0
 
-            kept = Model(matches, (delays[0] * 1000, delays[1] * 1000)).on_time(streams[0], streams[-1])
+            def ticks(row: Row, of: int) -> bool:
+                if of in {"LEFT": (0,), "RIGHT": (1,), "FULL": (0, 1), "LEFT ANTI": (0,)}.get(kind, ()):
+                    return True
+                return (not keyed or row[1] is not None) and (of != side or (row[1] or 0) > 0)
+
+            kept = Model(matches, (delays[0] * 1000, delays[1] * 1000), ticks=ticks).on_time(streams[0], streams[-1])
             final = [[row for row in rows if row[2] is None or row[2] < 2_900_000] for rows in kept]
             pairs = [(a, b) for a in kept[0] for b in kept[1] if matches(a, b)]
             nothing = (None, None, None)
@@ -159,7 +175,11 @@ def test_each_pair_once(spark: SparkSession, case: str, *, one: bool) -> None:
             opt = Optimizer(session)
             assert opt.stream_plan(query, state_modules=True).join
             found = run(opt, query, folder)
-            model = Model(matches, tuple(d if d is None else d * 1000 for d in delays))  # type: ignore[arg-type]
+
+            def ticks(row: Row, side: int) -> bool:
+                return case == "band alone" or (row[1] is not None and (case != "residuals" or side == 1 or row[1] > 0))
+
+            model = Model(matches, tuple(d if d is None else d * 1000 for d in delays), ticks=ticks)  # type: ignore[arg-type]
             wanted = model.join(streams[0], streams[-1])
             assert found == {(*at(a), *at(b)): n for (a, b), n in wanted.items()}
 
