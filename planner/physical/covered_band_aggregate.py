@@ -36,7 +36,7 @@ class CoveredBandAggregate(RunningBandAggregate):
         assert self.cells is not None
         bins = f"{self.cells.count + 1} bins"
         return (
-            f"what reaches over one of {bins} is added up first; intervals that end there are asked",
+            f"intervals that cover one of {bins} are added up beforehand; only those with an end in it are compared",
             f"{self.guest} side read twice",
         )
 

@@ -36,7 +36,7 @@ _KEY_TYPES = ("tinyint", "smallint", "int", "bigint", "decimal", "string", "bool
 
 @rule(Sort, Project)
 def aggregate_band_join(node: Sort | Project, ctx: Context) -> RunningBandAggregate | None:
-    """Aggregate a band join by running sums over sorted ends, without its pairs.
+    """Compute the aggregates of a band join from running sums over sorted ends, without making its pairs.
 
     Where a SELECT is nothing but counts, exact sums, min and max over a band and equalities, the number of intervals
     that hold a point is a running sum.  It pays where pairs are many more than rows.

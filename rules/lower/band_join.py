@@ -23,7 +23,7 @@ from rules.rule import Context, rule
 
 @rule(BandJoin, streams="one")
 def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
-    """Cut a band into bins and join on the bin, unless Spark's own join is as good.
+    """Join on bins of the band, unless Spark's own join is estimated to be as fast.
 
     A band of constant width gets bins of that width, and the smaller side is copied to those that its band touches.
     Intervals get bins as wide as they are long, on levels where their lengths differ widely; their lengths are

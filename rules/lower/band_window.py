@@ -13,7 +13,7 @@ from rules.rule import Context, rule
 
 @rule(BandWindow)
 def lower_band_window(node: BandWindow, ctx: Context) -> Logical | Rewriting:
-    """Aggregate a band of a source's own rows with RANGE windows, without a join.
+    """Compute aggregates over a band of the same table with RANGE windows, without a join.
 
     A window sorts all rows of the source, each once.  A join looks at every pair of rows with equal keys; it wins only
     where there are few rows, or few to ask about, or no keys that spread them over tasks.

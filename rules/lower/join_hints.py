@@ -13,7 +13,7 @@ from rules.rule import Context, rule
 
 @rule(Project, streams="any")
 def drop_lookup_hints(project: Project, ctx: Context) -> Spark | None:
-    """Take the hints of lookup joins out of what Spark gets: LOOKUP, and SHUFFLE_HASH of a lookup or its left side."""
+    """Remove the hints of lookup joins from the SQL that Spark gets."""
     lookups = lookups_in(project.child)
     hints = read_hints(project.hint)
     if not lookups or not hints:
@@ -34,14 +34,14 @@ def drop_lookup_hints(project: Project, ctx: Context) -> Spark | None:
 
 @rule(Project, streams="any")
 def drop_range_join(project: Project, ctx: Context) -> Spark | None:
-    """Take RANGE_JOIN out of what Spark gets: it has had its say, and Spark would say that it does not know it."""
+    """Remove RANGE_JOIN hints from the SQL that Spark gets, which does not know them."""
     hint = without(project.hint, RANGE_JOIN)
     return None if hint is project.hint else Spark(replace(project, hint=hint))
 
 
 @rule(BandJoin, streams="any")
 def keep_nested_loop(join: BandJoin, ctx: Context) -> Spark | None:
-    """Leave a join to Spark where a hint asks for the nested loop that bins are there to avoid.
+    """Leave a join to Spark if a hint asks for a nested loop join.
 
     Spark heeds SHUFFLE_REPLICATE_NL on inner joins, and when no other hint names the join.
     """

@@ -22,7 +22,7 @@ from rules.rule import Context, rule
 
 @rule(LookupJoin, streams="any")
 def lower_lookup_join(join: LookupJoin, ctx: Context) -> physical.LookupJoin:
-    """Fetch the rows that the left side has keys for, and let Spark join with them.
+    """Fetch the rows for the keys of the left side, and let Spark join with them.
 
     A hint may ask that equal keys meet in one task.  A table that is small, or of which most rows are needed, is read
     whole, a share in each task, where its source can do that.

@@ -21,7 +21,7 @@ _WORTH_COUNTING = 100_000  # fewer rows are sorted in less time than a count tak
 
 @rule(SelfAggregate)
 def lower_self_aggregate(node: SelfAggregate, ctx: Context) -> Logical | Rewriting:
-    """Compute aggregates of a block's own rows as windows over them, where that is sooner than to read them again.
+    """Use window functions instead of another scan of the table if they are estimated to cost less.
 
     A window sorts every row, where an aggregate sends only its groups.  So it pays where other relations leave few of
     the rows, or the rows are themselves computed; and for EXISTS, which joins all rows as they are, where there are two

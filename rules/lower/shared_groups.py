@@ -15,7 +15,7 @@ _MOST_RELATIONS = 6  # to ask about the sizes of
 
 @rule(SharedGroups)
 def lower_shared_groups(node: SharedGroups, ctx: Context) -> Logical | Rewriting:
-    """Aggregate once where groups are few beside the rows, since each copy goes through the groups of all of them.
+    """Share one aggregate among all readers of a CTE if its groups are few compared to the rows.
 
     That the copies are one, all but the largest relation have to be small enough to broadcast: a join that exchanges
     rows by the groups leaves no exchange above it.
