@@ -146,12 +146,12 @@ def test_a_query_without_a_lookup_streams_as_well(opt: Optimizer, add: Callable[
     ("text", "said"),
     [
         ("SELECT 1 AS one", "no relation of this query is a stream; run it with opt.sql"),
-        ("INSERT INTO t SELECT * FROM arriving", "INSERT … is no query; write the SELECT alone"),
-        ("WITH a AS (SELECT 1) INSERT INTO t SELECT * FROM a", "INSERT … is no query"),
-        ("FROM arriving INSERT OVERWRITE t SELECT *", "INSERT … is no query"),
-        ("DROP TABLE arriving", "DROP … is no query"),
-        ("CREATE VIEW v AS SELECT * FROM arriving", "CREATE … is no query"),
-        ("", "an empty text … is no query"),
+        ("INSERT INTO t SELECT * FROM arriving", "INSERT … is not a query; write the SELECT alone"),
+        ("WITH a AS (SELECT 1) INSERT INTO t SELECT * FROM a", "INSERT … is not a query"),
+        ("FROM arriving INSERT OVERWRITE t SELECT *", "INSERT … is not a query"),
+        ("DROP TABLE arriving", "DROP … is not a query"),
+        ("CREATE VIEW v AS SELECT * FROM arriving", "CREATE … is not a query"),
+        ("", "an empty text … is not a query"),
     ],
 )
 def test_what_is_no_streaming_query(opt: Optimizer, tmp_path: Path, text: str, said: str) -> None:
