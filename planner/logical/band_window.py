@@ -32,8 +32,3 @@ class BandWindow(Alternatives):
 
     label: ClassVar[str] = "BandWindow"
     sources: tuple[WindowedSource, ...]
-
-
-@plan_node
-class GroupedBandWindow(BandWindow):
-    """The same of a join that is grouped: ORDER BY above it may name what only the join has."""

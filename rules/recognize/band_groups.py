@@ -5,14 +5,11 @@ SELECT x.id, count(*), sum(y.v) FROM t x JOIN t y ON x.k = y.k AND y.ts BETWEEN 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from planner.band.condition import looks_like_band
 from planner.band.linear import NotABand
 from planner.errors import Unsupported
 from planner.expr import Scalar
 from planner.logical import Aggregate, Derived, Filter, Join, Logical, Project, Scan, Sort
-from planner.logical.band_window import GroupedBandWindow
 from planner.sql.names import Unresolved
 from rules.analysis.containment_mapping import same_tables
 from rules.analysis.same_source import same_source
@@ -32,10 +29,17 @@ def band_groups(node: Project | Sort, ctx: Context) -> Logical | None:
     The pairs are never needed: a window with a RANGE frame counts and aggregates the rows within the band of each
     row, and the groups add up its results.
     """
-    if isinstance(node, Sort):
-        return _sorted(node, ctx)
-    found = _read(node, ctx)
-    return found.choice() if found else None
+    project = node.child if isinstance(node, Sort) else node
+    if isinstance(ctx.above, Sort) or not isinstance(project, Project):  # an ORDER BY above it has to be part of it
+        return None
+    found = _read(project, ctx)
+    if found is None:
+        return None
+    try:
+        return found.choice(node)
+    except (*_NO, Unresolved) as no:
+        ctx.decline(f"no window: {no}", node.clause.place if isinstance(node, Sort) else None)
+        return None
 
 
 def _read(project: Project, ctx: Context) -> Groups | None:
@@ -88,20 +92,3 @@ def _aggregates(block: SelectBlock) -> bool:
         return any(calls(item) for item in block.project.items)
     except (Unresolved, Unsupported):
         return False
-
-
-def _sorted(node: Sort, ctx: Context) -> Logical | None:
-    """ORDER BY above such a block: what it names must be there."""
-    choice = node.child
-    if not isinstance(choice, GroupedBandWindow):
-        return None
-    found = _read(choice.written, ctx) if isinstance(choice.written, Project) else None
-    if found is None:
-        return replace(node, child=choice.written)
-    try:
-        clause = found.ordered(node.clause)
-    except (*_NO, Unresolved) as no:
-        ctx.decline(f"no window: {no}", node.clause.place)
-        return replace(node, child=choice.written)
-    written = replace(node, child=choice.written)
-    return GroupedBandWindow(written, Sort(found.other(), clause), choice.said, choice.sources)

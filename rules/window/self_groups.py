@@ -13,8 +13,8 @@ from sqlglot import exp
 from planner.expr import Scalar, parse, quote
 from planner.expr.rewording import operand
 from planner.expr.tokens import tokenize
-from planner.logical import Aggregate, Filter, Join, Logical, Project
-from planner.logical.band_window import GroupedBandWindow, WindowedSource
+from planner.logical import Aggregate, Filter, Join, Logical, Project, Sort
+from planner.logical.band_window import BandWindow, WindowedSource
 from planner.sql.names import NoSuchColumn, Unresolved
 from planner.sql.to_sql import refuse_stars
 from rules.analysis.same_source import SourceRows
@@ -86,12 +86,13 @@ class Groups:
             return self.counted
         return f"greatest({self.totals.count()}, 1)"
 
-    def choice(self) -> GroupedBandWindow:
-        """The block, as written and as windows."""
-        said = self.band.said
+    def choice(self, written: Project | Sort) -> BandWindow:
+        """The block, with the ORDER BY above it, as written and as windows."""
         own = tuple(dict.fromkeys((*self.filters, *self.band.own)))
         source = WindowedSource(self.relation, self.band.keys, own, self.band.asked, self.totals.anew)
-        return GroupedBandWindow(self.project, self.other(), said, (source,))
+        clause = self.ordered(written.clause) if isinstance(written, Sort) else None
+        other = Sort(self.other(), clause) if clause else self.other()
+        return BandWindow(written, other, self.band.said, (source,))
 
     def other(self) -> Logical:
         """The block as windows."""
