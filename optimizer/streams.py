@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from optimizer.parameters import named
 from planner.catalog import Catalog
-from planner.errors import OptionError, StateError, Unsupported, brief, is_users
+from planner.errors import OptionError, QueryError, StateError, Unsupported, brief, is_users
 from planner.explain.printer import show_tree
 from planner.physical.half_join import epoch_of
 from planner.sql.from_sql import from_sql
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from optimizer.plan import Plan
 
 _LOG = logging.getLogger("dovetail")
+_SINKS = "give it files (Sink), a table of files that is there, or a function"
 _ASKED = "state_modules=False asks for it"
 _EQUAL = "two streams meet by equalities alone, which it does as well; state_modules=True takes state modules"
 
@@ -186,6 +187,8 @@ def _start(
     if _columns(native[1]) != _columns(answers):
         return f"the statement of an epoch returns {_columns(answers)} and not {_columns(native[1])}"
     to = output(session, sink, name, "")
+    if isinstance(to, str) and not join.keys:
+        raise QueryError(f"{to}, and without an equality Spark joins no streams; {_SINKS}")
     if isinstance(to, str):
         return to
     to = output(session, sink, name, store.open(join))

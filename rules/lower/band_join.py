@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from planner.band.linear import NotABand, Side
 from planner.catalog.cost import at_most_pairs, said, said_pairs
-from planner.catalog.stats import UNKNOWN
+from planner.catalog.stats import UNKNOWN, Statistics
 from planner.errors import Unsupported, a
 from planner.expr import ColumnRef, Scalar
 from planner.logical import BandJoin
@@ -35,7 +35,7 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
         reason = own_join_is_as_good(join, left, right, ctx)
     if reason:
         ctx.decline(f"{join.band}: {reason}", join.band.conjuncts[0].place)
-        ctx.choose("Spark's own join", "bins, which cost a shuffle more")
+        ctx.choose(f"{_own_join(left, right, ctx)}: {reason}", "bins, which cost a shuffle more")
         return Spark(join.plain)
     join = most_selective(join, left, right, ctx)
     ways = candidates(join, left, right, ctx)
@@ -48,8 +48,7 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
     if large and not build:
         ways = for_sorting(ways, join, left, right)
         best = min(ways, key=_seconds)
-    own = f"Spark's own join, {said_pairs(at_most_pairs(left, right))} of {said(left)} × {said(right)} rows"
-    ctx.choose(str(best), *(str(way) for way in ways if way is not best), own)
+    ctx.choose(str(best), *(str(way) for way in ways if way is not best), _own_join(left, right, ctx))
     chosen = BinJoin(join.left, join.right, join.kind, best.scheme, join.condition, join.hints)
     if chosen.matched:
         return _with_matches(chosen, join, ctx)
@@ -57,6 +56,14 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
         return chosen
     equal = () if build else equal_columns_of(join, ctx)
     return replace(chosen, method=method_of(join, left, right, build, ctx), equal=equal)
+
+
+def _own_join(left: Statistics, right: Statistics, ctx: Context) -> str:
+    if ctx.force:
+        return "Spark's own join (force is set: no sizes were asked for)"
+    if left.rows is None and right.rows is None:
+        return "Spark's own join (no sizes are known)"
+    return f"Spark's own join, {said_pairs(at_most_pairs(left, right))} of {said(left)} × {said(right)} rows"
 
 
 def _seconds(way: Candidate) -> float:

@@ -23,7 +23,7 @@ BASES = {"Alternatives"}  # what is seen are its kinds
 TIDYING = {"drop_lookup_hints", "drop_range_join", "keep_nested_loop", "leave_to_spark"}  # the trace does not name them
 # What `explain("cost")` says of choices: what was taken somewhere, and what was not.
 CHOSEN = (
-    "Spark's own join",
+    "Spark's own join, .* pairs of .* rows: .*",
     r"bins of \S+ for .* in \[.*\], left side copied",
     r"bins of \S+ for .* in \[.*\], right side copied",
     r"bins of \S+ for .* between .*: .* candidate pairs",
@@ -52,6 +52,7 @@ CHOSEN = (
 REJECTED = (
     "bins, which cost a shuffle more",
     "Spark's own join, .* pairs of .* rows",
+    r"Spark's own join \(force is set: no sizes were asked for\)",
     r"bins of \S+ for .* in \[.*\], left side copied",
     r"bins of \S+ for .* in \[.*\], right side copied",
     "bins of .*any width for .*: .* candidate pairs",

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.errors import AnalysisException
 
 from optimizer import Optimizer, Options
 from optimizer.verify import verify
@@ -63,6 +64,16 @@ def verified(session: SparkSession, one: str, other: str) -> Verification:
     text = "SELECT p.id, {} AS v FROM range(3) p"
     plan = Optimizer(session, Options(strict=True)).plan(text.format(one))
     return verify(session, replace(plan, rewriting=text.format(other)))
+
+
+def test_what_is_not_rewritten_is_analysed(session: SparkSession) -> None:
+    opt = Optimizer(session, Options(strict=True))
+    assert str(opt.verify("SELECT id FROM range(3)")) == "not rewritten: Spark runs the statement as written"
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+        opt.verify("SELECT id FROM nowhere")
+    session.sql("CREATE TEMPORARY VIEW kept AS SELECT 1 AS id")
+    opt.verify("DROP VIEW kept")  # no query: nothing is done
+    assert session.table("kept").count() == 1
 
 
 @pytest.mark.parametrize(("one", "other"), APART)

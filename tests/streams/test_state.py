@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from optimizer import Optimizer, OptionError, Sink, StateError
+from optimizer import Optimizer, OptionError, QueryError, Sink, StateError
 from planner.runtime.state.files import HadoopFolder
 from planner.runtime.state.segments import Segments
 from planner.state.folder import LocalFolder
@@ -269,6 +269,9 @@ def test_memory_table_and_partitioned_files(opt: Optimizer, tmp_path: Path) -> N
         assert {tuple(row) for row in session.table("pairs").collect()} == set(expected)
     finally:
         session.sql("DROP TABLE pairs")
+    banded = "SELECT a.id FROM s a JOIN s b ON a.ts BETWEEN b.ts - INTERVAL 3 SECONDS AND b.ts"
+    with pytest.raises(QueryError, match=r"missing is not there yet.* without an equality .* give it files"):
+        opt.stream(banded, checkpoint=tmp_path / "b", sink="missing")
     sink = Sink("json", tmp_path / "by id", partition_by=("id",))
     opt.stream(SELF, checkpoint=tmp_path / "p", sink=sink, trigger="available now").awaitTermination()
     found = session.read.json(str(tmp_path / "by id")).select("id", "bid")
