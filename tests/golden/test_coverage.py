@@ -24,6 +24,7 @@ TIDYING = {"drop_lookup_hints", "drop_range_join", "keep_nested_loop", "leave_to
 # What `explain("cost")` says of choices: what was taken somewhere, and what was not.
 CHOSEN = (
     "Spark's own join, .* pairs of .* rows: .*",
+    r"Spark's own join \(no sizes are known\): .*",
     r"bins of \S+ for .* in \[.*\], left side copied",
     r"bins of \S+ for .* in \[.*\], right side copied",
     r"bins of \S+ for .* between .*: .* candidate pairs",
@@ -53,6 +54,7 @@ REJECTED = (
     "bins, which cost a shuffle more",
     "Spark's own join, .* pairs of .* rows",
     r"Spark's own join \(force is set: no sizes were asked for\)",
+    r"Spark's own join \(no sizes are known\)",
     r"bins of \S+ for .* in \[.*\], left side copied",
     r"bins of \S+ for .* in \[.*\], right side copied",
     "bins of .*any width for .*: .* candidate pairs",
