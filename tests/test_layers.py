@@ -1,4 +1,4 @@
-"""Imports lean one way: optimizer → rules → planner, and from room to room within each of them.
+"""Imports go one way: optimizer → rules → planner, and between the packages within each of them.
 
 golden_plans stands beside, and nobody imports it.
 """
@@ -54,8 +54,8 @@ def test_no_module_imports_itself_by_a_detour() -> None:
     assert list(nx.simple_cycles(graph)) == []
 
 
-def room(module: str) -> str:
-    """The folder in which a module lies; a file that lies beside the rooms of a layer is a room of its own."""
+def package(module: str) -> str:
+    """The folder in which a module lies; a file that lies beside the packages of a layer is one of its own."""
     if ROOT.joinpath(*module.split(".")).is_dir():
         return module
     above = module.rpartition(".")[0]
@@ -63,22 +63,22 @@ def room(module: str) -> str:
 
 
 @pytest.mark.parametrize("layer", ["planner", "rules"])
-def test_rooms_lean_one_way(layer: str) -> None:
+def test_packages_import_one_way(layer: str) -> None:
     graph = nx.DiGraph()
     for a, b in imports().edges:
         inside = a.startswith(f"{layer}.") and b.startswith(f"{layer}.")
-        # ``from planner.sql import names`` is an edge to the room and one to the file
-        if inside and room(a) != room(b) and not a.startswith(f"{b}."):
-            graph.add_edge(room(a), room(b))
+        # ``from planner.sql import names`` is an edge to the package and one to the file
+        if inside and package(a) != package(b) and not a.startswith(f"{b}."):
+            graph.add_edge(package(a), package(b))
     assert list(nx.simple_cycles(graph)) == []
 
 
 def test_every_room_says_what_it_is_for() -> None:
-    rooms = {path.parent for path in parsed()}
-    doors = {r: parsed()[r / "__init__.py"] for r in rooms if r / "__init__.py" in parsed()}
-    assert [r for r, door in doors.items() if not ast.get_docstring(door)] == []
+    packages = {path.parent for path in parsed()}
+    docs = {r: parsed()[r / "__init__.py"] for r in packages if r / "__init__.py" in parsed()}
+    assert [r for r, door in docs.items() if not ast.get_docstring(door)] == []
     named = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    assert [r for r in rooms if r.parent.name in ("planner", "rules", "runtime") and f"{r.name}/" not in named] == []
+    assert [r for r in packages if r.parent.name in ("planner", "rules", "runtime") and f"{r.name}/" not in named] == []
 
 
 def test_only_the_runtime_imports_pyspark() -> None:
