@@ -73,10 +73,10 @@ def test_packages_import_one_way(layer: str) -> None:
     assert list(nx.simple_cycles(graph)) == []
 
 
-def test_every_room_says_what_it_is_for() -> None:
+def test_every_package_says_what_it_is_for() -> None:
     packages = {path.parent for path in parsed()}
     docs = {r: parsed()[r / "__init__.py"] for r in packages if r / "__init__.py" in parsed()}
-    assert [r for r, door in docs.items() if not ast.get_docstring(door)] == []
+    assert [r for r, module in docs.items() if not ast.get_docstring(module)] == []
     named = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     assert [r for r in packages if r.parent.name in ("planner", "rules", "runtime") and f"{r.name}/" not in named] == []
 
