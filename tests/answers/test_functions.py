@@ -70,7 +70,8 @@ def report(tally: Tally, capsys: pytest.CaptureFixture[str], *, least: float) ->
     assert tally.planned
     assert not tally.failures, "\n\n".join(map(str, tally.failures[:20]))
     assert tally.rewritten >= least * tally.planned
-    assert tally.compared >= 0.9 * tally.rewritten
+    assert tally.compared + tally.raised >= 0.9 * tally.rewritten
+    assert tally.compared >= 0.6 * tally.rewritten
 
 
 @pytest.mark.hypothesis
@@ -83,7 +84,7 @@ def test_the_same_rows_as_plain_spark(
         kept = shelf(fresh(spark), some, CALLS)
         for turn, setting in enumerate(SETTINGS):
             if every or turn in (0, 5, 9):
-                share = 160 if not every else 24 if turn else 4
+                share = 160 if not every else 160 if turn else 16  # of all pairs; another part for each seed
                 sweep(fresh(spark), setting, kept, Sweep(share, seed, guarded=True), tally)
     report(tally, capsys, least=0.4)
 
