@@ -1,0 +1,27 @@
+"""The command line: run the parts that are named, and keep the tables of each."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from benchmarks import harness
+from benchmarks.streams import __doc__ as purpose
+from benchmarks.streams import band, growth, many, self_join
+from benchmarks.streams.bench import Bench
+
+PROGRAM = "streams"
+PARTS = {"self_join": self_join, "band": band, "growth": growth, "many": many}
+
+
+def main() -> None:
+    args = harness.arguments(PROGRAM, purpose or "", tuple(PARTS))
+    for part in [part for part in PARTS if part in args.parts] or list(PARTS):
+        with harness.session(PROGRAM) as spark, tempfile.TemporaryDirectory(prefix="dovetail-") as scratch:
+            report = harness.Report(PROGRAM, PARTS[part].TITLE, args.quick, part)
+            PARTS[part].measure(Bench(spark, report, Path(scratch), args.quick, args.long))
+            report.write(spark)
+
+
+if __name__ == "__main__":
+    main()
