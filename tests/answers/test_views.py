@@ -107,7 +107,7 @@ def test_names_inside_mean_what_the_view_means(session: SparkSession) -> None:
     check(session, "WITH i AS (SELECT 0 AS lo, 0 AS hi, 'q' AS w) SELECT v.* FROM v, i")
     session.sql(f"CREATE TEMP VIEW of_temporary AS {BAND}")
     check(session, "SELECT k FROM of_temporary")
-    refused(session, "WITH p AS (SELECT 1 AS k) SELECT o.k FROM of_temporary o, p", "a name of WITH in this statement")
+    refused(session, "WITH p AS (SELECT 1 AS k) SELECT o.k FROM of_temporary o, p", "a CTE of this statement")
 
 
 def test_a_view_made_under_other_settings(session: SparkSession) -> None:
@@ -115,11 +115,11 @@ def test_a_view_made_under_other_settings(session: SparkSession) -> None:
         session.conf.set("spark.sql.ansi.enabled", "false")
         session.sql(f"CREATE OR REPLACE {kind} {name} AS {BAND}")
         session.conf.set("spark.sql.ansi.enabled", "true")
-        refused(session, f"SELECT * FROM {name}", "spark.sql.ansi.enabled is not what it was")
+        refused(session, f"SELECT * FROM {name}", "spark.sql.ansi.enabled has changed since the view was made")
         session.conf.set("spark.sql.ansi.enabled", "false")
         check(session, f"SELECT * FROM {name}")
     session.conf.set("spark.sql.mapKeyDedupPolicy", "LAST_WIN")
-    refused(session, "SELECT * FROM v", "spark.sql.mapKeyDedupPolicy is not what it was")
+    refused(session, "SELECT * FROM v", "spark.sql.mapKeyDedupPolicy has changed since the view was made")
 
 
 def test_a_view_whose_table_has_changed(session: SparkSession) -> None:
@@ -127,7 +127,7 @@ def test_a_view_whose_table_has_changed(session: SparkSession) -> None:
     session.sql("CREATE OR REPLACE VIEW v AS SELECT q.*, i.w FROM q JOIN i ON q.x BETWEEN i.lo AND i.hi")
     check(session, "SELECT * FROM v")
     session.sql("ALTER TABLE q ADD COLUMN more INT")
-    refused(session, "SELECT * FROM v", "does not return the columns that it did")
+    refused(session, "SELECT * FROM v", "no longer returns the columns that it had")
 
 
 def test_a_view_whose_columns_are_cast(session: SparkSession) -> None:
