@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 
 from optimizer import Optimizer, Plan
+from planner.expr.functions import ROW_FUNCTIONS
 from rule_places import VIEW, Place, query
 from spark_calls import REFUSED, Call, make_tables
 
@@ -122,7 +123,8 @@ def planned(
         tally.places[place.name] += 1
         if not call.deterministic:
             name = call.functions[0] + "("
-            if plan.sql().lower().count(name) > text.lower().count(name):
+            of_a_query = call.functions[0].upper() in ROW_FUNCTIONS  # the clock, which a query reads once
+            if not of_a_query and plan.sql().lower().count(name) > text.lower().count(name):
                 fail("repeated", plan.sql(), "")
             continue
         found.append(Piece(place, call, setting, text, plan))
