@@ -58,6 +58,12 @@ _LONG = {
 }
 
 
+# Aggregates whose value hangs on the order in which rows come: a join gives none.
+_OF_ORDER = frozenset(
+    "any_value array_agg collect_list first first_value last last_value listagg max_by min_by mode string_agg".split()
+)
+
+
 @dataclass(frozen=True)
 class Call:
     """An expression over the columns of a shelf, each of them said as ``§name``.
@@ -221,6 +227,7 @@ def _told(session: SparkSession, call: Call, table: str, *, run: bool) -> Call |
         frame = session.sql(f"SELECT {'id, ' if call.kind == 'scalar' else ''}{call.over('')} AS e FROM {table}")
         type_ = frame.schema.fields[-1].dataType.simpleString()
         deterministic = call.deterministic and bool(frame._jdf.queryExecution().analyzed().deterministic())
+        deterministic = deterministic and _OF_ORDER.isdisjoint(call.functions)
         rows = frame.selectExpr("id", "CAST(e AS STRING)").collect() if run else []
         values = tuple(value for _, value in sorted(rows, key=lambda row: row[0]))
         return replace(call, type=type_, deterministic=deterministic, table=table, values=values)
