@@ -205,6 +205,10 @@ def test_sparks_own_errors(spark, command, sql, said):
         assert "+- " not in done.stderr
         assert "Traceback" not in done.stderr
         assert "JVM stacktrace" not in done.stderr
+    elif command == "verify" and said in {"[TABLE_OR_VIEW_NOT_FOUND]", "[UNRESOLVED_COLUMN.WITH_SUGGESTION]"}:
+        assert done.exit_code == 1  # what is not rewritten is analysed
+        assert done.stderr.startswith(f"error: {said}")
+        assert "Traceback" not in done.stderr
     else:  # a query that is not rewritten is Spark's affair, when it runs
         assert done.exit_code == 0
         assert "Traceback" not in done.stderr

@@ -10,10 +10,12 @@ import sys
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain, pairwise
 from pathlib import Path
 from random import Random
 from time import sleep
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
 from planner.state.folder import LocalFolder
 from planner.state.store import Store
@@ -103,17 +105,37 @@ def kill_drivers(folder: Path, name: str, feed: Feed) -> int:
             driver.kill()
 
 
+def epochs(checkpoint: Path) -> list[list[Path]]:
+    """The files that each epoch took: a source that was killed before its epoch began joins its file to the next."""
+    begun: dict[Path, int] = {}
+    for log in (checkpoint / "sources" / "0").glob("[0-9]*"):
+        for entry in map(json.loads, log.read_text().splitlines()[1:]):
+            begun[Path(unquote(urlsplit(entry["path"]).path))] = entry["batchId"]
+    offsets = sorted((checkpoint / "offsets").glob("[0-9]*"), key=lambda log: int(log.name))
+    ends = [json.loads(log.read_text().splitlines()[-1])["logOffset"] for log in offsets]
+    taken = [[file for file, n in begun.items() if start < n <= end] for start, end in pairwise([-1, *ends])]
+    return [sorted(files) for files in taken]
+
+
 def rows(session: SparkSession, folder: Path) -> Counter[tuple[Any, ...]]:
     return Counter(map(tuple, session.read.parquet(str(folder / "out")).collect()))
 
 
 def test_killed_at_random_moments(spark: SparkSession, tmp_path: Path) -> None:
     random = Random(os.environ.get("DOVETAIL_SEED", "1"))
-    (tmp_path / "in").mkdir()
-    assert kill_drivers(tmp_path, "killed", Feed(tmp_path / "in", random)) == KILLS
+    fed, undisturbed = tmp_path / "killed.in", tmp_path / "quiet.in"
+    fed.mkdir()
+    undisturbed.mkdir()
+    assert kill_drivers(tmp_path, "killed", Feed(fed, random)) == KILLS
     assert Store(LocalFolder(tmp_path / "killed" / "checkpoint")).epochs()
-    for name in ("killed", "quiet"):
-        run(spark.newSession(), tmp_path, name)
+    run(spark.newSession(), tmp_path, "killed")
+    taken = epochs(tmp_path / "killed" / "checkpoint")
+    assert sorted(chain.from_iterable(taken)) == sorted(fed.iterdir())
+    for epoch, files in enumerate(taken):
+        path = undisturbed / f"{epoch:04}.json"
+        path.write_text("\n".join(file.read_text() for file in files))
+        os.utime(path, (1_700_000_000 + epoch,) * 2)
+    run(spark.newSession(), tmp_path, "quiet")
     expected = rows(spark, tmp_path / "quiet")
     assert rows(spark, tmp_path / "killed") == expected
     assert len(expected) > 100
