@@ -1,0 +1,86 @@
+"""A delta join as data: which inputs a new row of each input looks up, in which version, by which key.
+
+    A ⋈ B ⋈ C        d(A) ◁ curr(B by k) ◁ curr(C by j)
+                     d(B) ◁ prev(A by k) ◁ curr(C by j)
+                     d(C) ◁ prev(B by j) ◁ prev(A by k)
+
+*prev* is what was there before the epoch, *curr* that and what is new.  The path of s reads curr of t exactly when t
+comes after s among the inputs.  So a joined row is found once: its rows that are new in the epoch are of some inputs,
+and the path of the first of these is the only one that sees the new rows of the others and no new row before its own.
+The order of the lookups in a path does not matter for that; RisingWave's notes draw the versions by place in the path,
+which finds some rows twice and others never (Materialize: ``half_join``, ties by input).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Version = Literal["curr", "prev"]
+Value = tuple[int, str]  # an input, and a column of it or an expression over its columns
+
+
+def version_of(start: int, probed: int) -> Version:
+    """The version of an input that the path of another reads."""
+    return "curr" if probed > start else "prev"
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """A step of a path: ``input`` probed by ``key``, pairs of its own value and a value found before that is equal.
+
+    ``conditions`` are the numbers of those that can be evaluated from here on, and not before.
+    """
+
+    input: int
+    version: Version
+    key: tuple[tuple[str, Value], ...]
+    conditions: tuple[int, ...] = ()
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """The key as values of the input that is probed."""
+        return tuple(own for own, _ in self.key)
+
+
+@dataclass(frozen=True)
+class DeltaPath:
+    """What a new row of ``input`` looks up; ``conditions`` are on this input alone."""
+
+    input: int
+    lookups: tuple[Lookup, ...]
+    conditions: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class DeltaJoin:
+    """The paths of all inputs, in the order of the inputs.
+
+    ``sources``: what each input reads, by number; inputs of one source share what is kept of it.
+    """
+
+    names: tuple[str, ...]
+    sources: tuple[int, ...]
+    paths: tuple[DeltaPath, ...]
+
+    @property
+    def arrangements(self) -> tuple[tuple[int, tuple[str, ...]], ...]:
+        """The keys by which sources are looked up, each once, in order."""
+        return tuple(dict.fromkeys((self.sources[x.input], x.by) for path in self.paths for x in path.lookups))
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """A line for each path, and one for the state: its own, and that of a cascade of two-way joins."""
+        return (*map(self._line, self.paths), self._state())
+
+    def _line(self, path: DeltaPath) -> str:
+        steps = (f"{x.version}({self.names[x.input]} by {', '.join(x.by)})" for x in path.lookups)
+        return " ◁ ".join((f"d({self.names[path.input]})", *steps))
+
+    def _state(self) -> str:
+        shared: dict[int, list[str]] = {}
+        for name, source in zip(self.names, self.sources, strict=True):
+            shared.setdefault(source, []).append(name)
+        kept = ", ".join(" = ".join(names) for names in shared.values())
+        between = (" ⋈ ".join(self.names[:n]) for n in range(2, len(self.names)))
+        return f"state: {kept}, where a cascade of joins keeps {', '.join((*self.names, *between))}"
