@@ -20,10 +20,10 @@ Span = tuple[int, int] | None
 class Segment:
     """Rows of one input, in one folder: ``files`` are names with their sizes.
 
-    ``marks`` hold the least and greatest value of each of the input's marks, None where no row has one; ``times`` those
-    of its event time, in microseconds.  ``expires``
-    is the watermark, in microseconds, at which the last of its rows can match no more, None for never; ``arrived`` the
-    clock when the newest came, in milliseconds; ``tier`` how often it has been merged.
+    ``marks`` hold the least and greatest value of each of the input's marks, None where no row has one; ``times``
+    those of its event time, in microseconds.  ``expires`` is the watermark, in microseconds, at which the last of
+    its rows can match no more, None for never; ``half`` the one at which about half of them can.  ``arrived`` is
+    the clock when the newest came, in milliseconds; ``tier`` how often it has been merged.
     """
 
     folder: str
@@ -34,6 +34,7 @@ class Segment:
     expires: int | None
     arrived: int
     tier: int = 0
+    half: int | None = None
 
     @property
     def bytes(self) -> int:

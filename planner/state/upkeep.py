@@ -1,4 +1,4 @@
-"""Which segments a probe has to open, which have had their time, and which are merged into one."""
+"""Which segments a probe has to open, which have had their time, and which are written anew as one."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from planner.state.spec import Reach
 
 FAN_IN = 8
 MERGED_ROWS = 4_000_000
+SHARE = 4  # a segment of rows that leave is merged up to a fourth of all, and so leaves in good time
+SLACK = 16  # rows that have had their time are let lie up to a sixteenth of all
 
 
 def reachable(
@@ -36,13 +38,37 @@ def expired(segments: Iterable[Segment], watermark: int | None, oldest: int | No
     )
 
 
-def to_merge(segments: Sequence[Segment]) -> tuple[Segment, ...]:
-    """The oldest segments of one tier, once there are enough of them; at most one merge to an epoch and input.
+def to_rewrite(segments: Sequence[Segment], watermark: int | None) -> tuple[Segment, ...]:
+    """The segments that become one in this epoch: those whose rows have mostly had their time, or else a full tier.
 
-    What is merged has at most ``MERGED_ROWS`` rows, so that an epoch's work stays bounded.
+    An epoch's work on an input stays bounded: it is one segment, or several that have ``MERGED_ROWS`` rows together.
     """
+    return _dying(segments, watermark) or _tier(segments)
+
+
+def _dying(segments: Sequence[Segment], watermark: int | None) -> tuple[Segment, ...]:
+    """The segments of which half has had its time, once that is more than is let lie."""
+    if watermark is None:
+        return ()
+    half = [s for s in segments if s.half is not None and s.half <= watermark * 1000]
+    if sum(s.rows for s in half) * SLACK <= 2 * sum(s.rows for s in segments):
+        return ()
+    first, *others = sorted(half, key=lambda s: -s.rows)
+    taken, rows = [first], first.rows
+    for segment in others:
+        if rows + segment.rows <= MERGED_ROWS:
+            taken.append(segment)
+            rows += segment.rows
+    return tuple(s for s in segments if s in taken)
+
+
+def _tier(segments: Sequence[Segment]) -> tuple[Segment, ...]:
+    """The oldest segments of one tier, once there are enough of them."""
+    total = sum(s.rows for s in segments)
     for tier in sorted({s.tier for s in segments}):
         group = [s for s in segments if s.tier == tier][:FAN_IN]
-        if len(group) == FAN_IN and sum(s.rows for s in group) <= MERGED_ROWS:
+        rows = sum(s.rows for s in group)
+        leaves = any(s.expires is not None for s in group)
+        if len(group) == FAN_IN and rows <= MERGED_ROWS and not (leaves and rows * SHARE > total):
             return tuple(group)
     return ()

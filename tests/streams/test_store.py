@@ -15,7 +15,7 @@ from planner.state.manifest import Change, InputState, Manifest, Segment
 from planner.state.spec import Blocks, Input, Kept, Reach, Side, StreamJoin
 from planner.state.store import Store
 from planner.state.time import side_time, watermark
-from planner.state.upkeep import FAN_IN, expired, reachable, to_merge
+from planner.state.upkeep import FAN_IN, MERGED_ROWS, expired, reachable, to_rewrite
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,8 +27,8 @@ JOIN = StreamJoin("SELECT 1", "inner", (INPUT,), (SIDE, SIDE), (), BLOCKS, ("", 
 
 
 def segment(name: str = "rows-0", **more: object) -> Segment:
-    given = {"marks": ((0, 10),), "times": (0, 10), "expires": None, "arrived": 0, **more}
-    return Segment(name, (("part-0.parquet", 4),), 7, **given)  # type: ignore[arg-type]
+    given = {"rows": 7, "marks": ((0, 10),), "times": (0, 10), "expires": None, "arrived": 0, **more}
+    return Segment(name, (("part-0.parquet", 4),), **given)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -147,13 +147,34 @@ def test_segments_that_have_had_their_time() -> None:
 
 def test_a_merge_takes_the_place_of_what_it_merged() -> None:
     old = [segment(str(n)) for n in range(FAN_IN + 1)]
-    assert to_merge(old[1:8]) == ()
-    group = to_merge([segment("big", tier=1), *old])
+    assert to_rewrite(old[1:8], None) == ()
+    group = to_rewrite([segment("big", tier=1), *old], None)
     assert [s.folder for s in group] == [str(n) for n in range(FAN_IN)]
     change = Change([InputState((segment("big", tier=1), *old))])
     change.put(0, group, segment("merged", tier=1))
     assert [s.folder for s in change.inputs[0].segments] == ["big", "merged", str(FAN_IN)]
     assert change.obsolete == [str(n) for n in range(FAN_IN)]
+
+
+def test_segments_whose_rows_have_mostly_had_their_time() -> None:
+    """Each segment has 7 rows; what is let lie is a sixteenth of all that is kept."""
+    old = segment("old", half=2_000, expires=9_000)
+    for young, taken in ((2, ["old"]), (8, [])):
+        others = [segment(str(n), half=5_000, expires=9_000, tier=n) for n in range(young)]
+        assert [s.folder for s in to_rewrite([*others, old], 2)] == taken
+        assert to_rewrite([*others, old], 1) == ()
+        assert to_rewrite([*others, old], None) == ()
+    assert [s.folder for s in to_rewrite([*others, old], 5)] == [*map(str, range(8)), "old"]
+    big = segment("big", half=2_000, expires=9_000, rows=MERGED_ROWS + 1)
+    assert to_rewrite([old, big, old], 2) == (big,)
+
+
+def test_rows_that_leave_are_merged_up_to_a_fourth_of_all() -> None:
+    """A segment leaves with the last of its rows, so it must not span most of what is kept."""
+    old = [segment(str(n), expires=9_000 + n) for n in range(FAN_IN)]
+    more = [segment(f"more {n}", expires=9_000, tier=2 + n) for n in range(3 * FAN_IN)]
+    assert to_rewrite([*more[1:], *old], None) == ()
+    assert [s.folder for s in to_rewrite([*more, *old], None)] == [str(n) for n in range(FAN_IN)]
 
 
 def test_watermarks() -> None:

@@ -3,7 +3,7 @@
     1  segments   the rows that arrived, without late ones, become segments           one job
     2  answer     the statement over what is new, what was there before, and both     one job, planned like any other
     3  sink       its rows, in place of those of an earlier try
-    4  upkeep     segments that have had their time are dropped, small ones merged
+    4  upkeep     segments that have had their time are dropped, mostly expired or small ones written as one
     5  manifest   the state after the epoch, written in one step
 
 Whatever is interrupted before the fifth step is done again from the state before the epoch.
@@ -32,7 +32,7 @@ from planner.state.sink import trigger_of
 from planner.state.spec import VERSIONS, StreamJoin, view
 from planner.state.store import Store
 from planner.state.time import side_time, watermark
-from planner.state.upkeep import expired, reachable, to_merge
+from planner.state.upkeep import expired, reachable, to_rewrite
 
 _LOG = logging.getLogger("dovetail")
 
@@ -123,8 +123,8 @@ class Epochs:
             change.add(number, arrived.segment, read=arrived.read, late=arrived.late)
             if gone := expired(change.inputs[number].segments, after.watermark, oldest):
                 change.put(number, gone)
-            if small := to_merge(change.inputs[number].segments):
-                change.put(number, small, self.segments.merge(session, number, small, after.epoch, after.watermark))
+            if old := to_rewrite(change.inputs[number].segments, after.watermark):
+                change.put(number, old, self.segments.merge(session, number, old, after.epoch, after.watermark))
         return replace(after, inputs=tuple(change.inputs), obsolete=tuple(change.obsolete))
 
 

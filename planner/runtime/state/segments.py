@@ -19,6 +19,7 @@ from planner.state.store import Store
 from planner.types.schema import sql_type
 
 INPUT = "input"
+FILE_ROWS = 1_000_000
 _KEEP, _TIME, _EXPIRES = "__dt_keep", "__dt_time", "__dt_expires"
 
 
@@ -98,7 +99,7 @@ class Segments:
                 F.expr(f"count_if({mine})").alias(f"read{n}"),
                 F.expr(f"count_if({mine} AND {_KEEP} AND {late})").alias(f"late{n}"),
                 F.expr(f"count_if({kept})").alias(f"rows{n}"),
-                F.expr(f"max(CASE WHEN {kept} THEN {_EXPIRES} END)").alias(f"expires{n}"),
+                *_ends(f"CASE WHEN {kept} THEN {_EXPIRES} END", n),
             ]
             positions = [_TIME, *(f"__dt_mark{m}" for m in range(len(input_.marks)))]
             asked += _spans([f"CASE WHEN {kept} THEN {p} END" for p in positions], n)
@@ -123,19 +124,20 @@ class Segments:
         input_, counted = self.join.inputs[number], Observation()
         rows = self.rows(session, number, old, watermark)
         asked: list[Any] = [F.expr("count(*)").alias(f"rows{number}")]
-        asked.append(F.expr(f"max({input_.expires or 'CAST(NULL AS BIGINT)'})").alias(f"expires{number}"))
+        asked += _ends(input_.expires or "CAST(NULL AS BIGINT)", number)
         timed = input_.event_time in [quote(c.name) for c in input_.columns]
         asked += _spans([_position(input_) if timed else "CAST(NULL AS BIGINT)", *input_.marks], number)
         order = [F.expr(mark) for mark in input_.marks[:1]]
         folder = f"merged-{epoch:012}-{number}"
         rows = rows.observe(counted, *asked)
-        rows = rows.coalesce(1).sortWithinPartitions(*order) if order else rows.coalesce(1)
+        rows = rows.coalesce(1 + sum(s.rows for s in old) // FILE_ROWS)
+        rows = rows.sortWithinPartitions(*order) if order else rows
         stored = [F.col(quote(c.name)).alias(c.stored) for c in input_.columns]
         self._save(rows.select(F.lit(number).alias(INPUT), *stored), folder)
         found = counted.get
         if not found[f"rows{number}"]:
             return None
-        arrived, tier = max(s.arrived for s in old), old[0].tier + 1
+        arrived, tier = max(s.arrived for s in old), max(s.tier for s in old) + (len(old) > 1)
         merged = self._segment(f"{folder}/{INPUT}={number}", found, number, arrived, tier)
         if timed or not (times := [s.times for s in old if s.times]):
             return merged
@@ -168,13 +170,22 @@ class Segments:
     def _segment(self, folder: str, found: dict[str, Any], number: int, arrived: int, tier: int) -> Segment:
         """A segment as it was counted while it was written."""
         times, *marks = (_span(found, f"{number}_{m}") for m in range(1 + len(self.join.inputs[number].marks)))
-        files, rows, expires = self.store.files(folder), found[f"rows{number}"], found[f"expires{number}"]
-        return Segment(folder, files, rows, tuple(marks), times, expires, arrived, tier)
+        files, rows = self.store.files(folder), found[f"rows{number}"]
+        expires, half = found[f"expires{number}"], found[f"half{number}"]
+        return Segment(folder, files, rows, tuple(marks), times, expires, arrived, tier, half)
 
 
 def empty(session: SparkSession, schema: StructType) -> DataFrame:
     """No rows, with columns of a schema; Spark knows that there are none."""
     return session.range(0).where("false").select(*(F.lit(None).cast(f.dataType).alias(f.name) for f in schema.fields))
+
+
+def _ends(expires: str, number: int) -> list[Any]:
+    """When the last of the rows, and half of them, can match no more, as aggregates."""
+    return [
+        F.expr(f"max({expires})").alias(f"expires{number}"),
+        F.expr(f"percentile_approx({expires}, 0.5D)").alias(f"half{number}"),
+    ]
 
 
 def _spans(positions: list[str], number: int) -> list[Any]:
