@@ -193,8 +193,9 @@ class _Reader:
 
     def _operand(self, lo: int, hi: int) -> tuple[int, int]:
         a, b = inside(self.t, lo, hi)
-        plain = all(self.t[i].is_name or self.t[i].word == "." for i in range(a, b)) or b - a == 1
-        return (a, b) if plain else (lo, hi)
+        # IS NULL and NOT are read as names, too
+        column = all(self.t[i].is_name if (i - a) % 2 == 0 else self.t[i].word == "." for i in range(a, b))
+        return (a, b) if column or b - a == 1 else (lo, hi)
 
     def _truth(self, lo: int, hi: int) -> bool | None:
         """Whether a leaf is TRUE or FALSE as it stands: ``TRUE``, ``1 = 1``."""

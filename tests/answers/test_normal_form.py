@@ -50,6 +50,7 @@ def conditions(draw: st.DrawFn, depth: int = 3) -> str:
         *(f"({c})", f"NOT ({c})", f"!({c})", f"NOT NOT ({c})", f"({c}) AND ({e})", f"({c}) OR ({e})"),
         *(f"({c}) AND ({e}) OR ({e}) AND ({c})", f"(({c}) AND ({e})) OR ({c})", f"NOT (({c}) OR ({e}))"),
         *(f"({c}) = TRUE", f"FALSE = ({c})", f"({c}) <=> TRUE", f"({c}) IS TRUE", f"({c}) IS NOT FALSE"),
+        *(f"({c}) = ({e})", f"({c}) <> (NOT {e})", f"(({c}) IS NULL) = (b.c IS NULL)", f"(a.c IS NULL) = ({e})"),
         *(f"({c}) IS FALSE", f"({c}) IS NOT TRUE", f"coalesce({c}, FALSE)", f"nvl({c}, TRUE)", f"({c}) AND TRUE"),
         *(f"({c}) OR FALSE", f"if({c}, TRUE, FALSE)", f"CASE WHEN {c} THEN TRUE ELSE FALSE END"),
         *(f"CASE WHEN {c} THEN TRUE END", f"CASE WHEN {c} THEN {e} ELSE FALSE END"),

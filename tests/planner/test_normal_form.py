@@ -42,6 +42,9 @@ CASES = {
     "CASE WHEN a > b THEN TRUE ELSE FALSE END": ["a > b"],
     "if(a > b, TRUE, FALSE)": ["a > b"],
     "(x.id, 1) = (y.id, 1)": ["x.id <=> y.id"],
+    "NOT (a.c IS NULL) = (b.c IS NULL)": ["(a.c IS NULL) <> (b.c IS NULL)"],
+    "(a.x) < (b.x) AND (a.c) = (b.c IS NULL)": ["a.x < b.x", "a.c = (b.c IS NULL)"],
+    "a.x < b.x AND (NOT a.c) = (b.c)": ["a.x < b.x", "(NOT a.c) = b.c"],
 }
 
 TOGETHER = {
