@@ -17,8 +17,8 @@ ROWS = 200
 
 
 def measure(bench: Bench) -> None:
-    """Epochs of a second of event time each; with a short delay, so that the state lives for some of them."""
-    epochs, steps = (12, 2) if bench.quick else (500, 5)
+    """Epochs of a second of event time each; with a short delay, so that state lives for a few; ``--long``: 500."""
+    epochs, steps = (12, 2) if bench.quick else (500, 5) if bench.long else (150, 5)
     part = epochs // steps
     cells, folder, seen = [], None, []
     for step in range(steps):
