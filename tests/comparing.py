@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -78,9 +79,12 @@ def returned(run: Callable[[], DataFrame]) -> Returned:
 
 def _condition(thrown: Any) -> str:
     """The condition of the first of Spark's own errors among the causes."""
+    from py4j.protocol import Py4JError
+
     while thrown is not None:
-        if hasattr(thrown, "getCondition") and (condition := thrown.getCondition()):
-            return str(condition)
+        with suppress(Py4JError):  # of Java's own errors, which have none
+            if condition := thrown.getCondition():
+                return str(condition)
         thrown = thrown.getCause()
     return "error"
 

@@ -10,8 +10,9 @@ from functools import cached_property
 from sqlglot import exp
 
 from planner.errors import Place, Unsupported
-from planner.expr.spark_sql import HOLE as HOLE
-from planner.expr.spark_sql import plain_spelling, print_sql, read
+from planner.expr.hidden import HOLE as HOLE
+from planner.expr.printing import plain_spelling, print_sql
+from planner.expr.spark_sql import read
 from planner.tree import Holder, Node
 
 _COMMENTS = re.compile(r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`)|--[^\n]*|/\*(?!\+).*?\*/", re.DOTALL)

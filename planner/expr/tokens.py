@@ -13,7 +13,7 @@ from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
 
 from planner.errors import Place, Unsupported
-from planner.expr import spark_sql
+from planner.expr import dialect
 
 _OPEN = {TokenType.L_PAREN: TokenType.R_PAREN, TokenType.L_BRACKET: TokenType.R_BRACKET}
 _CLOSE = frozenset(_OPEN.values())
@@ -125,7 +125,7 @@ def tokenize(text: str) -> Tokens:
     Raises ``Unsupported`` for what the tokenizer does not read or for brackets that do not match; Spark decides then.
     """
     try:
-        raw = spark_sql.tokens(text)
+        raw = dialect.tokens(text)
     except TokenError as error:
         raise Unsupported(f"the tokenizer cannot read it: {str(error).splitlines()[0]}") from error
     items: list[Token] = []

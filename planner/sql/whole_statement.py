@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from planner.expr import spark_sql
+from planner.expr import dialect
 
 
 class Unread(Exception):
@@ -17,7 +17,7 @@ class Unread(Exception):
 def parsed(text: str) -> exp.Expr:
     """The one query that a text is.  Raises ``Unread``."""
     try:
-        found = [tree for tree in spark_sql.parse_statement(text) if tree is not None]
+        found = [tree for tree in dialect.parse_statement(text) if tree is not None]
     except SqlglotError as error:
         raise Unread(str(error).splitlines()[0]) from error
     except (ValueError, AttributeError, TypeError, KeyError, IndexError, RecursionError) as error:

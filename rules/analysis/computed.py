@@ -6,7 +6,7 @@ group nobody asks for.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -40,6 +40,43 @@ def raising_columns(relation: Node, ctx: Context) -> dict[str, Scalar]:
 def first_said(raising: dict[str, Scalar], used: Collection[str], safe: Container[str] = ()) -> Scalar | None:
     """The first of these columns that is used and not safe: what it takes to say why a rule holds back."""
     return next((i for n, i in raising.items() if n not in safe and (EVERY in (n, *used) or n in used)), None)
+
+
+def columns_of(texts: Iterable[str], names: Resolver) -> set[str]:
+    """The columns that expressions name, folded, without their relations."""
+    return {names.fold(column.parts[-1]) for text in texts for column in Scalar(text).columns}
+
+
+def surely(texts: Iterable[str], names: Resolver) -> set[str]:
+    """The columns without which none of these expressions has a value, whatever the others have; folded.
+
+    Spark stops at the first NULL, and at a condition that decides: of ``v <> 0 AND e > 3`` it computes ``v``.
+    """
+    found = (_computed_first(Scalar(text).tree) for text in texts)
+    return {names.fold(column.name) for column in found if column is not None}
+
+
+def _computed_first(tree: exp.Expr | None) -> exp.Column | None:
+    """The column that is computed for an expression in any case: alone, or beside a literal."""
+    match tree:
+        case exp.Column():
+            return tree
+        case (
+            exp.Alias()
+            | exp.Paren()
+            | exp.Neg()
+            | exp.Sum()
+            | exp.Avg()
+            | exp.Min()
+            | exp.Max()
+            | exp.Is()
+            | exp.Between()
+        ):
+            return _computed_first(tree.this)
+        case exp.Predicate() | exp.Add() | exp.Sub() | exp.Mul() if isinstance(tree, exp.Binary):
+            left, right = tree.this, tree.expression
+            return _computed_first(right if isinstance(left, exp.Literal) else left)
+    return None
 
 
 @dataclass(frozen=True)

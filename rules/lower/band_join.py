@@ -9,7 +9,7 @@ from planner.errors import Unsupported, a
 from planner.expr import ColumnRef, Scalar
 from planner.logical import BandJoin
 from planner.physical.base import Physical, Spark
-from planner.physical.bin_join import BinJoin
+from planner.physical.bin_join import BinJoin, preserved_sides
 from planner.sql.names import Unresolved
 from planner.types.schema import SqlType
 from rules.analysis.respelling import never_raises
@@ -79,7 +79,7 @@ def _with_matches(chosen: BinJoin, join: BandJoin, ctx: Context) -> Physical:
     if reason:
         ctx.decline(f"{keeps}; finding their matches first reads both sides twice, and {reason}", place)
         return Spark(join.plain)
-    if raising := _raising(chosen, join, ctx):
+    if raising := _raising(join, ctx):
         why = f"{raising.shown} could raise an error on a row that no key and no band lets through"
         ctx.decline(f"{keeps}; finding their matches first is an inner join, in which {why}", place)
         return Spark(join.plain)
@@ -91,7 +91,7 @@ def _with_matches(chosen: BinJoin, join: BandJoin, ctx: Context) -> Physical:
     return replace(chosen, named=named)
 
 
-def _raising(chosen: BinJoin, join: BandJoin, ctx: Context) -> Scalar | None:
+def _raising(join: BandJoin, ctx: Context) -> Scalar | None:
     """A conjunct on one preserved side alone that might raise an error: Spark asks it of all rows in an inner join.
 
     In the join as written it is asked of rows that have met a partner by all that stands before it; but in a semi join.
@@ -102,7 +102,7 @@ def _raising(chosen: BinJoin, join: BandJoin, ctx: Context) -> Scalar | None:
     ansi = ctx.catalog.settings.ansi
     for conjunct in join.condition:
         try:
-            alone = not conjunct.plans and words.side(conjunct.tree) in chosen.matched
+            alone = not conjunct.plans and words.side(conjunct.tree) in preserved_sides(join.kind)
             if alone and not never_raises(conjunct.tree, words.type_of, ansi=ansi):
                 return conjunct
         except (NotABand, Unsupported):

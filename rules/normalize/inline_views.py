@@ -18,6 +18,7 @@ from planner.sql.to_sql import to_sql
 from planner.tree import Node, transform_up
 from planner.types.schema import Column
 from rules.query.moving import bounds
+from rules.query.view_query import at_home, is_temporary
 from rules.rule import Context, rule
 
 _DEEPEST = 20
@@ -47,7 +48,7 @@ def _inlined(scan: Scan, ctx: Context, depth: int) -> Derived | None:
         query, _ = from_sql(view.text, ctx.catalog.settings)
     except Unsupported:
         return None
-    inside = tuple(_inlined(_at_home(n, view, ctx), ctx, depth + 1) for n in _tables(query))
+    inside = tuple(_inlined(at_home(n, view, ctx), ctx, depth + 1) for n in _tables(query))
     if not any(inside) and bounds(_conjuncts(query)) < 2:
         return None
     try:
@@ -88,20 +89,8 @@ def _check_place(query: Node, view: View, ctx: Context) -> None:
         raise Unresolved(f"{setting} has changed since the view was made")
     taken = {ctx.names.fold(d.name) for d in ctx.definitions.values()}
     for table in _tables(query):
-        if len(table.name) == 1 and _is_temporary(table, view, ctx) and ctx.names.fold(table.name[0]) in taken:
+        if len(table.name) == 1 and is_temporary(table, view, ctx) and ctx.names.fold(table.name[0]) in taken:
             raise Unresolved(f"{table.text} is a temporary view inside it, and a CTE of this statement")
-
-
-def _is_temporary(scan: Scan, view: View, ctx: Context) -> bool:
-    return tuple(map(ctx.names.fold, scan.name)) in {tuple(map(ctx.names.fold, name)) for name in view.temporary}
-
-
-def _at_home(scan: Scan, view: View, ctx: Context) -> Scan:
-    """A table of a view's text, with the catalog and database in which the view finds it."""
-    if len(scan.name) != 1 or _is_temporary(scan, view, ctx):
-        return scan
-    name = (*view.namespace, *scan.name)
-    return replace(scan, name=name, text=".".join(map(quote, name)))
 
 
 def _spelt_out(query: Logical, view: View, prefix: str, ctx: Context) -> Logical:
@@ -118,7 +107,7 @@ def _spelt_out(query: Logical, view: View, prefix: str, ctx: Context) -> Logical
             suffix = node.suffix or f"AS {quote(node.alias or node.name[-1])}"
             node = replace(node, name=(key,), text=quote(key), cte=key, suffix=suffix)
         elif isinstance(node, Scan):
-            node = _at_home(node, view, ctx)
+            node = at_home(node, view, ctx)
         return replace(node, **_placeless(node))  # type: ignore[type-var]
 
     return transform_up(query, spell)  # type: ignore[return-value]

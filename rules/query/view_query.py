@@ -7,6 +7,7 @@ from dataclasses import replace
 from planner.catalog import View
 from planner.catalog.settings import check_meaning
 from planner.errors import Unsupported
+from planner.expr import quote
 from planner.logical import Cte, Logical, Scan
 from planner.sql.from_sql import from_sql
 from planner.sql.names import Resolver
@@ -23,13 +24,22 @@ def view_query(view: View, ctx: Context) -> tuple[Logical, Resolver]:
         raise Unsupported(f"{setting} has changed since the view was made")
     check_meaning(view.text, ctx.catalog.settings)
     query, _ = from_sql(view.text, ctx.catalog.settings)
-    fold = ctx.names.fold
-    temporary = {tuple(map(fold, name)) for name in view.temporary}
 
-    def at_home(node: Node) -> Node:
-        if not isinstance(node, Scan) or node.cte or len(node.name) > 1 or tuple(map(fold, node.name)) in temporary:
-            return node
-        return replace(node, name=(*view.namespace, *node.name))
+    def named(node: Node) -> Node:
+        return at_home(node, view, ctx) if isinstance(node, Scan) else node
 
-    found: Logical = transform_up(query, at_home)  # type: ignore[assignment]
+    found: Logical = transform_up(query, named)  # type: ignore[assignment]
     return found, Resolver(ctx.catalog, {n.key: n for n in found.walk() if isinstance(n, Cte)})
+
+
+def at_home(scan: Scan, view: View, ctx: Context) -> Scan:
+    """A table of a view's text, with the catalog and database in which the view finds it."""
+    if scan.cte or len(scan.name) != 1 or is_temporary(scan, view, ctx):
+        return scan
+    name = (*view.namespace, *scan.name)
+    return replace(scan, name=name, text=".".join(map(quote, name)))
+
+
+def is_temporary(scan: Scan, view: View, ctx: Context) -> bool:
+    """Whether a table of a view's text is a temporary view, which has no database."""
+    return tuple(map(ctx.names.fold, scan.name)) in {tuple(map(ctx.names.fold, name)) for name in view.temporary}

@@ -139,7 +139,8 @@ class _Found:
             if band is None:
                 return None
             own = (*self._own(at), *map(pair.text, band.own))
-            pair.check_computed(band, self.project, own, block.project.items)
+            computed = pair.computed(self.project, ("left",)) if len(self.relations) == 1 else ()
+            pair.check_computed(band, self.project, own, computed, None)
             totals = next((x for x in self.totals.get(at, []) if x.band == band), None)
             totals = totals or FrameAggregates(pair, band, nulls=True)
             value = self._said(block.project.items[0], found, totals)

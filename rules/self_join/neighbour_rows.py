@@ -18,6 +18,7 @@ from rules.analysis.respelling import never_raises, respelt
 from rules.query.from_items import FromItem
 from rules.query.moving import check_deterministic
 from rules.query.operands import conjoined
+from rules.query.padded import check_aliases
 from rules.self_join.neighbours import Neighbour, NeighbourFinder, Scopes, quoted
 
 _EXACT = ("tinyint", "smallint", "int", "bigint", "decimal", "boolean", "date", "timestamp", "timestamp_ntz", "string")
@@ -49,6 +50,7 @@ class NeighbourRows:
                 new[one.y.number] = self.row(one, source, values)
             source = self.source(x)
             items = tuple(Scalar(f"{name}.{quote(c.name)}") for c in source.columns or ())
+            check_aliases(items, self.found.ctx.names)
             new[x.number] = Join(
                 self.rows(x, name, tuple(added)), _lateral(SameRow, items, source, "the row itself"), *_CROSS
             )
@@ -93,6 +95,7 @@ class NeighbourRows:
             Scalar(f"{value if when is None else f'if({when}, {value}, NULL)'} AS {quote(column)}")
             for column, value in zip(columns, values, strict=True)
         )
+        check_aliases(items, self.found.ctx.names)
         away = f"{'' if abs(one.steps) == 1 else f'{abs(one.steps)} '}{'behind' if one.steps > 0 else 'before'}"
         parts = f" of {', '.join(one.numbering.parts)}" if one.numbering.parts else ""
         path = ".".join(self.found.sight.path(one.x.number))

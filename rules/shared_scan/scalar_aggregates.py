@@ -20,7 +20,7 @@ from planner.logical import Logical, Project, Scan
 from planner.sql.names import Unresolved
 from planner.tree import Node
 from planner.types.schema import SqlType
-from rules.analysis.computed import first_said, raising_columns
+from rules.analysis.computed import first_said, raising_columns, surely
 from rules.analysis.containment_mapping import ContainmentMapping, Term, containment_mappings, relation_numbers
 from rules.analysis.respelling import never_raises
 from rules.query.aggregate_calls import Call, calls, outside, replaced
@@ -185,7 +185,7 @@ class Merged:
             terms = [t for t in member.terms if number in t.relations]
             asked = next((i for i, t in enumerate(terms, 1) if t in own), len(terms))
             used |= self._named([t.text for t in terms] + arguments)
-            safe |= self._named([t.text for t in terms[:asked]] + ([] if own else arguments))
+            safe |= surely([t.text for t in terms[:asked]] + ([] if own else arguments), self.ctx.names)
         return used, safe
 
     def _named(self, texts: list[str]) -> set[str]:

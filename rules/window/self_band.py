@@ -8,7 +8,7 @@ window with keys, an order and a frame, conditions on what is added up, and a co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -20,12 +20,11 @@ from planner.conditions.compared import Comparison, compared
 from planner.errors import Place
 from planner.expr import ColumnRef, Scalar, column_ref, columns_in, quote, sql
 from planner.expr import canonical as spelling
-from planner.expr.tokens import tokenize
 from planner.logical import Logical, Project
 from planner.sql.names import Source, Unresolved
 from planner.types.schema import SqlType
 from planner.types.trying import may_raise
-from rules.analysis.computed import first_said, raising_columns
+from rules.analysis.computed import columns_of, first_said, raising_columns, surely
 from rules.analysis.same_source import SourceRows, bound
 from rules.query.aggregate_calls import calls
 from rules.query.correlation import words_of
@@ -63,6 +62,12 @@ class SelfBand:
     said: str
 
     @property
+    def meets_itself(self) -> bool:
+        """Whether every row with keys and a value of the column belongs to itself."""
+        low, high = self.offsets.low, self.offsets.high
+        return not (self.own or self.kept or self.apart) and (low or 0) <= 0 <= (high or 0)
+
+    @property
     def asked(self) -> tuple[Scalar, ...]:
         """The conditions on what belongs, as they are asked of a row."""
         return tuple(map(Scalar, self.kept))
@@ -86,47 +91,39 @@ class Pair:
             raise NoWindow("the relation has no name, or its columns are not known")
 
     def check_computed(
-        self,
-        band: SelfBand,
-        block: Project,
-        filters: tuple[Scalar, ...],
-        items: Iterable[Scalar],
-        first: Iterable[str] = (),
+        self, band: SelfBand, block: Project, filters: Sequence[Scalar], computed: Iterable[str], pairs: SelfBand | None
     ) -> None:
         """Raise ``NoWindow`` where a window would compute for all rows what raises an error on one that no pair needs.
 
-        ``filters``: what ``block`` asks of the row, in order; ``items``: what is aggregated of those that belong to it;
-        ``first``: further conditions that are asked of all rows in any case, as the first one on either is.  All rows
-        of the one or the other are read where nothing is asked of it.
+        ``filters``: what ``block`` asks of the row, in order; ``computed``: what it computes of each row that meets
+        them.  ``pairs``: the band as written where rows without a partner are left out; their columns are then computed
+        for keys, for the first condition on either side, and for nothing else.
         """
         if not (raising := raising_columns(self.relation, self.ctx)):
             return
-        safe = [*first]
-        if not self.readings[1].filters:
-            safe += band.kept[:1] or (*band.keys, band.column, *self._aggregated(items))
+        names, keys = self.ctx.names, columns_of(band.keys, self.ctx.names)
+        safe: set[str] = set()
         if not self.readings[0].filters:
-            safe += [f.text for f in filters[:1]] or (*band.keys, band.column, *self._shown(block))
-        told = {self.ctx.names.fold(t.text) for text in safe for t in tokenize(text).items}
-        words = words_of(block, self.ctx.names, but=self.relation)
-        if item := first_said(raising, words, told):
+            safe |= surely((filters[0].text,), names) if filters else keys | surely(computed, names)
+        if pairs:
+            safe |= surely((*(c.text for c in pairs.own[:1]), *pairs.kept[:1]), names)
+            if not self.readings[1].filters and not band.kept:
+                safe |= keys
+        words = words_of(block, names, but=self.relation)
+        if item := first_said(raising, words, safe):
             raise NoWindow(f"{item.shown} could raise an error on a row that no pair needs")
 
-    def _aggregated(self, items: Iterable[Scalar]) -> Iterator[str]:
-        """The arguments of aggregates that are of what belongs to the row alone, over the row's relation."""
-        for argument in (c.argument for item in items for c in calls(item) if c.argument is not None):
-            if self.side(argument.tree) == "right":
-                yield self.text(argument).text
-
-    def _shown(self, block: Project) -> Iterator[str]:
-        """The columns of the row in the items of a block; subqueries are not looked into."""
-        scope, at = self.scopes[self.row[0]], self.row[1]
-        for ref in (c for item in block.items if not item.plans for c in item.columns):
-            if ref.parts[-1] == "*":
-                yield from (quote(c.name) for c in self.after[0].columns or () if ref.parts[:-1] in ((), (self.name,)))
+    def computed(self, block: Project, sides: tuple[Side, ...]) -> Iterator[str]:
+        """What a block computes of each of its rows from one of these sides: items, and arguments of aggregates."""
+        for item in block.items:
+            if item.plans or item.tree.find(exp.Filter):
                 continue
-            found, column = self.ctx.names.resolve(ref, scope)
-            if found == at:
-                yield quote(column.name)
+            if item.text.endswith("*") and not item.tree.find(exp.AggFunc):
+                whole = item.columns[0].parts[:-1] in ((), (self.name,))
+                yield from (quote(c.name) for c in self.after[0].columns or () if whole)
+                continue
+            arguments = (c.argument for c in calls(item) if c.argument is not None)
+            yield from (e.text for e in (item, *arguments) if self.side(e.tree) in sides)
 
     def home(self, ref: ColumnRef) -> Home:
         """Where a column comes from; a field of a struct is refused."""

@@ -6,6 +6,7 @@ are, as long as the row decides them, adding up the totals of its rows gives tho
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -59,8 +60,7 @@ class Groups:
         if not self.left:
             self.band, below = self._below(band)
         asked = self.block.condition if self.left else self.filters
-        met = () if self.left else (*(c.text for c in band.own[:1]), *band.kept[:1])
-        self.pair.check_computed(self.band, self.project, asked, self.project.items, met)
+        self.pair.check_computed(self.band, self.project, asked, self._computed(), None if self.left else band)
         self.totals = FrameAggregates(self.pair, self.band, nulls=self.left)
         for conjunct in self.filters if self.left else ():
             if self.pair.side(conjunct.tree) != "left":
@@ -69,6 +69,14 @@ class Groups:
         self.items = tuple(self._item(item) for item in self.project.items)
         self.more = tuple(self._clause(m) for m in self.block.more)
         self.below = (*below, *(f"{c} IS NOT NULL" for c in self.band.needed)) if not self.left else ()
+
+    def _computed(self) -> Iterator[str]:
+        """What is computed of every row that the filters let through, whatever belongs to it."""
+        if self.left:
+            yield from self.pair.computed(self.project, ("left",))
+        elif self.band.meets_itself:
+            yield self.band.column
+            yield from self.pair.computed(self.project, ("left", "right"))
 
     def _below(self, band: SelfBand) -> tuple[SelfBand, list[str]]:
         """Conditions that hold for both rows of a pair are asked before the window, once."""

@@ -15,11 +15,10 @@ from dataclasses import dataclass, replace
 
 from planner.errors import Unsupported
 from planner.expr import Scalar, quote
-from planner.expr.tokens import tokenize
 from planner.logical import Aggregate, Derived, Filter, Join, Logical, OneRow, Project, Windows
 from planner.sql.names import Source, Unresolved
 from planner.sql.to_sql import refuse_stars
-from rules.analysis.computed import first_said, raising_columns
+from rules.analysis.computed import first_said, raising_columns, surely
 from rules.analysis.containment_mapping import relation_numbers
 from rules.analysis.correlation_keys import equal_columns
 from rules.query.correlation import leans_on_left, scalars, words_of
@@ -54,23 +53,18 @@ class WindowedBlock:
         self.answers = dict(r.answer for r in requests if isinstance(r.answer, tuple))
         self.common = self._common()
         self.guards = tuple(dict.fromkeys(k.text for r in requests if r.strict for k in r.keys if k.guarded))
-        told = set()
-        for request in requests:
-            if not self._own(request):
-                told |= {ctx.names.fold(t.text) for c in request.calls for t in tokenize(c.text).items}
-        self._check_computed(told)
+        self._check_computed()
 
-    def _check_computed(self, told: set[str]) -> None:
-        """Raise ``Unresolved`` where rows that the block leaves out would raise an error.
-
-        ``told``: names of what the subqueries compute on all rows, too.
-        """
+    def _check_computed(self) -> None:
+        """Raise ``Unresolved`` where rows that the block leaves out would raise an error."""
+        everywhere = (r for r in self.requests if not self._own(r))
+        safe = surely((c.text for r in everywhere for c in r.calls), self.ctx.names)
         for number in self.relations:
             relation = self.outer.relations[number]
             if not (raising := raising_columns(relation, self.ctx)):
                 continue
             used = raising if self._shown(number) else words_of(self.project, self.ctx.names, but=relation)
-            if item := first_said(raising, used, told):
+            if item := first_said(raising, used, safe):
                 raise Unresolved(f"{item.shown} could raise an error on rows that the query filters out")
 
     def _place(self, conjunct: Scalar) -> frozenset[int]:

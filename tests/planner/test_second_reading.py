@@ -18,7 +18,7 @@ from optimizer.checks import agreement
 from optimizer.planning import plan_sql
 from planner.catalog import Settings
 from planner.errors import Unsupported
-from planner.expr import spark_sql
+from planner.expr import dialect
 from planner.logical import Aggregate, Cte, Derived, Filter, Join, Logical, Nested, Project, Scan, SetOp, With
 from planner.sql.from_sql import from_sql
 from planner.sql.reader import Note
@@ -167,7 +167,7 @@ def test_a_statement_that_sqlglot_does_not_read_has_no_objection(monkeypatch: py
     def unread(text: str) -> None:
         raise ParseError("words from the year 3000")
 
-    monkeypatch.setattr(spark_sql, "parse_statement", unread)
+    monkeypatch.setattr(dialect, "parse_statement", unread)
     plan = plan_sql(BAND, CATALOG)
     assert plan.rewritten
     assert plan.declined[-1].reason == "there is no second reading of the statement: words from the year 3000"

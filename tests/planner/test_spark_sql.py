@@ -167,4 +167,4 @@ def test_one_file_speaks_to_sqlglot():
             text = path.read_text(encoding="utf-8")
             if re.search(r"dialect=|parse_one|sqlglot\.dialects", text):
                 found.append(f"{folder}/{path.relative_to(ROOT / folder)}")
-    assert sorted(found) == ["planner/expr/spark_sql.py"]
+    assert sorted(found) == ["planner/expr/dialect.py"]

@@ -1,0 +1,89 @@
+"""Expressions printed as Spark SQL, with parentheses by Spark's precedence (``planner/expr/precedence.py``)."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from planner.errors import Unsupported
+from planner.expr.calls import said
+from planner.expr.dialect import COMMAS, INFIX, PREDICATES, RAW, say
+from planner.expr.precedence import enclosed
+
+
+def print_sql(tree: exp.Expr) -> str:
+    """Print a tree as Spark SQL.  Raises ``Unsupported`` for one that sqlglot cannot say in it."""
+    try:
+        return say(_spelt(enclosed(tree)))
+    except SqlglotError as error:
+        raise Unsupported(str(error).splitlines()[0]) from error
+
+
+def plain_spelling(tree: exp.Expr) -> exp.Expr:
+    """A copy of a tree without what tells how it was written: names that mean one function, forms of casts, quotes.
+
+    The case of names that are no columns (of parameters, map keys, variables) is left alone.
+    """
+    root: exp.Expr = tree.copy()
+    for node in list(root.walk(bfs=False))[::-1]:
+        if isinstance(node, exp.Paren):
+            if node is root:
+                root = node.this
+                root.parent = None
+            else:
+                node.replace(node.this)
+            continue
+        said = str(node.meta.get(RAW, ""))
+        kept = isinstance(node, exp.RawString | exp.HexString) or any(c in said[1:-1] for c in "\\'\"\n")
+        for key in ("called", "form", INFIX, *(() if kept else (RAW,))):
+            node.meta.pop(key, None)
+        if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc) and isinstance(node.this, str):
+            node.set("this", node.this.upper())
+    return root
+
+
+def _spelt(tree: exp.Expr) -> exp.Expr:
+    """A tree, which is given away, as sqlglot's printer says it the way it is meant."""
+    for node in list(tree.walk(bfs=False))[::-1]:
+        new = _said(node)
+        if new is None:
+            continue
+        if node is tree:
+            tree = new
+        else:
+            node.replace(new)
+    return tree
+
+
+def _said(node: exp.Expr) -> exp.Expr | None:
+    """What is printed in the place of a node whose operands are as they are printed; None for itself."""
+    if RAW in node.meta:
+        return exp.Var(this=node.meta[RAW])
+    match node:
+        case exp.Interval() if isinstance(node.this, exp.Literal) and node.args.get("unit") is None:
+            return exp.Var(this=f"INTERVAL {say(node.this)}")
+        case exp.CurrentDate() | exp.CurrentTimestamp() if not node.meta:
+            return exp.Var(this="current_date" if isinstance(node, exp.CurrentDate) else "current_timestamp")
+        case exp.Not() if node.meta.get(INFIX) and isinstance(node.this, PREDICATES):
+            operand, whole = say(node.this.this), say(node.this)
+            rest = whole[len(operand) :].strip()
+            return exp.Var(
+                this=f"{operand} " + (f"IS NOT {rest[3:]}" if isinstance(node.this, exp.Is) else f"NOT {rest}")
+            )
+        case exp.NullSafeEQ():
+            return exp.Var(this=f"{say(node.this)} <=> {say(node.expression)}")
+        case exp.BitwiseLeftShift() | exp.BitwiseRightShift():
+            sign = "<<" if isinstance(node, exp.BitwiseLeftShift) else ">>"
+            return exp.Var(this=f"{say(node.this)} {sign} {say(node.expression)}")
+    if commas := node.meta.get(COMMAS):
+        first, *others = map(say, node.expressions)
+        rest = "".join(f" {word} {argument}" for word, argument in zip(commas, others, strict=False))
+        return exp.Var(this=f"{node.name}({first}{rest})") if len(others) == len(commas) else None
+    if found := said(node):
+        return exp.Anonymous(this=found[0], expressions=found[1])
+    if isinstance(node, exp.Cast):
+        form, type_ = node.meta.get("form"), say(node.to)
+        if form == "::":
+            return exp.Var(this=f"{say(node.this)}::{type_}")
+        return exp.Var(this=f"{type_} {say(node.this)}") if form == "typed" else None
+    return None

@@ -1,0 +1,94 @@
+"""A view computes what raises an error on some rows, and a query keeps these rows away from it: so must a rewriting.
+
+``share`` is 100 / v of rows of which some have v = 0; ``count`` and ``y`` are names that mean more.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from comparing import assert_same
+from optimizer import Optimizer, Options
+from shares import Share, at_least
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+share = at_least(0.1)
+
+ROWS = """(1, 1, 10, 0, 'share'), (2, 1, 20, 5, 'b'), (3, 1, 30, 4, 'share'), (4, 2, 10, 0, 'b'), (5, 2, 15, 2, NULL),
+(6, NULL, 20, 0, 'b'), (7, 1, NULL, 0, 'b')"""
+VIEW = "SELECT id, k, ts, v, kind, 100 / v AS {} FROM d"
+# {t} asks the row, {a} is what is asked for or added up, {s} asks those that belong to it.
+SHAPES = (
+    """SELECT x.id, {a} AS a, (SELECT count(*) FROM e y WHERE y.k = x.k AND y.ts BETWEEN x.ts - 15 AND x.ts) AS n
+    FROM e x WHERE {t}""",
+    """SELECT x.id, (SELECT max({b}) FROM e y WHERE y.k = x.k AND y.ts BETWEEN x.ts - 15 AND x.ts AND {s}) AS n
+    FROM e x""",
+    """SELECT x.id, (SELECT max({b}) FROM e y WHERE y.k = x.k AND y.ts BETWEEN x.ts - 15 AND x.ts AND {s}) AS n
+    FROM e x WHERE {t}""",
+    """SELECT {a} AS a, count(*) AS n FROM e x
+    JOIN e y ON y.k = x.k AND y.ts BETWEEN x.ts - 15 AND x.ts WHERE {t} GROUP BY ALL""",
+    """SELECT {a} AS a, count(*) AS n FROM e x
+    JOIN e y ON y.k = x.k AND y.ts BETWEEN x.ts - 15 AND x.ts WHERE {t} AND {s} GROUP BY ALL""",
+    """SELECT {a} AS a, count(y.ts) AS n FROM e x
+    LEFT JOIN e y ON y.k = x.k AND y.ts BETWEEN x.ts - 15 AND x.ts WHERE {t} GROUP BY ALL""",
+    """SELECT x.id, max({b}) AS a, count(*) AS n FROM e x
+    LEFT JOIN e y ON y.k = x.k AND y.ts BETWEEN x.ts - 15 AND x.ts AND {s} GROUP BY x.id""",
+    """SELECT {a} AS a, max({b}) AS b, count(*) AS n FROM e x
+    JOIN e y ON y.k = x.k AND y.ts BETWEEN x.ts - 15 AND x.ts - 1 WHERE {t} AND {s} GROUP BY ALL""",
+    """SELECT {a} AS a, max({b}) AS b FROM e x
+    JOIN e y ON y.k = x.k AND y.ts BETWEEN x.ts - 15 AND x.ts AND y.id <> x.id WHERE {t} GROUP BY ALL""",
+    """SELECT {a} AS a, max({b}) AS b, count(*) AS n FROM e x
+    JOIN e y ON y.k = x.k AND y.ts BETWEEN x.ts - 15 AND x.ts AND {s} WHERE {t} GROUP BY ALL""",
+    """SELECT x.id, {a} AS a FROM e x
+    WHERE {t} AND x.ts = (SELECT max(y.ts) FROM e y WHERE y.k = x.k)""",
+    """SELECT x.id FROM e x
+    WHERE x.ts < (SELECT max({b}) FROM e y WHERE y.k = x.k AND {s}) AND {t}""",
+    """SELECT (SELECT max({b}) FROM e y WHERE {s}) AS a, (SELECT count(*) FROM e y WHERE y.v > 2) AS b""",
+    """SELECT (SELECT max({b}) FROM e y) AS a, (SELECT count(*) FROM e y WHERE {s}) AS b""",
+    """SELECT (SELECT max({b}) FROM e y WHERE y.v <> 0) AS a, (SELECT count(*) FROM e y WHERE {s}) AS b""",
+)
+CONDITIONS = (
+    *("{0}.v <> 0", "({0}.v = 0 OR {0}.{1} > 30)", "{0}.v <> 0 AND {0}.{1} > 30", "{0}.kind = 'share'"),
+    "CASE WHEN {0}.v = 0 THEN false ELSE {0}.{1} > 30 END",
+    "if({0}.v = 0, 1, {0}.{1}) > 3",
+    "{0}.v BETWEEN 1 AND {0}.{1}",
+    "{0}.ts > 10",
+    "true",
+)
+VALUES = ("{0}.v", "{0}.{1}", "CASE WHEN {0}.v <> 0 THEN {0}.{1} END", "if({0}.v = 0, 0, {0}.{1} + {0}.ts)")
+
+
+NAMES = ("share", "`count`", "y")
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
+    session, path = spark.newSession(), str(tmp_path_factory.mktemp("rows") / "d")
+    session.conf.set("spark.sql.ansi.enabled", "true")
+    rows = session.sql(f"SELECT * FROM VALUES {ROWS} AS d(id, k, ts, v, kind)")
+    rows.write.parquet(path)  # Spark computes what is made of literals while it plans
+    session.read.parquet(path).createOrReplaceTempView("d")
+    for n, name in enumerate(NAMES):
+        session.sql(f"CREATE TEMPORARY VIEW e{n} AS {VIEW.format(name)}")
+    return session
+
+
+@given(
+    st.sampled_from(range(len(NAMES))), st.sampled_from(SHAPES), st.sampled_from(CONDITIONS), st.sampled_from(VALUES)
+)
+def test_no_error_that_spark_does_not_raise(
+    session: SparkSession, share: Share, name: int, shape: str, condition: str, value: str
+) -> None:
+    optimizer = Optimizer(session, Options(force=True, strict=True))
+    t, s = (condition.format(side, NAMES[name]) for side in "xy")
+    a, b = (value.format(side, NAMES[name]) for side in "xy")
+    query = shape.format(t=t, s=s, a=a, b=b).replace(" e ", f" e{name} ")
+    plan = optimizer.plan(query)
+    if share.count(plan.rewritten):
+        assert_same(session, query, plan)
