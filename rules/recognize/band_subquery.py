@@ -139,7 +139,8 @@ class _Found:
             if band is None:
                 return None
             own = (*self._own(at), *map(pair.text, band.own))
-            computed = pair.computed(self.project, ("left",)) if len(self.relations) == 1 else ()
+            alone = len(self.relations) == 1  # Spark groups all rows by what the subquery names of them
+            computed = (*pair.computed(self.project, ("left",)), *band.keys, band.column) if alone else ()
             pair.check_computed(band, self.project, own, computed, None)
             totals = next((x for x in self.totals.get(at, []) if x.band == band), None)
             totals = totals or FrameAggregates(pair, band, nulls=True)

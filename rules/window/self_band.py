@@ -96,19 +96,20 @@ class Pair:
         """Raise ``NoWindow`` where a window would compute for all rows what raises an error on one that no pair needs.
 
         ``filters``: what ``block`` asks of the row, in order; ``computed``: what it computes of each row that meets
-        them.  ``pairs``: the band as written where rows without a partner are left out; their columns are then computed
-        for keys, for the first condition on either side, and for nothing else.
+        them.  ``pairs``: the band as written where rows without a partner are left out.  Spark asks first of all
+        whether the columns of the band are NULL, so that they are computed of all rows on a side without filters.
         """
         if not (raising := raising_columns(self.relation, self.ctx)):
             return
-        names, keys = self.ctx.names, columns_of(band.keys, self.ctx.names)
-        safe: set[str] = set()
+        names, safe = self.ctx.names, set[str]()
+        joined = columns_of((*band.keys, band.column), names)
         if not self.readings[0].filters:
-            safe |= surely((filters[0].text,), names) if filters else keys | surely(computed, names)
+            safe |= surely((filters[0].text,), names) if filters else surely(computed, names)
+            safe |= joined if pairs and not filters else set()
+        if not self.readings[1].filters:
+            safe |= surely(band.kept[:1], names) if band.kept else joined
         if pairs:
             safe |= surely((*(c.text for c in pairs.own[:1]), *pairs.kept[:1]), names)
-            if not self.readings[1].filters and not band.kept:
-                safe |= keys
         words = words_of(block, names, but=self.relation)
         if item := first_said(raising, words, safe):
             raise NoWindow(f"{item.shown} could raise an error on a row that no pair needs")

@@ -75,7 +75,6 @@ class Groups:
         if self.left:
             yield from self.pair.computed(self.project, ("left",))
         elif self.band.meets_itself:
-            yield self.band.column
             yield from self.pair.computed(self.project, ("left", "right"))
 
     def _below(self, band: SelfBand) -> tuple[SelfBand, list[str]]:

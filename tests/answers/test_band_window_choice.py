@@ -21,7 +21,8 @@ GROUPED = f"SELECT x.id, count(*) AS n FROM events x JOIN events y ON {BAND}"
 def events(session: SparkSession) -> SparkSession:
     """A session with 5,000 events of 50 users."""
     session.conf.set("spark.sql.ansi.enabled", "true")
-    rows = "SELECT id, CAST(id % 50 AS INT) AS k, id * 7 AS ts, CAST(id % 1000 AS INT) AS v FROM range(5000)"
+    session.range(5000).createOrReplaceTempView("numbers")
+    rows = "SELECT id, CAST(id % 50 AS INT) AS k, id * 7 AS ts, CAST(id % 1000 AS INT) AS v FROM numbers"
     session.sql(f"CREATE OR REPLACE TEMPORARY VIEW events AS {rows}")
     return session
 
