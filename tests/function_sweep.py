@@ -1,4 +1,4 @@
-"""All of Spark's functions in all places, a share of the pairs at a time: planned, run, and compared."""
+"""All of Spark's functions in all places, alone or many together: planned, run, and compared."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from bunches import Bunches
 from optimizer import Optimizer, Options
 from pieces import Tally, compare, planned
 from rule_places import PLACES, Place
@@ -17,7 +18,8 @@ from user_functions import create
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_SHELF = 24  # functions whose examples share a table
+_SHELF = 96  # functions whose examples share a table
+_OF_USERS = 48  # calls of functions of the user's own
 # Settings that change what text means, or what is computed from it.  ANSI is on where nothing is said.
 _ANSI = "spark.sql.ansi."
 _LEGACY = "spark.sql.legacy."
@@ -113,8 +115,22 @@ def sweep(session: SparkSession, setting: str, kept: Shelf, how: Sweep, tally: T
     compare(session, planned(session, optimizer, setting, cases, tally), tally)
 
 
+def sweep_together(session: SparkSession, setting: str, kept: Shelf, how: Sweep, tally: Tally) -> None:
+    """Run a share of all bunches of one shelf under a setting; the session gets its settings and tables here."""
+    for name, value in SETTINGS[setting].items():
+        session.conf.set(name, value)
+    put_up(session, kept)
+    calls = computed(session, kept.calls)
+    optimizer = Optimizer(session, Options(strict=True, force=True, measure_lengths=how.seed % 2 == 1))
+    bunches = Bunches(session, optimizer, setting, tally)
+    for place in PLACES:
+        for some in bunches.of(place, calls):
+            if how.takes(some[0], place, setting):
+                bunches.look(place, some)
+
+
 def shelves_of_users(session: SparkSession, names: list[str]) -> Iterator[Shelf]:
     """Functions that the user makes under these names, so many at a time."""
     calls = create(session, names)
-    for start in range(0, len(calls), _SHELF * 2):
-        yield Shelf({}, calls[start : start + _SHELF * 2])
+    for start in range(0, len(calls), _OF_USERS):
+        yield Shelf({}, calls[start : start + _OF_USERS])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -94,7 +94,7 @@ def planned(
             continue
         if call.name not in made:
             made.add(call.name)
-            for table in make_tables(session, call):
+            for table in make_tables(session, call.name, [call]):
                 optimizer.declare_key(table, ["id"])
         if VIEW in text:
             body = f"SELECT id, g, k, {call.over('')} AS v FROM t_{call.name}"
@@ -122,13 +122,18 @@ def planned(
         tally.rewritten_functions.update(call.functions)
         tally.places[place.name] += 1
         if not call.deterministic:
-            name = call.functions[0] + "("
-            of_a_query = call.functions[0].upper() in ROW_FUNCTIONS  # the clock, which a query reads once
-            if not of_a_query and plan.sql().lower().count(name) > text.lower().count(name):
+            if repeated(call, text, plan):
                 fail("repeated", plan.sql(), "")
             continue
         found.append(Piece(place, call, setting, text, plan))
     return found
+
+
+def repeated(call: Call, text: str, plan: Plan) -> bool:
+    """Whether a rewriting writes a call more often than the user did; a query reads the clock once anyway."""
+    name = call.functions[0] + "("
+    of_a_query = call.functions[0].upper() in ROW_FUNCTIONS
+    return not of_a_query and plan.sql().lower().count(name) > text.lower().count(name)
 
 
 def compare(session: SparkSession, pieces: list[Piece], tally: Tally) -> None:
@@ -159,15 +164,24 @@ def _compare(session: SparkSession, some: list[Piece], tally: Tally) -> None:
         found = after if isinstance(after, str) else after[n]
         if found != before[n]:
             kind = "raises" if isinstance(found, str) else "rows"
-            reason = f"plain {_said(before[n])}\nfound {_said(found)}"
+            reason = f"plain {said(before[n])}\nfound {said(found)}"
             names = piece.call.functions
             tally.failures.append(
                 Failure(kind, piece.setting, piece.place.name, names, piece.text, piece.plan.sql(), reason)
             )
 
 
-def _said(rows: Counter[str] | str) -> str:
+def said(rows: Counter[str] | str) -> str:
+    """Rows, or what Spark says, for a report."""
     return rows[:300] if isinstance(rows, str) else str(sorted(rows.items(), key=str))[:300]
+
+
+def rows_of(run: Callable[[], DataFrame]) -> Counter[str] | str:
+    """The rows of a query as text, or what Spark says against it."""
+    try:
+        return Counter(row for (row,) in run().selectExpr("CAST(struct(*) AS STRING)").collect())
+    except REFUSED as error:
+        return str(error).strip().splitlines()[0]
 
 
 def _rows(frames: list[DataFrame]) -> dict[int, Counter[str]] | str:

@@ -5,12 +5,16 @@ the columns of ``p``, ``{test:p}`` a condition on it, ``{same:p,q}`` its compari
 ``{top:p}`` an aggregate of it, ``{outer:z.e}`` an expression over what another query computed, ``{v}`` and ``{w}`` the
 columns of its value and of one that is a step further, ``{step}`` that step.  Where the call is written without an
 alias, the query around it has relations called ``x`` and ``y``, as the variables of lambdas are.
+
+Many calls fit into one query where a template says what is repeated: items of a list stand in « », a condition in ‹ ›.
+Each call has rows of its own then, told by ``lab``, and its condition is asked of these alone.
 """
 
 from __future__ import annotations
 
+import re
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +34,10 @@ _OTHER = {  # what a query around another does with what that computes
 }
 
 
+_ITEMS, _CONDITION, _UNMARKED = re.compile("«(.*?)»"), re.compile("‹(.*?)›"), re.compile("[«»‹›]")
+_COMPUTED = re.compile(r"(?:(?<=AS )|(?<=[.:])|^)[efm]\b")  # what one query computes and another one reads
+
+
 @dataclass(frozen=True)
 class Place:
     """A query with a hole for calls.
@@ -41,6 +49,16 @@ class Place:
     rule: str
     needs: str
     template: str
+
+    @property
+    def repeats(self) -> bool:
+        """Whether it takes many calls."""
+        return bool(_ITEMS.search(self.template) or _CONDITION.search(self.template))
+
+    @property
+    def asks(self) -> bool:
+        """Whether a condition is what is repeated."""
+        return self.needs != "aggregate" and bool(_CONDITION.search(self.template))
 
 
 def _places() -> Iterator[Place]:
@@ -69,25 +87,55 @@ class _Said:
 
 def query(place: Place, call: Call) -> str | None:
     """The query of a place with a call in it; None where its type has no place there."""
-    if not _fits(place, call):
+    if not fits(place, call):
         return None
-    pieces = {
-        "t": f"t_{call.name}",
-        "r": f"r_{call.name}",
-        "view": f"{VIEW}_{call.name}",
-        "v": "v",
-        "w": "w",
+    return _UNMARKED.sub("", place.template).format(**_holes(place, call, call.name, ""))
+
+
+def query_of_many(place: Place, calls: Sequence[Call], name: str) -> str:
+    """The query of a place that says what is repeated, with many calls in it, all of which fit."""
+
+    def said(unit: str) -> list[str]:
+        found = []
+        for n, call in enumerate(calls):
+            found.append(_COMPUTED.sub(rf"\g<0>{n}", unit).format(**_holes(place, call, name, str(n))))
+        return found
+
+    def asked(unit: str) -> str:
+        alias = re.search(r"\{\w+:(\w)\b|\b(\w)\.e", unit)
+        label = f"{alias[1] or alias[2]}.lab" if alias else "lab"
+        own = (f"({label} <> {n} OR {one})" for n, one in enumerate(said(unit)))
+        return f"({' AND '.join(said(unit) if place.needs == 'aggregate' else own)})"
+
+    units: list[str] = []
+
+    def kept(text: str) -> str:
+        units.append(text)
+        return f"{{units[{len(units) - 1}]}}"
+
+    template = _ITEMS.sub(lambda m: kept(", ".join(said(m[1]))), place.template)
+    template = _CONDITION.sub(lambda m: kept(asked(m[1])), template)
+    return template.format(t=f"t_{name}", r=f"r_{name}", view=f"{VIEW}_{name}", units=units)
+
+
+def _holes(place: Place, call: Call, name: str, number: str) -> dict[str, str | _Said]:
+    return {
+        "t": f"t_{name}",
+        "r": f"r_{name}",
+        "view": f"{VIEW}_{name}",
+        "v": f"v{number}",
+        "w": f"w{number}",
         "step": step(call.type),
         "e": _Said(lambda alias: _inner(call) if not alias and _crosses(call, place) else call.over(alias)),
         "test": _Said(lambda alias: _test(call, alias)),
-        "same": _Said(lambda aliases: _same(call, *aliases.split(","))),
-        "top": _Said(lambda alias: _top(call, alias)),
+        "same": _Said(lambda aliases: _same(call, *aliases.split(","), f"v{number}")),
+        "top": _Said(lambda alias: topped(call, call.over(alias))),
         "outer": _Said(lambda inner: call.over("x", inner) if _crosses(call, place) else _further(call, inner)),
     }
-    return place.template.format(**pieces)
 
 
-def _fits(place: Place, call: Call) -> bool:
+def fits(place: Place, call: Call) -> bool:
+    """Whether a call of this type and kind can stand in a place."""
     if call.kind == "aggregate":
         return place.needs == "aggregate"
     if call.kind in ("window", "generator"):
@@ -100,10 +148,11 @@ def _fits(place: Place, call: Call) -> bool:
         return False
     if place.name == "view" and not call.deterministic:
         return False
-    return place.needs != "equal" or _compared(call)
+    return place.needs != "equal" or compared(call)
 
 
-def _compared(call: Call) -> bool:
+def compared(call: Call) -> bool:
+    """Whether Spark compares values of its type."""
     return not any(word in call.type for word in _NOT_COMPARED) and call.type != "interval"
 
 
@@ -136,13 +185,14 @@ def _test(call: Call, alias: str) -> str:
     return f"{said} IS NOT NULL"
 
 
-def _same(call: Call, alias: str, other: str) -> str:
-    if _compared(call):
-        return f"{call.over(alias)} = {other}.v"
-    return f"({call.over(alias)} IS NULL) = ({other}.v IS NULL)"
+def _same(call: Call, alias: str, other: str, value: str) -> str:
+    if compared(call):
+        return f"{call.over(alias)} = {other}.{value}"
+    return f"({call.over(alias)} IS NULL) = ({other}.{value} IS NULL)"
 
 
-def _top(call: Call, alias: str) -> str:
+def topped(call: Call, said: str) -> str:
+    """An aggregate of a call, which is said in some words."""
     if call.kind == "aggregate":
-        return call.over(alias)
-    return f"max({call.over(alias)})" if _compared(call) else f"count({call.over(alias)})"
+        return said
+    return f"max({said})" if compared(call) else f"count({said})"

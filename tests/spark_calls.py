@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 T = TypeVar("T")
+U = TypeVar("U")
 REFUSED = (PySparkException, Py4JJavaError)
 # The tables of one shelf, from many strange values to none.  A call stands over the first that Spark computes it on.
 TABLES = ("wild", "tame", "bare")
@@ -39,7 +40,9 @@ _STRANGE = {
     ),
 }
 _DECIMAL = ("0", "-1", "1", "0")
-_FIXED = ("id INT", "g INT", "k INT", "lo INT", "hi INT")
+_FIXED = ("id INT", "lab INT", "g INT", "k INT", "lo INT", "hi INT")
+_OWN = [c.split()[0] for c in _FIXED]
+LABELS = 24  # of rows of their own for so many calls
 _KEYS = ((1, 1), (1, 2), (2, 3), (2, 4), (1, 5), ("NULL", 6), (3, "NULL"), (3, 8), (3, 9))
 _MARK = re.compile(r"§(\w+)")
 # Functions whose result is as long as a number says: these get no large ones.
@@ -84,6 +87,11 @@ class Call:
     guarded: bool = False
     values: tuple[str | None, ...] = field(default=(), compare=False)
 
+    @property
+    def marked(self) -> str:
+        """The call with its inner one, over columns that are said as ``§name``."""
+        return self.text.replace("¤", f"({self.inner})")
+
     def over(self, alias: str, inner: str = "") -> str:
         """The call over the columns of a relation; ``inner`` for what another query has computed."""
         before = f"{alias}." if alias else ""
@@ -118,24 +126,24 @@ def shelf(session: SparkSession, chosen: Iterable[Example], most: int) -> Shelf:
             calls.append(call)
             counted[example.function] += 1
     single = computed(session, calls)
-    again = {c.text: c.values for c in computed(session, calls)}
+    again = {c.text: c.values for c in computed(session, single)}
     single = [replace(c, deterministic=c.deterministic and c.values == again.get(c.text)) for c in single]
     return Shelf(columns, [*single, *_nested(single, columns)])
 
 
 def _types(session: SparkSession, literals: list[str]) -> list[str | None]:
-    def ask(some: list[str]) -> list[str | None]:
+    def ask(some: list[str]) -> list[str]:
         return [f.dataType.simpleString() for f in session.sql("SELECT " + ", ".join(some)).schema.fields]
 
     return apart(literals, ask)
 
 
-def apart(items: list[T], ask: Callable[[list[T]], list[str | None]]) -> list[str | None]:
+def apart(items: list[T], ask: Callable[[list[T]], Sequence[U | None]]) -> list[U | None]:
     """The answers for all items; where Spark refuses some together, for each half of them; None for one."""
     if not items:
         return []
     try:
-        return ask(items)
+        return list(ask(items))
     except REFUSED:
         if len(items) == 1:
             return [None]
@@ -152,13 +160,24 @@ def put_up(session: SparkSession, kept: Shelf) -> None:
         for n in range(rows):
             g, k = _KEYS[n]
             ends = ("NULL", "NULL") if k == "NULL" else (str(int(k) - 1), str(int(k) + 1))
-            cells = [str(n), str(g), str(k), *ends]
+            cells = [str(n), "0", str(g), str(k), *ends]
             cells += [_value(values, type_, n, table) for values, type_ in columns.values()]
             listed.append(f"({', '.join(cells)})")
-        heads = [c.split()[0] for c in _FIXED] + list(columns)
+        heads = _OWN + list(columns)
         casts = [f"CAST({c.split()[0]} AS {c.split()[1]}) AS {c.split()[0]}" for c in _FIXED] + list(columns)
         query = f"SELECT {', '.join(casts)} FROM VALUES {', '.join(listed)} AS d({', '.join(heads)})"
         _keep(session, query, table)
+        _label(session, table, list(columns))
+
+
+def _label(session: SparkSession, table: str, columns: list[str]) -> None:
+    """A table with the rows of another once for each label, with keys and numbers that no other label has."""
+    items = ["id + 100 * n AS id", "n AS lab", "g + 100 * n AS g"]
+    items += [f"{name} + 1000 * n AS {name}" for name in ("k", "lo", "hi")]
+    query = f"SELECT {', '.join([*items, *columns])} FROM {table}, (SELECT explode(sequence(0, {LABELS - 1})) AS n)"
+    rows: Any = session.sql(query)._jdf
+    jsession: Any = session._jsparkSession
+    jsession.createDataFrame(rows.collectAsList(), rows.schema()).createOrReplaceTempView(f"{table}_labelled")
 
 
 def _keep(session: SparkSession, query: str, name: str) -> None:
@@ -195,9 +214,9 @@ def _over_columns(session: SparkSession, example: Example, names: dict[tuple[str
         text = said(columns)
         kinds = ("aggregate",) if example.group == "agg_funcs" else ("scalar", "aggregate")
         for kind in kinds:
-            if call := _told(session, Call((example.function,), kind, text), "wild", run=False):
+            if call := _found(session, [Call((example.function,), kind, text)], TABLES[0], run=False)[0]:
                 other = "window" if re.search(r"\bOVER\b", text, re.IGNORECASE) else kind
-                return replace(call, kind="generator" if example.group == "generator_funcs" else other)
+                return replace(call, kind="generator" if example.group == "generator_funcs" else other, table="")
         return None
 
     if found := taken(set(marks)):
@@ -221,18 +240,33 @@ def guarded(calls: list[Call]) -> list[Call]:
     return [replace(c, name=f"{c.name}g", guarded=True) for c in found]
 
 
-def _told(session: SparkSession, call: Call, table: str, *, run: bool) -> Call | None:
-    """The call with its type, and its values, where Spark takes it as one of its kind; is it deterministic?"""
-    try:
-        frame = session.sql(f"SELECT {'id, ' if call.kind == 'scalar' else ''}{call.over('')} AS e FROM {table}")
-        type_ = frame.schema.fields[-1].dataType.simpleString()
-        deterministic = call.deterministic and bool(frame._jdf.queryExecution().analyzed().deterministic())
-        deterministic = deterministic and _OF_ORDER.isdisjoint(call.functions)
-        rows = frame.selectExpr("id", "CAST(e AS STRING)").collect() if run else []
-        values = tuple(value for _, value in sorted(rows, key=lambda row: row[0]))
-        return replace(call, type=type_, deterministic=deterministic, table=table, values=values)
-    except REFUSED:
-        return None
+def _found(session: SparkSession, calls: list[Call], table: str, *, run: bool = True) -> list[Call | None]:
+    return apart(calls, lambda some: _told(session, some, table, run=run))
+
+
+def _told(session: SparkSession, calls: list[Call], table: str, *, run: bool) -> list[Call]:
+    """Calls of one kind with their types, and their values; are they deterministic?"""
+    scalar = calls[0].kind == "scalar"
+    items = ", ".join(f"{call.over('')} AS e{n}" for n, call in enumerate(calls))
+    frame = session.sql(f"SELECT {'id, ' if scalar else ''}{items} FROM {table}")
+    types = [f.dataType.simpleString() for f in frame.schema.fields[-len(calls) :]]
+    plan: Any = frame._jdf.queryExecution().analyzed()
+    whole, each = bool(plan.deterministic()), plan.expressions()
+    alike = [whole or (len(calls) > 1 and each.apply(n + scalar).deterministic()) for n in range(len(calls))]
+    rows = []
+    if run and scalar:
+        rows = frame.selectExpr("id", *(f"CAST(e{n} AS STRING)" for n in range(len(calls)))).collect()
+        rows.sort(key=lambda row: row[0])
+    return [
+        replace(
+            call,
+            type=types[n],
+            deterministic=call.deterministic and alike[n] and _OF_ORDER.isdisjoint(call.functions),
+            table=table,
+            values=tuple(row[n + 1] for row in rows),
+        )
+        for n, call in enumerate(calls)
+    ]
 
 
 def _nested(calls: list[Call], columns: dict[str, tuple[tuple[str, ...], str]]) -> list[Call]:
@@ -263,15 +297,28 @@ def _short(outer: Call, inner: Call) -> bool:
 
 
 def computed(session: SparkSession, calls: list[Call]) -> list[Call]:
-    """The calls that Spark computes in a session, each with its type there, and the wildest table on which it does."""
-    found = []
-    for call in calls:
-        tables = TABLES[1:] if call.kind != "scalar" or call.functions[0] in _LONG else TABLES
-        for table in tables:
-            if one := _told(session, call, table, run=call.kind == "scalar"):
-                found.append(replace(one, name=f"v{len(found)}"))
-                break
-    return found
+    """The calls that Spark computes in a session, each with its type there, and the wildest table on which it does.
+
+    A call of which this is known is looked for there; without ANSI everywhere, since little raises.
+    """
+    ansi = session.conf.get("spark.sql.ansi.enabled") == "true"
+    first = [TABLES.index(c.table) if c.table and ansi else int(c.kind != "scalar" or _long(c)) for c in calls]
+    found: dict[int, Call] = {}
+    for at, table in enumerate(TABLES):
+        left = [n for n, start in enumerate(first) if n not in found and start <= at]
+        for kind in ("scalar", "aggregate", "window", "generator"):
+            some = [n for n in left if calls[n].kind == kind]
+            known = all(calls[n].table for n in some)
+            most = 1 if kind in ("window", "generator") else 16 if known or table != "wild" else 4
+            for start in range(0, len(some), most):
+                part = some[start : start + most]
+                told = _found(session, [calls[n] for n in part], table)
+                found.update((n, one) for n, one in zip(part, told, strict=True) if one)
+    return [replace(found[n], name=f"v{at}") for at, n in enumerate(sorted(found))]
+
+
+def _long(call: Call) -> bool:
+    return call.functions[0] in _LONG
 
 
 def step(type_: str) -> str:
@@ -283,22 +330,32 @@ def step(type_: str) -> str:
     return "INTERVAL 1 HOUR" if type_.startswith("interval day") else ""
 
 
-def make_tables(session: SparkSession, call: Call) -> tuple[str, str]:
-    """Two views for one call: the columns that it is of, and its values ``v`` and a step further ``w``; their names."""
-    own, values = f"t_{call.name}", f"r_{call.name}"
-    columns = ", ".join(dict.fromkeys(["id", "g", "k", "lo", "hi", *_MARK.findall(f"{call.text} {call.inner}")]))
-    query = f"SELECT {columns} FROM {call.table}"
-    if call.guarded:
+def make_tables(session: SparkSession, name: str, calls: Sequence[Call], labels: int = 0) -> tuple[str, str]:
+    """Two views: the columns that calls are of, and their values and those a step further; the names of both.
+
+    The values are called ``v`` and ``w`` for one call, ``v0``, ``w0``, ``v1`` … for many, which are over one table;
+    ``labels``: with its rows so many times, for calls that have rows of their own.
+    """
+    first, one = calls[0], len(calls) == 1
+    source = f"(SELECT * FROM {first.table}_labelled WHERE lab < {labels})" if labels else first.table
+    marks = [mark for call in calls for mark in _MARK.findall(f"{call.text} {call.inner}")]
+    columns = ", ".join(dict.fromkeys([*_OWN, *marks]))
+    query = f"SELECT {columns} FROM {source}"
+    if first.guarded:
         alone = columns.replace(
-            "id, g, k, lo, hi", "id, 90 + id, CAST(NULL AS INT), CAST(NULL AS INT), CAST(NULL AS INT)", 1
+            ", ".join(_OWN), "id, lab, 90 + id, CAST(NULL AS INT), CAST(NULL AS INT), CAST(NULL AS INT)", 1
         )
         query += f" UNION ALL SELECT {alone} FROM wild WHERE id >= 5"
-    _keep(session, query, own)
-    items = []
+    _keep(session, query, f"t_{name}")
+    items = [item for n, call in enumerate(calls) for item in _values(call, "" if one else str(n))]
+    _keep(session, f"SELECT {', '.join([*_OWN, *items])} FROM {source}", f"r_{name}")
+    return f"t_{name}", f"r_{name}"
+
+
+def _values(call: Call, number: str) -> Iterator[str]:
     if call.kind == "scalar" and call.deterministic:
         said, add = call.over(""), step(call.type)
-        items.append(f"{said} AS v")
+        yield f"{said} AS v{number}"
         if add:
-            items.append(f"{said} + 1 AS w" if call.type in ("float", "double") else f"try_add({said}, {add}) AS w")
-    _keep(session, f"SELECT {', '.join(['id, g, k, lo, hi', *items])} FROM {call.table}", values)
-    return own, values
+            further = f"{said} + 1" if call.type in ("float", "double") else f"try_add({said}, {add})"
+            yield f"{further} AS w{number}"

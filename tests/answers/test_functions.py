@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from function_sweep import SETTINGS, Sweep, shelves, shelves_of_users, sweep
+from function_sweep import SETTINGS, Sweep, shelves, shelves_of_users, sweep, sweep_together
 from pieces import Tally
-from spark_calls import shelf
+from rule_places import PLACES, fits, query, query_of_many
+from spark_calls import Call, shelf
 from spark_examples import Example, examples
 from user_functions import names_of_sqlglot
 
@@ -30,7 +31,7 @@ QUICK = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.timeType.enabled": "true",
 }
-CALLS = 2  # for each function, of its examples
+CALLS = 1  # for each function, of its examples; and another one with a function inside
 ORDERS = ("second", "first")  # where Spark looks for temporary functions: behind its own, or before them
 
 
@@ -74,18 +75,43 @@ def report(tally: Tally, capsys: pytest.CaptureFixture[str], *, least: float) ->
     assert tally.compared >= 0.6 * tally.rewritten
 
 
+def test_a_place_holds_many_calls_as_it_holds_one() -> None:
+    one = Call(("from_json",), "scalar", "from_json(§a, '{x')", "int", "tame", name="b")
+    for place in PLACES:
+        if place.repeats and fits(place, one):
+            alone, many = query(place, one) or "", query_of_many(place, [one] * 3, "b")
+            assert not set("«»‹›") & set(alone + many)
+            assert many.count("from_json(") == 3 * alone.count("from_json(")
+
+
 @pytest.mark.hypothesis
 def test_the_same_rows_as_plain_spark(
     spark: SparkSession, found: dict[str, list[Example]], seed: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """All pairs of function and place under the first setting in `make fuzz`, a share of them under each other one."""
     tally = Tally()
     every, names = whole(), sorted(found)
-    for some in shelves(found, names if every else names[::24]):
+    for some in shelves(found, names if every else names[::40]):
         kept = shelf(fresh(spark), some, CALLS)
         for turn, setting in enumerate(SETTINGS):
-            if every or turn in (0, 5, 9):
-                share = 160 if not every else 160 if turn else 16  # of all pairs; another part for each seed
-                sweep(fresh(spark), setting, kept, Sweep(share, seed, guarded=True), tally)
+            if every or turn in (0, 9):
+                share = 1 if every and not turn else 24  # of all bunches; another part for each seed
+                sweep_together(fresh(spark), setting, kept, Sweep(share, seed), tally)
+    report(tally, capsys, least=0.4)
+
+
+@pytest.mark.hypothesis
+def test_the_same_rows_one_by_one(
+    spark: SparkSession, found: dict[str, list[Example]], seed: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each call in a statement of its own; also over rows on which it raises, and which have no partner."""
+    tally = Tally()
+    every, names = whole(), sorted(found)
+    for some in shelves(found, names if every else names[20::80]):
+        kept = shelf(fresh(spark), some, CALLS)
+        for turn, setting in enumerate(SETTINGS):
+            if every or turn in (0, 5):
+                sweep(fresh(spark), setting, kept, Sweep(160, seed, guarded=True), tally)
     report(tally, capsys, least=0.4)
 
 
