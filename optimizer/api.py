@@ -6,11 +6,12 @@ import logging
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from optimizer import streams
-from optimizer.checked import checked, checked_without_rows
+from optimizer.checked import checked, difference_without_rows
 from optimizer.driver import Stage
 from optimizer.lookups import asked_without_time, may_look_up, speaks_of_time, strictly
 from optimizer.options import Options
@@ -120,13 +121,13 @@ class Optimizer:
         if kept and (known := self._plans.find(numbered, arguments, words, catalog)):
             timings = {"catalog": catalog.seconds, "total": perf_counter() - start}
             return replace(known, text=text, arguments=arguments, given=args, timings=timings)
-        plan = plan_sql(numbered, catalog, self.options, stop_after=stop_after)
+        differs = partial(difference_without_rows, catalog=catalog)
+        plan = plan_sql(numbered, catalog, self.options, stop_after=stop_after, differs=differs)
         if plan.error:
             raise plan.error
         if plan.rewritten and speaks_of_time(plan):
             from planner.runtime.lookup.metrics import LookupMetrics
 
-            plan = checked_without_rows(plan, catalog, numbered, self.options)
             counted = {j.spec.table: LookupMetrics(self.session) for j in lookups_of(plan.physical)}
             plan = replace(plan, sources=dict(self.sources), fetched=counted)
         elif self.sources and plan.logical and (error := asked_without_time(plan.logical, catalog)):

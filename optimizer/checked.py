@@ -8,10 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from optimizer.checks import schema_difference
-from optimizer.lookups import only_lookups
-from optimizer.options import Options
 from optimizer.plan import Declined, Plan
-from optimizer.planning import plan_sql, query_of
+from optimizer.planning import query_of
 from planner.expr.calls import KNOWN
 from planner.expr.tokens import called
 from planner.sql.lookup_views import without_rows
@@ -51,8 +49,8 @@ def checked(plan: Plan, catalog: SparkCatalog, arguments: Any) -> Plan:
     return replace(plan, rewriting=None, declined=declined)
 
 
-def checked_without_rows(plan: Plan, catalog: SparkCatalog, text: str, options: Options) -> Plan:
-    """The plan if its other rewritings leave the schema alone; else one by the rules for lookups only.
+def difference_without_rows(plan: Plan, catalog: SparkCatalog) -> str | None:
+    """In what the columns of a plan with lookups differ from those of its statement; None where they are the same.
 
     Compared are both texts with an empty relation in the place of each lookup, which Spark can analyse.
     """
@@ -68,14 +66,9 @@ def checked_without_rows(plan: Plan, catalog: SparkCatalog, text: str, options: 
     texts = (without_rows(tree, names.lookup, versions) for tree in (plan.logical, plan.physical))
     before, after = (catalog.analysed(t) for t in texts)
     if isinstance(before, str):
-        return plan  # Spark's own error comes when it runs
+        return None  # Spark's own error comes when it runs
     users = user_functions(catalog.session, (called(plan.text) | called(plan.rewriting or "")) & KNOWN)
-    reason = _not_its_own(users) or (after if isinstance(after, str) else schema_difference(before[1], after[1]))
-    if reason is None:
-        return plan
-    said = Declined("schema check", f"{reason}; planned by the rules for lookups alone")
-    plainer = plan_sql(text, catalog, only_lookups(options))
-    return replace(plainer, declined=(*plan.declined, said))
+    return _not_its_own(users) or (after if isinstance(after, str) else schema_difference(before[1], after[1]))
 
 
 def _not_its_own(users: frozenset[str]) -> str | None:

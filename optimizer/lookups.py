@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from optimizer.options import Options
@@ -26,25 +26,17 @@ class Mention:
     place: Place
 
 
-def with_lookups(plan: Plan, catalog: Catalog, options: Options, again: Callable[[Options], Plan]) -> Plan:
-    """The plan if it looks up all that its statement names; else one with an error.
-
-    Where other rules are in the way, the statement is planned by those for lookups alone (``again``).
-    """
+def mentioned(plan: Plan, catalog: Catalog) -> list[Mention]:
+    """The lookups that a statement names.  Raises ``QueryError`` for one that cannot be where it stands."""
     if plan.error or not _AS_OF.search(plan.text):
-        return plan
+        return []
     mentions = [m for m in _mentions(plan.text) if catalog.declaration(m.name).lookup]
-    if not mentions:
-        return replace(plan, error=_unknown(plan, catalog))
-    if "VIEW" in plan.prefix.upper().split():
+    if not mentions and (error := _unknown(plan, catalog)):
+        raise error
+    if mentions and "VIEW" in plan.prefix.upper().split():
         reason = "a view cannot hold a lookup join, whose rows are fetched when it runs; create a table"
-        return replace(plan, rewriting=None, error=QueryError(reason, mentions[0].place))
-    if _all_planned(plan, mentions):
-        return plan
-    plainer = again(only_lookups(options))
-    if plainer.error or _all_planned(plainer, mentions):
-        return replace(plainer, declined=tuple(dict.fromkeys((*plan.declined, *plainer.declined))))
-    return replace(plan, rewriting=None, error=_not_planned(plan, mentions))
+        raise QueryError(reason, mentions[0].place)
+    return mentions
 
 
 def only_lookups(options: Options) -> Options:
@@ -72,13 +64,15 @@ def may_look_up(text: str, declared: Iterable[tuple[str, ...]]) -> bool:
     return bool(_AS_OF.search(text)) and any(name[-1].lower() in text.lower() for name in declared)
 
 
-def _all_planned(plan: Plan, mentions: list[Mention]) -> bool:
+def all_planned(plan: Plan, mentions: list[Mention]) -> bool:
+    """Whether a plan looks up all that its statement names."""
     if plan.stopped:
         return True
     return plan.rewriting is not None and len(lookups_of(plan.physical)) >= len(mentions)
 
 
-def _not_planned(plan: Plan, mentions: list[Mention]) -> QueryError:
+def not_planned(plan: Plan, mentions: list[Mention]) -> QueryError:
+    """The error for a plan that does not."""
     name, place = ".".join(mentions[0].name), mentions[0].place
     held = next((d for d in plan.declined if d.rule in ("from_sql", "driver", "to_sql")), None)
     if held is not None:

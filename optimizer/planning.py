@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter
 
 from optimizer.checks import agreement, reads_back
 from optimizer.driver import STAGES, Stage, drive
-from optimizer.lookups import speaks_of_time, strictly, with_lookups
+from optimizer.lookups import Mention, all_planned, mentioned, not_planned, only_lookups, speaks_of_time, strictly
 from optimizer.options import Options
 from optimizer.plan import Declined, Plan
 from planner.catalog import Catalog
@@ -22,28 +23,59 @@ from planner.sql.to_sql import for_spark, to_sql
 from rules.rule import Rule
 
 
-def plan_sql(text: str, catalog: Catalog, options: Options | None = None, *, stop_after: Stage = "lower") -> Plan:
+def plan_sql(
+    text: str,
+    catalog: Catalog,
+    options: Options | None = None,
+    *,
+    stop_after: Stage = "lower",
+    differs: Callable[[Plan], str | None] = lambda plan: None,
+) -> Plan:
     """Plan a statement.
 
-    ``stop_after``: the last stage to run (parse, normalize, recognize, lower).  Whatever goes wrong, the result is a
-    plan that runs the user's text as written, with the reason in ``declined``; with ``Options(strict=True)`` a rule's
-    fault is raised as ``RuleError``.  A statement that Spark could not run either has an ``error``.  Raises
-    ``OptionError`` for a stage that does not exist.
+    ``stop_after``: the last stage to run (parse, normalize, recognize, lower).  ``differs``: in what the columns of a
+    plan with lookups differ from those of its statement, where a session can tell.
+
+    Whatever goes wrong, the result is a plan that runs the user's text as written, with the reason in ``declined``;
+    with ``Options(strict=True)`` a rule's fault is raised as ``RuleError``.  A statement that Spark could not run
+    either has an ``error``.  Raises ``OptionError`` for a stage that does not exist.
     """
     if stop_after not in STAGES:
         raise OptionError(f"there is no stage {stop_after!r}; {one_of(STAGES, str(stop_after))}")
     options = options or Options()
+    plan = _over_streams(text, catalog, options, stop_after)
+    try:
+        mentions = mentioned(plan, catalog)
+    except QueryError as error:
+        return replace(plan, rewriting=None, error=error)
+    whole = not mentions or all_planned(plan, mentions)
+    reason = differs(plan) if whole and plan.rewritten and speaks_of_time(plan) else None
+    if reason or not whole:
+        plainer = _over_streams(text, catalog, only_lookups(options), stop_after)
+        plan = _by_fewer_rules(plan, reason, mentions, plainer)
+    return strictly(plan, options)
 
-    def planned(chosen: Options) -> Plan:
-        plan = _planned(text, catalog, chosen, stop_after)
-        streams = _streams(plan, catalog)
-        if not streams:
-            return plan
-        held = {why: Declined(r.name, why) for r in reversed(_fired(plan)) if (why := r.refused(streams))}
-        on_streams = _planned(text, catalog, chosen, stop_after, streams)
-        return replace(on_streams, declined=tuple(dict.fromkeys((*on_streams.declined, *held.values()))))
 
-    return strictly(with_lookups(planned(options), catalog, options, planned), options)
+def _by_fewer_rules(plan: Plan, reason: str | None, mentions: list[Mention], plainer: Plan) -> Plan:
+    """The plan by the rules for lookups alone, where what the others made of a statement cannot run.
+
+    Spark cannot run the statement as written, so that it is an error where this plan does not look up all, either.
+    """
+    if mentions and not plainer.error and not all_planned(plainer, mentions):
+        return replace(plan, rewriting=None, error=not_planned(plan, mentions))
+    said = [Declined("schema check", f"{reason}; planned by the rules for lookups alone")] if reason else []
+    return replace(plainer, declined=tuple(dict.fromkeys((*plan.declined, *said, *plainer.declined))))
+
+
+def _over_streams(text: str, catalog: Catalog, options: Options, stop_after: Stage) -> Plan:
+    """The plan by the rules that may touch a stream, where the statement reads one."""
+    plan = _planned(text, catalog, options, stop_after)
+    streams = _streams(plan, catalog)
+    if not streams:
+        return plan
+    held = {why: Declined(r.name, why) for r in reversed(_fired(plan)) if (why := r.refused(streams))}
+    on_streams = _planned(text, catalog, options, stop_after, streams)
+    return replace(on_streams, declined=tuple(dict.fromkeys((*on_streams.declined, *held.values()))))
 
 
 def _streams(plan: Plan, catalog: Catalog) -> int:
