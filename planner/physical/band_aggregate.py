@@ -34,7 +34,7 @@ from planner.types.schema import SqlType
 
 
 @dataclass(frozen=True)
-class Key:
+class EqualKey:
     """An equality: what must be equal, left and right, of one type; ``null_safe`` where NULLs are equal, too."""
 
     left: str
@@ -60,7 +60,7 @@ class Added:
 
 
 @dataclass(frozen=True)
-class Total:
+class RunningTotal:
     """An aggregate: of a host column, a guest column, their product, or (neither) of pairs; by their numbers."""
 
     function: Literal["count", "sum", "min", "max"]
@@ -70,7 +70,7 @@ class Total:
 
 
 @dataclass(frozen=True)
-class Column:
+class OutputColumn:
     """A column that comes out: its name, and the number of its host column or of its total."""
 
     name: str
@@ -98,13 +98,13 @@ class RunningBandAggregate(Rendered, Physical):
     said: str
     ends: Ends
     host: Side
-    keys: tuple[Key, ...]
+    keys: tuple[EqualKey, ...]
     filters: tuple[tuple[Scalar, ...], tuple[Scalar, ...]]
     carried: tuple[Carried, ...]
     added: tuple[Added, ...]
-    totals: tuple[Total, ...]
+    totals: tuple[RunningTotal, ...]
     groups: tuple[int, ...] | None
-    columns: tuple[Column, ...]
+    columns: tuple[OutputColumn, ...]
     having: str = ""
     order: str = ""
     cells: Cells | None = None
@@ -283,7 +283,7 @@ class Sql:
         groups = [f"{self.carried[g]}" for g in dict.fromkeys(self.plan.groups or ())]
         return groups + [f"{self._total(t)} AS {self.name}_t{n}" for n, t in enumerate(self.plan.totals)]
 
-    def _total(self, total: Total) -> str:
+    def _total(self, total: RunningTotal) -> str:
         if total.function in ("min", "max"):
             assert total.host is not None
             return f"{total.function}({self.carried[total.host]})"

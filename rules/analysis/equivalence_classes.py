@@ -37,7 +37,7 @@ class Equality:
     plain: bool
 
 
-class Sight:
+class FromScope:
     """What names mean among the relations of one SELECT, and what each relation reads."""
 
     def __init__(self, from_items: Iterable[FromItem], ctx: Context):

@@ -11,7 +11,7 @@ from planner.errors import Place, Unsupported
 from planner.expr import Scalar, column_ref, parse, sql
 from planner.expr.tokens import tokenize
 from planner.logical import Aggregate, BandJoin, Filter, Project, Sort
-from planner.physical.band_aggregate import HOST, TOTAL, Added, Carried, Column, Total
+from planner.physical.band_aggregate import HOST, TOTAL, Added, Carried, OutputColumn, RunningTotal
 from planner.sql.names import NoSuchColumn
 from planner.types.schema import SqlType
 from rules.rule import Context
@@ -50,7 +50,7 @@ class _Used:
 
 
 @dataclass(frozen=True)
-class Block:
+class AggregatedBlock:
     """The clauses of a SELECT over a band join."""
 
     project: Project
@@ -62,7 +62,7 @@ class Block:
 
 
 @dataclass
-class Reading:
+class AggregateParts:
     """What a block computes, once it is known which side is the host."""
 
     host: Side
@@ -71,9 +71,9 @@ class Reading:
     ansi: bool
     carried: dict[tuple[int, str], Carried] = field(default_factory=dict)
     added: dict[tuple[int, str], Added] = field(default_factory=dict)
-    totals: dict[Total, None] = field(default_factory=dict)
+    totals: dict[RunningTotal, None] = field(default_factory=dict)
     groups: tuple[int, ...] | None = None
-    columns: list[Column] = field(default_factory=list)
+    columns: list[OutputColumn] = field(default_factory=list)
     having: str = ""
     order: str = ""
 
@@ -95,13 +95,13 @@ class Reading:
             return f"DECIMAL(38,{used.type.scale})"
         return "BIGINT" if used.type.name != "bigint" and self.few_guests else "DECIMAL(38,0)"
 
-    def total(self, total: Total) -> int:
+    def total(self, total: RunningTotal) -> int:
         """The number of a total."""
         self.totals.setdefault(total)
         return list(self.totals).index(total)
 
 
-def block_of(block: Project | Sort) -> Block | None:
+def block_of(block: Project | Sort) -> AggregatedBlock | None:
     """The parts of a SELECT over an inner band join that aggregates, with its order; None for any other."""
     project, sort = (block.child, block.clause) if isinstance(block, Sort) else (block, None)
     if not isinstance(project, Project):
@@ -124,7 +124,7 @@ def block_of(block: Project | Sort) -> Block | None:
         return None
     if groups is None and not any(_aggregates(item) for item in project.items):
         return None
-    return Block(project, node, where, having, groups, sort)
+    return AggregatedBlock(project, node, where, having, groups, sort)
 
 
 def _aggregates(item: Scalar) -> bool:
@@ -134,10 +134,10 @@ def _aggregates(item: Scalar) -> bool:
         return False
 
 
-class Reader:
+class ItemReader:
     """Reads the items of a block.  Raises ``NoRunningSums``."""
 
-    def __init__(self, block: Block, ctx: Context):
+    def __init__(self, block: AggregatedBlock, ctx: Context):
         self.block, self.ctx = block, ctx
         left = ctx.names.sources(block.join.left)
         self.sources, self.middle = left + ctx.names.sources(block.join.right), len(left)
@@ -208,11 +208,11 @@ class Reader:
         key = index, ".".join((self.ctx.names.fold(column.name), *column.field))
         return _Used(index, side, ref.parts[-1], ref.text, column.type, key)
 
-    def read(self, reading: Reading) -> Reading:
+    def read(self, parts: AggregateParts) -> AggregateParts:
         """Fill in what the block computes."""
         grouped = self.grouped()
         if self.block.groups is not None:
-            reading.groups = tuple(reading.carry(u) for u in grouped)
+            parts.groups = tuple(parts.carry(u) for u in grouped)
         keys = {u.key for u in grouped}
         for item in self.block.project.items:
             tree = item.tree
@@ -221,21 +221,21 @@ class Reader:
                 used = self.column(inner)
                 if used.key not in keys:
                     raise NoRunningSums(f"{item.shown} is neither grouped by nor an aggregate", item.place)
-                reading.columns.append(Column(tree.alias or used.name, "host", reading.carry(used)))
+                parts.columns.append(OutputColumn(tree.alias or used.name, "host", parts.carry(used)))
             else:
-                total, name = self._total(inner, reading, item.place)
-                reading.columns.append(Column(tree.alias or name, "total", reading.total(total)))
+                total, name = self._total(inner, parts, item.place)
+                parts.columns.append(OutputColumn(tree.alias or name, "total", parts.total(total)))
         if self.block.having:
-            said = [self._over_totals(c.tree, c, reading, keys) for c in self.block.having]
-            reading.having = " AND ".join(f"({s})" for s in said)
+            said = [self._over_totals(c.tree, c, parts, keys) for c in self.block.having]
+            parts.having = " AND ".join(f"({s})" for s in said)
         if self.block.sort:
-            reading.order = self._order(self.block.sort, reading, keys)
-        return reading
+            parts.order = self._order(self.block.sort, parts, keys)
+        return parts
 
-    def _order(self, clause: Scalar, reading: Reading, keys: set[tuple[int, str]]) -> str:
+    def _order(self, clause: Scalar, parts: AggregateParts, keys: set[tuple[int, str]]) -> str:
         """ORDER BY over the columns that come out, and what stands below them."""
         fold = self.ctx.names.fold
-        names = [fold(c.name) for c in reading.columns]
+        names = [fold(c.name) for c in parts.columns]
         t = tokenize(clause.text)
         said = []
         for lo, hi in t.split(1, len(t)):
@@ -247,11 +247,11 @@ class Reader:
             if one or (isinstance(tree, exp.Literal) and tree.name.isdigit()):
                 text = t.slice(lo, end)
             else:
-                text = self._over_totals(tree, clause, reading, keys)
+                text = self._over_totals(tree, clause, parts, keys)
             said.append(f"{text} {rest}".rstrip())
         return f"{t.slice(0, 1)} {', '.join(said)}"
 
-    def _total(self, tree: exp.Expr, reading: Reading, place: Place | None) -> tuple[Total, str]:
+    def _total(self, tree: exp.Expr, parts: AggregateParts, place: Place | None) -> tuple[RunningTotal, str]:
         """An aggregate, and what Spark calls its column."""
         said = sql(tree)
         if type(tree) not in (exp.Count, exp.Sum, exp.Min, exp.Max) or tree.args.get("expressions"):
@@ -260,51 +260,55 @@ class Reader:
         if isinstance(tree, exp.Count) and isinstance(inner, exp.Star | exp.Literal):
             if isinstance(inner, exp.Literal) and inner.is_string:
                 raise NoRunningSums(f"{said} is more than a count of rows", place)
-            return Total("count", None, None, "BIGINT"), f"count({1 if isinstance(inner, exp.Star) else inner.name})"
+            return RunningTotal(
+                "count", None, None, "BIGINT"
+            ), f"count({1 if isinstance(inner, exp.Star) else inner.name})"
         if isinstance(inner, exp.Distinct):
             raise NoRunningSums(f"{said}: DISTINCT needs the pairs themselves", place)
         bare = inner
         while isinstance(bare, exp.Paren):
             bare = bare.this
         if isinstance(tree, exp.Sum) and isinstance(bare, exp.Mul):
-            return self._product(bare, reading, said, place)
+            return self._product(bare, parts, said, place)
         used = self.column(inner)
         name = f"{type(tree).__name__.lower()}({used.name})"
-        mine = used.side == reading.host
+        mine = used.side == parts.host
         if isinstance(tree, exp.Count):
-            return self._placed("count", used, reading, "BIGINT"), name
+            return self._placed("count", used, parts, "BIGINT"), name
         if isinstance(tree, exp.Sum):
-            return self._placed("sum", used, reading, _sum_type(used, said, place)), name
-        if not mine or not reading.points_are_hosts:
+            return self._placed("sum", used, parts, _sum_type(used, said, place)), name
+        if not mine or not parts.points_are_hosts:
             raise NoRunningSums(f"{said} of intervals cannot be told from sums at their ends", place)
         if used.type.name in ("float", "double"):
             raise NoRunningSums(f"{said}: -0.0 and 0.0 are equal and not the same", place)
         function = "min" if isinstance(tree, exp.Min) else "max"
-        return Total(function, reading.carry(used), None, str(used.type)), name  # type: ignore[arg-type]
+        return RunningTotal(function, parts.carry(used), None, str(used.type)), name  # type: ignore[arg-type]
 
     @staticmethod
-    def _placed(function: str, used: _Used, reading: Reading, type_: str) -> Total:
-        if used.side == reading.host:
-            return Total(function, reading.carry(used), None, type_)  # type: ignore[arg-type]
-        return Total(function, None, reading.add(used, summed=function == "sum"), type_)  # type: ignore[arg-type]
+    def _placed(function: str, used: _Used, parts: AggregateParts, type_: str) -> RunningTotal:
+        if used.side == parts.host:
+            return RunningTotal(function, parts.carry(used), None, type_)  # type: ignore[arg-type]
+        return RunningTotal(function, None, parts.add(used, summed=function == "sum"), type_)  # type: ignore[arg-type]
 
-    def _product(self, tree: exp.Expression, reading: Reading, said: str, place: Place | None) -> tuple[Total, str]:
+    def _product(
+        self, tree: exp.Expression, parts: AggregateParts, said: str, place: Place | None
+    ) -> tuple[RunningTotal, str]:
         """``sum(p.v * i.w)``: a factor of either side."""
         factors = [self.column(tree.this), self.column(tree.expression)]
         name = f"sum(({factors[0].name} * {factors[1].name}))"
         if not all(f.type.integral for f in factors):
             raise NoRunningSums(f"{said}: products are added up over integers only", place)
-        if not reading.ansi:
+        if not parts.ansi:
             raise NoRunningSums(f"{said}: products could wrap around, since spark.sql.ansi.enabled is false", place)
-        mine = [f for f in factors if f.side == reading.host]
-        others = [f for f in factors if f.side != reading.host]
+        mine = [f for f in factors if f.side == parts.host]
+        others = [f for f in factors if f.side != parts.host]
         if len(mine) != 1:
             raise NoRunningSums(f"{said} is more than a column of either side", place)
-        if not reading.points_are_hosts and any(f.type.name == "bigint" for f in factors):
+        if not parts.points_are_hosts and any(f.type.name == "bigint" for f in factors):
             raise NoRunningSums(f"{said}: its sums up to an end could be too long for a DECIMAL", place)
-        return Total("sum", reading.carry(mine[0]), reading.add(others[0], summed=True), "BIGINT"), name
+        return RunningTotal("sum", parts.carry(mine[0]), parts.add(others[0], summed=True), "BIGINT"), name
 
-    def _over_totals(self, tree: exp.Expr, clause: Scalar, reading: Reading, keys: set[tuple[int, str]]) -> str:
+    def _over_totals(self, tree: exp.Expr, clause: Scalar, parts: AggregateParts, keys: set[tuple[int, str]]) -> str:
         """An expression over aggregates and groups, as one over the columns of the aggregate."""
         if clause.plans:
             raise NoRunningSums(f"{clause.shown} holds a subquery", clause.place)
@@ -312,13 +316,13 @@ class Reader:
 
         def renamed(node: exp.Expr) -> exp.Expr:
             if isinstance(node, exp.AggFunc):
-                total, _ = self._total(node, reading, clause.place)
-                return exp.column(f"{TOTAL}{reading.total(total)}")
+                total, _ = self._total(node, parts, clause.place)
+                return exp.column(f"{TOTAL}{parts.total(total)}")
             if isinstance(node, exp.Column):
                 used = self.column(node)
                 if used.key not in keys or (not node.args.get("table") and self.ctx.names.fold(node.name) in aliases):
                     raise NoRunningSums(f"{clause.shown} names more than groups", clause.place)
-                return exp.column(f"{HOST}{reading.carry(used)}")
+                return exp.column(f"{HOST}{parts.carry(used)}")
             if not isinstance(node, _PLAIN):
                 raise NoRunningSums(f"{clause.shown} computes more than comparisons", clause.place)
             return node

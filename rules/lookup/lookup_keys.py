@@ -28,7 +28,7 @@ _NO_KEYS = ("array", "map", "struct", "variant", "interval")
 
 
 @dataclass
-class Asked:
+class LookupRequest:
     """What is sent to the table."""
 
     keys: tuple[LookupKey, ...] = ()
@@ -46,7 +46,7 @@ class _Read:
     no: list[tuple[str, Place | None]] = field(default_factory=list)
 
 
-def read_condition(join: Join, table: LookupTable, ctx: Context) -> Asked:
+def read_condition(join: Join, table: LookupTable, ctx: Context) -> LookupRequest:
     """Read ON or USING of a lookup join.  Raises ``QueryError`` where it names no key to ask for."""
     read = _Read()
     reader = _Reader(join, table, ctx)
@@ -69,7 +69,7 @@ def read_condition(join: Join, table: LookupTable, ctx: Context) -> Asked:
             place,
         )
     keys, constants = _fetchable(read, table, ctx, place)
-    return Asked(keys, constants, tuple(read.only))
+    return LookupRequest(keys, constants, tuple(read.only))
 
 
 def _fetchable(

@@ -17,10 +17,17 @@ from planner.conditions.compared import compared
 from planner.errors import Unsupported
 from planner.expr import Scalar, sql
 from planner.logical import Logical, Project, Sort
-from planner.physical.band_aggregate import Cells, Key, RunningBandAggregate, real_position
+from planner.physical.band_aggregate import Cells, EqualKey, RunningBandAggregate, real_position
 from planner.physical.covered_band_aggregate import CoveredBandAggregate
 from planner.sql.names import Unresolved
-from rules.band_join.aggregate_items import Block, NoRunningSums, Reader, Reading, block_of, plain_filter
+from rules.band_join.aggregate_items import (
+    AggregatedBlock,
+    AggregateParts,
+    ItemReader,
+    NoRunningSums,
+    block_of,
+    plain_filter,
+)
 from rules.band_join.keys import pairs_of_keys, sample_rows
 from rules.band_join.own import own_join_is_as_good
 from rules.query.vocabulary import vocabulary
@@ -79,7 +86,7 @@ class _Extent:
 class _Planning:
     """One block on its way to an operator; its methods raise ``NoRunningSums`` where it cannot be one."""
 
-    def __init__(self, block: Block, ctx: Context, left: Statistics, right: Statistics):
+    def __init__(self, block: AggregatedBlock, ctx: Context, left: Statistics, right: Statistics):
         self.block, self.ctx = block, ctx
         self.join = block.join
         self.sizes = {"left": left, "right": right}
@@ -91,13 +98,13 @@ class _Planning:
             raise NoRunningSums("SELECT DISTINCT stands above the aggregates")
         ends = self._ends()
         keys, filters = self._rest()
-        reader = Reader(self.block, self.ctx)
+        reader = ItemReader(self.block, self.ctx)
         host = reader.host() or ends.side
         guest: Side = "right" if host == "left" else "left"
         rows = self.sizes[guest].rows
         few = not self.ctx.force and rows is not None and rows < _FEW_ROWS
         ansi = self.ctx.catalog.settings.ansi
-        read = reader.read(Reading(host, host == ends.side, few, ansi))
+        read = reader.read(AggregateParts(host, host == ends.side, few, ansi))
         if not keys and (reason := self.ctx.unrepeatable(self._side(guest))):
             raise NoRunningSums(f"without equal keys the {guest} side is read twice, and {reason}")
         extent = self._extent(ends, bool(keys))
@@ -154,10 +161,10 @@ class _Planning:
             raise NoRunningSums(f"{band}: both sides are intervals")
         return read_ends(band, self.words)
 
-    def _rest(self) -> tuple[tuple[Key, ...], tuple[tuple[Scalar, ...], tuple[Scalar, ...]]]:
+    def _rest(self) -> tuple[tuple[EqualKey, ...], tuple[tuple[Scalar, ...], tuple[Scalar, ...]]]:
         """The equalities as keys, and the conditions on one side."""
         band = set(self.join.band.conjuncts)
-        keys: list[Key] = []
+        keys: list[EqualKey] = []
         filters: dict[str, list[Scalar]] = {"left": [], "right": []}
         for conjunct in (*(c for c in self.join.condition if c not in band), *self.block.where):
             tree = conjunct.tree
@@ -172,7 +179,7 @@ class _Planning:
                 raise NoRunningSums(f"{conjunct.shown} is decided pair by pair", conjunct.place)
         return tuple(keys), (tuple(filters["left"]), tuple(filters["right"]))
 
-    def _key(self, tree: exp.Expression) -> Key | None:
+    def _key(self, tree: exp.Expression) -> EqualKey | None:
         """An equality of two columns whose types are compared as they are."""
         comparison = compared(tree)
         if comparison is None or not comparison.equal or not comparison.columns:
@@ -188,7 +195,7 @@ class _Planning:
             if not all(t is not None and t.integral for t in types):
                 return None
             texts = [f"CAST({text} AS BIGINT)" for text in texts]
-        return Key(texts[0], texts[1], comparison.sign == "<=>")
+        return EqualKey(texts[0], texts[1], comparison.sign == "<=>")
 
     def _extent(self, ends: Ends, keyed: bool) -> _Extent | None:
         """Where the points lie, among how many intervals; None where running sums do not pay."""

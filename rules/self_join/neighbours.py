@@ -14,7 +14,7 @@ from planner.errors import Unsupported
 from planner.expr import Scalar, column_ref, sql
 from planner.logical import Derived, Logical, Scan
 from planner.sql.names import Unresolved
-from rules.analysis.equivalence_classes import EquivalenceClasses, Sight, Value
+from rules.analysis.equivalence_classes import EquivalenceClasses, FromScope, Value
 from rules.analysis.numbering import Numbering, numberings
 from rules.analysis.same_source import SourceRows
 from rules.query.from_items import FromItem, FromItems
@@ -80,7 +80,7 @@ class NeighbourFinder:
     def __init__(self, from_items: FromItems, condition: tuple[Scalar, ...], ctx: Context):
         self.ctx = ctx
         self.from_items = from_items
-        self.sight = Sight(from_items.found, ctx)
+        self.sight = FromScope(from_items.found, ctx)
         self.visible = frozenset(s.number for s in from_items.found if s.kind in ("inner", "left"))
         self.conjuncts = (*from_items.conjuncts, *condition)
         self._numberings: dict[Logical, tuple[Numbering, ...]] = {}

@@ -14,7 +14,7 @@ from planner.sql.names import Unresolved
 from rules.analysis.equivalence_classes import (
     Equality,
     EquivalenceClasses,
-    Sight,
+    FromScope,
     covered,
     keys_of,
     why_not_the_same_row,
@@ -63,7 +63,7 @@ class RemovedRelations:
         self.ctx = ctx
         self.from_items = (*from_items, *(t.from_item for t in tests))
         self.tests = {t.from_item.number: t for t in tests}
-        self.sight = Sight(self.from_items, ctx)
+        self.sight = FromScope(self.from_items, ctx)
         self.visible = frozenset(s.number for s in from_items if s.kind in ("inner", "left"))
         self.conjuncts = everywhere
         found = (self.sight.equality(c, (self.visible,)) for c in everywhere)

@@ -22,7 +22,7 @@ from planner.sql.names import NoSuchColumn, Unresolved
 from planner.types.schema import Column
 from rules.analysis.containment_mapping import same_tables
 from rules.analysis.correlation_keys import exact, has_order
-from rules.analysis.equivalence_classes import Sight
+from rules.analysis.equivalence_classes import FromScope
 from rules.analysis.respelling import respelt
 from rules.analysis.same_source import SourceRows, over_base, same_source
 from rules.query.correlation import leans_on_left
@@ -79,7 +79,7 @@ def _inside(
     held = query and block_of(query)
     if query is None or not held or held.more or not may_pair(held, ctx):
         return None
-    sight = Sight(from_items.found, ctx)
+    sight = FromScope(from_items.found, ctx)
     (source,) = ctx.names.sources(from_item.relation)
     renamed = isinstance(from_item.relation, Scan | Derived) and from_item.relation.renames
     if isinstance(from_item.relation, Scan):
@@ -103,7 +103,7 @@ def _inside(
     return Project(where(tree, (*block.condition, *moved)), wanted or _ANY)
 
 
-def _named(scalar: Scalar, sight: Sight) -> Iterator[tuple[int, Column]]:
+def _named(scalar: Scalar, sight: FromScope) -> Iterator[tuple[int, Column]]:
     """The relations and columns that an expression names, but for those of queries around it."""
     if scalar.plans:
         raise Unresolved(f"{scalar.shown} contains another subquery")
@@ -112,7 +112,7 @@ def _named(scalar: Scalar, sight: Sight) -> Iterator[tuple[int, Column]]:
             yield found
 
 
-def _resolved(ref: ColumnRef, sight: Sight) -> tuple[int, Column] | None:
+def _resolved(ref: ColumnRef, sight: FromScope) -> tuple[int, Column] | None:
     if ref.parts[-1] == "*":
         raise Unresolved("the query returns all columns of the pairs")
     try:
@@ -129,7 +129,7 @@ def _pair(
     if readings is None:
         return None
     _check_lateral(from_items)
-    sight = Sight(from_items.found, ctx)
+    sight = FromScope(from_items.found, ctx)
     pair = _Pair(one, other, readings, sight, ctx)
     conjuncts = (*from_items.conjuncts, *block.condition)
     for conjunct in conjuncts:
@@ -162,7 +162,7 @@ class _Pair:
     one: FromItem
     other: FromItem
     readings: tuple[SourceRows, SourceRows]
-    sight: Sight
+    sight: FromScope
     ctx: Context
     keys: dict[str, str] = field(default_factory=dict)  # values of the base that are equal, and their names
     differ: list[str] = field(default_factory=list)  # names of columns that are not

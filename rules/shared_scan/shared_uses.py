@@ -15,7 +15,7 @@ from planner.sql.names import Unresolved
 from planner.types.schema import Column
 from planner.types.trying import whole_number
 from rules.analysis.correlation_keys import exact
-from rules.analysis.equivalence_classes import Sight, is_literal_of
+from rules.analysis.equivalence_classes import FromScope, is_literal_of
 from rules.query.correlation import scalars
 from rules.query.from_items import FromItem, read_from_items
 from rules.query.moving import SelectBlock, block_of, check_deterministic
@@ -51,7 +51,9 @@ def uses_of(cte: Cte, statement: With, ctx: Context) -> tuple[Use, ...]:
         own = [s for s in from_items.found if isinstance(s.relation, Scan) and s.relation.cte == cte.key]
         constants = sum(map(_has_constant, (*from_items.conjuncts, *block.condition)))
         if len(own) == count <= constants and all(s.kind == "inner" and _plain(s.relation) for s in own):
-            return () if _read_in_text(cte, statement, ctx) else _read(own, block, Sight(from_items.found, ctx), ctx)
+            return (
+                () if _read_in_text(cte, statement, ctx) else _read(own, block, FromScope(from_items.found, ctx), ctx)
+            )
     return ()
 
 
@@ -88,7 +90,7 @@ def _plain(relation: Logical) -> bool:
     return isinstance(relation, Scan) and relation.plain and not relation.renames
 
 
-def _read(own: list[FromItem], block: SelectBlock, sight: Sight, ctx: Context) -> tuple[Use, ...]:
+def _read(own: list[FromItem], block: SelectBlock, sight: FromScope, ctx: Context) -> tuple[Use, ...]:
     uses = {from_item.number: Use(from_item) for from_item in own}
     from_items = read_from_items(block.tree)
     every = frozenset(s.number for s in from_items.found)
