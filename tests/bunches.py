@@ -2,6 +2,9 @@
 
 A place that says what it repeats holds each call bare, as an item of a list or as a condition on rows of its own.  In
 the others one call stands for many: a CASE over rows that each has of its own, or a struct of aggregates.
+
+What raises or differs is halved down to single calls.  What is declined is so for all, where one or two of the calls
+are declined alone, too: they are put together by what the rules ask of an expression.
 """
 
 from __future__ import annotations
