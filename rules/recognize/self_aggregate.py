@@ -60,20 +60,21 @@ def _recognized(project: Project, written: Project, ctx: Context) -> SelfAggrega
 
 
 def _requests(block: SelectBlock, outer: InnerJoins, ctx: Context) -> Iterator[CorrelatedAggregate]:
-    """What the conjuncts ask, and, where rows are not grouped, the items that have a name."""
-    asking = list(outer.conjuncts)
-    if (
-        not any(aggregate_positions(item.text) for item in block.project.items)
-        and not block.more
-        and not block.project.quantifier
-    ):
-        asking += [item for item in block.project.items if item.plans and isinstance(item.tree, exp.Alias)]
-    for scalar in dict.fromkeys(asking):
+    """What the conjuncts ask, and the items that have a name, where rows are not grouped."""
+    grouped = any(aggregate_positions(i.text) for i in block.project.items) or block.more or block.project.quantifier
+    items = [item for item in block.project.items if item.plans]
+    for scalar in dict.fromkeys((*outer.conjuncts, *items)):
         try:
-            if request := correlated_aggregate(scalar, outer, ctx):
-                yield request
+            if not (request := correlated_aggregate(scalar, outer, ctx)):
+                continue
         except (Unresolved, Unsupported) as no:
             ctx.decline(f"not a window: {no}", scalar.place)
+            continue
+        if scalar in items and (grouped or not isinstance(scalar.tree, exp.Alias)):
+            why = "it stands beside aggregates or DISTINCT" if grouped else "it has no name; give it one with AS"
+            ctx.decline(f"not a window: {why}", scalar.place)
+        else:
+            yield request
     for number in range(len(outer.relations)):
         try:
             if request := joined_aggregate(number, outer, ctx):
