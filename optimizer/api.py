@@ -163,8 +163,8 @@ class Optimizer:
         ``available now``, or the time between micro-batches, as ``10 seconds``; None starts each at once.  ``mode`` and
         ``name`` are Spark's.  What the lookups of a micro-batch did is in ``lastProgress.observedMetrics``.
 
-        A join of two streams by a band, or of a stream with itself, keeps its rows in state modules beside the
-        checkpoint where these take it (docs/streams.md; ``stream_plan`` tells), any other in Spark's own state store.
+        A join of two streams by a band, of a stream with itself, or of more than two keeps its rows in state modules
+        beside the checkpoint where these take it (docs/streams.md; ``stream_plan`` tells), any other in Spark's store.
         ``state_modules=True`` asks for them for joins by equality as well, ``False`` for Spark's own join.
         ``state_ttl``: seconds after which a row may leave the state even if it could still match.
 

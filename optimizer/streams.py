@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from optimizer.parameters import named
+from optimizer.plan import Warned
 from planner.catalog import Catalog
-from planner.errors import OptionError, QueryError, StateError, Unsupported, brief, is_users
-from planner.explain.printer import show_tree
+from planner.errors import HintError, OptionError, QueryError, StateError, Unsupported, brief, is_users
+from planner.explain.printer import show_tree, show_warnings
+from planner.hints.blocks import DELTA_ORDER, hints_in
 from planner.physical.half_join import epoch_of
 from planner.sql.from_sql import from_sql
 from planner.sql.names import Unresolved
@@ -48,41 +51,65 @@ class Planner(Protocol):
 class StreamPlan:
     """How a query over streams runs: as ``join`` on state modules; or as Spark runs it, for the ``reason``.
 
-    Neither is there for a query that joins no streams.
+    Neither is there for a query that joins no streams.  ``warnings``: hints on the order of lookups that do nothing.
     """
 
     text: str
     join: StreamJoin | None = None
     reason: str = ""
+    warnings: tuple[Warned, ...] = ()
 
     def explain(self) -> str:
         """The plan of an epoch, or why there is none."""
         if self.join:
-            return show_tree(epoch_of(self.join))
-        if self.reason:
-            return f"Spark's own stream-stream join runs: {self.reason}"
-        return "no two streams are joined; nothing is kept here"
+            said = show_tree(epoch_of(self.join))
+        elif self.reason:
+            said = f"Spark's own stream-stream join runs: {self.reason}"
+        else:
+            said = "no two streams are joined; nothing is kept here"
+        return f"{said}\n{show_warnings(self.warnings)}" if self.warnings else said
 
 
-def plan_stream(text: str, catalog: Catalog, options: Any, find: Find, *, asked: bool | None = None) -> StreamPlan:
+def plan_stream(
+    text: str,
+    catalog: Catalog,
+    options: Any,
+    find: Find,
+    *,
+    asked: bool | None = None,
+    kept: tuple[int, ...] = (),
+) -> StreamPlan:
     """Look at a query; ``find`` tells which tables are streams.  Never raises for what Spark would run.
 
-    ``asked`` for state modules, or for Spark's own join; None for what is better.
+    ``asked`` for state modules, or for Spark's own join; None for what is better.  ``kept``: the rows of each input
+    that a state has, if there is one.  Raises ``HintError`` where the user wants no hint without effect.
     """
+    ctx = Context(catalog, options, options.force, rule="stream_join")
+    join, reason = None, ""
     try:
         logical, _ = from_sql(text)
-        ctx = Context(catalog, options, options.force)
-        join = stream_join(text, logical, ctx, find)
-        if join and (asked is False or (asked is None and len(join.inputs) > 1 and not join.banded)):
-            return StreamPlan(text, reason=_ASKED if asked is False else _EQUAL)
-        return StreamPlan(text, join)
+        join = stream_join(text, logical, ctx, find, kept)
     except (NotTaken, Unresolved) as no:
-        return StreamPlan(text, reason=str(no))
+        reason = str(no)
     except Unsupported as no:
-        return StreamPlan(text, reason=no.reason)
+        reason = no.reason
+    if join and (asked is False or (asked is None and len(join.inputs) == 2 == len(join.sides) and not join.banded)):
+        join, reason = None, _ASKED if asked is False else _EQUAL
+    if reason or (join and not join.delta):
+        for hint in hints_in(text):
+            if hint.name == DELTA_ORDER:
+                why = f"Spark's own join runs: {reason}" if reason else "this join has two, which look up one another"
+                ctx.warn(f"{hint.text}: it orders the lookups of a join of three streams or more; {why}", hint.place)
+    warnings = tuple(Warned(w.rule, w.reason, w.place) for w in ctx.warnings)
+    if warnings and options.strict_hints:
+        first, *more = warnings
+        raise HintError("; ".join([first.reason, *map(str, more)]), first.place)
+    return StreamPlan(text, join, reason, warnings)
 
 
-def look(opt: Planner, text: str, args: Any, asked: bool | None = None) -> tuple[StreamPlan, Any]:
+def look(
+    opt: Planner, text: str, args: Any, asked: bool | None = None, kept: tuple[int, ...] = ()
+) -> tuple[StreamPlan, Any]:
     """The plan of a query on the session of an optimizer, and its arguments by name."""
     from functools import cache, partial
 
@@ -96,7 +123,7 @@ def look(opt: Planner, text: str, args: Any, asked: bool | None = None) -> tuple
         numbered, arguments = named(text, args)
         catalog = SparkCatalog(opt.session, arguments)
         find = cache(partial(stream_of, opt.session))
-        return plan_stream(numbered, catalog, opt.options, find, asked=asked), arguments
+        return plan_stream(numbered, catalog, opt.options, find, asked=asked, kept=kept), arguments
     except Exception as error:
         if opt.options.strict or is_users(error):
             raise
@@ -123,7 +150,9 @@ def start(
     """
     if ttl is not None and not ttl > 0:
         raise OptionError(f"state_ttl is {ttl!r}; give seconds, more than 0")
-    plan, arguments = look(opt, text, args, asked)
+    plan, arguments = look(opt, text, args, asked, _kept(opt, checkpoint))
+    for warning in plan.warnings:
+        _LOG.warning("%s", warning)
     started: StreamingQuery | str = plan.reason
     if plan.join and mode != "append":
         started = f"the output mode is {mode}"
@@ -137,6 +166,21 @@ def start(
         _LOG.info("Spark's own stream-stream join runs: %s", started)
     _check_not_ours(opt, checkpoint, started)
     return None
+
+
+def _kept(opt: Planner, checkpoint: str | Path) -> tuple[int, ...]:
+    """The rows of each input that a state beside a checkpoint has; nothing where there is none that can be read."""
+    from planner.runtime.batch import classic
+    from planner.runtime.state.files import HadoopFolder
+    from planner.state.store import Store
+
+    if not classic(opt.session):
+        return ()
+    store = Store(HadoopFolder(opt.session, str(checkpoint)))
+    with suppress(StateError):
+        if epochs := store.epochs():
+            return tuple(state.rows for state in store.manifest(epochs[-1]).inputs)
+    return ()
 
 
 def _check_not_ours(opt: Planner, checkpoint: str | Path, reason: str) -> None:
@@ -198,6 +242,8 @@ def _start(
         found = type(opt)(inside, opt.options).plan(block, given)
         return found.sql(), found.arguments
 
+    for line in join.delta.lines if join.delta else ():
+        _LOG.info("%s", line)
     policy = session.conf.get("spark.sql.streaming.multipleWatermarkPolicy", "min") or "min"
     epochs = Epochs(join, store, Segments(store, join, schemas), to, plan, answers, arguments, ttl, policy)
     return start_epochs(session, epochs, checkpoint, trigger, name)

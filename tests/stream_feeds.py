@@ -9,16 +9,44 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hypothesis import Phase, settings
+from hypothesis import strategies as st
+
 from optimizer import Optimizer, Sink
+from planner.runtime.state.files import HadoopFolder
+from planner.runtime.state.segments import Segments
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    import pytest
     from pyspark.sql import SparkSession
 
 SCHEMA = "id INT, k INT, ts TIMESTAMP"
 Row = tuple[int, int | None, int | None]  # id, key, time in milliseconds
 Epochs = "Sequence[Sequence[Row]]"
+
+# Each example is a streaming query of its own: `make test` runs the one that is written down, `make fuzz` finds others.
+FEW = settings(max_examples=40, phases=[Phase.explicit] if settings().derandomize else tuple(Phase))
+_rows = st.lists(
+    st.tuples(
+        st.integers(0, 5),
+        st.one_of(st.none(), st.integers(0, 2)),
+        st.one_of(st.none(), st.integers(0, 12).map(lambda n: n * 1000)),
+    ),
+    max_size=5,
+)
+
+
+@st.composite
+def arrivals(draw: st.DrawFn, streams: int) -> list[list[list[Row]]]:
+    """Streams of as many epochs, in which time goes on, by and large."""
+    epochs = draw(st.integers(1, 4))
+
+    def later(found: list[Row], by: int) -> list[Row]:
+        return [(i, k, None if t is None else t + by) for i, k, t in found]
+
+    return [[later(draw(_rows), n * 8000) for n in range(epochs)] for _ in range(streams)]
 
 
 def stamp(milliseconds: int) -> str:
@@ -77,28 +105,28 @@ def written(session: SparkSession, folder: Path) -> Counter[tuple[Any, ...]]:
 
 @dataclass
 class Model:
-    """A join of two lists of epochs, reckoned row by row.
+    """A join of lists of epochs, reckoned row by row.
 
-    ``delays``: of the watermark of either side, in milliseconds, None without one.  ``ticks``: whether a row of a side
+    ``delays``: of the watermark of each side, in milliseconds, None without one.  ``ticks``: whether a row of a side
     moves its watermark, as one does not that the query drops for its other columns.
     """
 
     matches: Callable[[Row, Row], bool]
-    delays: tuple[int | None, int | None]
+    delays: tuple[int | None, ...]
     policy: Callable[[list[int]], int] = min
     ticks: Callable[[Row, int], bool] = lambda row, side: True
-    late: list[int] = field(default_factory=lambda: [0, 0])
+    late: Counter[int] = field(default_factory=Counter)
 
     def join(self, left: Sequence[Sequence[Row]], right: Sequence[Sequence[Row]]) -> Counter[tuple[Row, Row]]:
         """The pairs of rows that were not late."""
         kept = self.on_time(left, right)
         return Counter((a, b) for a in kept[0] for b in kept[1] if self.matches(a, b))
 
-    def on_time(self, *sides: Sequence[Sequence[Row]]) -> tuple[list[Row], list[Row]]:
+    def on_time(self, *sides: Sequence[Sequence[Row]]) -> tuple[list[Row], ...]:
         """The rows of each side that were not late."""
-        mark = 0 if self.delays != (None, None) else None
-        greatest: list[int | None] = [None, None]
-        kept: tuple[list[Row], list[Row]] = ([], [])
+        mark = 0 if any(d is not None for d in self.delays) else None
+        greatest: list[int | None] = [None for _ in sides]
+        kept: tuple[list[Row], ...] = tuple([] for _ in sides)
         for arrived in zip(*sides, strict=True):
             for side, rows in enumerate(arrived):
                 timed = self.delays[side] is not None
@@ -117,3 +145,29 @@ class Model:
 
 
 START = 1_704_067_200_000  # 2024-01-01 in milliseconds
+
+
+class Interrupted(Exception):
+    """What stands for the end of the driver."""
+
+
+def interrupting(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A countdown over all that is written beside a checkpoint: at nothing left, that write is interrupted."""
+    left = [0]
+
+    def counted(kind: type, name: str) -> None:
+        whole = getattr(kind, name)
+
+        def step(*given: Any, **more: Any) -> Any:
+            left[0] -= 1
+            if left[0] == 0:
+                raise Interrupted
+            return whole(*given, **more)
+
+        monkeypatch.setattr(kind, name, step)
+
+    counted(HadoopFolder, "delete")
+    counted(HadoopFolder, "rename")
+    counted(HadoopFolder, "_rename")
+    counted(Segments, "_save")
+    return left

@@ -23,6 +23,7 @@ from planner.expr import Scalar
 from planner.expr.tokens import Tokens, tokenize
 
 RANGE_JOIN = "RANGE_JOIN"
+DELTA_ORDER = "DELTA_ORDER"
 STRATEGIES = {
     "BROADCAST": "BROADCAST",
     "BROADCASTJOIN": "BROADCAST",
@@ -33,7 +34,16 @@ STRATEGIES = {
     "SHUFFLE_HASH": "SHUFFLE_HASH",
     "SHUFFLE_REPLICATE_NL": "SHUFFLE_REPLICATE_NL",
 }
-_KNOWN = (RANGE_JOIN, "LOOKUP", *STRATEGIES, "COALESCE", "REPARTITION", "REPARTITION_BY_RANGE", "REBALANCE")
+_KNOWN = (
+    RANGE_JOIN,
+    DELTA_ORDER,
+    "LOOKUP",
+    *STRATEGIES,
+    "COALESCE",
+    "REPARTITION",
+    "REPARTITION_BY_RANGE",
+    "REBALANCE",
+)
 _BLOCK = re.compile(r"--[^\n]*|/\*(\+?)(.*?)\*/", re.DOTALL)
 _NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:E[+-]?\d+)?)(?:BD|[LSYDF])?", re.IGNORECASE)
 _DIGITS = 30  # a width with more of them, before or behind the point, is no width

@@ -8,13 +8,17 @@
 *New* is what arrived in the epoch, *before* what was kept of earlier ones, *all* both.  Each pair is found once: in the
 epoch in which the later of its rows arrives.  A row that an outer or anti join returns without a match waits for the
 epoch in which the watermark makes it *final*; a semi join returns a row in the epoch of its first match.
+
+Of three streams or more, what is new of each looks up the others one after the other (``planner.state.delta``).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 from planner.physical.base import Physical
+from planner.state.delta import DeltaJoin
 from planner.state.spec import Input, StreamJoin
 from planner.tree import plan_node
 
@@ -48,15 +52,17 @@ class Build(Physical):
 
 @plan_node
 class Arrangement(Physical):
-    """A version of an arrangement."""
+    """A version of an arrangement; ``by`` the values that a lookup finds its rows by."""
 
     label: ClassVar[str] = "Arrangement"
     version: Version
     name: str
+    by: tuple[str, ...] = ()
 
     @property
     def detail(self) -> str:
-        return f"{_WORDS[self.version]} {self.name}"
+        by = f", by {', '.join(self.by)}" if self.by else ""
+        return f"{_WORDS[self.version]} {self.name}{by}"
 
 
 @plan_node
@@ -80,12 +86,19 @@ class Epoch(Physical):
 
     label: ClassVar[str] = "Epoch"
     steps: tuple[Physical, ...]
+    said: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.said
 
 
 def epoch_of(join: StreamJoin) -> Epoch:
     """The plan of an epoch of a join."""
     names = [join.inputs[side.input].name for side in join.sides]
     steps: list[Physical] = [_build(join, n) for n in range(len(join.inputs))]
+    if join.delta:
+        return Epoch((*steps, *_paths(join, join.delta)), join.delta.lines)
 
     def half(version: Version, other: Version, side: int, kind: str) -> HalfJoin:
         left, right = Arrangement(version, names[side]), Arrangement(other, names[1 - side])
@@ -100,14 +113,27 @@ def epoch_of(join: StreamJoin) -> Epoch:
     return Epoch(tuple(steps))
 
 
+def _paths(join: StreamJoin, delta: DeltaJoin) -> Iterator[Physical]:
+    """The half-joins of each path, the first lookup innermost."""
+    tables = (join.inputs[side.input].name for side in join.sides)
+    names = [table if table == name else f"{table} as {name}" for table, name in zip(tables, delta.names, strict=True)]
+    for path, conditions in zip(delta.paths, join.blocks.on, strict=True):
+        found: Physical = Arrangement("new", names[path.input])
+        for lookup, condition in zip(path.lookups, conditions, strict=True):
+            version: Version = "all" if lookup.version == "curr" else "before"
+            probed = Arrangement(version, names[lookup.input], lookup.by)
+            found = HalfJoin(found, probed, join.kind, condition)
+        yield found
+
+
 def _build(join: StreamJoin, number: int) -> Build:
     input_ = join.inputs[number]
     said = [f"keeps {', '.join(c.name for c in input_.columns)}"]
     if input_.keep:
         said.append(f"of rows where {input_.keep}")
     said.append(_lasting(input_))
-    if sum(side.input == number for side in join.sides) > 1:
-        said.append("one arrangement for both sides")
+    if (sides := sum(side.input == number for side in join.sides)) > 1:
+        said.append(f"one arrangement for {'both' if sides == 2 else sides} sides")
     return Build(input_.name, tuple(said))
 
 

@@ -6,15 +6,15 @@ Equality is an end in both directions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from sqlglot import exp
 
 from planner.band.axis import DAY, Axis, axis_of
 from planner.band.condition import comparisons
-from planner.band.linear import UNKNOWN, Leaf, NotABand, Side, Sum, Vocabulary
+from planner.band.linear import UNKNOWN, Leaf, NotABand, Sum, Vocabulary
 from planner.errors import Unsupported
 from planner.expr import Scalar
 
@@ -23,23 +23,56 @@ _ROOM = 26 * Fraction(DAY, 24)  # by which calendar and clock may differ, as in 
 
 @dataclass(frozen=True)
 class Bound:
-    """Of every pair that matches, ``large - small >= least``, in whole units of the axis."""
+    """Of every pair that matches, ``large - small >= least``, in whole units of the axis; sides are numbers."""
 
     small: Leaf
-    small_side: Side
+    small_side: int
     large: Leaf
-    large_side: Side
+    large_side: int
     least: Fraction
     axis: Axis
-    conjunct: Scalar
 
 
-def read_bounds(conjuncts: Iterable[Scalar], words: Vocabulary) -> tuple[Bound, ...]:
-    """The bounds that a condition puts on pairs, in the order in which they are written.
+def read_bounds(conjuncts: Iterable[Scalar], words: Vocabulary, sides: tuple[int, int] = (0, 1)) -> tuple[Bound, ...]:
+    """The bounds that a condition puts on pairs of two sides, in the order in which they are written.
 
     Only whole positions (integers, dates, times); what cannot be read is left out, which is always sound.
     """
-    return tuple(b for c in conjuncts if not c.plans for b in _bounds_of(c, words))
+    return tuple(b for c in conjuncts if not c.plans for b in _bounds_of(c, words, sides))
+
+
+def with_implied(bounds: Sequence[Bound], sides: int) -> tuple[Bound, ...]:
+    """Bounds, and those that follow from them over a third side: b - a >= 1 and c - b >= 2 make c - a >= 3.
+
+    The greatest ``least`` of each two leaves counts.
+    """
+    best: dict[tuple[_Leaf, _Leaf], Bound] = {}
+
+    def learn(bound: Bound) -> None:
+        ends = _small_end(bound), _large_end(bound)
+        if bound.small_side != bound.large_side and (ends not in best or best[ends].least < bound.least):
+            best[ends] = bound
+
+    for bound in bounds:
+        learn(bound)
+    for _ in range(sides - 2):
+        found = list(best.values())
+        for one in found:
+            for other in found:
+                if _large_end(one) == _small_end(other):
+                    learn(replace(other, small=one.small, small_side=one.small_side, least=one.least + other.least))
+    return tuple(best.values())
+
+
+_Leaf = tuple[int, str, str]  # a side, a leaf of it, its axis
+
+
+def _small_end(bound: Bound) -> _Leaf:
+    return bound.small_side, bound.small.key, bound.axis.name
+
+
+def _large_end(bound: Bound) -> _Leaf:
+    return bound.large_side, bound.large.key, bound.axis.name
 
 
 def equalities(conjunct: Scalar) -> tuple[exp.Expression, exp.Expression] | None:
@@ -53,7 +86,7 @@ def equalities(conjunct: Scalar) -> tuple[exp.Expression, exp.Expression] | None
     return (tree.this, tree.expression) if isinstance(tree, exp.EQ) else None
 
 
-def _bounds_of(conjunct: Scalar, words: Vocabulary) -> Iterator[Bound]:
+def _bounds_of(conjunct: Scalar, words: Vocabulary, sides: tuple[int, int]) -> Iterator[Bound]:
     try:
         pairs = list(comparisons(conjunct.tree))
     except Unsupported:
@@ -62,14 +95,14 @@ def _bounds_of(conjunct: Scalar, words: Vocabulary) -> Iterator[Bound]:
         pairs = [equal, equal[::-1]]
     for small, large in pairs:
         try:
-            found = _bound(small, large, conjunct, words)
+            found = _bound(small, large, words, sides)
         except NotABand:
             continue
         if found:
             yield found
 
 
-def _bound(small: exp.Expression, large: exp.Expression, conjunct: Scalar, words: Vocabulary) -> Bound | None:
+def _bound(small: exp.Expression, large: exp.Expression, words: Vocabulary, sides: tuple[int, int]) -> Bound | None:
     total = Sum(words)
     total.add(small, 1)
     total.add(large, -1)
@@ -102,4 +135,5 @@ def _bound(small: exp.Expression, large: exp.Expression, conjunct: Scalar, words
         calendar = mixed or amount.lengths or amount.reach >= DAY
         if calendar or "date" in names or (amount.reach and "timestamp_ntz" in names):
             least -= _ROOM
-    return Bound(small_leaf, small_side, large_leaf, large_side, least, axis, conjunct)  # type: ignore[arg-type]
+    number = {"left": sides[0], "right": sides[1]}
+    return Bound(small_leaf, number[small_side], large_leaf, number[large_side], least, axis)  # type: ignore[index]

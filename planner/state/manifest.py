@@ -71,7 +71,7 @@ class Manifest:
 
     epoch: int
     inputs: tuple[InputState, ...]
-    times: tuple[int | None, int | None] = (None, None)
+    times: tuple[int | None, ...] = ()
     watermark: int | None = None
     obsolete: tuple[str, ...] = ()
 
@@ -89,8 +89,7 @@ def read_manifest(text: str, where: str) -> Manifest:
     try:
         found: dict[str, Any] = json.loads(body)
         inputs = tuple(_input(i) for i in found["inputs"])
-        one, other = found["times"]
-        return Manifest(found["epoch"], inputs, (one, other), found["watermark"], tuple(found["obsolete"]))
+        return Manifest(found["epoch"], inputs, tuple(found["times"]), found["watermark"], tuple(found["obsolete"]))
     except (ValueError, KeyError, TypeError) as error:
         raise StateError(f"{where} is damaged: {type(error).__name__}: {error}") from error
 

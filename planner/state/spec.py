@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Literal
 
 from planner.errors import StateError
 from planner.logical import JoinKind
+from planner.state.delta import DeltaJoin
 
 FORMAT = 1
 
@@ -61,7 +61,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Reach:
-    """``large - small >= least`` for all pairs; each a side (0, 1) and the number of a mark of its input."""
+    """``large - small >= least`` for all pairs; each a side, by number, and the number of a mark of its input."""
 
     small: tuple[int, int]
     large: tuple[int, int]
@@ -72,17 +72,18 @@ class Reach:
 class Blocks:
     """The statements of an epoch, over views named by ``view``.
 
-    ``pairs``: whose rows are the answer, for what is new on the left with all of the right, and for what was there
-    before on the left with what is new on the right.  A semi join asks the latter in two steps (``again``): rows of the
-    left that have a match now, and those of them that had none before, which ``first`` then holds.  By side, for rows
-    that may be returned without a match: those of ``final`` that have none (``unmatched``), and the answer over these
-    (``lone``).
+    ``pairs``: whose rows are the answer, a statement a side: what is new on it with all of the sides after it and what
+    was there before on those before it.  A semi join asks the second in two steps (``again``): rows of the left that
+    have a match now, and those of them that had none before, which ``first`` then holds.  By side, for rows that may be
+    returned without a match: those of ``final`` that have none (``unmatched``), and the answer over these (``lone``).
+    ``on``: for a reader, the conditions of a delta join by side, lookup by lookup.
     """
 
     pairs: tuple[str, ...]
     again: tuple[str, ...]
-    unmatched: tuple[str, str]
-    lone: tuple[str, str]
+    unmatched: tuple[str, ...]
+    lone: tuple[str, ...]
+    on: tuple[tuple[str, ...], ...] = ()
 
     @property
     def answers(self) -> tuple[str, ...]:
@@ -97,22 +98,24 @@ class Blocks:
 
 @dataclass(frozen=True)
 class StreamJoin:
-    """A join of two streams, or of one with itself.
+    """A join of streams, or of one with itself; of more than two, inner joins alone.
 
     ``text`` is the user's.  ``finals``, by side, say as SQL which watermark makes a row final that has no match;
-    nothing for sides whose rows are returned only with one.
+    nothing for sides whose rows are returned only with one.  ``delta``: the paths of a join of more than two, which may
+    be other ones at each start, as may their statements: they are no part of what the state is of.
     """
 
     text: str
     kind: JoinKind
     inputs: tuple[Input, ...]
-    sides: tuple[Side, Side]
+    sides: tuple[Side, ...]
     reaches: tuple[Reach, ...]
     blocks: Blocks
-    finals: tuple[str, str]
+    finals: tuple[str, ...]
     keys: tuple[str, ...]
     condition: str
     settings: tuple[tuple[str, str], ...]
+    delta: DeltaJoin | None = None
 
     @property
     def banded(self) -> bool:
@@ -127,16 +130,19 @@ class StreamJoin:
 
     def to_json(self) -> str:
         """What is written beside the state, to be held against the query of the next start."""
-        return json.dumps({"format": FORMAT, **asdict(self)}, indent=1, ensure_ascii=False)
+        said = {"format": FORMAT, **asdict(self)}
+        del said["delta"]
+        if self.delta:
+            del said["blocks"]
+        return json.dumps(said, indent=1, ensure_ascii=False)
 
 
-SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
 VERSIONS = ("d", "curr", "prev", "again", "first", "final", "lone", "none")
 
 
 def view(version: str, side: int) -> str:
     """The name under which an epoch's statement reads one of ``VERSIONS`` of a side."""
-    return f"__dt_{version}_{SIDES[side]}"
+    return f"__dt_{version}_{side + 1}"
 
 
 def hold_against(written: str, join: StreamJoin, where: str) -> None:

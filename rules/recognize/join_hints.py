@@ -7,7 +7,7 @@ from planner.band.condition import DistanceBand
 from planner.band.linear import Side
 from planner.errors import Unsupported
 from planner.expr import quote
-from planner.hints.blocks import RANGE_JOIN, Hint, SideHint, Width, names_of, read_hints, width_of
+from planner.hints.blocks import DELTA_ORDER, RANGE_JOIN, Hint, SideHint, Width, names_of, read_hints, width_of
 from planner.logical import (
     BandJoin,
     Logical,
@@ -49,6 +49,11 @@ def join_hints(project: Project, ctx: Context) -> Logical | None:
     for hint in hints:
         if hint.strategy:
             _check_names(hint, relations, ctx)
+        elif hint.name == DELTA_ORDER:
+            ctx.warn(
+                f"{hint.text}: it orders the lookups of a join of streams in opt.stream, and does nothing here",
+                hint.place,
+            )
         elif hint.meant:
             ctx.warn(f"{hint.text}: there is no hint {hint.name}; did you mean {hint.meant}?", hint.place)
 

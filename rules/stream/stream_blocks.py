@@ -20,19 +20,21 @@ from planner.state.spec import Blocks, view
 from rules.query.inner_joins import InnerJoins, in_block, inner_joins, where
 from rules.query.moving import SelectBlock, block_of
 
+_COLUMNS = "USING and NATURAL are left to Spark"
+_NOT_INNER = "it joins more than two relations, and not all of them by inner joins"
 _LONE: dict[str, tuple[int, ...]] = {"left": (0,), "anti": (0,), "right": (1,), "full": (0, 1)}
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A SELECT over a join of two relations: conjuncts that decide about pairs (``on``), and those above (``where``).
+    """A SELECT over a join of relations: conjuncts that decide about pairs (``on``), and those above (``where``).
 
-    Inner joins have all of them in ``on``.  ``inner`` is there for these.
+    Inner joins have all of them in ``on``, and may be of more than two.  ``inner`` is there for these.
     """
 
     block: SelectBlock
     kind: JoinKind
-    relations: tuple[Logical, Logical]
+    relations: tuple[Logical, ...]
     on: tuple[Scalar, ...]
     where: tuple[Scalar, ...]
     inner: InnerJoins | None = None
@@ -55,7 +57,7 @@ class Shape:
         return () if self.kind == "full" else self.where
 
     def blocks(self) -> Blocks:
-        """The statements, by the names of their views."""
+        """The statements of a join of two, by the names of their views."""
         lone = [self._lone(side) if side in self.lone else "" for side in (0, 1)]
         unmatched = [self._unmatched(side) if side in self.lone else "" for side in (0, 1)]
         pairs: tuple[str, ...] = ()
@@ -67,11 +69,10 @@ class Shape:
             pairs = tuple(
                 self._over(self._scan(a, 0), self._scan(b, 1), "inner") for a, b in (("d", "curr"), ("prev", "d"))
             )
-        return Blocks(pairs, again, (unmatched[0], unmatched[1]), (lone[0], lone[1]))
+        return Blocks(pairs, again, tuple(unmatched), tuple(lone))
 
     def _alias(self, side: int) -> str:
-        relation = self.relations[side]
-        return getattr(relation, "alias", None) or relation.name[-1]  # type: ignore[attr-defined, no-any-return]
+        return alias_of(self.relations[side])
 
     def _scan(self, version: str, side: int) -> Scan:
         name, alias = view(version, side), self._alias(side)
@@ -112,27 +113,32 @@ class Shape:
 
 
 def shape_of(query: Logical, names: Resolver) -> Shape | str:
-    """Read a query as a SELECT over a join of two relations; or the reason why it is none."""
+    """Read a query as a SELECT over a join of two relations, or an inner one of more; or the reason why it is none."""
     block = block_of(query)
     if block is None:
         return "it is more than one SELECT … FROM … WHERE"
     tree = _bare(block.tree)
     if isinstance(tree, Join) and (tree.using or tree.natural):
-        return "USING and NATURAL are left to Spark"
+        return _COLUMNS
     if isinstance(tree, Join) and tree.kind not in ("inner", "cross"):
         if any(isinstance(_bare(side), Join) for side in (tree.left, tree.right)):
-            return "it joins more than two relations"
+            return _NOT_INNER
         return Shape(block, tree.kind, (_bare(tree.left), _bare(tree.right)), tree.condition, block.condition)
     try:
         joins = inner_joins(query, names)
     except (Unresolved, Unsupported) as no:
         return str(no)
-    if joins is None or len(joins.relations) != 2:
-        return "it joins more than two relations"
-    if any(isinstance(r, Join) for r in joins.relations):
-        return "it joins more than two relations"
-    left, right = joins.relations
-    return Shape(block, "inner", (left, right), joins.conjuncts, (), joins)
+    if joins is None or len(joins.relations) < 2:
+        return "it is no join of relations"
+    if whole := next((r for r in joins.relations if isinstance(r, Join)), None):
+        return _COLUMNS if whole.using or whole.natural else _NOT_INNER
+    relations = tuple(map(_bare, joins.relations))
+    return Shape(block, "inner", relations, joins.conjuncts, (), joins)
+
+
+def alias_of(relation: Logical) -> str:
+    """The name by which the columns of a relation go."""
+    return getattr(relation, "alias", None) or relation.name[-1]  # type: ignore[attr-defined, no-any-return]
 
 
 def _bare(node: Logical) -> Logical:

@@ -4,32 +4,39 @@ A symmetric join of A and B returns, in each epoch, what is new of A with all of
 had before (Hydroflow's half-joins; each pair once, by happens-before).  A join of a stream with itself does the same
 over one state (KIP-862), whatever filters, columns and band either side has.
 
+An inner join of more streams is a delta join: what is new of each looks up the others (``delta_blocks.py``).  There a
+row is kept until nothing that still arrives on any of the others can match it.
+
 A row that an outer or anti join returns by itself is returned once the watermark says that nothing can match it any
 more.  Whether something did is asked then; so the other side keeps its rows until all that they match are final.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import combinations
 from math import floor
 
 from sqlglot import exp
 
-from planner.band.linear import Leaf, NotABand, Vocabulary
+from planner.band.linear import Leaf
 from planner.errors import Unsupported
-from planner.expr import Scalar, columns_in, quote, sql
+from planner.expr import Scalar, column_ref, columns_in, quote, sql
 from planner.logical import Cte, Join, Logical, Scan, With
 from planner.sql.names import Unresolved
-from planner.state.bounds import Bound, equalities, read_bounds
-from planner.state.spec import SIDES, Input, Kept, Reach, Side, StreamJoin
+from planner.state.bounds import Bound, equalities, read_bounds, with_implied
+from planner.state.spec import Input, Kept, Reach, Side, StreamJoin
 from planner.state.stream import Stream
+from rules.analysis.delta_join import Sizes
 from rules.analysis.same_source import SourceRows, over_base, reading
 from rules.query.moving import check_deterministic
 from rules.query.vocabulary import vocabulary
 from rules.rule import Context
-from rules.stream.stream_blocks import Shape, shape_of
+from rules.stream.delta_blocks import Routed, Sight, routed
+from rules.stream.delta_order import delta_order
+from rules.stream.stream_blocks import Shape, alias_of, shape_of
 
 Find = Callable[[tuple[str, ...]], Stream | None]
 
@@ -64,10 +71,11 @@ class _Expiry:
     said: str = ""
 
 
-def stream_join(text: str, query: Logical, ctx: Context, find: Find) -> StreamJoin | None:
+def stream_join(text: str, query: Logical, ctx: Context, find: Find, kept: tuple[int, ...] = ()) -> StreamJoin | None:
     """Read a query as a join of streams; None where it joins none.
 
-    ``find`` tells of a table by name whether it is a stream.  Raises ``NotTaken``, ``Unresolved`` or ``Unsupported``
+    ``find`` tells of a table by name whether it is a stream; ``kept``, if anything is, how many rows of each input the
+    state has, by which the lookups of a delta join are ordered.  Raises ``NotTaken``, ``Unresolved`` or ``Unsupported``
     with the reason where state modules do not take it.
     """
     ctx.definitions.update({n.key: n for n in query.walk() if isinstance(n, Cte)})
@@ -77,11 +85,15 @@ def stream_join(text: str, query: Logical, ctx: Context, find: Find) -> StreamJo
     shape = shape_of(query, ctx.names)
     if isinstance(shape, str):
         raise NotTaken(shape)
-    left, right = (_relation(n, relation, ctx, find) for n, relation in enumerate(shape.relations))
-    if left is None or right is None:
-        return None  # a stream with a table: nothing is kept
+    read = [_relation(n, relation, ctx, find) for n, relation in enumerate(shape.relations)]
+    relations = tuple(r for r in read if r)
+    if len(relations) < 2:
+        return None  # a stream with tables: nothing is kept
+    if len(relations) < len(read):
+        table = alias_of(shape.relations[read.index(None)])
+        raise NotTaken(f"{table} is no stream, and beside two streams or more state modules take no tables")
     _check_block(shape)
-    return _Reader(text, shape, (left, right), ctx).read()
+    return _Reader(text, shape, relations, ctx, kept).read()
 
 
 def _relation(number: int, relation: Logical, ctx: Context, find: Find) -> _Relation | None:
@@ -117,22 +129,25 @@ def _check_block(shape: Shape) -> None:
 class _Reader:
     """Puts together what one join needs."""
 
-    def __init__(self, text: str, shape: Shape, relations: tuple[_Relation, _Relation], ctx: Context):
-        self.text, self.shape, self.relations, self.ctx = text, shape, relations, ctx
-        self.one = relations[0].read.key == relations[1].read.key and relations[0].stream.deterministic
-        self.words: Vocabulary = vocabulary(Join(relations[0].node, relations[1].node, "cross", "CROSS JOIN"), ctx)
+    def __init__(self, text: str, shape: Shape, relations: tuple[_Relation, ...], ctx: Context, kept: tuple[int, ...]):
+        self.text, self.shape, self.relations, self.ctx, self.kept = text, shape, relations, ctx, kept
+        self.sides = range(len(relations))
+        self.inputs = _inputs_of(relations)
         self.sources = tuple(ctx.names.sources(r.node) for r in relations)
-        self.bounds = read_bounds(shape.on, self.words)
+        self.flat = tuple(source for own in self.sources for source in own)
+        self.owner = tuple(n for n, own in enumerate(self.sources) for _ in own)
+        self.bounds = self._bounds()
         self.keys = tuple(self._keys())
 
     def read(self) -> StreamJoin:
         """The join as data."""
-        if not self.keys and not self.bounds:
+        if len(self.sides) == 2 and not self.keys and not self.bounds:
             raise NotTaken("its condition has neither an equality nor a band of the two streams")
+        route = self._routed() if len(self.relations) > 2 else None
         rows = [self._rows(r) for r in self.relations]
         reaches, marks = self._reaches()
         sides = [self._side(r, rows[n]) for n, r in enumerate(self.relations)]
-        expires = [self._expires(n) for n in (0, 1)]
+        expires = [self._expires(n) for n in self.sides]
         finals = tuple(e.position if n in self.shape.lone else "" for n, e in enumerate(expires))
         for n in self.shape.lone:
             if not expires[n].position:
@@ -141,16 +156,16 @@ class _Reader:
                     f"{self.relations[1 - n].name} needs one, and the condition a bound on its time"
                 )
         if self.shape.kind not in ("inner", "cross"):
-            expires = [self._longer(n, expires) for n in (0, 1)]
+            expires = [self._longer(n, expires) for n in self.sides]
         settings = self.ctx.catalog.settings
         return StreamJoin(
             self.text,
             self.shape.kind,
             tuple(self._inputs(sides, marks, expires)),
-            (sides[0], sides[1]),
+            tuple(sides),
             reaches,
-            self.shape.blocks(),
-            (finals[0], finals[1]),
+            route.blocks if route else self.shape.blocks(),
+            finals,
             tuple(c.shown for c in self.keys),
             " AND ".join(c.shown for c in (*self.shape.on, *self.shape.where)),
             (
@@ -158,17 +173,59 @@ class _Reader:
                 ("spark.sql.caseSensitive", str(settings.case_sensitive).lower()),
                 ("spark.sql.session.timeZone", settings.time_zone),
             ),
+            route.delta if route else None,
         )
 
+    def _routed(self) -> Routed:
+        """The paths of a delta join.  Raises ``NotTaken``, ``Unresolved``, ``Unsupported``."""
+        names = self.ctx.names
+        said = [alias_of(relation) for relation in self.shape.relations]
+        if twice := next((a for n, a in enumerate(said) if names.fold(a) in map(names.fold, said[:n])), None):
+            raise NotTaken(f"two relations go by the name {twice}")
+        sight = Sight(self._named, self._over_base, lambda tree: names.type_of(tree, self.flat))
+        order = delta_order(self.shape.block.project.hint, self.shape.relations, self.ctx)
+        known = len(self.kept) == max(self.inputs) + 1
+        sizes = Sizes({n: self.kept[i] for n, i in enumerate(self.inputs)} if known else {})
+        return routed(self.shape, sight, self.inputs, sizes, order)
+
+    def _bounds(self) -> tuple[Bound, ...]:
+        """How far apart the rows of each two sides lie, also where that follows over a third."""
+        found: list[Bound] = []
+        for pair in combinations(self.sides, 2):
+            one, other = (self.relations[n].node for n in pair)
+            words = vocabulary(Join(one, other, "cross", "CROSS JOIN"), self.ctx)
+            conjuncts = (
+                self.shape.on if len(self.sides) == 2 else [c for c in self.shape.on if self._names(c.tree, pair)]
+            )
+            found += read_bounds(conjuncts, words, pair)
+        if len(self.sides) == 2:
+            return tuple(found)
+        return with_implied([self._over_bases(b) for b in found], len(self.sides))
+
+    def _over_bases(self, bound: Bound) -> Bound:
+        """A bound whose leaves have one key, whichever pair of sides it was read for."""
+        small = replace(bound.small, key=self._over_base(bound.small.text, bound.small_side))
+        large = replace(bound.large, key=self._over_base(bound.large.text, bound.large_side))
+        return replace(bound, small=small, large=large)
+
+    def _named(self, tree: exp.Expression) -> frozenset[int]:
+        """The sides whose columns an expression names.  Raises ``Unresolved``, ``Unsupported``."""
+        return frozenset(self.owner[self.ctx.names.resolve(column_ref(c), self.flat)[0]] for c in columns_in(tree))
+
+    def _names(self, tree: exp.Expression, sides: Iterable[int]) -> bool:
+        """Whether an expression names columns, and of these sides alone."""
+        try:
+            named = self._named(tree)
+        except (Unresolved, Unsupported):
+            return False
+        return bool(named) and named <= set(sides)
+
     def _keys(self) -> Iterator[Scalar]:
-        """The equalities of the two sides."""
+        """The equalities of two sides."""
         for conjunct in self.shape.on:
-            if operands := equalities(conjunct):
-                try:
-                    if {self.words.side(o) for o in operands} == {"left", "right"}:
-                        yield conjunct
-                except NotABand:
-                    continue
+            named = [n for o in equalities(conjunct) or () for n in self.sides if self._names(o, [n])]
+            if len(set(named)) == 2:
+                yield conjunct
 
     def _over_base(self, text: str, side: int) -> str:
         """An expression over one side in terms of its stream.  Raises ``Unresolved``, ``Unsupported``."""
@@ -177,13 +234,13 @@ class _Reader:
 
     def _rows(self, relation: _Relation) -> list[str]:
         """Conditions that all rows of a side fulfil that the answer may need, in terms of its stream."""
-        number, name = relation.number, SIDES[relation.number]
+        number = relation.number
         found = dict.fromkeys((*sorted(relation.read.filters), *self._about(number, self.shape.filters(number))))
         if number in self.shape.lone:
             return list(found)
-        compared = [o for c in self.keys for o in equalities(c) or () if self.words.side(o) == name]
+        compared = [o for c in self.keys for o in equalities(c) or () if self._names(o, [number])]
         texts = [sql(o) for o in compared]
-        texts += [leaf.text for b in self.bounds for leaf, side in _ends(b) if side == name]
+        texts += [leaf.text for b in self.bounds for leaf, side in _ends(b) if side == number]
         for text in dict.fromkeys(texts):
             try:
                 check_deterministic(Scalar(text))
@@ -197,55 +254,58 @@ class _Reader:
         for conjunct in conjuncts:
             try:
                 check_deterministic(conjunct)
-                if conjunct.columns and self.words.side(conjunct.tree) == SIDES[side]:
+                if self._names(conjunct.tree, [side]):
                     yield self._over_base(conjunct.text, side)
-            except (Unresolved, Unsupported, NotABand):
+            except (Unresolved, Unsupported):
                 continue
 
-    def _position(self, bound: Bound, leaf: Leaf, name: str) -> str:
+    def _position(self, bound: Bound, leaf: Leaf, side: int) -> str:
         """Where a leaf of a bound lies on its axis, in terms of its stream."""
-        return self._over_base(bound.axis.position(leaf.text, leaf.type), SIDES.index(name))
+        return self._over_base(bound.axis.position(leaf.text, leaf.type), side)
 
     def _reaches(self) -> tuple[tuple[Reach, ...], list[list[str]]]:
         """How far apart the rows of a pair lie, and the marks of either side that say so.
 
-        Where both sides are one stream they share one list of marks.
+        Sides that are one stream share one list of marks.
         """
-        marks: list[list[str]] = [[], []]
-        if self.one:
-            marks[1] = marks[0]
+        shared: dict[int, list[str]] = {}
+        marks = [shared.setdefault(number, []) for number in self.inputs]
         reaches = []
         for bound in self.bounds:
             ends = []
-            for leaf, name in _ends(bound):
-                side, mark = SIDES.index(name), self._position(bound, leaf, name)
+            for leaf, side in _ends(bound):
+                mark = self._position(bound, leaf, side)
                 if mark not in marks[side]:
                     marks[side].append(mark)
                 ends.append((side, marks[side].index(mark)))
             reaches.append(Reach(ends[0], ends[1], floor(bound.least)))
         return tuple(reaches), marks
 
-    def _timed(self, side: int) -> Iterator[Bound]:
-        """The bounds that say when rows of a side can match no more: the other side's watermark is the lesser."""
-        other = self.relations[1 - side]
+    def _timed(self, side: int, by: int) -> Iterator[Bound]:
+        """The bounds that say when rows of a side match nothing more of another, whose watermark is the lesser."""
+        other = self.relations[by]
         if other.stream.event_time is None or other.stream.time not in _TIMES:
             return
         ticking = sql(exp.column(self.ctx.names.fold(other.stream.event_time), quoted=True))
         for bound in self.bounds:
-            if bound.large_side != SIDES[side] or bound.axis.name != other.stream.time:
+            if (bound.small_side, bound.large_side) != (by, side) or bound.axis.name != other.stream.time:
                 continue
             try:
-                if self._over_base(bound.small.text, 1 - side) == ticking:
+                if self._over_base(bound.small.text, by) == ticking:
                     yield bound
             except (Unresolved, Unsupported):
                 continue
 
     def _expires(self, side: int) -> _Expiry:
-        """When a row of a side can match no more."""
+        """When a row of a side can match nothing more of any other."""
+        return _latest([self._expires_by(side, other) for other in self.sides if other != side])
+
+    def _expires_by(self, side: int, other: int) -> _Expiry:
+        """When a row of a side can match nothing more of another."""
         found: dict[str, str] = {}
         missing: dict[str, None] = {}
-        for bound in self._timed(side):
-            position = self._position(bound, bound.large, SIDES[side])
+        for bound in self._timed(side, other):
+            position = self._position(bound, bound.large, side)
             value, said = self._later(bound, position, -floor(bound.least), side)
             found[value] = said
             missing[f"{position} IS NULL"] = None
@@ -273,11 +333,11 @@ class _Reader:
         if other not in self.shape.kept or not own.position:
             return own
         ends: list[tuple[str, str]] = []
-        for timed in self._timed(other):
+        for timed in self._timed(other, side):
             for bound in self.bounds:
-                if bound.small_side == SIDES[other] and bound.small.key == timed.large.key:
+                if bound.small_side == other and bound.small.key == timed.large.key:
                     more = -floor(bound.least) - floor(timed.least)
-                    position = self._position(bound, bound.large, SIDES[side])
+                    position = self._position(bound, bound.large, side)
                     ends.append(self._later(bound, position, more, side))
         if not ends:
             return _Expiry()
@@ -291,8 +351,7 @@ class _Reader:
         shown = tuple((c.name, c.value) for c in relation.read.columns if self._needed(relation, c.name))
         event = relation.stream.event_time
         ticks = [r for r in rows if event is None or self.ctx.names.fold(event) not in _columns_of([r])]
-        number = 0 if self.one else relation.number
-        return Side(number, shown, _all(rows), _all(ticks))
+        return Side(self.inputs[relation.number], shown, _all(rows), _all(ticks))
 
     def _needed(self, relation: _Relation, column: str) -> bool:
         wanted = self._wanted()
@@ -301,15 +360,14 @@ class _Reader:
     def _wanted(self) -> set[tuple[int, str]] | None:
         """The columns that the query names, with their sides; None for all of them."""
         fold, found = self.ctx.names.fold, set()
-        flat, middle = (*self.sources[0], *self.sources[1]), len(self.sources[0])
         for scalar in (*self.shape.block.project.items, *self.shape.on, *self.shape.where):
             tree = scalar.tree
             if isinstance(tree, exp.Star) or tree.find(exp.Star):
                 return None
             try:
                 for ref in scalar.columns:
-                    index, column = self.ctx.names.resolve(ref, flat)
-                    found.add((int(index >= middle), fold(column.name)))
+                    index, column = self.ctx.names.resolve(ref, self.flat)
+                    found.add((self.owner[index], fold(column.name)))
             except Unresolved:
                 return None
         return found
@@ -317,13 +375,13 @@ class _Reader:
     def _inputs(self, sides: list[Side], marks: list[list[str]], expires: list[_Expiry]) -> Iterator[Input]:
         stored = 0
         fold = self.ctx.names.fold
-        for number in (0,) if self.one else (0, 1):
-            own = [n for n in (0, 1) if sides[n].input == number]
+        for number in range(max(self.inputs) + 1):
+            own = [n for n in self.sides if self.inputs[n] == number]
             relation = self.relations[own[0]]
             event = relation.stream.event_time
             values = [value for n in own for _, value in sides[n].shown]
             conditions = [c for n in own for c in (sides[n].rows, expires[n].position) if c]
-            needed = _columns_of([*values, *conditions, *marks[number]])
+            needed = _columns_of([*values, *conditions, *marks[own[0]]])
             named = [(name, type_) for name, type_ in relation.stream.columns if fold(name) in needed]
             columns = tuple(Kept(f"c{stored + n}", name, type_) for n, (name, type_) in enumerate(named))
             stored += len(columns)
@@ -337,7 +395,7 @@ class _Reader:
                 quote(event) if event else "",
                 relation.stream.time,
                 relation.stream.delay,
-                tuple(marks[number]),
+                tuple(marks[own[0]]),
                 lasting.position,
                 lasting.said,
                 event is not None and fold(event) in _columns_of(values),
@@ -346,13 +404,9 @@ class _Reader:
     @staticmethod
     def _expires_of(expires: list[_Expiry], rows: list[str]) -> _Expiry:
         """When a row has had its time on every side that reads it."""
-        if not all(e.position for e in expires):
-            return _Expiry()
-        if len(set(expires)) == 1:
-            return expires[0]
+        if not all(e.position for e in expires) or len({*expires}) == 1 or len({*rows}) == 1:
+            return _latest(expires, said="")
         said = " and ".join(dict.fromkeys(e.said for e in expires))
-        if len(set(rows)) == 1:
-            return _Expiry(f"greatest({', '.join(e.position for e in expires)})", said)
         cases = [
             f"CASE WHEN {r} THEN {e.position} END" if r else e.position for e, r in zip(expires, rows, strict=True)
         ]
@@ -365,7 +419,27 @@ def _name(base: Logical) -> str:
     return base.text
 
 
-def _ends(bound: Bound) -> tuple[tuple[Leaf, str], ...]:
+def _inputs_of(relations: tuple[_Relation, ...]) -> tuple[int, ...]:
+    """The input that each relation reads: those of one stream, whose readings are the same, share one."""
+    found: list[int] = []
+    for n, relation in enumerate(relations):
+        same = (m for m in range(n) if relations[m].read.key == relation.read.key and relation.stream.deterministic)
+        found.append(next((found[m] for m in same), max(found, default=-1) + 1))
+    return tuple(found)
+
+
+def _latest(expires: Sequence[_Expiry], said: str = "the later of ") -> _Expiry:
+    """The last of several ends, which never comes where one of them does not."""
+    if not all(e.position for e in expires):
+        return _Expiry()
+    ends = dict.fromkeys(expires)
+    if len(ends) == 1:
+        return expires[0]
+    words = " and ".join(dict.fromkeys(e.said for e in ends))
+    return _Expiry(f"greatest({', '.join(e.position for e in ends)})", f"{said}{words}")
+
+
+def _ends(bound: Bound) -> tuple[tuple[Leaf, int], ...]:
     return (bound.small, bound.small_side), (bound.large, bound.large_side)
 
 

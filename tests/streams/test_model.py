@@ -9,11 +9,11 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import Phase, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from optimizer import Optimizer
-from stream_feeds import START, Feed, Model, run
+from stream_feeds import FEW, START, Feed, Model, arrivals, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from stream_feeds import Row
-
-# Each example is a streaming query of its own: `make test` runs the one that is written down, `make fuzz` finds others.
-FEW = settings(max_examples=40, phases=[Phase.explicit] if settings().derandomize else tuple(Phase))
 
 
 def near(low: int, high: int) -> Callable[[Row, Row], bool]:
@@ -48,25 +45,6 @@ CASES: dict[str, tuple[str, Callable[[Row, Row], bool]]] = {
 }
 
 ITEMS = "a.id, a.k, unix_millis(a.ts) AS at, b.id AS bid, b.k AS bk, unix_millis(b.ts) AS bt"
-rows = st.lists(
-    st.tuples(
-        st.integers(0, 5),
-        st.one_of(st.none(), st.integers(0, 2)),
-        st.one_of(st.none(), st.integers(0, 12).map(lambda n: n * 1000)),
-    ),
-    max_size=5,
-)
-
-
-@st.composite
-def arrivals(draw: st.DrawFn, streams: int) -> list[list[list[Row]]]:
-    """Streams of as many epochs, in which time goes on, by and large."""
-    epochs = draw(st.integers(1, 4))
-
-    def later(found: list[Row], by: int) -> list[Row]:
-        return [(i, k, None if t is None else t + by) for i, k, t in found]
-
-    return [[later(draw(rows), n * 8000) for n in range(epochs)] for _ in range(streams)]
 
 
 def many(seed: int) -> list[list[list[Row]]]:

@@ -11,12 +11,11 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from optimizer import Optimizer, OptionError, QueryError, Sink, StateError
-from planner.runtime.state.files import HadoopFolder
 from planner.runtime.state.segments import Segments
 from planner.state.folder import LocalFolder
 from planner.state.manifest import Manifest, read_manifest
 from planner.state.store import Store
-from stream_feeds import Feed, run, written
+from stream_feeds import Feed, Interrupted, interrupting, run, written
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -139,10 +138,6 @@ def test_without_an_end_there_is_a_warning(opt: Optimizer, tmp_path: Path, caplo
     assert not caplog.text
 
 
-class Interrupted(Exception):
-    """What stands for the end of the driver."""
-
-
 @pytest.mark.parametrize(("delay", "rewritten"), [(5, False), (0, True)])
 def test_an_epoch_that_is_cut_off_anywhere_is_done_again(
     opt: Optimizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, delay: int, *, rewritten: bool
@@ -152,23 +147,7 @@ def test_an_epoch_that_is_cut_off_anywhere_is_done_again(
     With the shorter delay most of a segment has had its time at the end of its own epoch, and it is written anew.
     """
     feed = Feed(opt.session, tmp_path / "s", "s", delay)
-    left = [0]
-
-    def counted(kind: type, name: str) -> None:
-        whole = getattr(kind, name)
-
-        def step(*given: Any, **more: Any) -> Any:
-            left[0] -= 1
-            if left[0] == 0:
-                raise Interrupted
-            return whole(*given, **more)
-
-        monkeypatch.setattr(kind, name, step)
-
-    counted(HadoopFolder, "delete")
-    counted(HadoopFolder, "rename")
-    counted(HadoopFolder, "_rename")
-    counted(Segments, "_save")
+    left = interrupting(monkeypatch)
     merges = []
     whole = Segments.merge
     monkeypatch.setattr(Segments, "merge", lambda *given: merges.append(1) or whole(*given))

@@ -27,6 +27,7 @@ from pyspark.sql.types import StructType
 from planner.runtime.batch import Arguments, run
 from planner.runtime.state.segments import Delta, Segments, empty, rows_of, setting, tagged
 from planner.runtime.state.sinks import Output
+from planner.state.delta import version_of
 from planner.state.manifest import Change, Manifest, Segment
 from planner.state.sink import trigger_of
 from planner.state.spec import VERSIONS, StreamJoin, view
@@ -102,16 +103,17 @@ class Epochs:
         blocks = self.join.blocks
         frames = [*half.pairs()] if not blocks.again else [*half.first_matches()]
         if now is not None:
-            frames += [found for side in (0, 1) if blocks.lone[side] for found in half.lone(side, now)]
+            frames += [found for side, lone in enumerate(blocks.lone) if lone for found in half.lone(side, now)]
         return reduce(DataFrame.unionAll, frames) if frames else empty(session, self.schema)
 
-    def _times(self, before: Manifest, delta: Delta) -> tuple[tuple[int | None, int | None], int | None]:
+    def _times(self, before: Manifest, delta: Delta) -> tuple[tuple[int | None, ...], int | None]:
         """The watermarks after the epoch: of each side, and of the query."""
         join = self.join
         delays = [join.inputs[side.input].delay for side in join.sides]
-        one, other = (side_time(t, d, delay) for t, d, delay in zip(before.times, delta.times, delays, strict=True))
-        timed = [t for t, side in zip((one, other), join.sides, strict=True) if join.inputs[side.input].event_time]
-        return (one, other), watermark(before.watermark or 0, timed, self.policy) if timed else None
+        then = before.times or (None,) * len(join.sides)
+        times = tuple(side_time(t, d, delay) for t, d, delay in zip(then, delta.times, delays, strict=True))
+        timed = [t for t, side in zip(times, join.sides, strict=True) if join.inputs[side.input].event_time]
+        return times, watermark(before.watermark or 0, timed, self.policy) if timed else None
 
     def _after(self, session: SparkSession, before: Manifest, delta: Delta, after: Manifest, clock: int) -> Manifest:
         """The state after the epoch, of which ``after`` tells the number and the time."""
@@ -140,20 +142,17 @@ class _Halves:
         self.sizes: dict[str, int] = {}
 
     def pairs(self) -> Iterator[DataFrame]:
-        """What is new on the left with all of the right; what was there before on the left with new on the right."""
-        yield from self._new_on_the_left()
-        if (new := self.new[1]) and (left := self._reachable(self.old[0], 0, new[0])) and self.join.blocks.pairs:
-            self._view("prev", 0, left)
-            self._view("d", 1, new)
-            yield self._ask(self.join.blocks.pairs[1])
+        """What is new on each side with all of the sides after it, and what was there before on those before it."""
+        for side, statement in enumerate(self.join.blocks.pairs):
+            if self.new[side] and self._has_partners(side):
+                yield self._ask(statement)
 
     def first_matches(self) -> Iterator[DataFrame]:
         """The rows of the left that have had no match before this epoch, and have one now."""
-        yield from self._new_on_the_left()
-        if (new := self.new[1]) and (left := self._reachable(self.old[0], 0, new[0])):
+        if self.new[0] and self._has_partners(0):
+            yield self._ask(self.join.blocks.pairs[0])
+        if self.new[1] and self._has_partners(1):
             matches, before = self.join.blocks.again
-            self._view("prev", 0, left)
-            self._view("d", 1, new)
             self._ask(matches).createOrReplaceTempView(view("again", 0))
             self._view("prev", 1, self.old[1])
             self._ask(before).createOrReplaceTempView(view("first", 0))
@@ -177,16 +176,21 @@ class _Halves:
         self._view("none", other, ())
         yield self._ask(self.join.blocks.lone[side])
 
-    def _new_on_the_left(self) -> Iterator[DataFrame]:
-        if (new := self.new[0]) and self.join.blocks.pairs:
-            right = self._reachable((*self.old[1], *self.new[1]), 1, new[0])
-            if right:
-                self._view("d", 0, new)
-                self._view("curr", 1, right)
-                yield self._ask(self.join.blocks.pairs[0])
-
-    def _reachable(self, segments: tuple[Segment, ...], side: int, probing: Segment) -> tuple[Segment, ...]:
-        return reachable(segments, side, probing.marks, self.join.reaches)
+    def _has_partners(self, side: int) -> bool:
+        """Make the views for what is new on a side; False where one of the others has no row that it could meet."""
+        (new,) = self.new[side]
+        self._view("d", side, (new,))
+        for other in range(len(self.join.sides)):
+            if other == side:
+                continue
+            version = version_of(side, other)
+            there = self.old[other] if version == "prev" else (*self.old[other], *self.new[other])
+            reaches = [r for r in self.join.reaches if {r.small[0], r.large[0]} == {side, other}]
+            found = reachable(there, other, new.marks, reaches)
+            if not found:
+                return False
+            self._view(version, other, found)
+        return True
 
     def _view(self, version: str, side: int, segments: tuple[Segment, ...]) -> None:
         name = view(version, side)

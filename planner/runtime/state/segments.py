@@ -37,7 +37,7 @@ class Delta:
     """What an epoch brought: on each input, and the greatest time of each side, in microseconds."""
 
     inputs: tuple[Arrived, ...]
-    times: tuple[int | None, int | None]
+    times: tuple[int | None, ...]
 
 
 def tagged(join: StreamJoin) -> str:
@@ -103,7 +103,8 @@ class Segments:
             ]
             positions = [_TIME, *(f"__dt_mark{m}" for m in range(len(input_.marks)))]
             asked += _spans([f"CASE WHEN {kept} THEN {p} END" for p in positions], n)
-        asked += [F.expr(f"max(CASE WHEN __dt_side{s} THEN {_TIME} END)").alias(f"time{s}") for s in (0, 1)]
+        sides = range(len(join.sides))
+        asked += [F.expr(f"max(CASE WHEN __dt_side{s} THEN {_TIME} END)").alias(f"time{s}") for s in sides]
         folder = rows_of(epoch)
         stored = [INPUT, *(c.stored for i in join.inputs for c in i.columns)]
         rows = batch.observe(counted, *asked).where(f"{_KEEP} AND NOT {late}").select(*stored)
@@ -115,7 +116,7 @@ class Segments:
             if found[f"rows{n}"]:
                 segment = self._segment(f"{folder}/{INPUT}={n}", found, n, clock, 0)
             arrived.append(Arrived(found[f"read{n}"], found[f"late{n}"], segment))
-        return Delta(tuple(arrived), (found["time0"], found["time1"]))
+        return Delta(tuple(arrived), tuple(found[f"time{s}"] for s in sides))
 
     def merge(
         self, session: SparkSession, number: int, old: tuple[Segment, ...], epoch: int, watermark: int | None

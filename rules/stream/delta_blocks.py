@@ -1,0 +1,148 @@
+"""A query over three streams or more as a delta join: its join graph, and the statement of each path.
+
+    FROM a JOIN b ON a.k = b.k JOIN c ON b.j = c.j
+
+    d(a)      JOIN curr(b) ON a.k = b.k  JOIN curr(c) ON b.j = c.j
+    d(b)      JOIN prev(a) ON a.k = b.k  JOIN curr(c) ON b.j = c.j
+    d(c)      JOIN prev(b) ON b.j = c.j  JOIN prev(a) ON a.k = b.k
+
+A statement joins in the order of its path.  Conjuncts stand as written where the last of their relations has come; an
+equality is added where a lookup needs one that follows from others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from planner.errors import Unsupported
+from planner.expr import Scalar, quote, sql
+from planner.hints.blocks import DELTA_ORDER, without
+from planner.logical import JOIN_KEYWORDS, Join, Logical, Scan
+from planner.sql.to_sql import to_sql
+from planner.state.bounds import equalities
+from planner.state.delta import DeltaJoin, DeltaPath, Lookup, Value
+from planner.state.spec import Blocks, view
+from planner.types.schema import SqlType
+from rules.analysis.delta_join import JoinGraph, Sizes, delta_join
+from rules.analysis.equivalence_classes import Equality
+from rules.query.inner_joins import in_block
+from rules.query.moving import check_deterministic
+from rules.stream.stream_blocks import Shape, alias_of
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What expressions of a query mean: the relations they name, their values in terms of a stream, their types.
+
+    All of them raise ``Unresolved`` or ``Unsupported``.
+    """
+
+    named: Callable[[exp.Expression], frozenset[int]]
+    over_base: Callable[[str, int], str]
+    type_of: Callable[[exp.Expression], SqlType | None]
+
+
+@dataclass(frozen=True)
+class Routed:
+    """The paths of a delta join, and their statements."""
+
+    delta: DeltaJoin
+    blocks: Blocks
+
+
+def routed(shape: Shape, sight: Sight, inputs: tuple[int, ...], sizes: Sizes, order: tuple[int, ...]) -> Routed:
+    """Plan the paths of a join; ``inputs`` are what its relations read, by number, and ``order`` is a hint's.
+
+    Raises ``Unsupported``, ``Unresolved`` with the reason where it is none that can be.
+    """
+    names = tuple(alias_of(relation) for relation in shape.relations)
+    read = _Conjuncts(shape.on, sight)
+    graph = JoinGraph(names, tuple(read.equalities), tuple(read.named), inputs)
+    delta = delta_join(graph, sizes=sizes, order=order)
+    return Routed(delta, _Statements(shape, read, names).blocks(delta))
+
+
+class _Conjuncts:
+    """The conjuncts of a join: the relations each names, and the equalities of two among them."""
+
+    def __init__(self, conjuncts: tuple[Scalar, ...], sight: Sight):
+        self.all, self.sight = conjuncts, sight
+        self.named: list[frozenset[int]] = []
+        self.equalities: list[Equality] = []
+        self.written: dict[Value, exp.Expression] = {}
+        for conjunct in conjuncts:
+            check_deterministic(conjunct)
+            self.named.append(sight.named(conjunct.tree))
+            operands = equalities(conjunct)
+            values = [self._value(operand) for operand in operands or ()]
+            if operands and len(values) == 2 and values[0] and values[1] and values[0][0] != values[1][0]:
+                types = [sight.type_of(operand) for operand in operands]
+                plain = types[0] is not None and types[0] == types[1]
+                self.equalities.append(Equality(values[0], values[1], strict=True, plain=plain))
+
+    def _value(self, operand: exp.Expression) -> Value | None:
+        """An operand over one relation as a value of it."""
+        named = self.sight.named(operand)
+        if len(named) != 1:
+            return None
+        (number,) = named
+        text = self.sight.over_base(sql(operand), number)
+        tree = Scalar(text).tree
+        value = number, quote(tree.name) if isinstance(tree, exp.Column) else text
+        self.written.setdefault(value, operand)
+        return value
+
+    def on(self, lookup: Lookup) -> tuple[Scalar, ...]:
+        """The condition of a lookup."""
+        added = []
+        pairs = {frozenset((e.left, e.right)) for e in self.equalities}
+        for own, other in lookup.key:
+            if frozenset(((lookup.input, own), other)) not in pairs:
+                tree = exp.EQ(this=self.written[other].copy(), expression=self.written[lookup.input, own].copy())
+                added.append(Scalar(sql(tree)))
+        return (*added, *(self.all[n] for n in lookup.conditions))
+
+
+@dataclass(frozen=True)
+class _Statements:
+    """The query over the relations of a path."""
+
+    shape: Shape
+    read: _Conjuncts
+    names: tuple[str, ...]
+
+    def blocks(self, delta: DeltaJoin) -> Blocks:
+        """The statement of each path, and its conditions, lookup by lookup, for a reader."""
+        steps = [self._conditions(path) for path in delta.paths]
+        pairs = tuple(self._statement(path, on) for path, on in zip(delta.paths, steps, strict=True))
+        shown = tuple(tuple(" AND ".join(c.shown for c in on) for on in path) for path in steps)
+        nothing = ("",) * len(self.names)
+        return Blocks(pairs, (), nothing, nothing, shown)
+
+    def _conditions(self, path: DeltaPath) -> list[tuple[Scalar, ...]]:
+        """The condition of each lookup; the first also has those on what is new alone."""
+        first, *others = map(self.read.on, path.lookups)
+        return [(*first, *(self.read.all[n] for n in path.conditions)), *others]
+
+    def _statement(self, path: DeltaPath, conditions: list[tuple[Scalar, ...]]) -> str:
+        tree: Logical = self._scan("d", path.input)
+        for lookup, on in zip(path.lookups, conditions, strict=True):
+            tree = Join(tree, self._scan(lookup.version, lookup.input), "inner", JOIN_KEYWORDS["inner"], on)
+        block = self.shape.block.project
+        items = tuple(spelt for item in block.items for spelt in self._spelt(item))
+        return to_sql(in_block(replace(block, items=items, hint=without(block.hint, DELTA_ORDER)), tree))
+
+    def _scan(self, version: str, number: int) -> Scan:
+        name, alias = view(version, number), self.names[number]
+        return Scan((name,), name, alias, (), f"AS {quote(alias)}")
+
+    def _spelt(self, item: Scalar) -> tuple[Scalar, ...]:
+        """An item of the select list; ``*`` as the relations in the order in which they are written."""
+        if not isinstance(item.tree, exp.Star):
+            return (item,)
+        if item.text.strip() != "*":
+            raise Unsupported(f"{item.shown} would have other columns where relations are joined in another order")
+        return tuple(Scalar(f"{quote(name)}.*") for name in self.names)
