@@ -13,9 +13,8 @@ more.  Whether something did is asked then; so the other side keeps its rows unt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from itertools import combinations
 from math import floor
 
@@ -36,13 +35,12 @@ from rules.query.vocabulary import vocabulary
 from rules.rule import Context
 from rules.stream.delta_blocks import Routed, Sight, routed
 from rules.stream.delta_order import delta_order
+from rules.stream.expiry import Expiries, Expiry, latest, position_of
 from rules.stream.stream_blocks import Shape, alias_of, shape_of
 
 Find = Callable[[tuple[str, ...]], Stream | None]
 
 _OF_MORE_THAN_A_ROW = (exp.AggFunc, exp.Window, exp.UDTF, exp.Explode, exp.Posexplode, exp.Inline, exp.Stack)
-_TIMES = ("timestamp", "timestamp_ntz")
-_NEVER = -(2**63)
 
 
 class NotTaken(Exception):
@@ -58,17 +56,6 @@ class _Relation:
     read: SourceRows
     stream: Stream
     name: str
-
-
-@dataclass(frozen=True)
-class _Expiry:
-    """When a row of a side can match no more: once the watermark has reached ``position``, as SQL; and in words.
-
-    Nothing where that is never.
-    """
-
-    position: str = ""
-    said: str = ""
 
 
 def stream_join(text: str, query: Logical, ctx: Context, find: Find, kept: tuple[int, ...] = ()) -> StreamJoin | None:
@@ -147,7 +134,10 @@ class _Reader:
         rows = [self._rows(r) for r in self.relations]
         reaches, marks = self._reaches()
         sides = [self._side(r, rows[n]) for n, r in enumerate(self.relations)]
-        expires = [self._expires(n) for n in self.sides]
+        streams = tuple(r.stream for r in self.relations)
+        own = [tuple(self._about(n, self.shape.on)) for n in self.sides]
+        expiries = Expiries(streams, self.bounds, self.shape, self._over_base, own, self.ctx.names.fold)
+        expires = [expiries.matched(n) for n in self.sides]
         finals = tuple(e.position if n in self.shape.lone else "" for n, e in enumerate(expires))
         for n in self.shape.lone:
             if not expires[n].position:
@@ -156,7 +146,7 @@ class _Reader:
                     f"{self.relations[1 - n].name} needs one, and the condition a bound on its time"
                 )
         if self.shape.kind not in ("inner", "cross"):
-            expires = [self._longer(n, expires) for n in self.sides]
+            expires = [expiries.needed(n, expires) for n in self.sides]
         settings = self.ctx.catalog.settings
         return StreamJoin(
             self.text,
@@ -259,10 +249,6 @@ class _Reader:
             except (Unresolved, Unsupported):
                 continue
 
-    def _position(self, bound: Bound, leaf: Leaf, side: int) -> str:
-        """Where a leaf of a bound lies on its axis, in terms of its stream."""
-        return self._over_base(bound.axis.position(leaf.text, leaf.type), side)
-
     def _reaches(self) -> tuple[tuple[Reach, ...], list[list[str]]]:
         """How far apart the rows of a pair lie, and the marks of either side that say so.
 
@@ -274,78 +260,12 @@ class _Reader:
         for bound in self.bounds:
             ends = []
             for leaf, side in _ends(bound):
-                mark = self._position(bound, leaf, side)
+                mark = position_of(bound, leaf, side, self._over_base)
                 if mark not in marks[side]:
                     marks[side].append(mark)
                 ends.append((side, marks[side].index(mark)))
             reaches.append(Reach(ends[0], ends[1], floor(bound.least)))
         return tuple(reaches), marks
-
-    def _timed(self, side: int, by: int) -> Iterator[Bound]:
-        """The bounds that say when rows of a side match nothing more of another, whose watermark is the lesser."""
-        other = self.relations[by]
-        if other.stream.event_time is None or other.stream.time not in _TIMES:
-            return
-        ticking = sql(exp.column(self.ctx.names.fold(other.stream.event_time), quoted=True))
-        for bound in self.bounds:
-            if (bound.small_side, bound.large_side) != (by, side) or bound.axis.name != other.stream.time:
-                continue
-            try:
-                if self._over_base(bound.small.text, by) == ticking:
-                    yield bound
-            except (Unresolved, Unsupported):
-                continue
-
-    def _expires(self, side: int) -> _Expiry:
-        """When a row of a side can match nothing more of any other."""
-        return _latest([self._expires_by(side, other) for other in self.sides if other != side])
-
-    def _expires_by(self, side: int, other: int) -> _Expiry:
-        """When a row of a side can match nothing more of another."""
-        found: dict[str, str] = {}
-        missing: dict[str, None] = {}
-        for bound in self._timed(side, other):
-            position = self._position(bound, bound.large, side)
-            value, said = self._later(bound, position, -floor(bound.least), side)
-            found[value] = said
-            missing[f"{position} IS NULL"] = None
-        if not found:
-            return _Expiry()
-        least = f"least({', '.join(found)})" if len(found) > 1 else next(iter(found))
-        said = f"the earlier of {' and '.join(found.values())}" if len(found) > 1 else found[least]
-        if side not in self.shape.lone:
-            return _Expiry(least, said)
-        # Without a time, or against a condition on itself, it matches nothing: final as it comes.
-        missing.update((f"NOT coalesce({c}, false)", None) for c in self._about(side, self.shape.on))
-        return _Expiry(f"CASE WHEN {' OR '.join(missing)} THEN CAST({_NEVER} AS BIGINT) ELSE {least} END", said)
-
-    def _later(self, bound: Bound, position: str, more: int, side: int) -> tuple[str, str]:
-        """A position so many units later, as SQL and in words."""
-        if not more:
-            return position, self._over_base(bound.large.text, side)
-        sign = "+" if more > 0 else "-"
-        said = f"{self._over_base(bound.large.text, side)} {sign} {bound.axis.human(abs(Fraction(more)))}"
-        return f"{position} {sign} {abs(more)}", said
-
-    def _longer(self, side: int, expires: list[_Expiry]) -> _Expiry:
-        """When a row of a side is needed no more, once whatever it matches has had its time, too."""
-        own, other = expires[side], 1 - side
-        if other not in self.shape.kept or not own.position:
-            return own
-        ends: list[tuple[str, str]] = []
-        for timed in self._timed(other, side):
-            for bound in self.bounds:
-                if bound.small_side == other and bound.small.key == timed.large.key:
-                    more = -floor(bound.least) - floor(timed.least)
-                    position = self._position(bound, bound.large, side)
-                    ends.append(self._later(bound, position, more, side))
-        if not ends:
-            return _Expiry()
-        last = f"least({', '.join(p for p, _ in ends)})" if len(ends) > 1 else ends[0][0]
-        words = f"the earlier of {' and '.join(s for _, s in ends)}" if len(ends) > 1 else ends[0][1]
-        if last == own.position:
-            return own
-        return _Expiry(f"greatest({own.position}, {last})", f"the later of {own.said} and {words}")
 
     def _side(self, relation: _Relation, rows: list[str]) -> Side:
         shown = tuple((c.name, c.value) for c in relation.read.columns if self._needed(relation, c.name))
@@ -372,7 +292,7 @@ class _Reader:
                 return None
         return found
 
-    def _inputs(self, sides: list[Side], marks: list[list[str]], expires: list[_Expiry]) -> Iterator[Input]:
+    def _inputs(self, sides: list[Side], marks: list[list[str]], expires: list[Expiry]) -> Iterator[Input]:
         stored = 0
         fold = self.ctx.names.fold
         for number in range(max(self.inputs) + 1):
@@ -402,15 +322,15 @@ class _Reader:
             )
 
     @staticmethod
-    def _expires_of(expires: list[_Expiry], rows: list[str]) -> _Expiry:
+    def _expires_of(expires: list[Expiry], rows: list[str]) -> Expiry:
         """When a row has had its time on every side that reads it."""
         if not all(e.position for e in expires) or len({*expires}) == 1 or len({*rows}) == 1:
-            return _latest(expires, said="")
+            return latest(expires, said="")
         said = " and ".join(dict.fromkeys(e.said for e in expires))
         cases = [
             f"CASE WHEN {r} THEN {e.position} END" if r else e.position for e, r in zip(expires, rows, strict=True)
         ]
-        return _Expiry(f"greatest({', '.join(cases)})", said)
+        return Expiry(f"greatest({', '.join(cases)})", said)
 
 
 def _name(base: Logical) -> str:
@@ -426,17 +346,6 @@ def _inputs_of(relations: tuple[_Relation, ...]) -> tuple[int, ...]:
         same = (m for m in range(n) if relations[m].read.key == relation.read.key and relation.stream.deterministic)
         found.append(next((found[m] for m in same), max(found, default=-1) + 1))
     return tuple(found)
-
-
-def _latest(expires: Sequence[_Expiry], said: str = "the later of ") -> _Expiry:
-    """The last of several ends, which never comes where one of them does not."""
-    if not all(e.position for e in expires):
-        return _Expiry()
-    ends = dict.fromkeys(expires)
-    if len(ends) == 1:
-        return expires[0]
-    words = " and ".join(dict.fromkeys(e.said for e in ends))
-    return _Expiry(f"greatest({', '.join(e.position for e in ends)})", f"{said}{words}")
 
 
 def _ends(bound: Bound) -> tuple[tuple[Leaf, int], ...]:
