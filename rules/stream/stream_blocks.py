@@ -137,8 +137,11 @@ def shape_of(query: Logical, names: Resolver) -> Shape | str:
 
 
 def alias_of(relation: Logical) -> str:
-    """The name by which the columns of a relation go."""
-    return getattr(relation, "alias", None) or relation.name[-1]  # type: ignore[attr-defined, no-any-return]
+    """The name by which the columns of a relation go.  Raises ``Unsupported`` where it has none."""
+    name = getattr(relation, "alias", None) or next(iter(getattr(relation, "name", ())[-1:]), None)
+    if not name:
+        raise Unsupported("one of its relations has no name")
+    return str(name)
 
 
 def _bare(node: Logical) -> Logical:

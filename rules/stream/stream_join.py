@@ -30,6 +30,7 @@ from planner.state.spec import Input, Kept, Reach, Side, StreamJoin
 from planner.state.stream import Stream
 from rules.analysis.delta_join import Sizes
 from rules.analysis.same_source import SourceRows, over_base, reading
+from rules.query.hinted import hintable_names
 from rules.query.moving import check_deterministic
 from rules.query.vocabulary import vocabulary
 from rules.rule import Context
@@ -77,7 +78,7 @@ def stream_join(text: str, query: Logical, ctx: Context, find: Find, kept: tuple
     if len(relations) < 2:
         return None  # a stream with tables: nothing is kept
     if len(relations) < len(read):
-        table = alias_of(shape.relations[read.index(None)])
+        table = ".".join(next(hintable_names(shape.relations[read.index(None)]), ())) or "one of its relations"
         raise NotTaken(f"{table} is no stream, and beside two streams or more state modules take no tables")
     _check_block(shape)
     return _Reader(text, shape, relations, ctx, kept).read()

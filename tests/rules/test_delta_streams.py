@@ -106,6 +106,10 @@ def test_other_paths_are_no_other_query() -> None:
     [
         ("SELECT o.id FROM orders o JOIN customers c ON o.customer = c.id JOIN regions r ON r.name = c.region",
          "r is no stream"),
+        ("SELECT o.id FROM orders o JOIN customers c ON o.customer = c.id JOIN range(3) ON range.id = o.id",
+         "Relation is not a table or a subquery"),
+        ("SELECT 1 FROM (SELECT id FROM orders) JOIN (SELECT order_id AS p FROM payments) ON id = p JOIN shipments s",
+         "one of its relations has no name"),
         (f"SELECT o.id {THREE.replace('JOIN shipments', 'LEFT JOIN shipments')}", "not all of them by inner joins"),
         ("SELECT * FROM orders NATURAL JOIN payments JOIN shipments s ON true", "USING and NATURAL are left to Spark"),
         (f"SELECT o.id FROM orders o JOIN payments p ON {ON} CROSS JOIN shipments s",
