@@ -129,6 +129,12 @@ def volatile(tree: exp.Expr) -> exp.Expr | None:
     return _odd(tree, ROW_FUNCTIONS) or tree.find(exp.AnonymousAggFunc)
 
 
+def repeated_otherwise(tree: exp.Expr) -> exp.Expr | None:
+    """The first call of Spark's own that may give another value for the same row when it is computed once more."""
+    called = (node for node in tree.find_all(exp.Anonymous) if isinstance(node.this, str))
+    return next((node for node in called if node.this.upper() in VOLATILE), None)
+
+
 def _odd(tree: exp.Expr, known: frozenset[str]) -> exp.Expr | None:
     kinds = (*_KINDS, *_ROWS_BY_GRAMMAR, exp.AnonymousAggFunc)
     for node in tree.walk():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -26,5 +27,5 @@ def analysed(session: SparkSession, text: str, args: Arguments = None) -> tuple[
     try:
         frame = run(session, text, args)
         return frame, frame.schema
-    except PySparkException as error:
+    except (PySparkException, Py4JError) as error:  # the latter for what Spark takes for a defect of its own
         return str(error).strip().splitlines()[0]

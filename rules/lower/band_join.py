@@ -1,12 +1,14 @@
 """Choose how a band join runs: bins, or Spark's own join where that is as good."""
 
+import re
 from dataclasses import replace
 
 from planner.band.linear import NotABand, Side
 from planner.catalog.cost import at_most_pairs, said, said_pairs
 from planner.catalog.stats import UNKNOWN, Statistics
 from planner.errors import Unsupported, a
-from planner.expr import ColumnRef, Scalar
+from planner.expr import ColumnRef, Scalar, sql
+from planner.expr.calls import repeated_otherwise
 from planner.logical import BandJoin
 from planner.physical.base import Physical, Spark
 from planner.physical.bin_join import BinJoin, preserved_sides
@@ -19,6 +21,15 @@ from rules.band_join.own import meets_one, own_join_is_as_good
 from rules.band_join.several import most_selective
 from rules.query.vocabulary import vocabulary
 from rules.rule import Context, rule
+
+_TOLD_APART = frozenset(
+    "tinyint smallint int bigint decimal boolean date time timestamp timestamp_ntz interval string char varchar binary "
+    "array struct".split()
+)
+# Types that DISTINCT does not take, that Spark drops from keys, or that hold values which are equal and yet differ.
+_NOT_TOLD_APART = re.compile(
+    r"\b(map|variant|void|float|double|collate|interval(?! (year|month|day|hour|minute|second)))\b"
+)
 
 
 @rule(BandJoin, streams="one")
@@ -116,6 +127,8 @@ def _named(join: BandJoin, ctx: Context) -> tuple[tuple[str, ...], tuple[str, ..
     sources, middle = left + ctx.names.sources(join.right), len(left)
     found: dict[Side, dict[tuple[int, str], str]] = {"left": {}, "right": {}}
     for conjunct in join.condition:
+        if twice := repeated_otherwise(conjunct.tree):
+            raise Unsupported(f"{sql(twice)} may be another one when it is computed twice", conjunct.place)
         for ref in _columns(conjunct):
             index, column = ctx.names.resolve(ref, sources)
             side: Side = "left" if index < middle else "right"
@@ -124,10 +137,19 @@ def _named(join: BandJoin, ctx: Context) -> tuple[tuple[str, ...], tuple[str, ..
 
 
 def _told_apart(text: str, type_: SqlType | None) -> str:
-    """A value that is equal only where no expression can tell the columns apart: -0.0 and 0.0, A and a are."""
-    if type_ is not None and type_.name in ("float", "double"):
+    """A value that is equal only where no expression can tell the columns apart: -0.0 and 0.0, A and a are.
+
+    Raises ``Unsupported`` for a type of whose values that cannot be told.
+    """
+    if type_ is None:
+        raise Unsupported(f"the type of {text} is not known")
+    if type_.name in ("float", "double"):
         return f"CAST({text} AS STRING)"
-    return f"{text} COLLATE UTF8_BINARY" if type_ is not None and "collate" in type_.text else text
+    if type_.name == "string" and "collate" in type_.text:
+        return f"{text} COLLATE UTF8_BINARY"
+    if type_.name not in _TOLD_APART or _NOT_TOLD_APART.search(type_.text):
+        raise Unsupported(f"{text} is of type {type_}, whose values Spark does not tell apart")
+    return text
 
 
 def _columns(conjunct: Scalar) -> tuple[ColumnRef, ...]:
