@@ -39,7 +39,7 @@ def test_a_stream_of_files(spark: SparkSession, tmp_path: Path) -> None:
     assert done.exit_code == 0, done.stderr
     assert "HalfJoin  ◁ inner" in done.stderr
     assert "epoch 0   4 rows   " in done.stderr
-    assert "state 4 rows, " in done.stderr
+    assert "state 2 rows, " in done.stderr  # the others can match nothing any more
     assert "1 epochs are done" in done.stderr
 
     def rows() -> Counter[tuple[int, int]]:
