@@ -21,6 +21,7 @@ ON a.k = b.k AND a.ts BETWEEN b.ts - INTERVAL 3 SECONDS AND b.ts + INTERVAL 2 SE
 
 def run(session: SparkSession, folder: Path, name: str) -> None:
     """Take the files of FOLDER/NAME.in, one to an epoch, until all have been taken."""
+    session.conf.set("spark.sql.streaming.minBatchesToRetain", "10000")  # the test reads which files an epoch took
     stream = session.readStream.schema("id INT, k INT, ts TIMESTAMP").option("maxFilesPerTrigger", 1)
     stream.json(str(folder / f"{name}.in")).withWatermark("ts", "5 seconds").createOrReplaceTempView("s")
     sink, checkpoint = Sink("parquet", folder / name / "out"), folder / name / "checkpoint"

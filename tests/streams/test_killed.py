@@ -50,7 +50,7 @@ class Driver:
         assert self.process.stdout is not None
         assert self.process.stdout.readline() == "ready\n", self.errors.read_text()
         seen = before = self.files()
-        writes, seconds = random.randrange(1, 80), random.uniform(0, 0.3)
+        writes, seconds = random.randrange(1, 60), random.uniform(0, 0.3)
         self.process.stdin.write("go\n")
         self.process.stdin.flush()
         while len(seen) - len(before) < writes and self.process.poll() is None:
