@@ -7,6 +7,7 @@ import os
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import Phase, settings
@@ -15,12 +16,16 @@ from hypothesis import strategies as st
 from optimizer import Optimizer, Sink
 from planner.runtime.state.files import HadoopFolder
 from planner.runtime.state.segments import Segments
+from planner.state.folder import LocalFolder
+from planner.state.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import pytest
     from pyspark.sql import SparkSession
+
+    from planner.state.manifest import Manifest
 
 SCHEMA = "id INT, k INT, ts TIMESTAMP"
 Row = tuple[int, int | None, int | None]  # id, key, time in milliseconds
@@ -101,6 +106,19 @@ def written(session: SparkSession, folder: Path) -> Counter[tuple[Any, ...]]:
     if not list((folder / "out").glob("*.parquet")):
         return Counter()
     return Counter(map(tuple, session.read.parquet(str(folder / "out")).collect()))
+
+
+def out_of_order(seed: int, epoch: int, size: int) -> Sequence[Row]:
+    """Rows of ten seconds, with a few that come late or out of order."""
+    random = Random(seed * 1000 + epoch)
+    times = [max(0, epoch * 10_000 + random.randrange(-3_000, 10_000)) for _ in range(size)]
+    return [(epoch * size + n, random.randrange(3), time) for n, time in enumerate(times)]
+
+
+def newest(folder: Path) -> Manifest:
+    """The state after the last epoch of a query that ran in a folder."""
+    store = Store(LocalFolder(folder / "checkpoint"))
+    return store.manifest(store.epochs()[-1])
 
 
 @dataclass

@@ -24,7 +24,7 @@ from rules.query.view_query import view_query
 from rules.rule import Context
 
 _OF_MANY = (exp.AggFunc, exp.AnonymousAggFunc, exp.Window)  # these read all rows, in any case
-
+_BESIDE_A_LITERAL = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.Add, exp.Sub, exp.Mul)
 
 EVERY = "*"  # stands for all columns, where it is not known which
 
@@ -50,33 +50,30 @@ def columns_of(texts: Iterable[str], names: Resolver) -> set[str]:
 def surely(texts: Iterable[str], names: Resolver) -> set[str]:
     """The columns without which none of these expressions has a value, whatever the others have; folded.
 
-    Spark stops at the first NULL, and at a condition that decides: of ``v <> 0 AND e > 3`` it computes ``v``.
+    Spark stops at the first NULL and at a condition that decides, and folds what it knows: of ``v <> 0 AND e > 3``,
+    ``e = NULL``, ``e IS NULL`` over a column without NULL it computes no ``e``.
     """
     found = (_computed_first(Scalar(text).tree) for text in texts)
     return {names.fold(column.name) for column in found if column is not None}
 
 
-def _computed_first(tree: exp.Expr | None) -> exp.Column | None:
-    """The column that is computed for an expression in any case: alone, or beside a literal."""
+def _computed_first(tree: exp.Expr) -> exp.Column | None:
+    """The column that is computed for an expression in any case: alone, or beside literals."""
     match tree:
         case exp.Column():
             return tree
-        case (
-            exp.Alias()
-            | exp.Paren()
-            | exp.Neg()
-            | exp.Sum()
-            | exp.Avg()
-            | exp.Min()
-            | exp.Max()
-            | exp.Is()
-            | exp.Between()
-        ):
+        case exp.Alias() | exp.Paren() | exp.Neg() | exp.Sum() | exp.Avg() | exp.Min() | exp.Max():
             return _computed_first(tree.this)
-        case exp.Predicate() | exp.Add() | exp.Sub() | exp.Mul() if isinstance(tree, exp.Binary):
-            left, right = tree.this, tree.expression
-            return _computed_first(right if isinstance(left, exp.Literal) else left)
-    return None
+        case exp.Between() if _is_literal(tree.args["low"]) and _is_literal(tree.args["high"]):
+            return _computed_first(tree.this)
+    if not isinstance(tree, _BESIDE_A_LITERAL):
+        return None
+    rest = [side for side in (tree.this, tree.expression) if not _is_literal(side)]
+    return _computed_first(rest[0]) if len(rest) == 1 else None
+
+
+def _is_literal(tree: exp.Expr) -> bool:
+    return isinstance(tree.this if isinstance(tree, exp.Neg) else tree, exp.Literal)
 
 
 @dataclass(frozen=True)

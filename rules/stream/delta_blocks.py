@@ -34,7 +34,7 @@ from rules.stream.stream_blocks import Shape, alias_of
 
 
 @dataclass(frozen=True)
-class Sight:
+class Meanings:
     """What expressions of a query mean: the relations they name, their values in terms of a stream, their types.
 
     All of them raise ``Unresolved`` or ``Unsupported``.
@@ -53,13 +53,13 @@ class Routed:
     blocks: Blocks
 
 
-def routed(shape: Shape, sight: Sight, inputs: tuple[int, ...], sizes: Sizes, order: tuple[int, ...]) -> Routed:
+def routed(shape: Shape, meanings: Meanings, inputs: tuple[int, ...], sizes: Sizes, order: tuple[int, ...]) -> Routed:
     """Plan the paths of a join; ``inputs`` are what its relations read, by number, and ``order`` is a hint's.
 
     Raises ``Unsupported``, ``Unresolved`` with the reason where it is none that can be.
     """
     names = tuple(alias_of(relation) for relation in shape.relations)
-    read = _Conjuncts(shape.on, sight)
+    read = _Conjuncts(shape.on, meanings)
     graph = JoinGraph(names, tuple(read.equalities), tuple(read.named), inputs)
     delta = delta_join(graph, sizes=sizes, order=order)
     return Routed(delta, _Statements(shape, read, names).blocks(delta))
@@ -68,28 +68,28 @@ def routed(shape: Shape, sight: Sight, inputs: tuple[int, ...], sizes: Sizes, or
 class _Conjuncts:
     """The conjuncts of a join: the relations each names, and the equalities of two among them."""
 
-    def __init__(self, conjuncts: tuple[Scalar, ...], sight: Sight):
-        self.all, self.sight = conjuncts, sight
+    def __init__(self, conjuncts: tuple[Scalar, ...], meanings: Meanings):
+        self.all, self.meanings = conjuncts, meanings
         self.named: list[frozenset[int]] = []
         self.equalities: list[Equality] = []
         self.written: dict[Value, exp.Expression] = {}
         for conjunct in conjuncts:
             check_deterministic(conjunct)
-            self.named.append(sight.named(conjunct.tree))
+            self.named.append(meanings.named(conjunct.tree))
             operands = equalities(conjunct)
             values = [self._value(operand) for operand in operands or ()]
             if operands and len(values) == 2 and values[0] and values[1] and values[0][0] != values[1][0]:
-                types = [sight.type_of(operand) for operand in operands]
+                types = [meanings.type_of(operand) for operand in operands]
                 plain = types[0] is not None and types[0] == types[1]
                 self.equalities.append(Equality(values[0], values[1], strict=True, plain=plain))
 
     def _value(self, operand: exp.Expression) -> Value | None:
         """An operand over one relation as a value of it."""
-        named = self.sight.named(operand)
+        named = self.meanings.named(operand)
         if len(named) != 1:
             return None
         (number,) = named
-        text = self.sight.over_base(sql(operand), number)
+        text = self.meanings.over_base(sql(operand), number)
         tree = Scalar(text).tree
         value = number, quote(tree.name) if isinstance(tree, exp.Column) else text
         self.written.setdefault(value, operand)

@@ -34,7 +34,7 @@ from rules.query.hinted import hintable_names
 from rules.query.moving import check_deterministic
 from rules.query.vocabulary import vocabulary
 from rules.rule import Context
-from rules.stream.delta_blocks import Routed, Sight, routed
+from rules.stream.delta_blocks import Meanings, Routed, routed
 from rules.stream.delta_order import delta_order
 from rules.stream.expiry import Expiries, Expiry, latest, position_of
 from rules.stream.stream_blocks import Shape, alias_of, shape_of
@@ -173,11 +173,11 @@ class _Reader:
         said = [alias_of(relation) for relation in self.shape.relations]
         if twice := next((a for n, a in enumerate(said) if names.fold(a) in map(names.fold, said[:n])), None):
             raise NotTaken(f"two relations go by the name {twice}")
-        sight = Sight(self._named, self._over_base, lambda tree: names.type_of(tree, self.flat))
+        meanings = Meanings(self._named, self._over_base, lambda tree: names.type_of(tree, self.flat))
         order = delta_order(self.shape.block.project.hint, self.shape.relations, self.ctx)
         known = len(self.kept) == max(self.inputs) + 1
         sizes = Sizes({n: self.kept[i] for n, i in enumerate(self.inputs)} if known else {})
-        return routed(self.shape, sight, self.inputs, sizes, order)
+        return routed(self.shape, meanings, self.inputs, sizes, order)
 
     def _bounds(self) -> tuple[Bound, ...]:
         """How far apart the rows of each two sides lie, also where that follows over a third."""

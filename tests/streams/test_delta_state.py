@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.errors import StreamingQueryException
 
 from optimizer import Optimizer, OptionError, StateError
-from planner.state.folder import LocalFolder
-from planner.state.store import Store
-from stream_feeds import Feed, Interrupted, interrupting, run
+from stream_feeds import Feed, Interrupted, interrupting, newest, out_of_order, run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
-
-    from planner.state.manifest import Manifest
     from stream_feeds import Row
 
 BAND = "BETWEEN a.ts AND a.ts + INTERVAL 3 SECONDS"
@@ -27,26 +21,12 @@ BANDED = f"SELECT a.id, b.id AS bid, c.id AS cid FROM s a JOIN t b ON a.k = b.k 
 TIMED = f"{BANDED} AND c.ts {BAND}"
 
 
-@pytest.fixture
-def opt(spark: SparkSession) -> Optimizer:
-    return Optimizer(spark.newSession())
-
-
 def feeds(opt: Optimizer, folder: Path, names: str = "stu", delay: int | None = 5) -> list[Feed]:
     return [Feed(opt.session, folder / name, name, delay) for name in names]
 
 
 def some(stream: int, epoch: int, size: int = 12) -> Sequence[Row]:
-    """Rows of ten seconds, with a few that come late or out of order."""
-    random = Random(stream * 1000 + epoch)
-    times = [max(0, epoch * 10_000 + random.randrange(-3_000, 10_000)) for _ in range(size)]
-    return [(epoch * size + n, random.randrange(3), time) for n, time in enumerate(times)]
-
-
-def newest(folder: Path) -> Manifest:
-    """The state after the last epoch."""
-    store = Store(LocalFolder(folder / "checkpoint"))
-    return store.manifest(store.epochs()[-1])
+    return out_of_order(stream, epoch, size)
 
 
 def test_rows_leave_once_no_other_stream_can_match_them(opt: Optimizer, tmp_path: Path) -> None:

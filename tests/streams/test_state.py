@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,15 +12,15 @@ from pyspark.errors import StreamingQueryException
 from optimizer import Optimizer, OptionError, QueryError, Sink, StateError
 from planner.runtime.state.segments import Segments
 from planner.state.folder import LocalFolder
-from planner.state.manifest import Manifest, read_manifest
+from planner.state.manifest import read_manifest
 from planner.state.store import Store
-from stream_feeds import Feed, Interrupted, interrupting, run, written
+from stream_feeds import Feed, Interrupted, interrupting, newest, out_of_order, run, written
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
     from stream_feeds import Row
 
@@ -29,22 +28,8 @@ BAND = "a.k = b.k AND a.ts BETWEEN b.ts - INTERVAL 3 SECONDS AND b.ts + INTERVAL
 SELF = f"SELECT a.id, b.id AS bid FROM s a JOIN s b ON {BAND} AND a.id < b.id"
 
 
-@pytest.fixture
-def opt(spark: SparkSession) -> Optimizer:
-    return Optimizer(spark.newSession())
-
-
 def some(seed: int, epoch: int, size: int = 20) -> Sequence[Row]:
-    """Rows of ten seconds, with a few that come late or out of order."""
-    random = Random(seed * 1000 + epoch)
-    times = [max(0, epoch * 10_000 + random.randrange(-3_000, 10_000)) for _ in range(size)]
-    return [(epoch * size + n, random.randrange(3), time) for n, time in enumerate(times)]
-
-
-def newest(folder: Path) -> Manifest:
-    """The state after the last epoch."""
-    store = Store(LocalFolder(folder / "checkpoint"))
-    return store.manifest(store.epochs()[-1])
+    return out_of_order(seed, epoch, size)
 
 
 def test_rows_leave_the_state_when_they_can_match_no_more(opt: Optimizer, tmp_path: Path) -> None:
