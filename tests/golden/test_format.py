@@ -1,71 +1,13 @@
-"""The rules of the .plan format and of catalog files, as a user of the pytest plugin meets them."""
+"""The rules of the .plan format, as a user of the pytest plugin meets them."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 
 from golden_plans.case import CUT, KEYS
-from golden_plans.catalog_file import read_catalog
-from planner.errors import CatalogError
+from golden_project import BAND, CATALOG, OR, ROOT, approve
 
 pytest_plugins = ["pytester"]
-
-ROOT = Path(__file__).parents[2]
-
-CATALOG = """
-[tables.points]
-columns = { id = "BIGINT", x = "INT" }
-[tables.intervals]
-columns = { id = "BIGINT", lo = "INT", hi = "INT" }
-"""
-SQL = """\
-SELECT p.id
-FROM points p JOIN intervals i ON p.x BETWEEN i.lo AND i.hi
-"""
-OR = f"-- A point in an interval, or not.\n-- catalog: line\n{SQL} OR p.id = i.lo"
-BAND = f"-- A point in an interval.\n-- catalog: line\n{SQL}"
-
-
-class Project:
-    """A folder of a user's with golden plans of their own."""
-
-    def __init__(self, pytester: pytest.Pytester):
-        self.pytester = pytester
-        self.folder = pytester.path
-        self.write("catalogs/line.toml", CATALOG)
-
-    def write(self, name: str, text: str) -> Path:
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text.encode())
-        return path
-
-    def run(self, *args: str) -> pytest.RunResult:
-        return self.pytester.runpytest_inprocess(
-            "-p", "no:dovetail", "-p", "golden_plans.plugin", "-p", "no:cacheprovider", *args
-        )
-
-    def failure(self, *args: str) -> str:
-        """What a user reads when their one case fails; never a traceback."""
-        result = self.run(*args)
-        result.assert_outcomes(failed=1)
-        said = result.stdout.str()
-        assert "Traceback" not in said
-        assert "site-packages" not in said
-        return said
-
-
-@pytest.fixture
-def project(pytester: pytest.Pytester) -> Project:
-    return Project(pytester)
-
-
-def approve(project: Project, name: str, text: str = BAND) -> Path:
-    path = project.write(name, text)
-    project.run("--update-plans", name).assert_outcomes(passed=1)
-    return path
 
 
 # what a case looks like
@@ -340,86 +282,6 @@ def test_options_are_those_of_the_optimizer(project):
 def test_a_wrong_option_is_an_error(project, option, message):
     project.write("band.plan", f"-- option: {option}\n{BAND}")
     assert f"band.plan, line 1: {message}" in project.failure("band.plan")
-
-
-# catalogs
-
-
-def test_a_catalog_is_found_in_a_folder_above_or_by_its_path(project):
-    approve(project, "a/b/c/band.plan")
-    project.write("elsewhere/other.toml", CATALOG)
-    approve(project, "a/band.plan", BAND.replace("line", "../elsewhere/other.toml"))
-    project.write("a/near.toml", CATALOG)
-    approve(project, "a/b/near.plan", BAND.replace("line", "near"))
-
-
-def test_a_catalog_that_is_missing(project):
-    project.write("band.plan", BAND.replace("line", "lime"))
-    said = project.failure("band.plan")
-    assert "band.plan, line 2: there is no catalog 'lime'; did you mean 'line'? possible: line" in said
-
-
-def test_a_case_without_a_catalog(project):
-    project.write("band.plan", f"-- Prose.\n{SQL}")
-    assert "band.plan: there is no `-- catalog:` line; possible: line" in project.failure("band.plan")
-
-
-def test_a_broken_catalog_fails_the_case(project):
-    project.write("catalogs/line.toml", "[tables.points\n")
-    project.write("band.plan", BAND)
-    assert "line.toml: not TOML: Expected ']' at the end of a table declaration (at line 1" in project.failure(
-        "band.plan"
-    )
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (
-            "table = 1",
-            "table: there is no such key; did you mean 'tables'? possible: extends, lookup, measured, session, tables",
-        ),
-        ("tables = 1", "tables: 1 is not a table"),
-        ("session.ansy = true", "session.ansy: there is no such key; did you mean 'ansi'?"),
-        ("session.ansi = 1", "session.ansi: 1 is not true or false"),
-        ("session.time_zone = 'Mars'", "session.time_zone: there is no time zone 'Mars'"),
-        ("[tables.a]", "tables.a: it has no columns; write columns = { id ="),
-        ("[tables.a]\ncolums = {}", "tables.a.colums: there is no such key; did you mean 'columns'?"),
-        ("[tables.a.columns]\nid = 'LONGINT'", "tables.a.columns.id: 'LONGINT' is not a type of Spark; did you mean"),
-        ("[tables.a.columns]\nid = 1", "tables.a.columns.id: 1 is not a text"),
-        ("[tables.a.columns]\nid = 'INT'\nID = 'INT'", "tables.a.columns.ID: two columns have the same name"),
-        (
-            "[tables.'a b'.columns]\nid = 'INT'",
-            "tables.a b: 'a b' is not the name of a table; put odd names into backticks",
-        ),
-        ("[tables.a]\ncolumns = {id = 'INT'}\nrows = -1", "tables.a.rows: -1 is not a number of rows"),
-        ("[tables.a]\ncolumns = {id = 'INT'}\nkeys = ['id']", "tables.a.keys (a list of lists): 'id' is not a list"),
-        (
-            "[tables.a]\ncolumns = {id = 'INT'}\nkeys = [['idd']]",
-            "tables.a.keys: there is no column 'idd'; did you mean 'id'?",
-        ),
-        (
-            "[tables.a]\ncolumns = {id = 'INT'}\ndata = 'idd'",
-            "tables.a.data: there is no column 'idd'; did you mean 'id'?",
-        ),
-        ("[tables.a]\ncolumns = {id = 'INT'}\ndata = 'id\n'", "line.toml: not TOML"),
-        (
-            '[tables.a]\ncolumns = {id = "INT"}\ndata = """\nid\n1 | 2"""',
-            "tables.a.data, row 1: 2 values for 1 columns",
-        ),
-        ('[tables.a]\ncolumns = {id = "INT"}\ndata = """\nid\nx"""', "tables.a.data, row 1: 'x' is not a INT (id)"),
-        ("extends = 'lime'", "extends: there is no catalog 'lime' beside this file; possible: none"),
-        ("extends = 'line'", "line.toml: extends itself: line.toml > line.toml"),
-        ("[tables.a.columns]\nid = 'INT'\n[tables.A.columns]\nid = 'INT'", "tables: two tables have the same name"),
-    ],
-)
-def test_a_broken_catalog_names_the_file_the_key_and_what_is_possible(tmp_path, text, message):
-    path = tmp_path / "line.toml"
-    path.write_text(text)
-    with pytest.raises(CatalogError) as error:
-        read_catalog(path)
-    assert str(error.value).startswith("line.toml: ")
-    assert message in str(error.value)
 
 
 # which files are collected
