@@ -156,6 +156,7 @@ class Optimizer:
         name: str | None = None,
         state_modules: bool | None = None,
         state_ttl: float | None = None,
+        bins: bool | None = None,
     ) -> StreamingQuery:
         """Start a query over streams, and write its rows to ``sink``: a table, a ``Sink``, or a function.
 
@@ -167,6 +168,8 @@ class Optimizer:
         beside the checkpoint where these take it (docs/streams.md; ``stream_plan`` tells), any other in Spark's store.
         ``state_modules=True`` asks for them for joins by equality as well, ``False`` for Spark's own join.
         ``state_ttl``: seconds after which a row may leave the state even if it could still match.
+        ``bins=True``: Spark's own join is by the bins of a band wherever there is one, and not only where Spark could
+        not run it without; ``False``: nowhere.  Its statement is kept beside the checkpoint, and runs again as it is.
 
         Raises ``OptionError``; ``QueryError`` for a statement that is no query, or reads no stream; ``StateError`` for
         a checkpoint whose state is of another query, or damaged; and what Spark raises.
@@ -181,7 +184,7 @@ class Optimizer:
         if word:
             raise QueryError(f"{word} … is not a query; write the SELECT alone, and say where its rows go with sink=")
         more: Any = {"checkpoint": checkpoint, "sink": sink, "trigger": trigger, "mode": mode, "name": name}
-        begun = streams.start(self, text, args, **more, ttl=state_ttl, asked=state_modules)
+        begun = streams.start(self, text, args, **more, ttl=state_ttl, asked=state_modules, bins=bins)
         if begun is not None:
             return begun
         plan = self.plan(text, args)
@@ -197,9 +200,10 @@ class Optimizer:
         args: dict[str, Any] | list[Any] | None = None,
         *,
         state_modules: bool | None = None,
+        bins: bool | None = None,
     ) -> StreamPlan:
         """How ``stream`` would run a query: on state modules, or as Spark does, and why.  Runs nothing."""
-        return streams.look(self, text, args, state_modules)[0]
+        return streams.look(self, text, args, state_modules, bins)[0]
 
     def verify(self, text: str, args: dict[str, Any] | list[Any] | None = None) -> Verification:
         """Run a query as written and as rewritten, and compare the two multisets of rows inside Spark."""

@@ -319,6 +319,14 @@ def stream(
         float | None,
         typer.Option(metavar="SECONDS", help="Rows leave the state after so long, even if they could still match."),
     ] = None,
+    bins: Annotated[
+        bool | None,
+        typer.Option(
+            "--bins/--no-bins",
+            help="Bins for each band in Spark's own join of streams, or for none. Without either, for bands that Spark "
+            "could not join by otherwise.",
+        ),
+    ] = None,
     option: Choices = None,
     force: Force = False,
     master: Master = "local[*]",
@@ -336,7 +344,7 @@ def stream(
         raise InputError(f"--format {format} does not exist; {one_of(possible, format)}")
     job = read_job(query, sql, table, option, force, master, None, conf)
     streams = read_streams(stream or (), schema or (), watermark or (), here=job.here)
-    run_stream(StreamJob(job, streams, checkpoint, out, format, trigger, files, state_modules, state_ttl))
+    run_stream(StreamJob(job, streams, checkpoint, out, format, trigger, files, state_modules, state_ttl, bins))
 
 
 @app.command()

@@ -56,6 +56,14 @@ def plan_sql(
     return strictly(plan, options)
 
 
+def plan_over_bins(text: str, catalog: Catalog, options: Options) -> Plan:
+    """The plan of a statement over several streams, by the rules that may touch one.
+
+    Spark's state of these streams depends on the plan: it holds only where that is kept beside the checkpoint.
+    """
+    return _planned(text, catalog, options, "lower", streams=1)
+
+
 def _by_fewer_rules(plan: Plan, reason: str | None, mentions: list[Mention], plainer: Plan) -> Plan:
     """The plan by the rules for lookups alone, where what the others made of a statement cannot run.
 

@@ -1,14 +1,16 @@
-"""Joins of streams: which of them run on state modules, and why the others are left to Spark."""
+"""Joins of streams: which of them run on state modules, and how and why the others are left to Spark."""
 
 from __future__ import annotations
 
 import logging
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from optimizer.checked import checked
 from optimizer.parameters import named
-from optimizer.plan import Warned
+from optimizer.plan import Plan, Warned
+from optimizer.stream_bins import over_bins, statement
 from planner.catalog import Catalog
 from planner.errors import HintError, OptionError, QueryError, StateError, Unsupported, brief, is_users
 from planner.explain.printer import show_tree, show_warnings
@@ -28,11 +30,12 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from optimizer.options import Options
-    from optimizer.plan import Plan
 
 _LOG = logging.getLogger("dovetail")
 _SINKS = "give it files (Sink), a table of files that is there, or a function"
 _ASKED = "state_modules=False asks for it"
+_BINS = "bins=True asks for it"
+_OVER_BINS = "Spark's own stream-stream join runs over bins"
 _EQUAL = "two streams meet by equalities alone, which it does as well; state_modules=True takes state modules"
 
 
@@ -51,18 +54,22 @@ class Planner(Protocol):
 class StreamPlan:
     """How a query over streams runs: as ``join`` on state modules; or as Spark runs it, for the ``reason``.
 
-    Neither is there for a query that joins no streams.  ``warnings``: hints on the order of lookups that do nothing.
+    Neither is there for a query that joins no streams.  ``bins``: the plan with bins that Spark's own join runs over;
+    None where it runs as written.  ``warnings``: hints on the order of lookups that do nothing.
     """
 
     text: str
     join: StreamJoin | None = None
     reason: str = ""
     warnings: tuple[Warned, ...] = ()
+    bins: Plan | None = None
 
     def explain(self) -> str:
         """The plan of an epoch, or why there is none."""
         if self.join:
             said = show_tree(epoch_of(self.join))
+        elif self.bins and self.bins.physical:
+            said = f"{_OVER_BINS}: {self.reason}\n{show_tree(self.bins.physical)}"
         elif self.reason:
             said = f"Spark's own stream-stream join runs: {self.reason}"
         else:
@@ -77,12 +84,14 @@ def plan_stream(
     find: Find,
     *,
     asked: bool | None = None,
+    bins: bool | None = None,
     kept: tuple[int, ...] = (),
 ) -> StreamPlan:
     """Look at a query; ``find`` tells which tables are streams.  Never raises for what Spark would run.
 
-    ``asked`` for state modules, or for Spark's own join; None for what is better.  ``kept``: the rows of each input
-    that a state has, if there is one.  Raises ``HintError`` where the user wants no hint without effect.
+    ``asked`` for state modules, or for Spark's own join; None for what is better.  ``bins``: Spark's own join has them
+    for each band; None for where it could not run without; False for nowhere.  ``kept``: the rows of each input that a
+    state has, if there is one.  Raises ``HintError`` where the user wants no hint without effect.
     """
     ctx = Context(catalog, options, options.force, rule="stream_join")
     join, reason = None, ""
@@ -93,8 +102,8 @@ def plan_stream(
         reason = str(no)
     except Unsupported as no:
         reason = no.reason
-    if join and (asked is False or (asked is None and len(join.inputs) == 2 == len(join.sides) and not join.banded)):
-        join, reason = None, _ASKED if asked is False else _EQUAL
+    if join and (asked is False or (asked is None and (bins or _by_equalities(join)))):
+        join, reason = None, _ASKED if asked is False else _BINS if bins else _EQUAL
     if reason or (join and not join.delta):
         for hint in hints_in(text):
             if hint.name == DELTA_ORDER:
@@ -104,11 +113,22 @@ def plan_stream(
     if warnings and options.strict_hints:
         first, *more = warnings
         raise HintError("; ".join([first.reason, *map(str, more)]), first.place)
-    return StreamPlan(text, join, reason, warnings)
+    over = None if join or not reason or bins is False else over_bins(text, catalog, options, find, asked=bins)
+    return StreamPlan(text, join, reason, warnings, over)
+
+
+def _by_equalities(join: StreamJoin) -> bool:
+    """Whether a join is of two streams that meet by equalities alone."""
+    return len(join.inputs) == 2 == len(join.sides) and not join.banded
 
 
 def look(
-    opt: Planner, text: str, args: Any, asked: bool | None = None, kept: tuple[int, ...] = ()
+    opt: Planner,
+    text: str,
+    args: Any,
+    asked: bool | None = None,
+    bins: bool | None = None,
+    kept: tuple[int, ...] = (),
 ) -> tuple[StreamPlan, Any]:
     """The plan of a query on the session of an optimizer, and its arguments by name."""
     from functools import cache, partial
@@ -123,7 +143,11 @@ def look(
         numbered, arguments = named(text, args)
         catalog = SparkCatalog(opt.session, arguments)
         find = cache(partial(stream_of, opt.session))
-        return plan_stream(numbered, catalog, opt.options, find, asked=asked, kept=kept), arguments
+        plan = plan_stream(numbered, catalog, opt.options, find, asked=asked, bins=bins, kept=kept)
+        if plan.bins:
+            over = checked(plan.bins, catalog, arguments)
+            plan = replace(plan, bins=over if over.rewritten else None)
+        return plan, arguments
     except Exception as error:
         if opt.options.strict or is_users(error):
             raise
@@ -142,15 +166,18 @@ def start(
     name: str | None,
     ttl: float | None,
     asked: bool | None,
+    bins: bool | None,
 ) -> StreamingQuery | None:
-    """Start a join of streams on state modules; None where the query is left to Spark, with the reason in the log.
+    """Start a join of streams on state modules, or as Spark's own over bins, with the reason in the log.
+
+    None where the query runs as Spark has it.
 
     Raises ``StateError`` for a checkpoint whose state is of another query, or damaged; ``OptionError`` for a ``ttl``
     that does nothing.
     """
     if ttl is not None and not ttl > 0:
         raise OptionError(f"state_ttl is {ttl!r}; give seconds, more than 0")
-    plan, arguments = look(opt, text, args, asked, _kept(opt, checkpoint))
+    plan, arguments = look(opt, text, args, asked, bins, _kept(opt, checkpoint))
     for warning in plan.warnings:
         _LOG.warning("%s", warning)
     started: StreamingQuery | str = plan.reason
@@ -165,7 +192,14 @@ def start(
     if started:
         _LOG.info("Spark's own stream-stream join runs: %s", started)
     _check_not_ours(opt, checkpoint, started)
-    return None
+    found = statement(opt.session, plan.bins, plan.text, arguments, checkpoint)
+    if found is None:
+        return None
+    from planner.runtime.batch import run
+    from planner.runtime.stream import start as start_own
+
+    _LOG.info("%s: %s", _OVER_BINS, started)
+    return start_own(run(opt.session, found, arguments), sink, checkpoint, trigger, mode, name)
 
 
 def _kept(opt: Planner, checkpoint: str | Path) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ from optimizer.commands import say
 from planner.errors import InputError, StateError
 from planner.state.folder import LocalFolder
 from planner.state.manifest import InputState
+from planner.state.pinned import read_pinned
 from planner.state.store import Store
 
 
@@ -23,6 +24,8 @@ def show_state(checkpoint: str, *, json: bool, check: bool) -> None:
         raise InputError(f"{checkpoint}: only a folder of this machine can be looked at")
     store = Store(LocalFolder(Path(checkpoint)))
     text, epochs = store.query(), store.epochs()
+    if text is None and read_pinned(LocalFolder(Path(checkpoint))):
+        raise InputError(f"{checkpoint} is of Spark's own join over bins, whose state is in Spark's store")
     if text is None:
         raise InputError(f"{checkpoint} holds no state of a join of streams")
     try:

@@ -51,6 +51,7 @@ class StreamJob:
     files: int | None
     state_modules: bool | None
     state_ttl: float | None
+    bins: bool | None
 
 
 def read_streams(
@@ -82,11 +83,9 @@ def run_stream(told: StreamJob) -> None:
         with say.status("looking at the streams"):
             for stream in told.streams:
                 _view(opt.session, stream, told.files)
-            plan = opt.stream_plan(told.job.text, state_modules=told.state_modules)
-        if plan.join:
+            plan = opt.stream_plan(told.job.text, state_modules=told.state_modules, bins=told.bins)
+        if plan.join or plan.reason:
             say.remark(plan.explain())
-        elif plan.reason:
-            say.remark(f"Spark's own stream-stream join runs: {plan.reason}")
         query = opt.stream(
             told.job.text,
             checkpoint=told.checkpoint,
@@ -94,6 +93,7 @@ def run_stream(told: StreamJob) -> None:
             trigger=told.trigger,
             state_modules=told.state_modules,
             state_ttl=told.state_ttl,
+            bins=told.bins,
         )
         try:
             _follow(opt, query, told.checkpoint)

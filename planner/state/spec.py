@@ -10,6 +10,8 @@ from planner.logical import JoinKind
 from planner.state.delta import DeltaJoin
 
 FORMAT = 1
+MEANING = "spark.sql.ansi.enabled", "spark.sql.caseSensitive", "spark.sql.session.timeZone"
+"""Settings that say what a query over a state means, and so must be at each start what they were at the first."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """How often the keys of a join meet: whether a hash join on them alone would do."""
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -21,6 +22,16 @@ from rules.rule import Context
 def has_keys(join: BandJoin) -> bool:
     """Whether an equality stands in the condition, on the face of it."""
     return any("=" in c.text and _equality(c) for c in join.condition)
+
+
+def across(join: BandJoin, ctx: Context) -> bool:
+    """Whether an equality of the condition is of one side with the other, so that Spark can join by it."""
+    words = vocabulary(join, ctx)
+    for found in map(compared, join.condition):
+        with suppress(NotABand):
+            if found and found.sign in ("=", "<=>") and {words.side(e) for e in found.operands} == {"left", "right"}:
+                return True
+    return False
 
 
 def one_partner(join: BandJoin, ctx: Context) -> bool:

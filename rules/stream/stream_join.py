@@ -26,7 +26,7 @@ from planner.expr import Scalar, column_ref, columns_in, quote, sql
 from planner.logical import Cte, Join, Logical, Scan, With
 from planner.sql.names import Unresolved
 from planner.state.bounds import Bound, equalities, read_bounds, with_implied
-from planner.state.spec import Input, Kept, Reach, Side, StreamJoin
+from planner.state.spec import MEANING, Input, Kept, Reach, Side, StreamJoin
 from planner.state.stream import Stream
 from rules.analysis.delta_join import Sizes
 from rules.analysis.same_source import SourceRows, over_base, reading
@@ -149,6 +149,7 @@ class _Reader:
         if self.shape.kind not in ("inner", "cross"):
             expires = [expiries.needed(n, expires) for n in self.sides]
         settings = self.ctx.catalog.settings
+        meaning = str(settings.ansi).lower(), str(settings.case_sensitive).lower(), settings.time_zone
         return StreamJoin(
             self.text,
             self.shape.kind,
@@ -159,11 +160,7 @@ class _Reader:
             finals,
             tuple(c.shown for c in self.keys),
             " AND ".join(c.shown for c in (*self.shape.on, *self.shape.where)),
-            (
-                ("spark.sql.ansi.enabled", str(settings.ansi).lower()),
-                ("spark.sql.caseSensitive", str(settings.case_sensitive).lower()),
-                ("spark.sql.session.timeZone", settings.time_zone),
-            ),
+            tuple(zip(MEANING, meaning, strict=True)),
             route.delta if route else None,
         )
 
