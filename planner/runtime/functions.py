@@ -25,7 +25,7 @@ def _in_classic(session: SparkSession, names: frozenset[str]) -> frozenset[str]:
     """Half a millisecond for each name, where SHOW USER FUNCTIONS takes as long as analysing some queries."""
     java: Any = session
     catalog = java._jsparkSession.sessionState().catalog()
-    identifier = java.sparkContext._jvm.org.apache.spark.sql.catalyst.FunctionIdentifier
+    identifier = getattr(java.sparkContext._jvm, "org.apache.spark.sql.catalyst.FunctionIdentifier")
     found = set()
     for name in names:
         try:

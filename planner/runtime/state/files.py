@@ -20,6 +20,8 @@ class HadoopFolder:
     def __init__(self, session: SparkSession, path: str):
         self._session = session
         self._jvm: Any = session._jvm
+        # Py4J looks for a class named in steps at each step, in all of Spark's archives; by its full name, once.
+        self._path_of: Any = getattr(self._jvm, "org.apache.hadoop.fs.Path")
         conf = session._jsparkSession.sessionState().newHadoopConf()
         root = self._path_of(path)
         self._fs = root.getFileSystem(conf)
@@ -44,7 +46,7 @@ class HadoopFolder:
                 return None
             stream = self._fs.open(path)
             try:
-                return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+                return str(getattr(self._jvm, "org.apache.commons.io.IOUtils").toString(stream, "UTF-8"))
             finally:
                 stream.close()
         except Py4JJavaError as error:
@@ -93,9 +95,6 @@ class HadoopFolder:
 
     def _at(self, name: str) -> Any:
         return self._path_of(self._root, name) if name else self._root
-
-    def _path_of(self, *parts: Any) -> Any:
-        return self._jvm.org.apache.hadoop.fs.Path(*parts)
 
 
 def _join(folder: str, name: str) -> str:
