@@ -36,6 +36,14 @@ OF_VALUES = frozenset(
 )
 
 
+def few_rows(session: SparkSession, name: str, query: str) -> None:
+    """A temporary view that is analysed once; one that SQL makes is text, analysed anew wherever a statement names it.
+
+    `CREATE TEMP VIEW` stays where what Spark keeps of a view matters.
+    """
+    session.sql(query).createOrReplaceTempView(name)
+
+
 @dataclass(frozen=True)
 class Raised:
     """An error of Spark's: ``taken`` tells whether it took the query and raised over its rows."""

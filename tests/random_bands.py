@@ -122,12 +122,12 @@ class RandomQuery:
         }
 
     @property
-    def views(self) -> tuple[str, str]:
-        """Statements that make the two views."""
-        return (
-            f"CREATE OR REPLACE TEMP VIEW p AS SELECT * FROM VALUES {', '.join(self.points)} AS t(k, x, z, v)",
-            f"CREATE OR REPLACE TEMP VIEW i AS SELECT * FROM VALUES {', '.join(self.intervals)} AS t(k, lo, hi, w)",
-        )
+    def views(self) -> dict[str, str]:
+        """The queries of the two views."""
+        return {
+            "p": f"SELECT * FROM VALUES {', '.join(self.points)} AS t(k, x, z, v)",
+            "i": f"SELECT * FROM VALUES {', '.join(self.intervals)} AS t(k, lo, hi, w)",
+        }
 
 
 @st.composite

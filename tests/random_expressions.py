@@ -147,7 +147,7 @@ _UNITS = ("SECOND", "MINUTE", "HOUR", "DAY", "WEEK")
 class RandomQuery:
     """Two tables ``a`` and ``b`` with the same columns, settings, and a query."""
 
-    views: tuple[str, str]
+    views: dict[str, str]
     query: str
     ansi: bool
     zone: str
@@ -176,7 +176,7 @@ def expression_joins(draw: st.DrawFn) -> RandomQuery:
     random = Random(draw(st.integers(0, 2**32)))  # thousands of values, which nobody needs to see shrink
     edges = keyed or draw(st.sampled_from([False, False, True]))
     return RandomQuery(
-        (_view("a", "9", edges, random), _view("b", "8", edges, random)),
+        {"a": _view("9", edges, random), "b": _view("8", edges, random)},
         f"SELECT {columns} FROM a {kind} b ON {condition}",
         draw(st.sampled_from([True, True, False])),
         draw(
@@ -186,15 +186,12 @@ def expression_joins(draw: st.DrawFn) -> RandomQuery:
     )
 
 
-def _view(name: str, lonely: str, edges: bool, random: Random) -> str:
+def _view(lonely: str, edges: bool, random: Random) -> str:
     rows = [_row(random.choice(["1", "1", "2", "NULL"]), False, random) for _ in range(random.randint(5, 10))]
     if edges:
         rows += [_row(lonely, True, random) for _ in range(3)]
     casts = ", ".join(f"CAST({column} AS {type_}) {column}" for column, (type_, _, _) in COLUMNS.items())
-    return (
-        f"CREATE OR REPLACE TEMP VIEW {name} AS SELECT k, {casts} FROM VALUES {', '.join(rows)} "
-        f"AS rows(k, {', '.join(COLUMNS)})"
-    )
+    return f"SELECT k, {casts} FROM VALUES {', '.join(rows)} AS rows(k, {', '.join(COLUMNS)})"
 
 
 def _row(key: str, edges: bool, random: Random) -> str:

@@ -5,11 +5,17 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from functools import cache
 from pathlib import Path
 
+from py4j.java_gateway import JVMView
 from pyspark.sql import SparkSession
 
 MASTERS = {"classic": "local[2]", "cluster": "local-cluster[2,1,1024]", "connect": "local[2]"}
+
+
+# Each call of `spark.sql` names a class of Spark's, which Py4J looks for in all archives: a millisecond each time.
+JVMView.__getattr__ = cache(JVMView.__getattr__)
 
 
 def start(where: str, scratch: Path, **settings: str) -> SparkSession:

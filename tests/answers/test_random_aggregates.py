@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import event, given, note
 
-from comparing import Raised, assert_same, rows
+from comparing import Raised, assert_same, few_rows, rows
 from optimizer import Optimizer, Options
 from random_aggregates import aggregates
 from random_bands import RandomQuery
@@ -26,9 +26,9 @@ FORCED = Options(force=True, strict=True)
 def test_the_same_rows_as_plain_spark(session: SparkSession, share: Share, case: RandomQuery) -> None:
     session.conf.set("spark.sql.ansi.enabled", str(case.ansi).lower())
     session.conf.set("spark.sql.session.timeZone", case.zone)
-    for view in case.views:
-        session.sql(view)
-        note(view)
+    for name, text in case.views.items():
+        few_rows(session, name, text)
+        note(f"{name}: {text}")
     note(f"ansi {case.ansi}, zone {case.zone}")
     note(case.query)
     plan = Optimizer(session, FORCED).plan(case.query)

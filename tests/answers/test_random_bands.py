@@ -8,7 +8,7 @@ import pytest
 from hypothesis import event, given, note
 from hypothesis import strategies as st
 
-from comparing import assert_same
+from comparing import assert_same, few_rows
 from optimizer import Optimizer, Options
 from random_bands import RandomQuery, band_joins
 from shares import Share, at_least
@@ -51,9 +51,9 @@ def compare(session: SparkSession, share: Share, case: RandomQuery, options: Opt
     """The plan returns what plain Spark returns, or there is a reason why the query is left as it is."""
     for name, value in case.settings.items():
         session.conf.set(name, value)
-    for view in case.views:
-        session.sql(view)
-        note(view)
+    for name, text in case.views.items():
+        few_rows(session, name, text)
+        note(f"{name}: {text}")
     note(f"{case.settings}, {options}")
     note(case.query)
     plan = Optimizer(session, options).plan(case.query)

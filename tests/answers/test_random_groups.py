@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from comparing import assert_taken
+from comparing import assert_taken, few_rows
 from optimizer import Optimizer, Options
 from shares import Share, at_least
 
@@ -97,7 +97,7 @@ def cases(draw: st.DrawFn) -> RandomQuery:
 
 @given(cases())
 def test_the_same_rows_as_plain_spark(session: SparkSession, share: Share, case: RandomQuery) -> None:
-    session.sql(f"CREATE OR REPLACE TEMP VIEW t AS {case.table}")
+    few_rows(session, "t", case.table)
     note(case.table)
     plan = Optimizer(session, OPTIONS).plan(case.query)
     assert_taken(session, case.query, plan, "shared_groups", taken=share.count(case.shared))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from comparing import assert_taken
+from comparing import assert_taken, few_rows
 from optimizer import Optimizer, Options
 from shares import Share, at_least
 
@@ -91,7 +91,7 @@ def cases(draw: st.DrawFn) -> RandomQuery:
 @given(cases())
 def test_the_same_rows_as_plain_spark(session: SparkSession, share: Share, case: RandomQuery) -> None:
     for name, table in zip("to", case.tables, strict=True):
-        session.sql(f"CREATE OR REPLACE TEMP VIEW {name} AS {table}")
+        few_rows(session, name, table)
     note(str(case.tables))
     plan = Optimizer(session, OPTIONS).plan(case.query)
     assert_taken(session, case.query, plan, "self_pairs", taken=share.count(case.gone))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import event, given, note
 from hypothesis import strategies as st
 
-from comparing import assert_same
+from comparing import assert_same, few_rows
 from optimizer import Optimizer, Options
 from shares import Share, at_least
 
@@ -179,7 +179,7 @@ def test_the_same_rows_as_plain_spark(
 ) -> None:
     session.conf.set("spark.sql.ansi.enabled", str(ansi).lower())
     for name, text in views.items():
-        session.sql(f"CREATE OR REPLACE TEMP VIEW {name} AS {text}")
+        few_rows(session, name, text)
         note(f"{name}: {text}")
     note(query)
     plan = Optimizer(session, options).plan(query)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hypothesis import event, given, note
 from hypothesis import strategies as st
 
-from comparing import assert_same
+from comparing import assert_same, few_rows
 from optimizer import Optimizer, Options
 from shares import Share, at_least
 
@@ -146,8 +146,8 @@ def constructed(draw: st.DrawFn) -> RandomQuery:
 
 
 def check(session: SparkSession, share: Share, case: RandomQuery) -> None:
-    session.sql(f"CREATE OR REPLACE TEMP VIEW t AS {case.table}")
-    session.sql(f"CREATE OR REPLACE TEMP VIEW u AS {case.other}")
+    few_rows(session, "t", case.table)
+    few_rows(session, "u", case.other)
     note(f"{case.table}\n{case.query}")
     optimizer = Optimizer(session, OPTIONS)
     optimizer.declare_key("t", ["id"])

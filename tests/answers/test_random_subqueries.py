@@ -9,7 +9,7 @@ import pytest
 from hypothesis import event, given, note
 from hypothesis import strategies as st
 
-from comparing import assert_same
+from comparing import assert_same, few_rows
 from optimizer import Optimizer, Options
 from shares import Share, at_least
 
@@ -112,8 +112,8 @@ def test_the_same_rows_as_plain_spark(
     session: SparkSession, share: Share, case: RandomQuery, options: Options, ansi: bool
 ) -> None:
     session.conf.set("spark.sql.ansi.enabled", str(ansi).lower())
-    session.sql(f"CREATE OR REPLACE TEMP VIEW p AS {case.points}")
-    session.sql(f"CREATE OR REPLACE TEMP VIEW i AS {case.intervals}")
+    few_rows(session, "p", case.points)
+    few_rows(session, "i", case.intervals)
     note(case.points)
     note(case.intervals)
     note(case.query)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from comparing import assert_taken
+from comparing import assert_taken, few_rows
 from optimizer import Optimizer, Options
 from shares import Share, at_least
 
@@ -197,8 +197,8 @@ def cases(draw: st.DrawFn) -> RandomQuery:
 
 
 def create(session: SparkSession, t: str, u: str) -> None:
-    session.sql(f"CREATE OR REPLACE TEMP VIEW t AS {t}")
-    session.sql(f"CREATE OR REPLACE TEMP VIEW u AS {u}")
+    few_rows(session, "t", t)
+    few_rows(session, "u", u)
 
 
 def check(session: SparkSession, query: str, *, gone: bool) -> None:

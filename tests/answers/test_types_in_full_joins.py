@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from comparing import assert_same
+from comparing import assert_same, few_rows
 from optimizer import Optimizer, Options
 from shares import Share, at_least
 
@@ -64,7 +64,7 @@ def test_the_same_rows_as_plain_spark(session: SparkSession, share: Share, type_
     rows = (f"SELECT {n} AS id, {n % 3} AS k, {n} AS lo, {n + 2} AS hi, {v} AS c" for n, v in enumerate(values))
     cast = "" if type_ == "VOID" else f"CAST(c AS {type_}) AS "
     text = f"SELECT id, k, lo, hi, {cast}c FROM ({' UNION ALL '.join(rows)})"
-    session.sql(f"CREATE OR REPLACE TEMPORARY VIEW t AS {text}")
+    few_rows(session, "t", text)
     optimizer = Optimizer(session, Options(force=True, strict=True))
     for number, condition in enumerate(CONDITIONS):
         if "CAST(" in condition and type_ in ("VOID", "VARIANT", "INTERVAL", "MAP<STRING, INT>"):

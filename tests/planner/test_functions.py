@@ -44,17 +44,24 @@ def test_every_function_of_spark_is_known_for_what_it_is(spark):
 
 
 def test_what_spark_calls_volatile_is_not_steady(spark):
+    """The registry makes the expression of a call; a statement for each took fifty times as long."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
+    jvm, state = spark._jvm, spark._jsparkSession.sessionState()
+    literals = [state.sqlParser().parseExpression(text) for text in ("1", "'a'")]
+    calls = [jvm.PythonUtils.toSeq([literal] * n) for n in range(5) for literal in literals]
+    identifier = getattr(jvm, "org.apache.spark.sql.catalyst.FunctionIdentifier")
+    asked = set()
     for name in sorted(ROW_FUNCTIONS):
-        for arguments in ("", "1", "'a'", "1, 2"):
+        for arguments in calls:
             try:
-                frame = spark.sql(f"SELECT {name}({arguments})")
+                expression = state.catalog().lookupFunction(identifier(name.lower()), arguments)
             except (PySparkException, Py4JError):
                 continue
-            assert frame._jdf.queryExecution().analyzed().deterministic(), name
-            break
+            assert expression.deterministic(), name
+            asked.add(name)
+    assert len(asked) > len(ROW_FUNCTIONS) * 0.95, sorted(ROW_FUNCTIONS - asked)
 
 
 def test_names_are_of_one_list():
