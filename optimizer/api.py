@@ -21,13 +21,14 @@ from optimizer.plan_cache import PlanCache
 from optimizer.planning import plan_sql
 from optimizer.streams import StreamPlan
 from optimizer.verify import Verification, verify
+from optimizer.verify_streams import verify_over_copies, verify_streams
 from planner.catalog import Numbers, UniqueKey
 from planner.catalog.declared import NOTHING, Changelog, Declaration, LookupTable, Versions
 from planner.errors import CatalogError, QueryError, Unsupported, brief, is_users, one_of
 from planner.expr import quote
-from planner.expr.tokens import tokenize
 from planner.sql.lookup_views import lookups_of
 from planner.sql.reader import not_a_query
+from planner.sql.table_names import name_of
 from planner.state.sink import Mode, Target, check, trigger_of
 from planner.types.schema import Column, sql_type
 
@@ -205,9 +206,29 @@ class Optimizer:
         """How ``stream`` would run a query: on state modules, or as Spark does, and why.  Runs nothing."""
         return streams.look(self, text, args, state_modules, bins)[0]
 
-    def verify(self, text: str, args: dict[str, Any] | list[Any] | None = None) -> Verification:
-        """Run a query as written and as rewritten, and compare the two multisets of rows inside Spark."""
-        return verify(self.session, self.plan(text, args))
+    def verify(
+        self,
+        text: str,
+        args: dict[str, Any] | list[Any] | None = None,
+        *,
+        state_modules: bool | None = None,
+        scratch: str | Path | None = None,
+    ) -> Verification:
+        """Run a query as written and as rewritten, and compare the two multisets of rows inside Spark.
+
+        Over streams it runs once over all that they have now, from where they begin and with a checkpoint of its own,
+        and is compared with the batch over the rows that were not late; ``state_modules`` is as in ``stream``.
+        ``scratch``: an empty folder that Spark reads and writes, for a copy of these rows, which is removed afterwards;
+        without one, a temporary folder of this machine.  Raises ``QueryError`` where there is nothing to compare with,
+        and what Spark raises.
+        """
+        plan, arguments = streams.look(self, text, args, state_modules)
+        if plan.join and (found := verify_streams(self, plan, arguments, scratch)):
+            return found
+        batch = plan.bins or self.plan(text, args)
+        if batch.rewritten and (found := verify_over_copies(self.session, batch, scratch)):
+            return found
+        return verify(self.session, batch)
 
     def register_lookup(self, table: str, source: LookupSource) -> None:
         """Let ``table FOR SYSTEM_TIME AS OF PROCTIME()`` in SQL stand for a table that is asked by key.
@@ -295,18 +316,6 @@ class Optimizer:
             if column.lower() not in known:
                 raise CatalogError(f"{table} has no column {column!r}; {one_of(known.values(), column)}")
         return name, tuple(known[c.lower()] for c in wanted)
-
-
-def name_of(table: str) -> tuple[str, ...]:
-    """The parts of a table's name, which may be quoted and hold dots."""
-    try:
-        items = tokenize(table).items
-    except Unsupported:
-        items = ()
-    names, dots = items[::2], items[1::2]
-    if len(names) != len(dots) + 1 or any(dot.word != "." for dot in dots):
-        return tuple(part.strip("`") for part in table.split("."))
-    return tuple(name.text for name in names)
 
 
 def _say(plan: Plan) -> None:

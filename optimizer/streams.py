@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from optimizer.checked import checked
 from optimizer.parameters import named
 from optimizer.plan import Plan, Warned
 from optimizer.stream_bins import over_bins, statement
+from optimizer.stream_epochs import Planner, epochs_of, schemas_of
 from planner.catalog import Catalog
 from planner.errors import HintError, OptionError, QueryError, StateError, Unsupported, brief, is_users
 from planner.explain.printer import show_tree, show_warnings
@@ -26,10 +27,8 @@ from rules.stream.stream_join import Find, NotTaken, stream_join
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from optimizer.options import Options
 
 _LOG = logging.getLogger("dovetail")
 _SINKS = "give it files (Sink), a table of files that is there, or a function"
@@ -37,17 +36,6 @@ _ASKED = "state_modules=False asks for it"
 _BINS = "bins=True asks for it"
 _OVER_BINS = "Spark's own stream-stream join runs over bins"
 _EQUAL = "two streams meet by equalities alone, which it does as well; state_modules=True takes state modules"
-
-
-class Planner(Protocol):
-    """What is asked of an optimizer here."""
-
-    session: SparkSession
-    options: Options
-
-    def __init__(self, session: SparkSession, options: Options | None = None) -> None: ...
-
-    def plan(self, text: str, args: Any = None) -> Plan: ...
 
 
 @dataclass(frozen=True)
@@ -146,7 +134,8 @@ def look(
         plan = plan_stream(numbered, catalog, opt.options, find, asked=asked, bins=bins, kept=kept)
         if plan.bins:
             over = checked(plan.bins, catalog, arguments)
-            plan = replace(plan, bins=over if over.rewritten else None)
+            own: Any = {"text": text, "arguments": arguments, "given": args, "session": opt.session}
+            plan = replace(plan, bins=replace(over, **own) if over.rewritten else None)
         return plan, arguments
     except Exception as error:
         if opt.options.strict or is_users(error):
@@ -184,7 +173,7 @@ def start(
     if plan.join and mode != "append":
         started = f"the output mode is {mode}"
     elif plan.join:
-        started = _start(opt, plan.join, text, arguments, checkpoint, sink, trigger, name, ttl)
+        started = _start(opt, plan.join, arguments, checkpoint, sink, trigger, name, ttl)
     if not isinstance(started, str):
         return started
     if ttl is not None:
@@ -231,7 +220,6 @@ def _check_not_ours(opt: Planner, checkpoint: str | Path, reason: str) -> None:
 def _start(
     opt: Planner,
     join: StreamJoin,
-    text: str,
     arguments: Any,
     checkpoint: str | Path,
     sink: Target,
@@ -239,31 +227,20 @@ def _start(
     name: str | None,
     ttl: float | None,
 ) -> StreamingQuery | str:
-    from planner.runtime.batch import analysed
-    from planner.runtime.state.epochs import Epochs, schema_of_answer, start_epochs
+    from planner.runtime.state.epochs import start_epochs
     from planner.runtime.state.files import HadoopFolder
-    from planner.runtime.state.segments import Segments
     from planner.runtime.state.sinks import output
-    from planner.runtime.state.streams import more_than_rows
     from planner.state.store import Store
 
     session = opt.session
-    native = analysed(session, join.text, arguments)
-    if isinstance(native, str):
-        return native  # Spark's own error comes when it runs
-    if operator := more_than_rows(native[0]):
-        return f"its plan has the operator {operator}"
-    schemas = tuple(session.table(i.relation).schema for i in join.inputs)
+    known = schemas_of(session, join, arguments)
+    if isinstance(known, str):
+        return known
     if ttl is not None and join.kind != "inner":
         raise OptionError(f"state_ttl would lose rows of this {join.kind} join; it is for inner joins")
     store = Store(HadoopFolder(session, str(checkpoint)))
     if store.begun_by_spark():
         return f"{checkpoint} was begun by Spark's own join"
-    answers = schema_of_answer(session, join, schemas, arguments)
-    if isinstance(answers, str):
-        return f"Spark does not take the statement of an epoch: {answers}"
-    if _columns(native[1]) != _columns(answers):
-        return f"the statement of an epoch returns {_columns(answers)} and not {_columns(native[1])}"
     to = output(session, sink, name, "")
     if isinstance(to, str) and not join.keys:
         raise QueryError(f"{to}, and without an equality Spark joins no streams; {_SINKS}")
@@ -271,17 +248,6 @@ def _start(
         return to
     to = output(session, sink, name, store.open(join))
     assert not isinstance(to, str)
-
-    def plan(inside: SparkSession, block: str, given: Any) -> tuple[str, Any]:
-        found = type(opt)(inside, opt.options).plan(block, given)
-        return found.sql(), found.arguments
-
     for line in join.delta.lines if join.delta else ():
         _LOG.info("%s", line)
-    policy = session.conf.get("spark.sql.streaming.multipleWatermarkPolicy", "min") or "min"
-    epochs = Epochs(join, store, Segments(store, join, schemas), to, plan, answers, arguments, ttl, policy)
-    return start_epochs(session, epochs, checkpoint, trigger, name)
-
-
-def _columns(schema: Any) -> str:
-    return ", ".join(f"{f.name} {f.dataType.simpleString()}" for f in schema.fields)
+    return start_epochs(session, epochs_of(opt, join, known, store, to, arguments, ttl), checkpoint, trigger, name)

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 class Verification:
     """The outcome: ``same`` rows or not; how many; rows (with multiplicity) that only one side has.
 
-    ``schema``: in what the columns differ; then no row has been compared.
+    ``schema``: in what the columns differ; then no row has been compared.  ``late``: rows of streams that were left out
+    both ways, since they came behind the watermark.
     """
 
     same: bool
@@ -33,12 +34,13 @@ class Verification:
     extra: int
     rewritten: bool
     schema: str | None = None
+    late: int = 0
 
     def __str__(self) -> str:
         if not self.rewritten:
             return "not rewritten: Spark runs the statement as written"
         if self.same:
-            return f"same: {self.rows} rows both ways"
+            return f"same: {self.rows} rows both ways" + (f", without {self.late} late ones" if self.late else "")
         if self.schema:
             return f"different: {self.schema}"
         return f"different: {self.missing} rows missing, {self.extra} rows too many, of {self.rows}"

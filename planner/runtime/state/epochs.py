@@ -25,7 +25,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from planner.runtime.batch import Arguments, run
-from planner.runtime.state.segments import Delta, Segments, empty, rows_of, setting, tagged
+from planner.runtime.state.segments import Arrived, Delta, Segments, empty, rows_of, setting, tagged
 from planner.runtime.state.sinks import Output
 from planner.state.delta import version_of
 from planner.state.manifest import Change, Manifest, Segment
@@ -36,6 +36,7 @@ from planner.state.time import side_time, watermark
 from planner.state.upkeep import expired, reachable, to_rewrite
 
 _LOG = logging.getLogger("dovetail")
+_NEVER = (2**63 - 1) // 1000  # milliseconds: a watermark that has passed all times
 
 Planned = Callable[[SparkSession, str, Arguments], tuple[str, Arguments]]
 
@@ -76,6 +77,15 @@ class Epochs:
         self.first = False
         _LOG.info("epoch %s: state of %s", epoch, self._kept(after, range(len(after.inputs))))
         self._warn(before, after)
+
+    def close(self, session: SparkSession) -> None:
+        """Return what would be returned once no row arrives any more, as an epoch after the last."""
+        epochs = self.store.epochs()
+        if not epochs:
+            return
+        before = self.store.manifest(epochs[-1])
+        nothing = Delta((Arrived(0, 0, None),) * len(before.inputs), ())
+        self.output.write(self._answer(session, before, nothing, _NEVER), before.epoch + 1, again=True)
 
     def _kept(self, state: Manifest, inputs: Iterable[int]) -> str:
         told = ((self.join.inputs[n].name, state.inputs[n]) for n in inputs)

@@ -42,6 +42,15 @@ class Delta:
 
 def tagged(join: StreamJoin) -> str:
     """The query that is one stream of all inputs: the columns that are kept, and what is counted, row by row."""
+    blocks = []
+    for items, input_ in zip(tagged_items(join), join.inputs, strict=True):
+        where = f" WHERE {input_.rows}" if input_.rows else ""
+        blocks.append(f"SELECT {', '.join(items)} FROM {input_.relation}{where}")
+    return "\nUNION ALL\n".join(blocks)
+
+
+def tagged_items(join: StreamJoin) -> list[list[str]]:
+    """What that stream has of each input."""
     marks = max(len(i.marks) for i in join.inputs)
     blocks = []
     for number, input_ in enumerate(join.inputs):
@@ -57,9 +66,16 @@ def tagged(join: StreamJoin) -> str:
             items.append(
                 f"{f'coalesce({side.ticks or True}, false)' if side.input == number else 'false'} AS __dt_side{n}"
             )
-        where = f" WHERE {input_.rows}" if input_.rows else ""
-        blocks.append(f"SELECT {', '.join(items)} FROM {input_.relation}{where}")
-    return "\nUNION ALL\n".join(blocks)
+        blocks.append(items)
+    return blocks
+
+
+def late(join: StreamJoin, watermark: int | None) -> str:
+    """Whether a tagged row comes too late, once a watermark (milliseconds) has been reached."""
+    timed = [str(n) for n, i in enumerate(join.inputs) if i.late]
+    if watermark is None or not timed:
+        return "false"
+    return f"coalesce({INPUT} IN ({', '.join(timed)}) AND {_TIME} <= {watermark * 1000}, false)"
 
 
 def _position(input_: Input) -> str:
@@ -87,17 +103,14 @@ class Segments:
 
     def write(self, batch: DataFrame, epoch: int, watermark: int | None, clock: int) -> Delta:
         """Write the rows of an epoch that are not late, and count."""
-        join, counted = self.join, Observation()
-        late = "false"
-        if watermark is not None and (timed := [str(n) for n, i in enumerate(join.inputs) if i.late]):
-            late = f"coalesce({INPUT} IN ({', '.join(timed)}) AND {_TIME} <= {watermark * 1000}, false)"
+        join, counted, dropped = self.join, Observation(), late(self.join, watermark)
         asked: list[Any] = []
         for n, input_ in enumerate(join.inputs):
             mine = f"{INPUT} = {n}"
-            kept = f"{mine} AND {_KEEP} AND NOT {late}"
+            kept = f"{mine} AND {_KEEP} AND NOT {dropped}"
             asked += [
                 F.expr(f"count_if({mine})").alias(f"read{n}"),
-                F.expr(f"count_if({mine} AND {_KEEP} AND {late})").alias(f"late{n}"),
+                F.expr(f"count_if({mine} AND {_KEEP} AND {dropped})").alias(f"late{n}"),
                 F.expr(f"count_if({kept})").alias(f"rows{n}"),
                 *_ends(f"CASE WHEN {kept} THEN {_EXPIRES} END", n),
             ]
@@ -107,7 +120,7 @@ class Segments:
         asked += [F.expr(f"max(CASE WHEN __dt_side{s} THEN {_TIME} END)").alias(f"time{s}") for s in sides]
         folder = rows_of(epoch)
         stored = [INPUT, *(c.stored for i in join.inputs for c in i.columns)]
-        rows = batch.observe(counted, *asked).where(f"{_KEEP} AND NOT {late}").select(*stored)
+        rows = batch.observe(counted, *asked).where(f"{_KEEP} AND NOT {dropped}").select(*stored)
         self._save(rows, folder)
         found = counted.get
         arrived = []
@@ -165,7 +178,7 @@ class Segments:
         return rows.selectExpr(*(f"{value} AS {quote(shown)}" for shown, value in said.shown))
 
     def _save(self, rows: DataFrame, folder: str) -> None:
-        with _exact_times(rows.sparkSession):
+        with exact_times(rows.sparkSession):
             rows.write.mode("overwrite").partitionBy(INPUT).parquet(self.store.folder.below(folder))
 
     def _segment(self, folder: str, found: dict[str, Any], number: int, arrived: int, tier: int) -> Segment:
@@ -204,7 +217,7 @@ def _span(found: dict[str, Any], name: str) -> Span:
 
 
 @contextmanager
-def _exact_times(session: SparkSession) -> Iterator[None]:
+def exact_times(session: SparkSession) -> Iterator[None]:
     """Times in Parquet as microseconds, of which it keeps the least and greatest; Spark's own default has neither."""
     with setting(session, "spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS"):
         yield

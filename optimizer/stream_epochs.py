@@ -1,0 +1,80 @@
+"""From the plan of a join of streams to its epochs on a session."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from planner.state.spec import StreamJoin
+from planner.state.store import Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+    from optimizer.options import Options
+    from optimizer.plan import Plan
+    from planner.runtime.state.epochs import Epochs
+    from planner.runtime.state.sinks import Output
+
+
+class Planner(Protocol):
+    """What is asked of an optimizer here."""
+
+    session: SparkSession
+    options: Options
+
+    def __init__(self, session: SparkSession, options: Options | None = None) -> None: ...
+
+    def plan(self, text: str, args: Any = None) -> Plan: ...
+
+
+@dataclass(frozen=True)
+class Schemas:
+    """The columns of each input, all of them, and of what the query returns."""
+
+    inputs: tuple[StructType, ...]
+    answer: StructType
+
+
+def schemas_of(session: SparkSession, join: StreamJoin, arguments: Any) -> Schemas | str:
+    """What Spark says of a join and of the statements of its epochs; or why it is left to Spark.
+
+    Both must return the same columns, and nothing but filters and projections may stand around the join.
+    """
+    from planner.runtime.batch import analysed
+    from planner.runtime.state.epochs import schema_of_answer
+    from planner.runtime.state.streams import more_than_rows
+
+    native = analysed(session, join.text, arguments)
+    if isinstance(native, str):
+        return native  # Spark's own error comes when it runs
+    if operator := more_than_rows(native[0]):
+        return f"its plan has the operator {operator}"
+    inputs = tuple(session.table(i.relation).schema for i in join.inputs)
+    answer = schema_of_answer(session, join, inputs, arguments)
+    if isinstance(answer, str):
+        return f"Spark does not take the statement of an epoch: {answer}"
+    if _columns(native[1]) != _columns(answer):
+        return f"the statement of an epoch returns {_columns(answer)} and not {_columns(native[1])}"
+    return Schemas(inputs, answer)
+
+
+def epochs_of(
+    opt: Planner, join: StreamJoin, schemas: Schemas, store: Store, output: Output, arguments: Any, ttl: float | None
+) -> Epochs:
+    """The epochs of a join, each of whose statements is planned as any other of the optimizer's.  ``ttl``: seconds."""
+    from planner.runtime.state.epochs import Epochs
+    from planner.runtime.state.segments import Segments
+
+    def plan(inside: SparkSession, block: str, given: Any) -> tuple[str, Any]:
+        found = type(opt)(inside, opt.options).plan(block, given)
+        return found.sql(), found.arguments
+
+    policy = opt.session.conf.get("spark.sql.streaming.multipleWatermarkPolicy", "min") or "min"
+    segments = Segments(store, join, schemas.inputs)
+    return Epochs(join, store, segments, output, plan, schemas.answer, arguments, ttl, policy)
+
+
+def _columns(schema: Any) -> str:
+    return ", ".join(f"{f.name} {f.dataType.simpleString()}" for f in schema.fields)

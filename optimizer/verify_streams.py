@@ -1,0 +1,138 @@
+"""Verify over streams: all that has arrived runs once more as it would have come, and is held against the batch."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from optimizer.plan import Plan
+from optimizer.stream_epochs import Planner, epochs_of, schemas_of
+from optimizer.streams import StreamPlan
+from optimizer.verify import Verification, verify
+from planner.errors import QueryError
+from planner.logical import Logical, Scan
+from planner.sql.table_names import name_of
+from planner.state.spec import StreamJoin
+from planner.state.store import Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def verify_streams(opt: Planner, plan: StreamPlan, arguments: Any, scratch: str | Path | None) -> Verification | None:
+    """Run a join on state modules over all that its streams have now, and compare with the batch over these rows.
+
+    The streams are read from where they begin; rows that come too late are left out of the batch, as out of the join,
+    and rows without a match are returned at the end, as if nothing more came.  ``scratch``: a folder that Spark reads
+    and writes, for the rows; without one, a temporary folder of this machine.  None for a query that is not on state
+    modules.  Raises ``QueryError`` where nothing can be told, and what Spark raises.
+    """
+    from planner.runtime.batch import run
+    from planner.runtime.compare import compare
+    from planner.runtime.state.arrivals import Arrivals, numbered, session_with
+    from planner.runtime.state.files import HadoopFolder
+    from planner.runtime.state.sinks import FunctionOutput
+
+    if plan.join is None:
+        return None
+    known = schemas_of(opt.session, plan.join, arguments)
+    if isinstance(known, str):
+        return None
+    names = _names_of(plan.join)
+    with _folder(opt.session, scratch) as folder:
+        store = Store(HadoopFolder(opt.session, f"{folder}/checkpoint"))
+        store.open(plan.join)
+        answers: dict[int, str] = {}
+
+        def keep(rows: DataFrame, epoch: int) -> None:
+            answers[epoch] = f"{folder}/answers/{epoch}"
+            numbered(rows).write.mode("overwrite").parquet(answers[epoch])
+
+        arrivals = Arrivals(
+            epochs_of(opt, plan.join, known, store, FunctionOutput(keep), arguments, None), f"{folder}/rows"
+        )
+        arrivals.run(opt.session, f"{folder}/checkpoint")
+        inside = session_with(
+            opt.session,
+            {name: partial(arrivals.rows, number=n, schema=known.inputs[n]) for name, n in names.items()},
+        )
+        none = inside.createDataFrame([], known.answer)
+        found = inside.read.schema(numbered(none).schema).parquet(*answers.values()) if answers else numbered(none)
+        rows, missing, extra = compare(run(inside, plan.text, arguments), found)
+        return Verification(not missing and not extra, rows, missing, extra, True, late=arrivals.late)
+
+
+def verify_over_copies(session: SparkSession, plan: Plan, scratch: str | Path | None) -> Verification | None:
+    """Compare both texts of a rewritten query over streams, on a copy of all that the streams have now.
+
+    None for a query that reads no stream.
+    """
+    from planner.runtime.batch import classic
+    from planner.runtime.state.arrivals import copied, read_copy, session_with
+    from planner.runtime.state.streams import stream_of
+
+    if plan.logical is None or not classic(session):
+        return None
+    names = dict.fromkeys(scan.name for scan in _scans(plan.logical) if stream_of(session, scan.name))
+    if not names:
+        return None
+    tables: dict[str, Callable[[SparkSession], DataFrame]] = {}
+    with _folder(session, scratch) as folder:
+        for number, name in enumerate(names):
+            view = _view_of(name)
+            schema = copied(session, view, f"{folder}/{number}")
+            tables[view] = partial(read_copy, schema=schema, folder=f"{folder}/{number}")
+        return verify(session_with(session, tables), plan)
+
+
+def _names_of(join: StreamJoin) -> dict[str, int]:
+    """The input that each name in the query stands for.  Raises ``QueryError`` where it stands for two."""
+    names: dict[str, int] = {}
+    for number, input_ in enumerate(join.inputs):
+        name = _view_of(name_of(input_.relation))
+        other = next((n for known, n in names.items() if known.lower() == name.lower()), None)
+        if other is None:
+            names[name] = number
+        elif join.inputs[other].late != input_.late:
+            raise QueryError(
+                f"of {name}, which stands twice, late rows count on one side; there is no batch to compare with"
+            )
+    return names
+
+
+def _view_of(name: tuple[str, ...]) -> str:
+    if len(name) != 1:
+        raise QueryError(
+            f"{'.'.join(name)} is a stream in a catalog, which no copy can stand for; give it a temporary view"
+        )
+    return name[0]
+
+
+def _scans(plan: Logical) -> Iterator[Scan]:
+    return (node for node in plan.walk() if isinstance(node, Scan) and not node.cte)
+
+
+@contextmanager
+def _folder(session: SparkSession, scratch: str | Path | None) -> Iterator[str]:
+    """A folder for a while."""
+    from planner.runtime.state.files import HadoopFolder
+
+    if scratch is None:
+        made = tempfile.mkdtemp(prefix="dovetail-")
+        try:
+            yield made
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+        return
+    folder = HadoopFolder(session, str(scratch))
+    if folder.inside():
+        raise QueryError(f"{scratch} is not empty; give verify an empty folder")
+    try:
+        yield str(folder)
+    finally:
+        folder.delete("")
