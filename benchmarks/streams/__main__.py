@@ -7,11 +7,11 @@ from pathlib import Path
 
 from benchmarks import harness
 from benchmarks.streams import __doc__ as purpose
-from benchmarks.streams import band, growth, many, self_join
+from benchmarks.streams import band, flink, growth, many, self_join
 from benchmarks.streams.bench import Bench
 
 PROGRAM = "streams"
-PARTS = {"self_join": self_join, "band": band, "growth": growth, "many": many}
+PARTS = {"self_join": self_join, "band": band, "growth": growth, "many": many, "flink": flink}
 
 
 def main() -> None:

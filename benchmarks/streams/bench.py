@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from planner.state.manifest import Manifest
 
 SCHEMA = "id BIGINT, k BIGINT, ts TIMESTAMP, v DOUBLE"
+TIME_FORMAT = "yyyy-MM-dd HH:mm:ss.SSS"  # of times in CSV
 PROVIDERS = {
     "RocksDB": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
     "in memory": "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider",
