@@ -1,7 +1,8 @@
-"""Joins of streams on state modules beside Spark's own stream-stream join: speed, state, growth, restarts.
+"""Joins of streams on state modules beside Spark's own stream-stream join and Flink: speed, state, growth, restarts.
 
     python -m benchmarks.streams                 all parts
     python -m benchmarks.streams self_join band  some of them
 
-Each part keeps its tables in a file of its own, `results/streams_<part>.md`.
+The part `flink` needs PyFlink in an environment of its own, whose Python `DOVETAIL_FLINK_PYTHON` names; where there is
+none it is left out. Each part keeps its tables in a file of its own, `results/streams_<part>.md`.
 """

@@ -7,16 +7,21 @@ from pathlib import Path
 
 from benchmarks import harness
 from benchmarks.streams import __doc__ as purpose
-from benchmarks.streams import band, flink, growth, many, self_join
+from benchmarks.streams import band, delta, flink, growth, many, self_join
 from benchmarks.streams.bench import Bench
 
 PROGRAM = "streams"
-PARTS = {"self_join": self_join, "band": band, "growth": growth, "many": many, "flink": flink}
+PARTS = {"self_join": self_join, "band": band, "growth": growth, "many": many, "delta": delta, "flink": flink}
 
 
 def main() -> None:
     args = harness.arguments(PROGRAM, purpose or "", tuple(PARTS))
-    for part in [part for part in PARTS if part in args.parts] or list(PARTS):
+    named = [part for part in PARTS if part in args.parts]
+    if missing := flink.missing():
+        if "flink" in named:
+            raise SystemExit(missing)
+        harness.console.print(f"left out: flink; {missing}", highlight=False, soft_wrap=True)
+    for part in named or [part for part in PARTS if part != "flink" or not missing]:
         with harness.session(PROGRAM) as spark, tempfile.TemporaryDirectory(prefix="dovetail-") as scratch:
             report = harness.Report(PROGRAM, PARTS[part].TITLE, args.quick, part)
             PARTS[part].measure(Bench(spark, report, Path(scratch), args.quick, args.long))

@@ -104,9 +104,9 @@ class Bench:
             state = self.state(folder)
             kept, size = sum(i.rows for i in state.inputs), sum(i.bytes for i in state.inputs)
         else:
-            operator = query.recentProgress[-1]["stateOperators"][0]
-            kept = operator["numRowsTotal"]
-            size = operator["customMetrics"].get("rocksdbSstFileSize") or operator["memoryUsedBytes"]
+            operators = query.recentProgress[-1]["stateOperators"]
+            kept = sum(o["numRowsTotal"] for o in operators)
+            size = sum(o["customMetrics"].get("rocksdbSstFileSize") or o["memoryUsedBytes"] for o in operators)
         return Done(seconds, epochs, rows, kept, size, folder)
 
     def state(self, folder: Path) -> Manifest:
