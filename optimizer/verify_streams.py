@@ -43,7 +43,7 @@ def verify_streams(opt: Planner, plan: StreamPlan, arguments: Any, scratch: str 
     known = schemas_of(opt.session, plan.join, arguments)
     if isinstance(known, str):
         return None
-    names = _names_of(plan.join)
+    names = _names_of(opt.session, plan.join)
     with _folder(opt.session, scratch) as folder:
         store = Store(HadoopFolder(opt.session, f"{folder}/checkpoint"))
         store.open(plan.join)
@@ -90,8 +90,10 @@ def verify_over_copies(session: SparkSession, plan: Plan, scratch: str | Path | 
         return verify(session_with(session, tables), plan)
 
 
-def _names_of(join: StreamJoin) -> dict[str, int]:
+def _names_of(session: SparkSession, join: StreamJoin) -> dict[str, int]:
     """The input that each name in the query stands for.  Raises ``QueryError`` where it stands for two."""
+    from planner.runtime.state.streams import stream_of
+
     names: dict[str, int] = {}
     for number, input_ in enumerate(join.inputs):
         name = _view_of(name_of(input_.relation))
@@ -99,9 +101,9 @@ def _names_of(join: StreamJoin) -> dict[str, int]:
         if other is None:
             names[name] = number
         elif join.inputs[other].late != input_.late:
-            raise QueryError(
-                f"of {name}, which stands twice, late rows count on one side; there is no batch to compare with"
-            )
+            raise QueryError(f"{name} stands twice, and its late rows count on one side; no batch is the same")
+        elif (stream := stream_of(session, (name,))) and not stream.deterministic:
+            raise QueryError(f"{name} stands twice, and is not deterministic; no batch is the same")
     return names
 
 
@@ -125,7 +127,7 @@ def _folder(session: SparkSession, scratch: str | Path | None) -> Iterator[str]:
     if scratch is None:
         made = tempfile.mkdtemp(prefix="dovetail-")
         try:
-            yield made
+            yield Path(made).as_uri()
         finally:
             shutil.rmtree(made, ignore_errors=True)
         return
