@@ -21,7 +21,8 @@ from planner.physical.base import Physical, Spark
 from planner.sql.names import Unresolved
 from planner.tree import Node
 from rules.batches import BATCHES
-from rules.rule import Batch, Context, Rule
+from rules.context import Context
+from rules.rule import Batch, Rule
 
 Stage = Literal["parse", "normalize", "recognize", "lower"]
 STAGES: tuple[Stage, ...] = ("parse", "normalize", "recognize", "lower")

@@ -20,7 +20,7 @@ from planner.state.pinned import Pinned, hold_against_pinned, read_pinned, write
 from planner.state.spec import MEANING
 from planner.state.stream import Stream
 from rules.band_join.keys import across
-from rules.rule import Context
+from rules.context import Context
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -21,7 +21,7 @@ from planner.sql.from_sql import from_sql
 from planner.sql.names import Unresolved
 from planner.state.sink import Mode, Target
 from planner.state.spec import StreamJoin
-from rules.rule import Context
+from rules.context import Context
 from rules.stream.stream_join import Find, NotTaken, stream_join
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from planner.tree import Node
-from rules.rule import Notice, Refusal, Rule
+from rules.context import Notice, Refusal
+from rules.rule import Rule
 
 
 @dataclass(frozen=True)

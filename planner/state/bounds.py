@@ -13,7 +13,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from planner.band.axis import DAY, Axis, axis_of
-from planner.band.condition import comparisons
+from planner.band.comparisons import comparisons
 from planner.band.linear import UNKNOWN, Leaf, NotABand, Sum, Vocabulary
 from planner.errors import Unsupported
 from planner.expr import Scalar

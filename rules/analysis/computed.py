@@ -20,8 +20,8 @@ from planner.sql.names import Resolver
 from planner.tree import Node
 from planner.types.schema import SqlType
 from rules.analysis.respelling import never_raises
+from rules.context import Context
 from rules.query.view_query import view_query
-from rules.rule import Context
 
 _OF_MANY = (exp.AggFunc, exp.AnonymousAggFunc, exp.Window)  # these read all rows, in any case
 _BESIDE_A_LITERAL = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.Add, exp.Sub, exp.Mul)

@@ -15,10 +15,10 @@ from planner.expr import ColumnRef, Scalar, canonical, column_ref, quote, sql
 from planner.logical import Logical
 from planner.sql.names import Source, Unresolved
 from rules.analysis.same_source import SourceRows, bound, over_base, same_source
+from rules.context import Context
 from rules.query.inner_joins import InnerJoins
 from rules.query.moving import Home, home, homes, moved
 from rules.query.tables import tables
-from rules.rule import Context
 
 _MOST = 24  # so many ways of laying the relations of a query over those of a block are looked at
 

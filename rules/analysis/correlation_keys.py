@@ -10,7 +10,7 @@ from planner.expr import Scalar, column_ref, sql
 from planner.sql.names import Source, Unresolved
 from planner.types.schema import SqlType
 from rules.analysis.containment_mapping import ContainmentMapping
-from rules.rule import Context
+from rules.context import Context
 
 _EXACT = ("decimal", "boolean", "date", "timestamp", "timestamp_ntz", "string")
 _ORDERED = ("decimal", "float", "double", "string", "date", "timestamp", "timestamp_ntz", "boolean")

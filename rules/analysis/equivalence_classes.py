@@ -21,8 +21,8 @@ from planner.sql.names import NoSuchColumn, Resolver, Source, Unresolved
 from planner.types.schema import INTEGRAL, Column, SqlType
 from rules.analysis.same_source import SourceRows, reading
 from rules.analysis.unique import Unique, unique_keys
+from rules.context import Context
 from rules.query.from_items import FromItem
-from rules.rule import Context
 
 Value = tuple[int | str, str]  # a relation's number and a value of its base, or "" and a literal
 

@@ -14,9 +14,9 @@ from planner.expr.calls import volatile
 from planner.logical import Aggregate, Derived, Filter, Logical, Sort
 from planner.sql.names import Unresolved
 from rules.analysis.unique import unique_keys
+from rules.context import Context
 from rules.query.moving import SelectBlock, block_of
 from rules.query.select_list import SelectList
-from rules.rule import Context
 
 _NUMBERS = (exp.RowNumber, exp.Rank, exp.DenseRank)
 _ORDERED = (*_NUMBERS, exp.Lag, exp.Lead)

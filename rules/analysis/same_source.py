@@ -22,8 +22,8 @@ from planner.logical import Derived, Logical, Nested, Project, Scan
 from planner.sql.names import Source, Unresolved
 from planner.sql.to_sql import to_sql
 from planner.tree import Node, transform_up
+from rules.context import Context
 from rules.query.moving import block_of, check_deterministic
-from rules.rule import Context
 
 # Of several rows, or making several: what is above a filter is not what is below it.
 _NOT_OF_A_ROW = (exp.AggFunc, exp.Window, exp.UDTF, exp.Explode, exp.Posexplode, exp.Inline, exp.Stack)

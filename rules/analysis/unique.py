@@ -32,9 +32,9 @@ from planner.logical import (
 from planner.logical.alternatives import Alternatives
 from planner.sql.names import Resolver, Unresolved
 from planner.tree import Node
+from rules.context import Context
 from rules.query.select_list import SelectList
 from rules.query.view_query import view_query
-from rules.rule import Context
 
 Unique = frozenset[frozenset[str]]  # sets of names, folded; the empty set is unique where there is one row at most
 

@@ -14,7 +14,7 @@ from planner.logical import Aggregate, BandJoin, Filter, Project, Sort
 from planner.physical.band_aggregate import HOST, TOTAL, Added, Carried, OutputColumn, RunningTotal
 from planner.sql.names import NoSuchColumn
 from planner.types.schema import SqlType
-from rules.rule import Context
+from rules.context import Context
 
 _FILLERS = {
     "string": "''",

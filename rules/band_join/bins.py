@@ -29,7 +29,7 @@ from planner.physical.band_join import ByLength, FixedWidth, SingleAssignment
 from planner.physical.bin_join import Scheme, preserved_sides
 from planner.physical.interval_sql import IntervalSql
 from planner.physical.overlap_band_join import CommonBin, TwoPoints
-from rules.rule import Context, Intervals
+from rules.context import Context, Intervals
 
 Classes = tuple[LengthClass, ...]
 _SORTED_WIDTH = 2  # times the band's width; measured with 1, 2 and 4

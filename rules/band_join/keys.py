@@ -15,8 +15,8 @@ from planner.expr import Scalar, column_ref, sql
 from planner.logical import BandJoin
 from planner.sql.names import Unresolved
 from rules.analysis.unique import unique_keys
+from rules.context import Context
 from rules.query.vocabulary import vocabulary
-from rules.rule import Context
 
 
 def has_keys(join: BandJoin) -> bool:

@@ -10,7 +10,7 @@ from planner.logical import BandJoin, JoinKind
 from planner.physical.bin_join import Method, Pairs
 from planner.sql.names import Source, Unresolved
 from rules.analysis.correlation_keys import equal_columns, exact
-from rules.rule import Context
+from rules.context import Context
 
 _BUILT: dict[JoinKind, tuple[Side, ...]] = {
     "inner": ("left", "right"),

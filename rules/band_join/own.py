@@ -5,7 +5,7 @@ from planner.catalog.stats import Statistics
 from planner.logical import BandJoin
 from planner.physical.bin_join import preserved_sides
 from rules.band_join.keys import has_keys, one_partner, pairs_of_keys
-from rules.rule import Context
+from rules.context import Context
 
 
 def meets_one(join: BandJoin, ctx: Context) -> str | None:

@@ -7,7 +7,7 @@ from planner.catalog.stats import Statistics
 from planner.errors import Unsupported
 from planner.logical import BandJoin
 from planner.physical.sampled import sampled
-from rules.rule import Context
+from rules.context import Context
 
 
 def most_selective(join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> BandJoin:

@@ -20,8 +20,8 @@ from planner.logical import Join, Scan
 from planner.logical.lookup import LookupKey
 from planner.sql.names import Source, Unresolved
 from planner.types.schema import SqlType
+from rules.context import Context
 from rules.query.moving import check_deterministic
-from rules.rule import Context
 
 _TEXTS = ("string", "char", "varchar")
 _NO_KEYS = ("array", "map", "struct", "variant", "interval")

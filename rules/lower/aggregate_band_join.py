@@ -30,8 +30,9 @@ from rules.band_join.aggregate_items import (
 )
 from rules.band_join.keys import pairs_of_keys, sample_rows
 from rules.band_join.own import own_join_is_as_good
+from rules.context import Context, Intervals
 from rules.query.vocabulary import vocabulary
-from rules.rule import Context, Intervals, rule
+from rules.rule import rule
 
 _CELLS = 127
 _MOST_COVERING = 4_000_000  # intervals: what covers their bins, half as many, is summed up in one task

@@ -19,8 +19,9 @@ from rules.band_join.bins import Candidate, candidates, for_sorting
 from rules.band_join.method import equal_columns_of, is_large, method_of, side_to_hash
 from rules.band_join.own import meets_one, own_join_is_as_good
 from rules.band_join.several import most_selective
+from rules.context import Context
 from rules.query.vocabulary import vocabulary
-from rules.rule import Context, rule
+from rules.rule import rule
 
 _TOLD_APART = frozenset(
     "tinyint smallint int bigint decimal boolean date time timestamp timestamp_ntz interval string char varchar binary "

@@ -8,7 +8,8 @@ from planner.expr import Scalar
 from planner.logical import Logical
 from planner.logical.band_window import BandWindow, WindowedSource
 from planner.physical.base import Rewriting
-from rules.rule import Context, rule
+from rules.context import Context
+from rules.rule import rule
 
 
 @rule(BandWindow)

@@ -7,8 +7,9 @@ from planner.hints.blocks import RANGE_JOIN, read_hints, without
 from planner.hints.lookup import LOOKUP
 from planner.logical import BandJoin, Project
 from planner.physical.base import Spark
+from rules.context import Context
 from rules.lookup.hinted import is_lookup, left_of, lookups_in
-from rules.rule import Context, rule
+from rules.rule import rule
 
 
 @rule(Project, streams="any")

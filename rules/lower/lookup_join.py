@@ -17,7 +17,8 @@ from planner.logical.lookup import LookupJoin
 from planner.physical import lookup_join as physical
 from planner.sql.names import Unresolved
 from planner.tree import Node
-from rules.rule import Context, rule
+from rules.context import Context
+from rules.rule import rule
 
 
 @rule(LookupJoin, streams="any")

@@ -2,7 +2,8 @@
 
 from planner.logical.self_join import MergedTotals
 from planner.physical.base import Rewriting
-from rules.rule import Context, rule
+from rules.context import Context
+from rules.rule import rule
 
 
 @rule(MergedTotals)

@@ -13,7 +13,8 @@ from planner.logical.self_aggregate import Rows, SelfAggregate
 from planner.physical.base import Rewriting
 from planner.sql.names import Unresolved
 from rules.analysis.same_source import reading
-from rules.rule import Context, rule
+from rules.context import Context
+from rules.rule import rule
 
 _SMALL = 4  # a relation of so many times fewer rows is counted while planning
 _WORTH_COUNTING = 100_000  # fewer rows are sorted in less time than a count takes

@@ -8,7 +8,8 @@ from planner.errors import Unsupported
 from planner.logical import Logical
 from planner.logical.self_join import SharedGroups
 from planner.physical.base import Rewriting
-from rules.rule import Context, rule
+from rules.context import Context
+from rules.rule import rule
 
 _MOST_RELATIONS = 6  # to ask about the sizes of
 

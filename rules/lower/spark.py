@@ -2,7 +2,8 @@
 
 from planner.logical import Logical
 from planner.physical.base import Spark
-from rules.rule import Context, rule
+from rules.context import Context
+from rules.rule import rule
 
 
 @rule(Logical, streams="any")

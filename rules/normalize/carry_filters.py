@@ -6,15 +6,16 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from planner.band.condition import looks_like_band
+from planner.band.comparisons import looks_like_band
 from planner.errors import Unsupported
 from planner.expr import ColumnRef, Scalar, column_ref, quote
 from planner.logical import Derived, Filter, Join, Logical, Nested, Project, Scan
 from planner.sql.names import Source, Unresolved
 from rules.analysis.respelling import respelt
+from rules.context import Context
 from rules.query.moving import block_of, check_deterministic, why_not_simple
 from rules.query.standing_for import definition_of
-from rules.rule import Context, rule
+from rules.rule import rule
 
 
 @rule(Filter, streams="one")

@@ -7,12 +7,13 @@ from contextlib import suppress
 
 from sqlglot import exp
 
-from planner.band.condition import looks_like_band, may_equal
+from planner.band.comparisons import looks_like_band, may_equal
 from planner.errors import Unsupported
 from planner.expr import Scalar, sql
 from planner.logical import JOIN_KEYWORDS, Filter, Join, Limit, Logical, OneRow, Project
 from planner.sql.names import Unresolved
 from planner.types.schema import SqlType
+from rules.context import Context
 from rules.query.exists_tests import Test, at_least_one, read_test
 from rules.query.moving import (
     Home,
@@ -28,7 +29,7 @@ from rules.query.moving import (
     moved,
     why_not_simple,
 )
-from rules.rule import Context, rule
+from rules.rule import rule
 
 
 @rule(Filter, Project, streams="one")

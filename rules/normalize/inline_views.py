@@ -17,9 +17,10 @@ from planner.sql.names import Resolver, Unresolved
 from planner.sql.to_sql import to_sql
 from planner.tree import Node, transform_up
 from planner.types.schema import Column
+from rules.context import Context
 from rules.query.moving import bounds
 from rules.query.view_query import at_home, is_temporary
-from rules.rule import Context, rule
+from rules.rule import rule
 
 _DEEPEST = 20
 _CALLS = BUILT_IN | set("OVER FILTER WITHIN VALUES CHAR VARCHAR USING DISTINCT ALL CUBE ROLLUP SETS".split())

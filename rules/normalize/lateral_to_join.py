@@ -6,11 +6,12 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from planner.band.condition import looks_like_band
+from planner.band.comparisons import looks_like_band
 from planner.errors import Unsupported
 from planner.expr import Scalar, column_ref
 from planner.logical import JOIN_KEYWORDS, Derived, Filter, Join, Logical
 from planner.sql.names import Resolver, Source, Unresolved
+from rules.context import Context
 from rules.query.moving import (
     Home,
     SelectBlock,
@@ -25,7 +26,7 @@ from rules.query.moving import (
     moved,
     why_not_simple,
 )
-from rules.rule import Context, rule
+from rules.rule import rule
 
 
 @rule(Join, streams="one")

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from planner.expr import quote
 from planner.logical import Derived, Filter, Join, Logical, Nested, Project, Scan, Sort
-from rules.rule import Context, rule
+from rules.context import Context
+from rules.rule import rule
 
 
 @rule(Nested, Derived, Filter, Project, Join, streams="one")

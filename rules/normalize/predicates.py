@@ -5,8 +5,9 @@ from dataclasses import replace
 from planner.conditions.normal_form import normal_form
 from planner.errors import Unsupported
 from planner.logical import Filter, Join, Logical
+from rules.context import Context
 from rules.query.counted import as_exists
-from rules.rule import Context, rule
+from rules.rule import rule
 
 
 @rule(Join, Filter, streams="one")

@@ -4,13 +4,14 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from planner.band.condition import is_or_of_comparisons, looks_like_band, may_equal
+from planner.band.comparisons import is_or_of_comparisons, looks_like_band, may_equal
 from planner.errors import Unsupported
 from planner.expr import Scalar
 from planner.expr.calls import volatile
 from planner.logical import Filter, Join, Logical, Scan
 from planner.sql.names import Unresolved
-from rules.rule import Context, rule
+from rules.context import Context
+from rules.rule import rule
 
 
 @rule(Filter, streams="one")

@@ -6,8 +6,9 @@ from planner.errors import Unsupported
 from planner.expr import Scalar
 from planner.logical import Filter, Join, Logical, Scan
 from planner.sql.names import Unresolved
+from rules.context import Context
 from rules.query.moving import check_deterministic
-from rules.rule import Context, rule
+from rules.rule import rule
 
 
 @rule(Filter, streams="any")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from planner.band.condition import looks_like_band
+from planner.band.comparisons import looks_like_band
 from planner.expr import HOLE, Scalar
 from planner.expr.tokens import tokenize, words
 from planner.logical import Cte, Logical

@@ -18,7 +18,7 @@ from planner.logical import (
 )
 from planner.logical.lookup import LookupJoin
 from planner.tree import Node, unwrap
-from rules.rule import Context
+from rules.context import Context
 
 Name = tuple[str, ...]
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-from planner.band.condition import looks_like_band
+from planner.band.comparisons import looks_like_band
 from planner.expr import ColumnRef, Scalar, column_ref, quote, sql
 from planner.expr.calls import volatile
 from planner.expr.rewording import reworded

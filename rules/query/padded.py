@@ -14,8 +14,8 @@ from planner.logical import Logical
 from planner.sql.names import Resolver, Unresolved
 from planner.tree import Node
 from planner.types.schema import Column
+from rules.context import Context
 from rules.query.correlation import words_of
-from rules.rule import Context
 
 _HIDDEN = "_metadata"
 

@@ -1,7 +1,7 @@
 """The query that a relation in FROM stands for."""
 
 from planner.logical import Derived, Logical, Opaque, Scan, Verbatim
-from rules.rule import Context
+from rules.context import Context
 
 
 def definition_of(relation: Logical, ctx: Context) -> Logical | None:

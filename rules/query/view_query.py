@@ -12,7 +12,7 @@ from planner.logical import Cte, Logical, Scan
 from planner.sql.from_sql import from_sql
 from planner.sql.names import Resolver
 from planner.tree import Node, transform_up
-from rules.rule import Context
+from rules.context import Context
 
 
 def view_query(view: View, ctx: Context) -> tuple[Logical, Resolver]:

@@ -11,7 +11,7 @@ from planner.expr import column_ref, columns_in, sql
 from planner.logical import BandJoin, Join
 from planner.sql.names import Unresolved
 from planner.types.schema import SqlType
-from rules.rule import Context
+from rules.context import Context
 
 
 def vocabulary(join: Join | BandJoin, ctx: Context) -> Vocabulary:

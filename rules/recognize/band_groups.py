@@ -5,7 +5,7 @@ SELECT x.id, count(*), sum(y.v) FROM t x JOIN t y ON x.k = y.k AND y.ts BETWEEN 
 
 from __future__ import annotations
 
-from planner.band.condition import looks_like_band
+from planner.band.comparisons import looks_like_band
 from planner.band.linear import NotABand
 from planner.errors import Unsupported
 from planner.expr import Scalar
@@ -13,9 +13,10 @@ from planner.logical import Aggregate, Derived, Filter, Join, Logical, Project, 
 from planner.sql.names import Unresolved
 from rules.analysis.containment_mapping import same_tables
 from rules.analysis.same_source import same_source
+from rules.context import Context
 from rules.query.aggregate_calls import calls
 from rules.query.moving import SelectBlock, block_of
-from rules.rule import Context, rule
+from rules.rule import rule
 from rules.window.self_band import NoWindow
 from rules.window.self_groups import Groups
 

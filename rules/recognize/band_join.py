@@ -1,10 +1,12 @@
 """Recognize band joins: ``p.x BETWEEN i.lo AND i.hi``, ``c.ts BETWEEN v.ts AND v.ts + INTERVAL 10 MINUTES``."""
 
-from planner.band.condition import is_or_of_comparisons, looks_like_band, may_equal, read_bands
+from planner.band.comparisons import is_or_of_comparisons, looks_like_band, may_equal
+from planner.band.read_bands import read_bands
 from planner.logical import BandJoin, Join, Logical
+from rules.context import Context
 from rules.query.correlation import correlated, leans_on_left
 from rules.query.vocabulary import vocabulary
-from rules.rule import Context, rule
+from rules.rule import rule
 
 
 @rule(Join, streams="one")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from planner.band.condition import looks_like_band
+from planner.band.comparisons import looks_like_band
 from planner.band.linear import NotABand
 from planner.errors import Unsupported
 from planner.expr import Scalar, column_ref, quote
@@ -20,13 +20,14 @@ from planner.sql.names import Unresolved
 from planner.sql.to_sql import refuse_stars
 from planner.tree import Node
 from rules.analysis.same_source import same_source
+from rules.context import Context
 from rules.query.aggregate_calls import Call, calls, outside, replaced
 from rules.query.aggregates import without_alias
 from rules.query.inner_joins import InnerJoins, inner_joins
 from rules.query.inner_joins import where as filtered
 from rules.query.moving import SelectBlock, block_of, check_deterministic, homes
 from rules.query.scalar_subqueries import answered
-from rules.rule import Context, rule
+from rules.rule import rule
 from rules.window.self_band import NoWindow, Pair
 from rules.window.self_totals import FrameAggregates
 

@@ -15,8 +15,9 @@ from planner.logical import (
 )
 from planner.sql.names import Unresolved
 from planner.tree import Node
+from rules.context import Context
 from rules.query.hinted import Name, hintable_names, is_named, looks_through, no_relation, relation_name
-from rules.rule import Context, rule
+from rules.rule import rule
 
 _FORM = "write RANGE_JOIN(relation, width), the width a number: days for DATE, seconds for times"
 _MOST_COPIES = 1_000

@@ -7,8 +7,9 @@ from planner.expr import Scalar
 from planner.logical import Filter, Join, Logical, Nested
 from planner.logical.lookup import LookupJoin
 from planner.sql.names import Unresolved
+from rules.context import Context
 from rules.query.moving import check_deterministic
-from rules.rule import Context, rule
+from rules.rule import rule
 
 
 @rule(Filter, streams="any")

@@ -10,9 +10,10 @@ from planner.hints.lookup import LOOKUP, Value, read_lookup_hint
 from planner.logical import Logical, Project
 from planner.logical.lookup import LookupJoin
 from planner.tree import Node
+from rules.context import Context
 from rules.lookup.hinted import left_of, lookups_in, named
 from rules.query.hinted import hintable_names, is_named, looks_through, no_relation, relation_name
-from rules.rule import Context, rule
+from rules.rule import rule
 
 
 @rule(Project, streams="any")

@@ -6,9 +6,10 @@ from planner.hints.blocks import names_of
 from planner.logical import Join, Logical, Scan
 from planner.logical.lookup import LookupJoin
 from planner.sql.names import Unresolved
+from rules.context import Context
 from rules.lookup.lookup_keys import read_condition
 from rules.query.correlation import leans_on_left
-from rules.rule import Context, rule
+from rules.rule import rule
 
 _NOW = ("PROCTIME()", "CURRENT_TIMESTAMP", "CURRENT_TIMESTAMP()", "NOW()")
 _PROCESSING_TIMES = ("proctime", "processingtime", "processtime")

@@ -8,8 +8,9 @@ from planner.errors import Unsupported
 from planner.logical import Project
 from planner.logical.self_join import MergedTotals
 from planner.sql.names import Unresolved
+from rules.context import Context
 from rules.query.correlation import correlated
-from rules.rule import Context, rule
+from rules.rule import rule
 from rules.shared_scan.candidates import Candidate, MergedSelect, candidates
 from rules.shared_scan.scalar_aggregates import (
     Member,

@@ -10,12 +10,13 @@ from planner.errors import Unsupported
 from planner.logical import Project
 from planner.logical.self_aggregate import Rows, SelfAggregate
 from planner.sql.names import Unresolved
+from rules.context import Context
 from rules.query.aggregates import aggregate_positions
 from rules.query.correlation import scalars
 from rules.query.inner_joins import InnerJoins, inner_joins
 from rules.query.moving import SelectBlock, block_of
 from rules.query.tables import tables
-from rules.rule import Context, rule
+from rules.rule import rule
 from rules.window.anti_join import as_not_exists
 from rules.window.correlated_aggregate import CorrelatedAggregate, correlated_aggregate, may_ask
 from rules.window.self_joined import joined_aggregate, may_be_joined

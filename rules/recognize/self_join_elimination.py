@@ -14,13 +14,14 @@ from planner.sql.to_sql import refuse_stars
 from planner.tree import Node
 from rules.analysis.respelling import over
 from rules.analysis.same_source import SourceRows
+from rules.context import Context
 from rules.query.correlation import correlated
 from rules.query.from_items import FromItems, read_from_items
 from rules.query.inner_joins import in_block, where
 from rules.query.moving import block_of
 from rules.query.operands import as_operand, conjoined
 from rules.query.padded import check_values
-from rules.rule import Context, rule
+from rules.rule import rule
 from rules.self_join.removed_relations import RemovedRelation, RemovedRelations, Residual, raising_last
 from rules.self_join.row_tests import RowTest, row_test
 

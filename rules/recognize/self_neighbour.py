@@ -6,12 +6,13 @@ from planner.errors import Unsupported
 from planner.expr import Scalar
 from planner.logical import Logical, Project
 from planner.sql.names import Unresolved
+from rules.context import Context
 from rules.query.correlation import correlated
 from rules.query.from_items import read_from_items
 from rules.query.inner_joins import in_block, where
 from rules.query.moving import block_of
 from rules.query.padded import check_values
-from rules.rule import Context, rule
+from rules.rule import rule
 from rules.self_join.neighbour_rows import NeighbourRows
 from rules.self_join.neighbours import NeighbourFinder, steps_in
 

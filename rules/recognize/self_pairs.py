@@ -8,9 +8,10 @@ from planner.errors import Unsupported
 from planner.expr import Scalar
 from planner.logical import Filter, Logical
 from planner.sql.names import Unresolved
+from rules.context import Context
 from rules.query.exists_tests import read_test
 from rules.query.moving import block_of
-from rules.rule import Context, rule
+from rules.rule import rule
 from rules.self_join.self_pairs import without_pairs
 
 

@@ -8,7 +8,8 @@ from planner.errors import Unsupported
 from planner.logical import Cte, With
 from planner.logical.self_join import SharedGroups
 from planner.sql.names import Unresolved
-from rules.rule import Context, rule
+from rules.context import Context
+from rules.rule import rule
 from rules.shared_scan.shared_groups import grouped
 from rules.shared_scan.shared_uses import uses_of
 

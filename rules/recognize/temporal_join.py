@@ -13,7 +13,8 @@ from planner.logical.stand_in import alias_of
 from planner.logical.versions import AsofJoin, Validity, VersionedTable
 from planner.sql.names import Unresolved
 from planner.types.schema import Column
-from rules.rule import Context, rule
+from rules.context import Context
+from rules.rule import rule
 
 _NOW = ("PROCTIME()", "CURRENT_TIMESTAMP")
 _PROCESSING_TIMES = ("proctime", "processingtime", "processtime")

@@ -17,8 +17,8 @@ from planner.sql.names import Unresolved
 from rules.analysis.equivalence_classes import EquivalenceClasses, FromScope, Value
 from rules.analysis.numbering import Numbering, numberings
 from rules.analysis.same_source import SourceRows
+from rules.context import Context
 from rules.query.from_items import FromItem, FromItems
-from rules.rule import Context
 
 Scopes = tuple[frozenset[int], ...]
 

@@ -21,11 +21,11 @@ from rules.analysis.equivalence_classes import (
 )
 from rules.analysis.respelling import never_raises, over, respelt
 from rules.analysis.same_source import SourceRows, same_source
+from rules.context import Context
 from rules.query.from_items import FromItem
 from rules.query.moving import check_deterministic
 from rules.query.operands import as_operand, conjoined
 from rules.query.padded import check_aliases
-from rules.rule import Context
 from rules.self_join.row_tests import RowTest
 
 Scopes = tuple[frozenset[int], ...]

@@ -25,12 +25,12 @@ from rules.analysis.correlation_keys import exact, has_order
 from rules.analysis.equivalence_classes import FromScope
 from rules.analysis.respelling import respelt
 from rules.analysis.same_source import SourceRows, over_base, same_source
+from rules.context import Context
 from rules.query.correlation import leans_on_left
 from rules.query.from_items import FromItem, FromItems, read_from_items
 from rules.query.inner_joins import where
 from rules.query.moving import SelectBlock, block_of, check_deterministic, why_not_simple
 from rules.query.standing_for import definition_of
-from rules.rule import Context
 
 _ANY = (Scalar("1"),)
 

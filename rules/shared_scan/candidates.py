@@ -13,12 +13,12 @@ from planner.logical.self_join import Totals, TotalsRow
 from planner.sql.names import Unresolved
 from planner.sql.to_sql import refuse_stars, star_names
 from planner.tree import Node
+from rules.context import Context
 from rules.query.from_items import FromItem, FromItems, read_from_items
 from rules.query.inner_joins import in_block, where
 from rules.query.moving import block_of, has_lateral_view
 from rules.query.scalar_subqueries import answered
 from rules.query.standing_for import definition_of
-from rules.rule import Context
 from rules.shared_scan.scalar_aggregates import Merged, may_be_scalar_aggregate
 
 

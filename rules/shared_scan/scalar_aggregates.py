@@ -23,6 +23,7 @@ from planner.types.schema import SqlType
 from rules.analysis.computed import first_said, raising_columns, surely
 from rules.analysis.containment_mapping import ContainmentMapping, Term, containment_mappings, relation_numbers
 from rules.analysis.respelling import never_raises
+from rules.context import Context
 from rules.query.aggregate_calls import Call, calls, outside, replaced
 from rules.query.aggregates import without_alias
 from rules.query.correlation import correlated
@@ -30,7 +31,6 @@ from rules.query.inner_joins import InnerJoins, inner_joins, where
 from rules.query.moving import block_of, check_deterministic
 from rules.query.operands import conjoined
 from rules.query.tables import tables
-from rules.rule import Context
 
 _FEW_DISTINCT = 3  # so many totals with DISTINCT are sooner merged: Spark copies each row for each of them
 

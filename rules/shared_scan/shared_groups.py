@@ -18,11 +18,11 @@ from planner.expr import Scalar, column_ref, quote, sql
 from planner.logical import Aggregate, Derived, Filter, Logical, Project
 from planner.sql.names import Unresolved
 from planner.tree import Node
+from rules.context import Context
 from rules.query.from_items import read_from_items
 from rules.query.inner_joins import in_block, where
 from rules.query.moving import SelectBlock, block_of
 from rules.query.padded import check_value
-from rules.rule import Context
 from rules.shared_scan.shared_uses import Use
 
 

@@ -16,10 +16,10 @@ from planner.types.schema import Column
 from planner.types.trying import whole_number
 from rules.analysis.correlation_keys import exact
 from rules.analysis.equivalence_classes import FromScope, is_literal_of
+from rules.context import Context
 from rules.query.correlation import scalars
 from rules.query.from_items import FromItem, read_from_items
 from rules.query.moving import SelectBlock, block_of, check_deterministic
-from rules.rule import Context
 
 Constants = dict[str, str]  # by the name of a column, the value that it has to have
 

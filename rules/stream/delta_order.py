@@ -9,8 +9,8 @@ from __future__ import annotations
 from planner.expr import Scalar
 from planner.hints.blocks import DELTA_ORDER, read_hints
 from planner.logical import Logical
+from rules.context import Context
 from rules.query.hinted import hintable_names, is_named, no_relation, relation_name
-from rules.rule import Context
 
 _FORM = f"write {DELTA_ORDER}(relation, relation, …)"
 

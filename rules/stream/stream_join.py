@@ -30,10 +30,10 @@ from planner.state.spec import MEANING, Input, Kept, Reach, Side, StreamJoin
 from planner.state.stream import Stream
 from rules.analysis.delta_join import Sizes
 from rules.analysis.same_source import SourceRows, over_base, reading
+from rules.context import Context
 from rules.query.hinted import hintable_names
 from rules.query.moving import check_deterministic
 from rules.query.vocabulary import vocabulary
-from rules.rule import Context
 from rules.stream.delta_blocks import Meanings, Routed, routed
 from rules.stream.delta_order import delta_order
 from rules.stream.expiry import Expiries, Expiry, latest, position_of

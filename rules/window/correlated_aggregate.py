@@ -23,11 +23,11 @@ from planner.sql.names import Unresolved
 from planner.types.schema import SqlType
 from rules.analysis.containment_mapping import ContainmentMapping, Term, containment_mappings
 from rules.analysis.correlation_keys import CorrelationKey, correlation_key, has_order, plainly_compared
+from rules.context import Context
 from rules.query.aggregates import WindowColumn, aggregate_positions, check_aggregates, without_alias
 from rules.query.inner_joins import InnerJoins, inner_joins
 from rules.query.moving import SelectBlock, block_of, check_deterministic, check_inner
 from rules.query.tables import tables
-from rules.rule import Context
 
 Form = Literal["exists", "scalar"]
 

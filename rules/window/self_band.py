@@ -26,10 +26,10 @@ from planner.types.schema import SqlType
 from planner.types.trying import may_raise
 from rules.analysis.computed import columns_of, first_said, raising_columns, surely
 from rules.analysis.same_source import SourceRows, bound
+from rules.context import Context
 from rules.query.aggregate_calls import calls
 from rules.query.correlation import words_of
 from rules.query.moving import Home, check_deterministic, home, moved
-from rules.rule import Context
 
 KEY_TYPES = ("tinyint", "smallint", "int", "bigint", "decimal", "string", "boolean", "date", "timestamp")
 _PAIRED = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.And)

@@ -19,10 +19,10 @@ from planner.logical.band_window import BandWindow, WindowedSource
 from planner.sql.names import NoSuchColumn, Unresolved
 from planner.sql.to_sql import refuse_stars
 from rules.analysis.same_source import SourceRows
+from rules.context import Context
 from rules.query.aggregate_calls import Call, calls, outside, replaced
 from rules.query.inner_joins import where
 from rules.query.moving import SelectBlock, check_deterministic
-from rules.rule import Context
 from rules.window.self_band import NoWindow, Pair, SelfBand
 from rules.window.self_totals import FrameAggregates
 

@@ -15,12 +15,12 @@ from planner.sql.names import Unresolved
 from planner.tree import Node
 from rules.analysis.containment_mapping import ContainmentMapping, containment_mappings, is_column
 from rules.analysis.correlation_keys import CorrelationKey, correlation_key
+from rules.context import Context
 from rules.query.aggregates import WindowColumn, aggregate_positions, check_aggregates, without_alias
 from rules.query.inner_joins import InnerJoins, inner_joins
 from rules.query.moving import block_of, check_inner
 from rules.query.standing_for import definition_of
 from rules.query.tables import tables
-from rules.rule import Context
 from rules.window.correlated_aggregate import CorrelatedAggregate, Group
 
 

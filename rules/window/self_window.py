@@ -21,11 +21,11 @@ from planner.sql.to_sql import refuse_stars
 from rules.analysis.computed import first_said, raising_columns, surely
 from rules.analysis.containment_mapping import relation_numbers
 from rules.analysis.correlation_keys import equal_columns
+from rules.context import Context
 from rules.query.correlation import leans_on_left, scalars, words_of
 from rules.query.inner_joins import InnerJoins, where
 from rules.query.moving import check_deterministic
 from rules.query.padded import check_aliases, check_values
-from rules.rule import Context
 from rules.window.correlated_aggregate import CorrelatedAggregate, Group
 
 

@@ -17,7 +17,8 @@ from planner.logical import Filter, Join, Logical, Project, Scan
 from planner.sql.from_sql import from_sql
 from planner.types.schema import Column, SqlType
 from rules.batches import BATCHES, RULES
-from rules.rule import Batch, Context, rule
+from rules.context import Context
+from rules.rule import Batch, rule
 
 
 class TwoTables(OneByOne):

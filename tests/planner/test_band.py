@@ -10,9 +10,11 @@ import pytest
 from sqlglot import exp
 
 from planner.band.axis import DAY
-from planner.band.condition import DistanceBand, is_or_of_comparisons, looks_like_band, read_bands
+from planner.band.comparisons import is_or_of_comparisons, looks_like_band
+from planner.band.condition import DistanceBand
 from planner.band.lengths import months
 from planner.band.linear import Side, Vocabulary
+from planner.band.read_bands import read_bands
 from planner.expr import Scalar
 from planner.types.schema import SqlType, sql_type
 

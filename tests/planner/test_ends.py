@@ -7,9 +7,10 @@ from typing import Literal
 import pytest
 from sqlglot import exp
 
-from planner.band.condition import DistanceBand, IntervalBand, read_bands
+from planner.band.condition import DistanceBand, IntervalBand
 from planner.band.ends import Ends, read_ends
 from planner.band.linear import NotABand, Side, Vocabulary
+from planner.band.read_bands import read_bands
 from planner.expr import Scalar
 from planner.types.schema import SqlType, sql_type
 

@@ -11,8 +11,8 @@ from planner.logical import Cte
 from planner.sql.from_sql import from_sql
 from planner.sql.names import Unresolved
 from rules.analysis.same_source import same_source
+from rules.context import Context
 from rules.query.inner_joins import InnerJoins, inner_joins
-from rules.rule import Context
 
 TABLES = """
 [tables.t]

@@ -11,7 +11,7 @@ from planner.logical import Cte, Filter, Project
 from planner.runtime.keys import read_constraints
 from planner.sql.from_sql import from_sql
 from rules.analysis.unique import unique_keys
-from rules.rule import Context
+from rules.context import Context
 
 TABLES = """
 [tables.t]

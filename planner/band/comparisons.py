@@ -1,0 +1,70 @@
+"""Comparisons by order in a condition, and what a conjunct looks like before anything is looked up."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from planner.errors import Unsupported
+from planner.expr import Scalar
+
+_EQUALITY = re.compile(r"(?<![<>!])=|<=>")
+
+
+def looks_like_band(conjunct: Scalar) -> bool:
+    """Whether a conjunct compares by order and so may belong to a band; cheap, and never looks anything up."""
+    if not any(mark in conjunct.text for mark in "<>") and "between" not in conjunct.text.lower():
+        return False
+    try:
+        return bool(list(comparisons(conjunct.tree))) and len(conjunct.columns) > 1
+    except Unsupported:
+        return False
+
+
+def may_equal(conjunct: Scalar) -> bool:
+    """Whether a conjunct may hold an equality, by its text alone; so it may where it holds a subquery."""
+    return bool(conjunct.plans or _EQUALITY.search(conjunct.text))
+
+
+def is_or_of_comparisons(conjunct: Scalar) -> bool:
+    """Whether a conjunct is an OR that compares by order, which no bins can follow."""
+    if "or" not in conjunct.text.lower() or conjunct.plans:
+        return False
+    try:
+        return isinstance(bare(conjunct.tree), exp.Or) and bool(
+            conjunct.tree.find(exp.Between, exp.LT, exp.LTE, exp.GT, exp.GTE)
+        )
+    except Unsupported:
+        return False
+
+
+def comparisons(tree: exp.Expression) -> Iterator[tuple[exp.Expression, exp.Expression]]:
+    """Every ``small ≤ large`` (or <) that a conjunct says, in order."""
+    match tree:
+        case exp.Paren():
+            yield from comparisons(tree.this)
+        case exp.Between():
+            yield tree.args["low"], tree.this
+            yield tree.this, tree.args["high"]
+        case exp.And():
+            yield from comparisons(tree.this)
+            yield from comparisons(tree.expression)
+        case exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
+            small, large = tree.this, tree.expression
+            if isinstance(tree, exp.GT | exp.GTE):
+                small, large = large, small
+            inner = bare(small)
+            if isinstance(inner, exp.Abs):  # abs(e) <= c: e <= c and -c <= e
+                yield inner.this, large
+                yield exp.Neg(this=exp.paren(large.copy())), inner.this
+            else:
+                yield small, large
+
+
+def bare(tree: exp.Expression) -> exp.Expression:
+    """An expression without the parentheses around it."""
+    while isinstance(tree, exp.Paren):
+        tree = tree.this
+    return tree

@@ -1,0 +1,245 @@
+"""The one reader of band conditions: ``p.x BETWEEN i.lo AND i.hi``, ``abs(a.x - b.y) <= 5``, ``a.ts - b.ts <= …``.
+
+Every comparison is brought into the form  Σ ±leaf + constant ≤ 0  over real numbers; a leaf is the largest piece of
+an expression that is not a sum.  One leaf on one side of the join against a sum on the other is a *bound* of that
+leaf, its *point*; a lower and an upper bound of the same point are a *band*, and so are two upper bounds, one on a leaf
+of either side.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sqlglot import exp
+
+from planner.band.axis import DAY, Axis, axis_of
+from planner.band.comparisons import bare, comparisons, looks_like_band
+from planner.band.condition import Band, DistanceBand, End, IntervalBand, OverlapBand
+from planner.band.linear import UNKNOWN, Amount, Leaf, NotABand, Side, Sum, Vocabulary, leaf_of
+from planner.expr import Scalar
+
+
+@dataclass(frozen=True)
+class _Bound:
+    point: Leaf
+    side: Side
+    lower: bool
+    end: End
+    mixed: bool  # the user's text does arithmetic over both sides
+    nan_passes: bool  # a difference stands on the larger side, where NaN is greater than anything
+    sum: str  # what is added up on the other side, where that is more than one leaf
+    amount: Amount  # what the end adds to its leaves
+    wraps: bool  # Spark adds integers, which wrap around without ANSI
+    conjunct: Scalar
+
+
+def read_bands(conjuncts: tuple[Scalar, ...], words: Vocabulary) -> tuple[tuple[Band, ...], tuple[NotABand, ...]]:
+    """Find the bands in a condition.
+
+    Returns the bands, those of constant width first and otherwise in the order in which they are written, and a reason
+    for every comparison across the join that belongs to none.
+    """
+    bounds: list[_Bound] = []
+    refusals: list[NotABand] = []
+    refused: set[Scalar] = set()
+    for conjunct in conjuncts:
+        if not looks_like_band(conjunct):
+            continue
+        guarded = isinstance(bare(conjunct.tree).this, exp.Abs) or isinstance(bare(conjunct.tree).expression, exp.Abs)
+        for small, large in comparisons(conjunct.tree):
+            try:
+                bounds += _read_bounds(small, large, conjunct, words, guarded=guarded)
+            except NotABand as no:
+                refusals.append(NotABand(f"{conjunct.shown}: {no.reason}", no.place or conjunct.place))
+                refused.add(conjunct)
+    bands, more = _pair(bounds, words, refused)
+    return bands, (*refusals, *more)
+
+
+def _read_bounds(
+    small: exp.Expression, large: exp.Expression, conjunct: Scalar, words: Vocabulary, *, guarded: bool
+) -> list[_Bound]:
+    """The bounds that ``small ≤ large`` puts on a leaf of either side; none when it is not across the join."""
+    sum_ = Sum(words)
+    sum_.add(small, 1)
+    sum_.add(large, -1)
+    sum_.finish()
+    sides = {side for side, *_ in sum_.terms.values()}
+    if not {"left", "right"} <= sides and "both" not in sides:
+        return []
+    for side, _, leaf in sum_.terms.values():
+        if side == "both":
+            raise NotABand(f"{leaf.text} mixes both sides of the join")
+        if leaf.type == UNKNOWN:
+            raise NotABand(f"the type of {leaf.text} is not known")
+    mixed = "both" in (words.side(small), words.side(large))
+    wraps = not words.ansi and any(_adds_integers(operand, words) for operand in (small, large))
+    nan_passes = words.side(large) == "both" and not guarded
+    found = []
+    reason = NotABand("it does not bound one expression of either side")
+    for point_side, other in (("left", "right"), ("right", "left")):
+        points = [(c, leaf) for side, c, leaf in sum_.terms.values() if side == point_side]
+        rest = [(c, leaf) for side, c, leaf in sum_.terms.values() if side in (other, None)]
+        amount = sum_.amount
+        if len(points) != 1 or abs(points[0][0]) != 1:
+            try:
+                points, rest, amount = _whole(small, large, point_side, other, words) or ([], [], amount)
+            except NotABand as no:
+                reason, points = no, []
+        if len(points) != 1 or points[0][1].type.name == "micros" or any(abs(c) != 1 for c, _ in rest):
+            continue
+        coefficient, point = points[0]
+        # coefficient·point + Σ + amount ≤ 0
+        amount = Amount().plus(amount, -coefficient)
+        end = End(tuple((-coefficient * c, leaf) for c, leaf in rest), amount.number + amount.micros)
+        added = " and ".join(leaf.text for _, leaf in rest) if len(rest) > 1 else ""
+        found.append(_Bound(point, point_side, coefficient < 0, end, mixed, nan_passes, added, amount, wraps, conjunct))  # type: ignore[arg-type]
+    if not found:
+        raise reason
+    return found
+
+
+def _adds_integers(operand: exp.Expression, words: Vocabulary) -> bool:
+    sum_ = Sum(words)
+    sum_.add(operand, 1)
+    integers = [c for _, c, leaf in sum_.terms.values() if leaf.type.integral]
+    return sum(map(abs, integers)) + bool(sum_.amount.number) > 1 and bool(integers)
+
+
+def _whole(
+    small: exp.Expression, large: exp.Expression, side: str, other: str, words: Vocabulary
+) -> tuple[list[tuple[int, Leaf]], list[tuple[int, Leaf]], Amount] | None:
+    """One operand as the point, a sum that Spark computes; the other's terms, and what is added to them."""
+    for point, rest, coefficient in ((small, large, 1), (large, small, -1)):
+        if words.side(point) == side and words.side(rest) == other:
+            sum_ = Sum(words)
+            sum_.add(rest, -coefficient)
+            leaf = leaf_of(bare(point), words)
+            if leaf.type == UNKNOWN:
+                raise NotABand(f"the type of {leaf.text} is not known")
+            return [(coefficient, leaf)], [(c, term) for _, c, term in sum_.terms.values()], sum_.amount
+    return None
+
+
+def _pair(
+    bounds: list[_Bound], words: Vocabulary, refused: set[Scalar]
+) -> tuple[tuple[Band, ...], tuple[NotABand, ...]]:
+    """Put lower and upper bounds of the same point together; ``refused`` have had their reason said."""
+    distances: dict[tuple[str, str], Band] = {}
+    intervals: dict[tuple[Side, str], Band] = {}
+    refusals: list[NotABand] = []
+    used = set(refused)
+    for low in (b for b in bounds if b.lower):
+        for high in (b for b in bounds if not b.lower and b.side == low.side and b.point == low.point):
+            conjuncts = tuple(dict.fromkeys((low.conjunct, high.conjunct)))
+            try:
+                axis = _axis((low, high), words)
+                low_end, high_end = _in_units(low, axis, words), _in_units(high, axis, words)
+            except NotABand as no:
+                refusals.append(NotABand(no.reason, no.place or low.conjunct.place))
+                used.update(conjuncts)
+                continue
+            same = len(low.end.terms) == 1 and low.end.terms == high.end.terms and low.end.terms[0][0] == 1
+            used.update(conjuncts)
+            if same and low_end.constant > high_end.constant:
+                reason = f"{conjuncts[0].shown}: no value lies in so narrow a band"
+                refusals.append(NotABand(reason, conjuncts[0].place))
+            elif same and low.side == "left":
+                leaf = low.end.terms[0][1]
+                room = max(abs(low_end.room), abs(high_end.room))
+                band = DistanceBand(low.point, leaf, low_end.constant, high_end.constant, axis, conjuncts, room)
+                distances.setdefault((low.point.key, leaf.key), band)
+            elif not same:
+                interval = IntervalBand(low.point, low.side, low_end, high_end, axis, conjuncts)
+                intervals.setdefault((low.side, low.point.key), interval)
+    overlaps = _overlaps([b for b in bounds if b.conjunct not in used and not b.lower], words)
+    used.update(c for overlap in overlaps for c in overlap.conjuncts)
+    for b in bounds:
+        if b.conjunct not in used:
+            used.add(b.conjunct)
+            both = {o.lower for o in bounds if o.conjunct == b.conjunct} == {True, False}
+            reason = (
+                f"adds up {b.sum}; a band holds one expression"
+                if both and b.sum
+                else "is open at one end, so it is no band"
+            )
+            refusals.append(NotABand(f"{b.conjunct.shown} {reason}", b.conjunct.place))
+    return (*distances.values(), *intervals.values(), *overlaps), tuple(refusals)
+
+
+def _overlaps(uppers: list[_Bound], words: Vocabulary) -> list[OverlapBand]:
+    """Put upper bounds of either side together, in the order in which they are written."""
+    found = []
+    rights = [b for b in uppers if b.side == "right"]
+    for left in (b for b in uppers if b.side == "left"):
+        for right in rights:
+            try:
+                axis = _axis((left, right), words)
+                left_end, right_end = _in_units(right, axis, words), _in_units(left, axis, words)
+            except NotABand:
+                continue
+            conjuncts = tuple(dict.fromkeys((left.conjunct, right.conjunct)))
+            starts = End(((1, left.point),)), End(((1, right.point),))
+            in_left = IntervalBand(right.point, "right", starts[0], left_end, axis, conjuncts)
+            in_right = IntervalBand(left.point, "left", starts[1], right_end, axis, conjuncts)
+            found.append(OverlapBand(in_left, in_right, axis, conjuncts))
+            rights.remove(right)
+            break
+    return found
+
+
+def _axis(bounds: tuple[_Bound, ...], words: Vocabulary) -> Axis:
+    """The axis of points and their ends.  Raises ``NotABand`` where real arithmetic is not a safe guide."""
+    low = bounds[0]
+    leaves = [*(b.point for b in bounds), *(leaf for b in bounds for _, leaf in b.end.terms)]
+    arithmetic = any(b.mixed or not b.end.bare for b in bounds)
+    clock = any(b.amount.clock for b in bounds)
+    axis = axis_of([leaf.type for leaf in leaves], arithmetic=arithmetic, ansi=words.ansi, clock=clock)
+    if isinstance(axis, str):
+        raise NotABand(f"{low.conjunct.shown}: {axis}", low.conjunct.place)
+    if any(b.nan_passes for b in bounds) and any(leaf.type.name in ("float", "double") for leaf in leaves):
+        raise NotABand(
+            f"{low.conjunct.shown}: a difference with NaN is NaN, which would pass as the greatest value",
+            low.conjunct.place,
+        )
+    if axis.name in ("number", "date") and not words.ansi:
+        for b in bounds:
+            if b.wraps and not _wraps_harmlessly(b):
+                raise NotABand(
+                    f"{b.conjunct.shown}: sums could wrap around, since spark.sql.ansi.enabled is false",
+                    b.conjunct.place,
+                )
+    return axis
+
+
+def _wraps_harmlessly(bound: _Bound) -> bool:
+    """Without ANSI, integer sums wrap.  Outward (``hi + 5``) that only loses matches; inward it would make new ones."""
+    end = bound.end
+    if end.bare and not bound.mixed:
+        return True
+    outward = end.constant <= 0 if bound.lower else end.constant >= 0
+    return not bound.mixed and len(end.terms) == 1 and end.terms[0][0] == 1 and outward
+
+
+def _in_units(bound: _Bound, axis: Axis, words: Vocabulary) -> End:
+    """The end of a bound with its constant in units of the axis, outward where months differ.
+
+    On TIMESTAMP room is left for calendar and clock to differ, by up to 26 hours: a day or more that is added is
+    calendar days in the session's zone, and a difference is one of local times.
+    """
+    end, amount, sign = bound.end, bound.amount, -1 if bound.lower else 1
+    types = {leaf.type.name for leaf in (bound.point, *(leaf for _, leaf in end.terms))}
+    dates = axis.name != "number" and "date" in types
+    if (amount.reach and axis.name == "number") or (amount.number and not dates and axis.name != "number"):
+        reason = "it adds what Spark does not keep on one axis"
+        raise NotABand(f"{bound.conjunct.shown}: {reason}", bound.conjunct.place)
+    length = amount.micros + sign * amount.spread
+    if axis.name in ("number", "date"):
+        return End(end.terms, amount.number + length / DAY)
+    room = Fraction(0)
+    if axis.name == "timestamp" and not words.fixed_zone:
+        calendar = bound.mixed or amount.lengths or amount.reach + abs(amount.number) * DAY >= DAY
+        if calendar or (amount.reach and "timestamp_ntz" in types):
+            room = sign * 26 * Fraction(DAY, 24)
+    return End(end.terms, amount.number * DAY + length, room)
