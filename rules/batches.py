@@ -5,7 +5,7 @@ from rules.lower.band_join import lower_band_join
 from rules.lower.band_window import lower_band_window
 from rules.lower.join_hints import drop_lookup_hints, drop_range_join, keep_nested_loop
 from rules.lower.lookup_join import lower_lookup_join
-from rules.lower.merge_totals import lower_merged_totals
+from rules.lower.merge_scalar_aggregates import lower_merged_scalar_aggregates
 from rules.lower.self_aggregate import lower_self_aggregate
 from rules.lower.shared_groups import lower_shared_groups
 from rules.lower.spark import leave_to_spark
@@ -24,7 +24,7 @@ from rules.recognize.join_hints import join_hints
 from rules.recognize.lookup_filters import lookup_filters
 from rules.recognize.lookup_hints import lookup_hints
 from rules.recognize.lookup_join import lookup_join
-from rules.recognize.merge_totals import merge_totals
+from rules.recognize.merge_scalar_aggregates import merge_scalar_aggregates
 from rules.recognize.self_aggregate import self_aggregate
 from rules.recognize.self_join_elimination import self_join_elimination
 from rules.recognize.self_neighbour import self_neighbour
@@ -56,7 +56,7 @@ BATCHES = (
             self_pairs,
             self_join_elimination,
             self_neighbour,
-            merge_totals,
+            merge_scalar_aggregates,
             self_aggregate,
             band_subquery,
             band_groups,
@@ -76,7 +76,7 @@ BATCHES = (
             lower_band_window,
             drop_lookup_hints,
             drop_range_join,
-            lower_merged_totals,
+            lower_merged_scalar_aggregates,
             lower_shared_groups,
             lower_self_aggregate,
             aggregate_band_join,

@@ -17,9 +17,10 @@ PARTS = {"self_join": self_join, "band": band, "growth": growth, "many": many, "
 def main() -> None:
     args = harness.arguments(PROGRAM, purpose or "", tuple(PARTS))
     named = [part for part in PARTS if part in args.parts]
-    if missing := flink.missing():
-        if "flink" in named:
-            raise SystemExit(missing)
+    missing = flink.missing()
+    if missing and "flink" in named:
+        raise SystemExit(missing)
+    if missing and not named:
         harness.console.print(f"left out: flink; {missing}", highlight=False, soft_wrap=True)
     for part in named or [part for part in PARTS if part != "flink" or not missing]:
         with harness.session(PROGRAM) as spark, tempfile.TemporaryDirectory(prefix="dovetail-") as scratch:

@@ -82,17 +82,17 @@ class RowsWithNeighbours(Unshown):
 
 
 @plan_node
-class Totals(Unshown):
+class ScalarAggregates(Unshown):
     """One row: aggregates of the rows of one source, each of the rows that meet its condition."""
 
-    label: ClassVar[str] = "Totals"
+    label: ClassVar[str] = "ScalarAggregates"
 
 
 @plan_node
-class TotalsRow(Replacement):
-    """A query of one row that ``Totals`` has computed."""
+class ScalarAggregatesRow(Replacement):
+    """A query of one row that ``ScalarAggregates`` has computed."""
 
-    label: ClassVar[str] = "TotalsRow"
+    label: ClassVar[str] = "ScalarAggregatesRow"
 
 
 @plan_node
@@ -110,7 +110,7 @@ class SharedGroups(Alternatives):
 
 
 @plan_node
-class MergedTotals(Alternatives):
-    """``other`` reads a source once for all the totals that ``written`` reads it for one by one."""
+class MergedScalarAggregates(Alternatives):
+    """``other`` reads a source once for all the scalar aggregates that ``written`` reads it for one by one."""
 
-    label: ClassVar[str] = "MergedTotals"
+    label: ClassVar[str] = "MergedScalarAggregates"

@@ -28,8 +28,8 @@ from rules.query.inner_joins import where as filtered
 from rules.query.moving import SelectBlock, block_of, check_deterministic, homes
 from rules.query.scalar_subqueries import answered
 from rules.rule import rule
+from rules.window.frame_aggregates import FrameAggregates
 from rules.window.self_band import NoWindow, Pair
-from rules.window.self_totals import FrameAggregates
 
 
 @rule(Project)

@@ -1,4 +1,4 @@
-"""Where a SELECT asks for totals, and the SELECT with one relation of all of them in their places."""
+"""Where a SELECT asks for scalar aggregates, and the SELECT with one relation of all of them in their places."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sqlglot import exp
 from planner.expr import Scalar, quote
 from planner.expr.calls import unknown
 from planner.logical import Join, Logical, OneRow, Project
-from planner.logical.self_join import Totals, TotalsRow
+from planner.logical.self_join import ScalarAggregates, ScalarAggregatesRow
 from planner.sql.names import Unresolved
 from planner.sql.to_sql import refuse_stars, star_names
 from planner.tree import Node
@@ -79,7 +79,7 @@ class MergedSelect:
         self.instead: dict[int, Logical | None] = {}
 
     def block(self, groups: list[tuple[Merged, tuple[Candidate, ...]]]) -> Project:
-        """The SELECT with the totals of each group in a relation.  Raises ``Unresolved``, ``Unsupported``."""
+        """The SELECT with the aggregates of each group in a relation.  Raises ``Unresolved``, ``Unsupported``."""
         if self.from_items and has_lateral_view(self.from_items.tree):
             raise Unresolved("FROM has a LATERAL VIEW")
         tree: Logical = OneRow()
@@ -99,15 +99,15 @@ class MergedSelect:
                 refuse_stars(item)
         return replace(in_block(self.project, where(tree, (*condition, *moved))), items=items)  # type: ignore[return-value, type-var]
 
-    def _beside(self, totals: Totals, tree: Logical) -> Logical:
-        """Put the totals that no relation of FROM stands for before the first one of it."""
+    def _beside(self, totals: ScalarAggregates, tree: Logical) -> Logical:
+        """Put the scalar aggregates that no relation of FROM stands for before the first one of it."""
         if self.from_items is None:
             return totals if isinstance(tree, OneRow) else Join(tree, totals, "cross", "CROSS JOIN")
         first = self.instead.get(0) or self.from_items.found[0].relation
         self.instead[0] = Join(totals, first, "cross", "CROSS JOIN")
         return tree
 
-    def _add(self, merged: Merged, asked: tuple[Candidate, ...]) -> Totals:
+    def _add(self, merged: Merged, asked: tuple[Candidate, ...]) -> ScalarAggregates:
         """Note what stands in the place of each total; return the relation that has them all."""
         for index, one in enumerate(asked):
             texts = merged.values(index)
@@ -115,7 +115,7 @@ class MergedSelect:
                 self.values[id(one.query)] = texts[0] if merged.nullable(index) else f"if(true, {texts[0]}, NULL)"
             else:
                 self.instead[one.from_item.number] = self._row(one.from_item, texts, merged.said_of(index))
-        totals = Totals(merged.query, merged.name, (), f"AS {merged.name}")
+        totals = ScalarAggregates(merged.query, merged.name, (), f"AS {merged.name}")
         from_items = [one.from_item for one in asked if one.from_item]
         if from_items:
             first = from_items[0].number
@@ -126,7 +126,7 @@ class MergedSelect:
             self.instead[first] = Join(totals, row, "cross", "CROSS JOIN")
         return totals
 
-    def _row(self, from_item: FromItem, texts: list[str], said: str) -> TotalsRow:
+    def _row(self, from_item: FromItem, texts: list[str], said: str) -> ScalarAggregatesRow:
         """A relation of one row, the columns of which are these."""
         (source,) = self.ctx.names.sources(from_item.relation)
         columns = source.columns or ()
@@ -134,4 +134,4 @@ class MergedSelect:
             raise Unresolved("a column of one of them has no name; give it an alias")
         items = tuple(Scalar(f"{text} AS {quote(column.name)}") for text, column in zip(texts, columns, strict=True))
         alias = source.names[0] if source.names else self.ctx.fresh("t")
-        return TotalsRow(Project(OneRow(), items), alias, (), f"AS {quote(alias)}", True, columns, said)
+        return ScalarAggregatesRow(Project(OneRow(), items), alias, (), f"AS {quote(alias)}", True, columns, said)

@@ -1,4 +1,4 @@
-"""Totals: queries of one row, each of which aggregates the rows of some relations under its conditions.
+"""ScalarAggregates: queries of one row, each of which aggregates the rows of some relations under its conditions.
 
     SELECT count(*) AS a FROM t x WHERE x.k = 1 AND x.n < 5
     SELECT sum(y.v) AS b FROM t y WHERE y.k = 1 AND y.n > 7
@@ -32,7 +32,7 @@ from rules.query.moving import block_of, check_deterministic
 from rules.query.operands import conjoined
 from rules.query.tables import tables
 
-_FEW_DISTINCT = 3  # so many totals with DISTINCT are sooner merged: Spark copies each row for each of them
+_FEW_DISTINCT = 3  # so many aggregates with DISTINCT are sooner merged: Spark copies each row for each of them
 
 
 @dataclass(frozen=True)
@@ -243,7 +243,7 @@ class Merged:
     def said(self) -> str:
         """What is done, on one line."""
         names = ", ".join(relation.detail or "a subquery" for relation in self.first.joins.relations)
-        return f"{len(self.members)} totals of {names} in one reading"
+        return f"{len(self.members)} scalar aggregates of {names} in one reading"
 
     @property
     def query(self) -> Project:
@@ -252,7 +252,7 @@ class Merged:
 
     @cached_property
     def rows(self) -> Logical:
-        """The rows that at least one of the totals counts."""
+        """The rows that at least one of the aggregates counts."""
         joins = self.first.joins
         values = dict(zip(joins.conjuncts, (t.value for t in self.members[0].terms), strict=True))
         tree, condition = joins.rebuilt(lambda _, leaf: leaf, lambda c: (c,) if values[c] in self.common else ())

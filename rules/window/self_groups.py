@@ -23,8 +23,8 @@ from rules.context import Context
 from rules.query.aggregate_calls import Call, calls, outside, replaced
 from rules.query.inner_joins import where
 from rules.query.moving import SelectBlock, check_deterministic
+from rules.window.frame_aggregates import FrameAggregates
 from rules.window.self_band import NoWindow, Pair, SelfBand
-from rules.window.self_totals import FrameAggregates
 
 
 @dataclass

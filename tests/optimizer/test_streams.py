@@ -177,7 +177,10 @@ def test_running_sums_are_for_tables(streams: Streams, tmp_path: Path) -> None:
     [
         ("SELECT x.nr, y.k FROM s x JOIN s y ON x.nr = y.nr", "self_join_elimination"),
         ("SELECT nr FROM s o WHERE x > (SELECT avg(i.x) FROM s i WHERE i.k = o.k)", "self_aggregate"),
-        ("SELECT (SELECT count(*) FROM s WHERE x > 3) AS a, (SELECT count(*) FROM s WHERE x > 5) AS b", "merge_totals"),
+        (
+            "SELECT (SELECT count(*) FROM s WHERE x > 3) AS a, (SELECT count(*) FROM s WHERE x > 5) AS b",
+            "merge_scalar_aggregates",
+        ),
     ],
 )
 def test_rules_for_tables(streams: Streams, text: str, rule: str) -> None:

@@ -1,0 +1,97 @@
+"""Scalar aggregates over one table: ``SELECT (SELECT count(*) FROM t WHERE a), (SELECT count(*) FROM t WHERE b)``."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from planner.errors import Unsupported
+from planner.logical import Project
+from planner.logical.self_join import MergedScalarAggregates
+from planner.sql.names import Unresolved
+from rules.context import Context
+from rules.query.correlation import correlated
+from rules.rule import rule
+from rules.shared_scan.candidates import Candidate, MergedSelect, candidates
+from rules.shared_scan.scalar_aggregates import (
+    Member,
+    Merged,
+    ScalarAggregate,
+    may_be_scalar_aggregate,
+    mergeable,
+    scalar_aggregate,
+)
+
+
+@rule(Project)
+def merge_scalar_aggregates(project: Project, ctx: Context) -> MergedScalarAggregates | None:
+    """Merge several scalar aggregates over the same relations into one scan, with FILTER for their conditions.
+
+    Scalar aggregates are subqueries in the select list and in WHERE that return one row, and subqueries and CTEs of
+    one row in FROM that an inner join reads.  They may differ in their conditions on one relation.  Spark merges
+    scalar subqueries only if their conditions are the same; Athena merges more (Bruno et al., "Computation Reuse
+    via Fusion", ICDE 2022).
+    """
+    asked = candidates(project, ctx)
+    times = Counter(may_be_scalar_aggregate(one.query, ctx) for one in asked)
+    waiting = [
+        (found, one)
+        for one in asked
+        if times[may_be_scalar_aggregate(one.query, ctx)] > 1 and (found := scalar_aggregate(one.query, ctx))
+    ]
+    groups: list[tuple[Merged, tuple[Candidate, ...]]] = []
+    while len(waiting) > 1:
+        group, waiting = _next(waiting, ctx)
+        groups += group
+    if not groups:
+        return None
+    try:
+        if project.hint:
+            raise Unresolved("the SELECT has a hint")
+        if any(correlated(query, ctx.names) for query in ctx.enclosing):
+            raise Unresolved("it is in a correlated subquery")
+        other = MergedSelect(project, ctx).block(groups)
+    except (Unresolved, Unsupported) as no:
+        return ctx.decline(f"scalar aggregates over one table are not merged: {no}", groups[0][0].first.place)
+    return MergedScalarAggregates(project, other, "; ".join(merged.said for merged, _ in groups))
+
+
+Waiting = list[tuple[ScalarAggregate, Candidate]]
+
+
+def _next(waiting: Waiting, ctx: Context) -> tuple[list[tuple[Merged, tuple[Candidate, ...]]], Waiting]:
+    """Those that can be read with the first one, if there are any, and those that have not been looked at."""
+    first = waiting[0][0]
+    try:
+        members = mergeable(tuple(one for one, _ in waiting), ctx)
+        merged = _merged(members, ctx) if members else None
+    except (Unresolved, Unsupported) as no:
+        ctx.decline(f"scalar aggregates over one table are not merged: {no}", first.place)
+        return [], waiting[1:]
+    own = {id(member.total) for member in (merged.members if merged else members)}
+    group = tuple(asked for one, asked in waiting if id(one) in own)
+    rest = [pair for pair in waiting[1:] if id(pair[0]) not in own]
+    # Spark reads scalar subqueries with equal conditions once.
+    if merged is None or (all(a.from_item is None for a in group) and len({m.terms for m in merged.members}) == 1):
+        return [], rest
+    return [(merged, group)], rest
+
+
+def _merged(members: tuple[Member, ...], ctx: Context) -> Merged:
+    """All of them at once, or else those that can each be read with the first.  Raises ``Unresolved``."""
+    try:
+        return Merged(members, ctx)
+    except (Unresolved, Unsupported) as no:
+        first, *others = members
+        fit = [other for other in others if _fits(first, other, ctx)]
+        if not 0 < len(fit) < len(others):
+            raise
+        ctx.decline(f"one scalar aggregate is not merged with the others: {no}", first.total.place)
+        return Merged((first, *fit), ctx)
+
+
+def _fits(first: Member, other: Member, ctx: Context) -> bool:
+    try:
+        Merged((first, other), ctx)
+    except (Unresolved, Unsupported):
+        return False
+    return True
