@@ -1,4 +1,4 @@
-"""A join of a stream with itself, in a process to be killed: python stream_crash_main.py FOLDER NAME.
+"""A join of a stream with itself, in a process to be killed: python stream_crash_main.py FOLDER NAME QUERY.
 
 Says "ready", and waits for a line on stdin, so that the next driver can get ready while one still runs.
 """
@@ -15,27 +15,31 @@ from sessions import start
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-QUERY = """SELECT a.id, b.id AS bid, a.ts FROM s a JOIN s b
+_TWO = """SELECT a.id, b.id AS bid, a.ts FROM s a JOIN s b
 ON a.k = b.k AND a.ts BETWEEN b.ts - INTERVAL 3 SECONDS AND b.ts + INTERVAL 2 SECONDS AND a.id <> b.id"""
+_THREE = """SELECT a.id, b.id AS bid, c.id AS cid FROM s a JOIN s b
+ON a.k = b.k AND a.ts BETWEEN b.ts - INTERVAL 1 SECONDS AND b.ts + INTERVAL 2 SECONDS AND a.id <> b.id
+JOIN s c ON b.k = c.k AND c.ts BETWEEN b.ts AND b.ts + INTERVAL 2 SECONDS AND c.id > 5"""
+QUERIES = {"two": _TWO, "three": _THREE}
 
 
-def run(session: SparkSession, folder: Path, name: str) -> None:
+def run(session: SparkSession, folder: Path, name: str, query: str) -> None:
     """Take the files of FOLDER/NAME.in, one to an epoch, until all have been taken."""
     session.conf.set("spark.sql.streaming.minBatchesToRetain", "10000")  # the test reads which files an epoch took
     stream = session.readStream.schema("id INT, k INT, ts TIMESTAMP").option("maxFilesPerTrigger", 1)
     stream.json(str(folder / f"{name}.in")).withWatermark("ts", "5 seconds").createOrReplaceTempView("s")
     sink, checkpoint = Sink("parquet", folder / name / "out"), folder / name / "checkpoint"
-    query = Optimizer(session).stream(QUERY, checkpoint=checkpoint, sink=sink, trigger="available now")
-    query.awaitTermination()
+    opt = Optimizer(session)
+    opt.stream(QUERIES[query], checkpoint=checkpoint, sink=sink, trigger="available now").awaitTermination()
 
 
-def main(folder: Path, name: str) -> None:
+def main(folder: Path, name: str, query: str) -> None:
     session = start("classic", folder / "spark")
     print("ready", flush=True)
     sys.stdin.readline()
-    run(session, folder, name)
+    run(session, folder, name, query)
     print("done", flush=True)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    main(Path(sys.argv[1]), *sys.argv[2:])

@@ -17,6 +17,8 @@ from time import sleep
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+import pytest
+
 from planner.state.folder import LocalFolder
 from planner.state.store import Store
 from stream_crash_main import run
@@ -32,11 +34,11 @@ MAIN = Path(__file__).parents[1] / "stream_crash_main.py"
 class Driver:
     """A driver in a process of its own, with a session of the system's, so that its JVM is killed with it."""
 
-    def __init__(self, folder: Path, name: str):
+    def __init__(self, folder: Path, name: str, query: str):
         self.folder, self.errors = folder / name, folder / "errors"
         with self.errors.open("a") as errors:
             self.process = subprocess.Popen(
-                [sys.executable, str(MAIN), str(folder), name],
+                [sys.executable, str(MAIN), str(folder), name, query],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -91,12 +93,12 @@ class Feed:
         self.files += count
 
 
-def kill_drivers(folder: Path, name: str, feed: Feed) -> int:
+def kill_drivers(folder: Path, name: str, query: str, feed: Feed, kills: int) -> int:
     """One driver after the other, each with three files more; how many were killed.  The next gets ready meanwhile."""
-    drivers, killed = [Driver(folder, name)], 0
+    drivers, killed = [Driver(folder, name, query)], 0
     try:
-        while killed < KILLS and len(drivers) <= 2 * KILLS:
-            drivers.append(Driver(folder, name))
+        while killed < kills and len(drivers) <= 2 * kills:
+            drivers.append(Driver(folder, name, query))
             feed.add(3)
             killed += drivers[-2].dies_at_work(feed.random)
         return killed
@@ -121,21 +123,22 @@ def rows(session: SparkSession, folder: Path) -> Counter[tuple[Any, ...]]:
     return Counter(map(tuple, session.read.parquet(str(folder / "out")).collect()))
 
 
-def test_killed_at_random_moments(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("query", "kills"), [("two", KILLS - KILLS // 2), ("three", KILLS // 2)])
+def test_killed_at_random_moments(spark: SparkSession, tmp_path: Path, query: str, kills: int) -> None:
     random = Random(os.environ.get("DOVETAIL_SEED", "1"))
     fed, undisturbed = tmp_path / "killed.in", tmp_path / "quiet.in"
     fed.mkdir()
     undisturbed.mkdir()
-    assert kill_drivers(tmp_path, "killed", Feed(fed, random)) == KILLS
+    assert kill_drivers(tmp_path, "killed", query, Feed(fed, random), kills) == kills
     assert Store(LocalFolder(tmp_path / "killed" / "checkpoint")).epochs()
-    run(spark.newSession(), tmp_path, "killed")
+    run(spark.newSession(), tmp_path, "killed", query)
     taken = epochs(tmp_path / "killed" / "checkpoint")
     assert sorted(chain.from_iterable(taken)) == sorted(fed.iterdir())
     for epoch, files in enumerate(taken):
         path = undisturbed / f"{epoch:04}.json"
         path.write_text("\n".join(file.read_text() for file in files))
         os.utime(path, (1_700_000_000 + epoch,) * 2)
-    run(spark.newSession(), tmp_path, "quiet")
+    run(spark.newSession(), tmp_path, "quiet", query)
     expected = rows(spark, tmp_path / "quiet")
     assert rows(spark, tmp_path / "killed") == expected
     assert len(expected) > 100
