@@ -6,6 +6,7 @@
 """
 
 from optimizer.api import Optimizer
+from optimizer.kept import KeptView
 from optimizer.options import Options
 from optimizer.plan import Declined, Plan, Warned
 from optimizer.planning import plan_sql
@@ -41,6 +42,7 @@ __all__ = [
     "HintError",
     "HttpSource",
     "InputError",
+    "KeptView",
     "LookupSource",
     "MemorySource",
     "Optimizer",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from optimizer import streams
 from optimizer.checked import checked, difference_without_rows
 from optimizer.driver import Stage
+from optimizer.kept import KeptView, keep
 from optimizer.lookups import asked_without_time, may_look_up, speaks_of_time, strictly
 from optimizer.options import Options
 from optimizer.parameters import named
@@ -194,6 +195,18 @@ class Optimizer:
         if not frame.isStreaming:
             raise QueryError("no relation of this query is a stream; run it with opt.sql")
         return start(frame, sink, checkpoint, trigger, mode, name)
+
+    def keep(
+        self, text: str, name: str, *, state: str | Path, args: dict[str, Any] | list[Any] | None = None
+    ) -> KeptView:
+        """Keep the result of a query over streams fresh, as a temporary view with a name.
+
+        The rows of its join are kept in the folder ``state``; the first call finds them all, each ``refresh`` and each
+        later call those that are new.  Whatever stands above the join (GROUP BY, HAVING, DISTINCT, ORDER BY, LIMIT) is
+        asked of these rows.  Raises ``QueryError`` for a query that cannot be kept, ``StateError`` for a folder of
+        another one, and what Spark raises.
+        """
+        return keep(self, text, name, state, args)
 
     def stream_plan(
         self,

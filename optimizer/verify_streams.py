@@ -24,11 +24,20 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def verify_streams(opt: Planner, plan: StreamPlan, arguments: Any, scratch: str | Path | None) -> Verification | None:
+def verify_streams(
+    opt: Planner,
+    plan: StreamPlan,
+    arguments: Any,
+    scratch: str | Path | None,
+    *,
+    text: str = "",
+    above: Callable[[DataFrame], DataFrame] = lambda rows: rows,
+) -> Verification | None:
     """Run a join on state modules over all that its streams have now, and compare with the batch over these rows.
 
     The streams are read from where they begin; rows that come too late are left out of the batch, as out of the join,
-    and rows without a match are returned at the end, as if nothing more came.  ``scratch``: a folder that Spark reads
+    and rows without a match are returned at the end, as if nothing more came.  ``above`` makes of the rows of the join
+    what the ``text`` returns, where that is another query.  ``scratch``: a folder that Spark reads
     and writes, for the rows; without one, a temporary folder of this machine.  None for a query that is not on state
     modules.  Raises ``QueryError`` where nothing can be told, and what Spark raises.
     """
@@ -63,7 +72,8 @@ def verify_streams(opt: Planner, plan: StreamPlan, arguments: Any, scratch: str 
         )
         none = inside.createDataFrame([], known.answer)
         found = inside.read.schema(numbered(none).schema).parquet(*answers.values()) if answers else numbered(none)
-        rows, missing, extra = compare(run(inside, plan.text, arguments), found)
+        answer = above(found.toDF(*known.answer.names))
+        rows, missing, extra = compare(run(inside, text or plan.text, arguments), answer)
         return Verification(not missing and not extra, rows, missing, extra, True, late=arrivals.late)
 
 

@@ -16,7 +16,7 @@ from shares import Share, at_least
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-share = at_least(0.75)
+share = at_least(0.7)
 
 OPTIONS = (Options(force=True, strict=True), Options(force=True, strict=True, measure_lengths=False))
 

@@ -130,7 +130,7 @@ def test_killed_at_random_moments(spark: SparkSession, tmp_path: Path, query: st
     fed.mkdir()
     undisturbed.mkdir()
     assert kill_drivers(tmp_path, "killed", query, Feed(fed, random), kills) == kills
-    assert Store(LocalFolder(tmp_path / "killed" / "checkpoint")).epochs()
+    assert kills < 3 or Store(LocalFolder(tmp_path / "killed" / "checkpoint")).epochs()
     run(spark.newSession(), tmp_path, "killed", query)
     taken = epochs(tmp_path / "killed" / "checkpoint")
     assert sorted(chain.from_iterable(taken)) == sorted(fed.iterdir())

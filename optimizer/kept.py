@@ -1,0 +1,150 @@
+"""A view kept fresh: the joined rows of a query over streams are kept, and each refresh adds those that are new."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from optimizer.options import Options
+from optimizer.parameters import named
+from optimizer.plan import Plan
+from optimizer.streams import StreamPlan
+from optimizer.verify import Verification
+from optimizer.verify_streams import verify_streams
+from planner.errors import QueryError, Unsupported
+from planner.sql.from_sql import from_sql
+from planner.sql.names import Unresolved
+from planner.state.sink import Sink
+from rules.context import Context
+from rules.stream.kept_view import JOINED, KeptQuery, kept_query
+from rules.stream.stream_join import NotTaken
+
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.types import StructType
+
+    class Streams(Protocol):
+        """What is asked of an optimizer here."""
+
+        session: SparkSession
+        options: Options
+
+        def __init__(self, session: SparkSession, options: Options | None = None) -> None: ...
+
+        def plan(self, text: str, args: Any = None) -> Plan: ...
+
+        def stream_plan(self, text: str, args: Any = None, *, state_modules: bool | None = None) -> StreamPlan: ...
+
+        def stream(
+            self,
+            text: str,
+            args: Any = None,
+            *,
+            checkpoint: str | Path,
+            sink: Any,
+            trigger: str | None = None,
+            state_modules: bool | None = None,
+        ) -> StreamingQuery: ...
+
+
+@dataclass(frozen=True)
+class KeptView:
+    """A query over streams under a ``name``, with its joined rows and its state in a folder.
+
+    ``schema`` is that of the query; ``rows`` that of the joined rows.
+    """
+
+    opt: Streams
+    name: str
+    text: str
+    arguments: Any
+    state: str
+    query: KeptQuery
+    schema: StructType
+    rows: StructType
+
+    def refresh(self) -> KeptView:
+        """Take all that has arrived since the last time, and make the view anew.
+
+        Only what is new is read and joined; a refresh that was killed goes on where it was.  Raises what
+        ``Optimizer.stream`` raises.
+        """
+        started = self.opt.stream(
+            self.query.joined,
+            self.arguments,
+            checkpoint=f"{self.state}/checkpoint",
+            sink=Sink("parquet", f"{self.state}/rows"),
+            trigger="available now",
+            state_modules=True,
+        )
+        started.awaitTermination()
+        self.table().createOrReplaceTempView(self.name)
+        return self
+
+    def table(self) -> DataFrame:
+        """The result over all rows that were there at the last refresh."""
+        from planner.runtime.state.files import HadoopFolder
+
+        session, folder = self.opt.session, f"{self.state}/rows"
+        there = HadoopFolder(session, folder).inside()
+        rows = session.read.schema(self.rows).parquet(folder) if there else session.createDataFrame([], self.rows)
+        return _above(rows, self.query, self.arguments, self.schema)
+
+    def explain(self) -> str:
+        """How a refresh finds the new rows, and what is asked of all of them."""
+        plan = self.opt.stream_plan(self.query.joined, self.arguments, state_modules=True)
+        return f"{plan.explain()}\n\nand over the joined rows:\n\n{self.query.above}"
+
+    def verify(self, scratch: str | Path | None = None) -> Verification:
+        """Compare with recomputing, as ``Optimizer.verify`` does: from the first row, over all that has arrived.
+
+        Raises ``QueryError`` where state modules do not take the join.
+        """
+        plan = self.opt.stream_plan(self.query.joined, self.arguments, state_modules=True)
+        above = partial(_above, query=self.query, arguments=self.arguments, schema=self.schema)
+        found = verify_streams(self.opt, plan, self.arguments, scratch, text=self.text, above=above)
+        if found is None:
+            raise QueryError(f"Spark's own query finds the rows, and there is nothing to compare with: {plan.reason}")
+        return found
+
+
+def keep(opt: Streams, text: str, name: str, state: str | Path, args: Any) -> KeptView:
+    """Take a query apart and find its rows for the first time, or go on.  Raises ``QueryError``; ``StateError``."""
+    from planner.runtime.batch import run
+    from planner.runtime.catalog import SparkCatalog
+
+    numbered, arguments = named(text, args)
+    schema = run(opt.session, numbered, arguments).schema
+    catalog = SparkCatalog(opt.session, arguments)
+    try:
+        logical, _ = from_sql(numbered, catalog.settings)
+        query = kept_query(logical, Context(catalog, opt.options))
+    except (NotTaken, Unresolved, Unsupported) as no:
+        raise QueryError(f"this query cannot be kept fresh: {no}") from no
+    rows = run(opt.session, query.joined, arguments)
+    if not rows.isStreaming:
+        raise QueryError("no relation of this query is a stream; there is nothing to keep fresh")
+    kept = KeptView(opt, name, numbered, arguments, str(state).rstrip("/"), query, schema, rows.schema)
+    empty = _above(opt.session.createDataFrame([], rows.schema), query, arguments, schema)
+    if [f.dataType for f in empty.schema] != [f.dataType for f in schema]:
+        raise QueryError(
+            f"this query cannot be kept fresh: over its rows it would return {empty.schema.simpleString()}"
+        )
+    return kept.refresh()
+
+
+def _above(rows: DataFrame, query: KeptQuery, arguments: Any, schema: StructType) -> DataFrame:
+    """What a query returns over its joined rows."""
+    from planner.runtime.batch import run
+
+    session = rows.sparkSession
+    rows.createOrReplaceTempView(JOINED)
+    try:
+        return run(session, query.above, arguments).toDF(*schema.names)
+    finally:
+        session.catalog.dropTempView(JOINED)

@@ -1,0 +1,156 @@
+"""A query over streams in two: the joined rows, which only grow, and what stands above them.
+
+    SELECT d.region, sum(f.amount) AS paid FROM f JOIN d ON f.k = d.k WHERE f.amount > 0 GROUP BY d.region
+
+    the rows    SELECT f.amount AS c0, d.region AS c1 FROM f JOIN d ON f.k = d.k WHERE f.amount > 0
+    above       SELECT d.region, sum(f.amount) AS paid
+                FROM (SELECT …, named_struct('amount', c0) AS f, named_struct('region', c1) AS d FROM __dt_joined)
+                GROUP BY d.region
+
+Above, each relation is a struct of its columns, so that every expression stands there as the user wrote it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlglot import exp
+
+from planner.errors import Unsupported
+from planner.expr import Scalar, column_ref, columns_in, parse, quote
+from planner.expr.tokens import tokenize
+from planner.logical import Aggregate, Cte, Filter, Logical, Project, Sort, With
+from planner.logical.clauses import Limit, Windows
+from planner.logical.relations import Opaque
+from planner.sql.names import Source, Unresolved
+from planner.sql.to_sql import to_sql
+from rules.context import Context
+from rules.query.inner_joins import where
+from rules.stream.stream_join import NotTaken
+
+JOINED = "__dt_joined"
+"""The name under which the rows of the join are read."""
+
+_ABOVE = (Sort, Limit, Project, Aggregate, Windows)
+_DIRECTIONS = ("ASC", "DESC", "NULLS", "FIRST", "LAST")
+
+
+@dataclass(frozen=True)
+class KeptQuery:
+    """``joined`` is the query over the streams; ``above`` that over its rows, which go by the name ``JOINED``."""
+
+    joined: str
+    above: str
+
+
+def kept_query(query: Logical, ctx: Context) -> KeptQuery:
+    """Take a query apart.  Raises ``NotTaken``, ``Unresolved`` or ``Unsupported``, with the reason why it cannot be."""
+    with_ = query if isinstance(query, With) else None
+    path: list[Any] = []
+    node: Any = with_.child if with_ else query
+    while isinstance(node, _ABOVE) or (isinstance(node, Filter) and node.clause != "WHERE"):
+        path.append(node)
+        node = node.children[0]
+    if sum(isinstance(n, Project) for n in path) != 1:
+        raise NotTaken("it is more than one SELECT … FROM … WHERE")
+    condition, tree = (node.condition, node.child) if isinstance(node, Filter) else ((), node)
+    ctx.define({n.key: n for n in query.walk() if isinstance(n, Cte)})
+    columns = _Columns(ctx.names.sources(tree), ctx)
+    for above in path:
+        columns.look(above)
+    items = tuple(Scalar(f"{source}.{quote(name)} AS c{n}") for n, (source, name) in enumerate(columns.kept))
+    joined: Logical = Project(where(tree, condition), items or (Scalar("1 AS c0"),))
+    rows: Any = Opaque(Scalar(columns.relations()))
+    for above in reversed(path):
+        rows = replace(above, child=rows)
+        if isinstance(rows, Project):
+            rows = replace(rows, items=columns.spelled_out(rows.items))
+    return KeptQuery(to_sql(replace(with_, child=joined) if with_ else joined), to_sql(rows))
+
+
+class _Columns:
+    """The columns of the relations of FROM that clauses name, as ``(relation, column)``, quoted."""
+
+    def __init__(self, sources: tuple[Source, ...], ctx: Context):
+        self.sources, self.names = sources, ctx.names
+        self.needed: set[tuple[Source, str]] = set()
+        aliases = [self.names.fold(s.names[0]) for s in sources if s.names]
+        if len(aliases) < len(sources) or len(set(aliases)) < len(aliases):
+            raise NotTaken("its relations need names of their own")
+        if unknown := next((s for s in sources if s.columns is None), None):
+            raise NotTaken(f"the columns of {unknown.names[0]} are not known")
+        self.aliases = set(aliases)
+
+    @property
+    def kept(self) -> list[tuple[str, str]]:
+        """The columns that are needed, as ``(relation, column)``, in the order in which the relations have them."""
+        pairs = ((source, column.name) for source in self.sources for column in source.columns or ())
+        return [(quote(source.names[0]), name) for source, name in pairs if (source, name) in self.needed]
+
+    def look(self, node: Logical) -> None:
+        """Add what a clause names; all columns where it cannot be read."""
+        if node.subplans:
+            raise NotTaken(f"{node.label} holds a subquery above the join")
+        try:
+            for tree in _trees(node):
+                self._of(tree)
+        except Unsupported:
+            self.needed |= {(source, column.name) for source in self.sources for column in source.columns or ()}
+
+    def _of(self, tree: Any) -> None:
+        if any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star)):
+            raise Unsupported("all columns")
+        for column in columns_in(tree):
+            try:
+                index, found = self.names.resolve(column_ref(column), self.sources)
+            except Unresolved:
+                continue  # the name of an item, or nothing: Spark will say
+            self.needed.add((self.sources[index], found.name))
+
+    def relations(self) -> str:
+        """The rows of the join as the relations of FROM, and their columns by their own names where that is clear."""
+        times = Counter(self.names.fold(name) for _, name in self.kept)
+        structs: dict[str, list[str]] = {}
+        items = []
+        for n, (source, name) in enumerate(self.kept):
+            literal = name.replace("\\", "\\\\").replace("'", "\\'")
+            structs.setdefault(source, []).append(f"'{literal}', c{n}")
+            if times[self.names.fold(name)] == 1 and self.names.fold(name) not in self.aliases:
+                items.append(f"c{n} AS {quote(name)}")
+        items += [f"named_struct({', '.join(fields)}) AS {source}" for source, fields in structs.items()]
+        return f"(SELECT {', '.join(items) or '1'} FROM {JOINED})"
+
+    def spelled_out(self, items: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
+        """A select list with ``a.*, b.*`` in the place of ``*``."""
+        found: list[Scalar] = []
+        for item in items:
+            if isinstance(item.tree, exp.Star):
+                if item.text.strip() != "*":
+                    raise NotTaken(f"{item.shown} is more than all columns")
+                found += [Scalar(f"{quote(s.names[0])}.*") for s in self.sources]
+            else:
+                found.append(item)
+        return tuple(found)
+
+
+def _trees(node: Logical) -> Iterator[Any]:
+    """The expressions of a clause.  Raises ``Unsupported``."""
+    match node:
+        case Project():
+            yield from (item.tree for item in node.items)
+        case Aggregate():
+            t = tokenize(node.groups.text)
+            if node.groups.text.strip().upper() != "ALL":
+                yield from (parse(t.slice(low, high)) for low, high in t.split(0, len(t)))
+        case Filter():
+            yield from (conjunct.tree for conjunct in node.condition)
+        case Sort():
+            t = tokenize(node.clause.text)
+            for low, high in t.split(2, len(t)):
+                ends = (end for end in range(high, low, -1) if t[end - 1].word not in _DIRECTIONS)
+                yield parse(t.slice(low, next(ends, high)))
+        case Windows():
+            raise Unsupported("named windows")
