@@ -42,16 +42,24 @@ def schemas_of(session: SparkSession, join: StreamJoin, arguments: Any) -> Schem
 
     Both must return the same columns, and nothing but filters and projections may stand around the join.
     """
+    from pyspark.sql.types import StructType
+
     from planner.runtime.batch import analysed
     from planner.runtime.state.epochs import schema_of_answer
-    from planner.runtime.state.streams import more_than_rows
+    from planner.runtime.state.streams import more_than_rows, reads_variable, without_files
 
     native = analysed(session, join.text, arguments)
     if isinstance(native, str):
         return native  # Spark's own error comes when it runs
     if operator := more_than_rows(native[0]):
         return f"its plan has the operator {operator}"
+    if reads_variable(native[0]):
+        return "it reads a session variable, which may change between two epochs"
     inputs = tuple(session.table(i.relation).schema for i in join.inputs)
+    for input_, schema in zip(join.inputs, inputs, strict=True):
+        kept = {column.name for column in input_.columns}
+        if odd := without_files(StructType([f for f in schema if f.name in kept])):
+            return f"files cannot hold the column {odd} of {input_.name}"
     answer = schema_of_answer(session, join, inputs, arguments)
     if isinstance(answer, str):
         return f"Spark does not take the statement of an epoch: {answer}"

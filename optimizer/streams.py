@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from optimizer.checked import checked
-from optimizer.parameters import named
+from optimizer.parameters import bound, named
 from optimizer.plan import Plan, Warned
 from optimizer.stream_bins import over_bins, statement
 from optimizer.stream_epochs import Planner, epochs_of, schemas_of
@@ -121,21 +121,28 @@ def look(
     """The plan of a query on the session of an optimizer, and its arguments by name."""
     from functools import cache, partial
 
-    from planner.runtime.batch import classic
+    from planner.runtime.batch import analysed, classic
     from planner.runtime.catalog import SparkCatalog
     from planner.runtime.state.streams import stream_of
 
+    if not isinstance(text, str):
+        raise QueryError(f"a query is wanted, as text, and not {text!r}")
     if not classic(opt.session):
         return StreamPlan(text, reason="state modules need a classic session, not Spark Connect"), args
     try:
         numbered, arguments = named(text, args)
+        if arguments:
+            said = bound(numbered, arguments)
+            plain, given = said and analysed(opt.session, said), analysed(opt.session, numbered, arguments)
+            if not plain or isinstance(plain, str) or isinstance(given, str) or plain[1] != given[1]:
+                return StreamPlan(text, reason="an argument cannot be written into the query as a literal"), args
+            numbered, arguments = str(said), None
         catalog = SparkCatalog(opt.session, arguments)
         find = cache(partial(stream_of, opt.session))
         plan = plan_stream(numbered, catalog, opt.options, find, asked=asked, bins=bins, kept=kept)
         if plan.bins:
             over = checked(plan.bins, catalog, arguments)
-            own: Any = {"text": text, "arguments": arguments, "given": args, "session": opt.session}
-            plan = replace(plan, bins=replace(over, **own) if over.rewritten else None)
+            plan = replace(plan, bins=replace(over, session=opt.session) if over.rewritten else None)
         return plan, arguments
     except Exception as error:
         if opt.options.strict or is_users(error):
@@ -176,6 +183,10 @@ def start(
         started = _start(opt, plan.join, arguments, checkpoint, sink, trigger, name, ttl)
     if not isinstance(started, str):
         return started
+    if plan.join:  # not by this mode, into this sink, or on this checkpoint
+        keys, (plan, _) = plan.join.keys, look(opt, text, args, asked=False, bins=bins)
+        if not keys and not plan.bins and bins is not False:
+            raise QueryError(f"{started}, and without an equality Spark joins no streams; {_SINKS}")
     if ttl is not None:
         raise OptionError(f"state_ttl is for joins on state modules; {started or 'this query joins no two streams'}")
     if started:
@@ -242,8 +253,6 @@ def _start(
     if store.begun_by_spark():
         return f"{checkpoint} was begun by Spark's own join"
     to = output(session, sink, name, "")
-    if isinstance(to, str) and not join.keys:
-        raise QueryError(f"{to}, and without an equality Spark joins no streams; {_SINKS}")
     if isinstance(to, str):
         return to
     to = output(session, sink, name, store.open(join))

@@ -45,13 +45,17 @@ def verify_streams(
     from planner.runtime.compare import compare
     from planner.runtime.state.arrivals import Arrivals, numbered, session_with
     from planner.runtime.state.files import HadoopFolder
+    from planner.runtime.state.segments import exact_times
     from planner.runtime.state.sinks import FunctionOutput
+    from planner.runtime.state.streams import without_files
 
     if plan.join is None:
         return None
     known = schemas_of(opt.session, plan.join, arguments)
     if isinstance(known, str):
         return None
+    if odd := without_files(known.answer):
+        raise QueryError(f"files cannot hold the column {odd}, in which the rows are kept; leave it out")
     names = _names_of(opt.session, plan.join)
     with _folder(opt.session, scratch) as folder:
         store = Store(HadoopFolder(opt.session, f"{folder}/checkpoint"))
@@ -60,7 +64,8 @@ def verify_streams(
 
         def keep(rows: DataFrame, epoch: int) -> None:
             answers[epoch] = f"{folder}/answers/{epoch}"
-            numbered(rows).write.mode("overwrite").parquet(answers[epoch])
+            with exact_times(rows.sparkSession):
+                numbered(rows).write.mode("overwrite").parquet(answers[epoch])
 
         arrivals = Arrivals(
             epochs_of(opt, plan.join, known, store, FunctionOutput(keep), arguments, None), f"{folder}/rows"

@@ -97,7 +97,8 @@ def run(opt: Optimizer, query: str, folder: Path, **more: Any) -> Counter[tuple[
     """The rows that a query has written to Parquet files once it has taken all that is there."""
     sink = Sink("parquet", folder / "out")
     more = {"trigger": "available now", "state_modules": True, **more}
-    opt.stream(query, checkpoint=folder / "checkpoint", sink=sink, **more).awaitTermination()
+    args = more.pop("args", None)
+    opt.stream(query, args, checkpoint=folder / "checkpoint", sink=sink, **more).awaitTermination()
     return written(opt.session, folder)
 
 

@@ -119,3 +119,27 @@ def test_an_old_checkpoint_of_sparks_stays_sparks(
         opt.stream(query, **more, state_modules=False if run_ == 0 else None).awaitTermination()  # type: ignore[arg-type]
     assert "c was begun by Spark's own join" in caplog.text
     assert not (tmp_path / "c" / "dovetail").exists()
+
+
+def test_a_session_variable(opt: Optimizer, tmp_path: Path) -> None:
+    opt.session.sql("DECLARE OR REPLACE VARIABLE least INT DEFAULT 1")
+    for name in "st":
+        feed = Feed(opt.session, tmp_path / name, name, delay=5)
+        feed.add([(n, 1, n * 1000) for n in range(4)])
+    query = f"SELECT a.id, least AS l FROM s a JOIN t b ON {ON} AND b.id >= least"
+    assert sum(run(opt, query, tmp_path).values()) == 12
+    assert not (tmp_path / "checkpoint" / "dovetail").exists()
+
+
+def test_files_of_the_state_do_not_hang_on_settings_of_a_user(opt: Optimizer, tmp_path: Path) -> None:
+    """The calendar before 1582 that LEGACY writes would move such times by days."""
+    for name in "datetime", "int96":
+        opt.session.conf.set(f"spark.sql.parquet.{name}RebaseModeInWrite", "LEGACY")
+    for name in "st":
+        feed = Feed(opt.session, tmp_path / name, name, delay=5)
+        feed.add([(n, 1, n * 1000) for n in range(4)])
+    opt.session.sql("CREATE TEMP VIEW old AS SELECT *, TIMESTAMP'1582-10-10 00:00:00' AS at FROM s")
+    query = f"SELECT a.id, string(a.at) AS at FROM old a JOIN t b ON {ON}"
+    assert {at for _, at in run(opt, query, tmp_path)} == {"1582-10-10 00:00:00"}
+    assert (tmp_path / "checkpoint" / "dovetail").exists()
+    assert opt.verify(query).same

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from optimizer import Optimizer, Options, QueryError
+from optimizer import Optimizer, Options, QueryError, Sink
 from optimizer.verify import Verification
 from planner.runtime.state import epochs
 from stream_feeds import Feed, out_of_order
@@ -45,6 +45,7 @@ def test_the_same_rows(opt: Optimizer, feeds: list[Feed], query: str) -> None:
     assert found.same
     assert found.rows > 3
     assert found.late > 0
+    assert {t.name for t in opt.session.catalog.listTables()} == {"s", "t"}
     assert str(found) == f"same: {found.rows} rows both ways, without {found.late} late ones"
 
 
@@ -84,6 +85,20 @@ def test_what_spark_runs_as_written(opt: Optimizer, feeds: list[Feed]) -> None:
     asked = opt.verify("SELECT a.id FROM s a JOIN t b ON a.k = b.k", state_modules=True)
     assert asked.rewritten
     assert asked.same
+
+
+def test_columns_that_files_cannot_hold(opt: Optimizer, feeds: list[Feed], tmp_path: Path) -> None:
+    more = "SELECT *, make_interval(id) AS wait, named_struct('A', id, 'a', k) AS both FROM s"
+    opt.session.sql(more).createOrReplaceTempView("odd")
+    assert opt.verify(f"SELECT a.id, b.id AS bid FROM odd a JOIN t b ON {BAND}").same
+    with pytest.raises(QueryError, match="files cannot hold the column gap interval"):
+        opt.verify(f"SELECT a.id, make_interval(b.id) AS gap FROM odd a JOIN t b ON {BAND}")
+    for column in "wait", "both":
+        query, place = f"SELECT a.id, a.{column} FROM odd a JOIN t b ON {BAND}", tmp_path / column
+        sink = Sink("memory")
+        opt.stream(query, checkpoint=place, sink=sink, trigger="available now", name=column).awaitTermination()
+        assert opt.session.table(column).count() > 10
+        assert (place / "dovetail" / "bins.json").exists()
 
 
 def test_streams_without_rows(opt: Optimizer, tmp_path: Path) -> None:

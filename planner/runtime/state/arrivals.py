@@ -9,10 +9,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from pyspark.sql.types import StructType
 
+from planner.expr import quote
 from planner.runtime.batch import run
 from planner.runtime.state.epochs import Epochs
 from planner.runtime.state.segments import INPUT, empty, exact_times, late, tagged_items
-from planner.state.spec import StreamJoin
+from planner.runtime.state.streams import held
 
 _READ, _LATE, _ROW = "__dt_read", "__dt_late", "__dt_row"
 
@@ -30,10 +31,10 @@ class Arrivals:
 
         Raises what Spark raises.
         """
-        stream = run(session, _whole(self.epochs.join), self.epochs.arguments)
+        stream = run(session, self._whole(session), self.epochs.arguments)
         writer = stream.writeStream.option("checkpointLocation", checkpoint).trigger(availableNow=True)
         writer.foreachBatch(self).start().awaitTermination()
-        self.epochs.close(session)
+        self.epochs.close(session_with(session, {}))
 
     def __call__(self, batch: DataFrame, epoch: int) -> None:
         """Keep what an epoch brings, and run it."""
@@ -48,27 +49,27 @@ class Arrivals:
         self.epochs(session.read.schema(rows.schema).parquet(path).where(_READ).drop(*own), epoch)
 
     def rows(self, session: SparkSession, number: int, schema: StructType) -> DataFrame:
-        """The rows of an input that were not late."""
+        """The rows of an input that were not late; without columns that files cannot hold, which no join here reads."""
         if self.schema is None:
             return empty(session, schema)
         kept = session.read.schema(self.schema).parquet(*self.paths).where(f"{INPUT} = {number} AND NOT {_LATE}")
-        return kept.select(*(F.col(f"{_ROW}{number}").getField(name).alias(name) for name in schema.names))
+        return kept.select(*(F.col(f"{_ROW}{number}").getField(name).alias(name) for name in held(schema).names))
+
+    def _whole(self, session: SparkSession) -> str:
+        """The tagged stream of the join, with all rows of its inputs and all columns that files can hold."""
+        blocks, inputs = [], self.epochs.join.inputs
+        for number, (items, input_) in enumerate(zip(tagged_items(self.epochs.join), inputs, strict=True)):
+            names = ", ".join(map(quote, held(session.table(input_.relation).schema).names))
+            own = [f"{f'struct({names})' if n == number else 'NULL'} AS {_ROW}{n}" for n in range(len(inputs))]
+            read = f"coalesce({input_.rows or 'true'}, false) AS {_READ}"
+            blocks.append(f"SELECT {', '.join([*items, read, *own])} FROM {input_.relation}")
+        return "\nUNION ALL\n".join(blocks)
 
     @property
     def late(self) -> int:
         """How many rows came too late for the join."""
         states = self.epochs.store
         return sum(i.late for i in states.manifest(states.epochs()[-1]).inputs) if self.paths else 0
-
-
-def _whole(join: StreamJoin) -> str:
-    """The tagged stream of a join with all rows and columns of its inputs beside what the join reads of them."""
-    blocks = []
-    for number, (items, input_) in enumerate(zip(tagged_items(join), join.inputs, strict=True)):
-        own = [f"{'struct(*)' if n == number else 'NULL'} AS {_ROW}{n}" for n in range(len(join.inputs))]
-        read = f"coalesce({input_.rows or 'true'}, false) AS {_READ}"
-        blocks.append(f"SELECT {', '.join([*items, read, *own])} FROM {input_.relation}")
-    return "\nUNION ALL\n".join(blocks)
 
 
 def copied(session: SparkSession, name: str, folder: str) -> StructType:

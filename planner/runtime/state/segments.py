@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +20,11 @@ from planner.types.schema import sql_type
 
 INPUT = "input"
 FILE_ROWS = 1_000_000
+_EXACT = {
+    "outputTimestampType": "TIMESTAMP_MICROS",
+    "datetimeRebaseModeInWrite": "CORRECTED",
+    "int96RebaseModeInWrite": "CORRECTED",
+}
 _KEEP, _TIME, _EXPIRES = "__dt_keep", "__dt_time", "__dt_expires"
 
 
@@ -218,8 +223,13 @@ def _span(found: dict[str, Any], name: str) -> Span:
 
 @contextmanager
 def exact_times(session: SparkSession) -> Iterator[None]:
-    """Times in Parquet as microseconds, of which it keeps the least and greatest; Spark's own default has neither."""
-    with setting(session, "spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS"):
+    """Times in Parquet as they are, and as microseconds, of which it keeps the least and greatest.
+
+    A user may want other files; these are read here alone.
+    """
+    with ExitStack() as settings:
+        for name, value in _EXACT.items():
+            settings.enter_context(setting(session, f"spark.sql.parquet.{name}", value))
         yield
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, CalendarIntervalType, DataType, MapType, StructType
 
 from planner.state.stream import Stream
 
@@ -52,6 +52,36 @@ def more_than_rows(frame: DataFrame) -> str | None:
         if found and found[1] not in _ROW_BY_ROW:
             return found[1]
     return None
+
+
+def reads_variable(frame: DataFrame) -> bool:
+    """Whether an analysed plan reads a session variable, which the session of an epoch does not have."""
+    plan: Any = frame._jdf.queryExecution().analyzed()
+    return "variablereference(" in plan.toString()
+
+
+def without_files(schema: StructType) -> str | None:
+    """The first column that Parquet files cannot hold, with its type; None where they hold all."""
+    return next((f"{f.name} {f.dataType.simpleString()}" for f in schema if not _in_files(f.dataType)), None)
+
+
+def held(schema: StructType) -> StructType:
+    """The columns that Parquet files can hold."""
+    return StructType([f for f in schema if _in_files(f.dataType)])
+
+
+def _in_files(type_: DataType) -> bool:
+    match type_:
+        case CalendarIntervalType():
+            return False
+        case ArrayType():
+            return _in_files(type_.elementType)
+        case MapType():
+            return _in_files(type_.keyType) and _in_files(type_.valueType)
+        case StructType():
+            names = {f.name.lower() for f in type_}
+            return 0 < len(names) == len(type_) and all(_in_files(f.dataType) for f in type_)
+    return True
 
 
 def quoted(name: tuple[str, ...]) -> str:
