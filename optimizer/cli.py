@@ -292,9 +292,9 @@ def stream(
     ] = None,
     table: Tables = None,
     checkpoint: Annotated[
-        str, typer.Option(metavar="FOLDER", help="Where the query keeps its state, and how far it has come.")
+        str, typer.Option(metavar="FOLDER", help="Where the query keeps its state, and how far it has come. Required.")
     ] = "",
-    out: Annotated[str, typer.Option(metavar="FOLDER", help="Where the rows go, as files.")] = "",
+    out: Annotated[str, typer.Option(metavar="FOLDER", help="Where the rows go, as files. Required.")] = "",
     format: Annotated[str, typer.Option(metavar="FORMAT", help="parquet, orc, json or csv.")] = "parquet",
     trigger: Annotated[
         str | None,
@@ -311,8 +311,8 @@ def stream(
         bool | None,
         typer.Option(
             "--state-modules/--spark-state",
-            help="Keep the state in state modules wherever they can, or in Spark's own store. Without either, joins by "
-            "a band and of a stream with itself are on state modules.",
+            help="Keep the state in state modules wherever they can, or in Spark's store. Without either, they take "
+            "joins by a band, of a stream with itself, and inner joins of three streams or more by equalities.",
         ),
     ] = None,
     state_ttl: Annotated[
@@ -323,8 +323,8 @@ def stream(
         bool | None,
         typer.Option(
             "--bins/--no-bins",
-            help="Bins for each band in Spark's own join of streams, or for none. Without either, for bands that Spark "
-            "could not join by otherwise.",
+            help="Use bins in Spark's own join of streams wherever there is a band, or nowhere. Without either, only "
+            "where Spark could not run the join.",
         ),
     ] = None,
     option: Choices = None,

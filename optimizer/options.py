@@ -26,7 +26,8 @@ class Options(Thresholds):
 
     lasting: bool = False
     """Plan for whatever rows may come later: measure nothing, and copy each row to few bins, however long its interval.
-    Views, statements over streams and ``dovetail rewrite`` are always planned in this way."""
+    Views, ``dovetail rewrite``, streams in ``opt.sql`` and Spark's own join over bins are always planned in this way;
+    the epochs of state modules are not, as each is planned anew."""
 
     strict: bool = False
     """Raise an error when a rule breaks a promise, instead of running the query as written.  For tests of rules."""

@@ -139,7 +139,10 @@ def look(
             numbered, arguments = str(said), None
         catalog = SparkCatalog(opt.session, arguments)
         find = cache(partial(stream_of, opt.session))
-        plan = plan_stream(numbered, catalog, opt.options, find, asked=asked, bins=bins, kept=kept)
+        planned = partial(plan_stream, numbered, catalog, opt.options, find, bins=bins)
+        plan = planned(asked=asked, kept=kept)
+        if plan.join and isinstance(no := schemas_of(opt.session, plan.join, arguments), str):
+            plan = replace(planned(asked=False), reason=no)
         if plan.bins:
             over = checked(plan.bins, catalog, arguments)
             plan = replace(plan, bins=replace(over, session=opt.session) if over.rewritten else None)

@@ -67,8 +67,8 @@ def status(text: str) -> Iterator[None]:
 def seconds(amount: float) -> str:
     """A time as people say it.
 
-    >>> seconds(0.0123), seconds(2.34), seconds(75), seconds(3300), seconds(12000)
-    ('12 ms', '2.3 s', '75 s', '55 minutes', '3.3 hours')
+    >>> seconds(0.0123), seconds(2.34), seconds(75), seconds(3300), seconds(12000), seconds(1e6)
+    ('12 ms', '2.3 s', '75 s', '55 minutes', '3.3 hours', '11.6 days')
     """
     if amount < 0.9995:
         return f"{amount * 1000:.0f} ms"
@@ -76,7 +76,9 @@ def seconds(amount: float) -> str:
         return f"{amount:.1f} s"
     if amount < 600:
         return f"{amount:.0f} s"
-    return f"{amount / 60:.0f} minutes" if amount < 7200 else f"{amount / 3600:.1f} hours"
+    if amount < 7200:
+        return f"{amount / 60:.0f} minutes"
+    return f"{amount / 3600:.1f} hours" if amount < 172_800 else f"{amount / 86_400:,.1f} days"
 
 
 def rows_table(columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[Any]]) -> Table:

@@ -49,7 +49,7 @@ def show_state(checkpoint: str, *, json: bool, check: bool) -> None:
     kinds = [(name, "string" if name in ("input", "oldest", "newest") else "bigint") for name in inputs[0]]
     console.print(say.rows_table(kinds, [tuple(i.values()) for i in inputs]))
     if check:
-        console.print("\nevery file is there, as long as it was written", markup=False)
+        console.print("\nevery file is there, and has the size it was written with", markup=False)
 
 
 def _told(name: str, state: InputState) -> dict[str, Any]:

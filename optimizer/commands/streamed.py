@@ -142,7 +142,8 @@ def _follow(opt: Optimizer, query: StreamingQuery, checkpoint: str) -> None:
                 last = progress["batchId"]
                 rows += progress["numInputRows"]
                 show(line(progress, rows, _state(opt, checkpoint)))
-    say.remark(f"{last + 1:,} epochs are done; the same command goes on with what comes")
+    done = "1 epoch is" if last == 0 else f"{last + 1:,} epochs are"
+    say.remark(f"{done} done; the same command goes on with what comes")
 
 
 def line(progress: Any, rows: int, state: str) -> str:

@@ -151,6 +151,25 @@ def test_nowhere_if_asked(opt: Optimizer, feeds: list[Feed], tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
+    "more", ["SELECT * FROM s UNION ALL SELECT id + 100, k, ts FROM s", "SELECT DISTINCT * FROM s"]
+)
+def test_a_view_that_does_more_than_state_modules_take(
+    opt: Optimizer, feeds: list[Feed], tmp_path: Path, more: str
+) -> None:
+    arrive(feeds, range(2))
+    opt.session.sql(f"CREATE TEMP VIEW v AS {more}")
+    query = f"SELECT a.id, b.id AS bid FROM v a JOIN t b ON {WITHIN}"
+    plan = opt.stream_plan(query)
+    assert plan.join is None
+    assert plan.reason.startswith("its plan has the operator ")
+    found = run(opt, query, tmp_path)
+    tables = query.replace("FROM v a", f"FROM ({more.replace(' s', ' s_table')}) a")
+    assert not found - Counter(batch(opt, feeds, tables))  # DISTINCT drops late rows
+    assert sum(found.values()) > 200
+    assert (tmp_path / "checkpoint" / "dovetail" / "bins.json").exists()
+
+
+@pytest.mark.parametrize(
     "query",
     [
         "SELECT a.k, count(*) FROM s a JOIN t b ON a.k = b.k GROUP BY a.k",  # no band

@@ -40,7 +40,7 @@ def test_a_stream_of_files(spark: SparkSession, tmp_path: Path) -> None:
     assert "HalfJoin  ◁ inner" in done.stderr
     assert "epoch 0   4 rows   " in done.stderr
     assert "state 2 rows, " in done.stderr  # the others can match nothing any more
-    assert "1 epochs are done" in done.stderr
+    assert "1 epoch is done" in done.stderr
 
     def rows() -> Counter[tuple[int, int]]:
         return Counter((row.id, row.view) for row in spark.read.parquet(str(tmp_path / "out")).collect())
