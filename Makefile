@@ -7,6 +7,9 @@ STAMP := $(VENV)/.installed
 SEED ?= $(shell date +%s)
 WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
 
+# Each worker and each command of the tests would otherwise compile all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test check lint format fuzz crash-test bench clean java python
 
