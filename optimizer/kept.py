@@ -14,8 +14,10 @@ from optimizer.streams import StreamPlan
 from optimizer.verify import Verification
 from optimizer.verify_streams import verify_streams
 from planner.errors import QueryError, Unsupported
+from planner.logical import Scan
 from planner.sql.from_sql import from_sql
 from planner.sql.names import Unresolved
+from planner.sql.table_names import name_of
 from planner.state.sink import Sink
 from rules.context import Context
 from rules.stream.kept_view import JOINED, KeptQuery, kept_query
@@ -129,6 +131,11 @@ def keep(opt: Streams, text: str, name: str, state: str | Path, args: Any) -> Ke
     rows = run(opt.session, query.joined, arguments)
     if not rows.isStreaming:
         raise QueryError("no relation of this query is a stream; there is nothing to keep fresh")
+    if any(isinstance(n, Scan) and n.name == name_of(name) for n in logical.walk()):
+        raise QueryError(f"the query reads {name}; give the view another name")
+    if padded := next((f.name for f in rows.schema if "__CHAR_VARCHAR_TYPE_STRING" in f.metadata), None):
+        column = query.joined.partition(f" AS {padded}")[0].split()[-1]
+        raise QueryError(f"{column} is CHAR or VARCHAR, and its rows would be read back as STRING; cast it in a view")
     kept = KeptView(opt, name, numbered, arguments, str(state).rstrip("/"), query, schema, rows.schema)
     empty = _above(opt.session.createDataFrame([], rows.schema), query, arguments, schema)
     if [f.dataType for f in empty.schema] != [f.dataType for f in schema]:

@@ -22,7 +22,7 @@ from sqlglot import exp
 from planner.errors import Unsupported
 from planner.expr import Scalar, column_ref, columns_in, parse, quote
 from planner.expr.tokens import tokenize
-from planner.logical import Aggregate, Cte, Filter, Logical, Project, Sort, With
+from planner.logical import Aggregate, Cte, Filter, Join, Logical, Project, Sort, With
 from planner.logical.clauses import Limit, Windows
 from planner.logical.relations import Opaque
 from planner.sql.names import Source, Unresolved
@@ -57,17 +57,20 @@ def kept_query(query: Logical, ctx: Context) -> KeptQuery:
     if sum(isinstance(n, Project) for n in path) != 1:
         raise NotTaken("it is more than one SELECT … FROM … WHERE")
     condition, tree = (node.condition, node.child) if isinstance(node, Filter) else ((), node)
+    if any(isinstance(n, Join) and (n.using or n.natural) for n in tree.walk()):
+        raise NotTaken("USING and NATURAL merge columns of two relations; write ON")
     ctx.define({n.key: n for n in query.walk() if isinstance(n, Cte)})
     columns = _Columns(ctx.names.sources(tree), ctx)
     for above in path:
         columns.look(above)
     items = tuple(Scalar(f"{source}.{quote(name)} AS c{n}") for n, (source, name) in enumerate(columns.kept))
-    joined: Logical = Project(where(tree, condition), items or (Scalar("1 AS c0"),))
+    hint = next(n.hint for n in path if isinstance(n, Project))
+    joined: Logical = Project(where(tree, condition), items or (Scalar("1 AS c0"),), hint=hint)
     rows: Any = Opaque(Scalar(columns.relations()))
     for above in reversed(path):
         rows = replace(above, child=rows)
         if isinstance(rows, Project):
-            rows = replace(rows, items=columns.spelled_out(rows.items))
+            rows = replace(rows, items=columns.spelled_out(rows.items), hint=None)
     return KeptQuery(to_sql(replace(with_, child=joined) if with_ else joined), to_sql(rows))
 
 
@@ -127,6 +130,8 @@ class _Columns:
         """A select list with ``a.*, b.*`` in the place of ``*``."""
         found: list[Scalar] = []
         for item in items:
+            if self.names.fold(item.tree.alias) in self.aliases:
+                raise NotTaken(f"{item.tree.alias} is the name of a relation and of an item")
             if isinstance(item.tree, exp.Star):
                 if item.text.strip() != "*":
                     raise NotTaken(f"{item.shown} is more than all columns")

@@ -75,6 +75,26 @@ def test_a_later_call_goes_on(opt: Optimizer, feeds: list[Feed], tmp_path: Path)
         opt.keep(GROUPS.replace("<> 3", "<> 4"), "other", state=tmp_path / "state")
 
 
+def test_names_and_hints(opt: Optimizer, feeds: list[Feed], tmp_path: Path) -> None:
+    with pytest.raises(QueryError, match="the query reads s; give the view another name"):
+        opt.keep("SELECT k, count(*) FROM s GROUP BY k", "s", state=tmp_path / "state")
+    hinted = GROUPS.replace("SELECT", "SELECT /*+ DELTA_ORDER(c) */", 1)
+    said = opt.keep(hinted, "kept", state=tmp_path / "state").explain()
+    assert "d(a) ◁ curr(c by k)" in said
+    assert "DELTA_ORDER" not in said.partition("over the joined rows")[2]
+
+
+def test_padded_texts(opt: Optimizer, tmp_path: Path) -> None:
+    """Spark pads what a CHAR column is compared with, and would not once the column is read back from files."""
+    opt.session.sql("CREATE TABLE kept_codes (id INT, code CHAR(4)) USING parquet")
+    try:
+        opt.session.readStream.table("kept_codes").createOrReplaceTempView("codes")
+        with pytest.raises(QueryError, match=r"codes\.code is CHAR or VARCHAR"):
+            opt.keep("SELECT count_if(code = 'a') FROM codes", "kept", state=tmp_path / "state")
+    finally:
+        opt.session.sql("DROP TABLE kept_codes")
+
+
 def test_before_any_row(opt: Optimizer, feeds: list[Feed], tmp_path: Path) -> None:
     view = opt.keep(GROUPS, "kept", state=tmp_path / "state")
     assert shown(view) == []
@@ -109,6 +129,8 @@ def test_how_it_is_explained(opt: Optimizer, feeds: list[Feed], tmp_path: Path) 
         ("SELECT a.k FROM s a JOIN t b ON a.k = b.k UNION ALL SELECT k FROM u", "more than one SELECT"),
         ("SELECT a.k, (SELECT 1) FROM s a JOIN t b ON a.k = b.k", "Project holds a subquery above the join"),
         ("SELECT * EXCEPT (ts) FROM s a", "more than all columns"),
+        ("SELECT k, count(*) FROM s JOIN t USING (k) GROUP BY k", "USING and NATURAL merge columns"),
+        ("SELECT sum(a.id) AS a FROM s a GROUP BY a.k", "a is the name of a relation and of an item"),
         ("SELECT id FROM few", "no relation of this query is a stream"),
     ],
 )
