@@ -16,7 +16,7 @@ from optimizer.trace import Step, Trace
 from planner.catalog import Catalog
 from planner.errors import QueryError, RuleError, Unsupported
 from planner.explain.printer import show_steps, show_tree
-from planner.logical import Cte, Derived, Logical, Statement
+from planner.logical import Cte, Derived, Logical, Scan, Statement
 from planner.physical.base import Physical, Spark
 from planner.sql.names import Unresolved
 from planner.tree import Node
@@ -101,6 +101,7 @@ class _Driver:
         definitions = {n.key: n for n in plan.walk() if isinstance(n, Cte)}
         if definitions != ctx.definitions:
             ctx.define(definitions)
+        ctx.scanned = frozenset(n.name for n in plan.walk() if isinstance(n, Scan) and not n.cte)
         ctx.statement = plan.detail if isinstance(plan, Statement) else ""
         names = {r.name for r in batch.rules}
         for refusal in [r for r in ctx.refusals if r.rule in names]:

@@ -59,6 +59,7 @@ class Context:
     force: bool = False
     definitions: dict[str, Cte] = field(default_factory=dict)
     lasting: bool = False  # the plan outlives what could be found out about its rows now
+    scanned: frozenset[tuple[str, ...]] = frozenset()  # the tables and views that the statement names
     statement: str = ""  # what stands before the query: INSERT INTO t, CREATE VIEW v AS
     enclosing: tuple[Node, ...] = ()  # the subqueries in expressions, and LATERAL ones, around the node at hand
     above: Node | None = None  # the node that holds the one at hand, as it was before the rules came to it

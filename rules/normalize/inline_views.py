@@ -1,4 +1,4 @@
-"""Replace views by their queries: ``SELECT … FROM v``, where v holds a band join."""
+"""Replace views by their queries: ``SELECT … FROM v``, where v holds a band join, or meets a table that it reads."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ _CALLS = BUILT_IN | set("OVER FILTER WITHIN VALUES CHAR VARCHAR USING DISTINCT A
 
 @rule(Scan)
 def inline_views(scan: Scan, ctx: Context) -> Logical | None:
-    """Replace a view by its query where the query could hold a band join.
+    """Replace a view by its query where that could hold a band join, or reads a table of the statement.
 
-    Spark does this as well, but later; the rules need to see the band now.  Names inside the view are qualified, so
-    that they mean the same tables as in the view.  A view stays as it is if it was made under other settings, or if
-    its query no longer returns the columns that it had when it was made.
+    Spark does this as well, but later; the rules need to see now that there is a band, or that a table meets itself.
+    Names inside the view are qualified, so that they mean the same tables as in the view.  A view stays as it is if it
+    was made under other settings, or if its query no longer returns the columns that it had when it was made.
     """
     return _inlined(scan, ctx, 0)
 
 
 def _inlined(scan: Scan, ctx: Context, depth: int) -> Derived | None:
-    """The subquery that a scan of a view stands for; None where it has no band, or could change its meaning."""
+    """The subquery that a scan of a view stands for; None where no rule needs it, or it could change its meaning."""
     if scan.cte or not scan.plain or depth > _DEEPEST:
         return None
     view = ctx.catalog.view(scan.name)
@@ -50,7 +50,7 @@ def _inlined(scan: Scan, ctx: Context, depth: int) -> Derived | None:
     except Unsupported:
         return None
     inside = tuple(_inlined(at_home(n, view, ctx), ctx, depth + 1) for n in _tables(query))
-    if not any(inside) and bounds(_conjuncts(query)) < 2:
+    if not any(inside) and bounds(_conjuncts(query)) < 2 and not _meets_its_table(scan, query, view, ctx):
         return None
     try:
         _check_text(query, view)
@@ -58,6 +58,15 @@ def _inlined(scan: Scan, ctx: Context, depth: int) -> Derived | None:
         return _derived(scan, view, _spelt_out(query, view, ".".join(map(quote, scan.name)), ctx), ctx)
     except (Unsupported, Unresolved) as no:
         return ctx.decline(f"the view {scan.text} stays a view: {no}")
+
+
+def _meets_its_table(scan: Scan, query: Node, view: View, ctx: Context) -> bool:
+    """Whether a view reads a table that the statement names too; not where the view has keys of its own."""
+    if len(ctx.scanned) < 2 or ctx.catalog.keys(scan.name):
+        return False
+    key = ctx.catalog.table_key
+    read = {key(at_home(n, view, ctx).name) for n in _tables(query)}
+    return any(key(name) in read for name in ctx.scanned if name != scan.name)
 
 
 def _tables(query: Node) -> list[Scan]:
