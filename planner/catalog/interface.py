@@ -84,6 +84,10 @@ class OneByOne:
         exact = self.settings.case_sensitive or not all(map(str.isidentifier, name))  # type: ignore[attr-defined]
         return name if exact else tuple(map(str.lower, name))
 
+    def identity(self, name: tuple[str, ...]) -> tuple[str, ...]:
+        """The full name, where no database is left out."""
+        return self.table_key(name)
+
     def statistics_all(self, relations: tuple[str, ...]) -> tuple[Statistics, ...]:
         """The statistics of one after the other."""
         return tuple(self.statistics(relation) for relation in relations)  # type: ignore[attr-defined]
@@ -115,6 +119,10 @@ class Catalog(Protocol):
 
     def table_key(self, name: tuple[str, ...]) -> tuple[str, ...]:
         """One name for all ways to write that of a table; those of which nobody says that they are one stay apart."""
+        ...
+
+    def identity(self, name: tuple[str, ...]) -> tuple[str, ...]:
+        """The full name of the table that a name means now: two with one are one table."""
         ...
 
     def view(self, name: tuple[str, ...]) -> View | None:

@@ -52,6 +52,7 @@ class Promises:
         self.seconds = 0.0
         self._keys: dict[tuple[str, ...], tuple[UniqueKey, ...]] = {}
         self._table_keys: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._identities: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._meant: dict[tuple[str, ...], Meaning | None] = {}
         self._lapsed: dict[tuple[str, ...], str] = {}
 
@@ -112,6 +113,10 @@ class Promises:
         small = tuple(map(str.lower, name))
         known = identity(self.session, name)  # None for the path of a file
         return small if known and known[-len(small) :] == small else name
+
+    def identity(self, name: tuple[str, ...]) -> tuple[str, ...]:
+        """The full name of the table that a name means now; the name itself where there is none."""
+        return self._once(self._identities, name, lambda asked: identity(self.session, asked) or asked)
 
     def declaration(self, name: tuple[str, ...]) -> Declaration:
         """What the user has declared about a table, by the name that it was declared under."""

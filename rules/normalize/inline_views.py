@@ -50,23 +50,28 @@ def _inlined(scan: Scan, ctx: Context, depth: int) -> Derived | None:
     except Unsupported:
         return None
     inside = tuple(_inlined(at_home(n, view, ctx), ctx, depth + 1) for n in _tables(query))
-    if not any(inside) and bounds(_conjuncts(query)) < 2 and not _meets_its_table(scan, query, view, ctx):
+    met = _met(scan, query, view, ctx)
+    meets_its_table = met and not ctx.catalog.keys(scan.name)  # keys of its own, which its query would not show
+    if not any(inside) and bounds(_conjuncts(query)) < 2 and not meets_its_table:
         return None
     try:
         _check_text(query, view)
         _check_place(query, view, ctx)
-        return _derived(scan, view, _spelt_out(query, view, ".".join(map(quote, scan.name)), ctx), ctx)
+        return _derived(scan, view, _spelt_out(query, view, ".".join(map(quote, scan.name)), met, ctx), ctx)
     except (Unsupported, Unresolved) as no:
         return ctx.decline(f"the view {scan.text} stays a view: {no}")
 
 
-def _meets_its_table(scan: Scan, query: Node, view: View, ctx: Context) -> bool:
-    """Whether a view reads a table that the statement names too; not where the view has keys of its own."""
-    if len(ctx.scanned) < 2 or ctx.catalog.keys(scan.name):
-        return False
-    key = ctx.catalog.table_key
-    read = {key(at_home(n, view, ctx).name) for n in _tables(query)}
-    return any(key(name) in read for name in ctx.scanned if name != scan.name)
+def _met(scan: Scan, query: Node, view: View, ctx: Context) -> dict[tuple[str, ...], tuple[str, ...]]:
+    """The tables of a view that the statement reads too, by their full names, as the statement names them."""
+    fold = ctx.names.fold
+    tables = {at_home(n, view, ctx).name for n in _tables(query)}
+    alike, taken = {fold(table[-1]) for table in tables}, {fold(d.name) for d in ctx.definitions.values()}
+    names = [n for n in ctx.scanned if n != scan.name and fold(n[-1]) in alike]
+    known = {ctx.catalog.identity(n): n for n in names if len(n) > 1 or fold(n[0]) not in taken}
+    if not known:
+        return {}
+    return {table: known[own] for table in tables if (own := ctx.catalog.identity(table)) in known}
 
 
 def _tables(query: Node) -> list[Scan]:
@@ -103,7 +108,9 @@ def _check_place(query: Node, view: View, ctx: Context) -> None:
             raise Unresolved(f"{table.text} is a temporary view inside it, and a CTE of this statement")
 
 
-def _spelt_out(query: Logical, view: View, prefix: str, ctx: Context) -> Logical:
+def _spelt_out(
+    query: Logical, view: View, prefix: str, met: dict[tuple[str, ...], tuple[str, ...]], ctx: Context
+) -> Logical:
     """The query of a view with names that mean the same wherever it stands, and without places in another text."""
     keys = {d.key: f"__dt_{prefix}_{d.key}" for d in query.walk() if isinstance(d, Cte)}
 
@@ -118,6 +125,8 @@ def _spelt_out(query: Logical, view: View, prefix: str, ctx: Context) -> Logical
             node = replace(node, name=(key,), text=quote(key), cte=key, suffix=suffix)
         elif isinstance(node, Scan):
             node = at_home(node, view, ctx)
+            name = met.get(node.name, node.name)
+            node = replace(node, name=name, text=".".join(map(quote, name)) if name in met.values() else node.text)
         return replace(node, **_placeless(node))  # type: ignore[type-var]
 
     return transform_up(query, spell)  # type: ignore[return-value]

@@ -143,3 +143,38 @@ def test_views_without_a_text(session: SparkSession) -> None:
     refused(session, "SELECT * FROM made_by_a_frame", "")
     session.sql(f"CREATE OR REPLACE VIEW follows WITH SCHEMA EVOLUTION AS {BAND}")
     refused(session, "SELECT * FROM follows", "")
+
+
+@pytest.mark.parametrize("temporary", ["", "TEMP "])
+@pytest.mark.parametrize(
+    ("query", "rule"),
+    [
+        ("SELECT a.x, b.k FROM u a JOIN v b ON a.id = b.id", "self_join_elimination"),
+        ("SELECT a.x, b.k FROM u a LEFT JOIN v b ON a.id = b.id AND b.k > 1", "self_join_elimination"),
+        ("SELECT a.x FROM u a WHERE EXISTS (SELECT 1 FROM v WHERE v.id = a.id)", "self_join_elimination"),
+        ("SELECT a.x FROM u a LEFT ANTI JOIN v ON v.id = a.id", "self_join_elimination"),
+        ("SELECT a.x, (SELECT sum(b.v) FROM w b WHERE b.k = a.k) AS s FROM u a", "self_aggregate"),
+        ("SELECT a.id, b.n FROM u a JOIN (SELECT k, count(*) AS n FROM w GROUP BY k) b ON a.k = b.k", "self_aggregate"),
+    ],
+)
+def test_a_view_beside_its_own_table(session: SparkSession, temporary: str, query: str, rule: str) -> None:
+    rows = "(1, 1, 5, 2), (2, 2, NULL, 3), (3, 2, 7, NULL), (4, NULL, 9, 1), (5, 3, 1, 1)"
+    session.sql(f"CREATE TABLE u USING parquet AS SELECT * FROM VALUES {rows} AS t(id, k, x, y)")
+    opt = Optimizer(session, OPTIONS)
+    try:
+        session.sql(f"CREATE OR REPLACE {temporary}VIEW v AS SELECT id, k FROM u WHERE x > 4")
+        session.sql(f"CREATE OR REPLACE {temporary}VIEW w (k, v) AS SELECT k, y AS z FROM u")
+        opt.declare_key("u", ["id"])
+        plan = opt.plan(query)
+        assert {"inline_views", rule} <= set(plan.rules), plan.explain("trace")
+        assert plan.rewritten
+        wanted = session.sql(query)
+        assert plan.dataframe().schema == wanted.schema
+        assert Counter(plan.dataframe().collect()) == Counter(wanted.collect())
+        opt.declare_key("v", ["id"])
+        kept = opt.plan("SELECT a.x FROM u a JOIN v b ON a.id = b.id")
+        assert "inline_views" not in kept.rules
+    finally:
+        for view in "v", "w":
+            session.sql(f"DROP VIEW IF EXISTS {view}")
+        session.sql("DROP TABLE u")
