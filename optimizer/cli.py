@@ -359,12 +359,19 @@ def rules(json: Json = False) -> None:
 def state(
     checkpoint: Annotated[str, typer.Argument(metavar="CHECKPOINT", help="The checkpoint of a join of streams.")],
     check: Annotated[bool, typer.Option("--check", help="Check that every file is there and has its size.")] = False,
+    dump: Annotated[
+        str | None,
+        typer.Option(metavar="INPUT", help="Print the rows that are kept of an input instead, a JSON object a line."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Show what a join of streams keeps: rows, bytes, files, oldest and newest time of each input."""
-    from optimizer.commands.state import show_state
+    from optimizer.commands.state import dump_state, show_state
 
-    show_state(checkpoint, json=json, check=check)
+    if dump is not None:
+        dump_state(checkpoint, dump)
+    else:
+        show_state(checkpoint, json=json, check=check)
 
 
 @app.command()

@@ -7,10 +7,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from optimizer.commands import say
-from planner.errors import InputError, StateError
+from planner.errors import InputError, StateError, one_of
 from planner.state.folder import LocalFolder
-from planner.state.manifest import InputState
+from planner.state.manifest import InputState, Manifest
 from planner.state.pinned import read_pinned
 from planner.state.store import Store
 
@@ -18,25 +20,10 @@ from planner.state.store import Store
 def show_state(checkpoint: str, *, json: bool, check: bool) -> None:
     """Print what is kept of each input.  Raises ``InputError`` where there is no state, ``StateError`` for a bad one.
 
-    ``check``: also that every file is there, as long as it was.
+    ``check``: also that every file is there, and has the size it was written with.
     """
-    if "://" in checkpoint:
-        raise InputError(f"{checkpoint}: only a folder of this machine can be looked at")
-    store = Store(LocalFolder(Path(checkpoint)))
-    text, epochs = store.query(), store.epochs()
-    if text is None and read_pinned(LocalFolder(Path(checkpoint))):
-        raise InputError(f"{checkpoint} is of Spark's own join over bins, whose state is in Spark's store")
-    if text is None:
-        raise InputError(f"{checkpoint} holds no state of a join of streams")
-    try:
-        join = json_format.loads(text)
-        names = [i["name"] for i in join["inputs"]]
-        query = " ".join(join["text"].split())
-    except (ValueError, KeyError, TypeError) as error:
-        raise StateError(f"{checkpoint}: query.json is damaged: {error}") from error
-    if not epochs:
-        raise InputError(f"{checkpoint}: no epoch has come to its end yet")
-    state = store.manifest(epochs[-1])
+    store, join, state = _read(checkpoint)
+    names, query = [i["name"] for i in join["inputs"]], " ".join(join["text"].split())
     if check:
         store.check(state)
     inputs = [_told(name, found) for name, found in zip(names, state.inputs, strict=True)]
@@ -50,6 +37,46 @@ def show_state(checkpoint: str, *, json: bool, check: bool) -> None:
     console.print(say.rows_table(kinds, [tuple(i.values()) for i in inputs]))
     if check:
         console.print("\nevery file is there, and has the size it was written with", markup=False)
+
+
+def dump_state(checkpoint: str, name: str) -> None:
+    """Print the rows that are kept of an input.  Raises ``InputError``, ``StateError``."""
+    from planner.runtime.session import local_session
+
+    store, join, state = _read(checkpoint)
+    names = [i["name"] for i in join["inputs"]]
+    if name not in names:
+        raise InputError(f"{checkpoint} has no input {name}; {one_of(names, name)}")
+    number = names.index(name)
+    paths = [store.folder.below(s.folder) for s in state.inputs[number].segments]
+    columns = [(c["stored"], c["name"]) for c in join["inputs"][number]["columns"]]
+    if not paths:
+        return
+    with local_session("dovetail-state") as spark:
+        rows = spark.read.parquet(*paths)
+        shown = rows.select(*(rows[stored].alias(name) for stored, name in columns))
+        for row in shown.selectExpr("to_json(struct(*))").toLocalIterator():
+            typer.echo(row[0])
+
+
+def _read(checkpoint: str) -> tuple[Store, dict[str, Any], Manifest]:
+    """The state in a checkpoint, the join that it is of, and its newest manifest."""
+    if "://" in checkpoint:
+        raise InputError(f"{checkpoint}: only a folder of this machine can be looked at")
+    store = Store(LocalFolder(Path(checkpoint)))
+    text, epochs = store.query(), store.epochs()
+    if text is None and read_pinned(LocalFolder(Path(checkpoint))):
+        raise InputError(f"{checkpoint} is of Spark's own join over bins, whose state is in Spark's store")
+    if text is None:
+        raise InputError(f"{checkpoint} holds no state of a join of streams")
+    try:
+        join: dict[str, Any] = json_format.loads(text)
+        _ = [(i["name"], i["columns"]) for i in join["inputs"]], join["text"].split()
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StateError(f"{checkpoint}: query.json is damaged: {error}") from error
+    if not epochs:
+        raise InputError(f"{checkpoint}: no epoch has come to its end yet")
+    return store, join, store.manifest(epochs[-1])
 
 
 def _told(name: str, state: InputState) -> dict[str, Any]:

@@ -53,6 +53,16 @@ def test_a_stream_of_files(spark: SparkSession, tmp_path: Path) -> None:
     told = json.loads(dovetail("state", tmp_path / "checkpoint", "--json").stdout)
     assert told["epoch"] == 1
     assert [i["read"] for i in told["inputs"]] == [3, 4]
+    for number, name in enumerate(("clicks", "views")):
+        kept = [
+            json.loads(line) for line in dovetail("state", tmp_path / "checkpoint", "--dump", name).stdout.splitlines()
+        ]
+        assert len(kept) == told["inputs"][number]["rows"]
+        assert all(set(row) == {"id", "ts"} for row in kept)
+    assert {row["id"] for row in kept} == {101}
+    wrong = dovetail("state", tmp_path / "checkpoint", "--dump", "click")
+    assert wrong.exit_code == 2
+    assert "has no input click; did you mean 'clicks'?" in wrong.stderr
 
 
 @pytest.mark.parametrize(
