@@ -7,9 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optimizer.options import Options
 from optimizer.parameters import named
-from optimizer.plan import Plan
+from optimizer.stream_epochs import Planner
 from optimizer.streams import StreamPlan
 from optimizer.verify import Verification
 from optimizer.verify_streams import verify_streams
@@ -26,19 +25,12 @@ from rules.stream.stream_join import NotTaken
 if TYPE_CHECKING:
     from typing import Protocol
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import StructType
 
-    class Streams(Protocol):
+    class Streams(Planner, Protocol):
         """What is asked of an optimizer here."""
-
-        session: SparkSession
-        options: Options
-
-        def __init__(self, session: SparkSession, options: Options | None = None) -> None: ...
-
-        def plan(self, text: str, args: Any = None) -> Plan: ...
 
         def stream_plan(self, text: str, args: Any = None, *, state_modules: bool | None = None) -> StreamPlan: ...
 
@@ -119,6 +111,7 @@ def keep(opt: Streams, text: str, name: str, state: str | Path, args: Any) -> Ke
     """Take a query apart and find its rows for the first time, or go on.  Raises ``QueryError``; ``StateError``."""
     from planner.runtime.batch import run
     from planner.runtime.catalog import SparkCatalog
+    from planner.runtime.state.streams import without_files
 
     numbered, arguments = named(text, args)
     schema = run(opt.session, numbered, arguments).schema
@@ -131,8 +124,11 @@ def keep(opt: Streams, text: str, name: str, state: str | Path, args: Any) -> Ke
     rows = run(opt.session, query.joined, arguments)
     if not rows.isStreaming:
         raise QueryError("no relation of this query is a stream; there is nothing to keep fresh")
-    if any(isinstance(n, Scan) and n.name == name_of(name) for n in logical.walk()):
+    own = tuple(map(str.lower, name_of(name)))
+    if any(isinstance(n, Scan) and tuple(map(str.lower, n.name)) == own for n in logical.walk()):
         raise QueryError(f"the query reads {name}; give the view another name")
+    if odd := without_files(rows.schema):
+        raise QueryError(f"files cannot hold the column {odd} of the joined rows; leave it out, or cast it in a view")
     if padded := next((f.name for f in rows.schema if "__CHAR_VARCHAR_TYPE_STRING" in f.metadata), None):
         column = query.joined.partition(f" AS {padded}")[0].split()[-1]
         raise QueryError(f"{column} is CHAR or VARCHAR, and its rows would be read back as STRING; cast it in a view")

@@ -56,9 +56,7 @@ def over_bins(
     return plan if any(asked or not across(join, ctx) for join in joins) else None
 
 
-def statement(
-    session: SparkSession, plan: Plan | None, text: str, arguments: Any, checkpoint: str | Path
-) -> str | None:
+def statement(session: SparkSession, plan: Plan | None, text: str, checkpoint: str | Path) -> str | None:
     """The statement over bins that a checkpoint was begun with, or begins with now; None for the text as written.
 
     Raises ``StateError`` where it was begun with another query.
@@ -70,7 +68,7 @@ def statement(
         return None
     folder = HadoopFolder(session, str(checkpoint))
     settings = tuple((name, session.conf.get(name) or "") for name in MEANING)
-    now = Pinned(text, str(arguments or ""), settings, plan.sql() if plan else "")
+    now = Pinned(text, settings, plan.sql() if plan else "")
     if old := read_pinned(folder):
         hold_against_pinned(old, now, folder)
         return old.sql

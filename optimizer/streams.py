@@ -195,7 +195,7 @@ def start(
     if started:
         _LOG.info("Spark's own stream-stream join runs: %s", started)
     _check_not_ours(opt, checkpoint, started)
-    found = statement(opt.session, plan.bins, plan.text, arguments, checkpoint)
+    found = statement(opt.session, plan.bins, plan.text, checkpoint)
     if found is None:
         return None
     from planner.runtime.batch import run

@@ -19,10 +19,9 @@ _FILE = "bins.json"
 
 @dataclass(frozen=True)
 class Pinned:
-    """``sql`` is what Spark runs for the user's ``text`` with ``arguments``, as text, under ``settings``."""
+    """``sql`` is what Spark runs for the user's ``text``, its arguments written into it, under ``settings``."""
 
     text: str
-    arguments: str
     settings: tuple[tuple[str, str], ...]
     sql: str
 
@@ -56,8 +55,6 @@ def hold_against_pinned(old: Pinned, new: Pinned, checkpoint: Folder) -> None:
     """Raise ``StateError`` unless a query is the one that a checkpoint was begun with; its plan may be another."""
     if old.text != new.text:
         what = f"another query: {' '.join(old.text.split())}"
-    elif old.arguments != new.arguments:
-        what = f"other arguments: {old.arguments}, now {new.arguments}"
     elif old.settings != new.settings:
         what = f"other settings: {old.settings}, now {new.settings}"
     else:

@@ -67,7 +67,7 @@ def _met(scan: Scan, query: Node, view: View, ctx: Context) -> dict[tuple[str, .
     fold = ctx.names.fold
     tables = {at_home(n, view, ctx).name for n in _tables(query)}
     alike, taken = {fold(table[-1]) for table in tables}, {fold(d.name) for d in ctx.definitions.values()}
-    names = [n for n in ctx.scanned if n != scan.name and fold(n[-1]) in alike]
+    names = [n for n in sorted(ctx.scanned) if n != scan.name and fold(n[-1]) in alike]
     known = {ctx.catalog.identity(n): n for n in names if len(n) > 1 or fold(n[0]) not in taken}
     if not known:
         return {}

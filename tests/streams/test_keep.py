@@ -76,8 +76,11 @@ def test_a_later_call_goes_on(opt: Optimizer, feeds: list[Feed], tmp_path: Path)
 
 
 def test_names_and_hints(opt: Optimizer, feeds: list[Feed], tmp_path: Path) -> None:
-    with pytest.raises(QueryError, match="the query reads s; give the view another name"):
-        opt.keep("SELECT k, count(*) FROM s GROUP BY k", "s", state=tmp_path / "state")
+    with pytest.raises(QueryError, match="the query reads S; give the view another name"):
+        opt.keep("SELECT k, count(*) FROM s GROUP BY k", "S", state=tmp_path / "state")
+    opt.session.sql("CREATE TEMP VIEW waits AS SELECT *, make_interval(id) AS wait FROM s")
+    with pytest.raises(QueryError, match="files cannot hold the column c0 interval"):
+        opt.keep("SELECT max(string(wait)) FROM waits", "kept", state=tmp_path / "state")
     hinted = GROUPS.replace("SELECT", "SELECT /*+ DELTA_ORDER(c) */", 1)
     said = opt.keep(hinted, "kept", state=tmp_path / "state").explain()
     assert "d(a) ◁ curr(c by k)" in said
