@@ -217,7 +217,7 @@ class Optimizer:
         bins: bool | None = None,
     ) -> StreamPlan:
         """How ``stream`` would run a query: on state modules, or as Spark does, and why.  Runs nothing."""
-        return streams.look(self, text, args, state_modules, bins)[0]
+        return streams.look(self, text, args, state_modules, bins)
 
     def verify(
         self,
@@ -235,8 +235,8 @@ class Optimizer:
         without one, a temporary folder of this machine.  Raises ``QueryError`` where there is nothing to compare with,
         and what Spark raises.
         """
-        plan, arguments = streams.look(self, text, args, state_modules)
-        if plan.join and (found := verify_streams(self, plan, arguments, scratch)):
+        plan = streams.look(self, text, args, state_modules)
+        if plan.join and (found := verify_streams(self, plan, scratch)):
             return found
         batch = plan.bins or self.plan(text, args)
         if batch.rewritten and (found := verify_over_copies(self.session, batch, scratch)):

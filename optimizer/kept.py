@@ -7,9 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optimizer.parameters import named
+from optimizer.parameters import bound, named
 from optimizer.stream_epochs import Planner
-from optimizer.streams import StreamPlan
+from optimizer.streams import NO_LITERAL, StreamPlan
 from optimizer.verify import Verification
 from optimizer.verify_streams import verify_streams
 from planner.errors import QueryError, Unsupported
@@ -56,7 +56,6 @@ class KeptView:
     opt: Streams
     name: str
     text: str
-    arguments: Any
     state: str
     query: KeptQuery
     schema: StructType
@@ -70,7 +69,6 @@ class KeptView:
         """
         started = self.opt.stream(
             self.query.joined,
-            self.arguments,
             checkpoint=f"{self.state}/checkpoint",
             sink=Sink("parquet", f"{self.state}/rows"),
             trigger="available now",
@@ -87,11 +85,11 @@ class KeptView:
         session, folder = self.opt.session, f"{self.state}/rows"
         there = HadoopFolder(session, folder).inside()
         rows = session.read.schema(self.rows).parquet(folder) if there else session.createDataFrame([], self.rows)
-        return _above(rows, self.query, self.arguments, self.schema)
+        return _above(rows, self.query, self.schema)
 
     def explain(self) -> str:
         """How a refresh finds the new rows, and what is asked of all of them."""
-        plan = self.opt.stream_plan(self.query.joined, self.arguments, state_modules=True)
+        plan = self.opt.stream_plan(self.query.joined, state_modules=True)
         return f"{plan.explain()}\n\nand over the joined rows:\n\n{self.query.above}"
 
     def verify(self, scratch: str | Path | None = None) -> Verification:
@@ -99,9 +97,9 @@ class KeptView:
 
         Raises ``QueryError`` where state modules do not take the join.
         """
-        plan = self.opt.stream_plan(self.query.joined, self.arguments, state_modules=True)
-        above = partial(_above, query=self.query, arguments=self.arguments, schema=self.schema)
-        found = verify_streams(self.opt, plan, self.arguments, scratch, text=self.text, above=above)
+        plan = self.opt.stream_plan(self.query.joined, state_modules=True)
+        above = partial(_above, query=self.query, schema=self.schema)
+        found = verify_streams(self.opt, plan, scratch, text=self.text, above=above)
         if found is None:
             raise QueryError(f"Spark's own query finds the rows, and there is nothing to compare with: {plan.reason}")
         return found
@@ -115,13 +113,16 @@ def keep(opt: Streams, text: str, name: str, state: str | Path, args: Any) -> Ke
 
     numbered, arguments = named(text, args)
     schema = run(opt.session, numbered, arguments).schema
-    catalog = SparkCatalog(opt.session, arguments)
+    said = bound(numbered, arguments) if arguments else numbered
+    if said is None:
+        raise QueryError(f"this query cannot be kept fresh: {NO_LITERAL}")
+    catalog = SparkCatalog(opt.session)
     try:
-        logical, _ = from_sql(numbered, catalog.settings)
+        logical, _ = from_sql(said, catalog.settings)
         query = kept_query(logical, Context(catalog, opt.options))
     except (NotTaken, Unresolved, Unsupported) as no:
         raise QueryError(f"this query cannot be kept fresh: {no}") from no
-    rows = run(opt.session, query.joined, arguments)
+    rows = run(opt.session, query.joined)
     if not rows.isStreaming:
         raise QueryError("no relation of this query is a stream; there is nothing to keep fresh")
     own = tuple(map(str.lower, name_of(name)))
@@ -132,8 +133,8 @@ def keep(opt: Streams, text: str, name: str, state: str | Path, args: Any) -> Ke
     if padded := next((f.name for f in rows.schema if "__CHAR_VARCHAR_TYPE_STRING" in f.metadata), None):
         column = query.joined.partition(f" AS {padded}")[0].split()[-1]
         raise QueryError(f"{column} is CHAR or VARCHAR, and its rows would be read back as STRING; cast it in a view")
-    kept = KeptView(opt, name, numbered, arguments, str(state).rstrip("/"), query, schema, rows.schema)
-    empty = _above(opt.session.createDataFrame([], rows.schema), query, arguments, schema)
+    kept = KeptView(opt, name, said, str(state).rstrip("/"), query, schema, rows.schema)
+    empty = _above(opt.session.createDataFrame([], rows.schema), query, schema)
     if [f.dataType for f in empty.schema] != [f.dataType for f in schema]:
         raise QueryError(
             f"this query cannot be kept fresh: over its rows it would return {empty.schema.simpleString()}"
@@ -141,13 +142,13 @@ def keep(opt: Streams, text: str, name: str, state: str | Path, args: Any) -> Ke
     return kept.refresh()
 
 
-def _above(rows: DataFrame, query: KeptQuery, arguments: Any, schema: StructType) -> DataFrame:
+def _above(rows: DataFrame, query: KeptQuery, schema: StructType) -> DataFrame:
     """What a query returns over its joined rows."""
     from planner.runtime.batch import run
 
     session = rows.sparkSession
     rows.createOrReplaceTempView(JOINED)
     try:
-        return run(session, query.above, arguments).toDF(*schema.names)
+        return run(session, query.above).toDF(*schema.names)
     finally:
         session.catalog.dropTempView(JOINED)

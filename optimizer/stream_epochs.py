@@ -37,7 +37,7 @@ class Schemas:
     answer: StructType
 
 
-def schemas_of(session: SparkSession, join: StreamJoin, arguments: Any) -> Schemas | str:
+def schemas_of(session: SparkSession, join: StreamJoin) -> Schemas | str:
     """What Spark says of a join and of the statements of its epochs; or why it is left to Spark.
 
     Both must return the same columns, and nothing but filters and projections may stand around the join.
@@ -48,7 +48,7 @@ def schemas_of(session: SparkSession, join: StreamJoin, arguments: Any) -> Schem
     from planner.runtime.state.epochs import schema_of_answer
     from planner.runtime.state.streams import more_than_rows, reads_variable, without_files
 
-    native = analysed(session, join.text, arguments)
+    native = analysed(session, join.text)
     if isinstance(native, str):
         return native  # Spark's own error comes when it runs
     if operator := more_than_rows(native[0]):
@@ -60,7 +60,7 @@ def schemas_of(session: SparkSession, join: StreamJoin, arguments: Any) -> Schem
         kept = {column.name for column in input_.columns}
         if odd := without_files(StructType([f for f in schema if f.name in kept])):
             return f"files cannot hold the column {odd} of {input_.name}"
-    answer = schema_of_answer(session, join, inputs, arguments)
+    answer = schema_of_answer(session, join, inputs)
     if isinstance(answer, str):
         return f"Spark does not take the statement of an epoch: {answer}"
     if _columns(native[1]) != _columns(answer):
@@ -69,19 +69,18 @@ def schemas_of(session: SparkSession, join: StreamJoin, arguments: Any) -> Schem
 
 
 def epochs_of(
-    opt: Planner, join: StreamJoin, schemas: Schemas, store: Store, output: Output, arguments: Any, ttl: float | None
+    opt: Planner, join: StreamJoin, schemas: Schemas, store: Store, output: Output, ttl: float | None
 ) -> Epochs:
     """The epochs of a join, each of whose statements is planned as any other of the optimizer's.  ``ttl``: seconds."""
     from planner.runtime.state.epochs import Epochs
     from planner.runtime.state.segments import Segments
 
-    def plan(inside: SparkSession, block: str, given: Any) -> tuple[str, Any]:
-        found = type(opt)(inside, opt.options).plan(block, given)
-        return found.sql(), found.arguments
+    def plan(inside: SparkSession, block: str) -> str:
+        return type(opt)(inside, opt.options).plan(block).sql()
 
     policy = opt.session.conf.get("spark.sql.streaming.multipleWatermarkPolicy", "min") or "min"
     segments = Segments(store, join, schemas.inputs)
-    return Epochs(join, store, segments, output, plan, schemas.answer, arguments, ttl, policy)
+    return Epochs(join, store, segments, output, plan, schemas.answer, ttl, policy)
 
 
 def _columns(schema: Any) -> str:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("dovetail")
 _SINKS = "give it files (Sink), a table of files that is there, or a function"
 _ASKED = "state_modules=False asks for it"
+NO_LITERAL = "an argument cannot be written into the query as a literal"
 _BINS = "bins=True asks for it"
 _OVER_BINS = "Spark's own stream-stream join runs over bins"
 _EQUAL = "two streams meet by equalities alone, which it does as well; state_modules=True takes state modules"
@@ -117,8 +118,8 @@ def look(
     asked: bool | None = None,
     bins: bool | None = None,
     kept: tuple[int, ...] = (),
-) -> tuple[StreamPlan, Any]:
-    """The plan of a query on the session of an optimizer, and its arguments by name."""
+) -> StreamPlan:
+    """The plan of a query on the session of an optimizer, with its arguments written into its text."""
     from functools import cache, partial
 
     from planner.runtime.batch import analysed, classic
@@ -128,29 +129,29 @@ def look(
     if not isinstance(text, str):
         raise QueryError(f"a query is wanted, as text, and not {text!r}")
     if not classic(opt.session):
-        return StreamPlan(text, reason="state modules need a classic session, not Spark Connect"), args
+        return StreamPlan(text, reason="state modules need a classic session, not Spark Connect")
     try:
         numbered, arguments = named(text, args)
         if arguments:
             said = bound(numbered, arguments)
             plain, given = said and analysed(opt.session, said), analysed(opt.session, numbered, arguments)
             if not plain or isinstance(plain, str) or isinstance(given, str) or plain[1] != given[1]:
-                return StreamPlan(text, reason="an argument cannot be written into the query as a literal"), args
-            numbered, arguments = str(said), None
-        catalog = SparkCatalog(opt.session, arguments)
+                return StreamPlan(text, reason=NO_LITERAL)
+            numbered = str(said)
+        catalog = SparkCatalog(opt.session)
         find = cache(partial(stream_of, opt.session))
         planned = partial(plan_stream, numbered, catalog, opt.options, find, bins=bins)
         plan = planned(asked=asked, kept=kept)
-        if plan.join and isinstance(no := schemas_of(opt.session, plan.join, arguments), str):
+        if plan.join and isinstance(no := schemas_of(opt.session, plan.join), str):
             plan = replace(planned(asked=False), reason=no)
         if plan.bins:
-            over = checked(plan.bins, catalog, arguments)
+            over = checked(plan.bins, catalog, None)
             plan = replace(plan, bins=replace(over, session=opt.session) if over.rewritten else None)
-        return plan, arguments
+        return plan
     except Exception as error:
         if opt.options.strict or is_users(error):
             raise
-        return StreamPlan(text, reason=f"its planning failed: {brief(error)}"), args
+        return StreamPlan(text, reason=f"its planning failed: {brief(error)}")
 
 
 def start(
@@ -176,18 +177,18 @@ def start(
     """
     if ttl is not None and not ttl > 0:
         raise OptionError(f"state_ttl is {ttl!r}; give seconds, more than 0")
-    plan, arguments = look(opt, text, args, asked, bins, _kept(opt, checkpoint))
+    plan = look(opt, text, args, asked, bins, _kept(opt, checkpoint))
     for warning in plan.warnings:
         _LOG.warning("%s", warning)
     started: StreamingQuery | str = plan.reason
     if plan.join and mode != "append":
         started = f"the output mode is {mode}"
     elif plan.join:
-        started = _start(opt, plan.join, arguments, checkpoint, sink, trigger, name, ttl)
+        started = _start(opt, plan.join, checkpoint, sink, trigger, name, ttl)
     if not isinstance(started, str):
         return started
     if plan.join:  # not by this mode, into this sink, or on this checkpoint
-        keys, (plan, _) = plan.join.keys, look(opt, text, args, asked=False, bins=bins)
+        keys, plan = plan.join.keys, look(opt, text, args, asked=False, bins=bins)
         if not keys and not plan.bins and bins is not False:
             raise QueryError(f"{started}, and without an equality Spark joins no streams; {_SINKS}")
     if ttl is not None:
@@ -202,7 +203,7 @@ def start(
     from planner.runtime.stream import start as start_own
 
     _LOG.info("%s: %s", _OVER_BINS, started)
-    return start_own(run(opt.session, found, arguments), sink, checkpoint, trigger, mode, name)
+    return start_own(run(opt.session, found), sink, checkpoint, trigger, mode, name)
 
 
 def _kept(opt: Planner, checkpoint: str | Path) -> tuple[int, ...]:
@@ -234,7 +235,6 @@ def _check_not_ours(opt: Planner, checkpoint: str | Path, reason: str) -> None:
 def _start(
     opt: Planner,
     join: StreamJoin,
-    arguments: Any,
     checkpoint: str | Path,
     sink: Target,
     trigger: str | None,
@@ -247,7 +247,7 @@ def _start(
     from planner.state.store import Store
 
     session = opt.session
-    known = schemas_of(session, join, arguments)
+    known = schemas_of(session, join)
     if isinstance(known, str):
         return known
     if ttl is not None and join.kind != "inner":
@@ -262,4 +262,4 @@ def _start(
     assert not isinstance(to, str)
     for line in join.delta.lines if join.delta else ():
         _LOG.info("%s", line)
-    return start_epochs(session, epochs_of(opt, join, known, store, to, arguments, ttl), checkpoint, trigger, name)
+    return start_epochs(session, epochs_of(opt, join, known, store, to, ttl), checkpoint, trigger, name)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from optimizer.plan import Plan
 from optimizer.stream_epochs import Planner, epochs_of, schemas_of
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 def verify_streams(
     opt: Planner,
     plan: StreamPlan,
-    arguments: Any,
     scratch: str | Path | None,
     *,
     text: str = "",
@@ -51,7 +50,7 @@ def verify_streams(
 
     if plan.join is None:
         return None
-    known = schemas_of(opt.session, plan.join, arguments)
+    known = schemas_of(opt.session, plan.join)
     if isinstance(known, str):
         return None
     if odd := without_files(known.answer):
@@ -67,9 +66,7 @@ def verify_streams(
             with exact_times(rows.sparkSession):
                 numbered(rows).write.mode("overwrite").parquet(answers[epoch])
 
-        arrivals = Arrivals(
-            epochs_of(opt, plan.join, known, store, FunctionOutput(keep), arguments, None), f"{folder}/rows"
-        )
+        arrivals = Arrivals(epochs_of(opt, plan.join, known, store, FunctionOutput(keep), None), f"{folder}/rows")
         arrivals.run(opt.session, f"{folder}/checkpoint")
         inside = session_with(
             opt.session,
@@ -78,7 +75,7 @@ def verify_streams(
         none = inside.createDataFrame([], known.answer)
         found = inside.read.schema(numbered(none).schema).parquet(*answers.values()) if answers else numbered(none)
         answer = above(found.toDF(*known.answer.names))
-        rows, missing, extra = compare(run(inside, text or plan.text, arguments), answer)
+        rows, missing, extra = compare(run(inside, text or plan.text), answer)
         return Verification(not missing and not extra, rows, missing, extra, True, late=arrivals.late)
 
 

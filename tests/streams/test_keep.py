@@ -81,6 +81,11 @@ def test_names_and_hints(opt: Optimizer, feeds: list[Feed], tmp_path: Path) -> N
     opt.session.sql("CREATE TEMP VIEW waits AS SELECT *, make_interval(id) AS wait FROM s")
     with pytest.raises(QueryError, match="files cannot hold the column c0 interval"):
         opt.keep("SELECT max(string(wait)) FROM waits", "kept", state=tmp_path / "state")
+    args = {"least": 2}
+    asked = opt.keep(GROUPS.replace("> 2", "> :least"), "asked", state=tmp_path / "asked", args=args)
+    assert "HAVING count(*) > 2" in asked.explain()
+    with pytest.raises(QueryError, match="an argument cannot be written into the query as a literal"):
+        opt.keep(GROUPS.replace("> 2", "> :least[0]"), "asked", state=tmp_path / "lists", args={"least": [2]})
     hinted = GROUPS.replace("SELECT", "SELECT /*+ DELTA_ORDER(c) */", 1)
     said = opt.keep(hinted, "kept", state=tmp_path / "state").explain()
     assert "d(a) ◁ curr(c by k)" in said

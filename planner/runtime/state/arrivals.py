@@ -31,7 +31,7 @@ class Arrivals:
 
         Raises what Spark raises.
         """
-        stream = run(session, self._whole(session), self.epochs.arguments)
+        stream = run(session, self._whole(session))
         writer = stream.writeStream.option("checkpointLocation", checkpoint).trigger(availableNow=True)
         writer.foreachBatch(self).start().awaitTermination()
         self.epochs.close(session_with(session, {}))

@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
-from planner.runtime.batch import Arguments, run
+from planner.runtime.batch import run
 from planner.runtime.state.segments import Arrived, Delta, Segments, empty, rows_of, setting, tagged
 from planner.runtime.state.sinks import Output
 from planner.state.delta import version_of
@@ -38,7 +38,7 @@ from planner.state.upkeep import expired, reachable, to_rewrite
 _LOG = logging.getLogger("dovetail")
 _NEVER = (2**63 - 1) // 1000  # milliseconds: a watermark that has passed all times
 
-Planned = Callable[[SparkSession, str, Arguments], tuple[str, Arguments]]
+Planned = Callable[[SparkSession, str], str]
 
 
 @dataclass
@@ -54,12 +54,11 @@ class Epochs:
     output: Output
     plan: Planned
     schema: StructType
-    arguments: Arguments
     ttl: float | None
     policy: str
     first: bool = True
     warned: int = 0
-    plans: dict[tuple[str, tuple[int, ...]], tuple[str, Arguments]] = field(default_factory=dict)
+    plans: dict[tuple[str, tuple[int, ...]], str] = field(default_factory=dict)
 
     def __call__(self, batch: DataFrame, epoch: int) -> None:
         """Run an epoch."""
@@ -209,18 +208,18 @@ class _Halves:
 
     def _ask(self, statement: str) -> DataFrame:
         """The rows of a statement, by the plan that it had when its views were about as large: within four times."""
-        plans, given = self.epochs.plans, self.epochs.arguments
+        plans = self.epochs.plans
         sizes = tuple(rows.bit_length() // 2 for name, rows in sorted(self.sizes.items()) if name in statement)
         if (statement, sizes) not in plans:
-            plans[statement, sizes] = self.epochs.plan(self.session, statement, given)
-        return run(self.session, *plans[statement, sizes])
+            plans[statement, sizes] = self.epochs.plan(self.session, statement)
+        return run(self.session, plans[statement, sizes])
 
 
 def start_epochs(
     session: SparkSession, epochs: Epochs, checkpoint: str | Path, trigger: str | None, name: str | None
 ) -> StreamingQuery:
     """Start the streaming query.  Raises what Spark raises."""
-    stream = run(session, tagged(epochs.join), epochs.arguments)
+    stream = run(session, tagged(epochs.join))
     writer = stream.writeStream.option("checkpointLocation", str(checkpoint))
     if name is not None:
         writer = writer.queryName(name)
@@ -229,7 +228,7 @@ def start_epochs(
     return writer.foreachBatch(epochs).start()
 
 
-def schema_of_answer(session: SparkSession, join: StreamJoin, schemas: tuple[StructType, ...], args: Arguments) -> Any:
+def schema_of_answer(session: SparkSession, join: StreamJoin, schemas: tuple[StructType, ...]) -> Any:
     """The schema of what an epoch returns, or the first line of Spark's error."""
     from planner.runtime.batch import analysed
 
@@ -242,10 +241,10 @@ def schema_of_answer(session: SparkSession, join: StreamJoin, schemas: tuple[Str
             for version in VERSIONS:
                 rows.createOrReplaceTempView(view(version, side))
                 made.append(view(version, side))
-        wrong = [f for f in (analysed(session, step, args) for step in join.blocks.steps) if isinstance(f, str)]
+        wrong = [f for f in (analysed(session, step) for step in join.blocks.steps) if isinstance(f, str)]
         if wrong:
             return wrong[0]
-        found = analysed(session, "\nUNION ALL\n".join(f"({b})" for b in join.blocks.answers), args)
+        found = analysed(session, "\nUNION ALL\n".join(f"({b})" for b in join.blocks.answers))
         return found if isinstance(found, str) else found[1]
     finally:
         for name in made:
