@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from planner.state.progress import Told
 from planner.state.spec import StreamJoin
 from planner.state.store import Store
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from optimizer.plan import Plan
     from planner.runtime.state.epochs import Epochs
     from planner.runtime.state.sinks import Output
+
+_RECENT = "spark.sql.streaming.numRecentProgressUpdates"
 
 
 class Planner(Protocol):
@@ -80,7 +83,8 @@ def epochs_of(
 
     policy = opt.session.conf.get("spark.sql.streaming.multipleWatermarkPolicy", "min") or "min"
     segments = Segments(store, join, schemas.inputs)
-    return Epochs(join, store, segments, output, plan, schemas.answer, ttl, policy)
+    told = Told([i.name for i in join.inputs], int(opt.session.conf.get(_RECENT) or 0))
+    return Epochs(join, store, segments, output, plan, schemas.answer, ttl, policy, told)
 
 
 def _columns(schema: Any) -> str:

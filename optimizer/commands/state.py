@@ -80,15 +80,15 @@ def _read(checkpoint: str) -> tuple[Store, dict[str, Any], Manifest]:
 
 
 def _told(name: str, state: InputState) -> dict[str, Any]:
-    times = [s.times for s in state.segments if s.times]
+    times = state.times
     return {
         "input": name,
         "rows": state.rows,
         "bytes": state.bytes,
-        "files": sum(len(s.files) for s in state.segments),
+        "files": state.files,
         "segments": len(state.segments),
-        "oldest": _moment(min(t[0] for t in times)) if times else None,
-        "newest": _moment(max(t[1] for t in times)) if times else None,
+        "oldest": _moment(times[0]) if times else None,
+        "newest": _moment(times[1]) if times else None,
         "read": state.read,
         "late": state.late,
     }

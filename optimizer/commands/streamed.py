@@ -17,14 +17,13 @@ from optimizer.commands import say
 from optimizer.commands.inputs import Job, Table, read_pairs, read_tables
 from optimizer.commands.work import optimizer_for, read_table
 from planner.errors import InputError
+from planner.state.progress import of_arrangements
 from planner.state.sink import Sink
-from planner.state.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from optimizer.api import Optimizer
 
 _LOOK = 1  # seconds between two looks at a running query
 
@@ -96,7 +95,7 @@ def run_stream(told: StreamJob) -> None:
             bins=told.bins,
         )
         try:
-            _follow(opt, query, told.checkpoint)
+            _follow(query)
         except KeyboardInterrupt:
             query.stop()
             say.remark("stopped; the same command goes on from the checkpoint")
@@ -129,7 +128,7 @@ def _view(session: SparkSession, stream: Streamed, files: int | None) -> None:
     rows.createOrReplaceTempView(table.name)
 
 
-def _follow(opt: Optimizer, query: StreamingQuery, checkpoint: str) -> None:
+def _follow(query: StreamingQuery) -> None:
     """Show how far a query is until it ends.  Raises what ended it."""
     rows, last = 0, -1
     with _line() as show:
@@ -141,12 +140,12 @@ def _follow(opt: Optimizer, query: StreamingQuery, checkpoint: str) -> None:
                     continue
                 last = progress["batchId"]
                 rows += progress["numInputRows"]
-                show(line(progress, rows, _state(opt, checkpoint)))
+                show(line(progress, rows))
     done = "1 epoch is" if last == 0 else f"{last + 1:,} epochs are"
     say.remark(f"{done} done; the same command goes on with what comes")
 
 
-def line(progress: Any, rows: int, state: str) -> str:
+def line(progress: Any, rows: int) -> str:
     """How far a query is: its epoch, rows of this run, rows a second, how old the newest row is, what is kept."""
     said = [f"epoch {progress['batchId']}", f"{rows:,} rows"]
     took = progress["durationMs"].get("triggerExecution", 0)
@@ -156,25 +155,19 @@ def line(progress: Any, rows: int, state: str) -> str:
     if newest:
         lag = datetime.now(UTC) - datetime.fromisoformat(newest)
         said.append(f"lag {say.seconds(max(0.0, lag.total_seconds()))}")
-    if not state and progress["stateOperators"]:
-        state = f"{sum(o['numRowsTotal'] for o in progress['stateOperators']):,} rows in Spark's store"
-    if state:
+    if state := _state(progress["stateOperators"]):
         said.append(f"state {state}")
     return "   ".join(said)
 
 
-def _state(opt: Optimizer, checkpoint: str) -> str:
-    """What state modules keep; nothing where there are none."""
-    from planner.runtime.state.files import HadoopFolder
-
-    store = Store(HadoopFolder(opt.session, checkpoint))
-    epochs = store.epochs()
-    if not epochs:
-        return ""
-    inputs = store.manifest(epochs[-1]).inputs
-    late = sum(i.late for i in inputs)
-    dropped = f", {late:,} late" if late else ""
-    return f"{sum(i.rows for i in inputs):,} rows, {sum(i.bytes for i in inputs):,} bytes{dropped}"
+def _state(operators: Sequence[Any]) -> str:
+    """What is kept after an epoch; nothing where nothing is."""
+    rows = sum(o["numRowsTotal"] for o in operators)
+    if not of_arrangements(operators):
+        return f"{rows:,} rows in Spark's store" if operators else ""
+    own = [o["customMetrics"] for o in operators]
+    late = sum(o["rowsLateInAll"] for o in own)
+    return f"{rows:,} rows, {sum(o['bytes'] for o in own):,} bytes{f', {late:,} late' if late else ''}"
 
 
 @contextmanager

@@ -60,6 +60,17 @@ class InputState:
         """Bytes kept."""
         return sum(s.bytes for s in self.segments)
 
+    @property
+    def files(self) -> int:
+        """How many files they lie in."""
+        return sum(len(s.files) for s in self.segments)
+
+    @property
+    def times(self) -> Span:
+        """The event times of the oldest and of the newest row kept, in microseconds; None where no row has one."""
+        times = [s.times for s in self.segments if s.times]
+        return (min(t[0] for t in times), max(t[1] for t in times)) if times else None
+
 
 @dataclass(frozen=True)
 class Manifest:

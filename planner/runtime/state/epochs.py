@@ -25,10 +25,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from planner.runtime.batch import run
+from planner.runtime.state.query import StateQuery
 from planner.runtime.state.segments import Arrived, Delta, Segments, empty, rows_of, setting, tagged
 from planner.runtime.state.sinks import Output
 from planner.state.delta import version_of
 from planner.state.manifest import Change, Manifest, Segment
+from planner.state.progress import Told
 from planner.state.sink import trigger_of
 from planner.state.spec import VERSIONS, StreamJoin, view
 from planner.state.store import Store
@@ -45,7 +47,8 @@ Planned = Callable[[SparkSession, str], str]
 class Epochs:
     """The epochs of one query.  ``plan`` says as what a statement runs on a session; ``ttl`` is in seconds.
 
-    ``plans``: what it said, by the statement and the size of what the statement reads.
+    ``told``: what the last epochs left in the state.  ``plans``: what ``plan`` said, by the statement and the size of
+    what the statement reads.
     """
 
     join: StreamJoin
@@ -56,6 +59,7 @@ class Epochs:
     schema: StructType
     ttl: float | None
     policy: str
+    told: Told
     first: bool = True
     warned: int = 0
     plans: dict[tuple[str, tuple[int, ...]], str] = field(default_factory=dict)
@@ -73,6 +77,7 @@ class Epochs:
             self.output.write(self._answer(session, before, delta, now), epoch, again=self.first)
             after = self._after(session, before, delta, Manifest(epoch, (), times, now), clock)
         self.store.commit(after)
+        self.told.add(before, after, [arrived.segment.rows if arrived.segment else 0 for arrived in delta.inputs])
         self.first = False
         _LOG.info("epoch %s: state of %s", epoch, self._kept(after, range(len(after.inputs))))
         self._warn(before, after)
@@ -225,7 +230,7 @@ def start_epochs(
         writer = writer.queryName(name)
     if when := trigger_of(trigger):
         writer = writer.trigger(**when)
-    return writer.foreachBatch(epochs).start()
+    return StateQuery(writer.foreachBatch(epochs).start(), epochs.told)
 
 
 def schema_of_answer(session: SparkSession, join: StreamJoin, schemas: tuple[StructType, ...]) -> Any:
