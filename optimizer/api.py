@@ -57,7 +57,7 @@ class Optimizer:
         self.session = session
         self.options = options or Options()
         self.keys: dict[tuple[str, ...], tuple[UniqueKey, ...]] = {}
-        self._meanings: dict[tuple[tuple[str, ...], UniqueKey | str], Meaning | None] = {}
+        self.meanings: dict[tuple[tuple[str, ...], UniqueKey | str], Meaning | None] = {}
         self.declared: dict[tuple[str, ...], Declaration] = {}
         self.sources: dict[str, LookupSource] = {}
         self._measured: MeasurementCache[tuple[Numbers, ...]] | None = None
@@ -117,7 +117,7 @@ class Optimizer:
         if self._measured is None:
             self._measured = MeasurementCache()
         numbered, arguments = named(text, args)
-        catalog = SparkCatalog(self.session, arguments, self.keys, self.declared, self._measured, self._meanings)
+        catalog = SparkCatalog(self.session, arguments, self.keys, self.declared, self._measured, self.meanings)
         kept = stop_after == "lower" and not self.declared
         words = (self.options, tuple(self.keys.items()))
         if kept and (known := self._plans.find(numbered, arguments, words, catalog)):
@@ -276,12 +276,14 @@ class Optimizer:
         self._declare(name, versions=Versions(tuple(own), since))
 
     def declare_changelog(
-        self, table: str, change_column: str, key: Iterable[str], *, insert_only: bool = False
+        self, table: str, change_column: str, key: Iterable[str] = (), *, insert_only: bool = False
     ) -> None:
-        """Say that the rows of ``table`` are changes of the rows with that ``key``, of the kind in ``change_column``.
+        """Say that the rows of ``table`` are changes of rows, of the kind in ``change_column``.
 
-        Unless they are ``insert_only``, the changes of one row must keep their order, and so stay in one task.  Raises
-        ``CatalogError``.
+        Kinds are those of change data feeds: ``insert``, ``update_preimage``, ``update_postimage`` and ``delete``, all
+        of which have whole rows.  A join of streams takes such a table for the rows that are there after all its
+        changes, and returns changes.  In a lookup join the changes of the row with a ``key`` keep their order, and so
+        stay in one task, unless they are ``insert_only``.  Raises ``CatalogError``.
         """
         name, (change, *own) = self._columns(table, (change_column, *key))
         changelog = Changelog(change, tuple(own), insert_only)
@@ -292,7 +294,7 @@ class Optimizer:
         from planner.runtime.meaning import meant
 
         self.declared[name] = replace(self.declared.get(name, NOTHING), **declared)
-        self._meanings[name, "declared"] = meant(self.session, name)
+        self.meanings[name, "declared"] = meant(self.session, name)
 
     def declare_key(self, table: str, columns: Iterable[str], *, enforced: bool = True) -> None:
         """Declare that no two rows of a table or view, as its name means it now, agree in ``columns``.
@@ -310,7 +312,7 @@ class Optimizer:
         assert full is not None
         key = UniqueKey(own, enforced)
         self.keys[full] = (*(k for k in self.keys.get(full, ()) if k != key), key)
-        self._meanings[full, key] = meant(self.session, name)
+        self.meanings[full, key] = meant(self.session, name)
 
     def _columns(self, table: str, wanted: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The name of a table, and columns of it as it spells them.  Raises ``CatalogError``."""

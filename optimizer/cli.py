@@ -18,10 +18,12 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from optimizer.cli_options import Catalog, Choices, Conf, Force, Json, Keys, Master, Query, Remote, Sql, Tables
+from optimizer.cli_streams import keep, state, stream
 from optimizer.commands import say
 from optimizer.commands.inputs import read_job, read_output, reason_of
 from optimizer.plan import MODES, Plan
-from planner.errors import DovetailError, EnvironmentProblem, InputError, QueryError, RuleError, one_of
+from planner.errors import DovetailError, EnvironmentProblem, QueryError, RuleError
 from planner.sql.lookup_views import lookups_of, needs_sql
 
 
@@ -69,51 +71,6 @@ app = typer.Typer(
 )
 
 Mode = Enum("Mode", {mode: mode for mode in MODES}, type=str)  # type: ignore[misc]
-
-Query = Annotated[str | None, typer.Argument(metavar="QUERY.sql", help="A file with a query, or - for stdin.")]
-Sql = Annotated[str | None, typer.Option("--sql", metavar="TEXT", help="The query itself, instead of a file.")]
-Tables = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--table",
-        "-t",
-        metavar="NAME=PATH",
-        help="What the query calls NAME: a Parquet, CSV (with a header line) or JSON file, a directory of them, "
-        "or a pattern. Repeatable.",
-    ),
-]
-Catalog = Annotated[
-    str | None,
-    typer.Option(
-        "--catalog",
-        metavar="FILE.toml",
-        help="A file that declares lookups (\\[lookup.NAME]), and tables with versions or changelogs.",
-    ),
-]
-Keys = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--key",
-        "-k",
-        metavar="NAME=COLUMNS",
-        help="Columns, separated by commas, that are unique in a table. Repeatable.",
-    ),
-]
-Choices = Annotated[
-    list[str] | None,
-    typer.Option("--option", "-o", metavar="NAME=VALUE", help="An option of the optimizer. Repeatable."),
-]
-Force = Annotated[bool, typer.Option("--force", help="Apply every sound rewriting, whatever its cost.")]
-Master = Annotated[str, typer.Option("--master", metavar="URL", help="Where Spark runs.")]
-Remote = Annotated[
-    str | None,
-    typer.Option("--remote", metavar="URL", envvar="SPARK_REMOTE", help="A Spark Connect server, sc://host:port."),
-]
-Conf = Annotated[
-    list[str] | None,
-    typer.Option("--conf", "-c", metavar="NAME=VALUE", help="A setting of Spark's. Repeatable."),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
 
 
 @app.command()
@@ -262,89 +219,8 @@ def verify(
         raise typer.Exit(1)
 
 
-@app.command()
-def stream(
-    query: Query = None,
-    sql: Sql = None,
-    stream: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--stream",
-            "-s",
-            metavar="NAME=FOLDER/",
-            help="What the query calls NAME: a folder in which Parquet, CSV (with a header line) or JSON files arrive. "
-            "It needs one file to begin with, which tells the columns. Repeatable.",
-        ),
-    ] = None,
-    watermark: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--watermark",
-            "-w",
-            metavar="NAME.COLUMN=DELAY",
-            help="Rows of NAME come at most so much later than others with a greater COLUMN, such as '1 minute'. "
-            "Later ones are dropped, and what can match no more leaves the state. Repeatable.",
-        ),
-    ] = None,
-    schema: Annotated[
-        list[str] | None,
-        typer.Option("--schema", metavar="NAME=COLUMNS", help="The columns, as 'id INT, ts TIMESTAMP'. Repeatable."),
-    ] = None,
-    table: Tables = None,
-    checkpoint: Annotated[
-        str, typer.Option(metavar="FOLDER", help="Where the query keeps its state, and how far it has come. Required.")
-    ] = "",
-    out: Annotated[str, typer.Option(metavar="FOLDER", help="Where the rows go, as files. Required.")] = "",
-    format: Annotated[str, typer.Option(metavar="FORMAT", help="parquet, orc, json or csv.")] = "parquet",
-    trigger: Annotated[
-        str | None,
-        typer.Option(
-            metavar="WHEN",
-            help="Time between the starts of epochs, such as '10 seconds', or 'available now' to end when all that is "
-            "there has been taken. Without it an epoch begins when the last one has ended.",
-        ),
-    ] = None,
-    files: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="At most so many files of a stream in an epoch.")
-    ] = None,
-    state_modules: Annotated[
-        bool | None,
-        typer.Option(
-            "--state-modules/--spark-state",
-            help="Keep the state in state modules wherever they can, or in Spark's store. Without either, they take "
-            "joins by a band, of a stream with itself, and inner joins of three streams or more by equalities.",
-        ),
-    ] = None,
-    state_ttl: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", help="Rows leave the state after so long, even if they could still match."),
-    ] = None,
-    bins: Annotated[
-        bool | None,
-        typer.Option(
-            "--bins/--no-bins",
-            help="Use bins in Spark's own join of streams wherever there is a band, or nowhere. Without either, only "
-            "where Spark could not run the join.",
-        ),
-    ] = None,
-    option: Choices = None,
-    force: Force = False,
-    master: Master = "local[*]",
-    conf: Conf = None,
-) -> None:
-    """Run a query over streams of files until Ctrl-C, with a line of epochs, rows, lag and state.
-
-    The same command goes on where the last one ended, or was killed. `dovetail state` shows what is kept.
-    """
-    from optimizer.commands.streamed import StreamJob, read_streams, run_stream
-
-    if missing := next((name for name, value in (("--checkpoint", checkpoint), ("--out", out)) if not value), None):
-        raise InputError(f"{missing} FOLDER is missing")
-    if format not in (possible := ("parquet", "orc", "json", "csv")):
-        raise InputError(f"--format {format} does not exist; {one_of(possible, format)}")
-    job = read_job(query, sql, table, option, force, master, None, conf)
-    streams = read_streams(stream or (), schema or (), watermark or (), here=job.here)
-    run_stream(StreamJob(job, streams, checkpoint, out, format, trigger, files, state_modules, state_ttl, bins))
+for command in (stream, keep):
+    app.command()(command)
 
 
 @app.command()
@@ -355,23 +231,7 @@ def rules(json: Json = False) -> None:
     show_rules(json=json)
 
 
-@app.command()
-def state(
-    checkpoint: Annotated[str, typer.Argument(metavar="CHECKPOINT", help="The checkpoint of a join of streams.")],
-    check: Annotated[bool, typer.Option("--check", help="Check that every file is there and has its size.")] = False,
-    dump: Annotated[
-        str | None,
-        typer.Option(metavar="INPUT", help="Print the rows that are kept of an input instead, a JSON object a line."),
-    ] = None,
-    json: Json = False,
-) -> None:
-    """Show what a join of streams keeps: rows, bytes, files, oldest and newest time of each input."""
-    from optimizer.commands.state import dump_state, show_state
-
-    if dump is not None:
-        dump_state(checkpoint, dump)
-    else:
-        show_state(checkpoint, json=json, check=check)
+app.command()(state)
 
 
 @app.command()

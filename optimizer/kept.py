@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optimizer.parameters import bound, named
-from optimizer.stream_epochs import Planner
+from optimizer.stream_epochs import Planner, changelogs
 from optimizer.streams import NO_LITERAL, StreamPlan
 from optimizer.verify import Verification
 from optimizer.verify_streams import verify_streams
@@ -80,11 +80,13 @@ class KeptView:
 
     def table(self) -> DataFrame:
         """The result over all rows that were there at the last refresh."""
+        from planner.runtime.state.changes import current
         from planner.runtime.state.files import HadoopFolder
 
         session, folder = self.opt.session, f"{self.state}/rows"
         there = HadoopFolder(session, folder).inside()
         rows = session.read.schema(self.rows).parquet(folder) if there else session.createDataFrame([], self.rows)
+        rows = current(rows, self.query.change) if self.query.change else rows
         return _above(rows, self.query, self.schema)
 
     def explain(self) -> str:
@@ -107,6 +109,8 @@ class KeptView:
 
 def keep(opt: Streams, text: str, name: str, state: str | Path, args: Any) -> KeptView:
     """Take a query apart and find its rows for the first time, or go on.  Raises ``QueryError``; ``StateError``."""
+    from pyspark.sql.types import StringType, StructField, StructType
+
     from planner.runtime.batch import run
     from planner.runtime.catalog import SparkCatalog
     from planner.runtime.state.streams import without_files
@@ -116,7 +120,7 @@ def keep(opt: Streams, text: str, name: str, state: str | Path, args: Any) -> Ke
     said = bound(numbered, arguments) if arguments else numbered
     if said is None:
         raise QueryError(f"this query cannot be kept fresh: {NO_LITERAL}")
-    catalog = SparkCatalog(opt.session)
+    catalog = SparkCatalog(opt.session, None, None, changelogs(opt), None, opt.meanings)
     try:
         logical, _ = from_sql(said, catalog.settings)
         query = kept_query(logical, Context(catalog, opt.options))
@@ -133,9 +137,14 @@ def keep(opt: Streams, text: str, name: str, state: str | Path, args: Any) -> Ke
     if padded := next((f.name for f in rows.schema if "__CHAR_VARCHAR_TYPE_STRING" in f.metadata), None):
         column = query.joined.partition(f" AS {padded}")[0].split()[-1]
         raise QueryError(f"{column} is CHAR or VARCHAR, and its rows would be read back as STRING; cast it in a view")
-    kept = KeptView(opt, name, said, str(state).rstrip("/"), query, schema, rows.schema)
-    empty = _above(opt.session.createDataFrame([], rows.schema), query, schema)
-    if [f.dataType for f in empty.schema] != [f.dataType for f in schema]:
+    if query.change:
+        schema = run(opt.session, query.text).schema
+        said = query.text
+    plain = StructType([f for f in rows.schema if f.name != query.change])
+    whole = StructType([*plain, StructField(query.change, StringType())]) if query.change else plain
+    kept = KeptView(opt, name, said, str(state).rstrip("/"), query, schema, whole)
+    empty = _above(opt.session.createDataFrame([], plain), query, schema)
+    if [f.dataType.simpleString() for f in empty.schema] != [f.dataType.simpleString() for f in schema]:
         raise QueryError(
             f"this query cannot be kept fresh: over its rows it would return {empty.schema.simpleString()}"
         )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from planner.catalog.declared import Declaration
+from planner.errors import brief
 from planner.state.progress import Told
 from planner.state.spec import StreamJoin
 from planner.state.store import Store
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
     from optimizer.options import Options
     from optimizer.plan import Plan
+    from planner.runtime.meaning import Meaning
     from planner.runtime.state.epochs import Epochs
     from planner.runtime.state.sinks import Output
 
@@ -26,15 +29,22 @@ class Planner(Protocol):
 
     session: SparkSession
     options: Options
+    declared: dict[tuple[str, ...], Declaration]
+    meanings: dict[Any, Meaning | None]
 
     def __init__(self, session: SparkSession, options: Options | None = None) -> None: ...
 
     def plan(self, text: str, args: Any = None) -> Plan: ...
 
 
+def changelogs(opt: Planner) -> dict[tuple[str, ...], Declaration]:
+    """What an optimizer has been told of tables whose rows are changes."""
+    return {name: Declaration(changelog=said.changelog) for name, said in opt.declared.items() if said.changelog}
+
+
 @dataclass(frozen=True)
 class Schemas:
-    """The columns of each input, all of them, and of what the query returns."""
+    """The columns of each input, all of them, and of what the query returns, before its rows become changes."""
 
     inputs: tuple[StructType, ...]
     answer: StructType
@@ -66,9 +76,28 @@ def schemas_of(session: SparkSession, join: StreamJoin) -> Schemas | str:
     answer = schema_of_answer(session, join, inputs)
     if isinstance(answer, str):
         return f"Spark does not take the statement of an epoch: {answer}"
-    if _columns(native[1]) != _columns(answer):
-        return f"the statement of an epoch returns {_columns(answer)} and not {_columns(native[1])}"
+    shown = StructType(answer.fields[:-1]) if join.changes else answer
+    if _columns(native[1]) != _columns(shown):
+        return f"the statement of an epoch returns {_columns(shown)} and not {_columns(native[1])}"
+    if join.changes and (no := _not_as_changes(session, shown, answer, join.changes)):
+        return no
     return Schemas(inputs, answer)
+
+
+def _not_as_changes(session: SparkSession, shown: StructType, answer: StructType, change: str) -> str:
+    """Why rows of this schema, whose last column counts them, cannot be returned as changes; nothing if they can."""
+    from pyspark.errors import PySparkException
+
+    from planner.runtime.state.changes import as_changes, why_not_added_up
+    from planner.runtime.state.segments import empty
+
+    if twice := next((name for name in shown.names if name.lower() == change.lower()), None):
+        return f"its rows have a column {twice}, under which they are to say how they change; name it otherwise"
+    try:
+        _ = as_changes(empty(session, answer), change).schema
+    except PySparkException as error:
+        return f"its rows cannot be added up: {brief(error)}"
+    return why_not_added_up(shown)
 
 
 def epochs_of(

@@ -11,7 +11,7 @@ from optimizer.checked import checked
 from optimizer.parameters import bound, named
 from optimizer.plan import Plan, Warned
 from optimizer.stream_bins import over_bins, statement
-from optimizer.stream_epochs import Planner, epochs_of, schemas_of
+from optimizer.stream_epochs import Planner, changelogs, epochs_of, schemas_of
 from planner.catalog import Catalog
 from planner.errors import HintError, OptionError, QueryError, StateError, Unsupported, brief, is_users
 from planner.explain.printer import show_tree, show_warnings
@@ -21,6 +21,7 @@ from planner.sql.from_sql import from_sql
 from planner.sql.names import Unresolved
 from planner.state.sink import Mode, Target
 from planner.state.spec import StreamJoin
+from planner.state.stream import Stream
 from rules.context import Context
 from rules.stream.stream_join import Find, NotTaken, stream_join
 
@@ -44,7 +45,8 @@ class StreamPlan:
     """How a query over streams runs: as ``join`` on state modules; or as Spark runs it, for the ``reason``.
 
     Neither is there for a query that joins no streams.  ``bins``: the plan with bins that Spark's own join runs over;
-    None where it runs as written.  ``warnings``: hints on the order of lookups that do nothing.
+    None where it runs as written.  ``warnings``: hints on the order of lookups that do nothing.  ``changelog`` is a
+    stream of it whose rows are changes, which Spark joins none of; nothing where all rows are new.
     """
 
     text: str
@@ -52,6 +54,7 @@ class StreamPlan:
     reason: str = ""
     warnings: tuple[Warned, ...] = ()
     bins: Plan | None = None
+    changelog: str = ""
 
     def explain(self) -> str:
         """The plan of an epoch, or why there is none."""
@@ -59,11 +62,17 @@ class StreamPlan:
             said = show_tree(epoch_of(self.join))
         elif self.bins and self.bins.physical:
             said = f"{_OVER_BINS}: {self.reason}\n{show_tree(self.bins.physical)}"
+        elif self.reason and self.changelog:
+            said = self.refused(self.reason)
         elif self.reason:
             said = f"Spark's own stream-stream join runs: {self.reason}"
         else:
             said = "no two streams are joined; nothing is kept here"
         return f"{said}\n{show_warnings(self.warnings)}" if self.warnings else said
+
+    def refused(self, reason: str) -> str:
+        """Why a join with a changelog cannot run."""
+        return f"{self.changelog} is a changelog, and only state modules join changes, which do not take this: {reason}"
 
 
 def plan_stream(
@@ -83,15 +92,29 @@ def plan_stream(
     state has, if there is one.  Raises ``HintError`` where the user wants no hint without effect.
     """
     ctx = Context(catalog, options, options.force, rule="stream_join")
-    join, reason = None, ""
+    join, reason, changelog = None, "", ""
+
+    def declared(name: tuple[str, ...]) -> Stream | None:
+        nonlocal changelog
+        stream, change = find(name), catalog.declaration(name).changelog
+        if stream is None:
+            return None
+        if change:
+            changelog = changelog or ".".join(name)
+            return replace(stream, change=change.change)
+        if read := next((r for r in stream.reads if catalog.declaration(r).changelog), None):
+            changelog, said = ".".join(read), ".".join(name)
+            raise NotTaken(f"{said} is a view over it; write its query out, or declare {said} as a changelog")
+        return stream
+
     try:
         logical, _ = from_sql(text)
-        join = stream_join(text, logical, ctx, find, kept)
+        join = stream_join(text, logical, ctx, declared, kept)
     except (NotTaken, Unresolved) as no:
         reason = str(no)
     except Unsupported as no:
         reason = no.reason
-    if join and (asked is False or (asked is None and (bins or _by_equalities(join)))):
+    if join and (asked is False or (asked is None and not changelog and (bins or _by_equalities(join)))):
         join, reason = None, _ASKED if asked is False else _BINS if bins else _EQUAL
     if reason or (join and not join.delta):
         for hint in hints_in(text):
@@ -102,8 +125,9 @@ def plan_stream(
     if warnings and options.strict_hints:
         first, *more = warnings
         raise HintError("; ".join([first.reason, *map(str, more)]), first.place)
-    over = None if join or not reason or bins is False else over_bins(text, catalog, options, find, asked=bins)
-    return StreamPlan(text, join, reason, warnings, over)
+    own = join or not reason or bins is False or changelog
+    over = None if own else over_bins(text, catalog, options, find, asked=bins)
+    return StreamPlan(text, join, reason, warnings, over, changelog)
 
 
 def _by_equalities(join: StreamJoin) -> bool:
@@ -138,7 +162,7 @@ def look(
             if not plain or isinstance(plain, str) or isinstance(given, str) or plain[1] != given[1]:
                 return StreamPlan(text, reason=NO_LITERAL)
             numbered = str(said)
-        catalog = SparkCatalog(opt.session)
+        catalog = SparkCatalog(opt.session, None, None, changelogs(opt), None, opt.meanings)
         find = cache(partial(stream_of, opt.session))
         planned = partial(plan_stream, numbered, catalog, opt.options, find, bins=bins)
         plan = planned(asked=asked, kept=kept)
@@ -187,6 +211,8 @@ def start(
         started = _start(opt, plan.join, checkpoint, sink, trigger, name, ttl)
     if not isinstance(started, str):
         return started
+    if started and plan.changelog:
+        raise QueryError(plan.refused(started))
     if plan.join:  # not by this mode, into this sink, or on this checkpoint
         keys, plan = plan.join.keys, look(opt, text, args, asked=False, bins=bins)
         if not keys and not plan.bins and bins is not False:
@@ -252,6 +278,8 @@ def _start(
         return known
     if ttl is not None and join.kind != "inner":
         raise OptionError(f"state_ttl would lose rows of this {join.kind} join; it is for inner joins")
+    if ttl is not None and join.changes:
+        raise OptionError("state_ttl would lose rows that a later change takes away; it is for streams of new rows")
     store = Store(HadoopFolder(session, str(checkpoint)))
     if store.begun_by_spark():
         return f"{checkpoint} was begun by Spark's own join"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from optimizer.plan import Plan
-from optimizer.stream_epochs import Planner, epochs_of, schemas_of
+from optimizer.stream_epochs import Planner, Schemas, epochs_of, schemas_of
 from optimizer.streams import StreamPlan
 from optimizer.verify import Verification, verify
 from planner.errors import QueryError
@@ -22,6 +22,8 @@ from planner.state.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from planner.runtime.state.arrivals import Arrivals
 
 
 def verify_streams(
@@ -36,13 +38,15 @@ def verify_streams(
 
     The streams are read from where they begin; rows that come too late are left out of the batch, as out of the join,
     and rows without a match are returned at the end, as if nothing more came.  ``above`` makes of the rows of the join
-    what the ``text`` returns, where that is another query.  ``scratch``: a folder that Spark reads
+    what the ``text`` returns, where that is another query.  Changes are added up, those that arrive and those that are
+    returned.  ``scratch``: a folder that Spark reads
     and writes, for the rows; without one, a temporary folder of this machine.  None for a query that is not on state
     modules.  Raises ``QueryError`` where nothing can be told, and what Spark raises.
     """
     from planner.runtime.batch import run
     from planner.runtime.compare import compare
     from planner.runtime.state.arrivals import Arrivals, numbered, session_with
+    from planner.runtime.state.changes import current
     from planner.runtime.state.files import HadoopFolder
     from planner.runtime.state.segments import exact_times
     from planner.runtime.state.sinks import FunctionOutput
@@ -68,15 +72,31 @@ def verify_streams(
 
         arrivals = Arrivals(epochs_of(opt, plan.join, known, store, FunctionOutput(keep), None), f"{folder}/rows")
         arrivals.run(opt.session, f"{folder}/checkpoint")
-        inside = session_with(
-            opt.session,
-            {name: partial(arrivals.rows, number=n, schema=known.inputs[n]) for name, n in names.items()},
+        inside = session_with(opt.session, {name: partial(_there, arrivals, n, known) for name, n in names.items()})
+        none = numbered(_returned(inside.createDataFrame([], known.answer), plan.join))
+        found = inside.read.schema(none.schema).parquet(*answers.values()) if answers else none
+        if plan.join.changes:
+            found = current(found, found.columns[-1])
+        answer = above(found.toDF(*known.answer.names[: len(found.columns)]))
+        rows, missing, extra = compare(
+            run(inside, text or (plan.join.text if plan.join.changes else plan.text)), answer
         )
-        none = inside.createDataFrame([], known.answer)
-        found = inside.read.schema(numbered(none).schema).parquet(*answers.values()) if answers else numbered(none)
-        answer = above(found.toDF(*known.answer.names))
-        rows, missing, extra = compare(run(inside, text or plan.text), answer)
         return Verification(not missing and not extra, rows, missing, extra, True, late=arrivals.late)
+
+
+def _there(arrivals: Arrivals, number: int, known: Schemas, session: SparkSession) -> DataFrame:
+    """The rows of an input that were not late; of a changelog, those that are there after all its changes."""
+    from planner.runtime.state.changes import current
+
+    rows, change = arrivals.rows(session, number, known.inputs[number]), arrivals.epochs.join.inputs[number].change
+    return current(rows, change) if change else rows
+
+
+def _returned(rows: DataFrame, join: StreamJoin) -> DataFrame:
+    """Rows of an epoch's statement as they are returned."""
+    from planner.runtime.state.changes import as_changes
+
+    return as_changes(rows, join.changes) if join.changes else rows
 
 
 def verify_over_copies(session: SparkSession, plan: Plan, scratch: str | Path | None) -> Verification | None:

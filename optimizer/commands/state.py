@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_format
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,22 +12,27 @@ import typer
 
 from optimizer.commands import say
 from planner.errors import InputError, StateError, one_of
+from planner.expr import quote
 from planner.state.folder import LocalFolder
 from planner.state.manifest import InputState, Manifest
 from planner.state.pinned import read_pinned
 from planner.state.store import Store
 
 
-def show_state(checkpoint: str, *, json: bool, check: bool) -> None:
+def show_state(checkpoint: str, *, json: bool, check: bool, changes: bool) -> None:
     """Print what is kept of each input.  Raises ``InputError`` where there is no state, ``StateError`` for a bad one.
 
-    ``check``: also that every file is there, and has the size it was written with.
+    ``check``: also that every file is there, and has the size it was written with.  ``changes``: also how many rows of
+    changelogs have been taken away more often than added.
     """
     store, join, state = _read(checkpoint)
     names, query = [i["name"] for i in join["inputs"]], " ".join(join["text"].split())
     if check:
         store.check(state)
     inputs = [_told(name, found) for name, found in zip(names, state.inputs, strict=True)]
+    if changes:
+        for told, gone in zip(inputs, _gone_too_often(store, join, state), strict=True):
+            told["gone"] = gone
     watermark = None if state.watermark is None else _moment(state.watermark * 1000)
     if json:
         say.print_json({"query": query, "epoch": state.epoch, "watermark": watermark, "inputs": inputs})
@@ -37,6 +43,23 @@ def show_state(checkpoint: str, *, json: bool, check: bool) -> None:
     console.print(say.rows_table(kinds, [tuple(i.values()) for i in inputs]))
     if check:
         console.print("\nevery file is there, and has the size it was written with", markup=False)
+
+
+def _gone_too_often(store: Store, join: dict[str, Any], state: Manifest) -> Iterator[int | None]:
+    """How many rows of each input have been taken away more often than added; None where it is no changelog."""
+    from planner.runtime.session import local_session
+    from planner.runtime.state.changes import gone_too_often
+
+    if not any(i.get("change") for i in join["inputs"]):
+        raise InputError("none of its inputs is a changelog")
+    with local_session("dovetail-state") as spark:
+        for input_, found in zip(join["inputs"], state.inputs, strict=True):
+            paths, change = store.paths(found.segments), input_.get("change")
+            if change and paths:
+                columns = [f"{c['stored']} AS {quote(c['name'])}" for c in input_["columns"]]
+                yield gone_too_often(spark.read.parquet(*paths).selectExpr(*columns), change).count()
+            else:
+                yield 0 if change else None
 
 
 def dump_state(checkpoint: str, name: str) -> None:

@@ -81,7 +81,7 @@ def run_stream(told: StreamJob) -> None:
     with optimizer_for(told.job) as opt:
         with say.status("looking at the streams"):
             for stream in told.streams:
-                _view(opt.session, stream, told.files)
+                view(opt.session, stream, told.files)
             plan = opt.stream_plan(told.job.text, state_modules=told.state_modules, bins=told.bins)
         if plan.join or plan.reason:
             say.remark(plan.explain())
@@ -101,7 +101,8 @@ def run_stream(told: StreamJob) -> None:
             say.remark("stopped; the same command goes on from the checkpoint")
 
 
-def _view(session: SparkSession, stream: Streamed, files: int | None) -> None:
+def view(session: SparkSession, stream: Streamed, files: int | None) -> None:
+    """Give a folder its name as a stream, of at most so many files in an epoch.  Raises ``InputError``."""
     table = stream.table
     schema: Any = stream.schema
     if schema is None and table.format == "json":  # Spark reads times in JSON as text unless asked

@@ -75,15 +75,16 @@ def _large_end(bound: Bound) -> _Leaf:
     return bound.large_side, bound.large.key, bound.axis.name
 
 
-def equalities(conjunct: Scalar) -> tuple[exp.Expression, exp.Expression] | None:
-    """The operands of ``x = y``; None for anything else, ``<=>`` included."""
+def equalities(conjunct: Scalar, *, of_nulls: bool = False) -> tuple[exp.Expression, exp.Expression] | None:
+    """The operands of ``x = y``; with ``of_nulls`` of ``x <=> y`` as well; None for anything else."""
     try:
         tree = conjunct.tree
     except Unsupported:
         return None
     while isinstance(tree, exp.Paren):
         tree = tree.this
-    return (tree.this, tree.expression) if isinstance(tree, exp.EQ) else None
+    kinds = (exp.EQ, exp.NullSafeEQ) if of_nulls else exp.EQ
+    return (tree.this, tree.expression) if isinstance(tree, kinds) else None
 
 
 def _bounds_of(conjunct: Scalar, words: Vocabulary, sides: tuple[int, int]) -> Iterator[Bound]:

@@ -31,7 +31,7 @@ class Input:
     ``event_time`` with its type ``time``, and ``delay`` (milliseconds), are of its watermark.  ``marks`` are positions,
     as SQL, whose least and greatest value is known for each segment.  A row whose ``expires``, in microseconds, the
     watermark has reached can match no more; nothing where that never happens.  ``lasts`` says so in words.  ``late``:
-    rows that are late are dropped.
+    rows that are late are dropped.  ``change`` is the column that says how rows change; nothing where all are new.
     """
 
     name: str
@@ -46,6 +46,7 @@ class Input:
     expires: str
     lasts: str
     late: bool
+    change: str = ""
 
 
 @dataclass(frozen=True)
@@ -103,8 +104,10 @@ class StreamJoin:
     """A join of streams, or of one with itself; of more than two, inner joins alone.
 
     ``text`` is the user's.  ``finals``, by side, say as SQL which watermark makes a row final that has no match;
-    nothing for sides whose rows are returned only with one.  ``delta``: the paths of a join of more than two, which may
-    be other ones at each start, as may their statements: they are no part of what the state is of.
+    nothing for sides whose rows are returned only with one.  ``changes``: the column of the answer that says how its
+    rows change, where an input is a changelog; its statements then count rows in ``COUNT``.  ``delta``: the paths of a
+    join of more than two, which may be other ones at each start, as may their statements: they are no part of what the
+    state is of.
     """
 
     text: str
@@ -117,6 +120,7 @@ class StreamJoin:
     keys: tuple[str, ...]
     condition: str
     settings: tuple[tuple[str, str], ...]
+    changes: str = ""
     delta: DeltaJoin | None = None
 
     @property
@@ -134,6 +138,9 @@ class StreamJoin:
         """What is written beside the state, to be held against the query of the next start."""
         said = {"format": FORMAT, **asdict(self)}
         del said["delta"]
+        for one, without in ((said, "changes"), *((i, "change") for i in said["inputs"])):
+            if not one[without]:
+                del one[without]
         if self.delta:
             del said["blocks"]
         return json.dumps(said, indent=1, ensure_ascii=False)

@@ -10,12 +10,16 @@ class Stream:
     """A streaming relation: its columns with their types, its watermark, and whether two readings are the same.
 
     ``event_time`` is the column of the watermark, of type ``time``; None without one; ``delay`` is in milliseconds.
+    ``change`` is the column that says how rows change; nothing where all of them are new.
+    ``reads`` are the tables and views that a view stands for.
     """
 
     columns: tuple[tuple[str, str], ...]
     event_time: str | None = None
     delay: int = 0
     deterministic: bool = True
+    change: str = ""
+    reads: tuple[tuple[str, ...], ...] = ()
 
     @property
     def time(self) -> str:

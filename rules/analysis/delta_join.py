@@ -154,9 +154,8 @@ class _Solver:
 def _groups(equalities: Sequence[Equality]) -> list[tuple[Value, ...]]:
     """Classes of equal values of inputs, and pairs whose equality does not carry further; in the order written."""
     classes = EquivalenceClasses.of(equalities).classes
-    strict = [e for e in equalities if e.strict]
     found: dict[object, dict[Value, None]] = {}
-    for n, e in enumerate(strict):
-        group = found.setdefault(("class", classes[e.left]) if e.plain else n, {})
+    for n, e in enumerate(equalities):
+        group = found.setdefault(("class", classes[e.left]) if e.strict and e.plain else n, {})
         group.update({(number, text): None for number, text in (e.left, e.right) if isinstance(number, int)})
     return [tuple(group) for group in found.values()]

@@ -76,12 +76,13 @@ class _Conjuncts:
         for conjunct in conjuncts:
             check_deterministic(conjunct)
             self.named.append(meanings.named(conjunct.tree))
-            operands = equalities(conjunct)
+            operands = equalities(conjunct, of_nulls=True)
             values = [self._value(operand) for operand in operands or ()]
             if operands and len(values) == 2 and values[0] and values[1] and values[0][0] != values[1][0]:
                 types = [meanings.type_of(operand) for operand in operands]
                 plain = types[0] is not None and types[0] == types[1]
-                self.equalities.append(Equality(values[0], values[1], strict=True, plain=plain))
+                strict = equalities(conjunct) is not None
+                self.equalities.append(Equality(values[0], values[1], strict=strict, plain=plain))
 
     def _value(self, operand: exp.Expression) -> Value | None:
         """An operand over one relation as a value of it."""

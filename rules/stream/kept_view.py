@@ -13,7 +13,7 @@ Above, each relation is a struct of its columns, so that every expression stands
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,13 +22,17 @@ from sqlglot import exp
 from planner.errors import Unsupported
 from planner.expr import Scalar, column_ref, columns_in, parse, quote
 from planner.expr.tokens import tokenize
-from planner.logical import Aggregate, Cte, Filter, Join, Logical, Project, Sort, With
+from planner.logical import Aggregate, Cte, Filter, Join, Logical, Nested, Project, Scan, Sort, With
 from planner.logical.clauses import Limit, Windows
 from planner.logical.relations import Opaque
 from planner.sql.names import Source, Unresolved
 from planner.sql.to_sql import to_sql
+from planner.state.changes import known
+from rules.analysis.same_source import reading
 from rules.context import Context
 from rules.query.inner_joins import where
+from rules.stream.changelogs import hidden_in, spelt_out
+from rules.stream.stream_blocks import alias_of
 from rules.stream.stream_join import NotTaken
 
 JOINED = "__dt_joined"
@@ -40,10 +44,16 @@ _DIRECTIONS = ("ASC", "DESC", "NULLS", "FIRST", "LAST")
 
 @dataclass(frozen=True)
 class KeptQuery:
-    """``joined`` is the query over the streams; ``above`` that over its rows, which go by the name ``JOINED``."""
+    """``joined`` is the query over the streams; ``above`` that over its rows, which go by the name ``JOINED``.
+
+    ``change`` is the column of the rows that says how they change; nothing where none of the streams is a changelog.
+    ``text`` is the whole query, with columns in the place of ``*`` where one of them is.
+    """
 
     joined: str
     above: str
+    text: str
+    change: str = ""
 
 
 def kept_query(query: Logical, ctx: Context) -> KeptQuery:
@@ -60,10 +70,18 @@ def kept_query(query: Logical, ctx: Context) -> KeptQuery:
     if any(isinstance(n, Join) and (n.using or n.natural) for n in tree.walk()):
         raise NotTaken("USING and NATURAL merge columns of two relations; write ON")
     ctx.define({n.key: n for n in query.walk() if isinstance(n, Cte)})
-    columns = _Columns(ctx.names.sources(tree), ctx)
+    changes = _changes(tree, ctx)
+    sources = ctx.names.sources(tree)
+    if changes:
+        own = {ctx.names.fold(c.source): c.column for c in changes}
+        hidden = [own.get(ctx.names.fold(s.names[0])) for s in sources]
+        path = [_spelt(node, sources, hidden, ctx) for node in path]
+    columns = _Columns(sources, {c.source: c.column for c in changes}, ctx)
     for above in path:
         columns.look(above)
     items = tuple(Scalar(f"{source}.{quote(name)} AS c{n}") for n, (source, name) in enumerate(columns.kept))
+    if changes and not any(isinstance(n, Join) for n in tree.walk()):
+        items = (*items, _change_of(changes[0], condition, columns))
     hint = next(n.hint for n in path if isinstance(n, Project))
     joined: Logical = Project(where(tree, condition), items or (Scalar("1 AS c0"),), hint=hint)
     rows: Any = Opaque(Scalar(columns.relations()))
@@ -71,14 +89,70 @@ def kept_query(query: Logical, ctx: Context) -> KeptQuery:
         rows = replace(above, child=rows)
         if isinstance(rows, Project):
             rows = replace(rows, items=columns.spelled_out(rows.items), hint=None)
-    return KeptQuery(to_sql(replace(with_, child=joined) if with_ else joined), to_sql(rows))
+    whole: Any = where(tree, condition)
+    for above in reversed(path):
+        whole = replace(above, child=whole)
+    text, said = (to_sql(replace(with_, child=q) if with_ else q) for q in (joined, whole))
+    return KeptQuery(text, to_sql(rows), said, changes[0].change if changes else "")
+
+
+def _spelt(node: Logical, sources: Sequence[Source], hidden: Sequence[str | None], ctx: Context) -> Logical:
+    """A select list without the columns that say how rows change."""
+    if not isinstance(node, Project):
+        return node
+    return replace(node, items=spelt_out(node.items, sources, hidden, ctx.names))
+
+
+@dataclass(frozen=True)
+class _Change:
+    """A relation of FROM, by name, that is a changelog: its ``change`` column, and as what it shows that, if at all."""
+
+    source: str
+    table: str
+    change: str
+    column: str | None
+
+
+def _changes(tree: Logical, ctx: Context) -> list[_Change]:
+    """The relations that are changelogs.  Raises ``Unresolved``, ``Unsupported``."""
+    found = []
+    for relation in _relations(tree):
+        scans = [n for n in relation.walk() if isinstance(n, Scan) and not n.cte]
+        if any(ctx.catalog.declaration(scan.name).changelog for scan in scans) or ctx.definitions:
+            read = reading(relation, ctx)
+            base = read.base
+            said = ctx.catalog.declaration(base.name).changelog if isinstance(base, Scan) else None
+            if said and isinstance(base, Scan):
+                column = hidden_in(read, said.change, ctx.names)
+                found.append(_Change(alias_of(relation), ".".join(base.name), said.change, column))
+    return found
+
+
+def _relations(tree: Logical) -> Iterator[Logical]:
+    if isinstance(tree, Join):
+        yield from _relations(tree.left)
+        yield from _relations(tree.right)
+    elif isinstance(tree, Nested) and tree.alias is None:
+        yield from _relations(tree.child)
+    else:
+        yield tree
+
+
+def _change_of(only: _Change, condition: tuple[Scalar, ...], columns: _Columns) -> Scalar:
+    """How the rows of a query over one changelog change, as an item of it."""
+    if only.column is None:
+        raise NotTaken(f"its subquery leaves out {only.change}, which says how rows of {only.table} change")
+    for conjunct in condition:
+        columns.check(conjunct.tree)
+    return Scalar(f"{known(only.column, only.table)} AS {quote(only.change)}")
 
 
 class _Columns:
     """The columns of the relations of FROM that clauses name, as ``(relation, column)``, quoted."""
 
-    def __init__(self, sources: tuple[Source, ...], ctx: Context):
+    def __init__(self, sources: tuple[Source, ...], hidden: Mapping[str, str | None], ctx: Context):
         self.sources, self.names = sources, ctx.names
+        self.hidden = {(self.names.fold(source), column) for source, column in hidden.items()}
         self.needed: set[tuple[Source, str]] = set()
         aliases = [self.names.fold(s.names[0]) for s in sources if s.names]
         if len(aliases) < len(sources) or len(set(aliases)) < len(aliases):
@@ -101,11 +175,26 @@ class _Columns:
             for tree in _trees(node):
                 self._of(tree)
         except Unsupported:
-            self.needed |= {(source, column.name) for source in self.sources for column in source.columns or ()}
+            every = ((source, column.name) for source in self.sources for column in source.columns or ())
+            self.needed |= {(source, name) for source, name in every if not self._hides(source, name)}
+
+    def check(self, tree: Any) -> None:
+        """Raise ``NotTaken`` where an expression names a column that says how rows change."""
+        for column in columns_in(tree):
+            try:
+                index, found = self.names.resolve(column_ref(column), self.sources)
+            except Unresolved:
+                continue
+            if self._hides(self.sources[index], found.name):
+                raise NotTaken(f"{found.name} says how rows change, and belongs to no row of the result")
+
+    def _hides(self, source: Source, column: str) -> bool:
+        return (self.names.fold(source.names[0]), column) in self.hidden
 
     def _of(self, tree: Any) -> None:
         if any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star)):
             raise Unsupported("all columns")
+        self.check(tree)
         for column in columns_in(tree):
             try:
                 index, found = self.names.resolve(column_ref(column), self.sources)

@@ -25,15 +25,19 @@ from planner.errors import Unsupported
 from planner.expr import Scalar, column_ref, columns_in, quote, sql
 from planner.logical import Cte, Join, Logical, Scan, With
 from planner.sql.names import Unresolved
+from planner.sql.to_sql import to_sql
 from planner.state.bounds import Bound, equalities, read_bounds, with_implied
+from planner.state.changes import COUNT, count_of
 from planner.state.spec import MEANING, Input, Kept, Reach, Side, StreamJoin
 from planner.state.stream import Stream
+from planner.tree import transform_up
 from rules.analysis.delta_join import Sizes
 from rules.analysis.same_source import SourceRows, over_base, reading
 from rules.context import Context
 from rules.query.hinted import hintable_names
 from rules.query.moving import check_deterministic
 from rules.query.vocabulary import vocabulary
+from rules.stream.changelogs import hidden_in, why_not, with_count, without_changes
 from rules.stream.delta_blocks import Meanings, Routed, routed
 from rules.stream.delta_order import delta_order
 from rules.stream.expiry import Expiries, Expiry, latest, position_of
@@ -81,6 +85,9 @@ def stream_join(text: str, query: Logical, ctx: Context, find: Find, kept: tuple
         table = ".".join(next(hintable_names(shape.relations[read.index(None)]), ())) or "one of its relations"
         raise NotTaken(f"{table} is no stream, and beside two streams or more state modules take no tables")
     _check_block(shape)
+    if any(r.stream.change for r in relations):
+        project, shape = shape.block.project, _over_changes(shape, relations, ctx)
+        text = to_sql(transform_up(query, lambda n: shape.block.project if n is project else n))
     return _Reader(text, shape, relations, ctx, kept).read()
 
 
@@ -98,6 +105,16 @@ def _relation(number: int, relation: Logical, ctx: Context, find: Find) -> _Rela
     if len(read.key) > 2:
         raise NotTaken(f"{base.text} is read with options of its own")
     return _Relation(number, relation, read, stream, ".".join(base.name))
+
+
+def _over_changes(shape: Shape, relations: tuple[_Relation, ...], ctx: Context) -> Shape:
+    """The query without the columns that say how rows change.  Raises ``NotTaken``, ``Unsupported``."""
+    if no := why_not(shape, ((r.name, r.stream) for r in relations)):
+        raise NotTaken(no)
+    found = ((r.number, hidden_in(r.read, r.stream.change, ctx.names)) for r in relations if r.stream.change)
+    hidden = {number: name for number, name in found if name}
+    sources = [(n, source) for n, r in enumerate(relations) for source in ctx.names.sources(r.node)]
+    return without_changes(shape, [s for _, s in sources], [n for n, _ in sources], hidden, ctx.names)
 
 
 def _check_block(shape: Shape) -> None:
@@ -156,13 +173,19 @@ class _Reader:
             tuple(self._inputs(sides, marks, expires)),
             tuple(sides),
             reaches,
-            route.blocks if route else self.shape.blocks(),
+            route.blocks if route else self._counted().blocks(),
             finals,
             tuple(c.shown for c in self.keys),
             " AND ".join(c.shown for c in (*self.shape.on, *self.shape.where)),
             tuple(zip(MEANING, meaning, strict=True)),
+            next((r.stream.change for r in self.relations if r.stream.change), ""),
             route.delta if route else None,
         )
+
+    def _counted(self) -> Shape:
+        """The query, with a column that counts its rows where a stream is a changelog."""
+        changed = [r.number for r in self.relations if r.stream.change]
+        return with_count(self.shape, changed) if changed else self.shape
 
     def _routed(self) -> Routed:
         """The paths of a delta join.  Raises ``NotTaken``, ``Unresolved``, ``Unsupported``."""
@@ -174,7 +197,7 @@ class _Reader:
         order = delta_order(self.shape.block.project.hint, self.shape.relations, self.ctx)
         known = len(self.kept) == max(self.inputs) + 1
         sizes = Sizes({n: self.kept[i] for n, i in enumerate(self.inputs)} if known else {})
-        return routed(self.shape, meanings, self.inputs, sizes, order)
+        return routed(self._counted(), meanings, self.inputs, sizes, order)
 
     def _bounds(self) -> tuple[Bound, ...]:
         """How far apart the rows of each two sides lie, also where that follows over a third."""
@@ -211,7 +234,7 @@ class _Reader:
     def _keys(self) -> Iterator[Scalar]:
         """The equalities of two sides."""
         for conjunct in self.shape.on:
-            named = [n for o in equalities(conjunct) or () for n in self.sides if self._names(o, [n])]
+            named = [n for o in equalities(conjunct, of_nulls=True) or () for n in self.sides if self._names(o, [n])]
             if len(set(named)) == 2:
                 yield conjunct
 
@@ -267,6 +290,8 @@ class _Reader:
 
     def _side(self, relation: _Relation, rows: list[str]) -> Side:
         shown = tuple((c.name, c.value) for c in relation.read.columns if self._needed(relation, c.name))
+        if change := relation.stream.change:
+            shown = (*shown, (COUNT, count_of(change)))
         event = relation.stream.event_time
         ticks = [r for r in rows if event is None or self.ctx.names.fold(event) not in _columns_of([r])]
         return Side(self.inputs[relation.number], shown, _all(rows), _all(ticks))
@@ -317,6 +342,7 @@ class _Reader:
                 lasting.position,
                 lasting.said,
                 event is not None and fold(event) in _columns_of(values),
+                relation.stream.change,
             )
 
     @staticmethod

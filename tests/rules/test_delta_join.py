@@ -259,9 +259,14 @@ def test_several_keys_at_once_and_equalities_that_carry_no_further() -> None:
 def test_without_a_way_from_one_input_to_another() -> None:
     with pytest.raises(Unsupported, match="no equality leads from a, c to b: every row of one would meet every row"):
         delta_join(graph_of(3, [equal((0, "x"), (2, "x"))], [frozenset({0, 1})]))
-    either = Equality((0, "x"), (1, "x"), strict=False, plain=True)
-    with pytest.raises(Unsupported, match="from a to b"):
-        delta_join(JoinGraph(("a", "b"), (either,)))
+
+
+def test_an_equality_that_holds_of_nulls_leads_to_its_own_two_values_alone() -> None:
+    nulls = Equality((0, "x"), (1, "x"), strict=False, plain=True)
+    found = delta_join(JoinGraph(("a", "b", "c"), (nulls, equal((1, "x"), (2, "x")))))
+    assert found.lines[0] == "d(a) ◁ curr(b by x) ◁ curr(c by x)"
+    assert found.lines[2] == "d(c) ◁ prev(b by x) ◁ prev(a by x)"
+    assert found.paths[0].lookups[1].key == (("x", (1, "x")),)
 
 
 def test_a_star_of_eight_is_planned_in_twenty_milliseconds() -> None:

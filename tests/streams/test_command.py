@@ -91,3 +91,33 @@ def test_a_watermark_needs_a_time(spark: SparkSession, tmp_path: Path) -> None:
         done = dovetail("stream", "--sql=SELECT * FROM c", *given, f"--watermark=c.{column}=1 second")
         assert done.exit_code == 2
         assert f"{said} a watermark needs a time; the columns are id bigint, ts timestamp" in done.stderr
+
+
+def test_a_view_of_changing_files(spark: SparkSession, tmp_path: Path) -> None:
+    orders, customers = tmp_path / "orders", tmp_path / "customers"
+
+    def arrive(folder: Path, number: int, *rows: dict[str, object]) -> None:
+        folder.mkdir(exist_ok=True)
+        (folder / f"{number}.json").write_text("\n".join(map(json.dumps, rows)))
+
+    old: dict[str, object] = {"id": 1, "customer": 7, "paid": 10}
+    arrive(orders, 0, {**old, "op": "insert"}, {"id": 2, "customer": 7, "paid": 5, "op": "insert"})
+    arrive(customers, 0, {"id": 7, "region": "north"})
+    query = "SELECT region, sum(paid) AS paid FROM orders o JOIN customers c ON o.customer = c.id GROUP BY region"
+    command = ["keep", "--sql", query, "--as", "paid", "--state", tmp_path / "state", "--changelog", "orders=op"]
+    command += ["-s", f"orders={orders}", "-s", f"customers={customers}", "--json"]
+    done = dovetail(*command)
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout) == {"region": "north", "paid": 15}
+    assert "d(o) ◁ " in done.stderr or "HalfJoin" in done.stderr
+    arrive(orders, 1, {**old, "op": "update_preimage"}, {**old, "paid": 11, "op": "update_postimage"})
+    arrive(orders, 2, {"id": 3, "customer": 7, "paid": 100, "op": "delete"})
+    done = dovetail(*command, "--verify")
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout) == {"region": "north", "paid": 16}
+    told = json.loads(dovetail("state", tmp_path / "state" / "checkpoint", "--changes", "--json").stdout)
+    assert [i["gone"] for i in told["inputs"]] == [1, None]
+    for wrong, said in ((["--as="], "--as NAME is missing"), (["--changelog=o=op"], "there is no --stream o")):
+        done = dovetail(*command, *wrong)
+        assert done.exit_code == 2
+        assert said in done.stderr

@@ -25,6 +25,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from planner.runtime.batch import run
+from planner.runtime.state.changes import as_changes
 from planner.runtime.state.query import StateQuery
 from planner.runtime.state.segments import Arrived, Delta, Segments, empty, rows_of, setting, tagged
 from planner.runtime.state.sinks import Output
@@ -74,7 +75,10 @@ class Epochs:
         with setting(session, "spark.sql.adaptive.enabled", "true"):
             delta = self.segments.write(batch, epoch, before.watermark, clock)
             times, now = self._times(before, delta)
-            self.output.write(self._answer(session, before, delta, now), epoch, again=self.first)
+            answer = self._answer(session, before, delta, now)
+            if self.join.changes:
+                answer = as_changes(answer, self.join.changes)
+            self.output.write(answer, epoch, again=self.first)
             after = self._after(session, before, delta, Manifest(epoch, (), times, now), clock)
         self.store.commit(after)
         self.told.add(before, after, [arrived.segment.rows if arrived.segment else 0 for arrived in delta.inputs])
@@ -96,8 +100,8 @@ class Epochs:
         return ", ".join(f"{name}: {kept.rows:,} rows, {kept.bytes:,} bytes" for name, kept in told)
 
     def _warn(self, before: Manifest, after: Manifest) -> None:
-        """Warn of a state without end: after the first epoch, and whenever it has doubled."""
-        lasting = self.join.lasting if self.ttl is None else ()
+        """Warn of a state without end: after the first epoch, and whenever it has doubled.  A changelog has one."""
+        lasting = self.join.lasting if self.ttl is None and not self.join.changes else ()
         rows = sum(after.inputs[n].rows for n in lasting)
         if not rows or rows < 2 * self.warned:
             return

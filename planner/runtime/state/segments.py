@@ -13,8 +13,10 @@ from pyspark.sql.types import StructField, StructType
 
 from planner.band.axis import Axis
 from planner.expr import quote
+from planner.runtime.state.changes import netted
+from planner.state.changes import known
 from planner.state.manifest import Segment, Span
-from planner.state.spec import Input, StreamJoin
+from planner.state.spec import Input, Kept, StreamJoin
 from planner.state.store import Store
 from planner.types.schema import sql_type
 
@@ -61,7 +63,7 @@ def tagged_items(join: StreamJoin) -> list[list[str]]:
     for number, input_ in enumerate(join.inputs):
         items = [f"{number} AS {INPUT}"]
         for other, owner in enumerate(join.inputs):
-            items += [f"{quote(c.name) if other == number else 'NULL'} AS {c.stored}" for c in owner.columns]
+            items += [f"{_value(owner, c) if other == number else 'NULL'} AS {c.stored}" for c in owner.columns]
         items.append(f"coalesce({input_.keep or 'true'}, false) AS {_KEEP}")
         items.append(f"{_position(input_)} AS {_TIME}")
         items.append(f"CAST({input_.expires or 'NULL'} AS BIGINT) AS {_EXPIRES}")
@@ -81,6 +83,11 @@ def late(join: StreamJoin, watermark: int | None) -> str:
     if watermark is None or not timed:
         return "false"
     return f"coalesce({INPUT} IN ({', '.join(timed)}) AND {_TIME} <= {watermark * 1000}, false)"
+
+
+def _value(input_: Input, column: Kept) -> str:
+    """A column as it is kept; one that says how rows change only if it says something that is known."""
+    return known(column.name, input_.name) if column.name == input_.change else quote(column.name)
 
 
 def _position(input_: Input) -> str:
@@ -142,6 +149,8 @@ class Segments:
         """Write segments of an input as one, in the order of its first mark, without the rows that match no more."""
         input_, counted = self.join.inputs[number], Observation()
         rows = self.rows(session, number, old, watermark)
+        if input_.change:
+            rows = netted(rows, input_.change)
         asked: list[Any] = [F.expr("count(*)").alias(f"rows{number}")]
         asked += _ends(input_.expires or "CAST(NULL AS BIGINT)", number)
         timed = input_.event_time in [quote(c.name) for c in input_.columns]

@@ -17,6 +17,7 @@ _ROW_BY_ROW = frozenset(
     "StreamingDataSourceV2Relation StreamingDataSourceV2ScanRelation WithCTE CTERelationDef CTERelationRef "
     "ResolvedHint UnresolvedHint".split()
 )
+_ALIAS = re.compile(r"\bSubqueryAlias (\S+)")
 _OPERATOR = re.compile(r"[\s:+\-|]*['~!]*(\w+)")
 
 
@@ -41,7 +42,14 @@ def stream_of(session: SparkSession, name: tuple[str, ...]) -> Stream | None:
         first.name if first else None,
         int(first.metadata[DELAY]) if first else 0,
         bool(plan.deterministic()),
+        reads=tuple(_parts(said) for said in _ALIAS.findall(plan.toString())[1:]),
     )
+
+
+def _parts(said: str) -> tuple[str, ...]:
+    """A name in a plan; a table's without the catalog that all sessions have."""
+    parts = tuple(said.split("."))
+    return parts[1:] if len(parts) == 3 and parts[0] == "spark_catalog" else parts
 
 
 def more_than_rows(frame: DataFrame) -> str | None:

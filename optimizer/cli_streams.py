@@ -1,0 +1,170 @@
+"""The commands of the command line for streams: their options, and what stands behind each."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from optimizer.cli_options import Choices, Conf, Force, Json, Master, Query, Sql, Tables
+from optimizer.commands.inputs import read_job, read_pairs
+from planner.errors import InputError, one_of
+
+Streams = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--stream",
+        "-s",
+        metavar="NAME=FOLDER/",
+        help="What the query calls NAME: a folder in which Parquet, CSV (with a header line) or JSON files arrive. "
+        "It needs one file to begin with, which tells the columns. Repeatable.",
+    ),
+]
+Schemas = Annotated[
+    list[str] | None,
+    typer.Option("--schema", metavar="NAME=COLUMNS", help="The columns, as 'id INT, ts TIMESTAMP'. Repeatable."),
+]
+Files = Annotated[int | None, typer.Option(min=1, metavar="N", help="At most so many files of a stream in an epoch.")]
+
+
+def stream(
+    query: Query = None,
+    sql: Sql = None,
+    stream: Streams = None,
+    watermark: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--watermark",
+            "-w",
+            metavar="NAME.COLUMN=DELAY",
+            help="Rows of NAME come at most so much later than others with a greater COLUMN, such as '1 minute'. "
+            "Later ones are dropped, and what can match no more leaves the state. Repeatable.",
+        ),
+    ] = None,
+    schema: Schemas = None,
+    table: Tables = None,
+    checkpoint: Annotated[
+        str, typer.Option(metavar="FOLDER", help="Where the query keeps its state, and how far it has come. Required.")
+    ] = "",
+    out: Annotated[str, typer.Option(metavar="FOLDER", help="Where the rows go, as files. Required.")] = "",
+    format: Annotated[str, typer.Option(metavar="FORMAT", help="parquet, orc, json or csv.")] = "parquet",
+    trigger: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHEN",
+            help="Time between the starts of epochs, such as '10 seconds', or 'available now' to end when all that is "
+            "there has been taken. Without it an epoch begins when the last one has ended.",
+        ),
+    ] = None,
+    files: Files = None,
+    state_modules: Annotated[
+        bool | None,
+        typer.Option(
+            "--state-modules/--spark-state",
+            help="Keep the state in state modules wherever they can, or in Spark's store. Without either, they take "
+            "joins by a band, of a stream with itself, and inner joins of three streams or more by equalities.",
+        ),
+    ] = None,
+    state_ttl: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="Rows leave the state after so long, even if they could still match."),
+    ] = None,
+    bins: Annotated[
+        bool | None,
+        typer.Option(
+            "--bins/--no-bins",
+            help="Use bins in Spark's own join of streams wherever there is a band, or nowhere. Without either, only "
+            "where Spark could not run the join.",
+        ),
+    ] = None,
+    option: Choices = None,
+    force: Force = False,
+    master: Master = "local[*]",
+    conf: Conf = None,
+) -> None:
+    """Run a query over streams of files until Ctrl-C, with a line of epochs, rows, lag and state.
+
+    The same command goes on where the last one ended, or was killed. `dovetail state` shows what is kept.
+    """
+    from optimizer.commands.streamed import StreamJob, read_streams, run_stream
+
+    if missing := next((name for name, value in (("--checkpoint", checkpoint), ("--out", out)) if not value), None):
+        raise InputError(f"{missing} FOLDER is missing")
+    if format not in (possible := ("parquet", "orc", "json", "csv")):
+        raise InputError(f"--format {format} does not exist; {one_of(possible, format)}")
+    job = read_job(query, sql, table, option, force, master, None, conf)
+    streams = read_streams(stream or (), schema or (), watermark or (), here=job.here)
+    run_stream(StreamJob(job, streams, checkpoint, out, format, trigger, files, state_modules, state_ttl, bins))
+
+
+def keep(
+    query: Query = None,
+    sql: Sql = None,
+    name: Annotated[str, typer.Option("--as", metavar="NAME", help="The name of the view. Required.")] = "",
+    stream: Streams = None,
+    changelog: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--changelog",
+            metavar="NAME=COLUMN",
+            help="Rows of NAME are changes, and COLUMN is insert, update_preimage, update_postimage or delete. "
+            "Repeatable.",
+        ),
+    ] = None,
+    schema: Schemas = None,
+    table: Tables = None,
+    state: Annotated[
+        str, typer.Option(metavar="FOLDER", help="Where the joined rows and the state are kept. Required.")
+    ] = "",
+    every: Annotated[
+        float | None,
+        typer.Option(min=0.0, metavar="SECONDS", help="Refresh again and again until Ctrl-C, with so long between."),
+    ] = None,
+    files: Files = None,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Compare with recomputing as well; exit code 1 if the rows differ.")
+    ] = False,
+    json: Json = False,
+    option: Choices = None,
+    force: Force = False,
+    master: Master = "local[*]",
+    conf: Conf = None,
+) -> None:
+    """Keep the result of a query over streams of files fresh, and print it.
+
+    Only what has arrived since the last time is read and joined: the first call builds the view, the same command
+    refreshes it.
+    """
+    from optimizer.commands.kept import KeepJob, run_keep
+    from optimizer.commands.streamed import read_streams
+
+    for flag, value, what in (("--as", name, "NAME"), ("--state", state, "FOLDER")):
+        if not value:
+            raise InputError(f"{flag} {what} is missing")
+    job = read_job(query, sql, table, option, force, master, None, conf)
+    streams = read_streams(stream or (), schema or (), (), here=job.here)
+    told = KeepJob(job, streams, read_pairs("--changelog", changelog or ()), name, state, every, files, verify, json)
+    if not run_keep(told):
+        raise typer.Exit(1)
+
+
+def state(
+    checkpoint: Annotated[str, typer.Argument(metavar="CHECKPOINT", help="The checkpoint of a join of streams.")],
+    check: Annotated[bool, typer.Option("--check", help="Check that every file is there and has its size.")] = False,
+    dump: Annotated[
+        str | None,
+        typer.Option(metavar="INPUT", help="Print the rows that are kept of an input instead, a JSON object a line."),
+    ] = None,
+    changes: Annotated[
+        bool,
+        typer.Option("--changes", help="Count the rows of changelogs that have been taken away more often than added."),
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Show what a join of streams keeps: rows, bytes, files, oldest and newest time of each input."""
+    from optimizer.commands.state import dump_state, show_state
+
+    if dump is not None:
+        dump_state(checkpoint, dump)
+    else:
+        show_state(checkpoint, json=json, check=check, changes=changes)

@@ -1,0 +1,86 @@
+"""``dovetail keep``: a view over folders in which files arrive, refreshed and printed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from time import perf_counter, sleep
+from typing import TYPE_CHECKING
+
+import typer
+
+from optimizer.commands import say
+from optimizer.commands.inputs import Job
+from optimizer.commands.streamed import Streamed, view
+from optimizer.commands.work import optimizer_for
+from planner.errors import InputError, one_of
+
+if TYPE_CHECKING:
+    from optimizer.kept import KeptView
+
+_ROWS = 100  # of a view are printed, unless as JSON
+
+
+@dataclass(frozen=True)
+class KeepJob:
+    """A query over streams as a view: its name, where it is kept, and how often it is refreshed (seconds)."""
+
+    job: Job
+    streams: tuple[Streamed, ...]
+    changelogs: Mapping[str, str]
+    name: str
+    state: str
+    every: float | None
+    files: int | None
+    verify: bool
+    json: bool
+
+
+def run_keep(told: KeepJob) -> bool:
+    """Build or refresh the view and print it, once or until Ctrl-C; whether it is what recomputing gives, if asked.
+
+    Raises ``InputError``, and what ``Optimizer.keep`` raises.
+    """
+    names = [stream.table.name for stream in told.streams]
+    if odd := next((name for name in told.changelogs if name not in names), None):
+        raise InputError(f"--changelog {odd}: there is no --stream {odd}; {one_of(names, odd)}")
+    with optimizer_for(told.job) as opt:
+        with say.status("looking at the streams"):
+            for stream in told.streams:
+                view(opt.session, stream, told.files)
+            for name, column in told.changelogs.items():
+                opt.declare_changelog(name, column, ())
+        start = perf_counter()
+        with say.status("finding the joined rows"):
+            kept = opt.keep(told.job.text, told.name, state=told.state)
+        say.remark(kept.explain())
+        _show(kept, told, perf_counter() - start)
+        try:
+            while told.every is not None:
+                sleep(told.every)
+                start = perf_counter()
+                _show(kept.refresh(), told, perf_counter() - start)
+        except KeyboardInterrupt:
+            say.remark("stopped; the same command goes on with what comes")
+        return _verified(kept) if told.verify else True
+
+
+def _show(kept: KeptView, told: KeepJob, took: float) -> None:
+    table = kept.table()
+    if told.json:
+        for row in table.selectExpr("to_json(struct(*), map('ignoreNullFields', 'false'))").toLocalIterator():
+            typer.echo(row[0])
+    else:
+        rows = table.limit(_ROWS + 1).collect()
+        kinds = [(f.name, f.dataType.simpleString()) for f in table.schema]
+        say.out().print(say.rows_table(kinds, rows[:_ROWS]))
+        if len(rows) > _ROWS:
+            say.remark(f"the first {_ROWS} rows; --json prints all")
+    say.remark(f"{told.name} is fresh, in {say.seconds(took)}")
+
+
+def _verified(kept: KeptView) -> bool:
+    with say.status("recomputing, to compare"):
+        found = kept.verify()
+    say.remark(str(found))
+    return found.same

@@ -1,0 +1,261 @@
+"""Joins of changelogs: the changes that have been returned add up to the join of the rows that are there."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from dataclasses import dataclass, field
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from optimizer import Optimizer, OptionError, QueryError, Sink
+from stream_feeds import FEW, newest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+SCHEMA = "id INT, k INT, v DOUBLE, op STRING"
+Row = tuple[int | None, int | None, float | None]
+VALUES = (None, 0.0, 1.5, float("nan"), float("inf"), float("-inf"))
+COUNTS = {"insert": 1, "update_postimage": 1, "update_preimage": -1, "delete": -1}
+
+
+@dataclass
+class Changing:
+    """A table that changes at random: its changes as a stream of files, and the rows that are there."""
+
+    session: SparkSession
+    folder: Path
+    name: str
+    rows: Counter[Row] = field(default_factory=Counter)
+    files: int = 0
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir()
+        stream = self.session.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(self.folder))
+        stream.createOrReplaceTempView(self.name)
+
+    def change(self, random: Random, size: int, early: float = 0.0) -> None:
+        """The next file: rows that come, go and change; some of them, at a share of ``early``, go before they come."""
+        changes: list[tuple[str, Row]] = []
+        for _ in range(size):
+            there = sorted(self.rows.elements(), key=repr)
+            new = random.choice((None, *range(6))), random.choice((None, 0, 1, 2)), random.choice(VALUES)
+            match random.choice("iiiuuddt"):
+                case "u" if there:
+                    changes += [("update_preimage", old := random.choice(there)), ("update_postimage", new)]
+                    self.rows.subtract([old])
+                    self.rows.update([new])
+                case "d" if there:
+                    changes.append(("delete", old := random.choice(there)))
+                    self.rows.subtract([old])
+                case "t" if random.random() < early:
+                    changes.append(("delete", new))
+                    self.rows.subtract([new])
+                case _:
+                    changes.append(("insert", new))
+                    self.rows.update([new])
+        random.shuffle(changes)
+        self.write(changes)
+
+    def write(self, changes: list[tuple[str, Row]]) -> None:
+        """The next file."""
+        lines = [json.dumps({"id": i, "k": k, "v": v, "op": op}) for op, (i, k, v) in changes]
+        hidden = self.folder / f".{self.files}"
+        hidden.write_text("\n".join(lines))
+        os.utime(hidden, (1_700_000_000 + self.files,) * 2)
+        hidden.rename(self.folder / f"{self.files:04}.json")
+        self.files += 1
+
+    def table(self) -> None:
+        """The rows that are there now, as a table of the stream's name with `_table` behind it."""
+        frame = self.session.createDataFrame(list(self.rows.elements()), "id INT, k INT, v DOUBLE")
+        frame.createOrReplaceTempView(f"{self.name}_table")
+
+
+def changing(opt: Optimizer, folder: Path, names: str) -> list[Changing]:
+    folder.mkdir(exist_ok=True)
+    tables = [Changing(opt.session, folder / name, name) for name in names]
+    for table in tables:
+        opt.declare_changelog(table.name, "op", ["id"])
+    return tables
+
+
+def run(opt: Optimizer, query: str, folder: Path, **more: Any) -> Counter[str]:
+    """What the changes that have been returned add up to."""
+    sink = Sink("parquet", folder / "out")
+    more = {"trigger": "available now", **more}
+    opt.stream(query, checkpoint=folder / "checkpoint", sink=sink, **more).awaitTermination()
+    found: Counter[str] = Counter()
+    for (*row, op), times in Counter(map(repr_of, written_rows(opt.session, folder))).items():
+        found[str(tuple(row))] += COUNTS[op] * times
+    return +found if all(n >= 0 for n in found.values()) else found
+
+
+def written_rows(session: SparkSession, folder: Path) -> list[Any]:
+    if not list((folder / "out").glob("*.parquet")):
+        return []
+    return session.read.parquet(str(folder / "out")).collect()
+
+
+def repr_of(row: Any) -> tuple[str, ...]:
+    """A row whose NaN are equal."""
+    return (*map(repr, tuple(row)[:-1]), row[-1])
+
+
+def batch(tables: list[Changing], query: str) -> Counter[str]:
+    """What the query returns over the rows that are there."""
+    for table in tables:
+        table.table()
+    for table in tables:
+        query = query.replace(f" {table.name} ", f" {table.name}_table ")
+    rows = tables[0].session.sql(query).collect()
+    return Counter(str(tuple(map(repr, tuple(row)))) for row in rows)
+
+
+JOINS = {
+    "two": "SELECT a.id, b.v, a.k + b.id AS x FROM s a JOIN t b ON a.k = b.k",
+    "band": "SELECT a.id, b.id AS bid, b.v FROM s a JOIN t b ON b.id BETWEEN a.id AND a.id + 2 WHERE a.v IS NOT NULL",
+    "itself": "SELECT a.id, b.id AS bid FROM s a JOIN s b ON a.k = b.k AND a.id < b.id",
+    "three": "SELECT a.v, b.k, c.id AS cid FROM s a JOIN t b ON a.k = b.k JOIN u c ON b.id = c.id AND c.v > a.v",
+    "nulls": "SELECT a.id, b.v, c.k AS ck FROM s a JOIN t b ON a.k <=> b.k JOIN u c ON b.id = c.id",
+    "filtered": "SELECT x.id, y.v FROM (SELECT id, k FROM s WHERE v > 0) x JOIN t y ON x.k <=> y.k AND x.id <> y.id",
+}
+
+
+@pytest.mark.hypothesis
+@FEW
+@given(seed=st.integers(0, 10**6), name=st.sampled_from(sorted(JOINS)), early=st.sampled_from([0.0, 1.0]))
+@example(seed=1, name="two", early=0.0)
+@example(seed=2, name="band", early=0.0)
+@example(seed=3, name="itself", early=0.0)
+@example(seed=4, name="three", early=1.0)
+@example(seed=5, name="filtered", early=1.0)
+@example(seed=6, name="nulls", early=0.0)
+def test_what_has_been_returned_is_the_join_of_what_is_there(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, seed: int, name: str, early: float
+) -> None:
+    opt, folder, random = Optimizer(spark.newSession()), tmp_path_factory.mktemp("changes"), Random(seed)
+    tables = changing(opt, folder, "stu" if " u c " in JOINS[name] else "st")
+    for _ in range(2):
+        for table in tables:
+            table.change(random, random.randrange(4, 12), early)
+        found = run(opt, JOINS[name], folder)
+        if not early:
+            assert found == batch(tables, JOINS[name])
+    if not early:
+        return
+    for table in tables:  # whatever has gone before it came, comes
+        table.write([("insert", row) for row, n in table.rows.items() for _ in range(-n)])
+        table.rows = +table.rows
+    assert run(opt, JOINS[name], folder) == batch(tables, JOINS[name])
+
+
+KEPT = """SELECT b.k, count(*) AS n, sum(a.id) AS total, max(b.v) AS most, avg(a.k) FROM s a JOIN t b ON a.k = b.k
+WHERE a.id <> 3 GROUP BY b.k HAVING count(*) > 0 ORDER BY total DESC"""
+
+
+@pytest.mark.parametrize(
+    ("query", "over"),
+    [
+        (KEPT, "st"),
+        ("SELECT * FROM s a JOIN t b ON a.id = b.id", "st"),
+        ("SELECT DISTINCT a.k, b.v FROM s a JOIN t b ON a.k = b.k JOIN u c ON c.id = b.id", "stu"),
+        ("SELECT k, count(*), min(v), collect_set(id) FROM s a GROUP BY k", "s"),
+    ],
+)
+def test_a_kept_view_is_what_the_query_returns_over_the_rows_that_are_there(
+    opt: Optimizer, tmp_path: Path, query: str, over: str
+) -> None:
+    random, tables = Random(query), changing(opt, tmp_path / "in", over)
+    for _ in range(2):
+        for table in tables:
+            table.change(random, 12)
+        view = opt.keep(query, "kept", state=tmp_path / "state")
+        found = Counter(str(tuple(map(repr, row))) for row in opt.session.table("kept").collect())
+        assert found == batch(tables, query)
+        assert (
+            view.table().columns
+            == opt.session.sql(
+                query.replace("*", "a.id, a.k, a.v, b.id, b.k, b.v", 1) if "SELECT *" in query else query
+            ).columns
+        )
+    if len(over) > 1:
+        assert view.verify().same
+
+
+def test_verify_adds_changes_up(opt: Optimizer, tmp_path: Path) -> None:
+    random, tables = Random(7), changing(opt, tmp_path / "in", "st")
+    for _ in range(3):
+        for table in tables:
+            table.change(random, 12)
+    found = opt.verify(JOINS["two"])
+    assert (found.same, found.rows > 3) == (True, True), found
+    assert opt.verify("SELECT * FROM s a JOIN t b ON a.k = b.k").same
+
+
+def test_what_is_kept_adds_up_when_it_is_merged(opt: Optimizer, tmp_path: Path) -> None:
+    tables = changing(opt, tmp_path / "in", "st")
+    row: Row = (1, 1, 1.0)
+    for n in range(10):
+        tables[0].write([("insert", row), ("insert", (n, 2, None))] if n % 2 == 0 else [("delete", row)])
+        tables[1].write([("insert", (n, 2, None))])
+    run(opt, JOINS["two"], tmp_path)
+    kept = newest(tmp_path).inputs[0]
+    assert kept.read == 15
+    assert kept.rows == 4 + 3, "of the first eight epochs the rows that stayed, and the last two as they came"
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("SELECT a.id FROM s a LEFT JOIN t b ON a.k = b.k", "rows of a left join do not follow from changes"),
+        ("SELECT a.op FROM s a JOIN t b ON a.k = b.k", "op says how rows change, and belongs to no row"),
+        ("SELECT a.id FROM s a JOIN t b ON a.k = b.k WHERE b.op <> 'delete'", "op says how rows change"),
+        ("SELECT a.id AS op FROM s a JOIN t b ON a.k = b.k", "its rows have a column op, under which"),
+        (
+            "SELECT a.id FROM (SELECT * FROM s WHERE op = 'insert') a JOIN t b ON a.k = b.k",
+            "computes or filters",
+        ),
+        ("SELECT a.id FROM timed a JOIN t b ON a.k = b.k", "timed has a watermark"),
+        ("SELECT a.id FROM big a JOIN t b ON a.k = b.k", "big is a view over it"),
+        ("SELECT a.id, b.word FROM t a JOIN words b ON a.k = b.id", "texts of word that are equal may differ"),
+    ],
+)
+def test_what_is_refused(opt: Optimizer, tmp_path: Path, query: str, said: str) -> None:
+    changing(opt, tmp_path / "in", "st")
+    session = opt.session
+    session.sql("SELECT *, current_timestamp() AS ts FROM s").withWatermark("ts", "1 second").createOrReplaceTempView(
+        "timed"
+    )
+    session.sql("CREATE OR REPLACE TEMP VIEW big AS SELECT * FROM s WHERE id > 2")
+    session.sql("CREATE OR REPLACE TEMP VIEW words AS SELECT id, op, op COLLATE UTF8_LCASE AS word FROM s")
+    opt.declare_changelog("timed", "op", ["id"])
+    opt.declare_changelog("words", "op", ["id"])
+    with pytest.raises(QueryError, match=f"is a changelog, and only state modules join changes, .*{said}"):
+        run(opt, query, tmp_path)
+    assert said in opt.stream_plan(query).explain()
+
+
+def test_settings_that_lose_changes(opt: Optimizer, tmp_path: Path) -> None:
+    changing(opt, tmp_path / "in", "st")
+    with pytest.raises(OptionError, match="would lose rows that a later change takes away"):
+        run(opt, JOINS["two"], tmp_path, state_ttl=1)
+    with pytest.raises(QueryError, match="state_modules=False asks for it"):
+        run(opt, JOINS["two"], tmp_path, state_modules=False)
+
+
+def test_a_kind_of_change_that_is_none_ends_the_query(opt: Optimizer, tmp_path: Path) -> None:
+    tables = changing(opt, tmp_path / "in", "st")
+    tables[0].write([("upsert", (1, 99, 1.0))])
+    with pytest.raises(Exception, match=r"upsert is no kind of change in s\.op; there are insert, update_postimage"):
+        run(opt, JOINS["two"], tmp_path)
+    with pytest.raises(Exception, match=r"upsert is no kind of change in s\.op"):
+        opt.keep("SELECT k, count(*) FROM s GROUP BY k", "kept", state=tmp_path / "state")
