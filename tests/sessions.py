@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 import sys
 import warnings
 from functools import cache
 from pathlib import Path
 
+import pyspark
 from py4j.java_gateway import JVMView
 from pyspark.sql import SparkSession
 
@@ -42,3 +45,28 @@ def start(where: str, scratch: Path, **settings: str) -> SparkSession:
         # A Connect client sets all of them once more on the server it has started with them.
         warnings.filterwarnings("ignore", "Failed to set spark", UserWarning)
         return builder.getOrCreate()
+
+
+def for_few_rows(spark: SparkSession) -> SparkSession:
+    """A session of its own for queries over a few rows, which repay neither a compiler nor a second planning."""
+    own = spark.newSession()
+    own.conf.set("spark.sql.codegen.wholeStage", "false")
+    own.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    own.conf.set("spark.sql.adaptive.enabled", "false")
+    return own
+
+
+def quick_local_files(scratch: Path) -> dict[str, str]:
+    """Settings for `LocalFiles.java`, compiled below `scratch`; none where only a runtime of Java is installed."""
+    home = os.environ.get("JAVA_HOME")
+    compiler = shutil.which("javac", path=f"{home}/bin" if home else None)
+    if compiler is None:
+        return {}
+    jars, source = Path(pyspark.__file__).parent / "jars", Path(__file__).with_name("LocalFiles.java")
+    classpath = next(jars.glob("hadoop-client-api-*.jar"))
+    subprocess.run([compiler, "--release", "17", "-cp", classpath, "-d", scratch / "classes", source], check=True)
+    return {
+        "spark.driver.extraClassPath": str(scratch / "classes"),
+        "spark.hadoop.fs.file.impl": "LocalFiles",
+        "spark.hadoop.fs.AbstractFileSystem.file.impl": "LocalFiles$Context",
+    }
