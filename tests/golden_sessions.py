@@ -10,6 +10,7 @@ from golden_plans.case import Case
 from golden_plans.catalog import CatalogFile
 from golden_plans.planned import catalog_of
 from planner.expr import quote
+from sessions import for_few_rows
 
 
 def plain_lookups(catalog: CatalogFile) -> dict[str, str]:
@@ -23,7 +24,7 @@ def golden_sessions(spark: Any) -> Iterator[Callable[[Case], Any]]:
     databases: set[str] = set()
 
     def prepare(catalog: CatalogFile) -> Any:
-        session = spark.newSession()
+        session = for_few_rows(spark)
         session.conf.set("spark.sql.ansi.enabled", str(catalog.settings.ansi).lower())
         session.conf.set("spark.sql.caseSensitive", str(catalog.settings.case_sensitive).lower())
         session.conf.set("spark.sql.session.timeZone", catalog.settings.time_zone)
@@ -31,18 +32,17 @@ def golden_sessions(spark: Any) -> Iterator[Callable[[Case], Any]]:
         ntz = "NTZ" if catalog.settings.timestamp_ntz else "LTZ"
         session.conf.set("spark.sql.timestampType", f"TIMESTAMP_{ntz}")
         session.conf.set("spark.sql.ansi.relationPrecedence", str(catalog.settings.commas_last).lower())
-        # a few rows repay neither a compiler nor a second planning
-        session.conf.set("spark.sql.codegen.wholeStage", "false")
-        session.conf.set("spark.sql.adaptive.enabled", "false")
         for table in catalog.tables:
             *database, name = table.name[-2:]
             for part in database:
                 session.sql(f"CREATE DATABASE IF NOT EXISTS {quote(part)}")
                 databases.add(part)
-            kind = "VIEW" if database else "TEMPORARY VIEW"
-            session.sql(f"CREATE OR REPLACE {kind} {'.'.join(map(quote, (*database, name)))} AS {table.query()}")
+            if database:
+                session.sql(f"CREATE OR REPLACE VIEW {'.'.join(map(quote, (*database, name)))} AS {table.query()}")
+            else:
+                session.sql(table.query()).createOrReplaceTempView(quote(name))
         for name, query in plain_lookups(catalog).items():
-            session.sql(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS {query}")
+            session.sql(query).createOrReplaceTempView(name)
         return session
 
     def get(case: Case) -> Any:

@@ -11,6 +11,7 @@ import pytest
 
 from comparing import assert_same
 from optimizer import Optimizer, Options
+from sessions import for_few_rows
 from shares import Share, at_least
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ TESTS = (
 
 @pytest.fixture(scope="module", params=TYPES)
 def session(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[SparkSession]:
-    own = spark.newSession()
+    own = for_few_rows(spark)
     for name in ("t", "u"):
         own.sql(f"DROP TABLE IF EXISTS padded_{name}")
         columns = f"id INT, k INT, v INT, c {request.param}, d {request.param.replace('4', '2')}"
@@ -106,7 +107,7 @@ HIDING = (
 
 @pytest.mark.parametrize("query", HIDING)
 def test_a_column_with_the_name_of_a_relation(spark: SparkSession, query: str) -> None:
-    own = spark.newSession()
+    own = for_few_rows(spark)
     fields = "named_struct('id', id + 100, 'x', 5, 'v', id * 7 % 9, 'w', id + 1000)"
     items = f"CAST(id AS INT) AS id, {fields} AS x, id % 9 AS v, id AS w"
     own.sql(f"CREATE TEMPORARY VIEW hiding AS SELECT {items} FROM range(20)")

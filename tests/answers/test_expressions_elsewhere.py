@@ -8,6 +8,7 @@ import pytest
 
 from comparing import rows
 from optimizer import Optimizer, Options
+from sessions import for_few_rows
 
 FLAGS = "(1, false, true, 3, 4), (2, true, false, 5, 6)"
 MARKS = """
@@ -60,7 +61,7 @@ SELECT x.id FROM marks x WHERE NOT EXISTS (SELECT 1 FROM marks y WHERE y.k = x.k
 
 @pytest.fixture(scope="module")
 def session(spark):
-    found = spark.newSession()
+    found = for_few_rows(spark)
     for name, values in TABLES.items():
         found.sql(f"CREATE TEMPORARY VIEW {name} AS SELECT * FROM VALUES {values}")
     found.udf.register("safe_divide", lambda a, b: a * b, "int")

@@ -14,6 +14,7 @@ from hypothesis import settings
 from function_sweep import SETTINGS, Sweep, shelves, shelves_of_users, sweep, sweep_together
 from pieces import Tally
 from rule_places import PLACES, fits, query, query_of_many
+from sessions import for_few_rows
 from spark_calls import Call, shelf
 from spark_examples import Example, examples
 from user_functions import names_of_sqlglot
@@ -21,12 +22,8 @@ from user_functions import names_of_sqlglot
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# A few rows repay neither a compiler nor a second planning.
 QUICK = {
     "spark.sql.lightweightPlanChangeValidation": "false",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.codegen.wholeStage": "false",
     "spark.sql.leafNodeDefaultParallelism": "1",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.timeType.enabled": "true",
@@ -46,7 +43,7 @@ def session(spark: SparkSession) -> SparkSession:
 
 
 def fresh(spark: SparkSession) -> SparkSession:
-    own = spark.newSession()
+    own = for_few_rows(spark)
     for name, value in QUICK.items():
         own.conf.set(name, value)
     return own

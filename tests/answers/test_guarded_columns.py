@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from comparing import assert_same
 from optimizer import Optimizer, Options
+from sessions import for_few_rows
 from shares import Share, at_least
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ NAMES = ("share", "`count`", "y")
 
 @pytest.fixture(scope="module")
 def session(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
-    session, path = spark.newSession(), str(tmp_path_factory.mktemp("rows") / "d")
+    session, path = for_few_rows(spark), str(tmp_path_factory.mktemp("rows") / "d")
     session.conf.set("spark.sql.ansi.enabled", "true")
     rows = session.sql(f"SELECT * FROM VALUES {ROWS} AS d(id, k, ts, v, kind)")
     rows.write.parquet(path)  # Spark computes what is made of literals while it plans

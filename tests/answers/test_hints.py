@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from optimizer import Optimizer, Options
 from optimizer.cli import app
+from sessions import for_few_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,9 +24,8 @@ JOINS = {"BROADCAST": "BroadcastHashJoin", "MERGE": "SortMergeJoin", "SHUFFLE_HA
 @pytest.fixture(scope="module")
 def session(spark: SparkSession) -> SparkSession:
     """A session that broadcasts only what a hint asks for."""
-    own = spark.newSession()
+    own = for_few_rows(spark)
     own.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
-    own.conf.set("spark.sql.adaptive.enabled", "false")
     own.conf.set("spark.sql.ansi.enabled", "true")
     own.conf.set("spark.sql.session.timeZone", "UTC")
     own.sql(

@@ -8,6 +8,7 @@ import pytest
 
 from comparing import assert_same
 from optimizer import Optimizer, Options
+from sessions import for_few_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +44,7 @@ QUERIES = [
 
 @pytest.fixture
 def session(spark: SparkSession) -> Iterator[SparkSession]:
-    own = spark.newSession()
+    own = for_few_rows(spark)
     own.sql("CREATE DATABASE IF NOT EXISTS lasting")
     own.sql("USE lasting")
     yield own

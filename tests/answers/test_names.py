@@ -12,6 +12,7 @@ from comparing import assert_same
 from optimizer import Optimizer, Options
 from planner.catalog import UniqueKey
 from planner.runtime.catalog import SparkCatalog
+from sessions import for_few_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,10 +22,7 @@ FORCE = Options(force=True, strict=True)
 
 @pytest.fixture
 def own(spark: SparkSession) -> SparkSession:
-    session = spark.newSession()
-    session.conf.set("spark.sql.codegen.wholeStage", "false")
-    session.conf.set("spark.sql.adaptive.enabled", "false")
-    return session
+    return for_few_rows(spark)
 
 
 TWO_NAMES = (

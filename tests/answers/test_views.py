@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from optimizer import Optimizer, Options
+from sessions import for_few_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,9 +36,7 @@ def database(spark: SparkSession) -> Iterator[SparkSession]:
 @pytest.fixture
 def session(database: SparkSession) -> SparkSession:
     """A session with temporary views and settings of its own, in that database."""
-    session = database.newSession()
-    session.conf.set("spark.sql.codegen.wholeStage", "false")  # a few rows repay neither a compiler
-    session.conf.set("spark.sql.adaptive.enabled", "false")  # nor a second planning
+    session = for_few_rows(database)
     session.sql("USE bands")
     return session
 

@@ -32,17 +32,15 @@ COLUMNS = ("id", "name", "day", "at", "paid", "code")
 
 @pytest.fixture(scope="module")
 def session(spark: SparkSession) -> SparkSession:
-    """A session for a few rows, which repay neither a compiler nor a second planning."""
-    own = spark.newSession()
-    own.conf.set("spark.sql.codegen.wholeStage", "false")
-    own.conf.set("spark.sql.adaptive.enabled", "false")
-    return own
+    from sessions import for_few_rows  # not above: workers import this module, and not the helpers
+
+    return for_few_rows(spark)
 
 
 @pytest.fixture(scope="module")
 def people(postgres: str) -> PostgresSource:
     """A table with duplicates and NULLs in every column but its key."""
-    from servers import execute  # not above: workers import this module, and not the helpers
+    from servers import execute  # not above, either
 
     execute(postgres, "DROP TABLE IF EXISTS people")
     execute(

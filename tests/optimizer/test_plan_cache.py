@@ -8,6 +8,7 @@ import pytest
 
 from comparing import assert_same
 from optimizer import Optimizer, Options
+from sessions import for_few_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,7 +55,7 @@ class Asked:
 
 @pytest.fixture
 def asked(spark: SparkSession, tmp_path: Path) -> Asked:
-    return Asked(spark.newSession(), tmp_path)
+    return Asked(for_few_rows(spark), tmp_path)
 
 
 def test_from_the_second_time_on(asked: Asked) -> None:
