@@ -1,7 +1,11 @@
-"""A view kept fresh: the joined rows of a query over streams are kept, and each refresh adds those that are new."""
+"""A view kept fresh: what a query over streams has found is kept, and each refresh adds what is new.
+
+Kept are the joined rows, or a row of accumulators for each group where these tell all that the query asks.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,21 +17,24 @@ from optimizer.streams import NO_LITERAL, StreamPlan
 from optimizer.verify import Verification
 from optimizer.verify_streams import verify_streams
 from planner.errors import QueryError, Unsupported
-from planner.logical import Scan
+from planner.logical import Logical, Scan
 from planner.sql.from_sql import from_sql
 from planner.sql.names import Unresolved
 from planner.sql.table_names import name_of
-from planner.state.sink import Sink
+from planner.types.schema import SqlType, sql_type
 from rules.context import Context
+from rules.stream.accumulators import Accumulators
 from rules.stream.kept_view import JOINED, KeptQuery, kept_query
 from rules.stream.stream_join import NotTaken
 
 if TYPE_CHECKING:
     from typing import Protocol
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import StructType
+
+    from planner.runtime.state.kept_rows import KeptRows
 
     class Streams(Planner, Protocol):
         """What is asked of an optimizer here."""
@@ -48,9 +55,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class KeptView:
-    """A query over streams under a ``name``, with its joined rows and its state in a folder.
+    """A query over streams under a ``name``, with what it has found and its state in a folder.
 
-    ``schema`` is that of the query; ``rows`` that of the joined rows.
+    ``schema`` is that of the query, ``kept`` what is kept in the place of joined rows, and ``why_rows`` the reason
+    where these are kept.
     """
 
     opt: Streams
@@ -59,7 +67,9 @@ class KeptView:
     state: str
     query: KeptQuery
     schema: StructType
-    rows: StructType
+    rows: KeptRows
+    kept: Accumulators | None
+    why_rows: str
 
     def refresh(self) -> KeptView:
         """Take all that has arrived since the last time, and make the view anew.
@@ -67,32 +77,44 @@ class KeptView:
         Only what is new is read and joined; a refresh that was killed goes on where it was.  Raises what
         ``Optimizer.stream`` raises.
         """
+        self.rows.begin(self._merged)
         started = self.opt.stream(
             self.query.joined,
             checkpoint=f"{self.state}/checkpoint",
-            sink=Sink("parquet", f"{self.state}/rows"),
+            sink=self._add,
             trigger="available now",
             state_modules=True,
         )
         started.awaitTermination()
+        self.rows.end()
         self.table().createOrReplaceTempView(self.name)
         return self
 
     def table(self) -> DataFrame:
         """The result over all rows that were there at the last refresh."""
-        from planner.runtime.state.changes import current
-        from planner.runtime.state.files import HadoopFolder
+        return self._result(self.rows.read())
 
-        session, folder = self.opt.session, f"{self.state}/rows"
-        there = HadoopFolder(session, folder).inside()
-        rows = session.read.schema(self.rows).parquet(folder) if there else session.createDataFrame([], self.rows)
-        rows = current(rows, self.query.change) if self.query.change else rows
-        return _above(rows, self.query, self.schema)
+    def changes(self) -> DataFrame:
+        """How the last refresh changed the result: its rows with their kind, ``delete`` or ``insert``, behind them.
+
+        The column is ``_change_type``, as in change data feeds; a row that has changed is taken away and added.
+        """
+        from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+        from planner.runtime.state.changes import as_changes
+        from planner.state.changes import COUNT
+
+        now, before = self.table(), self._result(self.rows.read(before=True))
+        both = now.withColumn(COUNT, F.lit(1)).unionAll(before.withColumn(COUNT, F.lit(-1)))
+        return as_changes(both, "_change_type")
 
     def explain(self) -> str:
-        """How a refresh finds the new rows, and what is asked of all of them."""
-        plan = self.opt.stream_plan(self.query.joined, state_modules=True)
-        return f"{plan.explain()}\n\nand over the joined rows:\n\n{self.query.above}"
+        """How a refresh finds the new rows, what is kept of them, and what is asked of that."""
+        plan = self.opt.stream_plan(self.query.joined, state_modules=True).explain()
+        if self.kept is None:
+            why = f"\n\nthe joined rows are kept: {self.why_rows}" if self.why_rows else ""
+            return f"{plan}{why}\n\nand over the joined rows:\n\n{self.query.above}"
+        return f"{plan}\n\nkept of the joined rows:\n\n{self.kept.of_rows}\n\nand over these:\n\n{self.kept.above}"
 
     def verify(self, scratch: str | Path | None = None) -> Verification:
         """Compare with recomputing, as ``Optimizer.verify`` does: from the first row, over all that has arrived.
@@ -100,11 +122,37 @@ class KeptView:
         Raises ``QueryError`` where state modules do not take the join.
         """
         plan = self.opt.stream_plan(self.query.joined, state_modules=True)
-        above = partial(_above, query=self.query, schema=self.schema)
-        found = verify_streams(self.opt, plan, scratch, text=self.text, above=above)
+        found = verify_streams(
+            self.opt, plan, scratch, text=self.text, above=lambda rows: self._result(self._kept(rows))
+        )
         if found is None:
             raise QueryError(f"Spark's own query finds the rows, and there is nothing to compare with: {plan.reason}")
         return found
+
+    def _add(self, rows: DataFrame, epoch: int) -> None:
+        """Keep what an epoch has found."""
+        self.rows.add(self._kept(rows), epoch)
+
+    def _kept(self, rows: DataFrame) -> DataFrame:
+        """What is kept of joined rows."""
+        return _asked(rows, self.kept.of_rows) if self.kept else rows
+
+    def _merged(self, rows: DataFrame) -> DataFrame:
+        """What several epochs have found as one."""
+        from planner.runtime.state.changes import netted
+
+        if self.kept:
+            return _asked(rows, self.kept.merged)
+        return netted(rows, self.query.change) if self.query.change else rows
+
+    def _result(self, kept: DataFrame) -> DataFrame:
+        """What the query returns over what is kept."""
+        from planner.runtime.state.changes import current
+
+        if self.kept:
+            return _over(kept, self.kept.above, self.schema)
+        rows = current(kept, self.query.change) if self.query.change else kept
+        return _over(rows, self.query.above, self.schema)
 
 
 def keep(opt: Streams, text: str, name: str, state: str | Path, args: Any) -> KeptView:
@@ -113,7 +161,7 @@ def keep(opt: Streams, text: str, name: str, state: str | Path, args: Any) -> Ke
 
     from planner.runtime.batch import run
     from planner.runtime.catalog import SparkCatalog
-    from planner.runtime.state.streams import without_files
+    from planner.runtime.state.kept_rows import KeptRows
 
     numbered, arguments = named(text, args)
     schema = run(opt.session, numbered, arguments).schema
@@ -121,43 +169,75 @@ def keep(opt: Streams, text: str, name: str, state: str | Path, args: Any) -> Ke
     if said is None:
         raise QueryError(f"this query cannot be kept fresh: {NO_LITERAL}")
     catalog = SparkCatalog(opt.session, None, None, changelogs(opt), None, opt.meanings)
+    ctx = Context(catalog, opt.options)
     try:
         logical, _ = from_sql(said, catalog.settings)
-        query = kept_query(logical, Context(catalog, opt.options))
+        query = kept_query(logical, ctx)
     except (NotTaken, Unresolved, Unsupported) as no:
         raise QueryError(f"this query cannot be kept fresh: {no}") from no
     rows = run(opt.session, query.joined)
     if not rows.isStreaming:
         raise QueryError("no relation of this query is a stream; there is nothing to keep fresh")
+    _check(logical, query, rows.schema, name)
+    if query.change:
+        schema, said = run(opt.session, query.text).schema, query.text
+    joined = StructType([f for f in rows.schema if f.name != query.change])
+    if query.change:
+        joined = StructType([*joined, StructField(query.change, StringType())])
+    none = opt.session.createDataFrame([], joined)
+    kept = query.accumulated(ctx, partial(_types, none, query.rows))
+    if isinstance(kept, Accumulators) and not _alike(_over(_asked(none, kept.of_rows), kept.above, schema), schema):
+        kept = "its values would be of other types"
+    if isinstance(kept, str) and not _alike(over := _over(none, query.above, schema), schema):
+        raise QueryError(f"this query cannot be kept fresh: over its rows it would return {over.schema.simpleString()}")
+    found, why = (kept, "") if isinstance(kept, Accumulators) else (None, kept)
+    files = _asked(none, found.of_rows).schema if found else joined
+    own = KeptRows(opt.session, str(state).rstrip("/"), files)
+    own.open({"join": query.joined, "kept": found.of_rows if found else "its rows"})
+    return KeptView(opt, name, said, str(state).rstrip("/"), query, schema, own, found, why).refresh()
+
+
+def _check(logical: Logical, query: KeptQuery, joined: StructType, name: str) -> None:
+    """Raise ``QueryError`` where a query reads its own view, or has rows that files cannot hold as they are."""
+    from planner.runtime.state.streams import without_files
+
     own = tuple(map(str.lower, name_of(name)))
     if any(isinstance(n, Scan) and tuple(map(str.lower, n.name)) == own for n in logical.walk()):
         raise QueryError(f"the query reads {name}; give the view another name")
-    if odd := without_files(rows.schema):
+    if odd := without_files(joined):
         raise QueryError(f"files cannot hold the column {odd} of the joined rows; leave it out, or cast it in a view")
-    if padded := next((f.name for f in rows.schema if "__CHAR_VARCHAR_TYPE_STRING" in f.metadata), None):
+    if padded := next((f.name for f in joined if "__CHAR_VARCHAR_TYPE_STRING" in f.metadata), None):
         column = query.joined.partition(f" AS {padded}")[0].split()[-1]
         raise QueryError(f"{column} is CHAR or VARCHAR, and its rows would be read back as STRING; cast it in a view")
-    if query.change:
-        schema = run(opt.session, query.text).schema
-        said = query.text
-    plain = StructType([f for f in rows.schema if f.name != query.change])
-    whole = StructType([*plain, StructField(query.change, StringType())]) if query.change else plain
-    kept = KeptView(opt, name, said, str(state).rstrip("/"), query, schema, whole)
-    empty = _above(opt.session.createDataFrame([], plain), query, schema)
-    if [f.dataType.simpleString() for f in empty.schema] != [f.dataType.simpleString() for f in schema]:
-        raise QueryError(
-            f"this query cannot be kept fresh: over its rows it would return {empty.schema.simpleString()}"
-        )
-    return kept.refresh()
 
 
-def _above(rows: DataFrame, query: KeptQuery, schema: StructType) -> DataFrame:
-    """What a query returns over its joined rows."""
+def _types(rows: DataFrame, relations: str, expressions: Sequence[str]) -> Sequence[SqlType]:
+    """The types of expressions over joined rows.  Raises ``Unsupported``."""
+    from pyspark.errors import PySparkException
+
+    try:
+        found = _asked(rows, f"SELECT {', '.join(expressions)} FROM {relations}").schema
+    except PySparkException as error:
+        raise Unsupported(str(error).partition("\n")[0]) from error
+    return [sql_type(f.dataType.simpleString()) for f in found]
+
+
+def _alike(rows: DataFrame, schema: StructType) -> bool:
+    """Whether rows have the types of a schema; what Spark says of streams is that all of it may be NULL."""
+    return [f.dataType.simpleString() for f in rows.schema] == [f.dataType.simpleString() for f in schema]
+
+
+def _over(rows: DataFrame, text: str, schema: StructType) -> DataFrame:
+    """What a query returns over rows that go by the name ``JOINED``, under the names of a schema."""
+    return _asked(rows, text).toDF(*schema.names)
+
+
+def _asked(rows: DataFrame, text: str) -> DataFrame:
     from planner.runtime.batch import run
 
-    session = rows.sparkSession
+    session: SparkSession = rows.sparkSession
     rows.createOrReplaceTempView(JOINED)
     try:
-        return run(session, query.above).toDF(*schema.names)
+        return run(session, text)
     finally:
         session.catalog.dropTempView(JOINED)

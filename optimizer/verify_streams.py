@@ -32,16 +32,16 @@ def verify_streams(
     scratch: str | Path | None,
     *,
     text: str = "",
-    above: Callable[[DataFrame], DataFrame] = lambda rows: rows,
+    above: Callable[[DataFrame], DataFrame] | None = None,
 ) -> Verification | None:
     """Run a join on state modules over all that its streams have now, and compare with the batch over these rows.
 
     The streams are read from where they begin; rows that come too late are left out of the batch, as out of the join,
     and rows without a match are returned at the end, as if nothing more came.  ``above`` makes of the rows of the join
-    what the ``text`` returns, where that is another query.  Changes are added up, those that arrive and those that are
-    returned.  ``scratch``: a folder that Spark reads
-    and writes, for the rows; without one, a temporary folder of this machine.  None for a query that is not on state
-    modules.  Raises ``QueryError`` where nothing can be told, and what Spark raises.
+    what the ``text`` returns, where that is another query.  Changes that arrive are added up, and so are those that are
+    returned, if ``above`` does not see to them.  ``scratch``: a folder that Spark reads and writes, for the rows;
+    without one, a temporary folder of this machine.  None for a query that is not on state modules.  Raises
+    ``QueryError`` where nothing can be told, and what Spark raises.
     """
     from planner.runtime.batch import run
     from planner.runtime.compare import compare
@@ -75,12 +75,14 @@ def verify_streams(
         inside = session_with(opt.session, {name: partial(_there, arrivals, n, known) for name, n in names.items()})
         none = numbered(_returned(inside.createDataFrame([], known.answer), plan.join))
         found = inside.read.schema(none.schema).parquet(*answers.values()) if answers else none
-        if plan.join.changes:
-            found = current(found, found.columns[-1])
-        answer = above(found.toDF(*known.answer.names[: len(found.columns)]))
-        rows, missing, extra = compare(
-            run(inside, text or (plan.join.text if plan.join.changes else plan.text)), answer
-        )
+        changes, columns = plan.join.changes, known.answer.names
+        if above:
+            answer = above(found.toDF(*([*columns[:-1], changes] if changes else columns)))
+        elif changes:
+            answer = current(found, found.columns[-1]).toDF(*columns[:-1])
+        else:
+            answer = found.toDF(*columns)
+        rows, missing, extra = compare(run(inside, text or (plan.join.text if changes else plan.text)), answer)
         return Verification(not missing and not extra, rows, missing, extra, True, late=arrivals.late)
 
 

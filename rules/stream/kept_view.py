@@ -21,16 +21,18 @@ from sqlglot import exp
 
 from planner.errors import Unsupported
 from planner.expr import Scalar, column_ref, columns_in, parse, quote
+from planner.expr.of_the_query import of_the_query
 from planner.expr.tokens import tokenize
 from planner.logical import Aggregate, Cte, Filter, Join, Logical, Nested, Project, Scan, Sort, With
 from planner.logical.clauses import Limit, Windows
 from planner.logical.relations import Opaque
 from planner.sql.names import Source, Unresolved
 from planner.sql.to_sql import to_sql
-from planner.state.changes import known
+from planner.state.changes import COUNT, count_of, known
 from rules.analysis.same_source import reading
 from rules.context import Context
 from rules.query.inner_joins import where
+from rules.stream.accumulators import Accumulators, Types, accumulators
 from rules.stream.changelogs import hidden_in, spelt_out
 from rules.stream.stream_blocks import alias_of
 from rules.stream.stream_join import NotTaken
@@ -47,13 +49,26 @@ class KeptQuery:
     """``joined`` is the query over the streams; ``above`` that over its rows, which go by the name ``JOINED``.
 
     ``change`` is the column of the rows that says how they change; nothing where none of the streams is a changelog.
-    ``text`` is the whole query, with columns in the place of ``*`` where one of them is.
+    ``text`` is the whole query, with columns in the place of ``*`` where one of them is.  Of the other two, ``clauses``
+    are those above the join, from the outermost in, and ``rows`` stands for its rows under the names of its relations.
     """
 
     joined: str
     above: str
     text: str
+    clauses: tuple[Logical, ...]
+    sources: tuple[Source, ...]
+    rows: str
     change: str = ""
+
+    def accumulated(self, ctx: Context, types: Types) -> Accumulators | str:
+        """What is kept of each group in the place of its rows; or why the rows are kept."""
+        try:
+            return accumulators(
+                self.clauses, self.rows, JOINED, ctx.names, self.sources, types, changes=bool(self.change)
+            )
+        except (Unresolved, Unsupported) as no:
+            return str(no)
 
 
 def kept_query(query: Logical, ctx: Context) -> KeptQuery:
@@ -84,6 +99,9 @@ def kept_query(query: Logical, ctx: Context) -> KeptQuery:
         items = (*items, _change_of(changes[0], condition, columns))
     hint = next(n.hint for n in path if isinstance(n, Project))
     joined: Logical = Project(where(tree, condition), items or (Scalar("1 AS c0"),), hint=hint)
+    for clause in (*condition, *(c for n in tree.walk() if isinstance(n, Join) for c in n.condition)):
+        if word := of_the_query(clause.text):
+            raise NotTaken(f"{word} decides which rows are joined, and is another value at each look")
     rows: Any = Opaque(Scalar(columns.relations()))
     for above in reversed(path):
         rows = replace(above, child=rows)
@@ -93,7 +111,9 @@ def kept_query(query: Logical, ctx: Context) -> KeptQuery:
     for above in reversed(path):
         whole = replace(above, child=whole)
     text, said = (to_sql(replace(with_, child=q) if with_ else q) for q in (joined, whole))
-    return KeptQuery(text, to_sql(rows), said, changes[0].change if changes else "")
+    change = changes[0].change if changes else ""
+    counted = f", {count_of(change)} AS {COUNT}" if change else ""
+    return KeptQuery(text, to_sql(rows), said, tuple(path), sources, columns.relations(counted), change)
 
 
 def _spelt(node: Logical, sources: Sequence[Source], hidden: Sequence[str | None], ctx: Context) -> Logical:
@@ -202,8 +222,11 @@ class _Columns:
                 continue  # the name of an item, or nothing: Spark will say
             self.needed.add((self.sources[index], found.name))
 
-    def relations(self) -> str:
-        """The rows of the join as the relations of FROM, and their columns by their own names where that is clear."""
+    def relations(self, more: str = "") -> str:
+        """The rows of the join as the relations of FROM, and their columns by their own names where that is clear.
+
+        ``more`` items may follow.
+        """
         times = Counter(self.names.fold(name) for _, name in self.kept)
         structs: dict[str, list[str]] = {}
         items = []
@@ -213,7 +236,7 @@ class _Columns:
             if times[self.names.fold(name)] == 1 and self.names.fold(name) not in self.aliases:
                 items.append(f"c{n} AS {quote(name)}")
         items += [f"named_struct({', '.join(fields)}) AS {source}" for source, fields in structs.items()]
-        return f"(SELECT {', '.join(items) or '1'} FROM {JOINED})"
+        return f"(SELECT {', '.join(items) or '1'}{more} FROM {JOINED})"
 
     def spelled_out(self, items: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
         """A select list with ``a.*, b.*`` in the place of ``*``."""

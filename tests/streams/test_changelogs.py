@@ -94,6 +94,7 @@ def run(opt: Optimizer, query: str, folder: Path, **more: Any) -> Counter[str]:
     more = {"trigger": "available now", **more}
     opt.stream(query, checkpoint=folder / "checkpoint", sink=sink, **more).awaitTermination()
     found: Counter[str] = Counter()
+    assert {op for *_, op in written_rows(opt.session, folder)} <= {"insert", "delete"}
     for (*row, op), times in Counter(map(repr_of, written_rows(opt.session, folder))).items():
         found[str(tuple(row))] += COUNTS[op] * times
     return +found if all(n >= 0 for n in found.values()) else found

@@ -6,10 +6,11 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.errors import StreamingQueryException
 
 from optimizer import Optimizer, QueryError, StateError
 from optimizer.kept import KeptView
-from stream_feeds import Feed, out_of_order
+from stream_feeds import Feed, Interrupted, interrupting, out_of_order
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,13 +84,13 @@ def test_names_and_hints(opt: Optimizer, feeds: list[Feed], tmp_path: Path) -> N
         opt.keep("SELECT max(string(wait)) FROM waits", "kept", state=tmp_path / "state")
     args = {"least": 2}
     asked = opt.keep(GROUPS.replace("> 2", "> :least"), "asked", state=tmp_path / "asked", args=args)
-    assert "HAVING count(*) > 2" in asked.explain()
+    assert "WHERE __dt_a0 > 2" in asked.explain()
     with pytest.raises(QueryError, match="an argument cannot be written into the query as a literal"):
         opt.keep(GROUPS.replace("> 2", "> :least[0]"), "asked", state=tmp_path / "lists", args={"least": [2]})
     hinted = GROUPS.replace("SELECT", "SELECT /*+ DELTA_ORDER(c) */", 1)
     said = opt.keep(hinted, "kept", state=tmp_path / "state").explain()
     assert "d(a) ◁ curr(c by k)" in said
-    assert "DELTA_ORDER" not in said.partition("over the joined rows")[2]
+    assert "DELTA_ORDER" not in said.partition("kept of the joined rows")[2]
 
 
 def test_padded_texts(opt: Optimizer, tmp_path: Path) -> None:
@@ -121,13 +122,31 @@ def test_verify_recomputes(opt: Optimizer, feeds: list[Feed], tmp_path: Path) ->
 
 
 def test_how_it_is_explained(opt: Optimizer, feeds: list[Feed], tmp_path: Path) -> None:
+    rows = (
+        "(SELECT c0 AS k, named_struct('k', c0) AS a, named_struct('id', c1) AS b, named_struct('id', c2) AS c "
+        "FROM __dt_joined)"
+    )
     said = opt.keep(GROUPS, "kept", state=tmp_path / "state").explain()
     assert "d(a) ◁ curr(b by k)" in said
-    assert said.partition("and over the joined rows:\n\n")[2] == (
-        "SELECT a.k, count(*), sum(b.id) AS total, avg(c.id)\n"
-        "FROM (SELECT c0 AS k, named_struct('k', c0) AS a, named_struct('id', c1) AS b, named_struct('id', c2) AS c "
-        "FROM __dt_joined)\n"
-        "GROUP BY a.k\nHAVING count(*) > 2\nORDER BY total DESC"
+    assert said.partition("kept of the joined rows:\n\n")[2] == (
+        "SELECT a.k AS __dt_g0, count(*) AS __dt_p0, count(b.id) AS __dt_p1, "
+        "sum(CAST((b.id) AS DECIMAL(38, 0))) AS __dt_p2, count(c.id) AS __dt_p3, "
+        "sum(CAST((c.id) AS DECIMAL(38, 0))) AS __dt_p4 "
+        f"FROM {rows} GROUP BY a.k\n\nand over these:\n\n"
+        "SELECT __dt_g0, __dt_a0, __dt_a1 AS total, __dt_a2\n"
+        "FROM (SELECT __dt_g0, coalesce(sum(__dt_p0), 0) AS __dt_a0, "
+        "CASE WHEN sum(__dt_p1) > 0 THEN CAST(sum(__dt_p2) AS BIGINT) END AS __dt_a1, "
+        "CASE WHEN sum(__dt_p3) > 0 THEN CAST(sum(__dt_p4) AS DOUBLE) / sum(__dt_p3) END AS __dt_a2 "
+        "FROM __dt_joined GROUP BY __dt_g0)\n"
+        "WHERE __dt_a0 > 2\nORDER BY total DESC"
+    )
+    spread = opt.keep(
+        "SELECT stddev(a.id) AS d FROM s a JOIN t b ON a.k = b.k", "kept", state=tmp_path / "rows"
+    ).explain()
+    assert "the joined rows are kept: stddev(a.id) AS d computes more than count, sum, avg, min and max" in spread
+    assert spread.endswith(
+        "and over the joined rows:\n\nSELECT stddev(a.id) AS d\n"
+        "FROM (SELECT c0 AS id, named_struct('id', c0) AS a FROM __dt_joined)"
     )
 
 
@@ -145,4 +164,79 @@ def test_how_it_is_explained(opt: Optimizer, feeds: list[Feed], tmp_path: Path) 
 def test_what_cannot_be_kept(opt: Optimizer, feeds: list[Feed], tmp_path: Path, query: str, said: str) -> None:
     opt.session.range(3).createOrReplaceTempView("few")
     with pytest.raises(QueryError, match=said):
+        opt.keep(query, "kept", state=tmp_path / "state")
+
+
+def test_what_the_last_refresh_changed(opt: Optimizer, feeds: list[Feed], tmp_path: Path) -> None:
+    feeds[0].add([(1, 0, None), (2, 1, None)])
+    feeds[1].add([(5, 0, None), (6, 1, None)])
+    view = opt.keep(
+        "SELECT a.k, sum(b.id) FROM s a JOIN t b ON a.k = b.k GROUP BY a.k", "kept", state=tmp_path / "state"
+    )
+    assert sorted(map(tuple, view.changes().collect())) == [(0, 5, "insert"), (1, 6, "insert")]
+    feeds[1].add([(7, 0, None)])
+    view.refresh()
+    assert sorted(map(tuple, view.changes().collect())) == [(0, 5, "delete"), (0, 12, "insert")]
+    assert view.changes().columns == ["k", "sum(id)", "_change_type"]
+    assert view.refresh().changes().count() == 0
+
+
+@pytest.mark.parametrize(
+    "query", ["SELECT a.k, b.id FROM s a JOIN t b ON a.k = b.k", "SELECT k, count(*) FROM s GROUP BY k"]
+)
+def test_files_of_many_refreshes_become_one(
+    opt: Optimizer, feeds: list[Feed], tmp_path: Path, query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("planner.runtime.state.kept_rows.FULL", 2)
+    arrive(feeds, 0)
+    view = opt.keep(query, "kept", state=tmp_path / "state")
+    for epoch in range(1, 5):
+        arrive(feeds, epoch)
+        before = shown(view)
+        assert shown(view.refresh()) == batch(feeds, query)
+        changes = [tuple(row) for row in view.changes().collect()]
+        assert len([c for c in changes if c[-1] == "insert"]) - len([c for c in changes if c[-1] == "delete"]) == len(
+            shown(view)
+        ) - len(before)
+    folders = sorted(f.name for f in (tmp_path / "state").iterdir() if f.is_dir())
+    assert [name[:5] for name in folders if name != "checkpoint"] == ["part-", "part-", "rows-", "rows-"], folders
+    again = Optimizer(opt.session).keep(query, "kept", state=tmp_path / "state")
+    assert shown(again) == batch(feeds, query)
+
+
+def test_a_refresh_that_is_cut_off_anywhere_is_done_again(
+    opt: Optimizer, feeds: list[Feed], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each attempt ends a few writes further than the one before."""
+    monkeypatch.setattr("planner.runtime.state.kept_rows.FULL", 2)
+    left, interrupted = interrupting(monkeypatch), 0
+    query = "SELECT a.k, sum(b.id) AS total FROM s a JOIN t b ON a.k = b.k GROUP BY a.k"
+    for attempt in range(1, 26, 4):
+        arrive(feeds, attempt)
+        left[0] = attempt
+        try:
+            opt.keep(query, "kept", state=tmp_path / "state")
+        except (StreamingQueryException, Interrupted):
+            interrupted += 1
+        left[0] = 0
+    assert interrupted > 4
+    view = opt.keep(query, "kept", state=tmp_path / "state")
+    assert shown(view) == batch(feeds, query)
+
+
+def test_a_folder_of_another_view(opt: Optimizer, feeds: list[Feed], tmp_path: Path) -> None:
+    query = "SELECT k, count(*) FROM s GROUP BY k"
+    opt.keep(query, "kept", state=tmp_path / "state")
+    with pytest.raises(StateError, match=r"is of another query, by its join: SELECT s\.k AS c0"):
+        opt.keep(query.replace("count(*)", "sum(id)"), "kept", state=tmp_path / "state")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "notes.txt").write_text("mine")
+    with pytest.raises(StateError, match="holds something else"):
+        opt.keep(query, "kept", state=tmp_path / "other")
+    with pytest.raises(QueryError, match="current_timestamp decides which rows are joined"):
+        opt.keep("SELECT k FROM s WHERE ts > current_timestamp()", "kept", state=tmp_path / "now")
+    (view,) = (tmp_path / "state").glob("view.json")
+    (tmp_path / "state" / ".view.json.crc").unlink()
+    view.write_text(view.read_text().replace('"format": 1', '"format": 99'))
+    with pytest.raises(StateError, match="has format 99; this version of Dovetail writes 1"):
         opt.keep(query, "kept", state=tmp_path / "state")

@@ -55,5 +55,5 @@ def _net(rows: DataFrame, columns: list[str], count: Column) -> DataFrame:
 
 
 def _kinds(change: str) -> Column:
-    kind = f"IF({COUNT} > 0, '{ADDS[0]}', '{TAKES[1]}')"
+    kind = f"IF({COUNT} > 0, '{ADDS[0]}', '{TAKES[0]}')"
     return F.expr(f"explode(array_repeat({kind}, CAST(abs({COUNT}) AS INT)))").alias(change)

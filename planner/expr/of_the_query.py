@@ -1,0 +1,22 @@
+"""Functions whose value is one to a query, and another one to the next: of the moment, the user, the session."""
+
+from __future__ import annotations
+
+from planner.expr.calls import FUNCTIONS_WITHOUT_BRACKETS
+from planner.expr.tokens import tokenize
+
+_CALLED = frozenset(
+    "curdate current_catalog current_database current_schema current_time current_timezone "
+    "localtimestamp now user".split()
+)
+
+
+def of_the_query(text: str) -> str | None:
+    """The first such function in an expression; a column that goes by the name of one counts too."""
+    t = tokenize(text)
+    for n in range(len(t)):
+        word = t[n].word.lower()
+        found = word in FUNCTIONS_WITHOUT_BRACKETS or (word in _CALLED and t.word(n + 1) == "(")
+        if found and (n == 0 or t[n - 1].word != "."):
+            return word
+    return None

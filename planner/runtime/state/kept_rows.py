@@ -1,0 +1,163 @@
+"""What a kept view keeps of its joined rows: files by epoch, written as one when there are many.
+
+    STATE/view.json                       the query that this is of
+          parts-000000000004.json         which folders hold the rows, the newest
+          rows-000000000000/              what each epoch added, since the last merge
+          part-000000000016/              what all epochs before added
+
+A refresh adds files.  A merge comes before one, and after none that has not ended, so that an epoch that is run again
+finds the files that it wrote.  A merge writes a folder, and then the list of folders, in one step; folders that are
+named no more stay until the next merge, for those who are still reading.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from planner.errors import StateError
+from planner.runtime.state.files import HadoopFolder
+from planner.runtime.state.segments import empty, exact_times
+from planner.runtime.state.sinks import FileOutput
+from planner.state.sink import Sink
+
+FORMAT = 1
+FULL = 16  # epochs that are merged at once
+_VIEW, _OWNER = "view.json", "kept"
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The folders that hold the rows: ``merged`` from the oldest on, then ``live``; ``old`` ones are read no more.
+
+    ``since``: the last epoch before the newest refresh; -1 for none.  ``ended``: whether that refresh has ended.
+    ``number`` counts how often this has been written.
+    """
+
+    number: int = 0
+    merged: tuple[str, ...] = ()
+    live: str = "rows-000000000000"
+    old: tuple[str, ...] = ()
+    since: int = -1
+    ended: bool = True
+
+
+class KeptRows:
+    """The rows of one kept view, of a ``schema``, in a folder."""
+
+    def __init__(self, session: SparkSession, state: str, schema: StructType):
+        self.session, self.schema = session, schema
+        self.folder = HadoopFolder(session, state)
+
+    def open(self, said: dict[str, str]) -> None:
+        """Begin with a query, or go on with it.  Raises ``StateError`` where the folder is of another one."""
+        said = {**said, "columns": self.schema.simpleString()}
+        written = self.folder.read(_VIEW)
+        if written is None:
+            if any(found.name != f"{_VIEW}.new" for found in self.folder.inside()):
+                raise StateError(f"{self.folder} holds something else; give this view a folder of its own")
+            self.folder.write(_VIEW, json.dumps({"format": FORMAT, **said}, indent=1, ensure_ascii=False))
+            return
+        try:
+            found = json.loads(written)
+            version = found.pop("format")
+        except (ValueError, KeyError, AttributeError) as error:
+            raise StateError(f"{self.folder.below(_VIEW)} cannot be read: {error}") from error
+        if version != FORMAT:
+            raise StateError(f"{self.folder} has format {version}; this version of Dovetail writes {FORMAT}")
+        if found != said:
+            other = next(name for name in said if found.get(name) != said[name])
+            raise StateError(
+                f"{self.folder} is of another query, by its {other}: {found.get(other)}; give this one its own folder"
+            )
+
+    def begin(self, merged: Callable[[DataFrame], DataFrame]) -> None:
+        """Begin a refresh, or go on with one that has not ended; ``merged`` adds up the rows of several epochs."""
+        parts = self._parts()
+        if not parts.ended:
+            return
+        if len(self._epochs(parts.live)) >= FULL:
+            parts = self._merge(parts, merged)
+        self._save(replace(parts, since=self._last(parts), ended=False))
+
+    def end(self) -> None:
+        """End a refresh."""
+        self._save(replace(self._parts(), ended=True))
+
+    def add(self, rows: DataFrame, epoch: int) -> None:
+        """Write the rows of an epoch, in the place of those of an earlier try."""
+        self._write(rows, self._parts().live, epoch)
+
+    def read(self, *, before: bool = False) -> DataFrame:
+        """All rows; ``before``: those that were there before the newest refresh."""
+        parts = self._parts()
+        files = self._files(parts.live)
+        kept = [f"{parts.live}/{name}" for name in files if not before or _epoch_of(name) <= parts.since]
+        paths = [self.folder.below(name) for name in (*parts.merged, *kept)]
+        return self.session.read.schema(self.schema).parquet(*paths) if paths else empty(self.session, self.schema)
+
+    def _merge(self, parts: Parts, merged: Callable[[DataFrame], DataFrame]) -> Parts:
+        """Write what the epochs since the last merge have added as one, with older parts up to twice as large."""
+        taken, left = [parts.live], list(parts.merged)
+        size = self._bytes(parts.live)
+        while left and self._bytes(left[-1]) <= 2 * size:
+            taken.insert(0, left.pop())
+            size += self._bytes(taken[0])
+        last = self._last(parts)
+        new, live = f"part-{last:012}", f"rows-{last + 1:012}"
+        rows = self.session.read.schema(self.schema).parquet(*map(self.folder.below, taken))
+        self._write(merged(rows), new, last)
+        self._save(replace(parts, merged=(*left, new), live=live, old=tuple(taken)))
+        for folder in parts.old:
+            self.folder.delete(folder)
+        return self._parts()
+
+    def _write(self, rows: DataFrame, folder: str, epoch: int) -> None:
+        with exact_times(rows.sparkSession):
+            FileOutput(self.folder.sub(folder), Sink("parquet"), _OWNER).write(rows, epoch, again=True)
+
+    def _last(self, parts: Parts) -> int:
+        """The last epoch that added something."""
+        before = max((int(name.split("-")[1]) for name in parts.merged), default=-1)
+        return max(self._epochs(parts.live), default=before)
+
+    def _epochs(self, folder: str) -> set[int]:
+        return set(map(_epoch_of, self._files(folder)))
+
+    def _files(self, folder: str) -> list[str]:
+        return [f.name for f in self.folder.inside(folder) if f.name.startswith(f"{_OWNER}-")]
+
+    def _bytes(self, folder: str) -> int:
+        return sum(found.size for found in self.folder.inside(folder))
+
+    def _parts(self) -> Parts:
+        """What was written last."""
+        names = self._lists()
+        written = self.folder.read(names[-1]) if names else None
+        if written is None:
+            return Parts()
+        try:
+            found: dict[str, Any] = json.loads(written)
+            lists: Any = {name: tuple(found.pop(name)) for name in ("merged", "old")}
+            return Parts(**lists, **found)
+        except (ValueError, TypeError, AttributeError) as error:
+            raise StateError(f"{self.folder.below(names[-1])} cannot be read: {error}") from error
+
+    def _save(self, parts: Parts) -> None:
+        before, parts = self._lists(), replace(parts, number=parts.number + 1)
+        self.folder.write(f"parts-{parts.number:012}.json", json.dumps(asdict(parts)))
+        for name in before:
+            self.folder.delete(name)
+
+    def _lists(self) -> list[str]:
+        return [f.name for f in self.folder.inside() if f.name.startswith("parts-") and f.name.endswith(".json")]
+
+
+def _epoch_of(file: str) -> int:
+    """The epoch that a file is of, by its name."""
+    return int(file.split("-")[1])

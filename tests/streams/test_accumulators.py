@@ -1,0 +1,114 @@
+"""Accumulators of joined rows, of any division into epochs and merged in any way, tell what the query tells."""
+
+from __future__ import annotations
+
+from collections import Counter
+from decimal import Decimal
+from functools import partial, reduce
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import settings
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from optimizer import Optimizer, Options
+from optimizer.kept import _asked, _over, _types
+from optimizer.stream_epochs import changelogs
+from planner.runtime.catalog import SparkCatalog
+from planner.sql.from_sql import from_sql
+from rules.context import Context
+from rules.stream.accumulators import Accumulators
+from rules.stream.kept_view import kept_query
+from shares import Share, at_least
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SCHEMA = "k INT, j BIGINT, s SMALLINT, d DECIMAL(12, 2), w DECIMAL(30, 4), v DOUBLE, t STRING, ts TIMESTAMP_NTZ"
+GROUPS = ("x.k", "y.t", "x.k % 2", "year(y.ts)", "x.d", "coalesce(x.k, y.k)")
+NUMBERS = ("x.k", "x.j", "y.s", "x.d", "y.d * 2", "x.k + y.s", "y.w", "x.v", "CASE WHEN x.k > 1 THEN y.d END")
+OTHERS = ("y.t", "x.ts", "x.v", "*")
+
+
+share = at_least(0.4)
+
+
+def rows(random: Random, count: int) -> list[tuple[Any, ...]]:
+    def some(*values: Any) -> Any:
+        return random.choice((None, *values))
+
+    return [
+        (
+            some(0, 1, 2),
+            some(2**58, -(2**58), 7),
+            some(1, -3, 32767),
+            some(Decimal("1.05"), Decimal("-9999999999.99"), Decimal("0.33")),
+            some(Decimal("1.0005"), Decimal(10) ** 25),
+            some(0.1, float("nan"), float("inf"), -0.0),
+            some("a", "b"),
+            None,
+            random.choice(("insert", "delete")),
+        )
+        for _ in range(count)
+    ]
+
+
+def query(random: Random) -> str:
+    """A query that groups a join."""
+    groups = random.sample(GROUPS, random.randrange(3))
+
+    def aggregate() -> str:
+        function = random.choice(("count", "count", "sum", "sum", "avg", "avg", "min", "max"))
+        argument = random.choice(NUMBERS if function in ("sum", "avg") else (*NUMBERS, *OTHERS))
+        return f"{function}({argument})" if argument != "*" or function == "count" else "count(*)"
+
+    def item() -> str:
+        number = f"{random.choice(('sum', 'avg'))}({random.choice(NUMBERS)})"
+        plain = (aggregate(), f"coalesce({number}, 0)", f"count(*) + {number}", *groups)
+        return random.choice((*plain, *(f"concat({g}, count(y.k))" for g in groups)))
+
+    items = ", ".join(f"{item()} AS i{n}" for n in range(random.randrange(1, 4)))
+    by = f" GROUP BY {', '.join(groups)}" if groups else ""
+    having = random.choice(("", f" HAVING {aggregate()} IS NOT NULL", " HAVING count(*) > 1")) if groups else ""
+    return f"SELECT {items}, count(*) AS n FROM x JOIN y ON x.k = y.k{by}{having}"
+
+
+@pytest.mark.parametrize("changes", [False, True])
+def test_any_division_tells_the_same(spark: SparkSession, share: Share, changes: bool) -> None:
+    random, session = Random(f"accumulators {changes}"), spark.newSession()
+    opt = Optimizer(session, Options())
+    for name in "xy":
+        kinds = session.createDataFrame(rows(random, 14), f"{SCHEMA}, op STRING").localCheckpoint()
+        (kinds if changes else kinds.drop("op")).createOrReplaceTempView(name)
+        if changes:
+            opt.declare_changelog(name, "op")
+    for _ in range(settings.default.max_examples // 8):
+        text = query(random)
+        catalog = SparkCatalog(session, None, None, changelogs(opt), None, opt.meanings)
+        ctx = Context(catalog, opt.options)
+        kept = kept_query(from_sql(text)[0], ctx)
+        joined = session.sql(kept.joined)
+        if changes:
+            joined = joined.withColumn("op", F.expr("IF(hash(*) % 3 = 0, 'delete', 'insert')"))
+        own = kept.accumulated(ctx, partial(_types, joined.limit(0), kept.rows))
+        if share.count(isinstance(own, Accumulators)):
+            assert isinstance(own, Accumulators)
+            check(text, joined, own, kept.above, changes=changes)
+
+
+def check(text: str, joined: DataFrame, own: Accumulators, above: str, *, changes: bool) -> None:
+    schema = joined.sparkSession.sql(text).schema
+    if changes:  # what comes and goes as well is not there
+        there = _over(joined.where("op = 'insert'").drop("op"), above, schema)
+        joined = joined.unionAll(joined.where("op = 'delete'").withColumn("op", F.lit("insert")))
+    else:
+        there = _over(joined, above, schema)
+    numbered = joined.withColumn("__epoch", F.expr("abs(hash(*)) % 4")).localCheckpoint()
+    epochs = [numbered.where(f"__epoch = {n}").drop("__epoch") for n in range(4)]
+    parts = [_asked(epoch, own.of_rows) for epoch in epochs]
+    merged = _asked(parts[0].unionAll(parts[1]), own.merged)
+    found = _over(reduce(DataFrame.unionAll, [merged, *parts[2:]]), own.above, schema)
+    assert [f.dataType for f in found.schema] == [f.dataType for f in there.schema], text
+    assert Counter(map(repr, found.collect())) == Counter(map(repr, there.collect())), text
