@@ -1,4 +1,4 @@
-"""Revenue by region over orders, customers and payments that keep arriving, without joining anything twice.
+"""What each manager's regions have paid, over four tables that keep changing: orders are moved, paid and cancelled.
 
 python examples/keep_orders.py
 """
@@ -12,34 +12,43 @@ from optimizer import Optimizer
 from planner.runtime.session import local_session
 
 QUERY = """
-SELECT c.region, count(*) AS payments, sum(p.amount) AS paid
-FROM orders o JOIN customers c ON o.customer = c.id JOIN payments p ON p.order_id = o.id
-GROUP BY c.region ORDER BY c.region
+SELECT r.manager, count(*) AS payments, sum(p.amount) AS paid
+FROM orders o JOIN customers c ON o.customer = c.id JOIN regions r ON c.region = r.name
+JOIN payments p ON p.order_id = o.id
+GROUP BY r.manager ORDER BY r.manager
 """
 COLUMNS = {
-    "orders": "id INT, customer STRING",
-    "customers": "id STRING, region STRING",
+    "orders": "id INT, customer STRING, _change_type STRING",
+    "customers": "id STRING, region STRING, _change_type STRING",
+    "regions": "name STRING, manager STRING",
     "payments": "order_id INT, amount DECIMAL(9,2)",
 }
 ARRIVES = [
-    {"customers": "ann,north\nbob,south\n", "orders": "1,ann\n2,bob\n", "payments": "1,10.00\n"},
-    {"orders": "3,cleo\n", "payments": "2,7.50\n3,99.00\n"},  # cleo's payment comes before cleo is known
-    {"customers": "cleo,south\n", "payments": "1,2.50\n"},
+    {
+        "regions": "north,nora\nsouth,simon\n",
+        "customers": "ann,north,insert\nbob,south,insert\n",
+        "orders": "1,ann,insert\n2,bob,insert\n",
+        "payments": "1,10.00\n2,7.50\n",
+    },
+    {"orders": "3,cleo,insert\n", "payments": "3,99.00\n1,2.50\n"},  # cleo's order comes before cleo is known
+    {"customers": "cleo,south,insert\nbob,south,update_preimage\nbob,north,update_postimage\n"},  # bob moves
+    {"orders": "3,cleo,delete\n"},
 ]
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as scratch, local_session("keep-orders") as spark:
-        folder = Path(scratch)
+        folder, opt, view = Path(scratch), Optimizer(spark), None
         for name, columns in COLUMNS.items():
             (folder / name).mkdir()
             spark.readStream.schema(columns).csv(str(folder / name)).createOrReplaceTempView(name)
-        view = None
+            if "_change_type" in columns:
+                opt.declare_changelog(name, "_change_type")
         for number, files in enumerate(ARRIVES):
             for name, rows in files.items():
                 (folder / name / f"{number}.csv").write_text(rows)
             if view is None:
-                view = Optimizer(spark).keep(QUERY, "revenue", state=folder / "state")
+                view = opt.keep(QUERY, "revenue", state=folder / "state")
                 print(view.explain())
             else:
                 view.refresh()

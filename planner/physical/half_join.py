@@ -97,8 +97,9 @@ def epoch_of(join: StreamJoin) -> Epoch:
     """The plan of an epoch of a join."""
     names = [join.inputs[side.input].name for side in join.sides]
     steps: list[Physical] = [_build(join, n) for n in range(len(join.inputs))]
+    said = (f"returns what is added and taken away, by {join.changes}",) if join.changes else ()
     if join.delta:
-        return Epoch((*steps, *_paths(join, join.delta)), join.delta.lines)
+        return Epoch((*steps, *_paths(join, join.delta)), (*said, *join.delta.lines))
 
     def half(version: Version, other: Version, side: int, kind: str) -> HalfJoin:
         left, right = Arrangement(version, names[side]), Arrangement(other, names[1 - side])
@@ -110,7 +111,7 @@ def epoch_of(join: StreamJoin) -> Epoch:
     elif join.kind != "anti":
         steps += [half("new", "all", 0, "inner"), half("before", "new", 0, "inner")]
     steps += [half("final", "all", side, "anti") for side in (0, 1) if join.finals[side]]
-    return Epoch(tuple(steps))
+    return Epoch(tuple(steps), said)
 
 
 def _paths(join: StreamJoin, delta: DeltaJoin) -> Iterator[Physical]:
@@ -132,12 +133,16 @@ def _build(join: StreamJoin, number: int) -> Build:
     if input_.keep:
         said.append(f"of rows where {input_.keep}")
     said.append(_lasting(input_))
+    if input_.change:
+        said.append(f"adds a row or takes it away, by {input_.change}")
     if (sides := sum(side.input == number for side in join.sides)) > 1:
         said.append(f"one arrangement for {'both' if sides == 2 else sides} sides")
     return Build(input_.name, tuple(said))
 
 
 def _lasting(input_: Input) -> str:
+    if input_.change:
+        return "until a change takes them away"
     if not input_.expires:
         return "for good: no watermark says when a row can match no more"
     return f"until the watermark has passed {input_.lasts}"

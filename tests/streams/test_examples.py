@@ -34,11 +34,13 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
         (
             "keep_orders",
             [
-                "north|1|10.00",
-                "north|1|10.00",
-                "south|1|7.50",
-                "north|2|12.50",
-                "south|2|106.50",
+                "nora|1|10.00",
+                "simon|1|7.50",
+                "nora|2|12.50",
+                "simon|1|7.50",
+                "nora|3|20.00",
+                "simon|1|99.00",
+                "nora|3|20.00",
             ],
         ),
     ],
