@@ -12,6 +12,8 @@ from planner.band.axis import DAY, interval_micros
 
 _MAKE_INTERVAL = ("year", "month", "week", "day", "hour", "minute", "second")
 _MAKE_DT_INTERVAL = ("day", "hour", "minute", "second")
+_WHOLE = re.compile(r"[+-]?\d{1,8}")
+_CAST = {"DAY": _WHOLE, "HOUR": _WHOLE, "MINUTE": _WHOLE, "SECOND": re.compile(r"[+-]?\d{1,8}(\.\d{1,6})?")}
 _PAIRS = re.compile(r"\s*([+-]?[\d.]+)\s+([a-z]+)", re.IGNORECASE)
 
 
@@ -60,6 +62,18 @@ def interval_length(tree: exp.Expression) -> Length | None:
     if unit is not None:
         return interval_of(text, unit.name)
     return _pairs(text)
+
+
+def cast_length(tree: exp.Cast) -> Length | None:
+    """The length of ``CAST('4' AS INTERVAL SECOND)``, a number of one unit in quotes; None for anything else."""
+    said, type_ = tree.this, tree.to.this
+    if not isinstance(said, exp.Literal) or not said.is_string or not isinstance(type_, exp.Interval):
+        return None
+    unit = type_.args.get("unit")
+    number = _CAST.get(unit.name.upper()) if isinstance(unit, exp.Var) else None
+    if unit is None or number is None or not number.fullmatch(said.name):
+        return None
+    return interval_of(said.name, unit.name)
 
 
 def _pairs(text: str) -> Length | None:

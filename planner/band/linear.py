@@ -14,7 +14,7 @@ from typing import Literal
 from sqlglot import exp
 
 from planner.band.axis import DAY
-from planner.band.lengths import Length, interval_length, interval_of, interval_parts, months
+from planner.band.lengths import Length, cast_length, interval_length, interval_of, interval_parts, months
 from planner.errors import Place
 from planner.expr import HOLE, sql
 from planner.expr.precedence import holds_together
@@ -116,6 +116,8 @@ class Sum:
                 self.add(tree.expression, -sign)
             case exp.Interval():
                 self._add_length(tree, interval_length(tree), sign)
+            case exp.Cast() if (length := cast_length(tree)) is not None:
+                self._add_length(tree, length, sign)
             case exp.TsOrDsAdd() | exp.DateSub():
                 self._add_date(tree.this, sign)
                 self.add(tree.expression, sign if isinstance(tree, exp.TsOrDsAdd) else -sign)

@@ -105,6 +105,8 @@ READ = [
     ("p.ts BETWEEN i.ts - INTERVAL 1 MONTH AND i.ts + INTERVAL '1-1' YEAR TO MONTH", "p.ts - i.ts in [-31d, 397d]"),
     ("p.ts BETWEEN i.ts + INTERVAL 1 YEAR AND i.ts + INTERVAL 2 YEARS", "p.ts - i.ts in [365d, 732d]"),
     ("p.ts BETWEEN i.ts AND i.ts + INTERVAL '1 day 2 hours'", "p.ts - i.ts in [0s, 1d2h]"),
+    ("p.ts BETWEEN i.ts AND i.ts + CAST('4.5' AS INTERVAL SECOND)", "p.ts - i.ts in [0s, 4.5s]"),
+    ("p.ts BETWEEN i.ts - INTERVAL 1 HOUR AND i.ts + CAST('-2' AS INTERVAL MINUTE)", "p.ts - i.ts in [-1h, -2m]"),
     ("p.ts BETWEEN i.ts AND timestampadd(MINUTE, 10, i.ts)", "p.ts - i.ts in [0s, 10m]"),
     ("timestampdiff(MINUTE, i.ts, p.ts) BETWEEN 0 AND 10", "p.ts - i.ts in [-1m, 11m]"),
     ("abs(datediff(HOUR, i.ts, p.ts)) <= 1", "p.ts - i.ts in [-2h, 2h]"),

@@ -69,3 +69,18 @@ def test_what_has_no_literal_is_left_to_spark(opt: Optimizer, tmp_path: Path) ->
     plan = opt.stream_plan(query, {"m": [1, 2]})
     assert plan.join is None
     assert plan.reason == "an argument cannot be written into the query as a literal"
+
+
+@pytest.mark.parametrize(("number", "unit"), [("4", "SECOND"), ("+4.25", "SECOND"), ("90", "MINUTE"), ("-3", "HOUR")])
+def test_a_width_that_is_cast_from_text_bounds_the_state(
+    opt: Optimizer, tmp_path: Path, number: str, unit: str
+) -> None:
+    cast, plain = f"CAST('{number}' AS INTERVAL {unit})", f"INTERVAL '{number}' {unit}"
+    assert opt.session.sql(f"SELECT {cast} = {plain}").first() == (True,)
+    Feed(opt.session, tmp_path / "s", "s", delay=5)
+    text = "SELECT a.id FROM s a JOIN s b ON a.k = b.k AND a.ts BETWEEN b.ts - INTERVAL 1 DAY AND b.ts + {}"
+    found, expected = (opt.stream_plan(text.format(width)).join for width in (cast, plain))
+    assert found is not None
+    assert expected is not None
+    assert found.lasting == ()
+    assert (found.inputs, found.reaches) == (expected.inputs, expected.reaches)
