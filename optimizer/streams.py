@@ -19,7 +19,7 @@ from planner.hints.blocks import DELTA_ORDER, hints_in
 from planner.physical.half_join import epoch_of
 from planner.sql.from_sql import from_sql
 from planner.sql.names import Unresolved
-from planner.state.sink import Mode, Target
+from planner.state.sink import Mode, Target, check_partitions
 from planner.state.spec import StreamJoin
 from planner.state.stream import Stream
 from rules.context import Context
@@ -276,6 +276,8 @@ def _start(
     known = schemas_of(session, join)
     if isinstance(known, str):
         return known
+    sensitive = session.conf.get("spark.sql.caseSensitive") == "true"
+    check_partitions(sink, known.answer.names, case_sensitive=sensitive)
     if ttl is not None and join.kind != "inner":
         raise OptionError(f"state_ttl would lose rows of this {join.kind} join; it is for inner joins")
     if ttl is not None and join.changes:

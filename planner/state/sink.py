@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -36,8 +36,22 @@ def check(target: object, mode: str) -> None:
         raise OptionError(f"sink is {target!r}; name a table, or give a Sink or a function of (rows, number)")
     if target == "":
         raise OptionError("sink is empty; name a table, or give a Sink or a function of (rows, number)")
+    by: object = target.partition_by if isinstance(target, Sink) else ()
+    if isinstance(by, str):
+        raise OptionError(f"partition_by is {by!r}; give the names of columns, as ({by!r},)")
     if mode not in MODES:
         raise OptionError(f"mode {mode!r} does not exist; {one_of(MODES, mode)}")
+
+
+def check_partitions(target: object, columns: Sequence[str], *, case_sensitive: bool) -> None:
+    """Raise ``OptionError`` for a sink whose ``partition_by`` names what is no column, or leaves none for the files."""
+    named = target.partition_by if isinstance(target, Sink) else ()
+    known = columns if case_sensitive else [c.lower() for c in columns]
+    for name in named:
+        if (name if case_sensitive else name.lower()) not in known:
+            raise OptionError(f"partition_by names {name!r}, which the query does not return; {one_of(columns, name)}")
+    if named and len(set(named)) >= len(columns):
+        raise OptionError(f"partition_by names all columns of the query, {', '.join(named)}; files need another one")
 
 
 def trigger_of(said: str | None) -> dict[str, Any]:
