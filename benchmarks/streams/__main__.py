@@ -7,11 +7,20 @@ from pathlib import Path
 
 from benchmarks import harness
 from benchmarks.streams import __doc__ as purpose
-from benchmarks.streams import band, delta, flink, growth, many, self_join
+from benchmarks.streams import band, delta, epoch, flink, growth, many, order, self_join
 from benchmarks.streams.bench import Bench
 
 PROGRAM = "streams"
-PARTS = {"self_join": self_join, "band": band, "growth": growth, "many": many, "delta": delta, "flink": flink}
+PARTS = {
+    "self_join": self_join,
+    "band": band,
+    "growth": growth,
+    "many": many,
+    "order": order,
+    "epoch": epoch,
+    "delta": delta,
+    "flink": flink,
+}
 
 
 def main() -> None:

@@ -124,10 +124,15 @@ class StreamJoin:
     delta: DeltaJoin | None = None
 
     @property
-    def banded(self) -> bool:
-        """Whether a band, or one end of it, is in the condition beside equalities, whose two ends meet."""
+    def bands(self) -> tuple[Reach, ...]:
+        """The reaches that are a band or one end of it; the two ends of an equality meet."""
         ends = {(r.small, r.large): r.least for r in self.reaches}
-        return any(ends.get((large, small)) != -least for (small, large), least in ends.items())
+        return tuple(r for r in self.reaches if ends.get((r.large, r.small)) != -ends[r.small, r.large])
+
+    @property
+    def banded(self) -> bool:
+        """Whether a band, or one end of it, is in the condition beside equalities."""
+        return bool(self.bands)
 
     @property
     def lasting(self) -> tuple[int, ...]:

@@ -37,6 +37,7 @@ from planner.state.spec import VERSIONS, StreamJoin, view
 from planner.state.store import Store
 from planner.state.time import side_time, watermark
 from planner.state.upkeep import expired, reachable, to_rewrite
+from planner.state.within import within
 
 _LOG = logging.getLogger("dovetail")
 _NEVER = (2**63 - 1) // 1000  # milliseconds: a watermark that has passed all times
@@ -75,7 +76,7 @@ class Epochs:
         with setting(session, "spark.sql.adaptive.enabled", "true"):
             delta = self.segments.write(batch, epoch, before.watermark, clock)
             times, now = self._times(before, delta)
-            answer = self._answer(session, before, delta, now)
+            answer = self.answer(session, before, delta, now)
             if self.join.changes:
                 answer = as_changes(answer, self.join.changes)
             self.output.write(answer, epoch, again=self.first)
@@ -93,7 +94,16 @@ class Epochs:
             return
         before = self.store.manifest(epochs[-1])
         nothing = Delta((Arrived(0, 0, None),) * len(before.inputs), ())
-        self.output.write(self._answer(session, before, nothing, _NEVER), before.epoch + 1, again=True)
+        self.output.write(self.answer(session, before, nothing, _NEVER), before.epoch + 1, again=True)
+
+    def answer(self, session: SparkSession, before: Manifest, delta: Delta, now: int | None) -> DataFrame:
+        """The rows of the epoch; ``now`` is the watermark after it."""
+        half = _Halves(self, session, before, delta)
+        blocks = self.join.blocks
+        frames = [*half.pairs()] if not blocks.again else [*half.first_matches()]
+        if now is not None:
+            frames += [found for side, lone in enumerate(blocks.lone) if lone for found in half.lone(side, now)]
+        return reduce(DataFrame.unionAll, frames) if frames else empty(session, self.schema)
 
     def _kept(self, state: Manifest, inputs: Iterable[int]) -> str:
         told = ((self.join.inputs[n].name, state.inputs[n]) for n in inputs)
@@ -114,15 +124,6 @@ class Epochs:
             f"{rows - sum(before.inputs[n].rows for n in lasting):,}",
             after.epoch,
         )
-
-    def _answer(self, session: SparkSession, before: Manifest, delta: Delta, now: int | None) -> DataFrame:
-        """The rows of the epoch; ``now`` is the watermark after it."""
-        half = _Halves(self, session, before, delta)
-        blocks = self.join.blocks
-        frames = [*half.pairs()] if not blocks.again else [*half.first_matches()]
-        if now is not None:
-            frames += [found for side, lone in enumerate(blocks.lone) if lone for found in half.lone(side, now)]
-        return reduce(DataFrame.unionAll, frames) if frames else empty(session, self.schema)
 
     def _times(self, before: Manifest, delta: Delta) -> tuple[tuple[int | None, ...], int | None]:
         """The watermarks after the epoch: of each side, and of the query."""
@@ -207,12 +208,13 @@ class _Halves:
             found = reachable(there, other, new.marks, reaches)
             if not found:
                 return False
-            self._view(version, other, found)
+            state = self.join.inputs[self.join.sides[other].input]
+            self._view(version, other, found, within(state, found, other, new.marks, reaches))
         return True
 
-    def _view(self, version: str, side: int, segments: tuple[Segment, ...]) -> None:
+    def _view(self, version: str, side: int, segments: tuple[Segment, ...], which: str = "") -> None:
         name = view(version, side)
-        self.segments.side(self.session, side, segments).createOrReplaceTempView(name)
+        self.segments.side(self.session, side, segments, which).createOrReplaceTempView(name)
         self.sizes[name] = sum(s.rows for s in segments)
 
     def _ask(self, statement: str) -> DataFrame:

@@ -146,7 +146,7 @@ class Segments:
     def merge(
         self, session: SparkSession, number: int, old: tuple[Segment, ...], epoch: int, watermark: int | None
     ) -> Segment | None:
-        """Write segments of an input as one, in the order of its first mark, without the rows that match no more."""
+        """Write segments of an input as one, in its order, without the rows that match no more."""
         input_, counted = self.join.inputs[number], Observation()
         rows = self.rows(session, number, old, watermark)
         if input_.change:
@@ -155,7 +155,7 @@ class Segments:
         asked += _ends(input_.expires or "CAST(NULL AS BIGINT)", number)
         timed = input_.event_time in [quote(c.name) for c in input_.columns]
         asked += _spans([_position(input_) if timed else "CAST(NULL AS BIGINT)", *input_.marks], number)
-        order = [F.expr(mark) for mark in input_.marks[:1]]
+        order = [F.expr(by) for by in self.order(number)]
         folder = f"merged-{epoch:012}-{number}"
         rows = rows.observe(counted, *asked)
         rows = rows.coalesce(1 + sum(s.rows for s in old) // FILE_ROWS)
@@ -170,6 +170,17 @@ class Segments:
         if timed or not (times := [s.times for s in old if s.times]):
             return merged
         return replace(merged, times=(min(t[0] for t in times), max(t[1] for t in times)))
+
+    def order(self, number: int) -> tuple[str, ...]:
+        """What the rows of a merged segment are sorted by: the position of a band, or else the first key."""
+        marks = self.join.inputs[number].marks
+        banded = (
+            marks[mark]
+            for reach in self.join.bands
+            for side, mark in (reach.small, reach.large)
+            if self.join.sides[side].input == number
+        )
+        return (*banded, *marks)[:1]
 
     def rows(
         self, session: SparkSession, number: int, segments: tuple[Segment, ...], watermark: int | None = None

@@ -1,0 +1,158 @@
+"""What the time of an epoch is made of, step by step; and the jobs and shuffles that it takes."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.metrics import measured
+from benchmarks.streams import band, self_join
+from optimizer import Optimizer, Options, Sink
+from optimizer.stream_epochs import Schemas, epochs_of, schemas_of
+from planner.runtime.state.epochs import Epochs, start_epochs
+from planner.runtime.state.files import HadoopFolder
+from planner.runtime.state.sinks import FileOutput, output
+from planner.state.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from benchmarks.streams.bench import Bench
+
+TITLE = "What an epoch is made of"
+SPARK = "Spark's own: listing the source, offsets, commits"
+ARRIVED = "what arrived becomes a segment"
+PLANNED = "planning of the statements"
+ANALYSED = "views, and Spark's analysis of the statements"
+ANSWER = "the answer, in one job, into files"
+NAMED = "the sink's files get their names"
+ANEW = "segments written anew"
+MANIFEST = "the manifest, read and written; what is old is removed"
+REST = "all else"
+STEPS = (SPARK, ARRIVED, PLANNED, ANALYSED, ANSWER, NAMED, ANEW, MANIFEST, REST)
+EPOCHS, RUNS = 5, 3
+
+
+@dataclass
+class _Clock:
+    """Seconds by step; while one step runs inside another, the other's time stands still."""
+
+    seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STEPS, 0.0))
+    inside: list[float] = field(default_factory=list)
+
+    @contextmanager
+    def running(self, step: str) -> Iterator[None]:
+        """Count time for a step."""
+        start = perf_counter()
+        self.inside.append(0.0)
+        try:
+            yield
+        finally:
+            took = perf_counter() - start
+            self.seconds[step] += took - self.inside.pop()
+            if self.inside:
+                self.inside[-1] += took
+
+    def watch(self, owner: object, step: str, *methods: str) -> None:
+        """Count the time of an object's methods for a step."""
+        for method in methods:
+            setattr(owner, method, self._timed(getattr(owner, method), step))
+
+    def _timed(self, work: Callable[..., Any], step: str) -> Callable[..., Any]:
+        def timed(*given: Any, **more: Any) -> Any:
+            with self.running(step):
+                return work(*given, **more)
+
+        return timed
+
+
+class _Timed(Epochs):
+    """Epochs whose steps are timed, from the second epoch on."""
+
+    clock: _Clock
+    whole = 0.0
+
+    def __call__(self, batch: DataFrame, epoch: int) -> None:
+        """Run an epoch."""
+        if epoch == 1:
+            self.clock.seconds.update(dict.fromkeys(STEPS, 0.0))
+        start = perf_counter()
+        with self.clock.running(REST):
+            super().__call__(batch, epoch)
+        self.whole = (self.whole if epoch else 0.0) + (perf_counter() - start if epoch else 0.0)
+
+
+def measure(bench: Bench) -> None:
+    """The streams of the parts `self_join` and `band`."""
+    rows = 5_000 if bench.quick else 100_000
+    stream = bench.events("s", EPOCHS, rows, span=57.4, keys=20_000)
+    both = {name: bench.events(name, EPOCHS, rows // 2, span=500.0, keys=10) for name in "cv"}
+    told = [
+        _measure(bench, bench.session({"s": stream}, "10 seconds"), self_join.QUERY),
+        _measure(bench, bench.session(both, "10 seconds"), band.QUERY),
+    ]
+    cells = [(step, *(_share(seconds[step], sum(seconds.values())) for seconds, _ in told)) for step in STEPS]
+    cells.append(("seconds of an epoch", *(f"{sum(seconds.values()):.2f}" for seconds, _ in told)))
+    for n, name in enumerate(("jobs", "shuffles", "broadcasts")):
+        cells.append((f"{name} of an epoch", *(f"{counts[n]:.1f}" for _, counts in told)))
+    bench.report.table(
+        f"Epochs of {rows:,} rows",
+        ("step", "a stream with itself, key and band", "two streams, a band"),
+        cells,
+    )
+    bench.report.note(
+        f"Means of {EPOCHS - 1} epochs, the first left out, of the last of {RUNS} runs. Spark's own is what Spark says "
+        "an epoch took, without the time in the function that it calls for it."
+    )
+
+
+def _share(seconds: float, whole: float) -> str:
+    return f"{seconds:.2f} s, {100 * seconds / whole:.0f} %"
+
+
+def _measure(bench: Bench, session: SparkSession, text: str) -> tuple[dict[str, float], tuple[float, ...]]:
+    """Seconds of an epoch by step; its jobs, shuffles and broadcasts."""
+    found: dict[str, float] = {}
+    jobs = 0
+
+    def once() -> None:
+        nonlocal found, jobs
+        bench.runs += 1
+        found, jobs = _run(session, text, bench.scratch / f"run-{bench.runs}")
+
+    for _ in range(RUNS - 1):
+        once()
+    counted = measured(bench.spark, once)
+    return found, tuple(count / EPOCHS for count in (jobs, counted.exchanges, counted.broadcasts))
+
+
+def _run(session: SparkSession, text: str, folder: Path) -> tuple[dict[str, float], int]:
+    opt = Optimizer(session, Options(force=False))
+    join = opt.stream_plan(text).join
+    assert join is not None
+    known = schemas_of(session, join)
+    assert isinstance(known, Schemas)
+    store = Store(HadoopFolder(session, str(folder / "checkpoint")))
+    to = output(session, Sink("parquet", folder / "out"), None, store.open(join))
+    assert isinstance(to, FileOutput)
+    plain = epochs_of(opt, join, known, store, to, None)
+    epochs = _Timed(**{f.name: getattr(plain, f.name) for f in fields(plain)})
+    epochs.clock = clock = _Clock()
+    clock.watch(epochs, PLANNED, "plan")
+    clock.watch(epochs, ANALYSED, "answer")
+    clock.watch(epochs.segments, ARRIVED, "write")
+    clock.watch(epochs.segments, ANEW, "merge")
+    clock.watch(to, ANSWER, "write")
+    clock.watch(to.folder, NAMED, "walk", "inside", "rename", "delete")
+    clock.watch(store, MANIFEST, "before", "check", "clean", "commit")
+    query = start_epochs(session, epochs, folder / "checkpoint", "available now", None)
+    query.awaitTermination()
+    spark = sum(p.batchDuration for p in query.recentProgress if p.batchId) / 1000 - epochs.whole
+    clock.seconds[SPARK] = spark
+    jobs = len(session.sparkContext.statusTracker().getJobIdsForGroup(str(query.runId)))
+    return {step: seconds / (EPOCHS - 1) for step, seconds in clock.seconds.items()}, jobs

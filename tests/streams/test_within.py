@@ -1,0 +1,124 @@
+"""What an epoch reads of large segments: rows that what is new can reach, in the order in which they are kept."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from optimizer import Optimizer, Sink
+from planner.runtime.state.segments import Segments
+from planner.state.manifest import Segment
+from planner.state.spec import Input, Kept, Reach
+from planner.state.within import within
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame
+
+MARKS = ("UNIX_MICROS(`at`)", "`n`", "UNIX_DATE(`day`)", "`n` + 1")
+COLUMNS = (Kept("c0", "at", "timestamp"), Kept("c1", "n", "int"), Kept("c2", "day", "date"))
+STATE = Input("s", "s", COLUMNS, "", "", "`at`", "timestamp", 0, MARKS, "", "", late=False)
+
+
+@pytest.mark.parametrize(
+    ("reaches", "said"),
+    [
+        ([Reach((0, 0), (1, 0), -5)], "`at` >= timestamp_micros(95L)"),
+        ([Reach((1, 0), (0, 0), -5)], "`at` <= timestamp_micros(205L)"),
+        ([Reach((0, 1), (1, 1), 0), Reach((1, 1), (0, 1), 0)], "`n` >= 7L AND `n` <= 9L"),
+        ([Reach((0, 1), (1, 1), 0), Reach((0, 1), (1, 1), 2)], "`n` >= 9L"),
+        ([Reach((0, 1), (1, 1), -6)], ""),  # of 0 to 19, from 1 on
+        ([Reach((0, 1), (1, 1), -4)], "`n` >= 3L"),
+        ([Reach((1, 1), (0, 1), -8)], ""),  # to 17
+        ([Reach((0, 2), (1, 2), 1)], "`day` >= date_from_unix_date(4)"),
+        ([Reach((0, 2), (1, 2), 2**31)], ""),  # a day that Spark does not have
+        ([Reach((0, 0), (1, 0), 2**63)], ""),
+        ([Reach((0, 3), (1, 3), 0)], ""),  # no column
+        ([Reach((0, 4), (1, 1), 0)], ""),  # no new row has a position; its segments are not reached, either
+    ],
+)
+def test_a_reach_as_a_condition_on_columns(reaches: Sequence[Reach], said: str) -> None:
+    segments = [Segment("one", (), 1, ((-800, 0), (0, 9), (3, 3), (0, 0), (0, 0)), None, None, 0)]
+    segments.append(Segment("other", (), 1, ((0, 800), (0, 19), (0, 9), (0, 9), None), None, None, 0))
+    assert within(STATE, segments, 1, [(100, 200), (7, 9), (3, 3), (0, 0), None], reaches) == said
+
+
+TYPES = {
+    "TIMESTAMP": ("timestamp_micros(n * 1000)", "INTERVAL 2 MILLISECONDS"),
+    "TIMESTAMP_NTZ": (
+        "timestampadd(MICROSECOND, n * 1000, TIMESTAMP_NTZ '1970-01-01 00:00:00')",
+        "INTERVAL 2 MILLISECONDS",
+    ),
+    "DATE": ("date_from_unix_date(CAST(n AS INT))", "INTERVAL 2 DAYS"),
+    "INT": ("CAST(n AS INT)", "2"),
+    "BIGINT": ("n", "2"),
+}
+
+
+@pytest.mark.parametrize("type_", TYPES)
+def test_all_pairs_are_found_whatever_the_type(opt: Optimizer, tmp_path: Path, type_: str) -> None:
+    """Ten epochs, so that segments are merged; later ones go back in time, to before 1970 and before 1582."""
+    session = opt.session
+    session.conf.set("spark.sql.session.timeZone", "America/Sao_Paulo")
+    position, width = TYPES[type_]
+    starts = [0, 1, -1, 7, 3, -719_000, 40_000, -141_428, 2, -719_003]
+    for epoch, start in enumerate(starts):
+        rows = session.range(5).selectExpr("id", f"CAST({start} + id AS BIGINT) AS n", "CAST(id % 2 AS INT) AS k")
+        rows.selectExpr(f"{epoch} * 5 + id AS id", "k", f"{position} AS at").coalesce(1).write.parquet(
+            str(tmp_path / "in" / f"{epoch}")
+        )
+    schema = session.read.parquet(str(tmp_path / "in" / "0")).schema
+    assert schema["at"].dataType.simpleString() == type_.lower()
+    read = session.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(f"{tmp_path}/in/*")
+    read.createOrReplaceTempView("s")
+    session.read.schema(schema).parquet(f"{tmp_path}/in/*").createOrReplaceTempView("s_table")
+    query = f"SELECT a.id, b.id AS bid FROM {{0}} a JOIN {{0}} b ON a.k = b.k AND a.at BETWEEN b.at - {width} AND b.at"
+    opt.stream(
+        query.format("s"),
+        checkpoint=tmp_path / "checkpoint",
+        sink=Sink("parquet", tmp_path / "out"),
+        trigger="available now",
+        state_modules=True,
+    ).awaitTermination()
+    found = Counter(map(tuple, session.read.parquet(str(tmp_path / "out")).collect()))
+    expected = Counter(map(tuple, session.sql(query.format("s_table")).collect()))
+    assert found == expected
+    assert len(expected) > 100
+
+
+def test_merged_rows_lie_in_the_order_of_the_band(
+    opt: Optimizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind an equality, too; and a probe is handed the rows in reach alone."""
+    session = opt.session
+    for epoch in range(9):
+        rows = session.range(20).selectExpr("id", "CAST((id * 7 + 3) % 20 AS BIGINT) AS n", "id % 3 AS k")
+        rows.selectExpr("id", "k", f"n + {epoch} AS at").coalesce(1).write.parquet(str(tmp_path / "in" / f"{epoch}"))
+    read = session.readStream.schema("id BIGINT, k BIGINT, at BIGINT").option("maxFilesPerTrigger", 1)
+    read.parquet(f"{tmp_path}/in/*").createOrReplaceTempView("s")
+    asked: list[tuple[str, int]] = []
+    whole = Segments.side
+
+    def side(self: Segments, session: Any, number: int, segments: Any, which: str = "") -> DataFrame:
+        rows = whole(self, session, number, segments, which)
+        if which:
+            asked.append((which, rows.where(f"NOT ({which})").count()))
+        return rows
+
+    monkeypatch.setattr(Segments, "side", side)
+    opt.stream(
+        "SELECT a.id, b.id AS bid FROM s a JOIN s b ON a.k = b.k AND a.at BETWEEN b.at AND b.at + 1",
+        checkpoint=tmp_path / "checkpoint",
+        sink=Sink("noop"),
+        trigger="available now",
+    ).awaitTermination()
+    assert ("`at` >= 7L", 0) in asked  # of the last epoch
+    assert not any(others for _, others in asked)
+    merged = next((tmp_path / "checkpoint" / "dovetail").glob("merged-*/input=0/*.parquet"))
+    lying = [row[0] for row in session.read.parquet(str(merged)).select("c2").collect()]
+    assert len(lying) == 160
+    assert lying == sorted(lying)
