@@ -16,11 +16,12 @@ from optimizer.stream_epochs import Planner, changelogs
 from optimizer.streams import NO_LITERAL, StreamPlan
 from optimizer.verify import Verification
 from optimizer.verify_streams import verify_streams
-from planner.errors import QueryError, Unsupported
+from planner.errors import QueryError, Unsupported, brief
 from planner.logical import Logical, Scan
 from planner.sql.from_sql import from_sql
 from planner.sql.names import Unresolved
 from planner.sql.table_names import name_of
+from planner.state.spec import MEANING
 from planner.types.schema import SqlType, sql_type
 from rules.context import Context
 from rules.stream.accumulators import Accumulators
@@ -186,14 +187,15 @@ def keep(opt: Streams, text: str, name: str, state: str | Path, args: Any) -> Ke
         joined = StructType([*joined, StructField(query.change, StringType())])
     none = opt.session.createDataFrame([], joined)
     kept = query.accumulated(ctx, partial(_types, none, query.rows))
-    if isinstance(kept, Accumulators) and not _alike(_over(_asked(none, kept.of_rows), kept.above, schema), schema):
-        kept = "its values would be of other types"
+    if isinstance(kept, Accumulators) and (wrong := _other_answer(none, kept, schema)):
+        kept = wrong
     if isinstance(kept, str) and not _alike(over := _over(none, query.above, schema), schema):
         raise QueryError(f"this query cannot be kept fresh: over its rows it would return {over.schema.simpleString()}")
     found, why = (kept, "") if isinstance(kept, Accumulators) else (None, kept)
     files = _asked(none, found.of_rows).schema if found else joined
     own = KeptRows(opt.session, str(state).rstrip("/"), files)
-    own.open({"join": query.joined, "kept": found.of_rows if found else "its rows"})
+    settings = {name: opt.session.conf.get(name) for name in MEANING}
+    own.open({"join": query.joined, "kept": found.of_rows if found else "its rows", "settings": str(settings)})
     return KeptView(opt, name, said, str(state).rstrip("/"), query, schema, own, found, why).refresh()
 
 
@@ -220,6 +222,18 @@ def _types(rows: DataFrame, relations: str, expressions: Sequence[str]) -> Seque
     except PySparkException as error:
         raise Unsupported(str(error).partition("\n")[0]) from error
     return [sql_type(f.dataType.simpleString()) for f in found]
+
+
+def _other_answer(none: DataFrame, kept: Accumulators, schema: StructType) -> str:
+    """Why accumulators do not return what the query returns, as far as types go; nothing where they do."""
+    from pyspark.errors import PySparkException
+
+    try:
+        found = _over(_asked(none, kept.of_rows), kept.above, schema)
+        _ = _asked(_asked(none, kept.of_rows), kept.merged).schema
+    except PySparkException as error:
+        return f"Spark does not take them: {brief(error)}"
+    return "" if _alike(found, schema) else f"they would be {found.schema.simpleString()}"
 
 
 def _alike(rows: DataFrame, schema: StructType) -> bool:

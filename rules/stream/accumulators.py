@@ -21,7 +21,7 @@ from typing import Any
 from sqlglot import exp
 
 from planner.errors import Unsupported
-from planner.expr import Scalar, column_ref, columns_in, parse, sql
+from planner.expr import Scalar, column_ref, columns_in, parse, quote, sql
 from planner.expr.of_the_query import of_the_query
 from planner.expr.tokens import tokenize
 from planner.logical import Aggregate, Filter, Logical, Project, Sort
@@ -89,10 +89,15 @@ def accumulators(
     if not names.catalog.settings.ansi:
         raise Unsupported("without ANSI mode a sum that overflows is another value")
     said.read_groups(grouped)
+    said.aliases = {names.fold(item.tree.alias) for item in project.items if item.tree.alias}
     items = tuple(map(said.over_groups, project.items))
     if not said.parts and grouped is None:
         raise Unsupported("it aggregates nothing")
-    having = tuple(said.over_groups(c) for n in clauses if isinstance(n, Filter) for c in n.condition)
+    conditions = tuple(c for n in clauses if isinstance(n, Filter) for c in n.condition)
+    for condition in conditions:
+        if any(map(said.is_alias, columns_in(condition.tree))):
+            raise Unsupported(f"{condition.shown} names an item of the select list")
+    having = tuple(map(said.over_groups, conditions))
     if said.there:
         having = (Scalar(f"{_THERE} > 0"), *having)
     query: Any = where(Opaque(Scalar(f"({said.answers(joined)})")), having)
@@ -117,6 +122,7 @@ class _Query:
         self.groups: dict[str, str] = {}  # by what they mean, as written
         self.parts: list[_Part] = []
         self.found: dict[tuple[str, str], str] = {}  # the value of an aggregate over accumulators
+        self.aliases: set[str] = set()
         self.there = False
 
     def read_groups(self, grouped: Aggregate | None) -> None:
@@ -138,20 +144,32 @@ class _Query:
 
     def over_groups(self, item: Scalar) -> Scalar:
         """An expression over groups and aggregates, in terms of their columns."""
-        said = replaced(item, calls(item), self._answer)
-        return Scalar(sql(said.tree.transform(self._by_group)))
+        text = sql(self._grouped(item))
+        return Scalar(f"{text} AS {quote(item.tree.name)}" if isinstance(item.tree, exp.Column) else text)
 
     def sorted(self, clause: Scalar) -> Scalar:
-        """ORDER BY over the columns of groups; names of items stay."""
+        """ORDER BY over the columns of groups; names of items stay, and come before columns of that name."""
         t = tokenize(clause.text)
         keys = []
         for low, high in t.split(2, len(t)):
             end = next((n for n in range(high, low, -1) if t[n - 1].word not in _DIRECTIONS), high)
             key = Scalar(t.slice(low, end))
-            plain = not calls(key) and all(self._unknown(c) for c in columns_in(key.tree))
-            said = key.text if plain else self.over_groups(key).text
+            columns = list(columns_in(key.tree))
+            plain = not calls(key) and all(self.is_alias(c) or self._unknown(c) for c in columns)
+            if not plain and any(map(self.is_alias, columns)):
+                raise Unsupported(f"ORDER BY {key.shown} names an item beside something else")
+            said = key.text if plain else sql(self._grouped(key))
             keys.append(f"{said} {t.slice(end, high) if end < high else ''}".strip())
         return Scalar(f"{t.slice(0, 2)} {', '.join(keys)}")
+
+    def is_alias(self, column: exp.Expression) -> bool:
+        """Whether a column is, or may be, an item of the select list by its name."""
+        parts = column_ref(column).parts
+        return len(parts) == 1 and self.names.fold(parts[0]) in self.aliases
+
+    def _grouped(self, scalar: Scalar) -> exp.Expr:
+        """An expression with the columns of groups and aggregates in their places."""
+        return replaced(scalar, calls(scalar), self._answer).tree.transform(self._by_group)
 
     def of_rows(self, rows: str) -> str:
         """The accumulators of joined rows."""

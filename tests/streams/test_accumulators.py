@@ -69,10 +69,13 @@ def query(random: Random) -> str:
         plain = (aggregate(), f"coalesce({number}, 0)", f"count(*) + {number}", *groups)
         return random.choice((*plain, *(f"concat({g}, count(y.k))" for g in groups)))
 
-    items = ", ".join(f"{item()} AS i{n}" for n in range(random.randrange(1, 4)))
+    first = random.choice(("i0", "k", "j", "v"))  # columns have the last three names as well
+    items = f"{item()} AS {first}" + "".join(f", {item()} AS i{n}" for n in range(1, random.randrange(1, 4)))
     by = f" GROUP BY {', '.join(groups)}" if groups else ""
     having = random.choice(("", f" HAVING {aggregate()} IS NOT NULL", " HAVING count(*) > 1")) if groups else ""
-    return f"SELECT {items}, count(*) AS n FROM x JOIN y ON x.k = y.k{by}{having}"
+    order = f" ORDER BY {', '.join([random.choice((first, aggregate())), *groups])} LIMIT 3" if groups else ""
+    order = random.choice(("", order))
+    return f"SELECT {items}, count(*) AS n FROM x JOIN y ON x.k = y.k{by}{having}{order}"
 
 
 @pytest.mark.parametrize("changes", [False, True])
