@@ -11,7 +11,7 @@ from optimizer.checked import checked
 from optimizer.parameters import bound, named
 from optimizer.plan import Plan, Warned
 from optimizer.stream_bins import over_bins, statement
-from optimizer.stream_epochs import Planner, changelogs, epochs_of, schemas_of
+from optimizer.stream_epochs import Planner, Schemas, changelogs, epochs_of, schemas_of
 from planner.catalog import Catalog
 from planner.errors import HintError, OptionError, QueryError, StateError, Unsupported, brief, is_users
 from planner.explain.printer import show_tree, show_warnings
@@ -46,7 +46,8 @@ class StreamPlan:
 
     Neither is there for a query that joins no streams.  ``bins``: the plan with bins that Spark's own join runs over;
     None where it runs as written.  ``warnings``: hints on the order of lookups that do nothing.  ``changelog`` is a
-    stream of it whose rows are changes, which Spark joins none of; nothing where all rows are new.
+    stream of it whose rows are changes, which Spark joins none of; nothing where all rows are new.  ``schemas``: what
+    Spark said of the join when it was planned.
     """
 
     text: str
@@ -55,6 +56,7 @@ class StreamPlan:
     warnings: tuple[Warned, ...] = ()
     bins: Plan | None = None
     changelog: str = ""
+    schemas: Schemas | None = None
 
     def explain(self) -> str:
         """The plan of an epoch, or why there is none."""
@@ -166,8 +168,11 @@ def look(
         find = cache(partial(stream_of, opt.session))
         planned = partial(plan_stream, numbered, catalog, opt.options, find, bins=bins)
         plan = planned(asked=asked, kept=kept)
-        if plan.join and isinstance(no := schemas_of(opt.session, plan.join), str):
-            plan = replace(planned(asked=False), reason=no)
+        told = schemas_of(opt.session, plan.join) if plan.join else None
+        if isinstance(told, str):
+            plan = replace(planned(asked=False), reason=told)
+        elif told:
+            plan = replace(plan, schemas=told)
         if plan.bins:
             over = checked(plan.bins, catalog, None)
             plan = replace(plan, bins=replace(over, session=opt.session) if over.rewritten else None)
@@ -207,8 +212,8 @@ def start(
     started: StreamingQuery | str = plan.reason
     if plan.join and mode != "append":
         started = f"the output mode is {mode}"
-    elif plan.join:
-        started = _start(opt, plan.join, checkpoint, sink, trigger, name, ttl)
+    elif plan.join and plan.schemas:
+        started = _start(opt, plan.join, plan.schemas, checkpoint, sink, trigger, name, ttl)
     if not isinstance(started, str):
         return started
     if started and plan.changelog:
@@ -261,6 +266,7 @@ def _check_not_ours(opt: Planner, checkpoint: str | Path, reason: str) -> None:
 def _start(
     opt: Planner,
     join: StreamJoin,
+    known: Schemas,
     checkpoint: str | Path,
     sink: Target,
     trigger: str | None,
@@ -273,9 +279,6 @@ def _start(
     from planner.state.store import Store
 
     session = opt.session
-    known = schemas_of(session, join)
-    if isinstance(known, str):
-        return known
     sensitive = session.conf.get("spark.sql.caseSensitive") == "true"
     check_partitions(sink, known.answer.names, case_sensitive=sensitive)
     if ttl is not None and join.kind != "inner":
