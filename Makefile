@@ -31,7 +31,7 @@ format: $(STAMP) ## lay out the code and mend what the linter can
 
 fuzz: java $(STAMP) ## the property tests, longer, and elsewhere each time; SEED=… repeats a run
 	@echo "make fuzz SEED=$(SEED) repeats this run"
-	$(BIN)/python -m pytest -m hypothesis $(WORKERS) --hypothesis-profile=fuzz --hypothesis-seed=$(SEED)
+	DOVETAIL_ROUNDS=20 DOVETAIL_SEED=$(SEED) $(BIN)/python -m pytest -m hypothesis $(WORKERS) --hypothesis-profile=fuzz --hypothesis-seed=$(SEED)
 
 crash-test: java $(STAMP) ## joins of streams, killed 50 times; KILLS=… another number
 	DOVETAIL_KILLS=$(or $(KILLS),50) DOVETAIL_SEED=$(SEED) $(BIN)/python -m pytest -q tests/streams/test_killed.py

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks import harness
 from benchmarks.streams import __doc__ as purpose
-from benchmarks.streams import band, delta, epoch, flink, growth, many, order, self_join
+from benchmarks.streams import band, delta, epoch, flink, growth, kept, many, order, self_join
 from benchmarks.streams.bench import Bench
 
 PROGRAM = "streams"
@@ -19,6 +19,7 @@ PARTS = {
     "order": order,
     "epoch": epoch,
     "delta": delta,
+    "kept": kept,
     "flink": flink,
 }
 

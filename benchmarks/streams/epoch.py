@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from benchmarks.metrics import measured
 from benchmarks.streams import band, self_join
+from benchmarks.streams.clock import Clock
 from optimizer import Optimizer, Options, Sink
 from optimizer.stream_epochs import Schemas, epochs_of, schemas_of
 from planner.runtime.state.epochs import Epochs, start_epochs
@@ -17,7 +17,6 @@ from planner.runtime.state.sinks import FileOutput, output
 from planner.state.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -38,43 +37,10 @@ STEPS = (SPARK, ARRIVED, PLANNED, ANALYSED, ANSWER, NAMED, ANEW, MANIFEST, REST)
 EPOCHS, RUNS = 5, 3
 
 
-@dataclass
-class _Clock:
-    """Seconds by step; while one step runs inside another, the other's time stands still."""
-
-    seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STEPS, 0.0))
-    inside: list[float] = field(default_factory=list)
-
-    @contextmanager
-    def running(self, step: str) -> Iterator[None]:
-        """Count time for a step."""
-        start = perf_counter()
-        self.inside.append(0.0)
-        try:
-            yield
-        finally:
-            took = perf_counter() - start
-            self.seconds[step] += took - self.inside.pop()
-            if self.inside:
-                self.inside[-1] += took
-
-    def watch(self, owner: object, step: str, *methods: str) -> None:
-        """Count the time of an object's methods for a step."""
-        for method in methods:
-            setattr(owner, method, self._timed(getattr(owner, method), step))
-
-    def _timed(self, work: Callable[..., Any], step: str) -> Callable[..., Any]:
-        def timed(*given: Any, **more: Any) -> Any:
-            with self.running(step):
-                return work(*given, **more)
-
-        return timed
-
-
 class _Timed(Epochs):
     """Epochs whose steps are timed, from the second epoch on."""
 
-    clock: _Clock
+    clock: Clock
     whole = 0.0
 
     def __call__(self, batch: DataFrame, epoch: int) -> None:
@@ -142,7 +108,7 @@ def _run(session: SparkSession, text: str, folder: Path) -> tuple[dict[str, floa
     assert isinstance(to, FileOutput)
     plain = epochs_of(opt, join, known, store, to, None)
     epochs = _Timed(**{f.name: getattr(plain, f.name) for f in fields(plain)})
-    epochs.clock = clock = _Clock()
+    epochs.clock = clock = Clock(STEPS)
     clock.watch(epochs, PLANNED, "plan")
     clock.watch(epochs, ANALYSED, "answer")
     clock.watch(epochs.segments, ARRIVED, "write")
