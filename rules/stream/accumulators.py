@@ -34,12 +34,12 @@ from planner.types.schema import SqlType
 from rules.query.aggregate_calls import Call, calls, replaced
 from rules.query.inner_joins import where
 from rules.query.moving import check_deterministic
+from rules.query.sort_keys import sort_keys
 
 Types = Callable[[Sequence[str]], Sequence[SqlType]]
 _GROUP, _PART, _ANSWER, _THERE = "__dt_g", "__dt_p", "__dt_a", "__dt_there"
 _EXACT_DIGITS = 15  # of a decimal whose average is rounded as Spark does it, for groups of less than a billion rows
 _WORDS = ("ROLLUP", "CUBE", "SETS", "ALL")
-_DIRECTIONS = ("ASC", "DESC", "NULLS", "FIRST", "LAST")
 
 
 @dataclass(frozen=True)
@@ -100,13 +100,14 @@ def accumulators(
     having = tuple(map(said.over_groups, conditions))
     if said.there:
         having = (Scalar(f"{_THERE} > 0"), *having)
+    orders = {n: said.sorted(n.clause) for n in clauses if isinstance(n, Sort)}
     query: Any = where(Opaque(Scalar(f"({said.answers(joined)})")), having)
     for clause in reversed(clauses):
         match clause:
             case Project():
                 query = replace(clause, child=query, items=items, hint=None)
             case Sort():
-                query = replace(clause, child=query, clause=said.sorted(clause.clause))
+                query = replace(clause, child=query, clause=orders[clause])
             case Aggregate() | Filter():
                 continue
             case _:
@@ -149,18 +150,16 @@ class _Query:
 
     def sorted(self, clause: Scalar) -> Scalar:
         """ORDER BY over the columns of groups; names of items stay, and come before columns of that name."""
-        t = tokenize(clause.text)
+        head, found = sort_keys(clause)
         keys = []
-        for low, high in t.split(2, len(t)):
-            end = next((n for n in range(high, low, -1) if t[n - 1].word not in _DIRECTIONS), high)
-            key = Scalar(t.slice(low, end))
+        for key, direction in found:
             columns = list(columns_in(key.tree))
             plain = not calls(key) and all(self.is_alias(c) or self._unknown(c) for c in columns)
             if not plain and any(map(self.is_alias, columns)):
                 raise Unsupported(f"ORDER BY {key.shown} names an item beside something else")
             said = key.text if plain else sql(self._grouped(key))
-            keys.append(f"{said} {t.slice(end, high) if end < high else ''}".strip())
-        return Scalar(f"{t.slice(0, 2)} {', '.join(keys)}")
+            keys.append(f"{said} {direction}".strip())
+        return Scalar(f"{head} {', '.join(keys)}")
 
     def is_alias(self, column: exp.Expression) -> bool:
         """Whether a column is, or may be, an item of the select list by its name."""

@@ -32,6 +32,7 @@ from planner.state.changes import COUNT, count_of, known
 from rules.analysis.same_source import reading
 from rules.context import Context
 from rules.query.inner_joins import where
+from rules.query.sort_keys import sort_keys
 from rules.stream.accumulators import Accumulators, Types, accumulators
 from rules.stream.changelogs import hidden_in, spelt_out
 from rules.stream.stream_blocks import alias_of
@@ -41,7 +42,6 @@ JOINED = "__dt_joined"
 """The name under which the rows of the join are read."""
 
 _ABOVE = (Sort, Limit, Project, Aggregate, Windows)
-_DIRECTIONS = ("ASC", "DESC", "NULLS", "FIRST", "LAST")
 
 
 @dataclass(frozen=True)
@@ -265,9 +265,6 @@ def _trees(node: Logical) -> Iterator[Any]:
         case Filter():
             yield from (conjunct.tree for conjunct in node.condition)
         case Sort():
-            t = tokenize(node.clause.text)
-            for low, high in t.split(2, len(t)):
-                ends = (end for end in range(high, low, -1) if t[end - 1].word not in _DIRECTIONS)
-                yield parse(t.slice(low, next(ends, high)))
+            yield from (key.tree for key, _ in sort_keys(node.clause)[1])
         case Windows():
             raise Unsupported("named windows")

@@ -50,6 +50,7 @@ def shown(view: KeptView) -> list[str]:
         GROUPS,
         "SELECT DISTINCT a.k, b.id + 1 FROM s a JOIN t b ON a.id BETWEEN b.id AND b.id + 2",
         "SELECT * FROM s a JOIN t b ON a.id = b.id ORDER BY a.ts, b.ts, b.k LIMIT 50",
+        "SELECT a.id, b.id AS k FROM s a JOIN t b ON a.k = b.k ORDER BY ifnull(a.ts, b.ts) DESC, b.id, a.id LIMIT 9",
         RANKED,
         "SELECT count(*), max(b.ts), percentile(a.id, 0.5) FROM s a JOIN t b ON a.k = b.k",
         "SELECT k, count(DISTINCT a.id), count_if(ts IS NULL) AS n FROM s AS a GROUP BY ALL",
