@@ -134,7 +134,7 @@ def test_how_it_is_explained(opt: Optimizer, feeds: list[Feed], tmp_path: Path) 
         "sum(CAST((b.id) AS DECIMAL(38, 0))) AS __dt_p2, count(c.id) AS __dt_p3, "
         "sum(CAST((c.id) AS DECIMAL(38, 0))) AS __dt_p4 "
         f"FROM {rows} GROUP BY a.k\n\nand over these:\n\n"
-        "SELECT __dt_g0, __dt_a0, __dt_a1 AS total, __dt_a2\n"
+        "SELECT __dt_g0 AS k, __dt_a0, __dt_a1 AS total, __dt_a2\n"
         "FROM (SELECT __dt_g0, coalesce(sum(__dt_p0), 0) AS __dt_a0, "
         "CASE WHEN sum(__dt_p1) > 0 THEN CAST(sum(__dt_p2) AS BIGINT) END AS __dt_a1, "
         "CASE WHEN sum(__dt_p3) > 0 THEN CAST(sum(__dt_p4) AS DOUBLE) / sum(__dt_p3) END AS __dt_a2 "
