@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
@@ -25,6 +26,7 @@ from shares import Share, at_least
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
 
 SCHEMA = "k INT, j BIGINT, s SMALLINT, d DECIMAL(12, 2), w DECIMAL(30, 4), v DOUBLE, t STRING, ts TIMESTAMP_NTZ"
 GROUPS = ("x.k", "y.t", "x.k % 2", "year(y.ts)", "x.d", "coalesce(x.k, y.k)")
@@ -89,6 +91,10 @@ def test_any_division_tells_the_same(spark: SparkSession, share: Share, changes:
             opt.declare_changelog(name, "op")
     for _ in range(settings.default.max_examples // 8):
         text = query(random)
+        try:
+            schema = session.sql(text).schema
+        except AnalysisException:  # Spark takes some names of items for those of columns, and then misses others
+            continue
         catalog = SparkCatalog(session, None, None, changelogs(opt), None, opt.meanings)
         ctx = Context(catalog, opt.options)
         kept = kept_query(from_sql(text)[0], ctx)
@@ -98,11 +104,10 @@ def test_any_division_tells_the_same(spark: SparkSession, share: Share, changes:
         own = kept.accumulated(ctx, partial(_types, joined.limit(0), kept.rows))
         if share.count(isinstance(own, Accumulators)):
             assert isinstance(own, Accumulators)
-            check(text, joined, own, kept.above, changes=changes)
+            check(text, schema, joined, own, kept.above, changes=changes)
 
 
-def check(text: str, joined: DataFrame, own: Accumulators, above: str, *, changes: bool) -> None:
-    schema = joined.sparkSession.sql(text).schema
+def check(text: str, schema: StructType, joined: DataFrame, own: Accumulators, above: str, *, changes: bool) -> None:
     if changes:  # what comes and goes as well is not there
         there = _over(joined.where("op = 'insert'").drop("op"), above, schema)
         joined = joined.unionAll(joined.where("op = 'delete'").withColumn("op", F.lit("insert")))
