@@ -26,7 +26,7 @@ from planner.types.schema import SqlType, sql_type
 from rules.context import Context
 from rules.stream.accumulators import Accumulators
 from rules.stream.kept_view import JOINED, KeptQuery, kept_query
-from rules.stream.stream_join import NotTaken
+from rules.stream.stream_blocks import NotTaken
 
 if TYPE_CHECKING:
     from typing import Protocol
@@ -163,7 +163,11 @@ def keep(opt: Streams, text: str, name: str, state: str | Path, args: Any) -> Ke
     from planner.runtime.batch import run
     from planner.runtime.catalog import SparkCatalog
     from planner.runtime.state.kept_rows import KeptRows
+    from planner.runtime.views import check_view_name
 
+    check_view_name(opt.session, name)
+    if not str(state).strip():
+        raise QueryError("state is empty; give a folder in which the view keeps what it has found")
     numbered, arguments = named(text, args)
     schema = run(opt.session, numbered, arguments).schema
     said = bound(numbered, arguments) if arguments else numbered
@@ -180,6 +184,9 @@ def keep(opt: Streams, text: str, name: str, state: str | Path, args: Any) -> Ke
     if not rows.isStreaming:
         raise QueryError("no relation of this query is a stream; there is nothing to keep fresh")
     _check(logical, query, rows.schema, name)
+    plan = opt.stream_plan(query.joined, state_modules=True)
+    if plan.reason and plan.changelog:
+        raise QueryError(f"this query cannot be kept fresh: {plan.refused(plan.reason)}")
     if query.change:
         schema, said = run(opt.session, query.text).schema, query.text
     joined = StructType([f for f in rows.schema if f.name != query.change])

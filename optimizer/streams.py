@@ -23,7 +23,8 @@ from planner.state.sink import Mode, Target, check_partitions
 from planner.state.spec import StreamJoin
 from planner.state.stream import Stream
 from rules.context import Context
-from rules.stream.stream_join import Find, NotTaken, stream_join
+from rules.stream.stream_blocks import NotTaken
+from rules.stream.stream_join import Find, stream_join
 
 if TYPE_CHECKING:
     from pathlib import Path

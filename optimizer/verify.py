@@ -25,7 +25,8 @@ class Verification:
     """The outcome: ``same`` rows or not; how many; rows (with multiplicity) that only one side has.
 
     ``schema``: in what the columns differ; then no row has been compared.  ``late``: rows of streams that were left out
-    both ways, since they came behind the watermark.
+    both ways, since they came behind the watermark.  ``owed``: where changelogs differ, how many rows of each have been
+    deleted more often than inserted.
     """
 
     same: bool
@@ -35,6 +36,7 @@ class Verification:
     rewritten: bool
     schema: str | None = None
     late: int = 0
+    owed: tuple[tuple[str, int], ...] = ()
 
     def __str__(self) -> str:
         if not self.rewritten:
@@ -43,7 +45,8 @@ class Verification:
             return f"same: {self.rows} rows both ways" + (f", without {self.late} late ones" if self.late else "")
         if self.schema:
             return f"different: {self.schema}"
-        return f"different: {self.missing} rows missing, {self.extra} rows too many, of {self.rows}"
+        owed = "".join(f"; {rows} rows of {name} are deleted more often than inserted" for name, rows in self.owed)
+        return f"different: {self.missing} rows missing, {self.extra} rows too many, of {self.rows}{owed}"
 
 
 def verify(session: SparkSession, plan: Plan) -> Verification:

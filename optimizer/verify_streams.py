@@ -83,7 +83,19 @@ def verify_streams(
         else:
             answer = found.toDF(*columns)
         rows, missing, extra = compare(run(inside, text or (plan.join.text if changes else plan.text)), answer)
-        return Verification(not missing and not extra, rows, missing, extra, True, late=arrivals.late)
+        owed = tuple(_owed(arrivals, inside, known)) if changes and (missing or extra) else ()
+        return Verification(not missing and not extra, rows, missing, extra, True, late=arrivals.late, owed=owed)
+
+
+def _owed(arrivals: Arrivals, session: SparkSession, known: Schemas) -> Iterator[tuple[str, int]]:
+    """How many rows of each changelog have been deleted more often than inserted."""
+    from planner.runtime.state.changes import gone_too_often
+
+    for number, input_ in enumerate(arrivals.epochs.join.inputs):
+        if input_.change:
+            rows = arrivals.rows(session, number, known.inputs[number])
+            if count := gone_too_often(rows, input_.change).count():
+                yield input_.name, count
 
 
 def _there(arrivals: Arrivals, number: int, known: Schemas, session: SparkSession) -> DataFrame:

@@ -10,6 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from planner.catalog import View
+from planner.errors import QueryError
 
 _OWN = "spark_catalog"
 _MARK = "\u0001"
@@ -57,6 +58,19 @@ class Views:
         except (Py4JError, PySparkException):
             return None
         return _view(said, _pairs(facts))
+
+
+def check_view_name(session: SparkSession, name: str) -> None:
+    """Raise ``QueryError`` for what cannot be the name of a temporary view; nothing is checked on Spark Connect."""
+    java: Any = getattr(session, "_jsparkSession", None)
+    if java is None:
+        return
+    try:
+        parts = java.sessionState().sqlParser().parseMultipartIdentifier(name).size()
+    except (Py4JError, PySparkException):
+        parts = 0
+    if parts != 1:
+        raise QueryError(f"{name!r} is no name of a temporary view; give one name, in backquotes where it is no word")
 
 
 def other_setting(session: SparkSession, view: View) -> str | None:

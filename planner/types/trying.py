@@ -62,6 +62,7 @@ def may_raise(tree: exp.Expression, known: TypeOf, *, ansi: bool) -> str | None:
 
 
 _LARGEST = {"tinyint": 2**7 - 1, "smallint": 2**15 - 1, "int": 2**31 - 1, "bigint": 2**63 - 1}
+_MOST_DIGITS = 38  # of a decimal
 _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}  # of the largest number, or of the smallest
 
 
@@ -77,6 +78,17 @@ def _holds(wide: SqlType | None, type_: SqlType) -> bool:
     if wide.name in ("float", "double"):
         return type_.numeric
     return type_ == wide or (wide.text == "string" and (type_.numeric or type_.name in TIMES))
+
+
+def _fits(tree: exp.Expression, left: SqlType | None, right: SqlType | None) -> bool:
+    """Whether a sum or a product of decimals has a value whatever they are: its type has all of its digits."""
+    operands = [t for t in (left, right) if t is not None and (t.integral or t.name == "decimal")]
+    if len(operands) < 2 or isinstance(tree, exp.Div) or all(t.integral for t in operands):
+        return False
+    (whole, scale), (other, other_scale) = (t.digits for t in operands)
+    if isinstance(tree, exp.Mul):
+        return whole + other + scale + other_scale + 1 <= _MOST_DIGITS
+    return max(whole, other) + max(scale, other_scale) + 1 <= _MOST_DIGITS
 
 
 class _Trying:
@@ -183,7 +195,7 @@ class _Trying:
         numbers = all(t is not None and t.numeric for t in types)
         if not numbers and not isinstance(tree, exp.Add | exp.Sub):
             raise MightRaise(tree)
-        if numbers and not self.ansi:
+        if numbers and (not self.ansi or _fits(tree, *types)):
             return copy
         return _SAFE_TWINS[type(tree)](this=copy.this, expression=copy.expression)
 

@@ -56,10 +56,15 @@ def calls(scalar: Scalar) -> tuple[Call, ...]:
             raise Unresolved(f"{said} is more than a plain aggregate of one column")
         argument = None if whole else Scalar(inner, (), scalar.place)
         found.append(Call(kind.__name__.lower(), argument, distinct, t[i].start, t[close].end, said))
-    aggregates = list(scalar.tree.find_all(exp.AggFunc))
+    aggregates = [n for n in scalar.tree.find_all(exp.AggFunc, exp.Any) if not _is_of_like(n)]
     if len(aggregates) != len(found) or scalar.tree.find(exp.Window):
         raise Unresolved(f"{scalar.shown} computes more than count, sum, avg, min and max")
     return tuple(found)
+
+
+def _is_of_like(tree: exp.Expr) -> bool:
+    """Whether ANY stands in ``x LIKE ANY (…)``, and is no aggregate."""
+    return isinstance(tree, exp.Any) and isinstance(tree.parent, exp.Like | exp.ILike)
 
 
 def outside(scalar: Scalar, found: tuple[Call, ...]) -> Scalar:

@@ -22,6 +22,7 @@ from sqlglot import exp
 
 from planner.errors import Unsupported
 from planner.expr import Scalar, column_ref, columns_in, parse, quote, sql
+from planner.expr.calls import volatile
 from planner.expr.of_the_query import of_the_query
 from planner.expr.tokens import tokenize
 from planner.logical import Aggregate, Filter, Logical, Project, Sort
@@ -31,6 +32,7 @@ from planner.sql.names import Resolver, Source, Unresolved
 from planner.sql.to_sql import to_sql
 from planner.state.changes import COUNT
 from planner.types.schema import SqlType
+from planner.types.trying import may_raise
 from rules.query.aggregate_calls import Call, calls, replaced
 from rules.query.inner_joins import where
 from rules.query.moving import check_deterministic
@@ -38,7 +40,8 @@ from rules.query.sort_keys import sort_keys
 
 Types = Callable[[Sequence[str]], Sequence[SqlType]]
 _GROUP, _PART, _ANSWER, _THERE = "__dt_g", "__dt_p", "__dt_a", "__dt_there"
-_EXACT_DIGITS = 15  # of a decimal whose average is rounded as Spark does it, for groups of less than a billion rows
+_AVERAGED = 15  # digits of a decimal whose average is rounded as Spark does it, for groups of less than a billion rows
+_ADDED = 28  # digits of a decimal whose sum has ten more, as many as there can be; Spark negates up to 34 exactly
 _WORDS = ("ROLLUP", "CUBE", "SETS", "ALL")
 
 
@@ -157,6 +160,8 @@ class _Query:
             plain = not calls(key) and all(self.is_alias(c) or self._unknown(c) for c in columns)
             if not plain and any(map(self.is_alias, columns)):
                 raise Unsupported(f"ORDER BY {key.shown} names an item beside something else")
+            if plain and (odd := volatile(key.tree)):
+                raise Unsupported(f"{sql(odd)} is not known to be a function of one row")
             said = key.text if plain else sql(self._grouped(key))
             keys.append(f"{said} {direction}".strip())
         return Scalar(f"{head} {', '.join(keys)}")
@@ -168,7 +173,10 @@ class _Query:
 
     def _grouped(self, scalar: Scalar) -> exp.Expr:
         """An expression with the columns of groups and aggregates in their places."""
-        return replaced(scalar, calls(scalar), self._answer).tree.transform(self._by_group)
+        tree = replaced(scalar, calls(scalar), self._answer).tree.transform(self._by_group)
+        if odd := volatile(tree):
+            raise Unsupported(f"{sql(odd)} is not known to be a function of one row")
+        return tree
 
     def of_rows(self, rows: str) -> str:
         """The accumulators of joined rows."""
@@ -225,6 +233,8 @@ class _Query:
         elif type_.name == "decimal":
             digits, scale = type_.precision, type_.scale
             wide = f"DECIMAL(38, {scale})"
+            if digits > _ADDED:
+                raise Unsupported(f"{call.text} has too many digits to be added up and taken away exactly")
         else:
             raise Unsupported(f"{call.text} of {type_.text or type_.name} hangs on the order of rows")
         value = f"CAST(({said}) AS {wide})"
@@ -232,10 +242,10 @@ class _Query:
             value = f"CASE WHEN {COUNT} > 0 THEN {value} ELSE -{value} END"
         total = self._part(f"sum({value})")
         if call.function == "sum":
-            result = f"CAST({total} AS {f'DECIMAL({min(38, digits + 10)}, {scale})' if digits else 'BIGINT'})"
+            result = f"CAST({total} AS {f'DECIMAL({digits + 10}, {scale})' if digits else 'BIGINT'})"
         elif not digits:
             result = f"CAST({total} AS DOUBLE) / {count}"
-        elif digits <= _EXACT_DIGITS:
+        elif digits <= _AVERAGED:
             own = f"CAST({total} AS DECIMAL({digits + 10}, {scale}))"
             result = f"CAST({own} / {count} AS DECIMAL({digits + 4}, {scale + 4}))"
         else:
@@ -284,11 +294,12 @@ class _Query:
             return True
         return False
 
-    @staticmethod
-    def _check(scalar: Scalar) -> None:
+    def _check(self, scalar: Scalar) -> None:
         check_deterministic(scalar)
         if word := of_the_query(scalar.text):
             raise Unsupported(f"{word} is another value at each look")
+        if self.changes and may_raise(scalar.tree, lambda t: self.names.type_of(t, self.sources), ansi=True):
+            raise Unsupported(f"{scalar.shown} might raise an error on a row that goes later")
 
 
 def _by(groups: Any) -> str:

@@ -13,12 +13,15 @@ from dataclasses import replace
 from sqlglot import exp
 
 from planner.errors import Unsupported
-from planner.expr import Scalar, column_ref, columns_in, quote
+from planner.expr import Scalar, column_ref, columns_in, quote, sql
+from planner.expr.calls import volatile
+from planner.expr.of_the_query import of_the_query
+from planner.logical import Filter, Join, Logical, Project, Scan
 from planner.sql.names import Resolver, Source, Unresolved
 from planner.state.changes import COUNT
 from planner.state.stream import Stream
 from rules.analysis.same_source import SourceRows
-from rules.stream.stream_blocks import Shape, alias_of
+from rules.stream.stream_blocks import NotTaken, Shape, alias_of
 
 
 def without_changes(
@@ -26,7 +29,7 @@ def without_changes(
 ) -> Shape:
     """The query with ``*`` spelt out, less the ``hidden`` columns, by side; ``owner``: the side of each source.
 
-    Raises ``Unsupported`` where it names one of them.
+    Raises ``Unsupported`` where it names one of them, or computes something that may be another value another time.
     """
     every = (*shape.block.project.items, *shape.on, *shape.where)
     for scalar in every:
@@ -37,8 +40,31 @@ def without_changes(
                 continue
             if _same(names, hidden.get(owner[index]), found.name):
                 raise Unsupported(f"{found.name} says how rows change, and belongs to no row of the result")
+        odd = volatile(scalar.tree)
+        if word := of_the_query(scalar.text) or (odd and sql(odd)):
+            raise Unsupported(f"{word} may be another value when a row goes than when it came")
     items = spelt_out(shape.block.project.items, sources, [hidden.get(n) for n in owner], names)
     return replace(shape, block=shape.block._replace(project=replace(shape.block.project, items=items)))
+
+
+def check_alone(query: Logical, changes: Iterable[str], names: Resolver) -> None:
+    """Raise ``NotTaken`` where a query over one stream does not show how its rows change, by the columns ``changes``.
+
+    With tables, or alone, a stream is read as it comes, and so are changes; a lookup tells each by its key.
+    """
+    nodes = list(query.walk())
+    if any(isinstance(n, Scan) and n.as_of for n in nodes):
+        return
+    said = [
+        s for n in nodes for s in (n.items if isinstance(n, Project) else n.condition if isinstance(n, Filter) else ())
+    ]
+    shown = {names.fold(column.name) for s in said for column in columns_in(s.tree)}
+    if any(not isinstance(star.parent, exp.Count) for s in said for star in s.tree.find_all(exp.Star)):
+        return
+    if hidden := next((c for c in changes if c and names.fold(c) not in shown), None):
+        joined = any(isinstance(n, Join) for n in nodes)
+        other = "read the other relations as streams too" if joined else "opt.keep tells the rows that are there"
+        raise NotTaken(f"no other stream is joined; {other}, or select {hidden} to see the changes as they come")
 
 
 def hidden_in(read: SourceRows, change: str, names: Resolver) -> str | None:

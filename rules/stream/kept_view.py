@@ -20,7 +20,8 @@ from typing import Any
 from sqlglot import exp
 
 from planner.errors import Unsupported
-from planner.expr import Scalar, column_ref, columns_in, parse, quote
+from planner.expr import Scalar, column_ref, columns_in, parse, quote, sql
+from planner.expr.calls import volatile
 from planner.expr.of_the_query import of_the_query
 from planner.expr.tokens import tokenize
 from planner.logical import Aggregate, Cte, Filter, Join, Logical, Nested, Project, Scan, Sort, With
@@ -35,8 +36,7 @@ from rules.query.inner_joins import where
 from rules.query.sort_keys import sort_keys
 from rules.stream.accumulators import Accumulators, Types, accumulators
 from rules.stream.changelogs import hidden_in, spelt_out
-from rules.stream.stream_blocks import alias_of
-from rules.stream.stream_join import NotTaken
+from rules.stream.stream_blocks import NotTaken, alias_of
 
 JOINED = "__dt_joined"
 """The name under which the rows of the join are read."""
@@ -100,8 +100,9 @@ def kept_query(query: Logical, ctx: Context) -> KeptQuery:
     hint = next(n.hint for n in path if isinstance(n, Project))
     joined: Logical = Project(where(tree, condition), items or (Scalar("1 AS c0"),), hint=hint)
     for clause in (*condition, *(c for n in tree.walk() if isinstance(n, Join) for c in n.condition)):
-        if word := of_the_query(clause.text):
-            raise NotTaken(f"{word} decides which rows are joined, and is another value at each look")
+        odd = volatile(clause.tree)
+        if word := of_the_query(clause.text) or (odd and sql(odd)):
+            raise NotTaken(f"{word} decides which rows are joined, and may be another value at each look")
     rows: Any = Opaque(Scalar(columns.relations()))
     for above in reversed(path):
         rows = replace(above, child=rows)

@@ -25,6 +25,10 @@ _NOT_INNER = "it joins more than two relations, and not all of them by inner joi
 _LONE: dict[str, tuple[int, ...]] = {"left": (0,), "anti": (0,), "right": (1,), "full": (0, 1)}
 
 
+class NotTaken(Exception):
+    """A join of streams that state modules do not take; the text says why."""
+
+
 @dataclass(frozen=True)
 class Shape:
     """A SELECT over a join of relations: conjuncts that decide about pairs (``on``), and those above (``where``).

@@ -37,19 +37,15 @@ from rules.context import Context
 from rules.query.hinted import hintable_names
 from rules.query.moving import check_deterministic
 from rules.query.vocabulary import vocabulary
-from rules.stream.changelogs import hidden_in, why_not, with_count, without_changes
+from rules.stream.changelogs import check_alone, hidden_in, why_not, with_count, without_changes
 from rules.stream.delta_blocks import Meanings, Routed, routed
 from rules.stream.delta_order import delta_order
 from rules.stream.expiry import Expiries, Expiry, latest, position_of
-from rules.stream.stream_blocks import Shape, alias_of, shape_of
+from rules.stream.stream_blocks import NotTaken, Shape, alias_of, shape_of
 
 Find = Callable[[tuple[str, ...]], Stream | None]
 
 _OF_MORE_THAN_A_ROW = (exp.AggFunc, exp.Window, exp.UDTF, exp.Explode, exp.Posexplode, exp.Inline, exp.Stack)
-
-
-class NotTaken(Exception):
-    """A join of streams that state modules do not take; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -73,14 +69,16 @@ def stream_join(text: str, query: Logical, ctx: Context, find: Find, kept: tuple
     ctx.definitions.update({n.key: n for n in query.walk() if isinstance(n, Cte)})
     named = [n for n in query.walk() if isinstance(n, Scan) and not n.cte and find(n.name)]
     if not any(isinstance(n, Join) for n in query.walk()) or len(named) < (1 if ctx.definitions else 2):
+        check_alone(query, [s.change for n in named if (s := find(n.name))], ctx.names)
         return None
     shape = shape_of(query, ctx.names)
     if isinstance(shape, str):
         raise NotTaken(shape)
     read = [_relation(n, relation, ctx, find) for n, relation in enumerate(shape.relations)]
     relations = tuple(r for r in read if r)
-    if len(relations) < 2:
-        return None  # a stream with tables: nothing is kept
+    if len(relations) < 2:  # a stream with tables: nothing is kept
+        check_alone(query, [r.stream.change for r in relations], ctx.names)
+        return None
     if len(relations) < len(read):
         table = ".".join(next(hintable_names(shape.relations[read.index(None)]), ())) or "one of its relations"
         raise NotTaken(f"{table} is no stream, and beside two streams or more state modules take no tables")

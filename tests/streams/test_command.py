@@ -111,10 +111,14 @@ def test_a_view_of_changing_files(spark: SparkSession, tmp_path: Path) -> None:
     assert json.loads(done.stdout) == {"region": "north", "paid": 15}
     assert "d(o) ◁ " in done.stderr or "HalfJoin" in done.stderr
     arrive(orders, 1, {**old, "op": "update_preimage"}, {**old, "paid": 11, "op": "update_postimage"})
-    arrive(orders, 2, {"id": 3, "customer": 7, "paid": 100, "op": "delete"})
     done = dovetail(*command, "--verify")
     assert done.exit_code == 0, done.stderr
     assert json.loads(done.stdout) == {"region": "north", "paid": 16}
+    arrive(orders, 2, {"id": 3, "customer": 7, "paid": 100, "op": "delete"})  # of a row that has not come
+    done = dovetail(*command, "--verify")
+    assert done.exit_code == 1, done.stderr
+    assert "1 rows of orders are deleted more often than inserted" in done.stderr
+    assert json.loads(done.stdout) == {"region": "north", "paid": -84}
     told = json.loads(dovetail("state", tmp_path / "state" / "checkpoint", "--changes", "--json").stdout)
     assert [i["gone"] for i in told["inputs"]] == [1, None]
     for wrong, said in ((["--as="], "--as NAME is missing"), (["--changelog=o=op"], "there is no --stream o")):

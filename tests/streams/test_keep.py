@@ -168,6 +168,19 @@ def test_what_cannot_be_kept(opt: Optimizer, feeds: list[Feed], tmp_path: Path, 
         opt.keep(query, "kept", state=tmp_path / "state")
 
 
+@pytest.mark.parametrize("name", ["", "a b", "a.b", "x;y"])
+def test_what_is_no_name_or_no_folder(opt: Optimizer, feeds: list[Feed], tmp_path: Path, name: str) -> None:
+    query = "SELECT k, count(*) FROM s GROUP BY k"
+    with pytest.raises(QueryError, match="is no name of a temporary view"):
+        opt.keep(query, name, state=tmp_path / "state")
+    assert not (tmp_path / "state").exists()
+    with pytest.raises(QueryError, match="state is empty"):
+        opt.keep(query, "kept", state=name.strip("abxy.; "))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StateError, match=r"file/inside/view.json.* cannot be written"):
+        opt.keep(query, "kept", state=tmp_path / "file" / "inside")
+
+
 def test_what_the_last_refresh_changed(opt: Optimizer, feeds: list[Feed], tmp_path: Path) -> None:
     feeds[0].add([(1, 0, None), (2, 1, None)])
     feeds[1].add([(5, 0, None), (6, 1, None)])

@@ -53,13 +53,16 @@ class HadoopFolder:
             raise StateError(f"{self.below(name)} cannot be read: {_said(error)}") from error
 
     def write(self, name: str, text: str) -> None:
-        """Write a file whole; one that is there already is replaced."""
+        """Write a file whole; one that is there already is replaced.  Raises ``StateError`` where it cannot be."""
         beside = self._at(f"{name}.new")
-        stream = self._fs.create(beside, True)
         try:
-            stream.write(text.encode())
-        finally:
-            stream.close()
+            stream = self._fs.create(beside, True)
+            try:
+                stream.write(text.encode())
+            finally:
+                stream.close()
+        except Py4JJavaError as error:
+            raise StateError(f"{self.below(name)} cannot be written: {_said(error)}") from error
         self.delete(name)
         self._rename(beside, self._at(name))
 
