@@ -199,13 +199,19 @@ class Optimizer:
     def keep(
         self, text: str, name: str, *, state: str | Path, args: dict[str, Any] | list[Any] | None = None
     ) -> KeptView:
-        """Keep the result of a query over streams fresh, as a temporary view with a name.
+        """Keep the result of a query over streams fresh, as a temporary view with a name (docs/kept-views.md).
 
-        The rows of its join are kept in the folder ``state``; the first call finds them all, each ``refresh`` and each
-        later call those that are new.  Whatever stands above the join (GROUP BY, HAVING, DISTINCT, ORDER BY, LIMIT) is
-        asked of these rows.  Raises ``QueryError`` for a query that cannot be kept, ``StateError`` for a folder of
-        another one, and what Spark raises.
+        The folder ``state`` has the rows of the streams that later ones may join with, and of what the join has found
+        either the rows or, where these tell all that the query asks, a row of accumulators for each group and epoch.
+        The first call takes all that has arrived; each ``refresh`` and each later call takes what is new, and adds what
+        it finds.  The view computes from that whatever stands above the join (GROUP BY, HAVING, DISTINCT, ORDER BY,
+        LIMIT).  Raises ``QueryError`` for a query that cannot be kept, and on Spark Connect; ``StateError`` for a
+        folder of another query; and what Spark raises.
         """
+        from planner.runtime.batch import classic
+
+        if not classic(self.session):
+            raise QueryError("opt.keep needs a classic session, not Spark Connect")
         return keep(self, text, name, state, args)
 
     def stream_plan(

@@ -114,7 +114,7 @@ def keep(
     schema: Schemas = None,
     table: Tables = None,
     state: Annotated[
-        str, typer.Option(metavar="FOLDER", help="Where the joined rows and the state are kept. Required.")
+        str, typer.Option(metavar="FOLDER", help="Where the view stores what it has found, and its state. Required.")
     ] = "",
     every: Annotated[
         float | None,

@@ -1,6 +1,7 @@
-"""A view kept fresh: what a query over streams has found is kept, and each refresh adds what is new.
+"""A view kept fresh: files hold what the join of a query has found, and each refresh adds what new rows make of it.
 
-Kept are the joined rows, or a row of accumulators for each group where these tell all that the query asks.
+They hold a row of accumulators for each group and epoch where these tell all that the query asks, else the joined rows.
+The clauses above the join are computed from them at each look.
 """
 
 from __future__ import annotations
@@ -56,10 +57,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class KeptView:
-    """A query over streams under a ``name``, with what it has found and its state in a folder.
+    """A query over streams under a ``name``, with what its join has found and its state in a folder.
 
-    ``schema`` is that of the query, ``kept`` what is kept in the place of joined rows, and ``why_rows`` the reason
-    where these are kept.
+    ``schema`` is that of the query.  ``kept`` tells the accumulators that are stored; None where joined rows are, for
+    the reason ``why_rows``.
     """
 
     opt: Streams
@@ -110,7 +111,7 @@ class KeptView:
         return as_changes(both, "_change_type")
 
     def explain(self) -> str:
-        """How a refresh finds the new rows, what is kept of them, and what is asked of that."""
+        """How a refresh finds the new joined rows, what is stored of them, and how the view is computed from that."""
         plan = self.opt.stream_plan(self.query.joined, state_modules=True).explain()
         if self.kept is None:
             why = f"\n\nthe joined rows are kept: {self.why_rows}" if self.why_rows else ""
@@ -118,9 +119,9 @@ class KeptView:
         return f"{plan}\n\nkept of the joined rows:\n\n{self.kept.of_rows}\n\nand over these:\n\n{self.kept.above}"
 
     def verify(self, scratch: str | Path | None = None) -> Verification:
-        """Compare with recomputing, as ``Optimizer.verify`` does: from the first row, over all that has arrived.
+        """Compare with recomputing, as ``Optimizer.verify`` does: over all that the streams have, from their beginning.
 
-        Raises ``QueryError`` where state modules do not take the join.
+        What is stored is not read.  Raises ``QueryError`` where there is no join that state modules take.
         """
         plan = self.opt.stream_plan(self.query.joined, state_modules=True)
         found = verify_streams(
@@ -207,7 +208,10 @@ def keep(opt: Streams, text: str, name: str, state: str | Path, args: Any) -> Ke
 
 
 def _check(logical: Logical, query: KeptQuery, joined: StructType, name: str) -> None:
-    """Raise ``QueryError`` where a query reads its own view, or has rows that files cannot hold as they are."""
+    """Raise ``QueryError`` where a query reads its own view, or rows cannot be stored or added up as they are."""
+    from pyspark.sql.types import StructType
+
+    from planner.runtime.state.changes import why_not_added_up
     from planner.runtime.state.streams import without_files
 
     own = tuple(map(str.lower, name_of(name)))
@@ -218,6 +222,8 @@ def _check(logical: Logical, query: KeptQuery, joined: StructType, name: str) ->
     if padded := next((f.name for f in joined if "__CHAR_VARCHAR_TYPE_STRING" in f.metadata), None):
         column = query.joined.partition(f" AS {padded}")[0].split()[-1]
         raise QueryError(f"{column} is CHAR or VARCHAR, and its rows would be read back as STRING; cast it in a view")
+    if query.change and (no := why_not_added_up(StructType([f for f in joined if f.name != query.change]))):
+        raise QueryError(f"this query cannot be kept fresh: {no}; name it with COLLATE UTF8_BINARY in a view")
 
 
 def _types(rows: DataFrame, relations: str, expressions: Sequence[str]) -> Sequence[SqlType]:

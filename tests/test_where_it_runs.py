@@ -13,6 +13,10 @@ import pytest
 from where_it_runs_main import INTERVALS, NAMES, POINTS, observe
 
 PROGRAM = Path(__file__).with_name("where_it_runs_main.py")
+KEPT = {
+    "classic": "no relation of this query is a stream; there is nothing to keep fresh",
+    "connect": "opt.keep needs a classic session, not Spark Connect",
+}
 
 
 def expect(seen: dict[str, Any], *session: str) -> None:
@@ -31,6 +35,7 @@ def expect(seen: dict[str, Any], *session: str) -> None:
         "spark_band_rows": sorted(inside, key=repr),
         "spark_no_join_rows": sorted(above, key=repr),
         "lookup_rows": sorted(named, key=repr),
+        "kept": KEPT[session[0]],
         "views_left": ["i", "p"],
     }
 

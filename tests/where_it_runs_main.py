@@ -41,8 +41,20 @@ def observe(session: SparkSession) -> dict[str, Any]:
         "spark_band_rows": rows(session.sql(BAND)),
         "spark_no_join_rows": rows(session.sql(NO_JOIN)),
         "lookup_rows": looked_up(opt),
+        "kept": kept(opt),
         "views_left": sorted(t.name for t in session.catalog.listTables()),
     }
+
+
+def kept(opt: Any) -> str:
+    """Why there is no view kept fresh over what is no stream."""
+    from optimizer import QueryError
+
+    try:
+        opt.keep(NO_JOIN, "kept", state="nowhere")
+    except QueryError as error:
+        return str(error)
+    return "it is kept"
 
 
 def looked_up(opt: Any) -> list[list[int | None]]:

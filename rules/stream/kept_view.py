@@ -103,6 +103,8 @@ def kept_query(query: Logical, ctx: Context) -> KeptQuery:
         odd = volatile(clause.tree)
         if word := of_the_query(clause.text) or (odd and sql(odd)):
             raise NotTaken(f"{word} decides which rows are joined, and may be another value at each look")
+        if changes and clause.plans:
+            raise NotTaken(f"{clause.shown} holds a subquery, which may be another when a row goes than when it came")
     rows: Any = Opaque(Scalar(columns.relations()))
     for above in reversed(path):
         rows = replace(above, child=rows)

@@ -118,7 +118,7 @@ class Epochs:
         self.warned = rows
         _LOG.warning(
             "no row of %s ever leaves the state, which has %s, %s rows of them from epoch %s; a watermark on the other "
-            "side's time and a band on it, or state_ttl=seconds, would bound it",
+            "side's time and a band on it would bound it, and so would state_ttl=seconds of opt.stream",
             " and ".join(self.join.inputs[n].name for n in lasting),
             self._kept(after, lasting),
             f"{rows - sum(before.inputs[n].rows for n in lasting):,}",

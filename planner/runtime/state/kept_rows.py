@@ -1,13 +1,15 @@
-"""What a kept view keeps of its joined rows: files by epoch, written as one when there are many.
+"""The rows that a kept view stores, joined rows or accumulators: files by epoch, written as one when there are many.
 
-    STATE/view.json                       the query that this is of
-          parts-000000000004.json         which folders hold the rows, the newest
-          rows-000000000000/              what each epoch added, since the last merge
-          part-000000000016/              what all epochs before added
+    STATE/view.json                                the query that this is of
+          parts-000000000020.json                  the list of the folders that hold the rows; counts its versions
+          rows-000000000016/kept-000000000016-…    what epoch 16 added, the first after the last merge
+                            kept-000000000017-…    what epoch 17 added
+          part-000000000015/kept-000000000015-…    what all epochs up to 15 added, written as one
 
-A refresh adds files.  A merge comes before one, and after none that has not ended, so that an epoch that is run again
-finds the files that it wrote.  A merge writes a folder, and then the list of folders, in one step; folders that are
-named no more stay until the next merge, for those who are still reading.
+A refresh adds files.  A merge happens only before a refresh, and only if the last one has ended: so an epoch that is
+run again writes into the folder in which it wrote before, and replaces its own files, which it knows by their names.
+A merge writes a folder and then, in one step, the list of folders.  Folders that the list names no more stay until the
+next merge, for those who are still reading.
 """
 
 from __future__ import annotations
@@ -33,10 +35,10 @@ _VIEW, _OWNER = "view.json", "kept"
 
 @dataclass(frozen=True)
 class Parts:
-    """The folders that hold the rows: ``merged`` from the oldest on, then ``live``; ``old`` ones are read no more.
+    """The folders that hold the rows: ``merged`` from the oldest on, then ``live``, to which epochs add files.
 
-    ``since``: the last epoch before the newest refresh; -1 for none.  ``ended``: whether that refresh has ended.
-    ``number`` counts how often this has been written.
+    ``old`` ones are read no more, and go with the next merge.  ``since``: the last epoch before the newest refresh; -1
+    for none.  ``ended``: whether that refresh has ended.  ``number`` counts how often this has been written.
     """
 
     number: int = 0
