@@ -1,4 +1,4 @@
-"""The command ``dovetail``: run, stream, explain, rewrite and verify SQL over files, and a look at rules and machine.
+"""The command ``dovetail``: run, explain, rewrite, verify, stream and keep SQL over files; a look at rules and machine.
 
 Exit codes: 0 done; 1 the query failed, or ``verify`` found a difference; 2 an input or option cannot be used; 3 this
 machine lacks something.  Answers go to stdout, everything else to stderr.  Nothing here imports pyspark before a
