@@ -60,8 +60,10 @@ def delta_join(
     """The paths of all inputs of a join.
 
     Of the inputs that a path can look up next it takes the one that stands first in ``order``; then one by the key of
-    the lookup before, so that rows stay where they are; then the one with the fewest partners, or else rows; then one
-    that is ``arranged`` by that key, or is by a path before; then the first as written.
+    the lookup before, so that rows stay where they are; then the one with the fewest partners; then the largest where
+    what is new looks up by itself, which Spark knows to be small and copies, and the smallest where rows that were
+    found do, which Spark takes for many and sorts; then one that is ``arranged`` by that key, or is by a path before;
+    then the first as written.
 
     Raises ``Unsupported`` where no equality leads from one part of the inputs to another.
     """
@@ -141,11 +143,12 @@ class _Solver:
 
     def _candidate(self, number: int, key: dict[int, list[tuple[str, Value]]], by: frozenset[int]) -> _Candidate:
         own = frozenset(text for pairs in key.values() for text, _ in pairs)
+        rows = self.sizes.rows.get(number, inf)
         return _Candidate(
             self.ranks.get(number, len(self.ranks)),
             bool(by) and frozenset(key) != by,
             self.sizes.partners(number, own),
-            self.sizes.rows.get(number, inf),
+            rows if by or rows == inf else -rows,
             (self.sources[number], own) not in self.arranged,
             number,
         )

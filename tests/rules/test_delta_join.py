@@ -223,7 +223,7 @@ def test_a_lookup_by_the_same_key_comes_first_then_the_fewest_partners() -> None
         "d(c) ◁ prev(a by k) ◁ prev(b by k) ◁ curr(d by j)",
         "d(d) ◁ prev(b by j) ◁ prev(c by k) ◁ prev(a by k)",
     )
-    fewer = Sizes({0: 50, 1: 40, 2: 30, 3: 20})
+    fewer = Sizes({0: 30, 1: 40, 2: 20, 3: 50})  # what is new meets the largest, what it finds the smallest
     assert delta_join(graph, sizes=fewer).lines[1] == "d(b) ◁ curr(d by j) ◁ curr(c by k) ◁ prev(a by k)"
 
 
