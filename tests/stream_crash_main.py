@@ -1,4 +1,4 @@
-"""A join of a stream with itself, in a process to be killed: python stream_crash_main.py FOLDER NAME QUERY.
+"""A join of a stream with itself, or a view of it, in a process to be killed: stream_crash_main.py FOLDER NAME QUERY.
 
 Says "ready", and waits for a line on stdin, so that the next driver can get ready while one still runs.
 """
@@ -15,12 +15,15 @@ from sessions import start
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from optimizer.kept import KeptView
+
 _TWO = """SELECT a.id, b.id AS bid, a.ts FROM s a JOIN s b
 ON a.k = b.k AND a.ts BETWEEN b.ts - INTERVAL 3 SECONDS AND b.ts + INTERVAL 2 SECONDS AND a.id <> b.id"""
 _THREE = """SELECT a.id, b.id AS bid, c.id AS cid FROM s a JOIN s b
 ON a.k = b.k AND a.ts BETWEEN b.ts - INTERVAL 1 SECONDS AND b.ts + INTERVAL 2 SECONDS AND a.id <> b.id
 JOIN s c ON b.k = c.k AND c.ts BETWEEN b.ts AND b.ts + INTERVAL 2 SECONDS AND c.id > 5"""
-QUERIES = {"two": _TWO, "three": _THREE}
+_KEPT = "SELECT a.k, count(*) AS n, sum(b.v) AS v FROM s a JOIN s b ON a.k = b.k AND a.id <= b.id GROUP BY a.k"
+QUERIES = {"two": _TWO, "three": _THREE, "kept": _KEPT}
 
 
 def run(session: SparkSession, folder: Path, name: str, query: str) -> None:
@@ -33,11 +36,20 @@ def run(session: SparkSession, folder: Path, name: str, query: str) -> None:
     opt.stream(QUERIES[query], checkpoint=checkpoint, sink=sink, trigger="available now").awaitTermination()
 
 
+def keep(session: SparkSession, folder: Path, name: str, query: str) -> KeptView:
+    """Refresh the view in FOLDER/NAME over the changes in FOLDER/NAME.in, one file to an epoch."""
+    stream = session.readStream.schema("id INT, k INT, v INT, op STRING").option("maxFilesPerTrigger", 1)
+    stream.json(str(folder / f"{name}.in")).createOrReplaceTempView("s")
+    opt = Optimizer(session)
+    opt.declare_changelog("s", "op")
+    return opt.keep(QUERIES[query], "kept", state=folder / name)
+
+
 def main(folder: Path, name: str, query: str) -> None:
     session = start("classic", folder / "spark")
     print("ready", flush=True)
     sys.stdin.readline()
-    run(session, folder, name, query)
+    (keep if query == "kept" else run)(session, folder, name, query)
     print("done", flush=True)
 
 

@@ -21,7 +21,7 @@ import pytest
 
 from planner.state.folder import LocalFolder
 from planner.state.store import Store
-from stream_crash_main import run
+from stream_crash_main import keep, run
 from stream_feeds import stamp
 
 if TYPE_CHECKING:
@@ -93,6 +93,36 @@ class Feed:
         self.files += count
 
 
+@dataclass
+class Changes(Feed):
+    """Files of changes: new rows, and such that go, some of them with the file in which they came."""
+
+    def add(self, count: int) -> None:
+        for epoch in range(self.files, self.files + count):
+            changes = []
+            for n in range(8):
+                row = (epoch * 8 + n, self.random.randrange(3), self.random.randrange(100))
+                if self.there and self.random.random() < 0.4:
+                    changes.append(("delete", self.there.pop(self.random.randrange(len(self.there)))))
+                else:
+                    self.there.append(row)
+                    changes.append(("insert", row))
+            lines = [{"id": i, "k": k, "v": v, "op": op} for op, (i, k, v) in changes]
+            path = self.folder / f"{epoch:04}.json"
+            path.write_text("\n".join(map(json.dumps, lines)))
+            os.utime(path, (1_700_000_000 + epoch,) * 2)
+        self.files += count
+
+    def __post_init__(self) -> None:
+        self.there: list[tuple[int, int, int]] = []
+
+    def groups(self) -> set[tuple[int, int, int]]:
+        """What the view has to be: by k, the pairs of rows that are there, and the sum of the later one's v."""
+        pairs = [(a[1], b[2]) for a in self.there for b in self.there if a[1] == b[1] and a[0] <= b[0]]
+        of = {k: [v for key, v in pairs if key == k] for k, _ in pairs}
+        return {(k, len(values), sum(values)) for k, values in of.items()}
+
+
 def kill_drivers(folder: Path, name: str, query: str, feed: Feed, kills: int) -> int:
     """One driver after the other, each with three files more; how many were killed.  The next gets ready meanwhile."""
     drivers, killed = [Driver(folder, name, query)], 0
@@ -148,3 +178,17 @@ def test_killed_at_random_moments(spark: SparkSession, tmp_path: Path, query: st
     one, other = (store.manifest(store.epochs()[-1]) for store in stores)
     assert (one.epoch, one.watermark, one.times) == (other.epoch, other.watermark, other.times)
     assert [(i.rows, i.read, i.late) for i in one.inputs] == [(i.rows, i.read, i.late) for i in other.inputs]
+
+
+def test_a_kept_view_killed_at_random_moments(spark: SparkSession, tmp_path: Path) -> None:
+    kills = max(1, KILLS // 4)
+    (tmp_path / "killed.in").mkdir()
+    feed = Changes(tmp_path / "killed.in", Random(os.environ.get("DOVETAIL_SEED", "1")))
+    assert kill_drivers(tmp_path, "killed", "kept", feed, kills) == kills
+    view = keep(spark.newSession(), tmp_path, "killed", "kept")
+    assert view.kept, "accumulators"
+    assert {tuple(row) for row in view.table().collect()} == feed.groups()
+    feed.add(1)
+    assert {tuple(row) for row in view.refresh().table().collect()} == feed.groups()
+    store = Store(LocalFolder(tmp_path / "killed" / "checkpoint"))
+    store.check(store.manifest(store.epochs()[-1]))
