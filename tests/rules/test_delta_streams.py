@@ -91,7 +91,7 @@ def test_each_path_is_one_statement_over_views() -> None:
 
 def test_other_paths_are_no_other_query() -> None:
     """What the state has by now orders the lookups; what is written beside it stays."""
-    begun, later = join(f"SELECT * {THREE}"), join(f"SELECT * {THREE}", kept=(900, 50, 10))
+    begun, later = join(f"SELECT * {THREE}"), join(f"SELECT * {THREE}", kept=(900, 10, 50))
     assert begun.delta
     assert later.delta
     assert begun.delta.lines[0] == "d(o) ◁ curr(p by order_id) ◁ curr(s by order_id)"
