@@ -114,7 +114,8 @@ def keep(
     schema: Schemas = None,
     table: Tables = None,
     state: Annotated[
-        str, typer.Option(metavar="FOLDER", help="Where the view stores what it has found, and its state. Required.")
+        str,
+        typer.Option(metavar="FOLDER", help="Where the view stores what its join has found, and its state. Required."),
     ] = "",
     every: Annotated[
         float | None,
@@ -132,8 +133,7 @@ def keep(
 ) -> None:
     """Keep the result of a query over streams of files fresh, and print it.
 
-    Only what has arrived since the last time is read and joined: the first call builds the view, the same command
-    refreshes it.
+    The first call builds the view. The same command refreshes it: it reads and joins only what has arrived since.
     """
     from optimizer.commands.kept import KeepJob, run_keep
     from optimizer.commands.streamed import read_streams
@@ -149,7 +149,10 @@ def keep(
 
 
 def state(
-    checkpoint: Annotated[str, typer.Argument(metavar="CHECKPOINT", help="The checkpoint of a join of streams.")],
+    checkpoint: Annotated[
+        str,
+        typer.Argument(metavar="CHECKPOINT", help="The checkpoint of a join of streams; of a view, STATE/checkpoint."),
+    ],
     check: Annotated[bool, typer.Option("--check", help="Check that every file is there and has its size.")] = False,
     dump: Annotated[
         str | None,
@@ -157,11 +160,11 @@ def state(
     ] = None,
     changes: Annotated[
         bool,
-        typer.Option("--changes", help="Count the rows of changelogs that have been taken away more often than added."),
+        typer.Option("--changes", help="Count the rows of changelogs that have been deleted more often than inserted."),
     ] = False,
     json: Json = False,
 ) -> None:
-    """Show what a join of streams keeps: rows, bytes, files, oldest and newest time of each input."""
+    """Show what a join of streams holds: rows, bytes, files, oldest and newest time of each input."""
     from optimizer.commands.state import dump_state, show_state
 
     if dump is not None:
