@@ -197,7 +197,14 @@ class Optimizer:
         return start(frame, sink, checkpoint, trigger, mode, name)
 
     def keep(
-        self, text: str, name: str, *, state: str | Path, args: dict[str, Any] | list[Any] | None = None
+        self,
+        text: str,
+        name: str,
+        *,
+        state: str | Path,
+        args: dict[str, Any] | list[Any] | None = None,
+        sink: Target | None = None,
+        mode: Mode = "update",
     ) -> KeptView:
         """Keep the result of a query over streams fresh, as a temporary view with a name (docs/kept-views.md).
 
@@ -205,14 +212,20 @@ class Optimizer:
         either the rows or, where these tell all that the query asks, a row of accumulators for each group and epoch.
         The first call takes all that has arrived; each ``refresh`` and each later call takes what is new, and adds what
         it finds.  The view computes from that whatever stands above the join (GROUP BY, HAVING, DISTINCT, ORDER BY,
-        LIMIT).  Raises ``QueryError`` for a query that cannot be kept, and on Spark Connect; ``StateError`` for a
-        folder of another query; and what Spark raises.
+        LIMIT).
+
+        Each refresh also writes to ``sink``, if there is one: with the ``mode`` ``update`` what it changed, as
+        ``KeptView.changes`` tells it, and with ``complete`` all rows, which take the place of those before.  A refresh
+        that is done again after a crash calls a function with the same number again, and replaces files.
+
+        Raises ``QueryError`` for a query that cannot be kept, and on Spark Connect; ``OptionError`` for a sink that
+        cannot take it; ``StateError`` for a folder of another query, or of another sink; and what Spark raises.
         """
         from planner.runtime.batch import classic
 
         if not classic(self.session):
             raise QueryError("opt.keep needs a classic session, not Spark Connect")
-        return keep(self, text, name, state, args)
+        return keep(self, text, name, state, args, sink, mode)
 
     def stream_plan(
         self,

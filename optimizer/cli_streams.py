@@ -117,6 +117,13 @@ def keep(
         str,
         typer.Option(metavar="FOLDER", help="Where the view stores what its join has found, and its state. Required."),
     ] = "",
+    out: Annotated[
+        str,
+        typer.Option(
+            metavar="FOLDER", help="Where each refresh adds files with the rows that it changed, if anywhere."
+        ),
+    ] = "",
+    format: Annotated[str, typer.Option(metavar="FORMAT", help="The files' format: parquet, orc or json.")] = "parquet",
     every: Annotated[
         float | None,
         typer.Option(min=0.0, metavar="SECONDS", help="Refresh again and again until Ctrl-C, with so long between."),
@@ -143,7 +150,10 @@ def keep(
             raise InputError(f"{flag} {what} is missing")
     job = read_job(query, sql, table, option, force, master, None, conf)
     streams = read_streams(stream or (), schema or (), (), here=job.here)
-    told = KeepJob(job, streams, read_pairs("--changelog", changelog or ()), name, state, every, files, verify, json)
+    if format not in (possible := ("parquet", "orc", "json")):
+        raise InputError(f"--format {format} does not exist; {one_of(possible, format)}")
+    changelogs = read_pairs("--changelog", changelog or ())
+    told = KeepJob(job, streams, changelogs, name, state, out, format, every, files, verify, json)
     if not run_keep(told):
         raise typer.Exit(1)
 

@@ -7,7 +7,7 @@ The clauses above the join are computed from them at each look.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,12 +22,16 @@ from planner.logical import Logical, Scan
 from planner.sql.from_sql import from_sql
 from planner.sql.names import Unresolved
 from planner.sql.table_names import name_of
+from planner.state.sink import Sink
 from planner.state.spec import MEANING
 from planner.types.schema import SqlType, sql_type
 from rules.context import Context
 from rules.stream.accumulators import Accumulators
 from rules.stream.kept_view import JOINED, KeptQuery, kept_query
 from rules.stream.stream_blocks import NotTaken
+
+CHANGE = "_change_type"
+"""The column that says how a row of the result changed."""
 
 if TYPE_CHECKING:
     from typing import Protocol
@@ -37,6 +41,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from planner.runtime.state.kept_rows import KeptRows
+    from planner.runtime.state.sinks import Output
+    from planner.state.sink import Mode, Target
 
     class Streams(Planner, Protocol):
         """What is asked of an optimizer here."""
@@ -60,7 +66,7 @@ class KeptView:
     """A query over streams under a ``name``, with what its join has found and its state in a folder.
 
     ``schema`` is that of the query.  ``kept`` tells the accumulators that are stored; None where joined rows are, for
-    the reason ``why_rows``.
+    the reason ``why_rows``.  ``out``, if it is given, takes what each refresh changed, or all rows if ``replaces``.
     """
 
     opt: Streams
@@ -72,6 +78,8 @@ class KeptView:
     rows: KeptRows
     kept: Accumulators | None
     why_rows: str
+    out: Output | None = None
+    replaces: bool = False
 
     def refresh(self) -> KeptView:
         """Take all that has arrived since the last time, and make the view anew.
@@ -88,6 +96,8 @@ class KeptView:
             state_modules=True,
         )
         started.awaitTermination()
+        if self.out:
+            self.out.write(self.table() if self.replaces else self.changes(), self.rows.refresh, again=True)
         self.rows.end()
         self.table().createOrReplaceTempView(self.name)
         return self
@@ -99,16 +109,19 @@ class KeptView:
     def changes(self) -> DataFrame:
         """How the last refresh changed the result: its rows with their kind, ``delete`` or ``insert``, behind them.
 
-        The column is ``_change_type``, as in change data feeds; a row that has changed is taken away and added.
+        The column is ``_change_type``, as in change data feeds; a row that has changed is taken away and added.  Raises
+        ``QueryError`` where equal texts may differ, by their collation.
         """
         from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-        from planner.runtime.state.changes import as_changes
+        from planner.runtime.state.changes import as_changes, why_not_added_up
         from planner.state.changes import COUNT
 
+        if why := why_not_added_up(self.schema):
+            raise QueryError(f"its changes cannot be added up: {why}")
         now, before = self.table(), self._result(self.rows.read(before=True))
         both = now.withColumn(COUNT, F.lit(1)).unionAll(before.withColumn(COUNT, F.lit(-1)))
-        return as_changes(both, "_change_type")
+        return as_changes(both, CHANGE)
 
     def explain(self) -> str:
         """How a refresh finds the new joined rows, what is stored of them, and how the view is computed from that."""
@@ -157,13 +170,17 @@ class KeptView:
         return _over(rows, self.query.above, self.schema)
 
 
-def keep(opt: Streams, text: str, name: str, state: str | Path, args: Any) -> KeptView:
-    """Take a query apart and find its rows for the first time, or go on.  Raises ``QueryError``; ``StateError``."""
+def keep(opt: Streams, text: str, name: str, state: str | Path, args: Any, sink: Target | None, mode: Mode) -> KeptView:
+    """Take a query apart and find its rows for the first time, or go on.
+
+    Raises ``QueryError``, ``OptionError``, ``StateError``.
+    """
     from pyspark.sql.types import StringType, StructField, StructType
 
     from planner.runtime.batch import run
     from planner.runtime.catalog import SparkCatalog
     from planner.runtime.state.kept_rows import KeptRows
+    from planner.runtime.state.sinks import output_of_view
     from planner.runtime.views import check_view_name
 
     check_view_name(opt.session, name)
@@ -203,8 +220,33 @@ def keep(opt: Streams, text: str, name: str, state: str | Path, args: Any) -> Ke
     files = _asked(none, found.of_rows).schema if found else joined
     own = KeptRows(opt.session, str(state).rstrip("/"), files)
     settings = {name: opt.session.conf.get(name) for name in MEANING}
-    own.open({"join": query.joined, "kept": found.of_rows if found else "its rows", "settings": str(settings)})
-    return KeptView(opt, name, said, str(state).rstrip("/"), query, schema, own, found, why).refresh()
+    view = KeptView(opt, name, said, str(state).rstrip("/"), query, schema, own, found, why)
+    told = {"join": query.joined, "kept": found.of_rows if found else "its rows", "settings": str(settings)}
+    if sink is None:
+        own.open({**told, "sink": "none"})
+        return view.refresh()
+    _ = output_of_view(opt.session, sink, mode, "")
+    _check_changes(view, mode)
+    to = sink if isinstance(sink, str) else f"{sink.format} {sink.path}" if isinstance(sink, Sink) else "a function"
+    owner = own.open({**told, "sink": f"{to}, {mode}"})
+    out = output_of_view(opt.session, sink, mode, owner)
+    return replace(view, out=out, replaces=mode == "complete").refresh()
+
+
+def _check_changes(view: KeptView, mode: Mode) -> None:
+    """Raise ``QueryError`` where the result of a view cannot be told as changes."""
+    from pyspark.errors import PySparkException
+
+    if mode == "complete":
+        return
+    if twice := next((c for c in view.schema.names if c.lower() == CHANGE), None):
+        raise QueryError(f"the view has a column {twice}, under which its changes say what they are; name it otherwise")
+    try:
+        _ = view.changes().schema
+    except PySparkException as error:
+        raise QueryError(
+            f"the changes of this view cannot be added up: {brief(error)}; write mode='complete'"
+        ) from error
 
 
 def _check(logical: Logical, query: KeptQuery, joined: StructType, name: str) -> None:

@@ -75,7 +75,9 @@ class StreamPlan:
 
     def refused(self, reason: str) -> str:
         """Why a join with a changelog cannot run."""
-        return f"{self.changelog} is a changelog, and only state modules join changes, which do not take this: {reason}"
+        above = "; opt.keep does" if "stands above the join" in reason else ""
+        joins = "is a changelog, and only state modules join changes"
+        return f"{self.changelog} {joins}, which do not take this: {reason}{above}"
 
 
 def plan_stream(

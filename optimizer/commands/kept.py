@@ -14,6 +14,7 @@ from optimizer.commands.inputs import Job
 from optimizer.commands.streamed import Streamed, view
 from optimizer.commands.work import optimizer_for
 from planner.errors import InputError, one_of
+from planner.state.sink import Sink
 
 if TYPE_CHECKING:
     from optimizer.kept import KeptView
@@ -30,6 +31,8 @@ class KeepJob:
     changelogs: Mapping[str, str]
     name: str
     state: str
+    out: str
+    format: str
     every: float | None
     files: int | None
     verify: bool
@@ -51,8 +54,9 @@ def run_keep(told: KeepJob) -> bool:
             for name, column in told.changelogs.items():
                 opt.declare_changelog(name, column, ())
         start = perf_counter()
+        sink = Sink(told.format, told.out) if told.out else None
         with say.status("finding the joined rows"):
-            kept = opt.keep(told.job.text, told.name, state=told.state)
+            kept = opt.keep(told.job.text, told.name, state=told.state, sink=sink)
         say.remark(kept.explain())
         _show(kept, told, perf_counter() - start)
         try:

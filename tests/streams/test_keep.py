@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections import Counter
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from optimizer import Optimizer, QueryError, StateError
+from optimizer import Optimizer, OptionError, QueryError, Sink, StateError
 from optimizer.kept import KeptView
 from stream_feeds import Feed, Interrupted, interrupting, out_of_order
 
@@ -221,21 +222,81 @@ def test_files_of_many_refreshes_become_one(
 def test_a_refresh_that_is_cut_off_anywhere_is_done_again(
     opt: Optimizer, feeds: list[Feed], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each attempt ends a few writes further than the one before."""
+    """Each attempt ends a few writes further than the one before; so does what it tells of its changes."""
     monkeypatch.setattr("planner.runtime.state.kept_rows.FULL", 2)
-    left, interrupted = interrupting(monkeypatch), 0
+    left, interrupted, sink = interrupting(monkeypatch), 0, Sink("parquet", tmp_path / "out")
     query = "SELECT a.k, sum(b.id) AS total FROM s a JOIN t b ON a.k = b.k GROUP BY a.k"
     for attempt in range(1, 26, 4):
         arrive(feeds, attempt)
         left[0] = attempt
         try:
-            opt.keep(query, "kept", state=tmp_path / "state")
+            opt.keep(query, "kept", state=tmp_path / "state", sink=sink)
         except (StreamingQueryException, Interrupted):
             interrupted += 1
         left[0] = 0
     assert interrupted > 4
-    view = opt.keep(query, "kept", state=tmp_path / "state")
+    view = opt.keep(query, "kept", state=tmp_path / "state", sink=sink)
     assert shown(view) == batch(feeds, query)
+    assert added_up(opt, tmp_path / "out") == Counter(map(tuple, view.table().collect()))
+
+
+def added_up(opt: Optimizer, folder: Path) -> Counter[tuple[Any, ...]]:
+    """What the changes in a folder come to."""
+    found: Counter[tuple[Any, ...]] = Counter()
+    for *row, kind in opt.session.read.parquet(str(folder)).collect():
+        found[tuple(row)] += {"insert": 1, "delete": -1}[kind]
+    return Counter({row: count for row, count in found.items() if count})
+
+
+def test_where_a_view_goes(opt: Optimizer, feeds: list[Feed], tmp_path: Path) -> None:
+    query, told = "SELECT k, count(*) AS n FROM s GROUP BY k", list[tuple[int, list[Any]]]()
+    ways: dict[str, Any] = {
+        "files": {"sink": Sink("parquet", tmp_path / "out")},
+        "function": {"sink": lambda rows, number: told.append((number, rows.collect())), "mode": "complete"},
+        "table": {"sink": "replaced", "mode": "complete"},
+    }
+    try:
+        for rows in ([(1, 0, None), (2, 1, None)], [(3, 0, None)]):
+            feeds[0].add(rows)
+            for name, way in ways.items():
+                view = opt.keep(query, name, state=tmp_path / name, **way)
+        now = Counter(map(tuple, view.table().collect()))
+        assert now == {(0, 2): 1, (1, 1): 1}
+        assert added_up(opt, tmp_path / "out") == now
+        assert opt.session.read.parquet(str(tmp_path / "out")).count() == 4
+        assert Counter(map(tuple, opt.session.table("replaced").collect())) == now
+        assert [Counter(map(tuple, rows)) for _, rows in told] == [{(0, 1): 1, (1, 1): 1}, now]
+        assert told[0][0] < told[1][0]
+        with pytest.raises(StateError, match=r"by its sink: parquet .*out, update"):
+            opt.keep(query, "files", state=tmp_path / "files")
+    finally:
+        opt.session.sql("DROP TABLE IF EXISTS replaced")
+
+
+@pytest.mark.parametrize(
+    ("query", "sink", "mode", "error", "said"),
+    [
+        ("SELECT k FROM s", Sink("parquet", "out"), "complete", OptionError, "files cannot be replaced in one step"),
+        ("SELECT k FROM s", Sink("parquet", "out"), "append", OptionError, "has 'update' and 'complete'"),
+        ("SELECT k FROM s", Sink("kafka"), "update", OptionError, "a sink of the format kafka is written by Spark"),
+        ("SELECT k FROM s", "not_there", "update", OptionError, "not_there is not there yet"),
+        ("SELECT k AS _Change_type FROM s", Sink("noop"), "update", QueryError, "has a column _Change_type"),
+        ("SELECT parse_json('1') AS m, k FROM s", Sink("noop"), "update", QueryError, "added up.*mode='complete'"),
+        (
+            "SELECT 'a' COLLATE UTF8_LCASE AS t, k FROM s",
+            Sink("noop"),
+            "update",
+            QueryError,
+            "texts of t that are equal",
+        ),
+    ],
+)
+def test_where_it_cannot_go(
+    opt: Optimizer, feeds: list[Feed], tmp_path: Path, query: str, sink: Any, mode: Any, error: type, said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        opt.keep(query, "kept", state=tmp_path / "state", sink=sink, mode=mode)
+    assert not (tmp_path / "state").exists()
 
 
 def test_a_folder_of_another_view(opt: Optimizer, feeds: list[Feed], tmp_path: Path) -> None:

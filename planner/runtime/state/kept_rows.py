@@ -18,6 +18,7 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
+from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -56,18 +57,22 @@ class KeptRows:
         self.session, self.schema = session, schema
         self.folder = HadoopFolder(session, state)
 
-    def open(self, said: dict[str, str]) -> None:
-        """Begin with a query, or go on with it.  Raises ``StateError`` where the folder is of another one."""
+    def open(self, said: dict[str, str]) -> str:
+        """Begin with a query, or go on with it; the name of the folder's files in a sink.
+
+        Raises ``StateError`` where the folder is of another query.
+        """
         said = {**said, "columns": self.schema.simpleString()}
         written = self.folder.read(_VIEW)
         if written is None:
             if any(found.name != f"{_VIEW}.new" for found in self.folder.inside()):
                 raise StateError(f"{self.folder} holds something else; give this view a folder of its own")
-            self.folder.write(_VIEW, json.dumps({"format": FORMAT, **said}, indent=1, ensure_ascii=False))
-            return
+            name = uuid4().hex[:8]
+            self.folder.write(_VIEW, json.dumps({"format": FORMAT, "name": name, **said}, indent=1, ensure_ascii=False))
+            return name
         try:
             found = json.loads(written)
-            version = found.pop("format")
+            version, name = found.pop("format"), str(found.pop("name"))
         except (ValueError, KeyError, AttributeError) as error:
             raise StateError(f"{self.folder.below(_VIEW)} cannot be read: {error}") from error
         if version != FORMAT:
@@ -77,6 +82,12 @@ class KeptRows:
             raise StateError(
                 f"{self.folder} is of another query, by its {other}: {found.get(other)}; give this one its own folder"
             )
+        return name
+
+    @property
+    def refresh(self) -> int:
+        """The number of the refresh that has begun; one that is begun again keeps it, the next has a larger one."""
+        return self._parts().number
 
     def begin(self, merged: Callable[[DataFrame], DataFrame]) -> None:
         """Begin a refresh, or go on with one that has not ended; ``merged`` adds up the rows of several epochs."""

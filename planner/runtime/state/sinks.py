@@ -9,9 +9,10 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from planner.errors import OptionError
 from planner.runtime.state.files import HadoopFolder
 from planner.state.folder import Folder
-from planner.state.sink import Sink, Target
+from planner.state.sink import Sink, Target, check
 
 FILES = frozenset({"parquet", "orc", "json", "csv", "text"})
 
@@ -101,6 +102,38 @@ class MemoryOutput(Output):
         self.epochs[epoch] = answer.collect()
         rows = [row for found in self.epochs.values() for row in found]
         self.session.createDataFrame(rows, answer.schema).createOrReplaceTempView(self.name)
+
+
+class ReplacedTable(Output):
+    """A table whose rows are replaced, in one step where its format can do that; it is made if it is not there."""
+
+    def __init__(self, table: str):
+        self.table = table
+
+    def write(self, answer: DataFrame, epoch: int, *, again: bool) -> None:
+        """Replace its rows."""
+        if answer.sparkSession.catalog.tableExists(self.table):
+            answer.write.insertInto(self.table, overwrite=True)
+        else:
+            answer.write.saveAsTable(self.table)
+
+
+def output_of_view(session: SparkSession, target: Target, mode: str, owner: str) -> Output:
+    """The sink for a kept view: of its changes (``update``), or for all of its rows in the place of those before.
+
+    Raises ``OptionError`` where there is none.
+    """
+    check(target, mode)
+    if mode not in ("update", "complete"):
+        raise OptionError(f"mode is {mode!r}; a view that is kept fresh has 'update' and 'complete'")
+    if isinstance(target, str) and mode == "complete":
+        return ReplacedTable(target)
+    found = output(session, target, None, owner)
+    if isinstance(found, str):
+        raise OptionError(f"the view cannot go there: {found}; give it files, a table of files, or a function")
+    if isinstance(found, FileOutput) and mode == "complete":
+        raise OptionError("files cannot be replaced in one step; name a table, give a function, or write mode='update'")
+    return found
 
 
 def output(session: SparkSession, target: Target, name: str | None, owner: str) -> Output | str:
