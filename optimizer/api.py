@@ -166,8 +166,9 @@ class Optimizer:
         ``available now``, or the time between micro-batches, as ``10 seconds``; None starts each at once.  ``mode`` and
         ``name`` are Spark's.  What the lookups of a micro-batch did is in ``lastProgress.observedMetrics``.
 
-        A join of two streams by a band, of a stream with itself, or of more than two keeps its rows in state modules
-        beside the checkpoint where these take it (docs/streams.md; ``stream_plan`` tells), any other in Spark's store.
+        A join of two streams by a band, of a stream with itself, of more than two, or with versions keeps its rows in
+        state modules beside the checkpoint where these take it (docs/streams.md; ``stream_plan`` tells), any other in
+        Spark's store.
         ``state_modules=True`` asks for them for joins by equality as well, ``False`` for Spark's own join.
         ``state_ttl``: seconds after which a row may leave the state even if it could still match.
         ``bins=True``: Spark's own join is by the bins of a band wherever there is one, and not only where Spark could
@@ -289,7 +290,9 @@ class Optimizer:
         """Promise that each row of ``table`` is a version of the row with its ``key``, valid from a time on.
 
         A version is valid until the next one of its key begins; no two begin at the same time.  Then
-        ``table FOR SYSTEM_TIME AS OF t`` is the versions valid at ``t``.  Raises ``CatalogError``.
+        ``table FOR SYSTEM_TIME AS OF t`` is the versions valid at ``t``.  Of a stream, ``valid_from`` is the column of
+        its watermark, and ``stream`` joins rows of another stream once the watermark has reached their time.  Raises
+        ``CatalogError``.
         """
         name, (*own, since) = self._columns(table, (*key, valid_from))
         self._declare(name, versions=Versions(tuple(own), since))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from planner.catalog.declared import Declaration
@@ -36,10 +37,18 @@ class Planner(Protocol):
 
     def plan(self, text: str, args: Any = None) -> Plan: ...
 
+    def declare_versions(self, table: str, key: Iterable[str], valid_from: str) -> None: ...
+
 
 def changelogs(opt: Planner) -> dict[tuple[str, ...], Declaration]:
     """What an optimizer has been told of tables whose rows are changes."""
     return {name: Declaration(changelog=said.changelog) for name, said in opt.declared.items() if said.changelog}
+
+
+def changes_and_versions(opt: Planner) -> dict[tuple[str, ...], Declaration]:
+    """What an optimizer has been told of tables that decides how they are joined as streams."""
+    found = ((name, replace(said, lookup=None)) for name, said in opt.declared.items())
+    return {name: said for name, said in found if said.changelog or said.versions}
 
 
 @dataclass(frozen=True)
@@ -61,7 +70,7 @@ def schemas_of(session: SparkSession, join: StreamJoin) -> Schemas | str:
     from planner.runtime.state.epochs import schema_of_answer
     from planner.runtime.state.streams import more_than_rows, reads_variable, without_files
 
-    native = analysed(session, join.text)
+    native = analysed(session, join.analysed)
     if isinstance(native, str):
         return native  # Spark's own error comes when it runs
     if operator := more_than_rows(native[0]):

@@ -11,7 +11,7 @@ from optimizer.checked import checked
 from optimizer.parameters import bound, named
 from optimizer.plan import Plan, Warned
 from optimizer.stream_bins import over_bins, statement
-from optimizer.stream_epochs import Planner, Schemas, changelogs, epochs_of, schemas_of
+from optimizer.stream_epochs import Planner, Schemas, changes_and_versions, epochs_of, schemas_of
 from planner.catalog import Catalog
 from planner.errors import HintError, OptionError, QueryError, StateError, Unsupported, brief, is_users
 from planner.explain.printer import show_tree, show_warnings
@@ -25,6 +25,7 @@ from planner.state.stream import Stream
 from rules.context import Context
 from rules.stream.stream_blocks import NotTaken
 from rules.stream.stream_join import Find, stream_join
+from rules.stream.temporal import temporal_stream_join, versioned_stream
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,8 +48,9 @@ class StreamPlan:
 
     Neither is there for a query that joins no streams.  ``bins``: the plan with bins that Spark's own join runs over;
     None where it runs as written.  ``warnings``: hints on the order of lookups that do nothing.  ``changelog`` is a
-    stream of it whose rows are changes, which Spark joins none of; nothing where all rows are new.  ``schemas``: what
-    Spark said of the join when it was planned.
+    stream of it whose rows are changes, which Spark joins none of; nothing where all rows are new.  ``versions`` is one
+    whose versions it asks for, which Spark cannot, either.  ``schemas``: what Spark said of the join when it was
+    planned.
     """
 
     text: str
@@ -58,6 +60,12 @@ class StreamPlan:
     bins: Plan | None = None
     changelog: str = ""
     schemas: Schemas | None = None
+    versions: str = ""
+
+    @property
+    def only_here(self) -> bool:
+        """Whether Spark could not run the query, so that there is nothing to leave it to."""
+        return bool(self.changelog or self.versions)
 
     def explain(self) -> str:
         """The plan of an epoch, or why there is none."""
@@ -65,7 +73,7 @@ class StreamPlan:
             said = show_tree(epoch_of(self.join))
         elif self.bins and self.bins.physical:
             said = f"{_OVER_BINS}: {self.reason}\n{show_tree(self.bins.physical)}"
-        elif self.reason and self.changelog:
+        elif self.reason and self.only_here:
             said = self.refused(self.reason)
         elif self.reason:
             said = f"Spark's own stream-stream join runs: {self.reason}"
@@ -74,7 +82,9 @@ class StreamPlan:
         return f"{said}\n{show_warnings(self.warnings)}" if self.warnings else said
 
     def refused(self, reason: str) -> str:
-        """Why a join with a changelog cannot run."""
+        """Why a join with a changelog, or with versions, cannot run."""
+        if self.versions:
+            return f"{self.versions} is a stream of versions, and only state modules join these: {reason}"
         above = "; opt.keep does" if "stands above the join" in reason else ""
         joins = "is a changelog, and only state modules join changes"
         return f"{self.changelog} {joins}, which do not take this: {reason}{above}"
@@ -97,7 +107,7 @@ def plan_stream(
     state has, if there is one.  Raises ``HintError`` where the user wants no hint without effect.
     """
     ctx = Context(catalog, options, options.force, rule="stream_join")
-    join, reason, changelog = None, "", ""
+    join, reason, changelog, versioned = None, "", "", None
 
     def declared(name: tuple[str, ...]) -> Stream | None:
         nonlocal changelog
@@ -114,12 +124,16 @@ def plan_stream(
 
     try:
         logical, _ = from_sql(text)
-        join = stream_join(text, logical, ctx, declared, kept)
+        if versioned := versioned_stream(logical, ctx, find):
+            join = temporal_stream_join(text, logical, versioned, ctx, declared)
+        else:
+            join = stream_join(text, logical, ctx, declared, kept)
     except (NotTaken, Unresolved) as no:
         reason = str(no)
     except Unsupported as no:
         reason = no.reason
-    if join and (asked is False or (asked is None and not changelog and (bins or _by_equalities(join)))):
+    only_here = bool(changelog or versioned)
+    if join and (asked is False or (asked is None and not only_here and (bins or _by_equalities(join)))):
         join, reason = None, _ASKED if asked is False else _BINS if bins else _EQUAL
     if reason or (join and not join.delta):
         for hint in hints_in(text):
@@ -130,9 +144,10 @@ def plan_stream(
     if warnings and options.strict_hints:
         first, *more = warnings
         raise HintError("; ".join([first.reason, *map(str, more)]), first.place)
-    own = join or not reason or bins is False or changelog
+    own = join or not reason or bins is False or only_here
     over = None if own else over_bins(text, catalog, options, find, asked=bins)
-    return StreamPlan(text, join, reason, warnings, over, changelog)
+    versions = versioned.name if versioned else ""
+    return StreamPlan(text, join, reason, warnings, over, changelog, versions=versions)
 
 
 def _by_equalities(join: StreamJoin) -> bool:
@@ -167,7 +182,7 @@ def look(
             if not plain or isinstance(plain, str) or isinstance(given, str) or plain[1] != given[1]:
                 return StreamPlan(text, reason=NO_LITERAL)
             numbered = str(said)
-        catalog = SparkCatalog(opt.session, None, None, changelogs(opt), None, opt.meanings)
+        catalog = SparkCatalog(opt.session, None, None, changes_and_versions(opt), None, opt.meanings)
         find = cache(partial(stream_of, opt.session))
         planned = partial(plan_stream, numbered, catalog, opt.options, find, bins=bins)
         plan = planned(asked=asked, kept=kept)
@@ -219,7 +234,7 @@ def start(
         started = _start(opt, plan.join, plan.schemas, checkpoint, sink, trigger, name, ttl)
     if not isinstance(started, str):
         return started
-    if started and plan.changelog:
+    if started and plan.only_here:
         raise QueryError(plan.refused(started))
     if plan.join:  # not by this mode, into this sink, or on this checkpoint
         keys, plan = plan.join.keys, look(opt, text, args, asked=False, bins=bins)
@@ -284,6 +299,8 @@ def _start(
     session = opt.session
     sensitive = session.conf.get("spark.sql.caseSensitive") == "true"
     check_partitions(sink, known.answer.names, case_sensitive=sensitive)
+    if ttl is not None and join.as_of:
+        raise OptionError("state_ttl would lose versions that are still valid, and rows that wait for theirs")
     if ttl is not None and join.kind != "inner":
         raise OptionError(f"state_ttl would lose rows of this {join.kind} join; it is for inner joins")
     if ttl is not None and join.changes:

@@ -15,6 +15,7 @@ from optimizer.stream_epochs import Planner, Schemas, epochs_of, schemas_of
 from optimizer.streams import StreamPlan
 from optimizer.verify import Verification, verify
 from planner.errors import QueryError
+from planner.expr import quote
 from planner.logical import Logical, Scan
 from planner.sql.table_names import name_of
 from planner.state.spec import StreamJoin
@@ -82,7 +83,9 @@ def verify_streams(
             answer = current(found, found.columns[-1]).toDF(*columns[:-1])
         else:
             answer = found.toDF(*columns)
-        rows, missing, extra = compare(run(inside, text or (plan.join.text if changes else plan.text)), answer)
+        batch = text or (plan.join.text if changes else plan.text)
+        expected = _with_versions(opt, inside, batch) if plan.join.as_of else run(inside, batch)
+        rows, missing, extra = compare(expected, answer)
         owed = tuple(_owed(arrivals, inside, known)) if changes and (missing or extra) else ()
         return Verification(not missing and not extra, rows, missing, extra, True, late=arrivals.late, owed=owed)
 
@@ -96,6 +99,15 @@ def _owed(arrivals: Arrivals, session: SparkSession, known: Schemas) -> Iterator
             rows = arrivals.rows(session, number, known.inputs[number])
             if count := gone_too_often(rows, input_.change).count():
                 yield input_.name, count
+
+
+def _with_versions(opt: Planner, inside: SparkSession, text: str) -> DataFrame:
+    """What a batch returns that asks for versions of tables, on a session where streams' names stand for their rows."""
+    batch = type(opt)(inside, opt.options)
+    for name, said in opt.declared.items():
+        if said.versions:
+            batch.declare_versions(".".join(map(quote, name)), said.versions.key, said.versions.valid_from)
+    return batch.plan(text).dataframe()
 
 
 def _there(arrivals: Arrivals, number: int, known: Schemas, session: SparkSession) -> DataFrame:

@@ -22,8 +22,8 @@ from planner.rendered import Names, Rendered
 from planner.tree import Node, plan_node
 from planner.types.schema import Column
 
-# The last moment there is: a version that no other follows is valid until then.
-_LAST = "timestamp_micros(9223372036854775807)"
+LAST = "timestamp_micros(9223372036854775807)"
+"""The last moment there is: a version that no other follows is valid until then."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Validity:
         inner = [quote(f"{self.hidden}_{n}") for n in range(len(self.columns))]
         items = [f"{quote(c.name)} AS {n}" for c, n in zip(self.columns, inner, strict=True)]
         until = f"lead({since}) OVER (PARTITION BY {key} ORDER BY {since})"
-        items += [f"{since} AS {low}", f"{f'coalesce({until}, {_LAST})' if self.is_timed else until} AS {high}"]
+        items += [f"{since} AS {low}", f"{f'coalesce({until}, {LAST})' if self.is_timed else until} AS {high}"]
         shown = ", ".join(f"{n} AS {quote(name)}" for n, name in zip(inner, self.names, strict=True))
         hidden = f"(SELECT {', '.join(items)} FROM {self.text}) AS {quote(self.hidden)}"
         return f"{hidden} JOIN LATERAL (SELECT {shown}) AS {quote(self.alias)}"

@@ -9,7 +9,9 @@
 epoch in which the later of its rows arrives.  A row that an outer or anti join returns without a match waits for the
 epoch in which the watermark makes it *final*; a semi join returns a row in the epoch of its first match.
 
-Of three streams or more, what is new of each looks up the others one after the other (``planner.state.delta``).
+Of three streams or more, what is new of each looks up the others one after the other (``planner.state.delta``).  A row
+that meets the version of another stream valid at its time waits until the watermark has reached that time; no new row
+probes anything.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from planner.state.delta import DeltaJoin
 from planner.state.spec import Input, StreamJoin
 from planner.tree import plan_node
 
-Version = Literal["new", "before", "all", "final"]
+Version = Literal["new", "before", "all", "final", "reached", "versions"]
 
 
 _WORDS: dict[Version, str] = {
@@ -30,6 +32,8 @@ _WORDS: dict[Version, str] = {
     "before": "what was there before of",
     "all": "all of",
     "final": "what nothing can match any more of",
+    "reached": "what the watermark has reached in this epoch of",
+    "versions": "all versions of",
 }
 
 
@@ -81,6 +85,22 @@ class HalfJoin(Physical):
 
 
 @plan_node
+class AsOfHalfJoin(Physical):
+    """Rows that the watermark has reached, each with the version that is valid at its time."""
+
+    label: ClassVar[str] = "AsOfHalfJoin"
+    left: Physical
+    right: Physical
+    kind: str
+    condition: str
+    time: str
+
+    @property
+    def detail(self) -> str:
+        return f"◁ {self.kind}, on {self.condition}, the version valid at {self.time}"
+
+
+@plan_node
 class Epoch(Physical):
     """What is done in each epoch: builds first, then the half-joins, whose rows together are the answer."""
 
@@ -100,6 +120,10 @@ def epoch_of(join: StreamJoin) -> Epoch:
     said = (f"returns what is added and taken away, by {join.changes}",) if join.changes else ()
     if join.delta:
         return Epoch((*steps, *_paths(join, join.delta)), (*said, *join.delta.lines))
+
+    if join.as_of:
+        left, right = Arrangement("reached", names[0]), Arrangement("versions", names[1])
+        return Epoch((*steps, AsOfHalfJoin(left, right, join.kind, join.condition, join.as_of.time)), said)
 
     def half(version: Version, other: Version, side: int, kind: str) -> HalfJoin:
         left, right = Arrangement(version, names[side]), Arrangement(other, names[1 - side])
@@ -143,6 +167,8 @@ def _build(join: StreamJoin, number: int) -> Build:
 def _lasting(input_: Input) -> str:
     if input_.change:
         return "until a change takes them away"
+    if input_.key:
+        return f"until the watermark has reached a newer one of its {', '.join(input_.key)}"
     if not input_.expires:
         return "for good: no watermark says when a row can match no more"
     return f"until the watermark has passed {input_.lasts}"

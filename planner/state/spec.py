@@ -32,6 +32,7 @@ class Input:
     as SQL, whose least and greatest value is known for each segment.  A row whose ``expires``, in microseconds, the
     watermark has reached can match no more; nothing where that never happens.  ``lasts`` says so in words.  ``late``:
     rows that are late are dropped.  ``change`` is the column that says how rows change; nothing where all are new.
+    ``key``: columns of which each row is a version, which leaves once the watermark has reached a newer one of them.
     """
 
     name: str
@@ -47,6 +48,18 @@ class Input:
     lasts: str
     late: bool
     change: str = ""
+    key: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class AsOf:
+    """Rows of the first side meet the version of the second that is valid at their ``time``, as SQL.
+
+    ``plain`` is the query without that, which Spark can analyse.
+    """
+
+    time: str
+    plain: str
 
 
 @dataclass(frozen=True)
@@ -79,6 +92,7 @@ class Blocks:
     was there before on those before it.  A semi join asks the second in two steps (``again``): rows of the left that
     have a match now, and those of them that had none before, which ``first`` then holds.  By side, for rows that may be
     returned without a match: those of ``final`` that have none (``unmatched``), and the answer over these (``lone``).
+    Where ``unmatched`` is not said of a side, its ``lone`` answers for all of ``final``, with ``curr`` of the other.
     ``on``: for a reader, the conditions of a delta join by side, lookup by lookup.
     """
 
@@ -107,7 +121,7 @@ class StreamJoin:
     nothing for sides whose rows are returned only with one.  ``changes``: the column of the answer that says how its
     rows change, where an input is a changelog; its statements then count rows in ``COUNT``.  ``delta``: the paths of a
     join of more than two, which may be other ones at each start, as may their statements: they are no part of what the
-    state is of.
+    state is of.  ``as_of``: the second side has versions; a row of the first is answered once, when it is final.
     """
 
     text: str
@@ -122,6 +136,12 @@ class StreamJoin:
     settings: tuple[tuple[str, str], ...]
     changes: str = ""
     delta: DeltaJoin | None = None
+    as_of: AsOf | None = None
+
+    @property
+    def analysed(self) -> str:
+        """The query in words that Spark analyses, with the columns of the answer."""
+        return self.as_of.plain if self.as_of else self.text
 
     @property
     def bands(self) -> tuple[Reach, ...]:
@@ -137,13 +157,14 @@ class StreamJoin:
     @property
     def lasting(self) -> tuple[int, ...]:
         """The inputs whose rows never leave by the watermark."""
-        return tuple(n for n, i in enumerate(self.inputs) if not i.expires)
+        return tuple(n for n, i in enumerate(self.inputs) if not (i.expires or i.key))
 
     def to_json(self) -> str:
         """What is written beside the state, to be held against the query of the next start."""
         said = {"format": FORMAT, **asdict(self)}
         del said["delta"]
-        for one, without in ((said, "changes"), *((i, "change") for i in said["inputs"])):
+        own = (said, "changes"), (said, "as_of")
+        for one, without in (*own, *((i, name) for i in said["inputs"] for name in ("change", "key"))):
             if not one[without]:
                 del one[without]
         if self.delta:

@@ -38,12 +38,22 @@ def expired(segments: Iterable[Segment], watermark: int | None, oldest: int | No
     )
 
 
-def to_rewrite(segments: Sequence[Segment], watermark: int | None) -> tuple[Segment, ...]:
+def to_rewrite(segments: Sequence[Segment], watermark: int | None, *, versions: bool = False) -> tuple[Segment, ...]:
     """The segments that become one in this epoch: those whose rows have mostly had their time, or else a full tier.
 
     An epoch's work on an input stays bounded: it is one segment, or several that have ``MERGED_ROWS`` rows together.
+    Of ``versions`` it is all there is, once that has doubled: only side by side do they tell which of them have been
+    replaced, and so no more stay than twice what is needed, and what came in a few epochs.
     """
+    if versions and _doubled(segments):
+        return tuple(segments)
     return _dying(segments, watermark) or _tier(segments)
+
+
+def _doubled(segments: Sequence[Segment]) -> bool:
+    """Whether as much has come as there is in the largest segment, in enough epochs to write all of it anew."""
+    rows = [s.rows for s in segments]
+    return len(rows) >= FAN_IN and sum(rows) >= 2 * max(rows)
 
 
 def _dying(segments: Sequence[Segment], watermark: int | None) -> tuple[Segment, ...]:

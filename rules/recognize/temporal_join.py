@@ -2,18 +2,14 @@
 
 from dataclasses import replace
 
-from sqlglot import exp
-
-from planner.catalog.declared import Versions
-from planner.conditions.compared import compared
 from planner.errors import Unsupported
-from planner.expr import Scalar, column_ref, quote
+from planner.expr import Scalar, quote
 from planner.logical import Join, Logical, Scan
 from planner.logical.stand_in import alias_of
 from planner.logical.versions import AsofJoin, Validity, VersionedTable
 from planner.sql.names import Unresolved
-from planner.types.schema import Column
 from rules.context import Context
+from rules.query.version_keys import missing_keys, why_missing
 from rules.rule import rule
 
 _NOW = ("PROCTIME()", "CURRENT_TIMESTAMP")
@@ -44,13 +40,9 @@ def temporal_join(join: Join, ctx: Context) -> Logical | None:
     columns = ctx.catalog.columns(scan.name)
     if columns is None:
         ctx.fail(f"the columns of {scan.text} are not known", place)
-    keys = _key_equalities(join, versions, columns, ctx)
-    missing = [c for c in versions.key if c not in keys]
-    if missing:
-        alias = scan.alias or scan.name[-1]
-        reason = f"the versions of {scan.text} are those of ({', '.join(versions.key)})"
-        ctx.fail(f"{reason}; compare {', '.join(f'{alias}.{quote(c)}' for c in missing)} with = in ON", place)
     alias = scan.alias or scan.name[-1]
+    if missing := missing_keys(join, versions, columns, ctx.names):
+        ctx.fail(why_missing(missing, versions, scan.text, alias), place)
     if ctx.catalog.settings.asof_join and len(join.condition) == len(versions.key) and join.kind in ("inner", "left"):
         shown = dict(zip((c.name for c in columns), scan.renames or tuple(c.name for c in columns), strict=True))
         right = replace(scan, suffix=alias_of(scan), plain=True, as_of=None)
@@ -84,25 +76,3 @@ def _time(scan: Scan, join: Join, ctx: Context) -> str | None:
                 return "current_timestamp()"
             ctx.fail(f"{scan.as_of.shown}: {no}", scan.as_of.place)
     return said
-
-
-def _key_equalities(join: Join, versions: Versions, columns: tuple[Column, ...], ctx: Context) -> set[str]:
-    """The columns of the key that ON compares with the left side."""
-    left = ctx.names.sources(join.left)
-    sources = (*left, *ctx.names.sources(join.right))
-    shown = [ctx.names.fold(c.name) for c in sources[-1].columns or ()]
-    found: set[str] = set()
-    for conjunct in join.condition:
-        try:
-            comparison = compared(conjunct)
-            if comparison is None or comparison.sign != "=":
-                continue
-            sides = {ctx.names.resolve(c, sources)[0] < len(left) for c in conjunct.columns}
-            for end in comparison.operands:
-                if sides == {True, False} and isinstance(end, exp.Column):
-                    index, column = ctx.names.resolve(column_ref(end), sources)
-                    if index == len(left) and ctx.names.fold(column.name) in shown:
-                        found.add(columns[shown.index(ctx.names.fold(column.name))].name)
-        except (Unsupported, Unresolved):
-            continue
-    return found & set(versions.key)

@@ -49,7 +49,7 @@ _OF_MORE_THAN_A_ROW = (exp.AggFunc, exp.Window, exp.UDTF, exp.Explode, exp.Posex
 
 
 @dataclass(frozen=True)
-class _Relation:
+class Relation:
     """A relation of FROM down to the stream it reads; ``number`` says which side it is."""
 
     number: int
@@ -74,7 +74,7 @@ def stream_join(text: str, query: Logical, ctx: Context, find: Find, kept: tuple
     shape = shape_of(query, ctx.names)
     if isinstance(shape, str):
         raise NotTaken(shape)
-    read = [_relation(n, relation, ctx, find) for n, relation in enumerate(shape.relations)]
+    read = [relation_of(n, relation, ctx, find) for n, relation in enumerate(shape.relations)]
     relations = tuple(r for r in read if r)
     if len(relations) < 2:  # a stream with tables: nothing is kept
         check_alone(query, [r.stream.change for r in relations], ctx.names)
@@ -82,14 +82,18 @@ def stream_join(text: str, query: Logical, ctx: Context, find: Find, kept: tuple
     if len(relations) < len(read):
         table = ".".join(next(hintable_names(shape.relations[read.index(None)]), ())) or "one of its relations"
         raise NotTaken(f"{table} is no stream, and beside two streams or more state modules take no tables")
-    _check_block(shape)
+    check_block(shape)
     if any(r.stream.change for r in relations):
         project, shape = shape.block.project, _over_changes(shape, relations, ctx)
         text = to_sql(transform_up(query, lambda n: shape.block.project if n is project else n))
-    return _Reader(text, shape, relations, ctx, kept).read()
+    return Reader(text, shape, relations, ctx, kept).read()
 
 
-def _relation(number: int, relation: Logical, ctx: Context, find: Find) -> _Relation | None:
+def relation_of(number: int, relation: Logical, ctx: Context, find: Find) -> Relation | None:
+    """Read a relation of FROM down to its stream; None where it reads none.
+
+    Raises ``NotTaken``, ``Unresolved``, ``Unsupported``.
+    """
     read = reading(relation, ctx)
     base = read.base
     if read.key[0] != "table" or not isinstance(base, Scan):
@@ -102,10 +106,10 @@ def _relation(number: int, relation: Logical, ctx: Context, find: Find) -> _Rela
         return None
     if len(read.key) > 2:
         raise NotTaken(f"{base.text} is read with options of its own")
-    return _Relation(number, relation, read, stream, ".".join(base.name))
+    return Relation(number, relation, read, stream, ".".join(base.name))
 
 
-def _over_changes(shape: Shape, relations: tuple[_Relation, ...], ctx: Context) -> Shape:
+def _over_changes(shape: Shape, relations: tuple[Relation, ...], ctx: Context) -> Shape:
     """The query without the columns that say how rows change.  Raises ``NotTaken``, ``Unsupported``."""
     if no := why_not(shape, ((r.name, r.stream) for r in relations)):
         raise NotTaken(no)
@@ -115,7 +119,8 @@ def _over_changes(shape: Shape, relations: tuple[_Relation, ...], ctx: Context) 
     return without_changes(shape, [s for _, s in sources], [n for n, _ in sources], hidden, ctx.names)
 
 
-def _check_block(shape: Shape) -> None:
+def check_block(shape: Shape) -> None:
+    """Raise ``NotTaken`` for a query that returns no row for each row of its join."""
     block = shape.block
     if more := next((n for n in block.more if not isinstance(n, With)), None):
         raise NotTaken(f"{more.label} stands above the join")
@@ -129,10 +134,10 @@ def _check_block(shape: Shape) -> None:
             raise NotTaken(f"{sql(found)} is not computed row by row")
 
 
-class _Reader:
+class Reader:
     """Puts together what one join needs."""
 
-    def __init__(self, text: str, shape: Shape, relations: tuple[_Relation, ...], ctx: Context, kept: tuple[int, ...]):
+    def __init__(self, text: str, shape: Shape, relations: tuple[Relation, ...], ctx: Context, kept: tuple[int, ...]):
         self.text, self.shape, self.relations, self.ctx, self.kept = text, shape, relations, ctx, kept
         self.sides = range(len(relations))
         self.inputs = _inputs_of(relations)
@@ -163,8 +168,6 @@ class _Reader:
                 )
         if self.shape.kind not in ("inner", "cross"):
             expires = [expiries.needed(n, expires) for n in self.sides]
-        settings = self.ctx.catalog.settings
-        meaning = str(settings.ansi).lower(), str(settings.case_sensitive).lower(), settings.time_zone
         return StreamJoin(
             self.text,
             self.shape.kind,
@@ -175,10 +178,16 @@ class _Reader:
             finals,
             tuple(c.shown for c in self.keys),
             " AND ".join(c.shown for c in (*self.shape.on, *self.shape.where)),
-            tuple(zip(MEANING, meaning, strict=True)),
+            self._meaning(),
             next((r.stream.change for r in self.relations if r.stream.change), ""),
             route.delta if route else None,
         )
+
+    def _meaning(self) -> tuple[tuple[str, str], ...]:
+        """The settings that say what the query means."""
+        settings = self.ctx.catalog.settings
+        meaning = str(settings.ansi).lower(), str(settings.case_sensitive).lower(), settings.time_zone
+        return tuple(zip(MEANING, meaning, strict=True))
 
     def _counted(self) -> Shape:
         """The query, with a column that counts its rows where a stream is a changelog."""
@@ -241,7 +250,7 @@ class _Reader:
         sources = self.sources[side]
         return over_base(Scalar(text), (self.relations[side].read,) * len(sources), sources, self.ctx)
 
-    def _rows(self, relation: _Relation) -> list[str]:
+    def _rows(self, relation: Relation) -> list[str]:
         """Conditions that all rows of a side fulfil that the answer may need, in terms of its stream."""
         number = relation.number
         found = dict.fromkeys((*sorted(relation.read.filters), *self._about(number, self.shape.filters(number))))
@@ -286,7 +295,7 @@ class _Reader:
             reaches.append(Reach(ends[0], ends[1], floor(bound.least)))
         return tuple(reaches), marks
 
-    def _side(self, relation: _Relation, rows: list[str]) -> Side:
+    def _side(self, relation: Relation, rows: list[str]) -> Side:
         shown = tuple((c.name, c.value) for c in relation.read.columns if self._needed(relation, c.name))
         if change := relation.stream.change:
             shown = (*shown, (COUNT, count_of(change)))
@@ -294,7 +303,7 @@ class _Reader:
         ticks = [r for r in rows if event is None or self.ctx.names.fold(event) not in _columns_of([r])]
         return Side(self.inputs[relation.number], shown, _all(rows), _all(ticks))
 
-    def _needed(self, relation: _Relation, column: str) -> bool:
+    def _needed(self, relation: Relation, column: str) -> bool:
         wanted = self._wanted()
         return wanted is None or (relation.number, self.ctx.names.fold(column)) in wanted
 
@@ -361,7 +370,7 @@ def _name(base: Logical) -> str:
     return base.text
 
 
-def _inputs_of(relations: tuple[_Relation, ...]) -> tuple[int, ...]:
+def _inputs_of(relations: tuple[Relation, ...]) -> tuple[int, ...]:
     """The input that each relation reads: those of one stream, whose readings are the same, share one."""
     found: list[int] = []
     for n, relation in enumerate(relations):

@@ -96,7 +96,7 @@ def test_every_operator_is_in_a_case():
     }
     assert {*labels(Physical), *labels(Logical)} - shown == BASES
     runs = {found for case in cases() for found in OPERATOR.findall(case.sections["plan"])}
-    assert set(labels(Physical)) - runs == {"Epoch", "Build", "HalfJoin", "Arrangement"}  # in the sections `stream`
+    assert set(labels(Physical)) - runs == {"Epoch", "Build", "HalfJoin", "AsOfHalfJoin", "Arrangement"}  # `stream`
 
 
 def test_every_rule_fires_in_a_case():

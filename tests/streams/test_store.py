@@ -177,6 +177,16 @@ def test_rows_that_leave_are_merged_up_to_a_fourth_of_all() -> None:
     assert [s.folder for s in to_rewrite([*more, *old], None)] == [str(n) for n in range(FAN_IN)]
 
 
+def test_versions_are_written_anew_once_they_have_doubled() -> None:
+    few = [segment(str(n), tier=n) for n in range(FAN_IN)]
+    assert to_rewrite(few, 2) == ()
+    assert to_rewrite(few, 2, versions=True) == tuple(few)
+    assert to_rewrite(few[1:], 2, versions=True) == ()
+    for rows, taken in ((7 * (FAN_IN - 1), few), (7 * (FAN_IN - 1) + 1, [])):
+        segments = [segment("large", tier=9, rows=rows), *few[1:]]
+        assert len(to_rewrite(segments, 2, versions=True)) == len(taken)
+
+
 def test_watermarks() -> None:
     assert side_time(None, None, 5) is None
     assert side_time(None, 12_999, 5) == 7

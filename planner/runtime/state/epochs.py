@@ -144,7 +144,8 @@ class Epochs:
             change.add(number, arrived.segment, read=arrived.read, late=arrived.late)
             if gone := expired(change.inputs[number].segments, after.watermark, oldest):
                 change.put(number, gone)
-            if old := to_rewrite(change.inputs[number].segments, after.watermark):
+            versions = bool(self.join.inputs[number].key)
+            if old := to_rewrite(change.inputs[number].segments, after.watermark, versions=versions):
                 change.put(number, old, self.segments.merge(session, number, old, after.epoch, after.watermark))
         return replace(after, inputs=tuple(change.inputs), obsolete=tuple(change.obsolete))
 
@@ -178,7 +179,7 @@ class _Halves:
             yield self._ask(self.join.blocks.pairs[1])
 
     def lone(self, side: int, now: int) -> Iterator[DataFrame]:
-        """The rows of a side that have become final in this epoch, and match nothing."""
+        """The answer for rows of a side that have become final: for those that match nothing, or for all of them."""
         position, other, then = self.join.finals[side], 1 - side, self.before.watermark
         final = []
         if self.old[side] and now != then:
@@ -191,8 +192,9 @@ class _Halves:
         reduce(DataFrame.unionAll, final).createOrReplaceTempView(view("final", side))
         self.sizes[view("final", side)] = sum(s.rows for s in (*self.old[side], *self.new[side]))
         self._view("curr", other, (*self.old[other], *self.new[other]))
-        self._ask(self.join.blocks.unmatched[side]).createOrReplaceTempView(view("lone", side))
-        self._view("none", other, ())
+        if unmatched := self.join.blocks.unmatched[side]:
+            self._ask(unmatched).createOrReplaceTempView(view("lone", side))
+            self._view("none", other, ())
         yield self._ask(self.join.blocks.lone[side])
 
     def _has_partners(self, side: int) -> bool:

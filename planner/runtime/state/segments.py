@@ -14,6 +14,7 @@ from pyspark.sql.types import StructField, StructType
 from planner.band.axis import Axis
 from planner.expr import quote
 from planner.runtime.state.changes import netted
+from planner.runtime.state.versions import not_replaced
 from planner.state.changes import known
 from planner.state.manifest import Segment, Span
 from planner.state.spec import Input, Kept, StreamJoin
@@ -151,6 +152,8 @@ class Segments:
         rows = self.rows(session, number, old, watermark)
         if input_.change:
             rows = netted(rows, input_.change)
+        if input_.key and watermark is not None:
+            rows = not_replaced(rows, input_.key, _position(input_), watermark)
         asked: list[Any] = [F.expr("count(*)").alias(f"rows{number}")]
         asked += _ends(input_.expires or "CAST(NULL AS BIGINT)", number)
         timed = input_.event_time in [quote(c.name) for c in input_.columns]

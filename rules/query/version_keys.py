@@ -1,0 +1,44 @@
+"""Which columns of the key of a table with versions the condition of a join compares with the other side."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from planner.catalog.declared import Versions
+from planner.conditions.compared import compared
+from planner.errors import Unsupported
+from planner.expr import column_ref, quote
+from planner.logical import Join
+from planner.sql.names import Resolver, Unresolved
+from planner.types.schema import Column
+
+
+def missing_keys(join: Join, versions: Versions, columns: tuple[Column, ...], names: Resolver) -> tuple[str, ...]:
+    """The columns of the key of ``versions`` that ON compares with nothing of the left side by ``=``.
+
+    ``columns`` are those of the table on the right, under their own names.
+    """
+    left = names.sources(join.left)
+    sources = (*left, *names.sources(join.right))
+    shown = [names.fold(c.name) for c in sources[-1].columns or ()]
+    found: set[str] = set()
+    for conjunct in join.condition:
+        try:
+            comparison = compared(conjunct)
+            if comparison is None or comparison.sign != "=":
+                continue
+            sides = {names.resolve(c, sources)[0] < len(left) for c in conjunct.columns}
+            for end in comparison.operands:
+                if sides == {True, False} and isinstance(end, exp.Column):
+                    index, column = names.resolve(column_ref(end), sources)
+                    if index == len(left) and names.fold(column.name) in shown:
+                        found.add(columns[shown.index(names.fold(column.name))].name)
+        except (Unsupported, Unresolved):
+            continue
+    return tuple(c for c in versions.key if c not in found)
+
+
+def why_missing(missing: tuple[str, ...], versions: Versions, table: str, alias: str) -> str:
+    """What to say of columns of the key that are not compared."""
+    said = ", ".join(f"{alias}.{quote(c)}" for c in missing)
+    return f"the versions of {table} are those of ({', '.join(versions.key)}); compare {said} with = in ON"
