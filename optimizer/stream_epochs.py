@@ -68,7 +68,7 @@ def schemas_of(session: SparkSession, join: StreamJoin) -> Schemas | str:
 
     from planner.runtime.batch import analysed
     from planner.runtime.state.epochs import schema_of_answer
-    from planner.runtime.state.streams import more_than_rows, reads_variable, without_files
+    from planner.runtime.state.streams import deterministic, more_than_rows, reads_variable, without_files
 
     native = analysed(session, join.analysed)
     if isinstance(native, str):
@@ -77,6 +77,8 @@ def schemas_of(session: SparkSession, join: StreamJoin) -> Schemas | str:
         return f"its plan has the operator {operator}"
     if reads_variable(native[0]):
         return "it reads a session variable, which may change between two epochs"
+    if join.changes and not deterministic(native[0]):
+        return "it is not deterministic: a row may be another one when it goes than when it came"
     inputs = tuple(session.table(i.relation).schema for i in join.inputs)
     for input_, schema in zip(join.inputs, inputs, strict=True):
         kept = {column.name for column in input_.columns}

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from planner.errors import Unsupported
 from planner.expr import Scalar, column_ref, columns_in, quote, sql
-from planner.expr.calls import volatile
+from planner.expr.calls import repeated_otherwise
 from planner.expr.of_the_query import of_the_query
 from planner.logical import Filter, Join, Logical, Project, Scan
 from planner.sql.names import Resolver, Source, Unresolved
@@ -40,7 +40,7 @@ def without_changes(
                 continue
             if _same(names, hidden.get(owner[index]), found.name):
                 raise Unsupported(f"{found.name} says how rows change, and belongs to no row of the result")
-        odd = volatile(scalar.tree)
+        odd = repeated_otherwise(scalar.tree)
         if word := of_the_query(scalar.text) or (odd and sql(odd)):
             raise Unsupported(f"{word} may be another value when a row goes than when it came")
     items = spelt_out(shape.block.project.items, sources, [hidden.get(n) for n in owner], names)

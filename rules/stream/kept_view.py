@@ -21,7 +21,7 @@ from sqlglot import exp
 
 from planner.errors import Unsupported
 from planner.expr import Scalar, column_ref, columns_in, parse, quote, sql
-from planner.expr.calls import volatile
+from planner.expr.calls import repeated_otherwise
 from planner.expr.of_the_query import of_the_query
 from planner.expr.tokens import tokenize
 from planner.logical import Aggregate, Cte, Filter, Join, Logical, Nested, Project, Scan, Sort, With
@@ -100,7 +100,7 @@ def kept_query(query: Logical, ctx: Context) -> KeptQuery:
     hint = next(n.hint for n in path if isinstance(n, Project))
     joined: Logical = Project(where(tree, condition), items or (Scalar("1 AS c0"),), hint=hint)
     for clause in (*condition, *(c for n in tree.walk() if isinstance(n, Join) for c in n.condition)):
-        odd = volatile(clause.tree)
+        odd = repeated_otherwise(clause.tree)
         if word := of_the_query(clause.text) or (odd and sql(odd)):
             raise NotTaken(f"{word} decides which rows are joined, and may be another value at each look")
         if changes and clause.plans:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from pyspark.sql.functions import udf
 
 from optimizer import Optimizer, OptionError, QueryError, Sink
 from stream_feeds import FEW, newest
@@ -232,6 +233,7 @@ def test_what_is_kept_adds_up_when_it_is_merged(opt: Optimizer, tmp_path: Path) 
         ),
         ("SELECT rand() AS r, b.id FROM s a JOIN t b ON a.k = b.k", r"rand\(\) may be another value when a row goes"),
         ("SELECT now() AS r, b.id FROM s a JOIN t b ON a.k = b.k", "now may be another value when a row goes"),
+        ("SELECT odd(a.id) AS r, b.id FROM s a JOIN t b ON a.k = b.k", "it is not deterministic"),
         ("SELECT a.id FROM s a JOIN few b ON a.k = b.id", "read the other relations as streams too, or select op"),
         ("SELECT count(*) FROM s", "opt.keep tells the rows that are there, or select op to see the changes as they"),
         ("SELECT a.id FROM timed a JOIN t b ON a.k = b.k", "timed has a watermark"),
@@ -248,11 +250,23 @@ def test_what_is_refused(opt: Optimizer, tmp_path: Path, query: str, said: str) 
     session.sql("CREATE OR REPLACE TEMP VIEW big AS SELECT * FROM s WHERE id > 2")
     session.sql("CREATE OR REPLACE TEMP VIEW words AS SELECT id, op, op COLLATE UTF8_LCASE AS word FROM s")
     session.range(3).createOrReplaceTempView("few")
+    session.udf.register("odd", udf(lambda n: n, "INT").asNondeterministic())
     opt.declare_changelog("timed", "op", ["id"])
     opt.declare_changelog("words", "op", ["id"])
     with pytest.raises(QueryError, match=f"is a changelog, and only state modules join changes, .*{said}"):
         run(opt, query, tmp_path)
     assert re.search(said, opt.stream_plan(query).explain())
+
+
+def test_functions_of_the_user(opt: Optimizer, tmp_path: Path) -> None:
+    tables = changing(opt, tmp_path / "in", "st")
+    opt.session.udf.register("next", lambda n: n + 1, "INT")
+    tables[0].write([("insert", (1, 1, None)), ("insert", (2, 1, None)), ("delete", (2, 1, None))])
+    tables[1].write([("insert", (7, 1, None))])
+    query = "SELECT next(a.id) AS r, b.id FROM s a JOIN t b ON a.k = b.k AND next(b.id) = 8"
+    assert run(opt, query, tmp_path) == {"('2', '7')": 1}
+    view = opt.keep(query, "kept", state=tmp_path / "view")
+    assert [tuple(row) for row in view.table().collect()] == [(2, 7)]
 
 
 @pytest.mark.parametrize("query", ["SELECT * FROM s", "SELECT id, op FROM s", "SELECT id FROM s WHERE op = 'insert'"])

@@ -41,7 +41,7 @@ def stream_of(session: SparkSession, name: tuple[str, ...]) -> Stream | None:
         tuple((f.name, f.dataType.simpleString()) for f in frame.schema.fields),
         first.name if first else None,
         int(first.metadata[DELAY]) if first else 0,
-        bool(plan.deterministic()),
+        deterministic(frame),
         reads=tuple(_parts(said) for said in _ALIAS.findall(plan.toString())[1:]),
     )
 
@@ -60,6 +60,12 @@ def more_than_rows(frame: DataFrame) -> str | None:
         if found and found[1] not in _ROW_BY_ROW:
             return found[1]
     return None
+
+
+def deterministic(frame: DataFrame) -> bool:
+    """Whether an analysed plan computes the same from the same rows, as far as Spark knows."""
+    plan: Any = frame._jdf.queryExecution().analyzed()
+    return bool(plan.deterministic())
 
 
 def reads_variable(frame: DataFrame) -> bool:
