@@ -78,7 +78,7 @@ class StreamPlan:
         elif self.reason:
             said = f"Spark's own stream-stream join runs: {self.reason}"
         else:
-            said = "no two streams are joined; nothing is kept here"
+            said = "no two streams are joined; no state is held"
         return f"{said}\n{show_warnings(self.warnings)}" if self.warnings else said
 
     def refused(self, reason: str) -> str:

@@ -75,7 +75,7 @@ def test_what_is_taken_unless_asked(opt: Optimizer, query: str, *, taken: bool) 
 
 @pytest.mark.parametrize("query", ["SELECT * FROM s", "SELECT a.id FROM s a JOIN names n ON a.k = n.k", "SELECT 1"])
 def test_nothing_to_keep(opt: Optimizer, query: str) -> None:
-    assert opt.stream_plan(query).explain() == "no two streams are joined; nothing is kept here"
+    assert opt.stream_plan(query).explain() == "no two streams are joined; no state is held"
 
 
 @pytest.mark.parametrize(
