@@ -32,13 +32,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     require_java()
     from pyspark.logger import PySparkLogger
 
-    from sessions import quick_local_files, start
+    from sessions import quick_parts, start
 
     # A JSON stack trace for each error that a test provokes.
     PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
 
     scratch = tmp_path_factory.mktemp("spark")
-    session = start("classic", scratch, **{"spark.driver.memory": "4g"}, **quick_local_files(scratch))
+    session = start("classic", scratch, **{"spark.driver.memory": "4g"}, **quick_parts(scratch))
     yield session
     session.stop()
 

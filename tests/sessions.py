@@ -56,15 +56,15 @@ def for_few_rows(spark: SparkSession) -> SparkSession:
     return own
 
 
-def quick_local_files(scratch: Path) -> dict[str, str]:
-    """Settings for `LocalFiles.java`, compiled below `scratch`; none where only a runtime of Java is installed."""
+def quick_parts(scratch: Path) -> dict[str, str]:
+    """Settings for the parts in Java beside this file, compiled below `scratch`; none if only a runtime is there."""
     home = os.environ.get("JAVA_HOME")
     compiler = shutil.which("javac", path=f"{home}/bin" if home else None)
     if compiler is None:
         return {}
-    jars, source = Path(pyspark.__file__).parent / "jars", Path(__file__).with_name("LocalFiles.java")
+    jars, sources = Path(pyspark.__file__).parent / "jars", sorted(Path(__file__).parent.glob("*.java"))
     classpath = next(jars.glob("hadoop-client-api-*.jar"))
-    subprocess.run([compiler, "--release", "17", "-cp", classpath, "-d", scratch / "classes", source], check=True)
+    subprocess.run([compiler, "--release", "17", "-cp", classpath, "-d", scratch / "classes", *sources], check=True)
     return {
         "spark.driver.extraClassPath": str(scratch / "classes"),
         "spark.hadoop.fs.file.impl": "LocalFiles",
