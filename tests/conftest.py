@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from xdist.scheduler import LoadFileScheduling
 
 # For the JVMs of all tests, which spent half of their time in the second compiler; no query here repays it.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC")
@@ -49,7 +50,30 @@ LONGEST = (
     "tests/golden/test_answers.py",
     "tests/answers/test_random_bands.py",
     "tests/answers/test_lookups.py",
+    "tests/golden/test_metamorphic.py",
 )
+PLANS_GOLDENS = (
+    "tests/golden/test_coverage.py",
+    "tests/golden/test_goldens.py",
+    "tests/golden/test_metamorphic.py",
+    "tests/golden/test_streams_of_goldens.py",
+    "tests/planner/test_second_reading.py",
+)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
+    """One worker takes all that plans the golden cases, since what one has planned the other would plan again."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = str(super()._split_scope(nodeid))
+            return "golden cases" if file in PLANS_GOLDENS or file.endswith(".plan") else file
+
+    return Scheduling(config, log)
 
 
 @pytest.hookimpl(tryfirst=True)

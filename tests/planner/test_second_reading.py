@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -116,7 +117,8 @@ def _changed(node: Node) -> Iterator[tuple[str, Node]]:
             yield "another name in WITH", replace(node, name="another")
 
 
-def test_every_change_of_a_reading_is_noticed() -> None:
+def test_every_change_of_a_reading_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dialect, "parse_statement", cache(dialect.parse_statement))  # changed is our reading alone
     seen: Counter[str] = Counter()
     missed = []
     for path in CASES:
