@@ -86,7 +86,7 @@ def test_a_restart_goes_on_by_the_paths_that_suit_the_state(
     caplog.set_level("INFO", "dovetail")
     star = "SELECT a.id, b.id AS bid, c.id AS cid FROM s a JOIN t b ON a.id = b.id JOIN u c ON a.k = c.k"
     three = feeds(opt, tmp_path)
-    for feed, size in zip(three, (5, 20, 3), strict=True):
+    for feed, size in zip(three, (5, 3, 20), strict=True):
         feed.add([(n % 7, n % 3, n) for n in range(size)])
     begun = run(opt, star, tmp_path)
     assert "d(a) ◁ curr(b by id) ◁ curr(c by k)" in caplog.text
