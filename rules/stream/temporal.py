@@ -6,8 +6,11 @@ A row is *final* once the watermark has reached its time: no version that is val
 until then, and is answered once, by the statement over the final rows and all versions; so there are no pairs to find.
 
     SELECT … FROM final AS p
-    JOIN (SELECT *, lead(since) OVER (PARTITION BY currency ORDER BY since) AS __dt_until FROM curr) AS r
+    JOIN (SELECT r.*, lead(since) OVER (PARTITION BY currency ORDER BY since) AS __dt_until
+          FROM curr AS r LEFT SEMI JOIN final AS p ON p.currency = r.currency) AS r
     ON p.currency = r.currency AND p.paid >= r.since AND p.paid < r.__dt_until
+
+The semi join leaves the versions of keys that are asked for; in an epoch that is a small part of them.
 
 All rows that still arrive have times above the watermark.  So a version is needed no more once a newer one of its key
 is at or below the watermark.
@@ -34,6 +37,7 @@ from planner.tree import transform_up
 from planner.types.schema import sql_type
 from rules.context import Context
 from rules.query.inner_joins import in_block, where
+from rules.query.moving import check_deterministic
 from rules.query.version_keys import missing_keys, why_missing
 from rules.stream.changelogs import spelt_out
 from rules.stream.expiry import Expiry
@@ -224,19 +228,37 @@ class _AsOfReader(Reader):
     def _statement(self) -> str:
         """The query over rows that are final and the validity of all versions."""
         probes, versions = (alias_of(r.node) for r in self.relations)
-        left = Scan((view("final", 0),), view("final", 0), probes, (), f"AS {quote(probes)}")
+        left = _version("final", 0, probes)
         since, until = f"{quote(versions)}.{quote(self.own[-1])}", f"{quote(versions)}.{_UNTIL}"
         on = (*self.shape.on, Scalar(f"{self.time} >= {since}"), Scalar(f"{self.time} < {until}"))
-        tree = Join(left, self._validity(versions), self.shape.kind, JOIN_KEYWORDS[self.shape.kind], on)
+        tree = Join(left, self._validity(left, versions), self.shape.kind, JOIN_KEYWORDS[self.shape.kind], on)
         project = self.shape.block.project
         sources = self.sources[0] if self.shape.kind in ("semi", "anti") else self.flat
         items = spelt_out(project.items, sources, [None] * len(sources), self.ctx.names)
         return to_sql(in_block(replace(project, items=items), where(tree, self.shape.where)))
 
-    def _validity(self, name: str) -> Derived:
-        """All versions, each with the time at which the next one of its key begins."""
+    def _validity(self, probes: Scan, name: str) -> Derived:
+        """The versions of keys that are asked for, each with the time at which the next one of its key begins."""
         *key, since = map(quote, self.own)
         until = f"lead({since}) OVER (PARTITION BY {', '.join(key)} ORDER BY {since})"
         until = f"CAST(coalesce({until}, {LAST}) AS TIMESTAMP_LTZ)"
-        all_of_it = Scan((view("curr", 1),), view("curr", 1), None)
-        return Derived(Project(all_of_it, (Scalar("*"), Scalar(f"{until} AS {_UNTIL}"))), name, (), f"AS {quote(name)}")
+        needed: Logical = _version("curr", 1, name)
+        if on := tuple(c for c in self.keys if self._of_key(c)):
+            needed = Join(needed, probes, "semi", JOIN_KEYWORDS["semi"], on)
+        items = Scalar(f"{quote(name)}.*"), Scalar(f"{until} AS {_UNTIL}")
+        return Derived(Project(needed, items), name, (), f"AS {quote(name)}")
+
+    def _of_key(self, conjunct: Scalar) -> bool:
+        """Whether a condition says of a version no more than of all versions of its key."""
+        names, fold = self.ctx.names, self.ctx.names.fold
+        try:
+            check_deterministic(conjunct)
+        except Unsupported:
+            return False
+        found = [names.resolve(column, self.flat) for column in conjunct.columns]
+        return {fold(c.name) for index, c in found if self.owner[index] == 1} <= {fold(name) for name in self.own[:-1]}
+
+
+def _version(version: str, side: int, name: str) -> Scan:
+    """A version of a side as a relation, under the name of that side."""
+    return Scan((view(version, side),), view(version, side), name, (), f"AS {quote(name)}")
