@@ -258,6 +258,8 @@ class Optimizer:
         plan = streams.look(self, text, args, state_modules)
         if plan.join and (found := verify_streams(self, plan, scratch)):
             return found
+        if plan.versions:
+            raise QueryError(plan.refused(plan.reason))
         batch = plan.bins or self.plan(text, args)
         if batch.rewritten and (found := verify_over_copies(self.session, batch, scratch)):
             return found

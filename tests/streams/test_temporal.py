@@ -260,6 +260,8 @@ def test_what_is_asked_of_it_in_vain(opt: Optimizer, tmp_path: Path) -> None:
         opt.stream(statement, mode="update", **more)  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="state_ttl would lose versions that are still valid"):
         opt.stream(statement, state_ttl=9, **more)  # type: ignore[arg-type]
+    with pytest.raises(QueryError, match=r"v is a stream of versions, .*: PROCTIME\(\) is not the time of p"):
+        opt.verify(statement.replace("AS OF p.ts", "AS OF PROCTIME()"))
     run(opt, statement, tmp_path)
     with pytest.raises(StateError, match=r"is of another query: SELECT p\.id"):
         run(opt, query("LEFT SEMI"), tmp_path)
