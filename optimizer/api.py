@@ -306,8 +306,9 @@ class Optimizer:
 
         Kinds are those of change data feeds: ``insert``, ``update_preimage``, ``update_postimage`` and ``delete``, all
         of which have whole rows.  A join of streams takes such a table for the rows that are there after all its
-        changes, and returns changes.  In a lookup join the changes of the row with a ``key`` keep their order, and so
-        stay in one task, unless they are ``insert_only``.  Raises ``CatalogError``.
+        changes, and returns changes; where a left join looks them up, no two of these rows may have the same ``key``,
+        unless it is NULL.  In a lookup join the changes of the row with a ``key`` keep their order, and so stay in one
+        task, unless they are ``insert_only``.  Raises ``CatalogError``.
         """
         name, (change, *own) = self._columns(table, (change_column, *key))
         changelog = Changelog(change, tuple(own), insert_only)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from planner.catalog import UniqueKey
 from planner.catalog.declared import Declaration
 from planner.errors import brief
 from planner.state.progress import Told
@@ -31,6 +32,7 @@ class Planner(Protocol):
     session: SparkSession
     options: Options
     declared: dict[tuple[str, ...], Declaration]
+    keys: dict[tuple[str, ...], tuple[UniqueKey, ...]]
     meanings: dict[Any, Meaning | None]
 
     def __init__(self, session: SparkSession, options: Options | None = None) -> None: ...

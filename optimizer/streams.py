@@ -182,7 +182,7 @@ def look(
             if not plain or isinstance(plain, str) or isinstance(given, str) or plain[1] != given[1]:
                 return StreamPlan(text, reason=NO_LITERAL)
             numbered = str(said)
-        catalog = SparkCatalog(opt.session, None, None, changes_and_versions(opt), None, opt.meanings)
+        catalog = SparkCatalog(opt.session, None, opt.keys, changes_and_versions(opt), None, opt.meanings)
         find = cache(partial(stream_of, opt.session))
         planned = partial(plan_stream, numbered, catalog, opt.options, find, bins=bins)
         plan = planned(asked=asked, kept=kept)

@@ -147,7 +147,7 @@ def _paths(join: StreamJoin, delta: DeltaJoin) -> Iterator[Physical]:
         for lookup, condition in zip(path.lookups, conditions, strict=True):
             version: Version = "all" if lookup.version == "curr" else "before"
             probed = Arrangement(version, names[lookup.input], lookup.by)
-            found = HalfJoin(found, probed, join.kind, condition)
+            found = HalfJoin(found, probed, "left" if lookup.left else join.kind, condition)
         yield found
 
 

@@ -29,13 +29,15 @@ def version_of(start: int, probed: int) -> Version:
 class Lookup:
     """A step of a path: ``input`` probed by ``key``, pairs of its own value and a value found before that is equal.
 
-    ``conditions`` are the numbers of those that can be evaluated from here on, and not before.
+    ``conditions`` are the numbers of those that can be evaluated from here on, and not before.  ``left``: a row that
+    finds nothing is kept.
     """
 
     input: int
     version: Version
     key: tuple[tuple[str, Value], ...]
     conditions: tuple[int, ...] = ()
+    left: bool = False
 
     @property
     def by(self) -> tuple[str, ...]:
@@ -56,12 +58,14 @@ class DeltaPath:
 class DeltaJoin:
     """The paths of all inputs, in the order of the inputs.
 
-    ``sources``: what each input reads, by number; inputs of one source share what is kept of it.
+    ``sources``: what each input reads, by number; inputs of one source share what is kept of it.  ``unique``: of inputs
+    that left joins look up, the columns in which no two of their rows may agree.
     """
 
     names: tuple[str, ...]
     sources: tuple[int, ...]
     paths: tuple[DeltaPath, ...]
+    unique: tuple[tuple[int, tuple[str, ...]], ...] = ()
 
     @property
     def arrangements(self) -> tuple[tuple[int, tuple[str, ...]], ...]:
@@ -74,8 +78,11 @@ class DeltaJoin:
         return (*map(self._line, self.paths), self._state())
 
     def _line(self, path: DeltaPath) -> str:
-        steps = (f"{x.version}({self.names[x.input]} by {', '.join(x.by)})" for x in path.lookups)
-        return " ◁ ".join((f"d({self.names[path.input]})", *steps))
+        return " ◁ ".join((f"d({self.names[path.input]})", *map(self._step, path.lookups)))
+
+    def _step(self, lookup: Lookup) -> str:
+        kind = "left " if lookup.left else ""
+        return f"{kind}{lookup.version}({self.names[lookup.input]} by {', '.join(lookup.by)})"
 
     def _state(self) -> str:
         shared: dict[int, list[str]] = {}

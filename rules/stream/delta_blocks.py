@@ -59,13 +59,13 @@ def routed(shape: Shape, meanings: Meanings, inputs: tuple[int, ...], sizes: Siz
     Raises ``Unsupported``, ``Unresolved`` with the reason where it is none that can be.
     """
     names = tuple(alias_of(relation) for relation in shape.relations)
-    read = _Conjuncts(shape.on, meanings)
+    read = Conjuncts(shape.on, meanings)
     graph = JoinGraph(names, tuple(read.equalities), tuple(read.named), inputs)
     delta = delta_join(graph, sizes=sizes, order=order)
     return Routed(delta, _Statements(shape, read, names).blocks(delta))
 
 
-class _Conjuncts:
+class Conjuncts:
     """The conjuncts of a join: the relations each names, and the equalities of two among them."""
 
     def __init__(self, conjuncts: tuple[Scalar, ...], meanings: Meanings):
@@ -112,7 +112,7 @@ class _Statements:
     """The query over the relations of a path."""
 
     shape: Shape
-    read: _Conjuncts
+    read: Conjuncts
     names: tuple[str, ...]
 
     def blocks(self, delta: DeltaJoin) -> Blocks:

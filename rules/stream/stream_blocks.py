@@ -20,7 +20,7 @@ from planner.state.spec import Blocks, view
 from rules.query.inner_joins import InnerJoins, in_block, inner_joins, where
 from rules.query.moving import SelectBlock, block_of
 
-_COLUMNS = "USING and NATURAL are left to Spark"
+COLUMNS = "USING and NATURAL are left to Spark"
 _NOT_INNER = "it joins more than two relations, and not all of them by inner joins"
 _LONE: dict[str, tuple[int, ...]] = {"left": (0,), "anti": (0,), "right": (1,), "full": (0, 1)}
 
@@ -33,7 +33,8 @@ class NotTaken(Exception):
 class Shape:
     """A SELECT over a join of relations: conjuncts that decide about pairs (``on``), and those above (``where``).
 
-    Inner joins have all of them in ``on``, and may be of more than two.  ``inner`` is there for these.
+    Inner joins have all of them in ``on``, and may be of more than two.  ``inner`` is there for these.  ``lefts`` are
+    the relations of left joins among inner ones, by number, with the conjuncts of their ON, which also end ``on``.
     """
 
     block: SelectBlock
@@ -42,11 +43,27 @@ class Shape:
     on: tuple[Scalar, ...]
     where: tuple[Scalar, ...]
     inner: InnerJoins | None = None
+    lefts: tuple[tuple[int, tuple[Scalar, ...]], ...] = ()
 
     @property
     def lone(self) -> tuple[int, ...]:
         """The sides whose rows are returned without a match."""
         return _LONE.get(self.kind, ())
+
+    @property
+    def inner_on(self) -> tuple[Scalar, ...]:
+        """The conjuncts that all rows fulfil, also those without a match in a left join."""
+        return self.on[: len(self.on) - sum(len(own) for _, own in self.lefts)]
+
+    def bounding(self, pair: tuple[int, int]) -> tuple[Scalar, ...]:
+        """The conjuncts that bound how far apart the rows of two sides lie, of those that name both.
+
+        Those between two left joins do not: either may have NULLs in the place of its row.
+        """
+        if not self.lefts:
+            return self.on
+        own = [on for number, on in self.lefts if number in pair]
+        return self.inner_on if not own else own[0] if len(own) == 1 else ()
 
     @property
     def kept(self) -> tuple[int, ...]:
@@ -55,6 +72,8 @@ class Shape:
 
     def filters(self, side: int) -> tuple[Scalar, ...]:
         """The conjuncts that, where they name one side alone, tell of its rows which are needed."""
+        if self.lefts:
+            return dict(self.lefts).get(side, self.inner_on)
         if side not in self.lone:
             other = 1 - side in self.lone and self.kind != "anti"
             return self.on if other else (*self.on, *self.where)
@@ -121,13 +140,13 @@ def shape_of(query: Logical, names: Resolver) -> Shape | str:
     block = block_of(query)
     if block is None:
         return "it is more than one SELECT … FROM … WHERE"
-    tree = _bare(block.tree)
+    tree = bare(block.tree)
     if isinstance(tree, Join) and (tree.using or tree.natural):
-        return _COLUMNS
+        return COLUMNS
     if isinstance(tree, Join) and tree.kind not in ("inner", "cross"):
-        if any(isinstance(_bare(side), Join) for side in (tree.left, tree.right)):
+        if any(isinstance(bare(side), Join) for side in (tree.left, tree.right)):
             return _NOT_INNER
-        return Shape(block, tree.kind, (_bare(tree.left), _bare(tree.right)), tree.condition, block.condition)
+        return Shape(block, tree.kind, (bare(tree.left), bare(tree.right)), tree.condition, block.condition)
     try:
         joins = inner_joins(query, names)
     except (Unresolved, Unsupported) as no:
@@ -135,8 +154,8 @@ def shape_of(query: Logical, names: Resolver) -> Shape | str:
     if joins is None or len(joins.relations) < 2:
         return "it is no join of relations"
     if whole := next((r for r in joins.relations if isinstance(r, Join)), None):
-        return _COLUMNS if whole.using or whole.natural else _NOT_INNER
-    relations = tuple(map(_bare, joins.relations))
+        return COLUMNS if whole.using or whole.natural else _NOT_INNER
+    relations = tuple(map(bare, joins.relations))
     return Shape(block, "inner", relations, joins.conjuncts, (), joins)
 
 
@@ -148,7 +167,7 @@ def alias_of(relation: Logical) -> str:
     return str(name)
 
 
-def _bare(node: Logical) -> Logical:
+def bare(node: Logical) -> Logical:
     """A relation without the parentheses around it."""
     while isinstance(node, Nested) and node.alias is None:
         node = node.child

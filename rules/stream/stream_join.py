@@ -41,6 +41,8 @@ from rules.stream.changelogs import check_alone, hidden_in, why_not, with_count,
 from rules.stream.delta_blocks import Meanings, Routed, routed
 from rules.stream.delta_order import delta_order
 from rules.stream.expiry import Expiries, Expiry, latest, position_of
+from rules.stream.left_blocks import SidesOfLeft, routed_left
+from rules.stream.left_joins import check_without_match, compared, keys_of, left_shape, why_not_one
 from rules.stream.stream_blocks import NotTaken, Shape, alias_of, shape_of
 
 Find = Callable[[tuple[str, ...]], Stream | None]
@@ -71,7 +73,8 @@ def stream_join(text: str, query: Logical, ctx: Context, find: Find, kept: tuple
     if not any(isinstance(n, Join) for n in query.walk()) or len(named) < (1 if ctx.definitions else 2):
         check_alone(query, [s.change for n in named if (s := find(n.name))], ctx.names)
         return None
-    shape = shape_of(query, ctx.names)
+    changes = any(s.change for n in named if (s := find(n.name)))
+    shape = (left_shape(query, ctx) if changes else None) or shape_of(query, ctx.names)
     if isinstance(shape, str):
         raise NotTaken(shape)
     read = [relation_of(n, relation, ctx, find) for n, relation in enumerate(shape.relations)]
@@ -151,7 +154,7 @@ class Reader:
         """The join as data."""
         if len(self.sides) == 2 and not self.keys and not self.bounds:
             raise NotTaken("its condition has neither an equality nor a band of the two streams")
-        route = self._routed() if len(self.relations) > 2 else None
+        route = self._routed() if len(self.relations) > 2 or self.shape.lefts else None
         rows = [self._rows(r) for r in self.relations]
         reaches, marks = self._reaches()
         sides = [self._side(r, rows[n]) for n, r in enumerate(self.relations)]
@@ -204,7 +207,33 @@ class Reader:
         order = delta_order(self.shape.block.project.hint, self.shape.relations, self.ctx)
         known = len(self.kept) == max(self.inputs) + 1
         sizes = Sizes({n: self.kept[i] for n, i in enumerate(self.inputs)} if known else {})
+        if self.shape.lefts:
+            return routed_left(self.shape, meanings, self._sides_of_left(meanings), self.inputs, sizes, order)
         return routed(self._counted(), meanings, self.inputs, sizes, order)
+
+    def _sides_of_left(self, meanings: Meanings) -> SidesOfLeft:
+        """What left joins have to know of the sides.  Raises ``NotTaken`` where a row may have several matches."""
+        names, keys = self.ctx.names, []
+        for number, on in self.shape.lefts:
+            relation = self.relations[number]
+            change = relation.stream.change
+            known = keys_of(relation.node, relation.read, bool(change), self.ctx)
+            columns = [self._column(c)[1] for c in compared(number, on, meanings.named, meanings.type_of)]
+            found = [key for key in sorted(known, key=sorted) if key <= set(map(names.fold, columns))]
+            if not found:
+                raise NotTaken(why_not_one(relation.name, change, known))
+            keys.append((number, tuple(c for c in dict.fromkeys(columns) if names.fold(c) in found[0])))
+        shown = tuple(tuple(c.name for c in r.read.columns if self._needed(r, c.name)) for r in self.relations)
+        counted = frozenset(r.number for r in self.relations if r.stream.change)
+        raising = check_without_match(self.shape, self._named, meanings.type_of, ansi=self.ctx.catalog.settings.ansi)
+        if raising:
+            raise NotTaken(raising)
+        return SidesOfLeft(shown, counted, tuple(keys), self._column)
+
+    def _column(self, column: exp.Column) -> tuple[int, str]:
+        """The side of a column, and its name.  Raises ``Unresolved``."""
+        index, found = self.ctx.names.resolve(column_ref(column), self.flat)
+        return self.owner[index], found.name
 
     def _bounds(self) -> tuple[Bound, ...]:
         """How far apart the rows of each two sides lie, also where that follows over a third."""
@@ -213,10 +242,12 @@ class Reader:
             one, other = (self.relations[n].node for n in pair)
             words = vocabulary(Join(one, other, "cross", "CROSS JOIN"), self.ctx)
             conjuncts = (
-                self.shape.on if len(self.sides) == 2 else [c for c in self.shape.on if self._names(c.tree, pair)]
+                self.shape.on
+                if len(self.sides) == 2 and not self.shape.lefts
+                else [c for c in self.shape.bounding(pair) if self._names(c.tree, pair)]
             )
             found += read_bounds(conjuncts, words, pair)
-        if len(self.sides) == 2:
+        if len(self.sides) == 2 or self.shape.lefts:
             return tuple(found)
         return with_implied([self._over_bases(b) for b in found], len(self.sides))
 
@@ -256,9 +287,11 @@ class Reader:
         found = dict.fromkeys((*sorted(relation.read.filters), *self._about(number, self.shape.filters(number))))
         if number in self.shape.lone:
             return list(found)
-        compared = [o for c in self.keys for o in equalities(c) or () if self._names(o, [number])]
-        texts = [sql(o) for o in compared]
-        texts += [leaf.text for b in self.bounds for leaf, side in _ends(b) if side == number]
+        keys = self.shape.filters(number) if self.shape.lefts else self.keys
+        operands = [o for c in keys for o in equalities(c) or () if self._names(o, [number])]
+        texts = [sql(o) for o in operands]
+        if not self.shape.lefts:
+            texts += [leaf.text for b in self.bounds for leaf, side in _ends(b) if side == number]
         for text in dict.fromkeys(texts):
             try:
                 check_deterministic(Scalar(text))

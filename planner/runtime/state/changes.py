@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from pyspark.sql.types import StringType, StructType
@@ -40,6 +42,20 @@ def gone_too_often(rows: DataFrame, change: str) -> DataFrame:
     """The rows that have been taken away more often than added, with how often, below 0, in ``COUNT``."""
     others = [quote(name) for name in rows.columns if name != change]
     return _net(rows, others, F.expr(count_of(change))).where(f"{COUNT} < 0")
+
+
+def first_of_two(rows: DataFrame, new: DataFrame, key: Sequence[str]) -> tuple[object, ...] | None:
+    """The key of some ``new`` row that more than one of all ``rows`` has; None where there is none.
+
+    Rows count in ``COUNT`` where they have it.
+    """
+    counts = COUNT in rows.columns
+    own = [quote(name) for name in key]
+    asked = (new.where(f"{COUNT} > 0") if counts else new).select(*own).distinct()
+    found = rows.join(asked, list(key), "left_semi").groupBy(*own)
+    total = found.agg((F.sum(COUNT) if counts else F.count("*")).alias(COUNT))
+    twice = total.where(f"{COUNT} > 1").select(*own).head()
+    return None if twice is None else tuple(twice)
 
 
 def why_not_added_up(schema: StructType) -> str:

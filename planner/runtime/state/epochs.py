@@ -24,8 +24,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
+from planner.errors import StateError
 from planner.runtime.batch import run
-from planner.runtime.state.changes import as_changes
+from planner.runtime.state.changes import as_changes, first_of_two
 from planner.runtime.state.query import StateQuery
 from planner.runtime.state.segments import Arrived, Delta, Segments, empty, rows_of, setting, tagged
 from planner.runtime.state.sinks import Output
@@ -76,6 +77,8 @@ class Epochs:
         with setting(session, "spark.sql.adaptive.enabled", "true"):
             delta = self.segments.write(batch, epoch, before.watermark, clock)
             times, now = self._times(before, delta)
+            if self.join.delta and self.join.delta.unique:
+                self._check_keys(session, before, delta, self.join.delta.unique)
             answer = self.answer(session, before, delta, now)
             if self.join.changes:
                 answer = as_changes(answer, self.join.changes)
@@ -86,6 +89,24 @@ class Epochs:
         self.first = False
         _LOG.info("epoch %s: state of %s", epoch, self._kept(after, range(len(after.inputs))))
         self._warn(before, after)
+
+    def _check_keys(
+        self, session: SparkSession, before: Manifest, delta: Delta, keys: tuple[tuple[int, tuple[str, ...]], ...]
+    ) -> None:
+        """Raise ``StateError`` where two rows of an input agree in a key that is said to tell them apart."""
+        for side, key in keys:
+            number = self.join.sides[side].input
+            new, name = delta.inputs[number].segment, self.join.inputs[number].name
+            if new is None:
+                continue
+            rows = self.segments.side(session, side, (*before.inputs[number].segments, new))
+            twice = first_of_two(rows, self.segments.side(session, side, (new,)), key)
+            if twice is not None:
+                values, epoch = ", ".join(map(str, twice)), before.epoch + 1
+                raise StateError(
+                    f"two rows of {name} have {', '.join(key)} = {values} in epoch {epoch}, and a left join was told "
+                    "that there is one at most; a row must go before the end of the epoch in which its key comes again"
+                )
 
     def close(self, session: SparkSession) -> None:
         """Return what would be returned once no row arrives any more, as an epoch after the last."""
@@ -201,6 +222,8 @@ class _Halves:
         """Make the views for what is new on a side; False where one of the others has no row that it could meet."""
         (new,) = self.new[side]
         self._view("d", side, (new,))
+        delta = self.join.delta
+        lefts = {lookup.input for lookup in delta.paths[side].lookups if lookup.left} if delta else ()
         for other in range(len(self.join.sides)):
             if other == side:
                 continue
@@ -209,7 +232,10 @@ class _Halves:
             reaches = [r for r in self.join.reaches if {r.small[0], r.large[0]} == {side, other}]
             found = reachable(there, other, new.marks, reaches)
             if not found:
-                return False
+                if other not in lefts:
+                    return False
+                self._view(version, other, ())
+                continue
             state = self.join.inputs[self.join.sides[other].input]
             self._view(version, other, found, within(state, found, other, new.marks, reaches))
         return True

@@ -1,0 +1,218 @@
+"""Left joins of changelogs as a delta join: paths, and the statements with a sign for each row.
+
+A row of f has one match in d at most, so a left join is made of inner ones, and adds up like them:
+
+    f ⟕ d  =  (f, NULLs)  +  f ⋈ d  −  f ⋈ (d with NULLs)
+
+    d(f)      d(f) × (own, not own), LEFT JOIN ±curr(d) ON own AND …      a row for NULLs, and two for each match
+    d(d)      ±d(d) JOIN prev(f) ON …                                    a row with the match, and one against NULLs
+
+``±d`` has each row of d twice: as it is, and with NULLs in its columns and the other sign; ON compares the columns as
+they are, which stand beside under other names.  All rows count in ``COUNT``, whose product is the row's.  So changes
+may be kept as they come: those that cancel out in d cancel out in the answer.  Where d only grows, what is new of f
+looks it up by LEFT JOIN as it stands.
+
+A left join that ON of another one needs, by an equality with a column of it, is an inner join in that one's path:
+without a match the column is NULL, and equal to nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from planner.errors import Unsupported
+from planner.expr import Scalar, column_ref, quote, sql
+from planner.hints.blocks import DELTA_ORDER, without
+from planner.logical import JOIN_KEYWORDS, Join, Logical, Opaque, Scan
+from planner.sql.to_sql import to_sql
+from planner.state.bounds import equalities
+from planner.state.changes import COUNT
+from planner.state.delta import DeltaJoin, DeltaPath, Lookup, Value, version_of
+from planner.state.spec import Blocks, view
+from rules.analysis.delta_join import JoinGraph, Sizes, delta_join
+from rules.query.inner_joins import in_block, where
+from rules.query.moving import check_deterministic
+from rules.stream.delta_blocks import Conjuncts, Meanings, Routed
+from rules.stream.stream_blocks import Shape, alias_of
+
+_SIGN = "__dt_sign"
+
+
+@dataclass(frozen=True)
+class SidesOfLeft:
+    """What is known of each side of a join: its ``columns``, and whether it has counts, since its rows are changes.
+
+    ``keys``: of each relation of a left join, by number, the columns of its key.  ``column`` tells the side of a column
+    and its name; it raises ``Unresolved``.
+    """
+
+    columns: tuple[tuple[str, ...], ...]
+    counted: frozenset[int]
+    keys: tuple[tuple[int, tuple[str, ...]], ...]
+    column: Callable[[exp.Column], tuple[int, str]]
+
+
+def routed_left(
+    shape: Shape, meanings: Meanings, sides: SidesOfLeft, inputs: tuple[int, ...], sizes: Sizes, order: tuple[int, ...]
+) -> Routed:
+    """Plan the paths of a join with left joins; arguments as of ``routed``.
+
+    Raises ``Unsupported``, ``Unresolved`` with the reason where it is none that can be.
+    """
+    names = tuple(alias_of(relation) for relation in shape.relations)
+    paths = [_Path(n, shape, meanings, sides, names).planned(inputs, sizes, order) for n in range(len(names))]
+    delta = DeltaJoin(names, inputs, tuple(p.path for p in paths), sides.keys)
+    nothing = ("",) * len(names)
+    return Routed(delta, Blocks(tuple(p.statement for p in paths), (), nothing, nothing, tuple(p.on for p in paths)))
+
+
+@dataclass(frozen=True)
+class _Planned:
+    """A path, its statement, and its conditions for a reader."""
+
+    path: DeltaPath
+    statement: str
+    on: tuple[str, ...]
+
+
+class _Path:
+    """What is new of one side."""
+
+    def __init__(self, start: int, shape: Shape, meanings: Meanings, sides: SidesOfLeft, names: tuple[str, ...]):
+        self.start, self.shape, self.meanings, self.sides, self.names = start, shape, meanings, sides, names
+        self.lefts = dict(shape.lefts)
+        for conjunct in (*shape.on, *shape.where):
+            check_deterministic(conjunct)
+        self.needed = self._needed()
+        inner = [c for n, own in self.lefts.items() if n in self.needed for c in own]
+        every = (*shape.inner_on, *inner)
+        named = [meanings.named(c.tree) for c in every]
+        self.read = Conjuncts(tuple(c for c, n in zip(every, named, strict=True) if n <= self.needed), meanings)
+        self.later = [c for c, n in zip(every, named, strict=True) if not n <= self.needed]
+
+    def planned(self, inputs: tuple[int, ...], sizes: Sizes, order: tuple[int, ...]) -> _Planned:
+        """The path."""
+        own = sorted(self.needed)
+        to = {number: n for n, number in enumerate(own)}
+        graph = JoinGraph(
+            tuple(self.names[n] for n in own),
+            tuple(replace(e, left=_moved(e.left, to), right=_moved(e.right, to)) for e in self.read.equalities),
+            tuple(frozenset(to[n] for n in named) for named in self.read.named),
+            tuple(inputs[n] for n in own),
+        )
+        known = Sizes({to[n]: rows for n, rows in sizes.rows.items() if n in to})
+        found = delta_join(graph, sizes=known, order=[to[n] for n in order if n in to]).paths[to[self.start]]
+        inner = [
+            replace(
+                x,
+                input=own[x.input],
+                version=version_of(self.start, own[x.input]),
+                key=tuple((text, _moved(value, own)) for text, value in x.key),
+            )
+            for x in found.lookups
+        ]
+        steps = [self.read.on(lookup) for lookup in inner]
+        alone = tuple(self.read.all[n] for n in found.conditions)
+        lefts = [self._left(n) for n in self.lefts if n not in self.needed]
+        path = DeltaPath(self.start, (*inner, *lefts), found.conditions)
+        shown = [*steps, *(self.lefts[x.input] for x in lefts)]
+        said = [" AND ".join(c.shown for c in on) for on in shown]
+        if said and (above := " AND ".join(c.shown for c in (*self.later, *self.shape.where))):
+            said[-1] += f", where {above}"
+        return _Planned(path, self._statement(inner, steps, lefts, alone), tuple(said))
+
+    def _needed(self) -> frozenset[int]:
+        """The sides without a row of which this path finds nothing."""
+        found = set(range(len(self.names))) - self.lefts.keys()
+        waiting = [self.start] if self.start in self.lefts else []
+        while waiting:
+            number = waiting.pop()
+            found.add(number)
+            for operand in (o for c in self.lefts[number] for o in equalities(c) or ()):
+                named = self.meanings.named(operand)
+                if isinstance(operand.unnest(), exp.Column) and len(named) == 1:
+                    waiting += (named & self.lefts.keys()) - found
+        return frozenset(found)
+
+    def _left(self, number: int) -> Lookup:
+        """The lookup of a left join."""
+        key = []
+        for e in Conjuncts(self.lefts[number], self.meanings).equalities:
+            for own, other in ((e.left, e.right), (e.right, e.left)):
+                if own[0] == number and isinstance(other[0], int):
+                    key.append((own[1], (other[0], other[1])))
+        return Lookup(number, version_of(self.start, number), tuple(key), left=True)
+
+    def _statement(
+        self, inner: list[Lookup], steps: list[tuple[Scalar, ...]], lefts: list[Lookup], alone: tuple[Scalar, ...]
+    ) -> str:
+        signed = self.start in self.lefts
+        tree = self._signed("d", self.start) if signed else self._scan("d", self.start)
+        above = [*alone, *self.later]
+        if signed:
+            above = [self._as_it_is(c, self.start) for c in above]
+            steps = [tuple(self._as_it_is(c, self.start) for c in on) for on in steps]
+        for lookup, on in zip(inner, steps, strict=True):
+            tree = Join(tree, self._scan(lookup.version, lookup.input), "inner", JOIN_KEYWORDS["inner"], on)
+        counts = [f"{self._alias(n)}.{COUNT}" for n in sorted(self.needed) if n in self.sides.counted]
+        if signed and self.start not in self.sides.counted:
+            counts.append(f"{self._alias(self.start)}.{COUNT}")
+        for lookup in lefts:
+            number, on = lookup.input, self.lefts[lookup.input]
+            if number not in self.sides.counted:
+                tree = Join(tree, self._scan(lookup.version, number), "left", JOIN_KEYWORDS["left"], on)
+                continue
+            own, count = f"__dt_left_{number + 1}", f"{self._alias(number)}.{COUNT}"
+            twice = Opaque(Scalar(f"(VALUES (true), (false)) AS {own} (own)"))
+            tree = Join(tree, twice, "cross", JOIN_KEYWORDS["cross"])
+            on = (Scalar(f"{own}.own"), *(self._as_it_is(c, number) for c in on))
+            tree = Join(tree, self._signed(lookup.version, number), "left", JOIN_KEYWORDS["left"], on)
+            above.append(Scalar(f"(NOT {own}.own OR {count} IS NOT NULL)"))
+            counts.append(f"coalesce({count}, 1)")
+        project = self.shape.block.project
+        items = (*project.items, Scalar(f"{' * '.join(counts) or '1'} AS {COUNT}"))
+        project = replace(project, items=items, hint=without(project.hint, DELTA_ORDER))
+        return to_sql(in_block(project, where(tree, (*above, *self.shape.where))))
+
+    def _alias(self, number: int) -> str:
+        return quote(self.names[number])
+
+    def _scan(self, version: str, number: int) -> Scan:
+        name = view(version, number)
+        return Scan((name,), name, self.names[number], (), f"AS {self._alias(number)}")
+
+    def _signed(self, version: str, number: int) -> Logical:
+        """Each row of a version as it is, and with NULLs and the other sign; its columns beside under other names."""
+        items = [f"IF({_SIGN} > 0, {quote(c)}, NULL) AS {quote(c)}" for c in self.sides.columns[number]]
+        items += [f"{quote(c)} AS {_hidden(n)}" for n, c in enumerate(self.sides.columns[number])]
+        items.append(f"{_SIGN}{f' * {COUNT}' if number in self.sides.counted else ''} AS {COUNT}")
+        rows = f"SELECT *, explode(array(1, -1)) AS {_SIGN} FROM {view(version, number)}"
+        return Opaque(Scalar(f"(SELECT {', '.join(items)} FROM ({rows})) AS {self._alias(number)}"))
+
+    def _as_it_is(self, conjunct: Scalar, number: int) -> Scalar:
+        """A condition over the columns of a side as they are, where the side has a sign."""
+
+        def plain(node: exp.Expr) -> exp.Expr:
+            if not isinstance(node, exp.Column):
+                return node
+            side, name = self.sides.column(node)
+            if side != number:
+                return node
+            columns = self.sides.columns[number]
+            if column_ref(node).parts[-1].lower() != name.lower() or name not in columns:
+                raise Unsupported(f"ON names a field of a struct, {sql(node)}; name it in a subquery")
+            return exp.column(_hidden(columns.index(name)), table=self.names[number], quoted=True)
+
+        return Scalar(sql(conjunct.tree.copy().transform(plain)))
+
+
+def _hidden(n: int) -> str:
+    return f"__dt_as_{n}"
+
+
+def _moved(value: tuple[int | str, str], to: dict[int, int] | list[int]) -> Value:
+    assert isinstance(value[0], int)
+    return to[value[0]], value[1]
