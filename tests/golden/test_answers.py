@@ -77,6 +77,18 @@ BY_HAND: dict[str, list[tuple[Any, ...]] | None] = {
     ],
     "lookup/versions_as_of": [(1, "1.0000"), (2, "0.9100"), (2, "0.9200"), (3, None), (5, None), (7, None)],
     "lookup/versions_as_of_and_more": [(1, "1.0000")],
+    "streams/version_and_another_stream": [(1, "1.0000"), (2, "0.9100")],
+    "streams/version_at_a_payment": [(1, "9.500000"), (2, "0.910000"), (5, "3.600000")],
+    "streams/version_at_another_time": [(1, "1.0000")],
+    "streams/version_at_no_watermark": [(1, "0.9100"), (2, "1.0000")],
+    "streams/version_below_an_aggregate": [("EUR", "9.500000"), ("USD", "4.510000")],
+    "streams/version_or_nothing": [
+        (2, "USD", "1.00", "2026-01-01 12:00:10", None, None, None),
+        (3, None, "2.00", "2026-01-01 12:00:11", None, None, None),
+        (4, "USD", "3.00", None, None, None, None),
+        (5, "USD", "4.00", "2026-01-01 12:00:03", "USD", "2026-01-01 00:00:00", "0.9000"),
+    ],
+    "streams/version_without_a_watermark": [(1, "0.1000"), (2, "0.2000"), (5, "0.2000")],
 }
 QUERIES = ("SELECT", "(SELECT", "WITH", "VALUES", "FROM", "TABLE")
 
