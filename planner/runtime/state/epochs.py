@@ -271,15 +271,17 @@ def schema_of_answer(session: SparkSession, join: StreamJoin, schemas: tuple[Str
     """The schema of what an epoch returns, or the first line of Spark's error."""
     from planner.runtime.batch import analysed
 
-    made = []
+    made: list[str] = []
+    statements = "".join((*join.blocks.steps, *join.blocks.answers))
     try:
         for side, said in enumerate(join.sides):
             rows = empty(session, schemas[said.input])
             rows = rows.where(said.rows) if said.rows else rows
             rows = rows.selectExpr(*(f"{value} AS `{shown.replace('`', '``')}`" for shown, value in said.shown))
-            for version in VERSIONS:
-                rows.createOrReplaceTempView(view(version, side))
-                made.append(view(version, side))
+            for name in (view(version, side) for version in VERSIONS):
+                if name in statements:
+                    rows.createOrReplaceTempView(name)
+                    made.append(name)
         wrong = [f for f in (analysed(session, step) for step in join.blocks.steps) if isinstance(f, str)]
         if wrong:
             return wrong[0]

@@ -218,8 +218,12 @@ class Segments:
 
 
 def empty(session: SparkSession, schema: StructType) -> DataFrame:
-    """No rows, with columns of a schema; Spark knows that there are none."""
-    return session.range(0).where("false").select(*(F.lit(None).cast(f.dataType).alias(f.name) for f in schema.fields))
+    """No rows, with columns of a schema, each of which may be NULL; Spark knows that there are none."""
+    columns = StructType([StructField(f.name, f.dataType) for f in schema])
+    jvm: Any = session._jvm
+    spark: Any = session._jsparkSession
+    found = spark.createDataFrame(jvm.java.util.ArrayList(), spark.parseDataType(columns.json()))
+    return DataFrame(found, session)
 
 
 def _ends(expires: str, number: int) -> list[Any]:
