@@ -109,7 +109,8 @@ class KeptView:
     def changes(self) -> DataFrame:
         """How the last refresh changed the result: its rows with their kind, ``delete`` or ``insert``, behind them.
 
-        The column is ``_change_type``, as in change data feeds; a row that has changed is taken away and added.  Raises
+        The column is ``_change_type``, as in change data feeds; a row that has changed is taken away and added.  Before
+        the first refresh there was no row, not even the one that an aggregate without groups has over nothing.  Raises
         ``QueryError`` where equal texts may differ, by their collation.
         """
         from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
@@ -119,9 +120,11 @@ class KeptView:
 
         if why := why_not_added_up(self.schema):
             raise QueryError(f"its changes cannot be added up: {why}")
-        now, before = self.table(), self._result(self.rows.read(before=True))
-        both = now.withColumn(COUNT, F.lit(1)).unionAll(before.withColumn(COUNT, F.lit(-1)))
-        return as_changes(both, CHANGE)
+        counted = self.table().withColumn(COUNT, F.lit(1))
+        if not self.rows.first:
+            before = self._result(self.rows.read(before=True))
+            counted = counted.unionAll(before.withColumn(COUNT, F.lit(-1)))
+        return as_changes(counted, CHANGE)
 
     def explain(self) -> str:
         """How a refresh finds the new joined rows, what is stored of them, and how the view is computed from that."""

@@ -364,7 +364,7 @@ class Reader:
             event = relation.stream.event_time
             values = [value for n in own for _, value in sides[n].shown]
             conditions = [c for n in own for c in (sides[n].rows, expires[n].position) if c]
-            needed = _columns_of([*values, *conditions, *marks[own[0]]])
+            needed = set(map(fold, _columns_of([*values, *conditions, *marks[own[0]]])))
             named = [(name, type_) for name, type_ in relation.stream.columns if fold(name) in needed]
             columns = tuple(Kept(f"c{stored + n}", name, type_) for n, (name, type_) in enumerate(named))
             stored += len(columns)
@@ -417,7 +417,7 @@ def _ends(bound: Bound) -> tuple[tuple[Leaf, int], ...]:
 
 
 def _columns_of(texts: list[str]) -> set[str]:
-    """The columns that expressions over a stream name, in the spelling in which names are compared."""
+    """The columns that expressions over a stream name."""
     found: set[str] = set()
     for text in texts:
         for column in columns_in(Scalar(text).tree):

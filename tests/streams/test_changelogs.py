@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-SCHEMA = "id INT, k INT, v DOUBLE, op STRING"
+KIND = "Op"
+SCHEMA = f"id INT, k INT, v DOUBLE, {KIND} STRING"
 Row = tuple[int | None, int | None, float | None]
 VALUES = (None, 0.0, 1.5, float("nan"), float("inf"), float("-inf"))
 COUNTS = {"insert": 1, "update_postimage": 1, "update_preimage": -1, "delete": -1}
@@ -69,7 +70,7 @@ class Changing:
 
     def write(self, changes: list[tuple[str, Row]]) -> None:
         """The next file."""
-        lines = [json.dumps({"id": i, "k": k, "v": v, "op": op}) for op, (i, k, v) in changes]
+        lines = [json.dumps({"id": i, "k": k, "v": v, KIND: op}) for op, (i, k, v) in changes]
         hidden = self.folder / f".{self.files}"
         hidden.write_text("\n".join(lines))
         os.utime(hidden, (1_700_000_000 + self.files,) * 2)
@@ -86,7 +87,7 @@ def changing(opt: Optimizer, folder: Path, names: str) -> list[Changing]:
     folder.mkdir(exist_ok=True)
     tables = [Changing(opt.session, folder / name, name) for name in names]
     for table in tables:
-        opt.declare_changelog(table.name, "op", ["id"])
+        opt.declare_changelog(table.name, KIND, ["id"])
     return tables
 
 
@@ -221,8 +222,8 @@ def test_what_is_kept_adds_up_when_it_is_merged(opt: Optimizer, tmp_path: Path) 
     [
         ("SELECT a.id FROM s a FULL JOIN t b ON a.k = b.id", "rows of a full join do not follow from changes"),
         ("SELECT a.id FROM s a LEFT JOIN t b ON a.k = b.k", r"several matches in t: ON compares no key of it, \(id\)"),
-        ("SELECT a.op FROM s a JOIN t b ON a.k = b.k", "op says how rows change, and belongs to no row"),
-        ("SELECT a.id FROM s a JOIN t b ON a.k = b.k WHERE b.op <> 'delete'", "op says how rows change"),
+        ("SELECT a.op FROM s a JOIN t b ON a.k = b.k", "Op says how rows change, and belongs to no row"),
+        ("SELECT a.id FROM s a JOIN t b ON a.k = b.k WHERE b.op <> 'delete'", "Op says how rows change"),
         ("SELECT a.id AS op FROM s a JOIN t b ON a.k = b.k", "its rows have a column op, under which"),
         (
             "SELECT a.id FROM (SELECT * FROM s WHERE op = 'insert') a JOIN t b ON a.k = b.k",
@@ -235,8 +236,8 @@ def test_what_is_kept_adds_up_when_it_is_merged(opt: Optimizer, tmp_path: Path) 
         ("SELECT rand() AS r, b.id FROM s a JOIN t b ON a.k = b.k", r"rand\(\) may be another value when a row goes"),
         ("SELECT now() AS r, b.id FROM s a JOIN t b ON a.k = b.k", "now may be another value when a row goes"),
         ("SELECT odd(a.id) AS r, b.id FROM s a JOIN t b ON a.k = b.k", "it is not deterministic"),
-        ("SELECT a.id FROM s a JOIN few b ON a.k = b.id", "read the other relations as streams too, or select op"),
-        ("SELECT count(*) FROM s", "opt.keep tells the rows that are there, or select op to see the changes as they"),
+        ("SELECT a.id FROM s a JOIN few b ON a.k = b.id", "read the other relations as streams too, or select Op"),
+        ("SELECT count(*) FROM s", "opt.keep tells the rows that are there, or select Op to see the changes as they"),
         ("SELECT a.id FROM timed a JOIN t b ON a.k = b.k", "timed has a watermark"),
         ("SELECT a.id FROM big a JOIN t b ON a.k = b.k", "big is a view over it"),
         ("SELECT a.id, b.word FROM t a JOIN words b ON a.k = b.id", "texts of word that are equal may differ"),
@@ -323,7 +324,7 @@ def test_settings_that_lose_changes(opt: Optimizer, tmp_path: Path) -> None:
 def test_a_kind_of_change_that_is_none_ends_the_query(opt: Optimizer, tmp_path: Path) -> None:
     tables = changing(opt, tmp_path / "in", "st")
     tables[0].write([("upsert", (1, 99, 1.0))])
-    with pytest.raises(Exception, match=r"upsert is no kind of change in s\.op; there are insert, update_postimage"):
+    with pytest.raises(Exception, match=r"upsert is no kind of change in s\.Op; there are insert, update_postimage"):
         run(opt, JOINS["two"], tmp_path)
-    with pytest.raises(Exception, match=r"upsert is no kind of change in s\.op"):
+    with pytest.raises(Exception, match=r"upsert is no kind of change in s\.Op"):
         opt.keep("SELECT k, count(*) FROM s GROUP BY k", "kept", state=tmp_path / "state")

@@ -196,6 +196,22 @@ def test_what_the_last_refresh_changed(opt: Optimizer, feeds: list[Feed], tmp_pa
     assert view.refresh().changes().count() == 0
 
 
+@pytest.mark.parametrize("total", ["sum(b.id)", "count(DISTINCT b.id)"])
+def test_the_row_of_an_aggregate_without_groups_is_new_at_first(
+    opt: Optimizer, feeds: list[Feed], tmp_path: Path, total: str
+) -> None:
+    query = f"SELECT count(*) AS n, {total} AS total FROM s a JOIN t b ON a.k = b.k"
+    some, none = Sink("json", tmp_path / "some"), Sink("json", tmp_path / "none")
+    nothing = opt.keep(query, "nothing", state=tmp_path / "nothing", sink=none)
+    assert [tuple(row)[0] for row in nothing.changes().collect()] == [0]
+    feeds[0].add([(1, 0, None)])
+    feeds[1].add([(5, 0, None)])
+    view = opt.keep(query, "kept", state=tmp_path / "state", sink=some)
+    assert [(row[0], row[2]) for row in view.changes().collect()] == [(1, "insert")]
+    assert [row.n for row in opt.session.read.json(str(tmp_path / "some")).collect()] == [1]
+    assert sorted((row[0], row[2]) for row in nothing.refresh().changes().collect()) == [(0, "delete"), (1, "insert")]
+
+
 @pytest.mark.parametrize(
     "query", ["SELECT a.k, b.id FROM s a JOIN t b ON a.k = b.k", "SELECT k, count(*) FROM s GROUP BY k"]
 )

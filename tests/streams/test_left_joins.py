@@ -14,6 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from optimizer import Optimizer, QueryError, Sink
+from planner.expr import quote
 from sessions import for_few_rows
 from stream_feeds import FEW
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SCHEMA = "id INT, k INT, v INT"
+KIND = "Kind of `Change`"
+CHANGES = f"{SCHEMA}, {quote(KIND)} STRING"
 Row = tuple[int | None, int | None, int | None]
 TAKES = {"update_preimage", "delete"}
 
@@ -49,7 +52,7 @@ class Table:
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True)
-        stream = self.session.readStream.schema(f"{SCHEMA}, op STRING").option("maxFilesPerTrigger", 1)
+        stream = self.session.readStream.schema(CHANGES).option("maxFilesPerTrigger", 1)
         stream.json(str(self.folder)).createOrReplaceTempView(self.name)
 
     def change(self, random: Random, size: int) -> None:
@@ -72,7 +75,7 @@ class Table:
 
     def write(self, changes: list[tuple[str, Row]]) -> None:
         """The next file."""
-        lines = [json.dumps({"id": i, "k": k, "v": v, "op": op}) for op, (i, k, v) in changes]
+        lines = [json.dumps({"id": i, "k": k, "v": v, KIND: op}) for op, (i, k, v) in changes]
         hidden = self.folder / f".{self.files}"
         hidden.write_text("\n".join(lines))
         os.utime(hidden, (1_700_000_000 + self.files,) * 2)
@@ -84,7 +87,7 @@ def tables_of(opt: Optimizer, folder: Path, names: str = "stu") -> list[Table]:
     """Tables that are changelogs; the first has no key."""
     tables = [Table(opt.session, folder / name, name, n > 0) for n, name in enumerate(names)]
     for table in tables:
-        opt.declare_changelog(table.name, "op", ["id"] if table.keyed else [])
+        opt.declare_changelog(table.name, KIND, ["id"] if table.keyed else [])
     return tables
 
 
@@ -163,7 +166,7 @@ def test_a_key_that_two_rows_have_ends_the_query_before_it_returns_anything(opt:
 def test_a_table_that_only_grows_by_a_key_that_is_declared(opt: Optimizer, tmp_path: Path) -> None:
     facts, grows = tables_of(opt, tmp_path / "in", "st")
     query = "SELECT a.id, b.v FROM s a LEFT JOIN grown b ON a.k = b.id"
-    opt.session.readStream.schema(f"{SCHEMA}, op STRING").json(str(grows.folder)).createOrReplaceTempView("grown")
+    opt.session.readStream.schema(CHANGES).json(str(grows.folder)).createOrReplaceTempView("grown")
     with pytest.raises(QueryError, match=r"several matches in grown.* declare_key\('grown', \[its key\]\)"):
         run(opt, query, tmp_path)
     opt.declare_key("grown", ["id"])

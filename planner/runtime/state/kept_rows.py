@@ -32,6 +32,7 @@ from planner.state.sink import Sink
 FORMAT = 1
 FULL = 16  # epochs that are merged at once
 _VIEW, _OWNER = "view.json", "kept"
+_ENDED_ONCE = 2  # the number after the first refresh has begun and ended
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,11 @@ class KeptRows:
     def refresh(self) -> int:
         """The number of the refresh that has begun; one that is begun again keeps it, the next has a larger one."""
         return self._parts().number
+
+    @property
+    def first(self) -> bool:
+        """Whether the newest refresh is the first one, before which there was no result."""
+        return self.refresh <= _ENDED_ONCE
 
     def begin(self, merged: Callable[[DataFrame], DataFrame]) -> None:
         """Begin a refresh, or go on with one that has not ended; ``merged`` adds up the rows of several epochs."""
