@@ -203,7 +203,7 @@ def test_the_row_of_an_aggregate_without_groups_is_new_at_first(
     query = f"SELECT count(*) AS n, {total} AS total FROM s a JOIN t b ON a.k = b.k"
     some, none = Sink("json", tmp_path / "some"), Sink("json", tmp_path / "none")
     nothing = opt.keep(query, "nothing", state=tmp_path / "nothing", sink=none)
-    assert [tuple(row)[0] for row in nothing.changes().collect()] == [0]
+    assert [row.n for row in nothing.changes().collect()] == [0]
     feeds[0].add([(1, 0, None)])
     feeds[1].add([(5, 0, None)])
     view = opt.keep(query, "kept", state=tmp_path / "state", sink=some)
