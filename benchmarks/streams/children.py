@@ -48,7 +48,7 @@ class Child:
         for line in answers:
             if line.startswith("answer "):
                 found = json.loads(line.removeprefix("answer "))
-                whole, before, self.cpu = perf_counter() - start, self.cpu, _processor_seconds(found["jvm"])
+                whole, before, self.cpu = perf_counter() - start, self.cpu, processor_seconds(found["jvm"])
                 return Answer(whole, found["ran"], self.cpu - before)
         raise RuntimeError(f"{' '.join(self.process.args)} ended before its answer; what it printed stands above")
 
@@ -63,7 +63,7 @@ def child(command: Sequence[str], **more: str) -> Iterator[Child]:
         made.process.communicate()  # no more jobs: it ends by itself
 
 
-def _processor_seconds(process: int) -> float:
+def processor_seconds(process: int) -> float:
     """Seconds of processor time of a process so far; Linux only, elsewhere nothing is known."""
     told = Path(f"/proc/{process}/stat")
     if not told.exists():

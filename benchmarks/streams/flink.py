@@ -41,7 +41,7 @@ JOBS = {"files, first": "csv", "nowhere": "noop", "files": "csv"}  # in this ord
 
 def missing() -> str:
     """What to do where there is no Flink; nothing where there is one."""
-    return "" if _version(os.environ.get(VARIABLE, "")) else MISSING
+    return "" if version(os.environ.get(VARIABLE, "")) else MISSING
 
 
 def measure(bench: Bench) -> None:
@@ -80,7 +80,7 @@ def measure(bench: Bench) -> None:
         ("rows to, engine", "seconds", "of the job", "events a second", "CPU", "÷ Flink", "of the job", "of CPU"),
         cells,
     )
-    bench.report.note(_how(_version(python), rounds))
+    bench.report.note(_how(version(python), rounds))
 
 
 def _how(version: str, rounds: int) -> str:
@@ -175,7 +175,7 @@ def _lines(folder: Path) -> int:
     return total
 
 
-def _version(python: str) -> str:
+def version(python: str) -> str:
     """The version of the Flink that a Python has; nothing where it has none."""
     if not shutil.which(python):
         return ""
