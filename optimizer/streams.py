@@ -23,8 +23,9 @@ from planner.state.sink import Mode, Target, check_partitions
 from planner.state.spec import StreamJoin
 from planner.state.stream import Stream
 from rules.context import Context
+from rules.stream.relations import Find
 from rules.stream.stream_blocks import NotTaken
-from rules.stream.stream_join import Find, stream_join
+from rules.stream.stream_join import stream_join
 from rules.stream.temporal import temporal_stream_join, versioned_stream
 
 if TYPE_CHECKING:

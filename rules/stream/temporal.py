@@ -41,8 +41,9 @@ from rules.query.moving import check_deterministic
 from rules.query.version_keys import missing_keys, why_missing
 from rules.stream.changelogs import spelt_out
 from rules.stream.expiry import Expiry
+from rules.stream.reader import Reader
+from rules.stream.relations import Find, Relation, check_block, relation_of
 from rules.stream.stream_blocks import NotTaken, Shape, alias_of, shape_of
-from rules.stream.stream_join import Find, Reader, Relation, check_block, relation_of
 
 _UNTIL = "__dt_until"
 _AT_ONCE = -(2**63)

@@ -1,0 +1,326 @@
+"""From the relations and the condition of a join to what each epoch asks, and what has to be kept for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import combinations
+from math import floor
+
+from sqlglot import exp
+
+from planner.band.linear import Leaf
+from planner.errors import Unsupported
+from planner.expr import Scalar, column_ref, columns_in, quote, sql
+from planner.logical import Join, Logical, Scan
+from planner.sql.names import Unresolved
+from planner.state.bounds import Bound, equalities, read_bounds, with_implied
+from planner.state.changes import COUNT, count_of
+from planner.state.spec import MEANING, Input, Kept, Reach, Side, StreamJoin
+from rules.analysis.delta_join import Sizes
+from rules.analysis.same_source import over_base
+from rules.context import Context
+from rules.query.moving import check_deterministic
+from rules.query.vocabulary import vocabulary
+from rules.stream.changelogs import with_count
+from rules.stream.delta_blocks import Meanings, Routed, routed
+from rules.stream.delta_order import delta_order
+from rules.stream.expiry import Expiries, Expiry, latest, position_of
+from rules.stream.left_blocks import SidesOfLeft, routed_left
+from rules.stream.left_joins import check_without_match, compared, keys_of, why_not_one
+from rules.stream.relations import Relation, inputs_of
+from rules.stream.stream_blocks import NotTaken, Shape, alias_of
+
+
+class Reader:
+    """Puts together what one join needs."""
+
+    def __init__(self, text: str, shape: Shape, relations: tuple[Relation, ...], ctx: Context, kept: tuple[int, ...]):
+        self.text, self.shape, self.relations, self.ctx, self.kept = text, shape, relations, ctx, kept
+        self.sides = range(len(relations))
+        self.inputs = inputs_of(relations)
+        self.sources = tuple(ctx.names.sources(r.node) for r in relations)
+        self.flat = tuple(source for own in self.sources for source in own)
+        self.owner = tuple(n for n, own in enumerate(self.sources) for _ in own)
+        self.bounds = self._bounds()
+        self.keys = tuple(self._keys())
+
+    def read(self) -> StreamJoin:
+        """The join as data."""
+        if len(self.sides) == 2 and not self.keys and not self.bounds:
+            raise NotTaken("its condition has neither an equality nor a band of the two streams")
+        route = self._routed() if len(self.relations) > 2 or self.shape.lefts else None
+        rows = [self._rows(r) for r in self.relations]
+        reaches, marks = self._reaches()
+        sides = [self._side(r, rows[n]) for n, r in enumerate(self.relations)]
+        streams = tuple(r.stream for r in self.relations)
+        own = [tuple(self._about(n, self.shape.on)) for n in self.sides]
+        expiries = Expiries(streams, self.bounds, self.shape, self._over_base, own, self.ctx.names.fold)
+        expires = [expiries.matched(n) for n in self.sides]
+        finals = tuple(e.position if n in self.shape.lone else "" for n, e in enumerate(expires))
+        for n in self.shape.lone:
+            if not expires[n].position:
+                raise NotTaken(
+                    f"no watermark says when a row of {self.relations[n].name} that has no match is final: "
+                    f"{self.relations[1 - n].name} needs one, and the condition a bound on its time"
+                )
+        if self.shape.kind not in ("inner", "cross"):
+            expires = [expiries.needed(n, expires) for n in self.sides]
+        return StreamJoin(
+            self.text,
+            self.shape.kind,
+            tuple(self._inputs(sides, marks, expires)),
+            tuple(sides),
+            reaches,
+            route.blocks if route else self._counted().blocks(),
+            finals,
+            tuple(c.shown for c in self.keys),
+            " AND ".join(c.shown for c in (*self.shape.on, *self.shape.where)),
+            self._meaning(),
+            next((r.stream.change for r in self.relations if r.stream.change), ""),
+            route.delta if route else None,
+        )
+
+    def _meaning(self) -> tuple[tuple[str, str], ...]:
+        """The settings that say what the query means."""
+        settings = self.ctx.catalog.settings
+        meaning = str(settings.ansi).lower(), str(settings.case_sensitive).lower(), settings.time_zone
+        return tuple(zip(MEANING, meaning, strict=True))
+
+    def _counted(self) -> Shape:
+        """The query, with a column that counts its rows where a stream is a changelog."""
+        changed = [r.number for r in self.relations if r.stream.change]
+        return with_count(self.shape, changed) if changed else self.shape
+
+    def _routed(self) -> Routed:
+        """The paths of a delta join.  Raises ``NotTaken``, ``Unresolved``, ``Unsupported``."""
+        names = self.ctx.names
+        said = [alias_of(relation) for relation in self.shape.relations]
+        if twice := next((a for n, a in enumerate(said) if names.fold(a) in map(names.fold, said[:n])), None):
+            raise NotTaken(f"two relations go by the name {twice}")
+        meanings = Meanings(self._named, self._over_base, lambda tree: names.type_of(tree, self.flat))
+        order = delta_order(self.shape.block.project.hint, self.shape.relations, self.ctx)
+        known = len(self.kept) == max(self.inputs) + 1
+        sizes = Sizes({n: self.kept[i] for n, i in enumerate(self.inputs)} if known else {})
+        if self.shape.lefts:
+            return routed_left(self.shape, meanings, self._sides_of_left(meanings), self.inputs, sizes, order)
+        return routed(self._counted(), meanings, self.inputs, sizes, order)
+
+    def _sides_of_left(self, meanings: Meanings) -> SidesOfLeft:
+        """What left joins have to know of the sides.  Raises ``NotTaken`` where a row may have several matches."""
+        names, keys = self.ctx.names, []
+        for number, on in self.shape.lefts:
+            relation = self.relations[number]
+            change = relation.stream.change
+            known = keys_of(relation.node, relation.read, bool(change), self.ctx)
+            columns = [self._column(c)[1] for c in compared(number, on, meanings.named, meanings.type_of)]
+            found = [key for key in sorted(known, key=sorted) if key <= set(map(names.fold, columns))]
+            if not found:
+                raise NotTaken(why_not_one(relation.name, change, known))
+            keys.append((number, tuple(c for c in dict.fromkeys(columns) if names.fold(c) in found[0])))
+        shown = tuple(tuple(c.name for c in r.read.columns if self._needed(r, c.name)) for r in self.relations)
+        counted = frozenset(r.number for r in self.relations if r.stream.change)
+        raising = check_without_match(self.shape, self._named, meanings.type_of, ansi=self.ctx.catalog.settings.ansi)
+        if raising:
+            raise NotTaken(raising)
+        return SidesOfLeft(shown, counted, tuple(keys), self._column)
+
+    def _column(self, column: exp.Column) -> tuple[int, str]:
+        """The side of a column, and its name.  Raises ``Unresolved``."""
+        index, found = self.ctx.names.resolve(column_ref(column), self.flat)
+        return self.owner[index], found.name
+
+    def _bounds(self) -> tuple[Bound, ...]:
+        """How far apart the rows of each two sides lie, also where that follows over a third."""
+        found: list[Bound] = []
+        for pair in combinations(self.sides, 2):
+            one, other = (self.relations[n].node for n in pair)
+            words = vocabulary(Join(one, other, "cross", "CROSS JOIN"), self.ctx)
+            conjuncts = (
+                self.shape.on
+                if len(self.sides) == 2 and not self.shape.lefts
+                else [c for c in self.shape.bounding(pair) if self._names(c.tree, pair)]
+            )
+            found += read_bounds(conjuncts, words, pair)
+        if len(self.sides) == 2 or self.shape.lefts:
+            return tuple(found)
+        return with_implied([self._over_bases(b) for b in found], len(self.sides))
+
+    def _over_bases(self, bound: Bound) -> Bound:
+        """A bound whose leaves have one key, whichever pair of sides it was read for."""
+        small = replace(bound.small, key=self._over_base(bound.small.text, bound.small_side))
+        large = replace(bound.large, key=self._over_base(bound.large.text, bound.large_side))
+        return replace(bound, small=small, large=large)
+
+    def _named(self, tree: exp.Expression) -> frozenset[int]:
+        """The sides whose columns an expression names.  Raises ``Unresolved``, ``Unsupported``."""
+        return frozenset(self.owner[self.ctx.names.resolve(column_ref(c), self.flat)[0]] for c in columns_in(tree))
+
+    def _names(self, tree: exp.Expression, sides: Iterable[int]) -> bool:
+        """Whether an expression names columns, and of these sides alone."""
+        try:
+            named = self._named(tree)
+        except (Unresolved, Unsupported):
+            return False
+        return bool(named) and named <= set(sides)
+
+    def _keys(self) -> Iterator[Scalar]:
+        """The equalities of two sides."""
+        for conjunct in self.shape.on:
+            named = [n for o in equalities(conjunct, of_nulls=True) or () for n in self.sides if self._names(o, [n])]
+            if len(set(named)) == 2:
+                yield conjunct
+
+    def _over_base(self, text: str, side: int) -> str:
+        """An expression over one side in terms of its stream.  Raises ``Unresolved``, ``Unsupported``."""
+        sources = self.sources[side]
+        return over_base(Scalar(text), (self.relations[side].read,) * len(sources), sources, self.ctx)
+
+    def _rows(self, relation: Relation) -> list[str]:
+        """Conditions that all rows of a side fulfil that the answer may need, in terms of its stream."""
+        number = relation.number
+        found = dict.fromkeys((*sorted(relation.read.filters), *self._about(number, self.shape.filters(number))))
+        if number in self.shape.lone:
+            return list(found)
+        keys = self.shape.filters(number) if self.shape.lefts else self.keys
+        operands = [o for c in keys for o in equalities(c) or () if self._names(o, [number])]
+        texts = [sql(o) for o in operands]
+        if not self.shape.lefts:
+            texts += [leaf.text for b in self.bounds for leaf, side in _ends(b) if side == number]
+        for text in dict.fromkeys(texts):
+            try:
+                check_deterministic(Scalar(text))
+                found[f"{self._over_base(text, number)} IS NOT NULL"] = None
+            except (Unresolved, Unsupported):
+                continue
+        return list(found)
+
+    def _about(self, side: int, conjuncts: tuple[Scalar, ...]) -> Iterator[str]:
+        """Those of the conjuncts that name columns of this side alone, in terms of its stream."""
+        for conjunct in conjuncts:
+            try:
+                check_deterministic(conjunct)
+                if self._names(conjunct.tree, [side]):
+                    yield self._over_base(conjunct.text, side)
+            except (Unresolved, Unsupported):
+                continue
+
+    def _reaches(self) -> tuple[tuple[Reach, ...], list[list[str]]]:
+        """How far apart the rows of a pair lie, and the marks of either side that say so.
+
+        Sides that are one stream share one list of marks.
+        """
+        shared: dict[int, list[str]] = {}
+        marks = [shared.setdefault(number, []) for number in self.inputs]
+        reaches = []
+        for bound in self.bounds:
+            ends = []
+            for leaf, side in _ends(bound):
+                mark = position_of(bound, leaf, side, self._over_base)
+                if mark not in marks[side]:
+                    marks[side].append(mark)
+                ends.append((side, marks[side].index(mark)))
+            reaches.append(Reach(ends[0], ends[1], floor(bound.least)))
+        return tuple(reaches), marks
+
+    def _side(self, relation: Relation, rows: list[str]) -> Side:
+        shown = tuple((c.name, c.value) for c in relation.read.columns if self._needed(relation, c.name))
+        if change := relation.stream.change:
+            shown = (*shown, (COUNT, count_of(change)))
+        event = relation.stream.event_time
+        ticks = [r for r in rows if event is None or self.ctx.names.fold(event) not in _columns_of([r])]
+        return Side(self.inputs[relation.number], shown, _all(rows), _all(ticks))
+
+    def _needed(self, relation: Relation, column: str) -> bool:
+        wanted = self._wanted()
+        return wanted is None or (relation.number, self.ctx.names.fold(column)) in wanted
+
+    def _wanted(self) -> set[tuple[int, str]] | None:
+        """The columns that the query names, with their sides; None for all of them."""
+        fold, found = self.ctx.names.fold, set()
+        for scalar in (*self.shape.block.project.items, *self.shape.on, *self.shape.where):
+            tree = scalar.tree
+            if isinstance(tree, exp.Star) or tree.find(exp.Star):
+                return None
+            try:
+                for ref in scalar.columns:
+                    index, column = self.ctx.names.resolve(ref, self.flat)
+                    found.add((self.owner[index], fold(column.name)))
+            except Unresolved:
+                return None
+        return found
+
+    def _inputs(self, sides: list[Side], marks: list[list[str]], expires: list[Expiry]) -> Iterator[Input]:
+        stored = 0
+        fold = self.ctx.names.fold
+        for number in range(max(self.inputs) + 1):
+            own = [n for n in self.sides if self.inputs[n] == number]
+            relation = self.relations[own[0]]
+            event = relation.stream.event_time
+            values = [value for n in own for _, value in sides[n].shown]
+            conditions = [c for n in own for c in (sides[n].rows, expires[n].position) if c]
+            needed = set(map(fold, _columns_of([*values, *conditions, *marks[own[0]]])))
+            named = [(name, type_) for name, type_ in relation.stream.columns if fold(name) in needed]
+            columns = tuple(Kept(f"c{stored + n}", name, type_) for n, (name, type_) in enumerate(named))
+            stored += len(columns)
+            lasting = self._expires_of([expires[n] for n in own], [sides[n].rows for n in own])
+            yield Input(
+                relation.name,
+                _name(relation.read.base),
+                columns,
+                _any([sides[n].ticks for n in own]),
+                _any([sides[n].rows for n in own]),
+                quote(event) if event else "",
+                relation.stream.time,
+                relation.stream.delay,
+                tuple(marks[own[0]]),
+                lasting.position,
+                lasting.said,
+                event is not None and fold(event) in _columns_of(values),
+                relation.stream.change,
+            )
+
+    @staticmethod
+    def _expires_of(expires: list[Expiry], rows: list[str]) -> Expiry:
+        """When a row has had its time on every side that reads it."""
+        if not all(e.position for e in expires) or len({*expires}) == 1 or len({*rows}) == 1:
+            return latest(expires, said="")
+        said = " and ".join(dict.fromkeys(e.said for e in expires))
+        cases = [
+            f"CASE WHEN {r} THEN {e.position} END" if r else e.position for e, r in zip(expires, rows, strict=True)
+        ]
+        return Expiry(f"greatest({', '.join(cases)})", said)
+
+
+def _name(base: Logical) -> str:
+    """A table's name as it is written."""
+    assert isinstance(base, Scan)
+    return base.text
+
+
+def _ends(bound: Bound) -> tuple[tuple[Leaf, int], ...]:
+    return (bound.small, bound.small_side), (bound.large, bound.large_side)
+
+
+def _columns_of(texts: list[str]) -> set[str]:
+    """The columns that expressions over a stream name."""
+    found: set[str] = set()
+    for text in texts:
+        for column in columns_in(Scalar(text).tree):
+            root = column
+            while isinstance(root, exp.Dot):
+                root = root.this
+            found.add(root.parts[0].name)  # type: ignore[attr-defined]
+    return found
+
+
+def _all(conditions: list[str]) -> str:
+    return " AND ".join(f"({c})" for c in conditions)
+
+
+def _any(conditions: list[str]) -> str:
+    """Rows that fulfil one of several conditions; nothing where one of them takes all."""
+    if not all(conditions):
+        return ""
+    found = list(dict.fromkeys(conditions))
+    return found[0] if len(found) == 1 else " OR ".join(f"({c})" for c in found)
