@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from optimizer.parameters import bound, named
@@ -30,6 +31,7 @@ from rules.stream.accumulators import Accumulators
 from rules.stream.kept_view import JOINED, KeptQuery, kept_query
 from rules.stream.stream_blocks import NotTaken
 
+_REFRESHES: dict[str, Lock] = {}  # by the folder of a view
 CHANGE = "_change_type"
 """The column that says how a row of the result changed."""
 
@@ -84,9 +86,13 @@ class KeptView:
     def refresh(self) -> KeptView:
         """Take all that has arrived since the last time, and make the view anew.
 
-        Only what is new is read and joined; a refresh that was killed goes on where it was.  Raises what
-        ``Optimizer.stream`` raises.
+        Only what is new is read and joined; a refresh that was killed goes on where it was.  Of two threads the second
+        waits.  Raises what ``Optimizer.stream`` raises.
         """
+        with _REFRESHES.setdefault(self.state, Lock()):
+            return self._refreshed()
+
+    def _refreshed(self) -> KeptView:
         self.rows.begin(self._merged)
         started = self.opt.stream(
             self.query.joined,
@@ -183,7 +189,7 @@ def keep(opt: Streams, text: str, name: str, state: str | Path, args: Any, sink:
     from planner.runtime.batch import run
     from planner.runtime.catalog import SparkCatalog
     from planner.runtime.state.kept_rows import KeptRows
-    from planner.runtime.state.sinks import output_of_view
+    from planner.runtime.state.sinks import check_table, output_of_view
     from planner.runtime.views import check_view_name
 
     check_view_name(opt.session, name)
@@ -217,8 +223,8 @@ def keep(opt: Streams, text: str, name: str, state: str | Path, args: Any, sink:
     kept = query.accumulated(ctx, partial(_types, none, query.rows))
     if isinstance(kept, Accumulators) and (wrong := _other_answer(none, kept, schema)):
         kept = wrong
-    if isinstance(kept, str) and not _alike(over := _over(none, query.above, schema), schema):
-        raise QueryError(f"this query cannot be kept fresh: over its rows it would return {over.schema.simpleString()}")
+    if isinstance(kept, str):
+        _check_over_rows(none, query.above, schema)
     found, why = (kept, "") if isinstance(kept, Accumulators) else (None, kept)
     files = _asked(none, found.of_rows).schema if found else joined
     own = KeptRows(opt.session, str(state).rstrip("/"), files)
@@ -230,6 +236,9 @@ def keep(opt: Streams, text: str, name: str, state: str | Path, args: Any, sink:
         return view.refresh()
     _ = output_of_view(opt.session, sink, mode, "")
     _check_changes(view, mode)
+    replaced = mode == "complete"
+    written = schema if replaced else StructType([*schema, StructField(CHANGE, StringType())])
+    check_table(opt.session, sink, written, casts=replaced)
     to = sink if isinstance(sink, str) else f"{sink.format} {sink.path}" if isinstance(sink, Sink) else "a function"
     owner = own.open({**told, "sink": f"{to}, {mode}"})
     out = output_of_view(opt.session, sink, mode, owner)
@@ -271,6 +280,21 @@ def _check(logical: Logical, query: KeptQuery, joined: StructType, name: str) ->
         raise QueryError(f"this query cannot be kept fresh: {no}; name it with COLLATE UTF8_BINARY in a view")
 
 
+def _check_over_rows(none: DataFrame, above: str, schema: StructType) -> None:
+    """Raise ``QueryError`` where the clauses above a join do not return over its stored rows what the query returns."""
+    from pyspark.errors import PySparkException
+
+    try:
+        over = _over(none, above, schema)
+    except PySparkException as error:
+        raise QueryError(
+            f"this query cannot be kept fresh: over its stored rows Spark does not take {' '.join(above.split())}: "
+            f"{brief(error)}; spell each column in one way, a.x or x, and sort by what SELECT returns"
+        ) from error
+    if not _alike(over, schema):
+        raise QueryError(f"this query cannot be kept fresh: over its rows it would return {over.schema.simpleString()}")
+
+
 def _types(rows: DataFrame, relations: str, expressions: Sequence[str]) -> Sequence[SqlType]:
     """The types of expressions over joined rows.  Raises ``Unsupported``."""
     from pyspark.errors import PySparkException
@@ -306,10 +330,12 @@ def _over(rows: DataFrame, text: str, schema: StructType) -> DataFrame:
 
 def _asked(rows: DataFrame, text: str) -> DataFrame:
     from planner.runtime.batch import run
+    from planner.runtime.own_views import OWN_VIEWS
 
     session: SparkSession = rows.sparkSession
-    rows.createOrReplaceTempView(JOINED)
-    try:
-        return run(session, text)
-    finally:
-        session.catalog.dropTempView(JOINED)
+    with OWN_VIEWS:
+        rows.createOrReplaceTempView(JOINED)
+        try:
+            return run(session, text)
+        finally:
+            session.catalog.dropTempView(JOINED)

@@ -55,10 +55,14 @@ def changes_and_versions(opt: Planner) -> dict[tuple[str, ...], Declaration]:
 
 @dataclass(frozen=True)
 class Schemas:
-    """The columns of each input, all of them, and of what the query returns, before its rows become changes."""
+    """The columns of each input, all of them; of what an epoch's statements return, and of what the query returns.
+
+    These are the same unless an input is a changelog: its rows are counted in the first, and are changes in the second.
+    """
 
     inputs: tuple[StructType, ...]
     answer: StructType
+    returned: StructType
 
 
 def schemas_of(session: SparkSession, join: StreamJoin) -> Schemas | str:
@@ -66,7 +70,7 @@ def schemas_of(session: SparkSession, join: StreamJoin) -> Schemas | str:
 
     Both must return the same columns, and nothing but filters and projections may stand around the join.
     """
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import StringType, StructField, StructType
 
     from planner.runtime.batch import analysed
     from planner.runtime.state.epochs import schema_of_answer
@@ -94,7 +98,9 @@ def schemas_of(session: SparkSession, join: StreamJoin) -> Schemas | str:
         return f"the statement of an epoch returns {_columns(shown)} and not {_columns(native[1])}"
     if join.changes and (no := _not_as_changes(session, shown, answer, join.changes)):
         return no
-    return Schemas(inputs, answer)
+    if join.changes:
+        shown = StructType([*shown, StructField(join.changes, StringType())])
+    return Schemas(inputs, answer, shown)
 
 
 def _not_as_changes(session: SparkSession, shown: StructType, answer: StructType, change: str) -> str:

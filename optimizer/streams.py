@@ -294,12 +294,12 @@ def _start(
 ) -> StreamingQuery | str:
     from planner.runtime.state.epochs import start_epochs
     from planner.runtime.state.files import HadoopFolder
-    from planner.runtime.state.sinks import output
+    from planner.runtime.state.sinks import check_table, output
     from planner.state.store import Store
 
     session = opt.session
     sensitive = session.conf.get("spark.sql.caseSensitive") == "true"
-    check_partitions(sink, known.answer.names, case_sensitive=sensitive)
+    check_partitions(sink, known.returned.names, case_sensitive=sensitive)
     if ttl is not None and join.as_of:
         raise OptionError("state_ttl would lose versions that are still valid, and rows that wait for theirs")
     if ttl is not None and join.kind != "inner":
@@ -312,6 +312,7 @@ def _start(
     to = output(session, sink, name, "")
     if isinstance(to, str):
         return to
+    check_table(session, sink, known.returned)
     to = output(session, sink, name, store.open(join))
     assert not isinstance(to, str)
     for line in join.delta.lines if join.delta else ():

@@ -125,9 +125,21 @@ def canonical(tree: exp.Expr) -> str:
     return print_sql(plain_spelling(tree))
 
 
+_NO_NAMES = frozenset(
+    "all alter and any as between case create cross current_date current_time current_timestamp current_user distinct "
+    "drop else except false fetch for from full glob grant group having ilike in inner insert intersect interval into "
+    "is join lateral left like minus natural not notnull null on or order outer partitioned_by qualify regexp "
+    "returning revoke right rlike rollback select serdeproperties session_user table tablesample then true uncache "
+    "union using values when where with xor".split()
+)
+"""Words that are read as something else than a name where they stand without quotes."""
+
+
 def quote(name: str) -> str:
     """Quote a name for Spark where it needs it."""
-    return name if re.fullmatch(r"[A-Za-z_][A-Za-z_0-9]*", name) else "`" + name.replace("`", "``") + "`"
+    if re.fullmatch(r"[A-Za-z_][A-Za-z_0-9]*", name) and name.lower() not in _NO_NAMES:
+        return name
+    return "`" + name.replace("`", "``") + "`"
 
 
 def column_ref(column: exp.Expression) -> ColumnRef:

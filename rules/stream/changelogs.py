@@ -95,7 +95,8 @@ def with_count(shape: Shape, sides: Iterable[int]) -> Shape:
 def why_not(shape: Shape, streams: Iterable[tuple[str, Stream]]) -> str:
     """Why a join of these streams, by name, cannot take changes; nothing where it can."""
     if shape.kind not in ("inner", "cross"):
-        return f"rows of a {shape.kind} join do not follow from changes one by one; write an inner or a left join"
+        said = f"an {shape.kind}" if shape.kind == "anti" else f"a {shape.kind}"
+        return f"rows of {said} join do not follow from changes one by one; write an inner or a left join"
     for name, stream in streams:
         if stream.event_time:
             return f"{name} has a watermark, and a change of a row is never too late; read it without withWatermark"

@@ -280,6 +280,41 @@ def test_changes_as_they_come(opt: Optimizer, tmp_path: Path, query: str) -> Non
     assert len(written_rows(opt.session, tmp_path)) == (1 if "WHERE" in query else 2)
 
 
+@pytest.mark.parametrize("columns", ["id INT, op STRING", "id INT", "op STRING, id INT", "id BIGINT, op STRING"])
+def test_a_table_has_to_fit(opt: Optimizer, tmp_path: Path, columns: str) -> None:
+    tables = changing(opt, tmp_path / "in", "st")
+    for table in tables:
+        table.write([("insert", (1, 1, None))])
+    opt.session.sql(f"CREATE TABLE fits ({columns}) USING parquet")
+
+    def start() -> None:
+        more: Any = {"checkpoint": tmp_path / "checkpoint", "trigger": "available now"}
+        opt.stream("SELECT a.id FROM s a JOIN t b ON a.k = b.k", sink="fits", **more).awaitTermination()
+
+    try:
+        if columns == "id INT, op STRING":
+            start()
+            opt.session.catalog.refreshTable("fits")
+            assert [tuple(row) for row in opt.session.table("fits").collect()] == [(1, "insert")]
+            return
+        with pytest.raises(OptionError, match=r"fits has the columns .*, and id int, op string are to be writ"):
+            start()
+        assert not (tmp_path / "checkpoint").exists()
+    finally:
+        opt.session.sql("DROP TABLE fits")
+
+
+def test_partitions_by_the_kind_of_change(opt: Optimizer, tmp_path: Path) -> None:
+    for table in changing(opt, tmp_path / "in", "st"):
+        table.write([("insert", (1, 1, None))])
+    sink, query = (
+        Sink("parquet", tmp_path / "out", partition_by=(KIND,)),
+        "SELECT a.id, b.k FROM s a JOIN t b ON a.k = b.k",
+    )
+    opt.stream(query, checkpoint=tmp_path / "c", sink=sink, trigger="available now").awaitTermination()
+    assert [tuple(row) for row in opt.session.read.parquet(str(tmp_path / "out")).collect()] == [(1, 1, "insert")]
+
+
 @pytest.mark.parametrize(
     ("query", "said"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +16,8 @@ from stream_feeds import Feed, Interrupted, interrupting, out_of_order
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from planner.state.sink import Mode
 
 GROUPS = """SELECT a.k, count(*), sum(b.id) AS total, avg(c.id) FROM s a JOIN t b ON a.k = b.k JOIN u c ON b.k = c.k
 WHERE a.id <> 3 GROUP BY a.k HAVING count(*) > 2 ORDER BY total DESC"""
@@ -194,6 +197,65 @@ def test_what_the_last_refresh_changed(opt: Optimizer, feeds: list[Feed], tmp_pa
     assert sorted(map(tuple, view.changes().collect())) == [(0, 5, "delete"), (0, 12, "insert")]
     assert view.changes().columns == ["k", "sum(id)", "_change_type"]
     assert view.refresh().changes().count() == 0
+
+
+@pytest.mark.parametrize(
+    ("mode", "columns", "taken"),
+    [
+        ("update", "k INT, n BIGINT, _change_type STRING", True),
+        ("update", "k INT, n BIGINT", False),
+        ("update", "n BIGINT, k INT, _change_type STRING", False),
+        ("update", "k STRING, n BIGINT, _change_type STRING", False),
+        ("update", "k INT, n BIGINT, _change_type VARCHAR(6)", False),
+        ("complete", "k INT, n BIGINT", True),
+        ("complete", "k BIGINT, n DECIMAL(20, 0)", True),
+        ("complete", "n BIGINT, k INT", False),
+    ],
+)
+def test_a_table_has_to_fit(
+    opt: Optimizer, feeds: list[Feed], tmp_path: Path, mode: Mode, columns: str, taken: bool
+) -> None:
+    feeds[0].add([(1, 0, None), (2, 1, None)])
+    opt.session.sql(f"CREATE TABLE fits ({columns}) USING parquet")
+    query = "SELECT k, count(*) AS n FROM s GROUP BY k"
+    try:
+        if not taken:
+            with pytest.raises(OptionError, match=r"fits has the columns .*, and k int, n bigint.* to be writ"):
+                opt.keep(query, "kept", state=tmp_path / "state", sink="fits", mode=mode)
+            assert not (tmp_path / "state").exists()
+            return
+        opt.keep(query, "kept", state=tmp_path / "state", sink="fits", mode=mode)
+        opt.session.catalog.refreshTable("fits")
+        assert sorted(map(tuple, opt.session.sql("SELECT k, n FROM fits").collect())) == [(0, 1), (1, 1)]
+    finally:
+        opt.session.sql("DROP TABLE fits")
+
+
+def test_threads_that_refresh_one_view_wait_for_one_another(opt: Optimizer, feeds: list[Feed], tmp_path: Path) -> None:
+    arrive(feeds, 0)
+    query = "SELECT a.k, count(*) AS n FROM s a JOIN t b ON a.k = b.k GROUP BY a.k"
+    view = opt.keep(query, "kept", state=tmp_path / "state")
+    for epoch in range(1, 3):
+        arrive(feeds, epoch)
+        with ThreadPoolExecutor(3) as threads:
+            for done in [threads.submit(view.refresh) for _ in range(3)]:
+                done.result()
+        assert shown(view) == batch(feeds, query)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        """SELECT count(DISTINCT b.id) AS n FROM s a JOIN t b ON a.k = b.k GROUP BY a.id HAVING count(b.k) > 0
+        ORDER BY n, a.id""",
+        "SELECT s.id, sum(sum(k)) OVER (ORDER BY id) FROM s GROUP BY s.id",
+    ],
+)
+def test_clauses_that_spark_does_not_take_over_the_stored_rows(
+    opt: Optimizer, feeds: list[Feed], tmp_path: Path, query: str
+) -> None:
+    with pytest.raises(QueryError, match=r"cannot be kept fresh: over its stored rows Spark does not .*; spell each"):
+        opt.keep(query, "kept", state=tmp_path / "state")
 
 
 @pytest.mark.parametrize("total", ["sum(b.id)", "count(DISTINCT b.id)"])

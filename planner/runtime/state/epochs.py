@@ -26,6 +26,7 @@ from pyspark.sql.types import StructType
 
 from planner.errors import StateError
 from planner.runtime.batch import run
+from planner.runtime.own_views import OWN_VIEWS
 from planner.runtime.state.changes import as_changes, first_of_two
 from planner.runtime.state.query import StateQuery
 from planner.runtime.state.segments import Arrived, Delta, Segments, empty, rows_of, setting, tagged
@@ -269,6 +270,11 @@ def start_epochs(
 
 def schema_of_answer(session: SparkSession, join: StreamJoin, schemas: tuple[StructType, ...]) -> Any:
     """The schema of what an epoch returns, or the first line of Spark's error."""
+    with OWN_VIEWS:
+        return _asked_over_nothing(session, join, schemas)
+
+
+def _asked_over_nothing(session: SparkSession, join: StreamJoin, schemas: tuple[StructType, ...]) -> Any:
     from planner.runtime.batch import analysed
 
     made: list[str] = []

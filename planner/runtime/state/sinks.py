@@ -8,6 +8,7 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from planner.errors import OptionError
 from planner.runtime.state.files import HadoopFolder
@@ -116,6 +117,33 @@ class ReplacedTable(Output):
             answer.write.insertInto(self.table, overwrite=True)
         else:
             answer.write.saveAsTable(self.table)
+
+
+def check_table(session: SparkSession, target: Target, returned: StructType, *, casts: bool = False) -> None:
+    """Raise ``OptionError`` for a table whose columns are not those that a query returns, in their order.
+
+    Files that are written beside those of the table are read as it says, so their types must be the same; ``casts``:
+    Spark writes it, by position, and sees to the types.
+    """
+    if not isinstance(target, str) or not session.catalog.tableExists(target):
+        return
+    sensitive = session.conf.get("spark.sql.caseSensitive") == "true"
+    there, wanted = (_columns(s, sensitive=sensitive) for s in (session.table(target).schema, returned))
+    if there != wanted and not (casts and [name for name, _ in there] == [name for name, _ in wanted]):
+        raise OptionError(
+            f"the table {target} has the columns {_listed(there)}, and {_listed(wanted)} are to be written; "
+            "make a table that has these, or name another"
+        )
+
+
+def _columns(schema: StructType, *, sensitive: bool) -> list[tuple[str, str]]:
+    """Names, as they are compared, and types; CHAR and VARCHAR are types of their own here."""
+    padded = (f.metadata.get("__CHAR_VARCHAR_TYPE_STRING", f.dataType.simpleString()) for f in schema)
+    return list(zip(schema.names if sensitive else map(str.lower, schema.names), padded, strict=True))
+
+
+def _listed(columns: list[tuple[str, str]]) -> str:
+    return ", ".join(f"{name} {type_}" for name, type_ in columns)
 
 
 def output_of_view(session: SparkSession, target: Target, mode: str, owner: str) -> Output:
