@@ -3,6 +3,7 @@
     python -m benchmarks.streams                 all parts
     python -m benchmarks.streams self_join band  some of them
 
-The part `flink` needs PyFlink in an environment of its own, whose Python `DOVETAIL_FLINK_PYTHON` names; where there is
-none it is left out. Each part keeps its tables in a file of its own, `results/streams_<part>.md`.
+The parts `flink` and `flink_cascade` need PyFlink in an environment of its own, whose Python `DOVETAIL_FLINK_PYTHON`
+names; where there is none they are left out. Each part keeps its tables in a file of its own,
+`results/streams_<part>.md`.
 """
