@@ -296,6 +296,8 @@ class _Query:
 
     def _check(self, scalar: Scalar) -> None:
         check_deterministic(scalar)
+        if scalar.tree.find(exp.Star):
+            raise Unsupported(f"{scalar.shown} is of all columns")
         if word := of_the_query(scalar.text):
             raise Unsupported(f"{word} is another value at each look")
         if self.changes and may_raise(scalar.tree, lambda t: self.names.type_of(t, self.sources), ansi=True):

@@ -1,13 +1,10 @@
 """A query over streams in two: the joined rows, which only grow, and what stands above them.
 
-    SELECT d.region, sum(f.amount) AS paid FROM f JOIN d ON f.k = d.k WHERE f.amount > 0 GROUP BY d.region
+SELECT d.region, sum(f.amount) AS paid FROM f JOIN d ON f.k = d.k WHERE f.amount > 0 GROUP BY d.region
 
-    the rows    SELECT f.amount AS c0, d.region AS c1 FROM f JOIN d ON f.k = d.k WHERE f.amount > 0
-    above       SELECT d.region, sum(f.amount) AS paid
-                FROM (SELECT …, named_struct('amount', c0) AS f, named_struct('region', c1) AS d FROM __dt_joined)
-                GROUP BY d.region
-
-Above, each relation is a struct of its columns, so that every expression stands there as the user wrote it.
+the rows    SELECT f.amount AS c0, d.region AS c1 FROM f JOIN d ON f.k = d.k WHERE f.amount > 0
+above       SELECT region, sum(amount) AS paid FROM (SELECT c0 AS amount, c1 AS region FROM __dt_joined)
+            GROUP BY region
 """
 
 from __future__ import annotations
@@ -36,6 +33,7 @@ from rules.query.inner_joins import where
 from rules.query.sort_keys import sort_keys
 from rules.stream.accumulators import Accumulators, Types, accumulators
 from rules.stream.changelogs import hidden_in, spelt_out
+from rules.stream.stored_rows import StoredRows
 from rules.stream.stream_blocks import NotTaken, alias_of
 
 JOINED = "__dt_joined"
@@ -105,11 +103,11 @@ def kept_query(query: Logical, ctx: Context) -> KeptQuery:
             raise NotTaken(f"{word} decides which rows are joined, and may be another value at each look")
         if changes and clause.plans:
             raise NotTaken(f"{clause.shown} holds a subquery, which may be another when a row goes than when it came")
-    rows: Any = Opaque(Scalar(columns.relations()))
-    for above in reversed(path):
-        rows = replace(above, child=rows)
-        if isinstance(rows, Project):
-            rows = replace(rows, items=columns.spelled_out(rows.items), hint=None)
+    spelt: list[Any] = [_spelt(node, sources, [None] * len(sources), ctx) for node in path]
+    stored = StoredRows(columns.stored, sources, ctx.names, spelt)
+    rows: Any = Opaque(Scalar(stored.relation(JOINED)))
+    for above in reversed(spelt):
+        rows = replace(stored.clause(above), child=rows)
     whole: Any = where(tree, condition)
     for above in reversed(path):
         whole = replace(above, child=whole)
@@ -190,6 +188,12 @@ class _Columns:
         pairs = ((source, column.name) for source in self.sources for column in source.columns or ())
         return [(quote(source.names[0]), name) for source, name in pairs if (source, name) in self.needed]
 
+    @property
+    def stored(self) -> list[tuple[int, str]]:
+        """These columns, each with the number of its relation."""
+        pairs = ((n, source, column.name) for n, source in enumerate(self.sources) for column in source.columns or ())
+        return [(n, name) for n, source, name in pairs if (source, name) in self.needed]
+
     def look(self, node: Logical) -> None:
         """Add what a clause names; all columns where it cannot be read."""
         if node.subplans:
@@ -226,9 +230,9 @@ class _Columns:
             self.needed.add((self.sources[index], found.name))
 
     def relations(self, more: str = "") -> str:
-        """The rows of the join as the relations of FROM, and their columns by their own names where that is clear.
+        """The rows of the join: each relation of FROM as a struct, and columns by their own names where that is clear.
 
-        ``more`` items may follow.
+        So aggregates of a group stand as they were written.  ``more`` items may follow.
         """
         times = Counter(self.names.fold(name) for _, name in self.kept)
         structs: dict[str, list[str]] = {}
@@ -240,20 +244,6 @@ class _Columns:
                 items.append(f"c{n} AS {quote(name)}")
         items += [f"named_struct({', '.join(fields)}) AS {source}" for source, fields in structs.items()]
         return f"(SELECT {', '.join(items) or '1'}{more} FROM {JOINED})"
-
-    def spelled_out(self, items: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
-        """A select list with ``a.*, b.*`` in the place of ``*``."""
-        found: list[Scalar] = []
-        for item in items:
-            if self.names.fold(item.tree.alias) in self.aliases:
-                raise NotTaken(f"{item.tree.alias} is the name of a relation and of an item")
-            if isinstance(item.tree, exp.Star):
-                if item.text.strip() != "*":
-                    raise NotTaken(f"{item.shown} is more than all columns")
-                found += [Scalar(f"{quote(s.names[0])}.*") for s in self.sources]
-            else:
-                found.append(item)
-        return tuple(found)
 
 
 def _trees(node: Logical) -> Iterator[Any]:
