@@ -289,7 +289,7 @@ def _check_over_rows(none: DataFrame, above: str, schema: StructType) -> None:
     except PySparkException as error:
         raise QueryError(
             f"this query cannot be kept fresh: over its stored rows Spark does not take {' '.join(above.split())}: "
-            f"{brief(error)}; spell each column in one way, a.x or x, and sort by what SELECT returns"
+            f"{brief(error)}; name columns there without their relation, or give them other names in a view"
         ) from error
     if not _alike(over, schema):
         raise QueryError(f"this query cannot be kept fresh: over its rows it would return {over.schema.simpleString()}")
