@@ -228,7 +228,6 @@ def test_a_table_has_to_fit(
             assert not (tmp_path / "state").exists()
             return
         opt.keep(query, "kept", state=tmp_path / "state", sink="fits", mode=mode)
-        opt.session.catalog.refreshTable("fits")
         assert sorted(map(tuple, opt.session.sql("SELECT k, n FROM fits").collect())) == [(0, 1), (1, 1)]
     finally:
         opt.session.sql("DROP TABLE fits")

@@ -125,25 +125,31 @@ def check_table(session: SparkSession, target: Target, returned: StructType, *, 
     Files that are written beside those of the table are read as it says, so their types must be the same; ``casts``:
     Spark writes it, by position, and sees to the types.
     """
-    if not isinstance(target, str) or not session.catalog.tableExists(target):
+    if not isinstance(target, str) or (said := _described(session, target)) is None:
         return
     sensitive = session.conf.get("spark.sql.caseSensitive") == "true"
-    there, wanted = (_columns(s, sensitive=sensitive) for s in (session.table(target).schema, returned))
-    if there != wanted and not (casts and [name for name, _ in there] == [name for name, _ in wanted]):
+    end = next((n for n, (name, *_) in enumerate(said) if not name or name.startswith("#")), len(said))
+    there = [(name, type_) for name, type_, _ in said[:end]]
+    wanted = [(f.name, f.dataType.simpleString()) for f in returned]
+    same = [[name if sensitive else name.lower() for name, _ in columns] for columns in (there, wanted)]
+    if same[0] != same[1] or not (casts or [t for _, t in there] == [t for _, t in wanted]):
         raise OptionError(
             f"the table {target} has the columns {_listed(there)}, and {_listed(wanted)} are to be written; "
             "make a table that has these, or name another"
         )
 
 
-def _columns(schema: StructType, *, sensitive: bool) -> list[tuple[str, str]]:
-    """Names, as they are compared, and types; CHAR and VARCHAR are types of their own here."""
-    padded = (f.metadata.get("__CHAR_VARCHAR_TYPE_STRING", f.dataType.simpleString()) for f in schema)
-    return list(zip(schema.names if sensitive else map(str.lower, schema.names), padded, strict=True))
-
-
 def _listed(columns: list[tuple[str, str]]) -> str:
     return ", ".join(f"{name} {type_}" for name, type_ in columns)
+
+
+def _described(session: SparkSession, table: str) -> list[tuple[str, str, str]] | None:
+    """What Spark tells of a table, without looking at its files, whose list it would remember; None where it is not."""
+    try:
+        rows = session.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()
+    except PySparkException:
+        return None
+    return [(str(name), str(type_), str(comment)) for name, type_, comment in rows]
 
 
 def output_of_view(session: SparkSession, target: Target, mode: str, owner: str) -> Output:
@@ -191,11 +197,10 @@ def _files(session: SparkSession, path: str, sink: Sink, owner: str) -> Output |
 
 def _table(session: SparkSession, table: str, owner: str) -> Output | str:
     """A table of files, not partitioned, that is there already."""
-    try:
-        rows = [tuple(row) for row in session.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()]
-    except PySparkException:
+    said = _described(session, table)
+    if said is None:
         return f"{table} is not there yet; Spark makes it"
-    told = {str(name): str(text) for name, text, _ in rows}
+    told = {name: text for name, text, _ in said}
     location, format_ = told.get("Location"), told.get("Provider", "").lower()
     if format_ not in FILES or not location or "# Partition Information" in told:
         return f"{table} is no table of plain files"
