@@ -23,7 +23,8 @@ class Segment:
     ``marks`` hold the least and greatest value of each of the input's marks, None where no row has one; ``times``
     those of its event time, in microseconds.  ``expires`` is the watermark, in microseconds, at which the last of
     its rows can match no more, None for never; ``half`` the one at which about half of them can.  ``arrived`` is
-    the clock when the newest came, in milliseconds; ``tier`` how often it has been merged.
+    the clock when the newest came, in milliseconds; ``tier`` how often it has been merged.  ``distinct`` says of keys,
+    each some columns of the input, about how many values their rows have.
     """
 
     folder: str
@@ -35,6 +36,7 @@ class Segment:
     arrived: int
     tier: int = 0
     half: int | None = None
+    distinct: tuple[tuple[tuple[str, ...], int], ...] = ()
 
     @property
     def bytes(self) -> int:
@@ -64,6 +66,18 @@ class InputState:
     def files(self) -> int:
         """How many files they lie in."""
         return sum(len(s.files) for s in self.segments)
+
+    @property
+    def distinct(self) -> dict[tuple[str, ...], int]:
+        """By key, how many values it has at least: the most that one segment has.
+
+        Which values two segments share nobody knows, and where they are merged the values are counted anew.  So where
+        each segment has other values there are more, up to as many times as there are segments of that size.
+        """
+        found: dict[tuple[str, ...], int] = {}
+        for key, count in (counted for segment in self.segments for counted in segment.distinct):
+            found[key] = max(count, found.get(key, 0))
+        return found
 
     @property
     def times(self) -> Span:
@@ -110,7 +124,9 @@ def _input(found: dict[str, Any]) -> InputState:
     for segment in found.pop("segments"):
         files = tuple((name, size) for name, size in segment.pop("files"))
         marks = tuple(_span(mark) for mark in segment.pop("marks"))
-        segments.append(Segment(files=files, marks=marks, times=_span(segment.pop("times")), **segment))
+        times, distinct = _span(segment.pop("times")), segment.pop("distinct", ())
+        counts = tuple((tuple(key), count) for key, count in distinct)
+        segments.append(Segment(files=files, marks=marks, times=times, distinct=counts, **segment))
     return InputState(tuple(segments), **found)
 
 

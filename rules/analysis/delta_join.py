@@ -38,16 +38,31 @@ class JoinGraph:
 
 @dataclass(frozen=True)
 class Sizes:
-    """What is known of the inputs: rows, and how many values an expression over one has; nothing where it is not."""
+    """What is known of the inputs, by number; nothing where it is not.
+
+    ``rows`` is how many there are, ``new`` about how many an epoch brings; ``distinct`` how many values the values of a
+    key have together, at least.
+    """
 
     rows: Mapping[int, int] = field(default_factory=dict)
-    distinct: Mapping[Value, int] = field(default_factory=dict)
+    new: Mapping[int, int] = field(default_factory=dict)
+    distinct: Mapping[Arrangement, int] = field(default_factory=dict)
 
-    def partners(self, number: int, by: Iterable[str]) -> float:
-        """The rows of an input that a key finds, ``inf`` where that is not known."""
-        rows = self.rows.get(number)
-        known = [n for text in by if (n := self.distinct.get((number, text)))]
-        return rows / max(known) if rows is not None and known else inf
+    def partners(self, number: int, by: Iterable[str]) -> int:
+        """The rows of an input that a key finds on average, rounded: 1 where that is not known.
+
+        Where ``distinct`` is too low, these are too many.
+        """
+        rows, distinct = self.rows.get(number, 0), self.distinct.get((number, frozenset(by)), 0)
+        return max(1, round(rows / distinct)) if distinct else 1
+
+    def of(self, numbers: Mapping[int, int]) -> Sizes:
+        """What is known of some inputs, which get other numbers."""
+        return Sizes(
+            {numbers[n]: rows for n, rows in self.rows.items() if n in numbers},
+            {numbers[n]: rows for n, rows in self.new.items() if n in numbers},
+            {(numbers[n], by): count for (n, by), count in self.distinct.items() if n in numbers},
+        )
 
 
 def delta_join(
@@ -60,10 +75,12 @@ def delta_join(
     """The paths of all inputs of a join.
 
     Of the inputs that a path can look up next it takes the one that stands first in ``order``; then one by the key of
-    the lookup before, so that rows stay where they are; then the one with the fewest partners; then the largest where
-    what is new looks up by itself, which Spark knows to be small and copies, and the smallest where rows that were
-    found do, which Spark takes for many and sorts; then one that is ``arranged`` by that key, or is by a path before;
-    then the first as written.
+    the lookup before, so that rows stay where they are; then the one that leaves the fewest rows to sort; then one that
+    is ``arranged`` by that key, or is by a path before; then the first as written.
+
+    Spark knows the new rows to be few and copies them to what they look up; it sorts what they find, and the other
+    inputs.  So new rows look up the largest input first, unless they find more rows in it than that saves.  Later it is
+    the input with the fewest partners, and of several the smallest, which Spark may copy.
 
     Raises ``Unsupported`` where no equality leads from one part of the inputs to another.
     """
@@ -78,7 +95,7 @@ class _Candidate(NamedTuple):
 
     rank: int
     moved: bool
-    partners: float
+    cost: float
     rows: float
     new: bool
     input: int
@@ -115,7 +132,7 @@ class _Solver:
         waiting = [n for n, inputs in enumerate(self.graph.conditions) if inputs - {start}]
         while len(seen) < len(self.graph.names):
             keys = {n: key for n in range(len(self.graph.names)) if n not in seen and (key := self._key(n, seen))}
-            taken = min(self._candidate(n, key, by) for n, key in keys.items()).input
+            taken = min(self._candidate(start, n, key, by) for n, key in keys.items()).input
             key = keys[taken]
             seen.append(taken)
             by = frozenset(key)
@@ -141,14 +158,17 @@ class _Solver:
         """The value found before that an equality as written names beside this one; else the first."""
         return next((o for o in others if frozenset((own, o)) in self.written), others[0])
 
-    def _candidate(self, number: int, key: dict[int, list[tuple[str, Value]]], by: frozenset[int]) -> _Candidate:
+    def _candidate(
+        self, start: int, number: int, key: dict[int, list[tuple[str, Value]]], by: frozenset[int]
+    ) -> _Candidate:
         own = frozenset(text for pairs in key.values() for text, _ in pairs)
-        rows = self.sizes.rows.get(number, inf)
+        rows, partners = self.sizes.rows.get(number), self.sizes.partners(number, own)
+        found = self.sizes.new.get(start, 0) * partners
         return _Candidate(
             self.ranks.get(number, len(self.ranks)),
             bool(by) and frozenset(key) != by,
-            self.sizes.partners(number, own),
-            rows if by or rows == inf else -rows,
+            partners if by else inf if rows is None else found - rows,
+            inf if rows is None else rows,
             (self.sources[number], own) not in self.arranged,
             number,
         )

@@ -116,14 +116,15 @@ def test_each_joined_row_once(spark: SparkSession, name: str) -> None:
     names = sorted(set(case.streams))
 
     @settings(FEW)
-    @example(many(3, len(names)), 2)
-    @given(arrivals(len(names)), st.sampled_from([2, 5, None]))
-    def check(streams: list[list[list[Row]]], delay: int | None) -> None:
+    @example(many(3, len(names)), 2, 2)
+    @given(arrivals(len(names)), st.sampled_from([2, 5, None]), st.integers(0, 3))
+    def check(streams: list[list[list[Row]]], delay: int | None, stop: int) -> None:
+        """With a stop after so many epochs, from which it goes on by what was counted until then."""
         with tempfile.TemporaryDirectory() as scratch:
             folder = Path(scratch)
-            for stream, epochs in zip(names, streams, strict=True):
-                feed = Feed(session, folder / stream, stream, delay)
-                for epoch in epochs:
+            feeds = [Feed(session, folder / stream, stream, delay) for stream in names]
+            for feed, epochs in zip(feeds, streams, strict=True):
+                for epoch in epochs[:stop]:
                     feed.add(epoch)
             aliases = "abcd"[: len(case.streams)]
             said = "{0} AS {1}({1}id, {1}k, {1}ts)" if case.renamed else "{0} {1}"
@@ -136,6 +137,11 @@ def test_each_joined_row_once(spark: SparkSession, name: str) -> None:
             plan = opt.stream_plan(query)
             assert plan.join, plan.reason
             assert plan.join.delta
+            if stop:
+                run(opt, query, folder, state_modules=None)
+            for feed, epochs in zip(feeds, streams, strict=True):
+                for epoch in epochs[stop:]:
+                    feed.add(epoch)
             found = run(opt, query, folder, state_modules=None)
 
             def ticks(row: Row, side: int) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -114,6 +115,19 @@ class Segments:
             for input_, schema in zip(join.inputs, schemas, strict=True)
         )
 
+    @cached_property
+    def keys(self) -> tuple[tuple[tuple[str, ...], ...], ...]:
+        """By input, the keys whose values are counted: those of a delta join's lookups that are columns alone.
+
+        An expression might raise an error for rows that no lookup comes to.  Where two look up one another there is no
+        order to choose.
+        """
+        delta, inputs = self.join.delta, self.join.inputs
+        if delta is None or len(delta.names) < 3:
+            return ((),) * len(inputs)
+        columns = [{quote(c.name) for c in input_.columns} for input_ in inputs]
+        return tuple(tuple(key for key in delta.keys(n) if there.issuperset(key)) for n, there in enumerate(columns))
+
     def write(self, batch: DataFrame, epoch: int, watermark: int | None, clock: int) -> Delta:
         """Write the rows of an epoch that are not late, and count."""
         join, counted, dropped = self.join, Observation(), late(self.join, watermark)
@@ -129,6 +143,9 @@ class Segments:
             ]
             positions = [_TIME, *(f"__dt_mark{m}" for m in range(len(input_.marks)))]
             asked += _spans([f"CASE WHEN {kept} THEN {p} END" for p in positions], n)
+            columns = {quote(c.name): c.stored for c in input_.columns}
+            keys = [_one([columns[value] for value in key]) for key in self.keys[n]]
+            asked += _distinct([f"CASE WHEN {kept} THEN {key} END" for key in keys], n)
         sides = range(len(join.sides))
         asked += [F.expr(f"max(CASE WHEN __dt_side{s} THEN {_TIME} END)").alias(f"time{s}") for s in sides]
         folder = rows_of(epoch)
@@ -158,6 +175,7 @@ class Segments:
         asked += _ends(input_.expires or "CAST(NULL AS BIGINT)", number)
         timed = input_.event_time in [quote(c.name) for c in input_.columns]
         asked += _spans([_position(input_) if timed else "CAST(NULL AS BIGINT)", *input_.marks], number)
+        asked += _distinct(map(_one, self.keys[number]), number)
         order = [F.expr(by) for by in self.order(number)]
         folder = f"merged-{epoch:012}-{number}"
         rows = rows.observe(counted, *asked)
@@ -214,7 +232,8 @@ class Segments:
         times, *marks = (_span(found, f"{number}_{m}") for m in range(1 + len(self.join.inputs[number].marks)))
         files, rows = self.store.files(folder), found[f"rows{number}"]
         expires, half = found[f"expires{number}"], found[f"half{number}"]
-        return Segment(folder, files, rows, tuple(marks), times, expires, arrived, tier, half)
+        distinct = tuple((key, found[f"distinct{number}_{k}"]) for k, key in enumerate(self.keys[number]))
+        return Segment(folder, files, rows, tuple(marks), times, expires, arrived, tier, half, distinct)
 
 
 def empty(session: SparkSession, schema: StructType) -> DataFrame:
@@ -224,6 +243,16 @@ def empty(session: SparkSession, schema: StructType) -> DataFrame:
     spark: Any = session._jsparkSession
     found = spark.createDataFrame(jvm.java.util.ArrayList(), spark.parseDataType(columns.json()))
     return DataFrame(found, session)
+
+
+def _one(values: Sequence[str]) -> str:
+    """Values as one to count."""
+    return values[0] if len(values) == 1 else f"xxhash64({', '.join(values)})"
+
+
+def _distinct(keys: Iterable[str], number: int) -> list[Any]:
+    """About how many values each key has, as aggregates."""
+    return [F.expr(f"approx_count_distinct({key})").alias(f"distinct{number}_{k}") for k, key in enumerate(keys)]
 
 
 def _ends(expires: str, number: int) -> list[Any]:
