@@ -24,7 +24,7 @@ class Segment:
     those of its event time, in microseconds.  ``expires`` is the watermark, in microseconds, at which the last of
     its rows can match no more, None for never; ``half`` the one at which about half of them can.  ``arrived`` is
     the clock when the newest came, in milliseconds; ``tier`` how often it has been merged.  ``distinct`` says of keys,
-    each some columns of the input, about how many values their rows have.
+    each some columns of the input, about how many values their rows have; nothing where these were not counted.
     """
 
     folder: str
@@ -68,14 +68,19 @@ class InputState:
         return sum(len(s.files) for s in self.segments)
 
     @property
+    def counted(self) -> bool:
+        """Whether values of keys have been counted where an eighth of the rows lie, at least."""
+        return 0 < self.rows <= 8 * sum(s.rows for s in self.segments if s.distinct)
+
+    @property
     def distinct(self) -> dict[tuple[str, ...], int]:
-        """By key, how many values it has at least: the most that one segment has.
+        """By key, how many values it has at least: the most that one segment has; nothing where too few were counted.
 
         Which values two segments share nobody knows, and where they are merged the values are counted anew.  So where
         each segment has other values there are more, up to as many times as there are segments of that size.
         """
         found: dict[tuple[str, ...], int] = {}
-        for key, count in (counted for segment in self.segments for counted in segment.distinct):
+        for key, count in (said for segment in self.segments for said in segment.distinct if self.counted):
             found[key] = max(count, found.get(key, 0))
         return found
 

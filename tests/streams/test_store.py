@@ -59,6 +59,13 @@ def test_counts_of_values_are_read_back_and_may_be_missing(store: Store) -> None
     store.commit(Manifest(4, (kept,)))
     assert store.manifest(4).inputs == (kept,)
     assert store.manifest(4).inputs[0].distinct == {("k",): 7, ("k", "id"): 9}
+    assert kept.counted
+    much = InputState((*kept.segments, segment(rows=7 * 13)))  # an eighth of the rows
+    assert much.counted
+    more = InputState((*much.segments, segment(rows=1)))
+    assert not more.counted
+    assert more.distinct == {}
+    assert not InputState().counted
     old = Manifest(4, (InputState((segment(),)),)).to_json().partition("\n")[2]
     body = old.replace(', "distinct": []', "").rstrip("\n")
     assert "distinct" not in body
