@@ -19,7 +19,6 @@ from planner.hints.blocks import DELTA_ORDER, hints_in
 from planner.physical.half_join import epoch_of
 from planner.sql.from_sql import from_sql
 from planner.sql.names import Unresolved
-from planner.state.manifest import InputState
 from planner.state.sink import Mode, Target, check_partitions
 from planner.state.spec import StreamJoin
 from planner.state.stream import Stream
@@ -100,13 +99,13 @@ def plan_stream(
     *,
     asked: bool | None = None,
     bins: bool | None = None,
-    kept: tuple[InputState, ...] = (),
+    kept: tuple[int, ...] = (),
 ) -> StreamPlan:
     """Look at a query; ``find`` tells which tables are streams.  Never raises for what Spark would run.
 
     ``asked`` for state modules, or for Spark's own join; None for what is better.  ``bins``: Spark's own join has them
-    for each band; None for where it could not run without; False for nowhere.  ``kept``: what a state has of its
-    inputs, if there is one.  Raises ``HintError`` where the user wants no hint without effect.
+    for each band; None for where it could not run without; False for nowhere.  ``kept``: the rows of each input that a
+    state has, if there is one.  Raises ``HintError`` where the user wants no hint without effect.
     """
     ctx = Context(catalog, options, options.force, rule="stream_join")
     join, reason, changelog, versioned = None, "", "", None
@@ -163,7 +162,7 @@ def look(
     args: Any,
     asked: bool | None = None,
     bins: bool | None = None,
-    kept: tuple[InputState, ...] = (),
+    kept: tuple[int, ...] = (),
 ) -> StreamPlan:
     """The plan of a query on the session of an optimizer, with its arguments written into its text."""
     from functools import cache, partial
@@ -257,8 +256,8 @@ def start(
     return start_own(run(opt.session, found), sink, checkpoint, trigger, mode, name)
 
 
-def _kept(opt: Planner, checkpoint: str | Path) -> tuple[InputState, ...]:
-    """What a state beside a checkpoint has of each input; nothing where there is none that can be read."""
+def _kept(opt: Planner, checkpoint: str | Path) -> tuple[int, ...]:
+    """The rows of each input that a state beside a checkpoint has; nothing where there is none that can be read."""
     from planner.runtime.batch import classic
     from planner.runtime.state.files import HadoopFolder
     from planner.state.store import Store
@@ -268,7 +267,7 @@ def _kept(opt: Planner, checkpoint: str | Path) -> tuple[InputState, ...]:
     store = Store(HadoopFolder(opt.session, str(checkpoint)))
     with suppress(StateError):
         if epochs := store.epochs():
-            return store.manifest(epochs[-1]).inputs
+            return tuple(state.rows for state in store.manifest(epochs[-1]).inputs)
     return ()
 
 

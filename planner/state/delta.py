@@ -72,14 +72,6 @@ class DeltaJoin:
         """The keys by which sources are looked up, each once, in order."""
         return tuple(dict.fromkeys((self.sources[x.input], x.by) for path in self.paths for x in path.lookups))
 
-    def keys(self, source: int) -> tuple[tuple[str, ...], ...]:
-        """The keys by which a source is looked up, and each of their values alone; other paths may take these.
-
-        Each once, and the values of a key in the order of their names.
-        """
-        whole = [tuple(sorted(by)) for number, by in self.arrangements if number == source]
-        return tuple(sorted({*whole, *((value,) for by in whole for value in by)}))
-
     @property
     def lines(self) -> tuple[str, ...]:
         """A line for each path, and one for the state: its own, and that of a cascade of two-way joins."""

@@ -23,8 +23,7 @@ class Segment:
     ``marks`` hold the least and greatest value of each of the input's marks, None where no row has one; ``times``
     those of its event time, in microseconds.  ``expires`` is the watermark, in microseconds, at which the last of
     its rows can match no more, None for never; ``half`` the one at which about half of them can.  ``arrived`` is
-    the clock when the newest came, in milliseconds; ``tier`` how often it has been merged.  ``distinct`` says of keys,
-    each some columns of the input, about how many values their rows have; nothing where these were not counted.
+    the clock when the newest came, in milliseconds; ``tier`` how often it has been merged.
     """
 
     folder: str
@@ -36,7 +35,6 @@ class Segment:
     arrived: int
     tier: int = 0
     half: int | None = None
-    distinct: tuple[tuple[tuple[str, ...], int], ...] = ()
 
     @property
     def bytes(self) -> int:
@@ -66,23 +64,6 @@ class InputState:
     def files(self) -> int:
         """How many files they lie in."""
         return sum(len(s.files) for s in self.segments)
-
-    @property
-    def counted(self) -> bool:
-        """Whether values of keys have been counted where an eighth of the rows lie, at least."""
-        return 0 < self.rows <= 8 * sum(s.rows for s in self.segments if s.distinct)
-
-    @property
-    def distinct(self) -> dict[tuple[str, ...], int]:
-        """By key, how many values it has at least: the most that one segment has; nothing where too few were counted.
-
-        Which values two segments share nobody knows, and where they are merged the values are counted anew.  So where
-        each segment has other values there are more, up to as many times as there are segments of that size.
-        """
-        found: dict[tuple[str, ...], int] = {}
-        for key, count in (said for segment in self.segments for said in segment.distinct if self.counted):
-            found[key] = max(count, found.get(key, 0))
-        return found
 
     @property
     def times(self) -> Span:
@@ -129,9 +110,7 @@ def _input(found: dict[str, Any]) -> InputState:
     for segment in found.pop("segments"):
         files = tuple((name, size) for name, size in segment.pop("files"))
         marks = tuple(_span(mark) for mark in segment.pop("marks"))
-        times, distinct = _span(segment.pop("times")), segment.pop("distinct", ())
-        counts = tuple((tuple(key), count) for key, count in distinct)
-        segments.append(Segment(files=files, marks=marks, times=times, distinct=counts, **segment))
+        segments.append(Segment(files=files, marks=marks, times=_span(segment.pop("times")), **segment))
     return InputState(tuple(segments), **found)
 
 

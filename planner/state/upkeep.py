@@ -50,12 +50,6 @@ def to_rewrite(segments: Sequence[Segment], watermark: int | None, *, versions: 
     return _dying(segments, watermark) or _tier(segments)
 
 
-def rows_of_an_epoch(segments: Sequence[Segment]) -> int:
-    """About how many rows an epoch brings, by the newest segment; 0 where there is none."""
-    newest = max(segments, key=lambda s: (s.arrived, -s.tier), default=None)
-    return newest.rows // FAN_IN**newest.tier if newest else 0
-
-
 def _doubled(segments: Sequence[Segment]) -> bool:
     """Whether as much has come as there is in the largest segment, in enough epochs to write all of it anew."""
     rows = [s.rows for s in segments]

@@ -38,31 +38,9 @@ class JoinGraph:
 
 @dataclass(frozen=True)
 class Sizes:
-    """What is known of the inputs, by number; nothing where it is not.
-
-    ``rows`` is how many there are, ``new`` about how many an epoch brings; ``distinct`` how many values the values of a
-    key have together, at least.
-    """
+    """The rows of the inputs, as far as they are known."""
 
     rows: Mapping[int, int] = field(default_factory=dict)
-    new: Mapping[int, int] = field(default_factory=dict)
-    distinct: Mapping[Arrangement, int] = field(default_factory=dict)
-
-    def partners(self, number: int, by: Iterable[str]) -> int:
-        """The rows of an input that a key finds on average, rounded: 1 where that is not known.
-
-        Where ``distinct`` is too low, these are too many.
-        """
-        rows, distinct = self.rows.get(number, 0), self.distinct.get((number, frozenset(by)), 0)
-        return max(1, round(rows / distinct)) if distinct else 1
-
-    def of(self, numbers: Mapping[int, int]) -> Sizes:
-        """What is known of some inputs, which get other numbers."""
-        return Sizes(
-            {numbers[n]: rows for n, rows in self.rows.items() if n in numbers},
-            {numbers[n]: rows for n, rows in self.new.items() if n in numbers},
-            {(numbers[n], by): count for (n, by), count in self.distinct.items() if n in numbers},
-        )
 
 
 def delta_join(
@@ -75,12 +53,10 @@ def delta_join(
     """The paths of all inputs of a join.
 
     Of the inputs that a path can look up next it takes the one that stands first in ``order``; then one by the key of
-    the lookup before, so that rows stay where they are; then the one that leaves the fewest rows to sort; then one that
-    is ``arranged`` by that key, or is by a path before; then the first as written.
-
-    Spark knows the new rows to be few and copies them to what they look up; it sorts what they find, and the other
-    inputs.  So new rows look up the largest input first, unless they find more rows in it than that saves.  Later it is
-    the input with the fewest partners, and of several the smallest, which Spark may copy.
+    the lookup before, so that rows stay where they are; then the largest where
+    what is new looks up by itself, which Spark knows to be small and copies, and the smallest where rows that were
+    found do, which Spark takes for many and sorts; then one that is ``arranged`` by that key, or is by a path before;
+    then the first as written.
 
     Raises ``Unsupported`` where no equality leads from one part of the inputs to another.
     """
@@ -95,7 +71,6 @@ class _Candidate(NamedTuple):
 
     rank: int
     moved: bool
-    cost: float
     rows: float
     new: bool
     input: int
@@ -132,7 +107,7 @@ class _Solver:
         waiting = [n for n, inputs in enumerate(self.graph.conditions) if inputs - {start}]
         while len(seen) < len(self.graph.names):
             keys = {n: key for n in range(len(self.graph.names)) if n not in seen and (key := self._key(n, seen))}
-            taken = min(self._candidate(start, n, key, by) for n, key in keys.items()).input
+            taken = min(self._candidate(n, key, by) for n, key in keys.items()).input
             key = keys[taken]
             seen.append(taken)
             by = frozenset(key)
@@ -158,17 +133,13 @@ class _Solver:
         """The value found before that an equality as written names beside this one; else the first."""
         return next((o for o in others if frozenset((own, o)) in self.written), others[0])
 
-    def _candidate(
-        self, start: int, number: int, key: dict[int, list[tuple[str, Value]]], by: frozenset[int]
-    ) -> _Candidate:
+    def _candidate(self, number: int, key: dict[int, list[tuple[str, Value]]], by: frozenset[int]) -> _Candidate:
         own = frozenset(text for pairs in key.values() for text, _ in pairs)
-        rows, partners = self.sizes.rows.get(number), self.sizes.partners(number, own)
-        found = self.sizes.new.get(start, 0) * partners
+        rows = self.sizes.rows.get(number, inf)
         return _Candidate(
             self.ranks.get(number, len(self.ranks)),
             bool(by) and frozenset(key) != by,
-            partners if by else inf if rows is None else found - rows,
-            inf if rows is None else rows,
+            rows if by or rows == inf else -rows,
             (self.sources[number], own) not in self.arranged,
             number,
         )

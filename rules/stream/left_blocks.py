@@ -103,7 +103,8 @@ class _Path:
             tuple(frozenset(to[n] for n in named) for named in self.read.named),
             tuple(inputs[n] for n in own),
         )
-        found = delta_join(graph, sizes=sizes.of(to), order=[to[n] for n in order if n in to]).paths[to[self.start]]
+        known = Sizes({to[n]: rows for n, rows in sizes.rows.items() if n in to})
+        found = delta_join(graph, sizes=known, order=[to[n] for n in order if n in to]).paths[to[self.start]]
         inner = [
             replace(
                 x,

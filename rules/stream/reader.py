@@ -16,9 +16,7 @@ from planner.logical import Join, Logical, Scan
 from planner.sql.names import Unresolved
 from planner.state.bounds import Bound, equalities, read_bounds, with_implied
 from planner.state.changes import COUNT, count_of
-from planner.state.manifest import InputState
 from planner.state.spec import MEANING, Input, Kept, Reach, Side, StreamJoin
-from planner.state.upkeep import rows_of_an_epoch
 from rules.analysis.delta_join import Sizes
 from rules.analysis.same_source import over_base
 from rules.context import Context
@@ -37,14 +35,7 @@ from rules.stream.stream_blocks import NotTaken, Shape, alias_of
 class Reader:
     """Puts together what one join needs."""
 
-    def __init__(
-        self,
-        text: str,
-        shape: Shape,
-        relations: tuple[Relation, ...],
-        ctx: Context,
-        kept: tuple[InputState, ...],
-    ):
+    def __init__(self, text: str, shape: Shape, relations: tuple[Relation, ...], ctx: Context, kept: tuple[int, ...]):
         self.text, self.shape, self.relations, self.ctx, self.kept = text, shape, relations, ctx, kept
         self.sides = range(len(relations))
         self.inputs = inputs_of(relations)
@@ -109,21 +100,11 @@ class Reader:
             raise NotTaken(f"two relations go by the name {twice}")
         meanings = Meanings(self._named, self._over_base, lambda tree: names.type_of(tree, self.flat))
         order = delta_order(self.shape.block.project.hint, self.shape.relations, self.ctx)
-        sizes = self._sizes()
+        known = len(self.kept) == max(self.inputs) + 1
+        sizes = Sizes({n: self.kept[i] for n, i in enumerate(self.inputs)} if known else {})
         if self.shape.lefts:
             return routed_left(self.shape, meanings, self._sides_of_left(meanings), self.inputs, sizes, order)
         return routed(self._counted(), meanings, self.inputs, sizes, order)
-
-    def _sizes(self) -> Sizes:
-        """What the state says of the relations; nothing where it is of another query."""
-        if len(self.kept) != max(self.inputs) + 1:
-            return Sizes()
-        kept = {n: self.kept[i] for n, i in enumerate(self.inputs)}
-        return Sizes(
-            {n: state.rows for n, state in kept.items()},
-            {n: rows_of_an_epoch(state.segments) for n, state in kept.items()},
-            {(n, frozenset(by)): count for n, state in kept.items() for by, count in state.distinct.items()},
-        )
 
     def _sides_of_left(self, meanings: Meanings) -> SidesOfLeft:
         """What left joins have to know of the sides.  Raises ``NotTaken`` where a row may have several matches."""

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from planner.logical import Cte, Join, Logical, Scan
 from planner.sql.to_sql import to_sql
-from planner.state.manifest import InputState
 from planner.state.spec import StreamJoin
 from planner.tree import transform_up
 from rules.context import Context
@@ -27,14 +26,12 @@ from rules.stream.relations import Find, Relation, check_block, relation_of
 from rules.stream.stream_blocks import NotTaken, Shape, shape_of
 
 
-def stream_join(
-    text: str, query: Logical, ctx: Context, find: Find, kept: tuple[InputState, ...] = ()
-) -> StreamJoin | None:
+def stream_join(text: str, query: Logical, ctx: Context, find: Find, kept: tuple[int, ...] = ()) -> StreamJoin | None:
     """Read a query as a join of streams; None where it joins none.
 
-    ``find`` tells of a table by name whether it is a stream; ``kept``, if anything is, what the state has of the
-    inputs, by whose counts the lookups of a delta join are ordered.  Raises ``NotTaken``, ``Unresolved`` or
-    ``Unsupported`` with the reason where state modules do not take it.
+    ``find`` tells of a table by name whether it is a stream; ``kept``, if anything is, how many rows of each input the
+    state has, by which the lookups of a delta join are ordered.  Raises ``NotTaken``, ``Unresolved`` or ``Unsupported``
+    with the reason where state modules do not take it.
     """
     ctx.definitions.update({n.key: n for n in query.walk() if isinstance(n, Cte)})
     named = [n for n in query.walk() if isinstance(n, Scan) and not n.cte and find(n.name)]

@@ -205,7 +205,7 @@ def test_of_all_graphs_of_four_by_place_is_right_only_where_it_says_the_same() -
     assert same > 0
 
 
-def test_a_lookup_by_the_same_key_comes_first_then_the_fewest_partners() -> None:
+def test_a_lookup_by_the_same_key_comes_first_then_the_size() -> None:
     equalities = [equal((0, "k"), (1, "k")), equal((1, "k"), (2, "k")), equal((1, "j"), (3, "j"))]
     graph = graph_of(4, equalities)
     assert delta_join(graph).lines == (
@@ -215,29 +215,8 @@ def test_a_lookup_by_the_same_key_comes_first_then_the_fewest_partners() -> None
         "d(d) ◁ prev(b by j) ◁ prev(a by k) ◁ prev(c by k)",
         "state: a, b, c, d, where a cascade of joins keeps a, b, c, d, a ⋈ b, a ⋈ b ⋈ c",
     )
-    rows = {0: 1000, 1: 1000, 2: 1000, 3: 1000}
-    distinct = {(0, "k"): 10, (1, "k"): 10, (2, "k"): 500, (1, "j"): 1000, (3, "j"): 1000}
-    some = Sizes(
-        rows, dict.fromkeys(range(4), 20), {(n, frozenset({by})): count for (n, by), count in distinct.items()}
-    )
-    assert delta_join(graph, sizes=some).lines[:4] == (
-        "d(a) ◁ curr(c by k) ◁ curr(b by k) ◁ curr(d by j)",
-        "d(b) ◁ curr(d by j) ◁ curr(c by k) ◁ prev(a by k)",
-        "d(c) ◁ prev(a by k) ◁ prev(b by k) ◁ curr(d by j)",
-        "d(d) ◁ prev(b by j) ◁ prev(c by k) ◁ prev(a by k)",
-    )
     fewer = Sizes({0: 30, 1: 40, 2: 20, 3: 50})  # what is new meets the largest, what it finds the smallest
     assert delta_join(graph, sizes=fewer).lines[1] == "d(b) ◁ curr(d by j) ◁ curr(c by k) ◁ prev(a by k)"
-
-
-def test_new_rows_look_up_the_largest_input_unless_they_find_more_in_it_than_that_saves() -> None:
-    star = graph_of(3, [equal((0, "x"), (1, "k")), equal((0, "y"), (2, "k"))])
-    rows, distinct = {0: 50, 1: 9_000, 2: 3_000}, {(1, frozenset({"k"})): 90, (2, frozenset({"k"})): 3_100}
-    first = {new: delta_join(star, sizes=Sizes(rows, {0: new}, distinct)).paths[0].lookups[0] for new in (0, 60, 61)}
-    # 61 new rows find 6,100 in b and 61 in c, to be sorted with the 3,000 of c or the 9,000 of b.
-    assert [(new, lookup.input) for new, lookup in first.items()] == [(0, 1), (60, 1), (61, 2)]
-    several = {(1, frozenset({"k", "j"})): 9_000}  # says nothing of k alone
-    assert delta_join(star, sizes=Sizes(rows, {0: 61}, several)).paths[0].lookups[0].input == 1
 
 
 def test_the_order_of_a_hint_stands_above_all() -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
@@ -89,8 +86,8 @@ def test_a_restart_goes_on_by_the_paths_that_suit_the_state(
     caplog.set_level("INFO", "dovetail")
     star = "SELECT a.id, b.id AS bid, c.id AS cid FROM s a JOIN t b ON a.id = b.id JOIN u c ON a.k = c.k"
     three = feeds(opt, tmp_path)
-    for feed, (size, keys) in zip(three, ((5, 3), (3, 3), (20, 10)), strict=True):
-        feed.add([(n % 7, n % keys, n) for n in range(size)])
+    for feed, size in zip(three, (5, 3, 20), strict=True):
+        feed.add([(n % 7, n % 3, n) for n in range(size)])
     begun = run(opt, star, tmp_path)
     assert "d(a) ◁ curr(b by id) ◁ curr(c by k)" in caplog.text
     assert "d(a) ◁ curr(c by k) ◁ curr(b by id)" not in caplog.text
@@ -102,82 +99,6 @@ def test_a_restart_goes_on_by_the_paths_that_suit_the_state(
     assert sum(later.values()) > sum(begun.values()) > 5
     with pytest.raises(StateError, match="is of another query"):
         run(opt, star.replace("a.k = c.k", "a.k = c.id"), tmp_path)
-
-
-MANY = "SELECT a.id, b.id AS bid, c.ts AS cts FROM s a JOIN t b ON a.k = b.k JOIN u c ON a.id = c.id AND c.k < b.id"
-BY_ROWS = "d(a) ◁ curr(b by k) ◁ curr(c by id)"  # b is the largest
-BY_VALUES = "d(a) ◁ curr(c by id) ◁ curr(b by k)"  # each new row finds 20 of b's and one of c's
-
-
-def grow(three: list[Feed], epoch: int) -> None:
-    """New rows of three streams: 20 of each key in the second, one in the third."""
-    for feed, (size, keys) in zip(three, ((10, 3), (60, 3), (45, 5)), strict=True):
-        feed.add([(epoch * size + n, n % keys, epoch * 1000 + n) for n in range(size)])
-
-
-def test_a_restart_looks_up_first_where_the_values_counted_say_that_little_is_found(
-    opt: Optimizer, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level("INFO", "dovetail")
-    three = feeds(opt, tmp_path, delay=None)
-    grow(three, 0)
-    run(opt, MANY, tmp_path)
-    assert BY_ROWS in caplog.text
-    assert [i.distinct for i in newest(tmp_path).inputs] == [{("id",): 10, ("k",): 3}, {("k",): 3}, {("id",): 45}]
-    caplog.clear()
-    for epoch in range(1, 9):  # in the eighth, segments become one
-        grow(three, epoch)
-    found = run(opt, MANY, tmp_path)
-    assert BY_VALUES in caplog.text
-    assert BY_ROWS not in caplog.text
-    for feed in three:
-        feed.table()
-    told = MANY.replace(" s ", " s_table ").replace(" t ", " t_table ").replace(" u ", " u_table ")
-    assert found == Counter(map(tuple, opt.session.sql(told).collect()))
-    assert sum(found.values()) > 500
-    first = opt.session.sql(told.split(" JOIN u")[0].replace(", c.ts AS cts", "")).count()
-    rest = opt.session.sql("SELECT a.id FROM s_table a JOIN u_table c ON a.id = c.id").count()
-    assert first > 20 * rest > 0
-    merged = newest(tmp_path).inputs[2]
-    assert [len(s.files) and s.tier for s in merged.segments] == [1, 0]
-    assert abs(merged.distinct["id",] - 8 * 45) < 0.15 * 8 * 45
-    for folder, hint in ((tmp_path / "rows", "b"), (tmp_path / "values", "c")):
-        assert found == run(opt, MANY.replace("SELECT", f"SELECT /*+ DELTA_ORDER({hint}) */"), folder)
-
-
-def test_a_state_without_counts_of_values_goes_on(
-    opt: Optimizer, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """As the version before wrote it: its rows order the lookups, and what comes is counted."""
-    caplog.set_level("INFO", "dovetail")
-    three = feeds(opt, tmp_path, delay=None)
-    grow(three, 0)
-    run(opt, MANY, tmp_path)
-    (path,) = (tmp_path / "checkpoint" / "dovetail").glob("epoch-*.json")
-    said = json.loads(path.read_text().partition("\n")[2])
-    for segment in (segment for found in said["inputs"] for segment in found["segments"]):
-        del segment["distinct"]
-    body = json.dumps(said, ensure_ascii=False)
-    path.write_text(f"{hashlib.sha256(body.encode()).hexdigest()}\n{body}\n")
-    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
-    assert [i.distinct for i in newest(tmp_path).inputs] == [{}, {}, {}]
-    caplog.clear()
-    grow(three, 1)
-    found = run(opt, MANY, tmp_path)
-    assert BY_ROWS in caplog.text
-    assert BY_VALUES not in caplog.text
-    assert [[*i.distinct] for i in newest(tmp_path).inputs] == [[("id",), ("k",)], [("k",)], [("id",)]]
-    assert newest(tmp_path).inputs[1].distinct == {("k",): 3}
-    assert found == run(opt, MANY, tmp_path / "at once")
-
-
-def test_keys_of_several_columns_are_counted_together_and_expressions_are_not(opt: Optimizer, tmp_path: Path) -> None:
-    query = "SELECT a.ts FROM s a JOIN t b ON a.id = b.id AND a.k = b.k JOIN u c ON c.k = b.k + 1"
-    for feed in feeds(opt, tmp_path, delay=None):
-        feed.add([(n % 4, n % 3, n) for n in range(24)] + [(9, None, 0)])
-    run(opt, query, tmp_path)
-    both = {("id",): 4, ("k",): 3, ("id", "k"): 12}
-    assert [i.distinct for i in newest(tmp_path).inputs] == [both, both, {("k",): 3}]
 
 
 def test_the_rows_of_sparks_own_join(opt: Optimizer, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -12,11 +11,11 @@ import pytest
 from command_line import dovetail
 from planner.errors import StateError
 from planner.state.folder import LocalFolder
-from planner.state.manifest import Change, InputState, Manifest, Segment, read_manifest
+from planner.state.manifest import Change, InputState, Manifest, Segment
 from planner.state.spec import Blocks, Input, Kept, Reach, Side, StreamJoin
 from planner.state.store import Store
 from planner.state.time import side_time, watermark
-from planner.state.upkeep import FAN_IN, MERGED_ROWS, expired, reachable, rows_of_an_epoch, to_rewrite
+from planner.state.upkeep import FAN_IN, MERGED_ROWS, expired, reachable, to_rewrite
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,35 +49,6 @@ def test_it_goes_on_with_its_own(store: Store) -> None:
     assert store.before(0, 1) == Manifest(-1, (InputState(),))
     with pytest.raises(StateError, match=r"epoch-000000000002\.json is missing"):
         store.before(3, 1)
-
-
-def test_counts_of_values_are_read_back_and_may_be_missing(store: Store) -> None:
-    """The largest count of a segment stands for all; a manifest of before there were counts has none."""
-    counts = ((("k",), 5), (("k", "id"), 9)), (), ((("k",), 7),)
-    kept = InputState(tuple(segment(f"rows-{n}", distinct=c) for n, c in enumerate(counts)))
-    store.commit(Manifest(4, (kept,)))
-    assert store.manifest(4).inputs == (kept,)
-    assert store.manifest(4).inputs[0].distinct == {("k",): 7, ("k", "id"): 9}
-    assert kept.counted
-    much = InputState((*kept.segments, segment(rows=7 * 13)))  # an eighth of the rows
-    assert much.counted
-    more = InputState((*much.segments, segment(rows=1)))
-    assert not more.counted
-    assert more.distinct == {}
-    assert not InputState().counted
-    old = Manifest(4, (InputState((segment(),)),)).to_json().partition("\n")[2]
-    body = old.replace(', "distinct": []', "").rstrip("\n")
-    assert "distinct" not in body
-    read = read_manifest(f"{hashlib.sha256(body.encode()).hexdigest()}\n{body}\n", "here")
-    assert read.inputs == (InputState((segment(),)),)
-    assert read.inputs[0].distinct == {}
-
-
-def test_how_many_rows_an_epoch_brings() -> None:
-    assert rows_of_an_epoch(()) == 0
-    old, merged = segment(rows=900, arrived=1), segment(rows=800, arrived=2, tier=1)
-    assert rows_of_an_epoch((old, merged)) == 800 // FAN_IN  # of that many epochs
-    assert rows_of_an_epoch((old, merged, segment(rows=30, arrived=3))) == 30
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ class Epochs:
             self.store.check(before)
         self.store.clean(before, all_of_it=self.first)
         with setting(session, "spark.sql.adaptive.enabled", "true"):
-            delta = self.segments.write(batch, epoch, before.watermark, clock, before.inputs)
+            delta = self.segments.write(batch, epoch, before.watermark, clock)
             times, now = self._times(before, delta)
             if self.join.delta and self.join.delta.unique:
                 self._check_keys(session, before, delta, self.join.delta.unique)

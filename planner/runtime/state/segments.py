@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -17,7 +16,7 @@ from planner.expr import quote
 from planner.runtime.state.changes import netted
 from planner.runtime.state.versions import not_replaced
 from planner.state.changes import known
-from planner.state.manifest import InputState, Segment, Span
+from planner.state.manifest import Segment, Span
 from planner.state.spec import Input, Kept, StreamJoin
 from planner.state.store import Store
 from planner.types.schema import sql_type
@@ -29,7 +28,6 @@ _EXACT = {
     "datetimeRebaseModeInWrite": "CORRECTED",
     "int96RebaseModeInWrite": "CORRECTED",
 }
-_SKETCH = 10  # 2 ** 10 buckets: within 3 per cent
 _KEEP, _TIME, _EXPIRES = "__dt_keep", "__dt_time", "__dt_expires"
 
 
@@ -116,27 +114,8 @@ class Segments:
             for input_, schema in zip(join.inputs, schemas, strict=True)
         )
 
-    @cached_property
-    def keys(self) -> tuple[tuple[tuple[str, ...], ...], ...]:
-        """By input, the keys whose values are counted: those of a delta join's lookups that are columns alone.
-
-        An expression might raise an error for rows that no lookup comes to.  Where two look up one another there is no
-        order to choose.
-        """
-        delta, inputs = self.join.delta, self.join.inputs
-        if delta is None or len(delta.names) < 3:
-            return ((),) * len(inputs)
-        columns = [{quote(c.name) for c in input_.columns} for input_ in inputs]
-        return tuple(tuple(key for key in delta.keys(n) if there.issuperset(key)) for n, there in enumerate(columns))
-
-    def write(
-        self, batch: DataFrame, epoch: int, watermark: int | None, clock: int, there: tuple[InputState, ...]
-    ) -> Delta:
-        """Write the rows of an epoch that are not late, and count.
-
-        Values of keys are counted unless enough of what is ``there`` of the input has been: counting takes about half
-        as long as the writing.
-        """
+    def write(self, batch: DataFrame, epoch: int, watermark: int | None, clock: int) -> Delta:
+        """Write the rows of an epoch that are not late, and count."""
         join, counted, dropped = self.join, Observation(), late(self.join, watermark)
         asked: list[Any] = []
         for n, input_ in enumerate(join.inputs):
@@ -150,10 +129,6 @@ class Segments:
             ]
             positions = [_TIME, *(f"__dt_mark{m}" for m in range(len(input_.marks)))]
             asked += _spans([f"CASE WHEN {kept} THEN {p} END" for p in positions], n)
-            columns = {quote(c.name): c.stored for c in input_.columns}
-            keys = () if there[n].counted else self.keys[n]
-            hashes = [_hash([columns[value] for value in key]) for key in keys]
-            asked += _distinct([f"CASE WHEN {kept} THEN {hash_} END" for hash_ in hashes], n)
         sides = range(len(join.sides))
         asked += [F.expr(f"max(CASE WHEN __dt_side{s} THEN {_TIME} END)").alias(f"time{s}") for s in sides]
         folder = rows_of(epoch)
@@ -183,7 +158,6 @@ class Segments:
         asked += _ends(input_.expires or "CAST(NULL AS BIGINT)", number)
         timed = input_.event_time in [quote(c.name) for c in input_.columns]
         asked += _spans([_position(input_) if timed else "CAST(NULL AS BIGINT)", *input_.marks], number)
-        asked += _distinct(map(_hash, self.keys[number]), number)
         order = [F.expr(by) for by in self.order(number)]
         folder = f"merged-{epoch:012}-{number}"
         rows = rows.observe(counted, *asked)
@@ -240,9 +214,7 @@ class Segments:
         times, *marks = (_span(found, f"{number}_{m}") for m in range(1 + len(self.join.inputs[number].marks)))
         files, rows = self.store.files(folder), found[f"rows{number}"]
         expires, half = found[f"expires{number}"], found[f"half{number}"]
-        counts = [(key, found.get(f"distinct{number}_{k}")) for k, key in enumerate(self.keys[number])]
-        distinct = tuple((key, count) for key, count in counts if count is not None)
-        return Segment(folder, files, rows, tuple(marks), times, expires, arrived, tier, half, distinct)
+        return Segment(folder, files, rows, tuple(marks), times, expires, arrived, tier, half)
 
 
 def empty(session: SparkSession, schema: StructType) -> DataFrame:
@@ -252,19 +224,6 @@ def empty(session: SparkSession, schema: StructType) -> DataFrame:
     spark: Any = session._jsparkSession
     found = spark.createDataFrame(jvm.java.util.ArrayList(), spark.parseDataType(columns.json()))
     return DataFrame(found, session)
-
-
-def _hash(values: Sequence[str]) -> str:
-    """Values of any types as one to count."""
-    return f"xxhash64({', '.join(values)})"
-
-
-def _distinct(hashes: Iterable[str], number: int) -> list[Any]:
-    """About how many values each hash has, as aggregates: a sketch takes less than ``approx_count_distinct``."""
-    return [
-        F.expr(f"hll_sketch_estimate(hll_sketch_agg({hash_}, {_SKETCH}))").alias(f"distinct{number}_{k}")
-        for k, hash_ in enumerate(hashes)
-    ]
 
 
 def _ends(expires: str, number: int) -> list[Any]:
