@@ -53,10 +53,9 @@ def delta_join(
     """The paths of all inputs of a join.
 
     Of the inputs that a path can look up next it takes the one that stands first in ``order``; then one by the key of
-    the lookup before, so that rows stay where they are; then the largest where
-    what is new looks up by itself, which Spark knows to be small and copies, and the smallest where rows that were
-    found do, which Spark takes for many and sorts; then one that is ``arranged`` by that key, or is by a path before;
-    then the first as written.
+    the lookup before, so that rows stay where they are; then the largest where what is new looks up by itself, which
+    Spark knows to be small and copies, and the smallest where rows that were found do, which Spark takes for many and
+    sorts; then one that is ``arranged`` by that key, or is by a path before; then the first as written.
 
     Raises ``Unsupported`` where no equality leads from one part of the inputs to another.
     """
