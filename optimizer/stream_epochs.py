@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from optimizer.options import Options
     from optimizer.plan import Plan
     from planner.runtime.meaning import Meaning
+    from planner.runtime.state.answers import Asked
     from planner.runtime.state.epochs import Epochs
     from planner.runtime.state.sinks import Output
 
@@ -73,7 +74,7 @@ def schemas_of(session: SparkSession, join: StreamJoin) -> Schemas | str:
     from pyspark.sql.types import StringType, StructField, StructType
 
     from planner.runtime.batch import analysed
-    from planner.runtime.state.epochs import schema_of_answer
+    from planner.runtime.state.answers import schema_of_answer
     from planner.runtime.state.streams import deterministic, more_than_rows, reads_variable, without_files
 
     native = analysed(session, join.analysed)
@@ -122,17 +123,35 @@ def _not_as_changes(session: SparkSession, shown: StructType, answer: StructType
 def epochs_of(
     opt: Planner, join: StreamJoin, schemas: Schemas, store: Store, output: Output, ttl: float | None
 ) -> Epochs:
-    """The epochs of a join, each of whose statements is planned as any other of the optimizer's.  ``ttl``: seconds."""
-    from planner.runtime.state.epochs import Epochs
-    from planner.runtime.state.segments import Segments
+    """The epochs of a join; ``ttl`` is in seconds."""
+    return epochs_with(opt, join, schemas.inputs, store, (asked(opt, join, schemas, output),), ttl)
+
+
+def asked(opt: Planner, join: StreamJoin, schemas: Schemas, output: Output, name: str = "") -> Asked:
+    """A join as the epochs ask it: each of its statements is planned as any other of the optimizer's."""
+    from planner.runtime.state.answers import Asked
 
     def plan(inside: SparkSession, block: str) -> str:
         return type(opt)(inside, opt.options).plan(block).sql()
 
+    return Asked(join, schemas.answer, output, plan, name)
+
+
+def epochs_with(
+    opt: Planner,
+    join: StreamJoin,
+    schemas: tuple[StructType, ...],
+    store: Store,
+    joins: tuple[Asked, ...],
+    ttl: float | None = None,
+) -> Epochs:
+    """The epochs of ``joins`` over the inputs of ``join``, whose columns are ``schemas``."""
+    from planner.runtime.state.epochs import Epochs
+    from planner.runtime.state.segments import Segments
+
     policy = opt.session.conf.get("spark.sql.streaming.multipleWatermarkPolicy", "min") or "min"
-    segments = Segments(store, join, schemas.inputs)
     told = Told([i.name for i in join.inputs], int(opt.session.conf.get(_RECENT) or 0))
-    return Epochs(join, store, segments, output, plan, schemas.answer, ttl, policy, told)
+    return Epochs(join, joins, store, Segments(store, join, schemas), ttl, policy, told)
 
 
 def _columns(schema: Any) -> str:

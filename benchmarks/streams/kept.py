@@ -16,6 +16,7 @@ from benchmarks import harness
 from benchmarks.streams.clock import Clock
 from optimizer import Optimizer, Options
 from optimizer.kept import KeptView
+from planner.runtime.state.answers import Asked
 from planner.runtime.state.epochs import Epochs
 from planner.runtime.state.files import HadoopFolder
 from planner.runtime.state.kept_rows import KeptRows
@@ -55,7 +56,7 @@ WATCHED = (
     (START, KeptView, "refresh"),
     (REST, Epochs, "__call__"),
     (ARRIVED, Segments, "write"),
-    (ASKED, Epochs, "answer"),
+    (ASKED, Asked, "answer"),
     (ANEW, Segments, "merge"),
     (ANEW, KeptRows, "_merge"),
     (ANSWER, FileOutput, "write"),

@@ -13,6 +13,7 @@ from benchmarks.streams.bench import EVEN, SCHEMA, ZIPF
 from optimizer import Optimizer, Options
 from optimizer.stream_epochs import Schemas, epochs_of, schemas_of
 from planner.runtime.batch import run as asked
+from planner.runtime.state.answers import Rows
 from planner.runtime.state.files import HadoopFolder
 from planner.runtime.state.segments import Segments, tagged
 from planner.runtime.state.sinks import NoOutput
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from planner.runtime.state.epochs import Epochs
     from planner.runtime.state.segments import Delta
     from planner.state.manifest import Segment
+    from planner.state.spec import Side
 
 TITLE = "The order of the rows in a state"
 QUERY = """SELECT s.id, t.id AS tid FROM s JOIN t
@@ -49,7 +51,7 @@ class _Laid(Segments):
         """The columns by which a merged segment is sorted."""
         return self.by
 
-    def side(self, session: SparkSession, side: int, segments: tuple[Segment, ...], which: str = "") -> DataFrame:
+    def side(self, session: SparkSession, side: Side, segments: tuple[Segment, ...], which: str = "") -> DataFrame:
         """The rows of a side, with or without the filter that an epoch sets."""
         return super().side(session, side, segments, which if self.filtered else "")
 
@@ -117,12 +119,12 @@ class _State:
 
     def probe(self, delta: Delta, *, filtered: bool) -> None:
         """Run the statement of an epoch, each time with another literal in the filter, as in each epoch."""
-        new, rest = delta.inputs[1 - _STATE], delta.inputs[_STATE]
-        assert new.segment is not None
+        new = delta.inputs[1 - _STATE].segment
+        assert new is not None
         self.laid.filtered, self.probes = filtered, self.probes + 1
-        marks = tuple(span and (span[0], span[1] + self.probes) for span in new.segment.marks)
-        wider = replace(delta, inputs=(replace(new, segment=replace(new.segment, marks=marks)), rest))
-        run(self.epochs.answer(self.work, self.manifest, wider, None))
+        wider = replace(new, marks=tuple(span and (span[0], span[1] + self.probes) for span in new.marks))
+        rows = Rows(self.epoch, tuple(i.segments for i in self.manifest.inputs), ((wider,), ()))
+        run(self.epochs.asked[0].answer(self.work, self.laid, rows))
 
 
 def _beside(bench: Bench, said: str, states: Mapping[str, _State], folder: Path) -> None:

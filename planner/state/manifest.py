@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -40,6 +41,12 @@ class Segment:
     def bytes(self) -> int:
         """The size of its files."""
         return sum(size for _, size in self.files)
+
+
+def marks_of(segments: Sequence[Segment]) -> tuple[Span, ...]:
+    """The least and greatest value of each mark over several segments of one input, of which there is at least one."""
+    found = [[span for span in spans if span] for spans in zip(*(s.marks for s in segments), strict=True)]
+    return tuple((min(s[0] for s in spans), max(s[1] for s in spans)) if spans else None for spans in found)
 
 
 @dataclass(frozen=True)
@@ -77,7 +84,8 @@ class Manifest:
     """The state after an epoch; that of epoch -1 is empty.
 
     ``times``: the watermark of each side by itself, in milliseconds, None before its first row.  ``watermark`` is that
-    of the query; None where no side has one.  ``obsolete`` are folders that this epoch needed last.
+    of the query; None where no side has one.  ``obsolete`` are folders that this epoch needed last.  ``answered``: of
+    joins that share the state, the names of those that have returned all that they find in it.
     """
 
     epoch: int
@@ -85,6 +93,7 @@ class Manifest:
     times: tuple[int | None, ...] = ()
     watermark: int | None = None
     obsolete: tuple[str, ...] = ()
+    answered: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """The manifest as text, with its checksum in the first line."""
@@ -100,7 +109,8 @@ def read_manifest(text: str, where: str) -> Manifest:
     try:
         found: dict[str, Any] = json.loads(body)
         inputs = tuple(_input(i) for i in found["inputs"])
-        return Manifest(found["epoch"], inputs, tuple(found["times"]), found["watermark"], tuple(found["obsolete"]))
+        times, obsolete, answered = (tuple(found.get(name, ())) for name in ("times", "obsolete", "answered"))
+        return Manifest(found["epoch"], inputs, times, found["watermark"], obsolete, answered)
     except (ValueError, KeyError, TypeError) as error:
         raise StateError(f"{where} is damaged: {type(error).__name__}: {error}") from error
 

@@ -17,7 +17,7 @@ from planner.runtime.state.changes import netted
 from planner.runtime.state.versions import not_replaced
 from planner.state.changes import known
 from planner.state.manifest import Segment, Span
-from planner.state.spec import Input, Kept, StreamJoin
+from planner.state.spec import Input, Kept, Side, StreamJoin
 from planner.state.store import Store
 from planner.types.schema import sql_type
 
@@ -197,13 +197,12 @@ class Segments:
             return frame.where(f"NOT coalesce({input_.expires} <= {watermark * 1000}, false)")
         return frame
 
-    def side(self, session: SparkSession, side: int, segments: tuple[Segment, ...], which: str = "") -> DataFrame:
+    def side(self, session: SparkSession, side: Side, segments: tuple[Segment, ...], which: str = "") -> DataFrame:
         """The rows and columns of a side, of those of its input that fulfil a condition."""
-        said = self.join.sides[side]
-        rows = self.rows(session, said.input, segments)
-        for condition in filter(None, (said.rows, which)):
+        rows = self.rows(session, side.input, segments)
+        for condition in filter(None, (side.rows, which)):
             rows = rows.where(condition)
-        return rows.selectExpr(*(f"{value} AS {quote(shown)}" for shown, value in said.shown))
+        return rows.selectExpr(*(f"{value} AS {quote(shown)}" for shown, value in side.shown))
 
     def _save(self, rows: DataFrame, folder: str) -> None:
         with exact_times(rows.sparkSession):
