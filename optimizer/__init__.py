@@ -7,6 +7,7 @@
 
 from optimizer.api import Optimizer
 from optimizer.kept import KeptView
+from optimizer.kept_together import KeptViews
 from optimizer.options import Options
 from optimizer.plan import Declined, Plan, Warned
 from optimizer.planning import plan_sql
@@ -43,6 +44,7 @@ __all__ = [
     "HttpSource",
     "InputError",
     "KeptView",
+    "KeptViews",
     "LookupSource",
     "MemorySource",
     "Optimizer",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 from optimizer import streams
 from optimizer.checked import checked, difference_without_rows
 from optimizer.driver import Stage
-from optimizer.kept import KeptView, keep
+from optimizer.keeping import keep
+from optimizer.kept import KeptView
+from optimizer.kept_together import KeptViews, keep_together
 from optimizer.lookups import asked_without_time, may_look_up, speaks_of_time, strictly
 from optimizer.options import Options
 from optimizer.parameters import named
@@ -227,6 +229,32 @@ class Optimizer:
         if not classic(self.session):
             raise QueryError("opt.keep needs a classic session, not Spark Connect")
         return keep(self, text, name, state, args, sink, mode)
+
+    def keep_together(
+        self,
+        queries: Mapping[str, str],
+        *,
+        state: str | Path,
+        args: dict[str, Any] | list[Any] | None = None,
+        sinks: Mapping[str, Target] | None = None,
+        mode: Mode = "update",
+    ) -> KeptViews:
+        """Keep the results of several queries over the same streams fresh, each under its name (docs/kept-views.md).
+
+        ``queries`` are by the names of the views, as ``sinks`` are; ``args`` and ``mode`` are for all.  The folder
+        ``state`` has each stream once, with the columns and rows that any of the queries needs, and of each view what
+        its join has found.  One streaming query refreshes all of them, so that they are always of the same moment.  A
+        later call may leave views out, and bring others that need nothing else of the streams: what such a view finds
+        in the state it has at once.
+
+        Raises what ``keep`` raises; ``QueryError`` also for a query that is no join of streams on state modules, or one
+        with watermarks; ``StateError`` also for a folder whose streams were kept for other queries.
+        """
+        from planner.runtime.batch import classic
+
+        if not classic(self.session):
+            raise QueryError("opt.keep_together needs a classic session, not Spark Connect")
+        return keep_together(self, queries, state, args, sinks or {}, mode)
 
     def stream_plan(
         self,

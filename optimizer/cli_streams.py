@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from optimizer.cli_options import Choices, Conf, Force, Json, Master, Query, Sql, Tables
-from optimizer.commands.inputs import read_job, read_pairs
+from optimizer.commands.inputs import read_job, read_pairs, read_query
 from planner.errors import InputError, one_of
 
 Streams = Annotated[
@@ -101,6 +101,15 @@ def keep(
     query: Query = None,
     sql: Sql = None,
     name: Annotated[str, typer.Option("--as", metavar="NAME", help="The name of the view. Required.")] = "",
+    beside: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with",
+            metavar="NAME=QUERY.sql",
+            help="Another view over the same streams, kept together with this one: each stream is read and stored "
+            "once. Repeatable.",
+        ),
+    ] = None,
     stream: Streams = None,
     changelog: Annotated[
         list[str] | None,
@@ -120,7 +129,8 @@ def keep(
     out: Annotated[
         str,
         typer.Option(
-            metavar="FOLDER", help="Where each refresh adds files with the rows that it changed, if anywhere."
+            metavar="FOLDER",
+            help="Where each refresh adds files with the rows that it changed, if anywhere; with --with, FOLDER/NAME.",
         ),
     ] = "",
     format: Annotated[str, typer.Option(metavar="FORMAT", help="The files' format: parquet, orc or json.")] = "parquet",
@@ -141,6 +151,7 @@ def keep(
     """Keep the result of a query over streams of files fresh, and print it.
 
     The first call builds the view. The same command refreshes it: it reads and joins only what has arrived since.
+    Several views over the same streams share their state: see --with.
     """
     from optimizer.commands.kept import KeepJob, run_keep
     from optimizer.commands.streamed import read_streams
@@ -153,7 +164,10 @@ def keep(
     if format not in (possible := ("parquet", "orc", "json")):
         raise InputError(f"--format {format} does not exist; {one_of(possible, format)}")
     changelogs = read_pairs("--changelog", changelog or ())
-    told = KeepJob(job, streams, changelogs, name, state, out, format, every, files, verify, json)
+    others = {other: read_query(file, None) for other, file in read_pairs("--with", beside or ()).items()}
+    if name in others:
+        raise InputError(f"--with {name}: --as has this name already")
+    told = KeepJob(job, streams, changelogs, name, state, out, format, every, files, verify, json, others)
     if not run_keep(told):
         raise typer.Exit(1)
 

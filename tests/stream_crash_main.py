@@ -1,4 +1,4 @@
-"""A join of a stream with itself, or a view of it, in a process to be killed: stream_crash_main.py FOLDER NAME QUERY.
+"""A join of a stream with itself, or views of it, in a process to be killed: stream_crash_main.py FOLDER NAME QUERY.
 
 Says "ready", and waits for a line on stdin, so that the next driver can get ready while one still runs.
 """
@@ -23,7 +23,8 @@ _THREE = """SELECT a.id, b.id AS bid, c.id AS cid FROM s a JOIN s b
 ON a.k = b.k AND a.ts BETWEEN b.ts - INTERVAL 1 SECONDS AND b.ts + INTERVAL 2 SECONDS AND a.id <> b.id
 JOIN s c ON b.k = c.k AND c.ts BETWEEN b.ts AND b.ts + INTERVAL 2 SECONDS AND c.id > 5"""
 _KEPT = "SELECT a.k, count(*) AS n, sum(b.v) AS v FROM s a JOIN s b ON a.k = b.k AND a.id <= b.id GROUP BY a.k"
-QUERIES = {"two": _TWO, "three": _THREE, "kept": _KEPT}
+_LEAST = "SELECT a.k, min(b.v) AS v FROM s a JOIN s b ON a.k = b.k AND a.id <= b.id GROUP BY a.k"
+QUERIES = {"two": _TWO, "three": _THREE, "kept": _KEPT, "least": _LEAST}
 
 
 def run(session: SparkSession, folder: Path, name: str, query: str) -> None:
@@ -37,19 +38,25 @@ def run(session: SparkSession, folder: Path, name: str, query: str) -> None:
 
 
 def keep(session: SparkSession, folder: Path, name: str, query: str) -> KeptView:
-    """Refresh the view in FOLDER/NAME over the changes in FOLDER/NAME.in, one file to an epoch."""
+    """Refresh the view in FOLDER/NAME over the changes in FOLDER/NAME.in, one file to an epoch.
+
+    ``together``: two views, the second of which comes once the first has been there for a few epochs.
+    """
     stream = session.readStream.schema("id INT, k INT, v INT, op STRING").option("maxFilesPerTrigger", 1)
     stream.json(str(folder / f"{name}.in")).createOrReplaceTempView("s")
     opt = Optimizer(session)
     opt.declare_changelog("s", "op")
-    return opt.keep(QUERIES[query], "kept", state=folder / name)
+    if query != "together":
+        return opt.keep(QUERIES[query], query, state=folder / name)
+    names = ["kept", "least"] if (folder / name / "checkpoint" / "commits" / "3").exists() else ["kept"]
+    return opt.keep_together({one: QUERIES[one] for one in names}, state=folder / name)["kept"]
 
 
 def main(folder: Path, name: str, query: str) -> None:
     session = start("classic", folder / "spark")
     print("ready", flush=True)
     sys.stdin.readline()
-    (keep if query == "kept" else run)(session, folder, name, query)
+    (run if query in ("two", "three") else keep)(session, folder, name, query)
     print("done", flush=True)
 
 

@@ -26,7 +26,7 @@ def show_state(checkpoint: str, *, json: bool, check: bool, changes: bool) -> No
     changelogs have been taken away more often than added.
     """
     store, join, state = _read(checkpoint)
-    names, query = [i["name"] for i in join["inputs"]], " ".join(join["text"].split())
+    names, query = [i["name"] for i in join["inputs"]], _query(join, state)
     if check:
         store.check(state)
     inputs = [_told(name, found) for name, found in zip(names, state.inputs, strict=True)]
@@ -43,6 +43,11 @@ def show_state(checkpoint: str, *, json: bool, check: bool, changes: bool) -> No
     console.print(say.rows_table(kinds, [tuple(i.values()) for i in inputs]))
     if check:
         console.print("\nevery file is there, and has the size it was written with", markup=False)
+
+
+def _query(join: dict[str, Any], state: Manifest) -> str:
+    """What a state is of: a query, or several views."""
+    return " ".join(join["text"].split()) if "text" in join else f"{len(state.answered)} views that are kept together"
 
 
 def _gone_too_often(store: Store, join: dict[str, Any], state: Manifest) -> Iterator[int | None]:
@@ -94,7 +99,7 @@ def _read(checkpoint: str) -> tuple[Store, dict[str, Any], Manifest]:
         raise InputError(f"{checkpoint} holds no state of a join of streams")
     try:
         join: dict[str, Any] = json_format.loads(text)
-        _ = [(i["name"], i["columns"]) for i in join["inputs"]], join["text"].split()
+        _ = [(i["name"], i["columns"]) for i in join["inputs"]], join.get("text", "").split()
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StateError(f"{checkpoint}: query.json is damaged: {error}") from error
     if not epochs:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from planner.errors import StateError
 from planner.logical import JoinKind
@@ -171,6 +172,24 @@ class StreamJoin:
             del said["blocks"]
         return json.dumps(said, indent=1, ensure_ascii=False)
 
+    def hold_against(self, written: str, where: str) -> None:
+        """Raise ``StateError`` unless the state in ``where``, described by ``written``, is of this very join."""
+        old, new = read_description(written, where), json.loads(self.to_json())
+        if old == new:
+            return
+        types = [[(c["name"], c["type"]) for i in one.get("inputs", ()) for c in i["columns"]] for one in (old, new)]
+        if "text" not in old:
+            what = "views that are kept together"
+        elif old["text"] != new["text"]:
+            what = f"another query: {' '.join(str(old['text']).split())}"
+        elif old.get("settings") != new["settings"]:
+            what = f"other settings: {old.get('settings')}, now {new['settings']}"
+        elif types[0] != types[1]:
+            what = f"another schema: {_said(types[0])}; now {_said(types[1])}"
+        else:
+            what = "another plan of this query, as an older version of Dovetail or other watermarks make it"
+        raise StateError(f"the state in {where} is of {what}; give this query a checkpoint of its own")
+
 
 VERSIONS = ("d", "curr", "prev", "again", "first", "final", "lone", "none")
 
@@ -180,28 +199,16 @@ def view(version: str, side: int) -> str:
     return f"__dt_{version}_{side + 1}"
 
 
-def hold_against(written: str, join: StreamJoin, where: str) -> None:
-    """Raise ``StateError`` unless the state in ``where``, described by ``written``, is of this very join."""
+def read_description(written: str, where: str) -> dict[str, Any]:
+    """What is written beside the state in ``where``.  Raises ``StateError`` where it cannot be read."""
     try:
-        old = json.loads(written)
-        found = int(old["format"])
+        found: dict[str, Any] = json.loads(written)
+        version = int(found["format"])
     except (ValueError, KeyError, TypeError) as error:
         raise StateError(f"{where} cannot be read: {error}") from error
-    if found != FORMAT:
-        raise StateError(f"the state in {where} has format {found}; this version of Dovetail writes {FORMAT}")
-    new = json.loads(join.to_json())
-    if old == new:
-        return
-    types = [[(c["name"], c["type"]) for i in one.get("inputs", ()) for c in i["columns"]] for one in (old, new)]
-    if old.get("text") != new["text"]:
-        what = f"another query: {' '.join(str(old.get('text')).split())}"
-    elif old.get("settings") != new["settings"]:
-        what = f"other settings: {old.get('settings')}, now {new['settings']}"
-    elif types[0] != types[1]:
-        what = f"another schema: {_said(types[0])}; now {_said(types[1])}"
-    else:
-        what = "another plan of this query, as an older version of Dovetail or other watermarks make it"
-    raise StateError(f"the state in {where} is of {what}; give this query a checkpoint of its own")
+    if version != FORMAT:
+        raise StateError(f"the state in {where} has format {version}; this version of Dovetail writes {FORMAT}")
+    return found
 
 
 def _said(columns: list[tuple[str, str]]) -> str:

@@ -1,6 +1,6 @@
 """The arrangements of a join beside its checkpoint: segments in Parquet, and a manifest for each epoch.
 
-    CHECKPOINT/dovetail/query.json                   the join that this state is of
+    CHECKPOINT/dovetail/query.json                   the join, or the inputs, that this state is of
                         epoch-000000000012.json      the manifest: what makes up the state after epoch 12
                         rows-000000000012/input=0/   what arrived in epoch 12 on the first input
                         merged-000000000012-0/       older segments of it, merged in epoch 12
@@ -13,16 +13,28 @@ then Spark may ask for the epoch again.
 from __future__ import annotations
 
 import re
+from typing import Protocol
 from uuid import uuid4
 
 from planner.errors import StateError
 from planner.state.folder import Folder
 from planner.state.manifest import InputState, Manifest, Segment, read_manifest
-from planner.state.spec import StreamJoin, hold_against
 
 FOLDER = "dovetail"
 _QUERY, _NAME = "query.json", "name"
 _MANIFEST = re.compile(r"epoch-(\d+)\.json")
+
+
+class Described(Protocol):
+    """What a state is of."""
+
+    def to_json(self) -> str:
+        """As text, which is written beside the state."""
+        ...
+
+    def hold_against(self, written: str, where: str) -> None:
+        """Raise ``StateError`` unless the state in ``where``, described by ``written``, is of this."""
+        ...
 
 
 class Store:
@@ -40,15 +52,15 @@ class Store:
         """Whether the checkpoint is of a query that keeps its state in Spark's own store."""
         return bool(self.checkpoint.inside("state"))
 
-    def open(self, join: StreamJoin) -> str:
-        """Begin a state for a join, or go on with its own; return the name that its files in a sink go by.
+    def open(self, said: Described) -> str:
+        """Begin a state of what is said, or go on with its own; return the name that its files in a sink go by.
 
         Raises ``StateError`` where it is another's, or damaged.
         """
         written = self.query()
         if written is not None:
             self._tidy()
-            hold_against(written, join, self.folder.below(_QUERY))
+            said.hold_against(written, self.folder.below(_QUERY))
             epochs = self.epochs()
             if epochs:
                 self.check(self.manifest(epochs[-1]))
@@ -58,7 +70,7 @@ class Store:
             name = uuid4().hex[:8]
             self.folder.write(_NAME, name)
         if written is None:
-            self.folder.write(_QUERY, join.to_json())
+            self.folder.write(_QUERY, said.to_json())
         return name
 
     def _tidy(self) -> None:

@@ -16,6 +16,7 @@ from planner.logical import Join, Logical, Scan
 from planner.sql.names import Unresolved
 from planner.state.bounds import Bound, equalities, read_bounds, with_implied
 from planner.state.changes import COUNT, count_of
+from planner.state.shared import any_of
 from planner.state.spec import MEANING, Input, Kept, Reach, Side, StreamJoin
 from rules.analysis.delta_join import Sizes
 from rules.analysis.same_source import over_base
@@ -268,8 +269,8 @@ class Reader:
                 relation.name,
                 _name(relation.read.base),
                 columns,
-                _any([sides[n].ticks for n in own]),
-                _any([sides[n].rows for n in own]),
+                any_of([sides[n].ticks for n in own]),
+                any_of([sides[n].rows for n in own]),
                 quote(event) if event else "",
                 relation.stream.time,
                 relation.stream.delay,
@@ -316,11 +317,3 @@ def _columns_of(texts: list[str]) -> set[str]:
 
 def _all(conditions: list[str]) -> str:
     return " AND ".join(f"({c})" for c in conditions)
-
-
-def _any(conditions: list[str]) -> str:
-    """Rows that fulfil one of several conditions; nothing where one of them takes all."""
-    if not all(conditions):
-        return ""
-    found = list(dict.fromkeys(conditions))
-    return found[0] if len(found) == 1 else " OR ".join(f"({c})" for c in found)

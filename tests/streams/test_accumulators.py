@@ -15,7 +15,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from optimizer import Optimizer, Options
-from optimizer.kept import _asked, _over, _types
+from optimizer.keeping import _types
+from optimizer.kept import over, over_joined
 from optimizer.stream_epochs import changelogs
 from planner.runtime.catalog import SparkCatalog
 from planner.sql.from_sql import from_sql
@@ -128,7 +129,7 @@ def test_any_division_tells_the_same(spark: SparkSession, share: Share, changes:
         kept = kept_query(from_sql(text)[0], ctx)
         joined = session.sql(kept.joined)
         try:
-            _over(joined, kept.above, schema)
+            over(joined, kept.above, schema)
         except AnalysisException:  # opt.keep refuses it, where it would keep joined rows
             continue
         if changes:
@@ -143,14 +144,14 @@ def test_any_division_tells_the_same(spark: SparkSession, share: Share, changes:
 
 def check(text: str, schema: StructType, joined: DataFrame, own: Accumulators, above: str, *, changes: bool) -> None:
     if changes:  # what comes and goes as well is not there
-        there = _over(joined.where("op = 'insert'").drop("op"), above, schema)
+        there = over(joined.where("op = 'insert'").drop("op"), above, schema)
         joined = joined.unionAll(joined.where("op = 'delete'").withColumn("op", F.lit("insert")))
     else:
-        there = _over(joined, above, schema)
+        there = over(joined, above, schema)
     numbered = joined.withColumn("__epoch", F.expr("abs(hash(*)) % 4")).localCheckpoint()
     epochs = [numbered.where(f"__epoch = {n}").drop("__epoch") for n in range(4)]
-    parts = [_asked(epoch, own.of_rows) for epoch in epochs]
-    merged = _asked(parts[0].unionAll(parts[1]), own.merged)
-    found = _over(reduce(DataFrame.unionAll, [merged, *parts[2:]]), own.above, schema)
+    parts = [over_joined(epoch, own.of_rows) for epoch in epochs]
+    merged = over_joined(parts[0].unionAll(parts[1]), own.merged)
+    found = over(reduce(DataFrame.unionAll, [merged, *parts[2:]]), own.above, schema)
     assert [f.dataType for f in found.schema] == [f.dataType for f in there.schema], text
     assert Counter(map(repr, found.collect())) == Counter(map(repr, there.collect())), text

@@ -11,7 +11,7 @@ from hypothesis import settings
 from pyspark.errors import AnalysisException
 
 from optimizer import Optimizer
-from optimizer.kept import _over
+from optimizer.kept import over
 from planner.errors import Unsupported
 from planner.runtime.catalog import SparkCatalog
 from planner.sql.from_sql import from_sql
@@ -87,10 +87,10 @@ def stored(session: SparkSession, text: str) -> list[str] | None:
         return None
     rows = session.sql(kept.joined)
     try:
-        _over(rows.limit(0), kept.above, session.sql(text).schema)
+        over(rows.limit(0), kept.above, session.sql(text).schema)
     except AnalysisException:  # opt.keep refuses it
         return None
-    return sorted(map(str, _over(rows, kept.above, session.sql(text).schema).collect()))
+    return sorted(map(str, over(rows, kept.above, session.sql(text).schema).collect()))
 
 
 @pytest.mark.parametrize("text", WRITTEN)

@@ -121,7 +121,28 @@ def test_a_view_of_changing_files(spark: SparkSession, tmp_path: Path) -> None:
     assert json.loads(done.stdout) == {"region": "north", "paid": -84}
     told = json.loads(dovetail("state", tmp_path / "state" / "checkpoint", "--changes", "--json").stdout)
     assert [i["gone"] for i in told["inputs"]] == [1, None]
-    for wrong, said in ((["--as="], "--as NAME is missing"), (["--changelog=o=op"], "there is no --stream o")):
+    by_customer, together = tmp_path / "by_customer.sql", tmp_path / "together"
+    by_customer.write_text(
+        "SELECT c.id, count(*) AS n FROM orders o JOIN customers c ON o.customer = c.id GROUP BY c.id"
+    )
+    both = [*command, "--with", f"customers_paid={by_customer}", "--state", together, "--out", tmp_path / "out"]
+    done = dovetail(*both, "--verify")
+    assert done.exit_code == 1, done.stderr
+    assert list(map(json.loads, done.stdout.splitlines())) == [
+        {"view": "paid", "row": {"region": "north", "paid": -84}},
+        {"view": "customers_paid", "row": {"id": 7, "n": 1}},
+    ]
+    assert "orders: customer, op, paid, for paid, customers_paid" in done.stderr
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["customers_paid", "paid"]
+    shown = dovetail("state", together / "checkpoint").stdout
+    assert shown.startswith("2 views that are kept together")
+    assert json.loads(dovetail("state", together / "checkpoint", "--dump", "customers").stdout)["region"] == "north"
+    twice = [f"--with=paid={by_customer}"]
+    for wrong, said in (
+        (["--as="], "--as NAME is missing"),
+        (["--changelog=o=op"], "there is no --stream o"),
+        (twice, "--with paid: --as has this name already"),
+    ):
         done = dovetail(*command, *wrong)
         assert done.exit_code == 2
         assert said in done.stderr

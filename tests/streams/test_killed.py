@@ -118,9 +118,12 @@ class Changes(Feed):
 
     def groups(self) -> set[tuple[int, int, int]]:
         """What the view has to be: by k, the pairs of rows that are there, and the sum of the later one's v."""
+        return {(k, len(values), sum(values)) for k, values in self.later().items()}
+
+    def later(self) -> dict[int, list[int]]:
+        """By k, the v of the later row of each pair of rows that are there."""
         pairs = [(a[1], b[2]) for a in self.there for b in self.there if a[1] == b[1] and a[0] <= b[0]]
-        of = {k: [v for key, v in pairs if key == k] for k, _ in pairs}
-        return {(k, len(values), sum(values)) for k, values in of.items()}
+        return {k: [v for key, v in pairs if key == k] for k, _ in pairs}
 
 
 def kill_drivers(folder: Path, name: str, query: str, feed: Feed, kills: int) -> int:
@@ -180,15 +183,22 @@ def test_killed_at_random_moments(spark: SparkSession, tmp_path: Path, query: st
     assert [(i.rows, i.read, i.late) for i in one.inputs] == [(i.rows, i.read, i.late) for i in other.inputs]
 
 
-def test_a_kept_view_killed_at_random_moments(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("query", ["kept", "together"])
+def test_kept_views_killed_at_random_moments(spark: SparkSession, tmp_path: Path, query: str) -> None:
+    """One view, or two on one state, the second of which comes later."""
     kills = max(1, KILLS // 4)
     (tmp_path / "killed.in").mkdir()
     feed = Changes(tmp_path / "killed.in", Random(os.environ.get("DOVETAIL_SEED", "1")))
-    assert kill_drivers(tmp_path, "killed", "kept", feed, kills) == kills
-    view = keep(spark.newSession(), tmp_path, "killed", "kept")
+    assert kill_drivers(tmp_path, "killed", query, feed, kills) == kills
+    session = spark.newSession()
+    view = keep(session, tmp_path, "killed", query)
     assert view.kept, "accumulators"
-    assert {tuple(row) for row in view.table().collect()} == feed.groups()
-    feed.add(1)
-    assert {tuple(row) for row in view.refresh().table().collect()} == feed.groups()
+    for more in (0, 4, 1):
+        feed.add(more)
+        view = keep(session, tmp_path, "killed", query) if more else view
+        assert {tuple(row) for row in view.table().collect()} == feed.groups()
+    if query == "together":
+        least = {tuple(row) for row in session.table("least").collect()}
+        assert least == {(k, min(own)) for k, own in feed.later().items()}
     store = Store(LocalFolder(tmp_path / "killed" / "checkpoint"))
     store.check(store.manifest(store.epochs()[-1]))

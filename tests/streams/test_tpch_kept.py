@@ -19,9 +19,12 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from optimizer import KeptView
+
 ROUNDS = int(os.environ.get("DOVETAIL_ROUNDS", "2"))
 SEED = int(os.environ.get("DOVETAIL_SEED", "1"))
 SCALE = 0.01
+GROUPS = {"h03": 100, "h05": 5, "h10": 300}  # of each query at least
 
 
 def change(tables: Changing, number: int) -> None:
@@ -47,25 +50,35 @@ def shown(session: SparkSession, text: str) -> list[Any]:
 
 
 @pytest.mark.hypothesis  # for `make fuzz`, which takes more rounds
-@pytest.mark.parametrize(("query", "groups"), [("h03", 100), ("h05", 5), ("h10", 300)])
-def test_after_each_round_of_changes(spark: SparkSession, tmp_path: Path, query: str, groups: int) -> None:
-    opt, plain, text = Optimizer(spark.newSession()), spark.newSession(), queries("tpch")[query]
+@pytest.mark.parametrize("together", [False, True])
+def test_after_each_round_of_changes(spark: SparkSession, tmp_path: Path, together: bool) -> None:
+    """One view after the other, or all of them on one state."""
+    opt, plain, texts = Optimizer(spark.newSession()), spark.newSession(), queries("tpch")
     tables = Changing(SCALE, tmp_path / "in", seed=SEED * 1000)
     tables.stream(opt.session)
     for name in CHANGING:
         opt.declare_changelog(name, CHANGE)
-    view = opt.keep(whole(text), "kept", state=tmp_path / "state")
-    seen = []
+    views: dict[str, KeptView] = {}
+    seen: list[list[Any]] = []
     for number in range(ROUNDS + 1):
         if number:
             change(tables, number)
-            view.refresh()
         for name, path in tables.save(tmp_path / f"now{number}").items():
             plain.read.parquet(str(path)).createOrReplaceTempView(name)
-        found = shown(opt.session, "SELECT * FROM kept")
-        assert found == shown(plain, whole(text))
-        assert len(found) >= groups
-        assert found not in seen, "the round has changed nothing of the result"
-        seen.append(found)
-    opt.keep(text, "first", state=tmp_path / "state")
-    assert shown(opt.session, "SELECT * FROM first") == shown(plain, text.rstrip().rstrip(";"))
+        if together and not number:
+            views = {**opt.keep_together({q: whole(texts[q]) for q in GROUPS}, state=tmp_path / "state")}
+        elif together:
+            views["h05"].refresh()
+        else:
+            for query in GROUPS:
+                views[query] = opt.keep(whole(texts[query]), query, state=tmp_path / query)
+        for query, groups in GROUPS.items():
+            found = shown(opt.session, f"SELECT * FROM {query}")
+            assert found == shown(plain, whole(texts[query])), query
+            assert len(found) >= groups
+            assert found not in seen, "the round has changed nothing of the result"
+            seen.append(found)
+    if not together:
+        text = texts["h03"].rstrip().rstrip(";")
+        opt.keep(text, "first", state=tmp_path / "h03")
+        assert shown(opt.session, "SELECT * FROM first") == shown(plain, text)

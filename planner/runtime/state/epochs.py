@@ -23,7 +23,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from planner.runtime.batch import run
 from planner.runtime.state.answers import Asked, Rows
 from planner.runtime.state.query import StateQuery
-from planner.runtime.state.segments import Delta, Segments, rows_of, setting, tagged
+from planner.runtime.state.segments import Delta, Segments, rows_of, setting, tagged, timed
 from planner.state.manifest import Change, Manifest
 from planner.state.progress import Told
 from planner.state.sink import trigger_of
@@ -123,10 +123,10 @@ class Epochs:
         """The watermarks after the epoch: of each side, and of the query."""
         join = self.join
         delays = [join.inputs[side.input].delay for side in join.sides]
-        then = before.times or (None,) * len(join.sides)
+        then = before.times if timed(join) and before.times else (None,) * len(join.sides)
         times = tuple(side_time(t, d, delay) for t, d, delay in zip(then, delta.times, delays, strict=True))
-        timed = [t for t, side in zip(times, join.sides, strict=True) if join.inputs[side.input].event_time]
-        return times, watermark(before.watermark or 0, timed, self.policy) if timed else None
+        known = [times[n] for n in timed(join)]
+        return times, watermark(before.watermark or 0, known, self.policy) if known else None
 
     def _after(self, session: SparkSession, before: Manifest, delta: Delta, after: Manifest, clock: int) -> Manifest:
         """The state after the epoch, of which ``after`` tells the number and the time."""

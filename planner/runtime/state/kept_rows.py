@@ -95,6 +95,24 @@ class KeptRows:
         """Whether the newest refresh is the first one, before which there was no result."""
         return self.refresh <= _ENDED_ONCE
 
+    @property
+    def name(self) -> str:
+        """What tells this folder from all others, also from one in its place later.  Raises ``StateError``."""
+        written = self.folder.read(_VIEW)
+        if written is None:
+            raise StateError(f"{self.folder.below(_VIEW)} is missing")
+        return str(json.loads(written)["name"])
+
+    @property
+    def refreshed(self) -> bool:
+        """Whether a refresh that found something has ended, if only that the result is empty."""
+        parts = self._parts()
+        return parts.number >= _ENDED_ONCE and self._last(parts) >= 0
+
+    def clear(self) -> None:
+        """Remove what a first refresh, which has not ended, has written."""
+        self.folder.delete(self._parts().live)
+
     def begin(self, merged: Callable[[DataFrame], DataFrame]) -> None:
         """Begin a refresh, or go on with one that has not ended; ``merged`` adds up the rows of several epochs."""
         parts = self._parts()

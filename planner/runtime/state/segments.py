@@ -70,12 +70,18 @@ def tagged_items(join: StreamJoin) -> list[list[str]]:
         items.append(f"CAST({input_.expires or 'NULL'} AS BIGINT) AS {_EXPIRES}")
         for n in range(marks):
             items.append(f"CAST({input_.marks[n] if n < len(input_.marks) else 'NULL'} AS BIGINT) AS __dt_mark{n}")
-        for n, side in enumerate(join.sides):
+        for n in timed(join):
+            side = join.sides[n]
             items.append(
                 f"{f'coalesce({side.ticks or True}, false)' if side.input == number else 'false'} AS __dt_side{n}"
             )
         blocks.append(items)
     return blocks
+
+
+def timed(join: StreamJoin) -> list[int]:
+    """The sides that have a watermark."""
+    return [n for n, side in enumerate(join.sides) if join.inputs[side.input].event_time]
 
 
 def late(join: StreamJoin, watermark: int | None) -> str:
@@ -129,8 +135,7 @@ class Segments:
             ]
             positions = [_TIME, *(f"__dt_mark{m}" for m in range(len(input_.marks)))]
             asked += _spans([f"CASE WHEN {kept} THEN {p} END" for p in positions], n)
-        sides = range(len(join.sides))
-        asked += [F.expr(f"max(CASE WHEN __dt_side{s} THEN {_TIME} END)").alias(f"time{s}") for s in sides]
+        asked += [F.expr(f"max(CASE WHEN __dt_side{s} THEN {_TIME} END)").alias(f"time{s}") for s in timed(join)]
         folder = rows_of(epoch)
         stored = [INPUT, *(c.stored for i in join.inputs for c in i.columns)]
         rows = batch.observe(counted, *asked).where(f"{_KEEP} AND NOT {dropped}").select(*stored)
@@ -142,7 +147,7 @@ class Segments:
             if found[f"rows{n}"]:
                 segment = self._segment(f"{folder}/{INPUT}={n}", found, n, clock, 0)
             arrived.append(Arrived(found[f"read{n}"], found[f"late{n}"], segment))
-        return Delta(tuple(arrived), tuple(found[f"time{s}"] for s in sides))
+        return Delta(tuple(arrived), tuple(found.get(f"time{s}") for s in range(len(join.sides))))
 
     def merge(
         self, session: SparkSession, number: int, old: tuple[Segment, ...], epoch: int, watermark: int | None
@@ -156,8 +161,8 @@ class Segments:
             rows = not_replaced(rows, input_.key, _position(input_), watermark)
         asked: list[Any] = [F.expr("count(*)").alias(f"rows{number}")]
         asked += _ends(input_.expires or "CAST(NULL AS BIGINT)", number)
-        timed = input_.event_time in [quote(c.name) for c in input_.columns]
-        asked += _spans([_position(input_) if timed else "CAST(NULL AS BIGINT)", *input_.marks], number)
+        has_times = input_.event_time in [quote(c.name) for c in input_.columns]
+        asked += _spans([_position(input_) if has_times else "CAST(NULL AS BIGINT)", *input_.marks], number)
         order = [F.expr(by) for by in self.order(number)]
         folder = f"merged-{epoch:012}-{number}"
         rows = rows.observe(counted, *asked)
@@ -170,7 +175,7 @@ class Segments:
             return None
         arrived, tier = max(s.arrived for s in old), max(s.tier for s in old) + (len(old) > 1)
         merged = self._segment(f"{folder}/{INPUT}={number}", found, number, arrived, tier)
-        if timed or not (times := [s.times for s in old if s.times]):
+        if has_times or not (times := [s.times for s in old if s.times]):
             return merged
         return replace(merged, times=(min(t[0] for t in times), max(t[1] for t in times)))
 
