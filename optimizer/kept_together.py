@@ -47,20 +47,22 @@ class KeptViews(Mapping[str, KeptView]):
         A refresh that was killed goes on where it was.  Of two threads the second waits.  Raises ``QueryError``,
         ``StateError``, and what Spark raises.
         """
+        with one_at_a_time(self.state):
+            return self._refreshed(*self._shared())
+
+    def _refreshed(self, shared: Shared, plans: list[StreamPlan]) -> KeptViews:
         from planner.runtime.state.arrivals import session_with
         from planner.runtime.state.epochs import start_epochs
 
-        with one_at_a_time(self.state):
-            shared, plans = self._shared()
-            epochs = self._epochs(shared, plans)
-            epochs.store.open(shared)
-            self._check_all_there(epochs.store)
-            for view in self.views:
-                view.begin()
-            epochs.catch_up(session_with(self.opt.session, {}))
-            start_epochs(self.opt.session, epochs, self._checkpoint, "available now", None).awaitTermination()
-            for view in self.views:
-                view.end()
+        epochs = self._epochs(shared, plans)
+        epochs.store.open(shared)
+        self._check_all_there(epochs.store)
+        for view in self.views:
+            view.begin()
+        start_epochs(self.opt.session, epochs, self._checkpoint, "available now", None).awaitTermination()
+        epochs.catch_up(session_with(self.opt.session, {}))
+        for view in self.views:
+            view.end()
         return self
 
     def explain(self) -> str:
@@ -152,5 +154,7 @@ def keep_together(
         for name, text in queries.items()
     ]
     together = KeptViews(opt, folder, tuple(views))
-    _ = together._shared()
-    return replace(together, views=tuple(opened(view, sinks.get(view.name), mode) for view in views)).refresh()
+    with one_at_a_time(folder):
+        found = together._shared()
+        together = replace(together, views=tuple(opened(view, sinks.get(view.name), mode) for view in views))
+        return together._refreshed(*found)

@@ -132,6 +132,19 @@ def test_a_view_that_comes_later_and_one_that_was_left_out(opt: Optimizer, tmp_p
     assert views["three"].verify().same
 
 
+def test_an_epoch_that_spark_does_again(opt: Optimizer, tmp_path: Path) -> None:
+    """A crash after the manifest and before Spark's own commit; the next start has a view that is new."""
+    tables, random, state = changing(opt, tmp_path / "in", "stu"), Random(5), tmp_path / "state"
+    for _ in range(2):
+        for table in tables:
+            table.change(random, 24)
+        opt.keep_together(some("three", "itself"), state=state)
+    for file in (state / "checkpoint" / "commits").glob("*1*"):
+        file.unlink()
+    compare(opt, tables, opt.keep_together(some("three", "itself", "counts"), state=state))
+    assert len(batch(tables, QUERIES["counts"])) > 1
+
+
 def test_before_any_row(opt: Optimizer, tmp_path: Path) -> None:
     tables = changing(opt, tmp_path / "in", "stu")
     views = opt.keep_together(some("counts", "most"), state=tmp_path / "state")

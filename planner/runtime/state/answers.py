@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
@@ -38,6 +38,11 @@ class Rows:
     new: tuple[tuple[Segment, ...], ...]
     then: int | None = None
     now: int | None = None
+
+    def all_new(self) -> Rows:
+        """The same for a join that has seen none of it yet."""
+        whole = tuple((*old, *new) for old, new in zip(self.before, self.new, strict=True))
+        return replace(self, before=((),) * len(whole), new=whole, then=None)
 
 
 @dataclass

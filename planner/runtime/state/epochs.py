@@ -63,10 +63,12 @@ class Epochs:
         with setting(session, "spark.sql.adaptive.enabled", "true"):
             delta = self.segments.write(batch, epoch, before.watermark, clock)
             times, now = self._times(before, delta)
+            there = tuple(i.segments for i in before.inputs)
             new = tuple((arrived.segment,) if arrived.segment else () for arrived in delta.inputs)
-            rows = Rows(epoch, tuple(i.segments for i in before.inputs), new, before.watermark, now)
+            rows = Rows(epoch, there, new, before.watermark, now)
             for one in self.asked:
-                one.output.write(one.answer(session, self.segments, rows), epoch, again=self.first)
+                own = rows if one.name in ("", *before.answered) else rows.all_new()
+                one.output.write(one.answer(session, self.segments, own), epoch, again=self.first)
             answered = tuple(one.name for one in self.asked if one.name)
             after = self._after(session, before, delta, Manifest(epoch, (), times, now, answered=answered), clock)
         self.store.commit(after)
@@ -87,16 +89,16 @@ class Epochs:
             one.output.write(one.answer(session, self.segments, rows), rows.epoch, again=True)
 
     def catch_up(self, session: SparkSession) -> None:
-        """Let joins that are new on a state return all that they find in it, as of its last epoch."""
+        """Let joins that are new on a state return what they find in it, where no epoch has come to do that."""
         epochs = self.store.epochs()
         last = self.store.manifest(epochs[-1]) if epochs else None
-        late = [one for one in self.asked if last and one.name not in last.answered]
-        if not last or not late:
+        if not last or all(one.name in last.answered for one in self.asked):
             return
-        all_of_it = tuple(i.segments for i in last.inputs)
-        rows = Rows(last.epoch, ((),) * len(all_of_it), all_of_it)
-        for one in late:
-            one.output.write(one.answer(session, self.segments, rows), last.epoch, again=True)
+        there = tuple(i.segments for i in last.inputs)
+        rows = Rows(last.epoch, ((),) * len(there), there)
+        for one in self.asked:
+            if one.name not in last.answered:
+                one.output.write(one.answer(session, self.segments, rows), last.epoch, again=True)
         self.store.commit(replace(last, answered=tuple(one.name for one in self.asked)))
 
     def _kept(self, state: Manifest, inputs: Iterable[int]) -> str:
