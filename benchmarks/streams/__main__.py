@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks import harness
 from benchmarks.streams import __doc__ as purpose
-from benchmarks.streams import band, delta, epoch, flink, flink_cascade, growth, kept, many, order, self_join
+from benchmarks.streams import band, delta, epoch, flink, flink_cascade, growth, kept, many, order, self_join, together
 from benchmarks.streams.bench import Bench
 
 PROGRAM = "streams"
@@ -20,6 +20,7 @@ PARTS = {
     "epoch": epoch,
     "delta": delta,
     "kept": kept,
+    "together": together,
     "flink": flink,
     "flink_cascade": flink_cascade,
 }
