@@ -179,8 +179,6 @@ class Optimizer:
         Raises ``OptionError``; ``QueryError`` for a statement that is no query, or reads no stream; ``StateError`` for
         a checkpoint whose state is of another query, or damaged; and what Spark raises.
         """
-        from planner.runtime.stream import start
-
         check(sink, mode)
         trigger_of(trigger)
         word = None
@@ -190,14 +188,7 @@ class Optimizer:
             raise QueryError(f"{word} … is not a query; write the SELECT alone, and say where its rows go with sink=")
         more: Any = {"checkpoint": checkpoint, "sink": sink, "trigger": trigger, "mode": mode, "name": name}
         begun = streams.start(self, text, args, **more, ttl=state_ttl, asked=state_modules, bins=bins)
-        if begun is not None:
-            return begun
-        plan = self.plan(text, args)
-        _say(plan)
-        frame = plan.dataframe()
-        if not frame.isStreaming:
-            raise QueryError("no relation of this query is a stream; run it with opt.sql")
-        return start(frame, sink, checkpoint, trigger, mode, name)
+        return begun or streams.start_planned(self, text, args, **more)
 
     def keep(
         self,

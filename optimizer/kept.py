@@ -12,7 +12,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from optimizer.stream_epochs import Planner
-from optimizer.streams import StreamPlan
+from optimizer.streams import StreamPlan, start, start_planned
 from optimizer.verify import Verification
 from optimizer.verify_streams import verify_streams
 from planner.errors import QueryError
@@ -42,17 +42,6 @@ if TYPE_CHECKING:
         """What is asked of an optimizer here."""
 
         def stream_plan(self, text: str, args: Any = None, *, state_modules: bool | None = None) -> StreamPlan: ...
-
-        def stream(
-            self,
-            text: str,
-            args: Any = None,
-            *,
-            checkpoint: str | Path,
-            sink: Any,
-            trigger: str | None = None,
-            state_modules: bool | None = None,
-        ) -> StreamingQuery: ...
 
 
 def one_at_a_time(state: str) -> Lock:
@@ -93,16 +82,15 @@ class KeptView:
             return self
         with one_at_a_time(self.state):
             self.begin()
-            started = self.opt.stream(
-                self.query.joined,
-                checkpoint=f"{self.state}/checkpoint",
-                sink=self.add,
-                trigger="available now",
-                state_modules=True,
-            )
-            started.awaitTermination()
+            self._start().awaitTermination()
             self.end()
         return self
+
+    def _start(self) -> StreamingQuery:
+        text, folder = self.query.joined, f"{self.state}/checkpoint"
+        to: Any = {"checkpoint": folder, "sink": self.add, "trigger": "available now", "mode": "append", "name": None}
+        begun = start(self.opt, text, None, **to, ttl=None, asked=True, bins=None, of_a_view=True)
+        return begun or start_planned(self.opt, text, None, **to)
 
     def begin(self) -> None:
         """Begin a refresh, or go on with one that has not ended."""

@@ -112,7 +112,7 @@ class KeptViews(Mapping[str, KeptView]):
             assert plan.schemas is not None
             joins.append(asked(opt, join, plan.schemas, FunctionOutput(view.add), view.rows.name))
         schemas = tuple(opt.session.table(i.relation).schema for i in shared.inputs)
-        return epochs_with(opt, shared.stored, schemas, self._store(), tuple(joins))
+        return epochs_with(opt, shared.stored, schemas, self._store(), tuple(joins), of_a_view=True)
 
     def _check_all_there(self, store: Store) -> None:
         """Raise ``StateError`` for a view with rows of which the state does not know that they are all."""

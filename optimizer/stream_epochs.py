@@ -121,10 +121,18 @@ def _not_as_changes(session: SparkSession, shown: StructType, answer: StructType
 
 
 def epochs_of(
-    opt: Planner, join: StreamJoin, schemas: Schemas, store: Store, output: Output, ttl: float | None
+    opt: Planner,
+    join: StreamJoin,
+    schemas: Schemas,
+    store: Store,
+    output: Output,
+    ttl: float | None,
+    *,
+    of_a_view: bool = False,
 ) -> Epochs:
     """The epochs of a join; ``ttl`` is in seconds."""
-    return epochs_with(opt, join, schemas.inputs, store, (asked(opt, join, schemas, output),), ttl)
+    one = asked(opt, join, schemas, output)
+    return epochs_with(opt, join, schemas.inputs, store, (one,), ttl, of_a_view=of_a_view)
 
 
 def asked(opt: Planner, join: StreamJoin, schemas: Schemas, output: Output, name: str = "") -> Asked:
@@ -144,6 +152,8 @@ def epochs_with(
     store: Store,
     joins: tuple[Asked, ...],
     ttl: float | None = None,
+    *,
+    of_a_view: bool,
 ) -> Epochs:
     """The epochs of ``joins`` over the inputs of ``join``, whose columns are ``schemas``."""
     from planner.runtime.state.epochs import Epochs
@@ -151,7 +161,7 @@ def epochs_with(
 
     policy = opt.session.conf.get("spark.sql.streaming.multipleWatermarkPolicy", "min") or "min"
     told = Told([i.name for i in join.inputs], int(opt.session.conf.get(_RECENT) or 0))
-    return Epochs(join, joins, store, Segments(store, join, schemas), ttl, policy, told)
+    return Epochs(join, joins, store, Segments(store, join, schemas), ttl, policy, told, of_a_view)
 
 
 def _columns(schema: Any) -> str:

@@ -215,10 +215,11 @@ def start(
     ttl: float | None,
     asked: bool | None,
     bins: bool | None,
+    of_a_view: bool = False,
 ) -> StreamingQuery | None:
     """Start a join of streams on state modules, or as Spark's own over bins, with the reason in the log.
 
-    None where the query runs as Spark has it.
+    None where the query runs as Spark has it.  ``of_a_view``: its rows are those of a kept view.
 
     Raises ``StateError`` for a checkpoint whose state is of another query, or damaged; ``OptionError`` for a ``ttl``
     that does nothing.
@@ -232,7 +233,7 @@ def start(
     if plan.join and mode != "append":
         started = f"the output mode is {mode}"
     elif plan.join and plan.schemas:
-        started = _start(opt, plan.join, plan.schemas, checkpoint, sink, trigger, name, ttl)
+        started = _start(opt, plan.join, plan.schemas, checkpoint, sink, trigger, name, ttl, of_a_view=of_a_view)
     if not isinstance(started, str):
         return started
     if started and plan.only_here:
@@ -254,6 +255,29 @@ def start(
 
     _LOG.info("%s: %s", _OVER_BINS, started)
     return start_own(run(opt.session, found), sink, checkpoint, trigger, mode, name)
+
+
+def start_planned(
+    opt: Planner,
+    text: str,
+    args: Any,
+    *,
+    checkpoint: str | Path,
+    sink: Target,
+    trigger: str | None,
+    mode: Mode,
+    name: str | None,
+) -> StreamingQuery:
+    """Start a query as Spark has it, planned like any other.  Raises ``QueryError`` where it reads no stream."""
+    from planner.runtime.stream import start as start_own
+
+    plan = opt.plan(text, args)
+    for warning in plan.warnings:
+        _LOG.warning("%s", warning)
+    frame = plan.dataframe()
+    if not frame.isStreaming:
+        raise QueryError("no relation of this query is a stream; run it with opt.sql")
+    return start_own(frame, sink, checkpoint, trigger, mode, name)
 
 
 def _kept(opt: Planner, checkpoint: str | Path) -> tuple[int, ...]:
@@ -291,6 +315,8 @@ def _start(
     trigger: str | None,
     name: str | None,
     ttl: float | None,
+    *,
+    of_a_view: bool,
 ) -> StreamingQuery | str:
     from planner.runtime.state.epochs import start_epochs
     from planner.runtime.state.files import HadoopFolder
@@ -317,4 +343,5 @@ def _start(
     assert not isinstance(to, str)
     for line in join.delta.lines if join.delta else ():
         _LOG.info("%s", line)
-    return start_epochs(session, epochs_of(opt, join, known, store, to, ttl), checkpoint, trigger, name)
+    epochs = epochs_of(opt, join, known, store, to, ttl, of_a_view=of_a_view)
+    return start_epochs(session, epochs, checkpoint, trigger, name)

@@ -71,7 +71,9 @@ def verify_streams(
             with exact_times(rows.sparkSession):
                 numbered(rows).write.mode("overwrite").parquet(answers[epoch])
 
-        arrivals = Arrivals(epochs_of(opt, plan.join, known, store, FunctionOutput(keep), None), f"{folder}/rows")
+        to = FunctionOutput(keep)
+        epochs = epochs_of(opt, plan.join, known, store, to, None, of_a_view=above is not None)
+        arrivals = Arrivals(epochs, f"{folder}/rows")
         arrivals.run(opt.session, f"{folder}/checkpoint")
         inside = session_with(opt.session, {name: partial(_there, arrivals, n, known) for name, n in names.items()})
         none = numbered(_returned(inside.createDataFrame([], known.answer), plan.join))

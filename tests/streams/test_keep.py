@@ -117,7 +117,7 @@ def test_before_any_row(opt: Optimizer, feeds: list[Feed], tmp_path: Path) -> No
     assert shown(view.refresh()) == batch(feeds, GROUPS)
 
 
-def test_verify_recomputes(opt: Optimizer, feeds: list[Feed], tmp_path: Path) -> None:
+def test_verify_recomputes(opt: Optimizer, feeds: list[Feed], tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     arrive(feeds, 0)
     view = opt.keep(GROUPS, "kept", state=tmp_path / "state")
     found = view.verify()
@@ -125,6 +125,7 @@ def test_verify_recomputes(opt: Optimizer, feeds: list[Feed], tmp_path: Path) ->
     single = opt.keep("SELECT k, count(*) FROM s GROUP BY k", "single", state=tmp_path / "single")
     with pytest.raises(QueryError, match="nothing to compare with"):
         single.verify()
+    assert "state_ttl" not in caplog.text
 
 
 def test_how_it_is_explained(opt: Optimizer, feeds: list[Feed], tmp_path: Path) -> None:
@@ -173,6 +174,27 @@ def test_what_cannot_be_kept(opt: Optimizer, feeds: list[Feed], tmp_path: Path, 
     opt.session.range(3).createOrReplaceTempView("few")
     with pytest.raises(QueryError, match=said):
         opt.keep(query, "kept", state=tmp_path / "state")
+
+
+def test_a_state_without_end_is_no_reason_for_a_warning(
+    opt: Optimizer, feeds: list[Feed], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A view over all rows needs them: each refresh says so once, alone and together."""
+    caplog.set_level("INFO", "dovetail")
+    query = "SELECT count(*) FROM s a JOIN t b ON a.k = b.k"
+
+    def said() -> None:
+        found = [r for r in caplog.records if "ever leaves the state" in r.message]
+        assert [r.levelname for r in found] == ["INFO"]
+        assert re.match(r"no row of s and t ever leaves the state, which has s: (9|10) rows, ", found[0].message)
+        assert "state_ttl" not in caplog.text
+        caplog.clear()
+
+    arrive(feeds, 0)
+    opt.keep(query, "kept", state=tmp_path / "state")
+    said()
+    opt.keep_together({"counted": query, "most": query.replace("count(*)", "max(a.id)")}, state=tmp_path / "both")
+    said()
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a.b", "x;y"])

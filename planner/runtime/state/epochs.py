@@ -40,7 +40,8 @@ _NEVER = (2**63 - 1) // 1000  # milliseconds: a watermark that has passed all ti
 class Epochs:
     """The epochs of one streaming query.  ``join`` tells what is read and kept, and ``asked`` which joins of that.
 
-    ``ttl`` is in seconds.  ``told``: what the last epochs left in the state.
+    ``ttl`` is in seconds.  ``told``: what the last epochs left in the state.  ``of_a_view``: a view over all rows keeps
+    them, so that a state without end is no reason for a warning.
     """
 
     join: StreamJoin
@@ -50,6 +51,7 @@ class Epochs:
     ttl: float | None
     policy: str
     told: Told
+    of_a_view: bool = False
     first: bool = True
     warned: int = 0
 
@@ -106,16 +108,28 @@ class Epochs:
         return ", ".join(f"{name}: {kept.rows:,} rows, {kept.bytes:,} bytes" for name, kept in told)
 
     def _warn(self, before: Manifest, after: Manifest) -> None:
-        """Warn of a state without end: after the first epoch, and whenever it has doubled.  A changelog has one."""
+        """Warn of a state without end: after the first epoch, and whenever it has doubled.  A changelog has one.
+
+        Of a view it is said once, and is no warning.
+        """
         lasting = self.join.lasting if self.ttl is None and not self.join.changes else ()
         rows = sum(after.inputs[n].rows for n in lasting)
-        if not rows or rows < 2 * self.warned:
+        if not rows or rows < 2 * self.warned or (self.of_a_view and self.warned):
             return
         self.warned = rows
+        names = " and ".join(self.join.inputs[n].name for n in lasting)
+        if self.of_a_view:
+            _LOG.info(
+                "no row of %s ever leaves the state, which has %s; a view over all rows needs them. A watermark on the "
+                "other side's time and a band on it would bound it",
+                names,
+                self._kept(after, lasting),
+            )
+            return
         _LOG.warning(
             "no row of %s ever leaves the state, which has %s, %s rows of them from epoch %s; a watermark on the other "
             "side's time and a band on it would bound it, and so would state_ttl=seconds of opt.stream",
-            " and ".join(self.join.inputs[n].name for n in lasting),
+            names,
             self._kept(after, lasting),
             f"{rows - sum(before.inputs[n].rows for n in lasting):,}",
             after.epoch,
