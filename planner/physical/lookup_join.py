@@ -116,8 +116,14 @@ class LookupJoin(Hole):
         spec = self.spec
         if not spec.full_load:
             yield f"batches of {spec.batch:,}" + (", several at once" if spec.asynchronous else "")
-            ttl = "" if spec.cache_ttl is None else f" for {spec.cache_ttl:g} s"
-            yield f"cache of {spec.cache_size:,} keys{ttl}" if spec.cache_size else "no cache"
+            yield self._cache()
+
+    def _cache(self) -> str:
+        """What is remembered: nothing without a time to live, since no key is asked for twice."""
+        spec = self.spec
+        if spec.cache_ttl is None:
+            return "no cache: each key is asked for once"
+        return f"cache of {spec.cache_size:,} keys for {spec.cache_ttl:g} s" if spec.cache_size else "no cache"
 
     def _faults(self) -> Iterator[str]:
         """What is done when the table does not answer as expected, where a hint says so."""
@@ -165,6 +171,12 @@ class RowLookupJoin(Rendered, LookupJoin):
     @property
     def distribution(self) -> str:
         return "rows hashed by their keys" if self.spec.shuffle else "rows stay in their task"
+
+    def _cache(self) -> str:
+        """What is remembered: rows with one key may come in several batches."""
+        if self.spec.cache_ttl is None and self.spec.cache_size:
+            return f"cache of {self.spec.cache_size:,} keys"
+        return super()._cache() if self.spec.cache_size else "no cache"
 
     @property
     def notes(self) -> tuple[str, ...]:
