@@ -21,6 +21,7 @@ from planner.state.spec import MEANING
 from planner.types.schema import SqlType, sql_type
 from rules.context import Context
 from rules.stream.accumulators import Accumulators
+from rules.stream.grouped_subquery import grouped_subquery
 from rules.stream.kept_view import KeptQuery, kept_query
 from rules.stream.stream_blocks import NotTaken
 
@@ -82,6 +83,8 @@ def prepared(opt: Streams, text: str, name: str, args: Any, state: str, rows: st
     plan = opt.stream_plan(query.joined, state_modules=True)
     if plan.reason and plan.changelog:
         raise QueryError(f"this query cannot be kept fresh: {plan.refused(plan.reason)}")
+    if plan.join is None and not plan.bins and (subquery := grouped_subquery(logical)):
+        _check_appended(found, subquery)
     if query.change:
         schema, said = run(opt.session, query.text).schema, query.text
     joined = StructType([f for f in found.schema if f.name != query.change])
@@ -158,6 +161,17 @@ def _check(logical: Logical, query: KeptQuery, joined: StructType, name: str) ->
         raise QueryError(f"{column} is CHAR or VARCHAR, and its rows would be read back as STRING; cast it in a view")
     if query.change and (no := why_not_added_up(StructType([f for f in joined if f.name != query.change]))):
         raise QueryError(f"this query cannot be kept fresh: {no}; name it with COLLATE UTF8_BINARY in a view")
+
+
+def _check_appended(joined: DataFrame, subquery: str) -> None:
+    """Raise ``QueryError`` where Spark would not start the query for the joined rows, which has such a subquery."""
+    from planner.runtime.state.streams import why_not_appended
+
+    if why := why_not_appended(joined):
+        raise QueryError(
+            f"this query cannot be kept fresh: {subquery}, whose result changes as more rows arrive ({why}); "
+            "keep the join with the rows themselves, and put the rest into a query over the view"
+        )
 
 
 def _check_over_rows(none: DataFrame, above: str, schema: StructType) -> None:

@@ -197,6 +197,27 @@ def test_a_state_without_end_is_no_reason_for_a_warning(
     said()
 
 
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        (
+            "SELECT count(*) FROM (SELECT a.k, sum(b.id) n FROM s a JOIN t b ON a.k = b.k GROUP BY a.k) x",
+            "x has GROUP BY",
+        ),
+        ("SELECT a.id, m FROM s a JOIN (SELECT max(id) AS m FROM t) x ON a.id = x.m", "x has an aggregate"),
+        ("WITH x AS (SELECT DISTINCT k FROM s) SELECT x.k, b.id FROM x JOIN t b ON x.k = b.k", "x has DISTINCT"),
+        (
+            "SELECT x.n FROM (SELECT k, row_number() OVER (PARTITION BY k ORDER BY id) AS n FROM s) x WHERE n = 1",
+            "x has a window function",
+        ),
+    ],
+)
+def test_a_subquery_whose_rows_change(opt: Optimizer, feeds: list[Feed], tmp_path: Path, query: str, said: str) -> None:
+    with pytest.raises(QueryError, match=f"cannot be kept fresh: the subquery {said}, .*; keep the join with the rows"):
+        opt.keep(query, "kept", state=tmp_path / "state")
+    assert not (tmp_path / "state").exists()
+
+
 @pytest.mark.parametrize("name", ["", "a b", "a.b", "x;y"])
 def test_what_is_no_name_or_no_folder(opt: Optimizer, feeds: list[Feed], tmp_path: Path, name: str) -> None:
     query = "SELECT k, count(*) FROM s GROUP BY k"

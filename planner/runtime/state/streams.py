@@ -9,6 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, CalendarIntervalType, DataType, MapType, StructType
 
+from planner.errors import brief
 from planner.state.stream import Stream
 
 DELAY = "spark.watermarkDelayMs"
@@ -59,6 +60,20 @@ def more_than_rows(frame: DataFrame) -> str | None:
         found = _OPERATOR.match(line)
         if found and found[1] not in _ROW_BY_ROW:
             return found[1]
+    return None
+
+
+def why_not_appended(frame: DataFrame) -> str | None:
+    """Why Spark would not start a query over streams whose rows are only added; None where it would."""
+    if frame.sparkSession.conf.get("spark.sql.streaming.unsupportedOperationCheck") == "false":
+        return None
+    plan: Any = frame._jdf.queryExecution().analyzed()
+    jvm: Any = frame.sparkSession._jvm
+    appended = jvm.org.apache.spark.sql.streaming.OutputMode.Append()
+    try:
+        jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker.checkForStreaming(plan, appended)
+    except PySparkException as error:
+        return brief(error)
     return None
 
 

@@ -1,0 +1,43 @@
+"""Subqueries that return other rows once more has arrived, and not only more of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot import exp
+
+from planner.errors import Unsupported
+from planner.expr import Scalar
+from planner.logical import Aggregate, Cte, Logical
+from planner.logical.clauses import Limit
+from planner.logical.relations import Derived
+from rules.query.moving import SelectBlock, block_of
+
+
+def grouped_subquery(query: Logical) -> str:
+    """The first subquery in FROM or WITH that is about many rows at once, with what makes it so; or nothing."""
+    for node in query.walk():
+        block = block_of(node.query) if isinstance(node, Derived | Cte) else None
+        if block and (what := _of_many_rows(block)):
+            name = node.name if isinstance(node, Cte) else node.alias  # type: ignore[attr-defined]
+            return f"the subquery {name or 'without a name'} has {what}"
+    return ""
+
+
+def _of_many_rows(block: SelectBlock) -> str:
+    if any(isinstance(n, Aggregate) for n in block.more):
+        return "GROUP BY"
+    if block.project.quantifier.upper() == "DISTINCT":
+        return "DISTINCT"
+    if any(_has(item, exp.Window) for item in block.project.items):
+        return "a window function"
+    if any(_has(item, exp.AggFunc) for item in block.project.items):
+        return "an aggregate"
+    return "LIMIT" if any(isinstance(n, Limit) for n in block.more) else ""
+
+
+def _has(item: Scalar, kind: Any) -> bool:
+    try:
+        return item.tree.find(kind) is not None
+    except Unsupported:
+        return False
