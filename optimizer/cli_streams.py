@@ -175,7 +175,7 @@ def keep(
 def state(
     checkpoint: Annotated[
         str,
-        typer.Argument(metavar="CHECKPOINT", help="The checkpoint of a join of streams; of a view, STATE/checkpoint."),
+        typer.Argument(metavar="CHECKPOINT", help="The checkpoint of a join of streams, or the folder of a view."),
     ],
     check: Annotated[bool, typer.Option("--check", help="Check that every file is there and has its size.")] = False,
     dump: Annotated[

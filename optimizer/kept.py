@@ -49,7 +49,7 @@ def one_at_a_time(state: str) -> Lock:
     return _REFRESHES.setdefault(state, Lock())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class KeptView:
     """A query over streams under a ``name``, with what its join has found and its state in a folder.
 
@@ -70,6 +70,9 @@ class KeptView:
     out: Output | None = None
     replaces: bool = False
     together: Refreshed | None = field(default=None, repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        return f"KeptView({self.name}, state={self.state})"
 
     def refresh(self) -> KeptView:
         """Take all that has arrived since the last time, and make the view anew; views that share its state as well.

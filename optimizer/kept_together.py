@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from planner.state.sink import Mode, Target
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class KeptViews(Mapping[str, KeptView]):
     """Views by name, with one state in a folder."""
 
@@ -40,6 +40,9 @@ class KeptViews(Mapping[str, KeptView]):
 
     def __len__(self) -> int:
         return len(self.views)
+
+    def __repr__(self) -> str:
+        return f"KeptViews({', '.join(self)}, state={self.state})"
 
     def refresh(self) -> KeptViews:
         """Take all that has arrived since the last time, in one streaming query, and make all views anew.

@@ -88,10 +88,12 @@ def dump_state(checkpoint: str, name: str) -> None:
 
 
 def _read(checkpoint: str) -> tuple[Store, dict[str, Any], Manifest]:
-    """The state in a checkpoint, the join that it is of, and its newest manifest."""
+    """The state in a checkpoint, or in the folder of a view; the join that it is of, and its newest manifest."""
     if "://" in checkpoint:
         raise InputError(f"{checkpoint}: only a folder of this machine can be looked at")
     store = Store(LocalFolder(Path(checkpoint)))
+    if store.query() is None and (of_view := Store(LocalFolder(Path(checkpoint) / "checkpoint"))).query() is not None:
+        store = of_view
     text, epochs = store.query(), store.epochs()
     if text is None and read_pinned(LocalFolder(Path(checkpoint))):
         raise InputError(f"{checkpoint} is of Spark's own join over bins, whose state is in Spark's store")

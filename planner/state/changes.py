@@ -22,7 +22,7 @@ def count_of(change: str) -> str:
 def known(change: str, table: str) -> str:
     """The kind of change of a row; an error that names it for one that is none."""
     kinds = ", ".join((*ADDS, *TAKES))
-    said = f" is no kind of change in {table}.{change}; there are {kinds}".replace("\\", "\\\\").replace("'", "\\'")
+    said = f" is no kind of change in {table}.{change}; write one of {kinds}".replace("\\", "\\\\").replace("'", "\\'")
     wrong = f"raise_error(concat(coalesce({quote(change)}, 'NULL'), '{said}'))"
     return f"CASE WHEN {quote(change)} IN ({_listed((*ADDS, *TAKES))}) THEN {quote(change)} ELSE {wrong} END"
 

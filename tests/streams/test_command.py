@@ -134,7 +134,7 @@ def test_a_view_of_changing_files(spark: SparkSession, tmp_path: Path) -> None:
     ]
     assert "orders: customer, op, paid, for paid, customers_paid" in done.stderr
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["customers_paid", "paid"]
-    shown = dovetail("state", together / "checkpoint").stdout
+    shown = dovetail("state", together).stdout
     assert shown.startswith("2 views that are kept together")
     assert json.loads(dovetail("state", together / "checkpoint", "--dump", "customers").stdout)["region"] == "north"
     twice = [f"--with=paid={by_customer}"]
