@@ -92,7 +92,7 @@ class SparkCatalog(Promises):
         found = Settings(
             ansi=ansi,
             case_sensitive=on("spark.sql.caseSensitive"),
-            time_zone=get("spark.sql.session.timeZone", "UTC"),
+            time_zone=self.session.conf.get("spark.sql.session.timeZone") or "UTC",  # unless set, the machine's
             timestamp_ntz=get("spark.sql.timestampType", "TIMESTAMP_LTZ").upper() == "TIMESTAMP_NTZ",
             commas_last=ansi and on("spark.sql.ansi.relationPrecedence"),
             # its order of times is one of intervals, and those of old have none

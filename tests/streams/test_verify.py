@@ -9,7 +9,7 @@ import pytest
 
 from optimizer import Optimizer, Options, QueryError, Sink
 from optimizer.verify import Verification
-from planner.runtime.state import epochs
+from planner.runtime.state import answers
 from stream_feeds import Feed, out_of_order
 
 BAND = "a.ts BETWEEN b.ts - INTERVAL 3 SECONDS AND b.ts + INTERVAL 2 SECONDS"
@@ -50,7 +50,7 @@ def test_the_same_rows(opt: Optimizer, feeds: list[Feed], query: str) -> None:
 
 
 def test_pairs_that_are_found_twice(opt: Optimizer, feeds: list[Feed], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(epochs, "version_of", lambda side, other: "curr")
+    monkeypatch.setattr(answers, "version_of", lambda side, other: "curr")
     statement = f"SELECT a.id, b.id AS bid FROM s a JOIN t b ON {BAND}"
     plan = opt.stream_plan(statement)
     assert plan.join is not None
