@@ -176,12 +176,18 @@ def _over(join: StreamJoin, inputs: tuple[Input, ...], where: str) -> StreamJoin
     """
     numbers = {_read(input_): number for number, input_ in enumerate(inputs)}
     for own in join.inputs:
-        if _read(own) not in numbers:
-            raise StateError(f"the state in {where} has no rows of {own.name}; {_ANEW}")
+        if _read(own) in numbers:
+            continue
+        if other := next((i for i in inputs if i.relation == own.relation), None):
+            kept, now = (f"as changes by {i.change}" if i.change else "as rows that only come" for i in (other, own))
+            raise StateError(
+                f"the state in {where} has {own.name} {kept}, and it is declared {now}; declare it as it was"
+            )
+        raise StateError(f"the state in {where} does not have {own.name}; {_ANEW}")
     of = [numbers[_read(own)] for own in join.inputs]
     for own, number in zip(join.inputs, of, strict=True):
         if lacking := _lacking(own, inputs[number]):
-            raise StateError(f"the state in {where} keeps of {own.name} no {lacking}; {_ANEW}")
+            raise StateError(f"the state in {where} {lacking}; {_ANEW}")
 
     def at(end: tuple[int, int]) -> tuple[int, int] | None:
         side, mark = end
@@ -203,9 +209,10 @@ def _lacking(own: Input, one: Input) -> str:
     """What a join needs of an input that is not kept of it."""
     stored = {(c.name, c.type) for c in one.columns}
     if columns := [f"{c.name} {c.type}" for c in own.columns if (c.name, c.type) not in stored]:
-        return f"column {', '.join(columns)}"
+        return f"does not have {', '.join(columns)} of {own.name}"
     if one.keep and not (own.keep and _implies(Scalar(own.keep).tree, Scalar(one.keep).tree)):
-        return f"rows but those where {one.keep}, and needs those where {own.keep or 'true'}"
+        needed = f"those where {own.keep}" if own.keep else "all of them"
+        return f"has only rows of {own.name} where {one.keep}, and this view needs {needed}"
     return ""
 
 

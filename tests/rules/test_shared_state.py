@@ -109,10 +109,10 @@ def test_all_sides_as_one() -> None:
         ("SELECT a.k FROM s a JOIN s b ON a.k = b.k AND a.v <> b.v WHERE a.v > 0 AND b.v > 0", ""),
         (
             FIRST.replace("> 0", "> 1"),
-            r"keeps of s no rows but those where \(`v` > 0\), and needs those where \(`v` > 1\)",
+            r"has only rows of s where \(`v` > 0\), and this view needs those where \(`v` > 1\)",
         ),
-        (FIRST.replace("WHERE", "WHERE a.id > 1 AND"), "keeps of s no column id int"),
-        (THREE.replace("WHERE", "WHERE a.v > 0 AND"), "has no rows of u"),
+        (FIRST.replace("WHERE", "WHERE a.id > 1 AND"), "does not have id int of s"),
+        (THREE.replace("WHERE", "WHERE a.v > 0 AND"), "does not have u"),
     ],
 )
 def test_a_state_that_is_there(later: str, said: str) -> None:

@@ -222,9 +222,9 @@ def test_watermarks(opt: Optimizer, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("later", "said"),
     [
-        (("counts", "gone"), "has no rows of u"),
-        (("band", "counts"), "keeps of s no column v double"),
-        (("counts", "itself"), r"keeps of s no rows but those where \(`id` <> 3\)"),
+        (("counts", "gone"), "does not have u"),
+        (("band", "counts"), "does not have v double of s"),
+        (("counts", "itself"), r"has only rows of s where \(`id` <> 3\)"),
     ],
 )
 def test_a_state_that_was_kept_for_other_queries(

@@ -98,10 +98,10 @@ class Epochs:
             return
         there = tuple(i.segments for i in last.inputs)
         rows = Rows(last.epoch, ((),) * len(there), there)
-        for one in self.asked:
-            if one.name not in last.answered:
-                one.output.write(one.answer(session, self.segments, rows), last.epoch, again=True)
-        self.store.commit(replace(last, answered=tuple(one.name for one in self.asked)))
+        late = [one for one in self.asked if one.name not in last.answered]
+        for one in late:
+            one.output.write(one.answer(session, self.segments, rows), last.epoch, again=True)
+        self.store.commit(replace(last, answered=(*last.answered, *(one.name for one in late))))
 
     def _kept(self, state: Manifest, inputs: Iterable[int]) -> str:
         told = ((self.join.inputs[n].name, state.inputs[n]) for n in inputs)
