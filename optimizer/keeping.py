@@ -83,8 +83,8 @@ def prepared(opt: Streams, text: str, name: str, args: Any, state: str, rows: st
     plan = opt.stream_plan(query.joined, state_modules=True)
     if plan.reason and plan.changelog:
         raise QueryError(f"this query cannot be kept fresh: {plan.refused(plan.reason)}")
-    if plan.join is None and not plan.bins and (subquery := grouped_subquery(logical)):
-        _check_appended(found, subquery)
+    if plan.join is None and not plan.bins:
+        _check_appended(found, grouped_subquery(logical), plan.reason)
     if query.change:
         schema, said = run(opt.session, query.text).schema, query.text
     joined = StructType([f for f in found.schema if f.name != query.change])
@@ -114,7 +114,7 @@ def opened(view: KeptView, sink: Target | None, mode: Mode) -> KeptView:
     session = view.opt.session
     settings = {name: session.conf.get(name) for name in MEANING}
     kept = view.kept.of_rows if view.kept else "its rows"
-    told = {"join": view.query.joined, "kept": kept, "settings": str(settings)}
+    told = {"join": view.query.joined, "stored": kept, "settings": settings}
     if sink is None:
         view.rows.open({**told, "sink": "none"})
         return view
@@ -163,15 +163,24 @@ def _check(logical: Logical, query: KeptQuery, joined: StructType, name: str) ->
         raise QueryError(f"this query cannot be kept fresh: {no}; name it with COLLATE UTF8_BINARY in a view")
 
 
-def _check_appended(joined: DataFrame, subquery: str) -> None:
-    """Raise ``QueryError`` where Spark would not start the query for the joined rows, which has such a subquery."""
+def _check_appended(joined: DataFrame, subquery: str, reason: str) -> None:
+    """Raise ``QueryError`` where Spark would not start the query for the joined rows, which state modules do not take.
+
+    ``subquery``: the one that changes as more rows arrive, if the query shows it; a temporary view may hide it.
+    ``reason``: why state modules do not take it; nothing where it joins no two streams.
+    """
     from planner.runtime.state.streams import why_not_appended
 
-    if why := why_not_appended(joined):
+    why = why_not_appended(joined)
+    if why and ("STREAMING_OUTPUT_MODE" in why or "NON_TIME_WINDOW" in why):
+        what = subquery or "a view or subquery in FROM has GROUP BY, DISTINCT, UNION or the like"
         raise QueryError(
-            f"this query cannot be kept fresh: {subquery}, whose result changes as more rows arrive ({why}); "
+            f"this query cannot be kept fresh: {what}, whose result changes as more rows arrive ({why}); "
             "keep the join with the rows themselves, and put the rest into a query over the view"
         )
+    if why:
+        ours = f"{reason}, and " if reason else ""
+        raise QueryError(f"this query cannot be kept fresh: {ours}Spark does not run it as a stream: {why}")
 
 
 def _check_over_rows(none: DataFrame, above: str, schema: StructType) -> None:
@@ -187,7 +196,8 @@ def _check_over_rows(none: DataFrame, above: str, schema: StructType) -> None:
         ) from error
     if not _alike(found, schema):
         raise QueryError(
-            f"this query cannot be kept fresh: over its rows it would return {found.schema.simpleString()}"
+            f"this query cannot be kept fresh: over its stored rows Spark would return {found.schema.simpleString()}, "
+            f"and not {schema.simpleString()}; cast the columns that differ, in the query or in a view"
         )
 
 

@@ -138,9 +138,10 @@ class KeptView:
         """How a refresh finds the new joined rows, what is stored of them, and how the view is computed from that."""
         plan = self.opt.stream_plan(self.query.joined, state_modules=True).explain()
         if self.kept is None:
-            why = f"\n\nthe joined rows are kept: {self.why_rows}" if self.why_rows else ""
-            return f"{plan}{why}\n\nand over the joined rows:\n\n{self.query.above}"
-        return f"{plan}\n\nkept of the joined rows:\n\n{self.kept.of_rows}\n\nand over these:\n\n{self.kept.above}"
+            why = f"\n\nthe joined rows are stored: {self.why_rows}" if self.why_rows else ""
+            return f"{plan}{why}\n\nthe view, over the joined rows:\n\n{self.query.above}"
+        stored = f"stored of the joined rows:\n\n{self.kept.of_rows}"
+        return f"{plan}\n\n{stored}\n\nthe view, over what is stored:\n\n{self.kept.above}"
 
     def verify(self, scratch: str | Path | None = None) -> Verification:
         """Compare with recomputing, as ``Optimizer.verify`` does: over all that the streams have, from their beginning.
@@ -152,7 +153,8 @@ class KeptView:
             self.opt, plan, scratch, text=self.text, above=lambda rows: self._result(self._kept(rows))
         )
         if found is None:
-            raise QueryError(f"Spark's own query finds the rows, and there is nothing to compare with: {plan.reason}")
+            why = plan.reason or "it joins no two streams"
+            raise QueryError(f"Spark's own query finds the rows of this view, and there is nothing to compare: {why}")
         return found
 
     def _kept(self, rows: DataFrame) -> DataFrame:

@@ -77,7 +77,7 @@ class KeptViews(Mapping[str, KeptView]):
             columns = ", ".join(column.name for column in input_.columns)
             lines.append(f"{input_.name}: {columns}, for {', '.join(of)}")
         said = "\n".join(lines)
-        return "\n\n".join((f"kept once:\n{said}", *(f"{v.name}:\n\n{v.explain()}" for v in self._own())))
+        return "\n\n".join((f"the state of all views:\n{said}", *(f"{v.name}:\n\n{v.explain()}" for v in self._own())))
 
     @property
     def _checkpoint(self) -> str:

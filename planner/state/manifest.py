@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from planner.errors import StateError
+from planner.state.refusals import damaged
 
 Span = tuple[int, int] | None
 
@@ -105,14 +105,14 @@ def read_manifest(text: str, where: str) -> Manifest:
     """Read a manifest.  Raises ``StateError`` for one that is damaged; ``where`` names it."""
     checksum, _, body = text.partition("\n")
     if checksum != _checksum(body.rstrip("\n")):
-        raise StateError(f"{where} is damaged: its checksum does not fit its text")
+        raise damaged(f"{where} is damaged: its checksum does not fit its text")
     try:
         found: dict[str, Any] = json.loads(body)
         inputs = tuple(_input(i) for i in found["inputs"])
         times, obsolete, answered = (tuple(found.get(name, ())) for name in ("times", "obsolete", "answered"))
         return Manifest(found["epoch"], inputs, times, found["watermark"], obsolete, answered)
     except (ValueError, KeyError, TypeError) as error:
-        raise StateError(f"{where} is damaged: {type(error).__name__}: {error}") from error
+        raise damaged(f"{where} is damaged: {type(error).__name__}: {error}") from error
 
 
 def _input(found: dict[str, Any]) -> InputState:

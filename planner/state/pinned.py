@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 
 from planner.errors import StateError
 from planner.state.folder import Folder
+from planner.state.refusals import ANEW, damaged, hold_settings
 from planner.state.store import FOLDER
 
 FORMAT = 1
@@ -42,7 +43,7 @@ def read_pinned(checkpoint: Folder) -> Pinned | None:
             raise StateError(f"the plan in {where} has format {format_}; this version of Dovetail writes {FORMAT}")
         return Pinned(**{**found, "settings": tuple(map(tuple, found["settings"]))})
     except (ValueError, KeyError, TypeError) as error:
-        raise StateError(f"{where} cannot be read: {error}") from error
+        raise damaged(f"{where} cannot be read: {error}") from error
 
 
 def write_pinned(checkpoint: Folder, pinned: Pinned) -> None:
@@ -54,9 +55,6 @@ def write_pinned(checkpoint: Folder, pinned: Pinned) -> None:
 def hold_against_pinned(old: Pinned, new: Pinned, checkpoint: Folder) -> None:
     """Raise ``StateError`` unless a query is the one that a checkpoint was begun with; its plan may be another."""
     if old.text != new.text:
-        what = f"another query: {' '.join(old.text.split())}"
-    elif old.settings != new.settings:
-        what = f"other settings: {old.settings}, now {new.settings}"
-    else:
-        return
-    raise StateError(f"the state in {checkpoint} is of {what}; give this query a checkpoint of its own")
+        said = " ".join(old.text.split())
+        raise StateError(f"the state in {checkpoint} is of another query: {said}; {ANEW}")
+    hold_settings(str(checkpoint), old.settings, new.settings, ANEW)

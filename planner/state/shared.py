@@ -19,6 +19,7 @@ from sqlglot import exp
 
 from planner.errors import StateError, Unsupported
 from planner.expr import Scalar, canonical
+from planner.state.refusals import damaged, hold_settings
 from planner.state.spec import FORMAT, Blocks, Input, Kept, Reach, Side, StreamJoin, read_description
 
 _ANEW = "build these views in a folder of their own"
@@ -62,9 +63,8 @@ class Shared:
         """Raise ``StateError`` unless the state in ``where``, described by ``written``, is of these inputs."""
         old, new = read_description(written, where), json.loads(self.to_json())
         if "text" in old:
-            raise StateError(f"the state in {where} is of one query alone; {_ANEW}")
-        if old.get("settings") != new["settings"]:
-            raise StateError(f"the state in {where} is of other settings: {old.get('settings')}; {_ANEW}")
+            raise StateError(f"the state in {where} is of one query alone, as opt.keep and opt.stream make it; {_ANEW}")
+        hold_settings(where, old.get("settings", ()), new["settings"], _ANEW)
         if old != new:
             raise StateError(f"the state in {where} is of other inputs; {_ANEW}")
 
@@ -103,11 +103,11 @@ def _written(text: str, where: str) -> tuple[Input, ...]:
     """What a state keeps.  Raises ``StateError`` where its description cannot be read, or is of one query alone."""
     found = read_description(text, where)
     if "text" in found:
-        raise StateError(f"the state in {where} is of one query alone; {_ANEW}")
+        raise StateError(f"the state in {where} is of one query alone, as opt.keep and opt.stream make it; {_ANEW}")
     try:
         return tuple(map(_input, found["inputs"]))
     except (KeyError, TypeError, AttributeError) as error:
-        raise StateError(f"{where} cannot be read: {error}") from error
+        raise damaged(f"{where} cannot be read: {error}") from error
 
 
 def _input(said: dict[str, Any]) -> Input:

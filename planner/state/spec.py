@@ -9,6 +9,7 @@ from typing import Any
 from planner.errors import StateError
 from planner.logical import JoinKind
 from planner.state.delta import DeltaJoin
+from planner.state.refusals import ANEW, damaged, hold_settings
 
 FORMAT = 1
 MEANING = "spark.sql.ansi.enabled", "spark.sql.caseSensitive", "spark.sql.session.timeZone"
@@ -177,18 +178,18 @@ class StreamJoin:
         old, new = read_description(written, where), json.loads(self.to_json())
         if old == new:
             return
+        if old.get("text") == new["text"]:
+            hold_settings(where, old.get("settings", ()), new["settings"], ANEW)
         types = [[(c["name"], c["type"]) for i in one.get("inputs", ()) for c in i["columns"]] for one in (old, new)]
         if "text" not in old:
             what = "views that are kept together"
         elif old["text"] != new["text"]:
             what = f"another query: {' '.join(str(old['text']).split())}"
-        elif old.get("settings") != new["settings"]:
-            what = f"other settings: {old.get('settings')}, now {new['settings']}"
         elif types[0] != types[1]:
             what = f"another schema: {_said(types[0])}; now {_said(types[1])}"
         else:
             what = "another plan of this query, as an older version of Dovetail or other watermarks make it"
-        raise StateError(f"the state in {where} is of {what}; give this query a checkpoint of its own")
+        raise StateError(f"the state in {where} is of {what}; {ANEW}")
 
 
 VERSIONS = ("d", "curr", "prev", "again", "first", "final", "lone", "none")
@@ -205,7 +206,7 @@ def read_description(written: str, where: str) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(written)
         version = int(found["format"])
     except (ValueError, KeyError, TypeError) as error:
-        raise StateError(f"{where} cannot be read: {error}") from error
+        raise damaged(f"{where} cannot be read: {error}") from error
     if version != FORMAT:
         raise StateError(f"the state in {where} has format {version}; this version of Dovetail writes {FORMAT}")
     return found

@@ -16,9 +16,9 @@ import re
 from typing import Protocol
 from uuid import uuid4
 
-from planner.errors import StateError
 from planner.state.folder import Folder
 from planner.state.manifest import InputState, Manifest, Segment, read_manifest
+from planner.state.refusals import damaged
 
 FOLDER = "dovetail"
 _QUERY, _NAME = "query.json", "name"
@@ -65,7 +65,7 @@ class Store:
             if epochs:
                 self.check(self.manifest(epochs[-1]))
         elif self.checkpoint.inside("commits"):
-            raise StateError(f"{self.folder.below(_QUERY)} is missing; {self.checkpoint} has been used without it")
+            raise damaged(f"{self.folder.below(_QUERY)} is missing, and {self.checkpoint} has been used without it")
         if (name := self.folder.read(_NAME)) is None:
             name = uuid4().hex[:8]
             self.folder.write(_NAME, name)
@@ -88,7 +88,7 @@ class Store:
         name = f"epoch-{epoch:012}.json"
         text = self.folder.read(name)
         if text is None:
-            raise StateError(f"{self.folder.below(name)} is missing")
+            raise damaged(f"{self.folder.below(name)} is missing")
         return read_manifest(text, self.folder.below(name))
 
     def before(self, epoch: int, inputs: int) -> Manifest:
@@ -104,9 +104,9 @@ class Store:
             for name, size in segment.files:
                 path = self.folder.below(f"{segment.folder}/{name}")
                 if name not in found:
-                    raise StateError(f"{path} is missing, with rows of {segment.rows} that are kept")
+                    raise damaged(f"{path} is missing, one of the files that hold {segment.rows} rows")
                 if found[name] != size:
-                    raise StateError(f"{path} is damaged: it has {found[name]} bytes, and had {size}")
+                    raise damaged(f"{path} is damaged: it has {found[name]} bytes, and had {size}")
 
     def commit(self, manifest: Manifest) -> None:
         """Make a state the newest."""

@@ -9,7 +9,6 @@ from sqlglot import exp
 from planner.errors import Unsupported
 from planner.expr import Scalar
 from planner.logical import Aggregate, Cte, Logical
-from planner.logical.clauses import Limit
 from planner.logical.relations import Derived
 from rules.query.moving import SelectBlock, block_of
 
@@ -33,7 +32,7 @@ def _of_many_rows(block: SelectBlock) -> str:
         return "a window function"
     if any(_has(item, exp.AggFunc) for item in block.project.items):
         return "an aggregate"
-    return "LIMIT" if any(isinstance(n, Limit) for n in block.more) else ""
+    return ""
 
 
 def _has(item: Scalar, kind: Any) -> bool:

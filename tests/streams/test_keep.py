@@ -96,7 +96,7 @@ def test_names_and_hints(opt: Optimizer, feeds: list[Feed], tmp_path: Path) -> N
     hinted = GROUPS.replace("SELECT", "SELECT /*+ DELTA_ORDER(c) */", 1)
     said = opt.keep(hinted, "kept", state=tmp_path / "state").explain()
     assert "d(a) ◁ curr(c by k)" in said
-    assert "DELTA_ORDER" not in said.partition("kept of the joined rows")[2]
+    assert "DELTA_ORDER" not in said.partition("stored of the joined rows")[2]
 
 
 def test_padded_texts(opt: Optimizer, tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_verify_recomputes(opt: Optimizer, feeds: list[Feed], tmp_path: Path, ca
     found = view.verify()
     assert (found.same, found.rows > 1) == (True, True)
     single = opt.keep("SELECT k, count(*) FROM s GROUP BY k", "single", state=tmp_path / "single")
-    with pytest.raises(QueryError, match="nothing to compare with"):
+    with pytest.raises(QueryError, match="nothing to compare: it joins no two streams"):
         single.verify()
     assert "state_ttl" not in caplog.text
 
@@ -135,11 +135,11 @@ def test_how_it_is_explained(opt: Optimizer, feeds: list[Feed], tmp_path: Path) 
     )
     said = opt.keep(GROUPS, "kept", state=tmp_path / "state").explain()
     assert "d(a) ◁ curr(b by k)" in said
-    assert said.partition("kept of the joined rows:\n\n")[2] == (
+    assert said.partition("stored of the joined rows:\n\n")[2] == (
         "SELECT a.k AS __dt_g0, count(*) AS __dt_p0, count(b.id) AS __dt_p1, "
         "sum(CAST((b.id) AS DECIMAL(38, 0))) AS __dt_p2, count(c.id) AS __dt_p3, "
         "sum(CAST((c.id) AS DECIMAL(38, 0))) AS __dt_p4 "
-        f"FROM {rows} GROUP BY a.k\n\nand over these:\n\n"
+        f"FROM {rows} GROUP BY a.k\n\nthe view, over what is stored:\n\n"
         "SELECT __dt_g0 AS k, __dt_a0, __dt_a1 AS total, __dt_a2\n"
         "FROM (SELECT __dt_g0, coalesce(sum(__dt_p0), 0) AS __dt_a0, "
         "CASE WHEN sum(__dt_p1) > 0 THEN CAST(sum(__dt_p2) AS BIGINT) END AS __dt_a1, "
@@ -150,9 +150,9 @@ def test_how_it_is_explained(opt: Optimizer, feeds: list[Feed], tmp_path: Path) 
     spread = opt.keep(
         "SELECT stddev(a.id) AS d FROM s a JOIN t b ON a.k = b.k", "kept", state=tmp_path / "rows"
     ).explain()
-    assert "the joined rows are kept: stddev(a.id) AS d computes more than count, sum, avg, min and max" in spread
+    assert "the joined rows are stored: stddev(a.id) AS d computes more than count, sum, avg, min and max" in spread
     assert spread.endswith(
-        "and over the joined rows:\n\nSELECT stddev(__dt_c0) AS d\nFROM (SELECT c0 AS __dt_c0 FROM __dt_joined)"
+        "the view, over the joined rows:\n\nSELECT stddev(__dt_c0) AS d\nFROM (SELECT c0 AS __dt_c0 FROM __dt_joined)"
     )
 
 
@@ -210,10 +210,33 @@ def test_a_state_without_end_is_no_reason_for_a_warning(
             "SELECT x.n FROM (SELECT k, row_number() OVER (PARTITION BY k ORDER BY id) AS n FROM s) x WHERE n = 1",
             "x has a window function",
         ),
+        ("SELECT k, n FROM grouped", ""),
+        ("SELECT x.k, t.id FROM (SELECT k FROM s UNION SELECT k FROM t) x JOIN t ON x.k = t.k", ""),
     ],
 )
 def test_a_subquery_whose_rows_change(opt: Optimizer, feeds: list[Feed], tmp_path: Path, query: str, said: str) -> None:
-    with pytest.raises(QueryError, match=f"cannot be kept fresh: the subquery {said}, .*; keep the join with the rows"):
+    opt.session.sql("SELECT k, count(*) AS n FROM s GROUP BY k").createOrReplaceTempView("grouped")
+    what = f"the subquery {said}" if said else "a view or subquery in FROM has GROUP BY, DISTINCT, UNION or the like"
+    with pytest.raises(QueryError, match=f"cannot be kept fresh: {what}, .*; keep the join with the rows"):
+        opt.keep(query, "kept", state=tmp_path / "state")
+    assert not (tmp_path / "state").exists()
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("SELECT k FROM (SELECT k FROM s LIMIT 3 OFFSET 1) x", "Spark does not run it as a stream: .*: Offset"),
+        (
+            "SELECT s.k FROM s FULL JOIN t ON s.k = t.k",
+            "no watermark says when .* is final: .*, and Spark does not run it as a stream: .* FullOuter join",
+        ),
+    ],
+)
+def test_what_spark_does_not_stream(opt: Optimizer, tmp_path: Path, query: str, said: str) -> None:
+    for name in "st":
+        (tmp_path / name).mkdir()
+        opt.session.readStream.schema("id INT, k INT").json(str(tmp_path / name)).createOrReplaceTempView(name)
+    with pytest.raises(QueryError, match=f"cannot be kept fresh: {said}"):
         opt.keep(query, "kept", state=tmp_path / "state")
     assert not (tmp_path / "state").exists()
 
@@ -388,7 +411,7 @@ def test_where_a_view_goes(opt: Optimizer, feeds: list[Feed], tmp_path: Path) ->
         assert Counter(map(tuple, opt.session.table("replaced").collect())) == now
         assert [Counter(map(tuple, rows)) for _, rows in told] == [{(0, 1): 1, (1, 1): 1}, now]
         assert told[0][0] < told[1][0]
-        with pytest.raises(StateError, match=r"by its sink: parquet .*out, update"):
+        with pytest.raises(StateError, match=r"with another sink: parquet .*out, update; now: none"):
             opt.keep(query, "files", state=tmp_path / "files")
     finally:
         opt.session.sql("DROP TABLE IF EXISTS replaced")
@@ -423,16 +446,16 @@ def test_where_it_cannot_go(
 def test_a_folder_of_another_view(opt: Optimizer, feeds: list[Feed], tmp_path: Path) -> None:
     query = "SELECT k, count(*) FROM s GROUP BY k"
     opt.keep(query, "kept", state=tmp_path / "state")
-    with pytest.raises(StateError, match=r"is of another query, by its join: SELECT s\.k AS c0"):
+    with pytest.raises(StateError, match=r"is of another query, .*: SELECT s\.k AS c0.*; now: SELECT s\.id"):
         opt.keep(query.replace("count(*)", "sum(id)"), "kept", state=tmp_path / "state")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "notes.txt").write_text("mine")
-    with pytest.raises(StateError, match="holds something else"):
+    with pytest.raises(StateError, match="holds other files; give this view a folder of its own"):
         opt.keep(query, "kept", state=tmp_path / "other")
     with pytest.raises(QueryError, match="current_timestamp decides which rows are joined"):
         opt.keep("SELECT k FROM s WHERE ts > current_timestamp()", "kept", state=tmp_path / "now")
     (view,) = (tmp_path / "state").glob("view.json")
     (tmp_path / "state" / ".view.json.crc").unlink()
     view.write_text(view.read_text().replace('"format": 1', '"format": 99'))
-    with pytest.raises(StateError, match="has format 99; this version of Dovetail writes 1"):
+    with pytest.raises(StateError, match="has format 99, and this version of Dovetail writes 1; give this view"):
         opt.keep(query, "kept", state=tmp_path / "state")

@@ -161,7 +161,10 @@ def test_an_epoch_that_is_cut_off_anywhere_is_done_again(
     ("change", "said"),
     [
         ({"query": SELF.replace("3 SECONDS", "4 SECONDS")}, "is of another query: SELECT a.id"),
-        ({"zone": "Europe/Berlin"}, "is of other settings: .*UTC.*Berlin"),
+        (
+            {"zone": "Europe/Berlin"},
+            "is of other settings: .*timeZone was UTC and is Europe/Berlin; set them as they",
+        ),
         ({"schema": "id INT, k BIGINT, ts TIMESTAMP"}, "is of another schema: .*k int.*; now .*k bigint"),
         ({"delay": 9}, "is of another plan of this query"),
         ({"aggregate": "SELECT k, count(*) AS n FROM s GROUP BY k"}, "which this query is not"),
@@ -204,7 +207,7 @@ def test_what_is_damaged_is_named(opt: Optimizer, tmp_path: Path) -> None:
     text = manifest.read_text()
     manifest.with_name(f".{manifest.name}.crc").unlink()
     manifest.write_text(text.replace('"rows": 2', '"rows": 3'))
-    refused("epoch-000000000001.json is damaged")
+    refused("epoch-000000000001.json is damaged.*; restore the folder from a copy, or begin again with an empty one")
     manifest.unlink()
     feed.add(some(6, 2))
     refused("epoch-000000000001.json is missing")

@@ -234,7 +234,7 @@ def test_a_state_that_was_kept_for_other_queries(
     opt.keep_together(some("counts"), state=tmp_path / "state")
     with pytest.raises(StateError, match=f"{said}.*; build these views in a folder of their own"):
         opt.keep_together(some(*later), state=tmp_path / "state")
-    with pytest.raises(StateError, match="holds something else"):
+    with pytest.raises(StateError, match="views that are kept together; refresh them"):
         opt.keep(QUERIES["counts"], "kept", state=tmp_path / "state")
     with pytest.raises(StateError, match="is of views that are kept together"):
         opt.stream(

@@ -27,11 +27,19 @@ from planner.errors import StateError
 from planner.runtime.state.files import HadoopFolder
 from planner.runtime.state.segments import empty, exact_times
 from planner.runtime.state.sinks import FileOutput
+from planner.state.refusals import damaged, hold_settings
 from planner.state.sink import Sink
 
 FORMAT = 1
 FULL = 16  # epochs that are merged at once
 _VIEW, _OWNER = "view.json", "kept"
+_ANEW = "give this view a folder of its own"
+_OTHER = {
+    "join": "another query, with these joined rows",
+    "stored": "another query, which stores of its joined rows",
+    "columns": "rows with other columns",
+    "sink": "a view with another sink",
+}
 _ENDED_ONCE = 2  # the number after the first refresh has begun and ended
 
 
@@ -58,16 +66,18 @@ class KeptRows:
         self.session, self.schema = session, schema
         self.folder = HadoopFolder(session, state)
 
-    def open(self, said: dict[str, str]) -> str:
+    def open(self, said: dict[str, Any]) -> str:
         """Begin with a query, or go on with it; the name of the folder's files in a sink.
 
-        Raises ``StateError`` where the folder is of another query.
+        ``said``: what the rows are of: the ``join`` that finds them, what is ``stored`` of them, the ``settings`` that
+        say what these mean, by name, and the ``sink``.  Raises ``StateError`` where the folder is of something else.
         """
         said = {**said, "columns": self.schema.simpleString()}
         written = self.folder.read(_VIEW)
         if written is None:
-            if any(found.name != f"{_VIEW}.new" for found in self.folder.inside()):
-                raise StateError(f"{self.folder} holds something else; give this view a folder of its own")
+            if there := {found.name for found in self.folder.inside()} - {f"{_VIEW}.new"}:
+                others = "views that are kept together; refresh them by opt.keep_together, or"
+                raise StateError(f"{self.folder} holds {others if 'views' in there else 'other files;'} {_ANEW}")
             name = uuid4().hex[:8]
             self.folder.write(_VIEW, json.dumps({"format": FORMAT, "name": name, **said}, indent=1, ensure_ascii=False))
             return name
@@ -75,14 +85,17 @@ class KeptRows:
             found = json.loads(written)
             version, name = found.pop("format"), str(found.pop("name"))
         except (ValueError, KeyError, AttributeError) as error:
-            raise StateError(f"{self.folder.below(_VIEW)} cannot be read: {error}") from error
+            raise damaged(f"{self.folder.below(_VIEW)} cannot be read: {error}") from error
         if version != FORMAT:
-            raise StateError(f"{self.folder} has format {version}; this version of Dovetail writes {FORMAT}")
-        if found != said:
-            other = next(name for name in said if found.get(name) != said[name])
             raise StateError(
-                f"{self.folder} is of another query, by its {other}: {found.get(other)}; give this one its own folder"
+                f"{self.folder} has format {version}, and this version of Dovetail writes {FORMAT}; {_ANEW}"
             )
+        if found != said:
+            where = str(self.folder)
+            hold_settings(where, found.get("settings", {}).items(), said["settings"].items(), _ANEW)
+            other = next(name for name in _OTHER if found.get(name) != said[name])
+            was, now = (" ".join(str(one.get(other)).split()) for one in (found, said))
+            raise StateError(f"{where} is of {_OTHER[other]}: {was}; now: {now}; {_ANEW}")
         return name
 
     @property
@@ -100,7 +113,7 @@ class KeptRows:
         """What tells this folder from all others, also from one in its place later.  Raises ``StateError``."""
         written = self.folder.read(_VIEW)
         if written is None:
-            raise StateError(f"{self.folder.below(_VIEW)} is missing")
+            raise damaged(f"{self.folder.below(_VIEW)} is missing")
         return str(json.loads(written)["name"])
 
     @property
@@ -183,7 +196,7 @@ class KeptRows:
             lists: Any = {name: tuple(found.pop(name)) for name in ("merged", "old")}
             return Parts(**lists, **found)
         except (ValueError, TypeError, AttributeError) as error:
-            raise StateError(f"{self.folder.below(names[-1])} cannot be read: {error}") from error
+            raise damaged(f"{self.folder.below(names[-1])} cannot be read: {error}") from error
 
     def _save(self, parts: Parts) -> None:
         before, parts = self._lists(), replace(parts, number=parts.number + 1)
