@@ -106,17 +106,19 @@ class KeptView:
     def end(self) -> None:
         """End a refresh: write to the sink, and make the temporary view anew."""
         if self.out:
-            self.out.write(self.table() if self.replaces else self.changes(), self.rows.refresh, again=True)
+            whole = self._result(self.rows.read())
+            self.out.write(whole if self.replaces else self.changes(), self.rows.refresh, again=True)
         self.rows.end()
         self.table().createOrReplaceTempView(self.name)
 
     def table(self) -> DataFrame:
-        """The result over all rows that were there at the last refresh."""
-        return self._result(self.rows.read())
+        """The result as of the last refresh that has ended."""
+        return self._result(self.rows.read(before=not self.rows.ended))
 
     def changes(self) -> DataFrame:
         """How the last refresh changed the result: its rows with their kind, ``delete`` or ``insert``, behind them.
 
+        Of a refresh that has begun and not ended: what it has found so far.
         The column is ``_change_type``, as in change data feeds; a row that has changed is taken away and added.  Before
         the first refresh there was no row, not even the one that an aggregate without groups has over nothing.  Raises
         ``QueryError`` where equal texts may differ, by their collation.
@@ -128,7 +130,7 @@ class KeptView:
 
         if why := why_not_added_up(self.schema):
             raise QueryError(f"its changes cannot be added up: {why}")
-        counted = self.table().withColumn(COUNT, F.lit(1))
+        counted = self._result(self.rows.read()).withColumn(COUNT, F.lit(1))
         if not self.rows.first:
             before = self._result(self.rows.read(before=True))
             counted = counted.unionAll(before.withColumn(COUNT, F.lit(-1)))

@@ -17,6 +17,8 @@ from stream_feeds import Feed, Interrupted, interrupting, out_of_order
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pyspark.sql import DataFrame
+
     from planner.state.sink import Mode
 
 GROUPS = """SELECT a.k, count(*), sum(b.id) AS total, avg(c.id) FROM s a JOIN t b ON a.k = b.k JOIN u c ON b.k = c.k
@@ -390,6 +392,26 @@ def added_up(opt: Optimizer, folder: Path) -> Counter[tuple[Any, ...]]:
     for *row, kind in opt.session.read.parquet(str(folder)).collect():
         found[tuple(row)] += {"insert": 1, "delete": -1}[kind]
     return Counter({row: count for row, count in found.items() if count})
+
+
+def test_a_refresh_that_does_not_end_is_not_shown(opt: Optimizer, feeds: list[Feed], tmp_path: Path) -> None:
+    query, seen = "SELECT k, count(*) AS n FROM s GROUP BY k", list[int]()
+
+    def sink(rows: DataFrame, number: int) -> None:
+        seen.append(rows.count())
+        if len(seen) == 2:
+            raise ValueError("full")
+
+    feeds[0].add([(1, 0, None), (2, 1, None)])
+    view = opt.keep(query, "kept", state=tmp_path / "state", sink=sink)
+    before = Counter(map(tuple, view.table().collect()))
+    feeds[0].add([(3, 0, None)])
+    with pytest.raises(ValueError, match="full"):
+        view.refresh()
+    assert Counter(map(tuple, view.table().collect())) == before == {(0, 1): 1, (1, 1): 1}
+    assert Counter(map(tuple, view.changes().collect())) == {(0, 1, "delete"): 1, (0, 2, "insert"): 1}
+    assert Counter(map(tuple, view.refresh().table().collect())) == {(0, 2): 1, (1, 1): 1}
+    assert seen == [2, 2, 2]
 
 
 def test_where_a_view_goes(opt: Optimizer, feeds: list[Feed], tmp_path: Path) -> None:

@@ -109,6 +109,11 @@ class KeptRows:
         return self.refresh <= _ENDED_ONCE
 
     @property
+    def ended(self) -> bool:
+        """Whether the newest refresh has ended."""
+        return self._parts().ended
+
+    @property
     def name(self) -> str:
         """What tells this folder from all others, also from one in its place later.  Raises ``StateError``."""
         written = self.folder.read(_VIEW)
