@@ -154,6 +154,24 @@ def test_a_kept_view_over_a_left_join(opt: Optimizer, tmp_path: Path) -> None:
     assert view.verify().same
 
 
+def test_views_that_share_a_state(opt: Optimizer, tmp_path: Path) -> None:
+    """Left joins beside inner ones of the same streams."""
+    queries = {
+        "chain": JOINS["chain"],
+        "inner": "SELECT b.v, count(*) AS n FROM s a JOIN t b ON a.k = b.k GROUP BY b.v",
+        "outer": "SELECT a.k, count(b.id) AS n FROM s a LEFT JOIN t b ON a.k = b.id GROUP BY a.k",
+    }
+    random, tables = Random(11), tables_of(opt, tmp_path / "in")
+    for n in range(3):
+        for table in tables:
+            table.change(random, 9)
+        opt.keep_together({k: q for k, q in queries.items() if n or k != "outer"}, state=tmp_path / "state")
+        for name, query in queries.items():
+            if n or name != "outer":
+                found = opt.session.table(name).collect()
+                assert Counter(str(tuple(row)) for row in found) == batch(tables, query), (n, name)
+
+
 def test_a_key_that_two_rows_have_ends_the_query_before_it_returns_anything(opt: Optimizer, tmp_path: Path) -> None:
     tables = tables_of(opt, tmp_path / "in", "st")
     tables[0].write([("insert", (1, 5, None))])
