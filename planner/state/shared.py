@@ -11,7 +11,7 @@ times of their own; Spark has no clock that two streaming queries share).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -123,28 +123,41 @@ def any_of(conditions: Iterable[str]) -> str:
     return found[0] if len(found) == 1 else " OR ".join(f"({c})" for c in found)
 
 
-def _alternatives(condition: str) -> set[frozenset[str]]:
-    """A condition as alternatives, each of them conjuncts; none of these where it takes all rows."""
+def _alternatives(condition: str) -> Iterator[tuple[str, ...]]:
+    """A condition as alternatives, each of them conjuncts in order; none of these where it takes all rows.
+
+    The order stays, since one conjunct may keep the next from raising an error.
+    """
     if not condition:
-        return {frozenset()}
-    found = _flat(Scalar(condition).tree, exp.Or)
-    return {frozenset(map(canonical, _flat(one, exp.And))) for one in found}
+        yield ()
+        return
+    for one in _flat(Scalar(condition).tree, exp.Or):
+        yield tuple(dict.fromkeys(map(canonical, _flat(one, exp.And))))
 
 
-def _wider(conjuncts: frozenset[str]) -> frozenset[str]:
-    """Conjuncts but those that something is not NULL: few rows fail these, and other keys can be asked for later."""
-    trees = {text: Scalar(text).tree.unnest() for text in conjuncts}
-    return frozenset(
-        text
-        for text, tree in trees.items()
-        if not (isinstance(tree, exp.Not) and isinstance(of := tree.this.unnest(), exp.Is) and of.right == exp.null())
-    )
+def _wider(conjuncts: tuple[str, ...]) -> tuple[str, ...]:
+    """Conjuncts without the last ones, as long as these say that something is not NULL.
+
+    Few rows fail them, and other keys can be asked for later.
+    """
+    kept = list(conjuncts)
+    while kept and _is_not_null(Scalar(kept[-1]).tree.unnest()):
+        del kept[-1]
+    return tuple(kept)
 
 
-def _said(alternatives: set[frozenset[str]]) -> str:
-    """Alternatives as a condition."""
-    needed = (one for one in alternatives if not any(other < one for other in alternatives))
-    return any_of(sorted(" AND ".join(f"({conjunct})" for conjunct in sorted(one)) for one in needed))
+def _is_not_null(tree: Any) -> bool:
+    return isinstance(tree, exp.Not) and isinstance(of := tree.this.unnest(), exp.Is) and of.right == exp.null()
+
+
+def _said(alternatives: Iterable[tuple[str, ...]]) -> str:
+    """Alternatives as a condition, without those that another one includes."""
+    found = sorted(set(alternatives), key=lambda one: (len(one), one))
+    needed: list[tuple[str, ...]] = []
+    for one in found:
+        if not any(set(other) <= set(one) for other in needed):
+            needed.append(one)
+    return any_of(sorted(" AND ".join(f"({conjunct})" for conjunct in one) for one in needed))
 
 
 def _flat(tree: Any, kind: type[exp.Connector]) -> list[Any]:
@@ -164,7 +177,7 @@ def _one(own: Sequence[Input], stored: int) -> Input:
     """Several inputs that read the same as one, whose columns are stored under names from a number on."""
     types = {column.name: column.type for input_ in own for column in input_.columns}
     columns = tuple(Kept(f"c{stored + n}", name, types[name]) for n, name in enumerate(sorted(types)))
-    keep = _said({_wider(wanted) for i in own for wanted in _alternatives(i.keep)})
+    keep = _said(_wider(wanted) for i in own for wanted in _alternatives(i.keep))
     marks = tuple(sorted({mark for i in own for mark in i.marks}))
     return replace(own[0], columns=columns, rows=keep, keep=keep, marks=marks)
 

@@ -108,9 +108,9 @@ class ContainmentMapping:
     def filters(self) -> Iterator[Term]:
         """What a relation of the query filters that the one of the block does not.  Raises ``Unresolved``."""
         for target, (own, theirs) in zip(self.to, self.readings, strict=True):
-            if not theirs.filters <= own.filters:
+            if theirs.filters_beyond(own):
                 raise Unresolved("the outer query filters out rows that the subquery reads")
-            for value in sorted(own.filters - theirs.filters):
+            for value in own.filters_beyond(theirs):
                 scalar = Scalar(sql(bound(Scalar(value).tree, partial(self._shown, target, theirs))))
                 yield Term(scalar.text, self.outer_value(scalar), frozenset((target,)))
 

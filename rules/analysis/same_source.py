@@ -45,13 +45,14 @@ class Shown:
 class SourceRows:
     """What a relation reads: ``base``, named by ``key``; the rows that pass ``filters``; the columns it shows.
 
-    Two readings of one key are of the same rows.  ``filters`` are in the spelling of ``Shown.value``.
+    Two readings of one key are of the same rows.  ``filters`` are in the spelling of ``Shown.value``, each once, in the
+    order in which they are written: one may keep the next from raising an error.
     """
 
     key: tuple[str, ...]
     base: Logical
     columns: tuple[Shown, ...]
-    filters: frozenset[str] = frozenset()
+    filters: tuple[str, ...] = ()
 
     def value(self, name: str, fold: Callable[[str], str]) -> str:
         """What the column of this name is in terms of the base.  Raises ``Unresolved``."""
@@ -59,6 +60,10 @@ class SourceRows:
         if len(found) != 1:
             raise Unresolved(f"{name} is not one column of {' '.join(self.key)}")
         return found[0]
+
+    def filters_beyond(self, other: SourceRows) -> tuple[str, ...]:
+        """The filters that another reading does not have, in order."""
+        return tuple(f for f in self.filters if f not in other.filters)
 
     def named(self, value: str) -> str | None:
         """The name under which a value of the base is shown; None where it is not."""
@@ -198,11 +203,11 @@ def _looked_through(query: Logical, ctx: Context) -> SourceRows:
     columns: list[Shown] = []
     for item in block.project.items:
         columns += _items(item, block.project, inner, sources, ctx)
-    filters = set(inner.filters)
+    filters = dict.fromkeys(inner.filters)
     for conjunct in block.condition:
         check_deterministic(conjunct)
-        filters.add(over_base(conjunct, (inner,), sources, ctx))
-    return SourceRows(inner.key, inner.base, tuple(columns), frozenset(filters))
+        filters[over_base(conjunct, (inner,), sources, ctx)] = None
+    return SourceRows(inner.key, inner.base, tuple(columns), tuple(filters))
 
 
 def _items(

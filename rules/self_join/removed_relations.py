@@ -235,12 +235,8 @@ class RemovedRelations:
 
     def filters(self, x: FromItem, y: FromItem, shown: SourceRows, other: SourceRows) -> tuple[Residual, ...]:
         """The filters of ``y`` that ``x`` has not, over its columns."""
-        path, scopes = self.sight.path(x.number), (frozenset((x.number,)),)
-        found = [Scalar(over(shown, path, f)) for f in sorted(other.filters - shown.filters)]
-        safe = [s for s in found if self.safe(s, scopes)]
-        if len(found) > len(safe) + 1:  # their order is not known, and one may keep another from raising
-            raise Unresolved("several filters of a subquery could raise an error on rows that another one removes")
-        return tuple(Residual(s) for s in (*safe, *(s for s in found if s not in safe)))
+        path = self.sight.path(x.number)
+        return tuple(Residual(Scalar(over(shown, path, f))) for f in other.filters_beyond(shown))
 
     def conditions(self, x: FromItem, y: FromItem, shown: SourceRows) -> tuple[Residual, ...]:
         """The condition of an outer, semi or anti join with ``y``, said of the row of ``x``."""

@@ -122,7 +122,7 @@ def _member(other: ScalarAggregate, first: ScalarAggregate, ctx: Context) -> Mem
         return None
     ways = []
     for mapped in containment_mappings(other.joins, first.joins, ctx):
-        if any(not theirs.filters <= own.filters for own, theirs in mapped.readings):
+        if any(theirs.filters_beyond(own) for own, theirs in mapped.readings):
             raise Unresolved("the first one reads a subquery that filters out rows of another one")
         terms = (*map(mapped.term, _deterministic(other)), *mapped.filters())
         same = {mapped.outer_value(c) for c in _deterministic(first)} & {t.value for t in terms}

@@ -75,7 +75,7 @@ def hidden_in(read: SourceRows, change: str, names: Resolver) -> str | None:
     trees = {c.name: Scalar(c.value).tree for c in read.columns}
     shown = [n for n, tree in trees.items() if isinstance(tree, exp.Column) and _same(names, change, tree.name)]
     used = [c for c in read.columns if c.name not in shown]
-    for text in (*(c.value for c in used), *sorted(read.filters)):
+    for text in (*(c.value for c in used), *read.filters):
         for column in columns_in(Scalar(text).tree):
             if _same(names, change, column_ref(column).parts[0]):
                 raise Unsupported(f"a subquery computes or filters with {change}, which says how rows change")

@@ -180,7 +180,7 @@ class Reader:
     def _rows(self, relation: Relation) -> list[str]:
         """Conditions that all rows of a side fulfil that the answer may need, in terms of its stream."""
         number = relation.number
-        found = dict.fromkeys((*sorted(relation.read.filters), *self._about(number, self.shape.filters(number))))
+        found = dict.fromkeys((*relation.read.filters, *self._about(number, self.shape.filters(number))))
         if number in self.shape.lone:
             return list(found)
         keys = self.shape.filters(number) if self.shape.lefts else self.keys

@@ -223,7 +223,7 @@ class Pair:
         keys: list[str] = []
         needed: list[str] = []
         own: list[Scalar] = []
-        kept = [self._of_source(text) for text in sorted(self.readings[1].filters - self.readings[0].filters)]
+        kept = [self._of_source(text) for text in self.readings[1].filters_beyond(self.readings[0])]
         apart = ""
         ranges: list[Scalar] = []
         for conjunct in conjuncts:
@@ -247,7 +247,7 @@ class Pair:
                 raise NoWindow(f"{conjunct.shown} is decided pair by pair", conjunct.place)
         if not ranges:
             return None
-        if self.readings[0].filters - self.readings[1].filters:
+        if self.readings[0].filters_beyond(self.readings[1]):
             raise NoWindow(f"{self.name} leaves out rows that it is compared with")
         column, offsets = self._offsets(ranges)
         needed.append(column)
