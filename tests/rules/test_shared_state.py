@@ -85,6 +85,15 @@ def test_rows_that_any_of_them_needs() -> None:
     assert alone["t"][1] == "((`id` = 1 OR `v` < 2)) OR ((`v` > 2))"
 
 
+def test_conditions_keep_their_order() -> None:
+    """One may keep the next from raising an error; what says last that a key is not NULL is left out."""
+    guarded = "SELECT a.k, b.v FROM s a JOIN t b ON a.k = b.k WHERE b.id {} 0 AND b.id IS NOT NULL AND 10 / b.id > 1"
+    shared = share([join(guarded.format("<>")), join(guarded.format(">"))])
+    assert kept(shared)["t"][1] == " OR ".join(
+        f"((`id` {sign} 0) AND (NOT `id` IS NULL) AND (10 / `id` > 1))" for sign in ("<>", ">")
+    )
+
+
 def test_the_order_does_not_matter() -> None:
     joins = [join(FIRST), join(BAND), join(THREE)]
     assert share(joins).inputs == share(joins[::-1]).inputs
