@@ -96,7 +96,8 @@ class _Solver:
         if len(parts) > 1:
             one, other = (", ".join(self.graph.names[n] for n in part) for part in parts[:2])
             raise Unsupported(
-                f"no equality leads from {one} to {other}: every row of one would meet every row of the other"
+                f"no equality of two relations leads from {one} to {other}: "
+                f"each new row of {other} would meet every row of {one}"
             )
 
     def path(self, start: int) -> DeltaPath:
