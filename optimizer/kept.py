@@ -86,6 +86,7 @@ class KeptView:
         with one_at_a_time(self.state):
             self.begin()
             self._start().awaitTermination()
+            self.tell()
             self.end()
         return self
 
@@ -103,11 +104,14 @@ class KeptView:
         """Store what an epoch has found."""
         self.rows.add(self._kept(rows), epoch)
 
-    def end(self) -> None:
-        """End a refresh: write to the sink, and make the temporary view anew."""
+    def tell(self) -> None:
+        """Write what a refresh has found to the sink, if there is one."""
         if self.out:
             whole = self._result(self.rows.read())
             self.out.write(whole if self.replaces else self.changes(), self.rows.refresh, again=True)
+
+    def end(self) -> None:
+        """End a refresh: what it has found is shown from here on."""
         self.rows.end()
         self.table().createOrReplaceTempView(self.name)
 

@@ -65,6 +65,8 @@ class KeptViews(Mapping[str, KeptView]):
         start_epochs(self.opt.session, epochs, self._checkpoint, "available now", None).awaitTermination()
         epochs.catch_up(session_with(self.opt.session, {}))
         for view in self.views:
+            view.tell()
+        for view in self.views:
             view.end()
         return self
 
@@ -152,12 +154,17 @@ def keep_together(
         raise QueryError(f"two views have the name {twice}, but for capitals; give them other names")
     if odd := next((name for name in sinks if name not in queries), None):
         raise QueryError(f"a sink is given for {odd}, and no query; the queries are {', '.join(queries)}")
-    views = [
-        prepared(opt, text, name, args, folder, f"{folder}/views/{quote(name.lower(), safe='')}")
-        for name, text in queries.items()
-    ]
-    together = KeptViews(opt, folder, tuple(views))
+    views = tuple(_prepared(opt, text, name, args, folder) for name, text in queries.items())
+    together = KeptViews(opt, folder, views)
     with one_at_a_time(folder):
         found = together._shared()
         together = replace(together, views=tuple(opened(view, sinks.get(view.name), mode) for view in views))
         return together._refreshed(*found)
+
+
+def _prepared(opt: Streams, text: str, name: str, args: Any, folder: str) -> KeptView:
+    """A query as one view of several.  Raises ``QueryError``, which names the view."""
+    try:
+        return prepared(opt, text, name, args, folder, f"{folder}/views/{quote(name.lower(), safe='')}")
+    except QueryError as no:
+        raise QueryError(f"{name}: {no.reason}", no.place) from no

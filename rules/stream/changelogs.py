@@ -23,6 +23,8 @@ from planner.state.stream import Stream
 from rules.analysis.same_source import SourceRows
 from rules.stream.stream_blocks import NotTaken, Shape, alias_of
 
+_COUNTS = "by which Dovetail tells how a row counts"
+
 
 def without_changes(
     shape: Shape, sources: Sequence[Source], owner: Sequence[int], hidden: dict[int, str], names: Resolver
@@ -100,6 +102,10 @@ def why_not(shape: Shape, streams: Iterable[tuple[str, Stream]]) -> str:
     for name, stream in streams:
         if stream.event_time:
             return f"{name} has a watermark, and a change of a row is never too late; read it without withWatermark"
+        if any(column.lower() == COUNT for column, _ in stream.columns):
+            return f"{name} has a column {COUNT}, {_COUNTS}; name it otherwise in a temporary view over the stream"
+    if any(item.tree.alias_or_name.lower() == COUNT for item in shape.block.project.items):
+        return f"the query returns a column {COUNT}, {_COUNTS}; name it otherwise"
     return ""
 
 

@@ -163,6 +163,8 @@ def test_what_is_kept_adds_up_when_it_is_merged(opt: Optimizer, tmp_path: Path) 
         ("SELECT count(*) FROM s", "opt.keep tells the rows that are there, or select Op to see the changes as they"),
         ("SELECT a.id FROM timed a JOIN t b ON a.k = b.k", "timed has a watermark"),
         ("SELECT a.id FROM big a JOIN t b ON a.k = b.k", "big is a view over it"),
+        ("SELECT a.id AS __DT_count FROM s a JOIN t b ON a.k = b.k", "the query returns a column __dt_count, by which"),
+        ("SELECT a.id FROM counted a JOIN t b ON a.k = b.k", "counted has a column __dt_count, by which .*; name it"),
         ("SELECT a.id, b.word FROM t a JOIN words b ON a.k = b.id", "texts of word that are equal may differ"),
     ],
 )
@@ -176,8 +178,9 @@ def test_what_is_refused(opt: Optimizer, tmp_path: Path, query: str, said: str) 
     session.sql("CREATE OR REPLACE TEMP VIEW words AS SELECT id, op, op COLLATE UTF8_LCASE AS word FROM s")
     session.range(3).createOrReplaceTempView("few")
     session.udf.register("odd", udf(lambda n: n, "INT").asNondeterministic())
-    opt.declare_changelog("timed", "op", ["id"])
-    opt.declare_changelog("words", "op", ["id"])
+    session.sql("CREATE OR REPLACE TEMP VIEW counted AS SELECT *, v AS __dt_count FROM s")
+    for name in ("timed", "words", "counted"):
+        opt.declare_changelog(name, "op", ["id"])
     with pytest.raises(QueryError, match=f"is a changelog, and only state modules join changes, .*{said}"):
         run(opt, query, tmp_path)
     assert re.search(said, opt.stream_plan(query).explain())

@@ -22,7 +22,7 @@ from stream_feeds import FEW, Interrupted, interrupting
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from optimizer import KeptViews
 
@@ -40,7 +40,11 @@ QUERIES = {
 
 
 def shown(session: SparkSession, name: str) -> Counter[str]:
-    return Counter(str(tuple(map(repr, row))) for row in session.table(name).collect())
+    return rows_of(session.table(name))
+
+
+def rows_of(frame: DataFrame) -> Counter[str]:
+    return Counter(str(tuple(map(repr, row))) for row in frame.collect())
 
 
 def compare(opt: Optimizer, tables: list[Changing], views: KeptViews) -> None:
@@ -132,6 +136,31 @@ def test_a_view_that_comes_later_and_one_that_was_left_out(opt: Optimizer, tmp_p
     assert views["three"].verify().same
 
 
+def test_all_of_them_or_none(opt: Optimizer, tmp_path: Path) -> None:
+    """A sink that cannot be written keeps each view, and what it tells, where it was."""
+    tables, random, state, broken = changing(opt, tmp_path / "in", "stu"), Random(3), tmp_path / "state", [False]
+
+    def sink(rows: DataFrame, number: int) -> None:
+        if broken[0]:
+            raise ValueError("full")
+
+    for table in tables:
+        table.change(random, 12)
+    views = opt.keep_together(some("itself", "three", "counts"), state=state, sinks={"three": sink})
+    before = {name: shown(opt.session, name) for name in views}
+    for table in tables:
+        table.change(random, 12)
+    broken[0] = True
+    for _ in range(2):
+        with pytest.raises(ValueError, match="full"):
+            views.refresh()
+        for name, view in views.items():
+            assert shown(opt.session, name) == before[name] == rows_of(view.table())
+    broken[0] = False
+    compare(opt, tables, views.refresh())
+    assert before["itself"] != shown(opt.session, "itself")
+
+
 def test_an_epoch_that_spark_does_again(opt: Optimizer, tmp_path: Path) -> None:
     """A crash after the manifest and before Spark's own commit; the next start has a view that is new."""
     tables, random, state = changing(opt, tmp_path / "in", "stu"), Random(5), tmp_path / "state"
@@ -217,6 +246,8 @@ def test_watermarks(opt: Optimizer, tmp_path: Path) -> None:
     query = "SELECT a.id FROM w a JOIN w b ON a.id = b.id"
     with pytest.raises(QueryError, match=r"w has a watermark, .*; keep each of them by opt\.keep"):
         opt.keep_together({"one": query}, state=tmp_path / "state")
+    with pytest.raises(QueryError, match="two: this query cannot be kept fresh: rand"):
+        opt.keep_together({"one": query, "two": f"{query} WHERE rand() < 1"}, state=tmp_path / "state")
 
 
 @pytest.mark.parametrize(
