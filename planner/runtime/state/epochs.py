@@ -6,6 +6,8 @@
     4  upkeep     segments that have had their time are dropped, mostly expired or small ones written as one
     5  manifest   the state after the epoch, written in one step
 
+Where several views share a state, steps 2 and 3 are done for each view in turn; the others are done once for all.
+
 Whatever is interrupted before the fifth step is done again from the state before the epoch.
 """
 
