@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from optimizer import Optimizer, Sink
-from planner.runtime.session import local_session
+from planner.runtime.session import local_session  # quiet, for this machine; a session of yours does as well
 
 # No key says which view led to a click: all of the five seconds before it are asked for, and clicks without any.
 QUERY = """

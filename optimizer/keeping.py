@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from optimizer.kept import Streams
+    from planner.runtime.state.kept_rows import KeptRows
     from planner.state.sink import Mode, Target
 
 
@@ -40,8 +41,11 @@ def keep(opt: Streams, text: str, name: str, state: str | Path, args: Any, sink:
 
     Raises ``QueryError``, ``OptionError``, ``StateError``.
     """
+    from planner.runtime.state.kept_rows import KeptRows
+
     folder = folder_of(state)
-    return opened(prepared(opt, text, name, args, folder, folder), sink, mode).refresh()
+    view = prepared(opt, text, name, args, folder, partial(KeptRows, opt.session, folder))
+    return opened(view, sink, mode).refresh()
 
 
 def folder_of(state: str | Path) -> str:
@@ -51,16 +55,17 @@ def folder_of(state: str | Path) -> str:
     return str(state).rstrip("/")
 
 
-def prepared(opt: Streams, text: str, name: str, args: Any, state: str, rows: str) -> KeptView:
-    """A query as a view, with its state in one folder and what its join finds in another, which need not be there yet.
+def prepared(
+    opt: Streams, text: str, name: str, args: Any, state: str, rows: Callable[[StructType], KeptRows]
+) -> KeptView:
+    """A query as a view, with its state in a folder; ``rows`` makes the place for what its join finds, by its columns.
 
-    Raises ``QueryError`` for a query that cannot be kept, and what Spark raises.
+    The folder need not be there yet.  Raises ``QueryError`` for a query that cannot be kept, and what Spark raises.
     """
     from pyspark.sql.types import StringType, StructField, StructType
 
     from planner.runtime.batch import run
     from planner.runtime.catalog import SparkCatalog
-    from planner.runtime.state.kept_rows import KeptRows
     from planner.runtime.views import check_view_name
 
     check_view_name(opt.session, name)
@@ -96,9 +101,9 @@ def prepared(opt: Streams, text: str, name: str, args: Any, state: str, rows: st
         kept = wrong
     if isinstance(kept, str):
         _check_over_rows(none, query.above, schema)
-        return KeptView(opt, name, said, state, query, schema, KeptRows(opt.session, rows, joined), None, kept)
+        return KeptView(opt, name, said, state, query, schema, rows(joined), None, kept)
     files = over_joined(none, kept.of_rows).schema
-    return KeptView(opt, name, said, state, query, schema, KeptRows(opt.session, rows, files), kept, "")
+    return KeptView(opt, name, said, state, query, schema, rows(files), kept, "")
 
 
 def opened(view: KeptView, sink: Target | None, mode: Mode) -> KeptView:

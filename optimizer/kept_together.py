@@ -65,7 +65,13 @@ class KeptViews(Mapping[str, KeptView]):
         start_epochs(self.opt.session, epochs, self._checkpoint, "available now", None).awaitTermination()
         epochs.catch_up(session_with(self.opt.session, {}))
         for view in self.views:
-            view.tell()
+            try:
+                view.tell()
+            except Exception as error:
+                error.add_note(
+                    f"{view.name} could not write to its sink; a call of keep_together without it refreshes the others"
+                )
+                raise
         for view in self.views:
             view.end()
         return self
@@ -164,7 +170,11 @@ def keep_together(
 
 def _prepared(opt: Streams, text: str, name: str, args: Any, folder: str) -> KeptView:
     """A query as one view of several.  Raises ``QueryError``, which names the view."""
+    from planner.runtime.state.kept_rows import KeptRows
+
+    own = f"{folder}/views/{quote(name.lower(), safe='')}"
+    anew = f"remove {own}, and the view is built again from the state"
     try:
-        return prepared(opt, text, name, args, folder, f"{folder}/views/{quote(name.lower(), safe='')}")
+        return prepared(opt, text, name, args, folder, lambda schema: KeptRows(opt.session, own, schema, anew))
     except QueryError as no:
         raise QueryError(f"{name}: {no.reason}", no.place) from no

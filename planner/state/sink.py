@@ -18,7 +18,11 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 
 @dataclass(frozen=True)
 class Sink:
-    """A sink of Spark's own: ``format`` (``parquet``, ``kafka``, ``memory``, ``noop``, …), its path and options."""
+    """A sink of Spark's own: ``format`` (``parquet``, ``kafka``, ``memory``, ``noop``, …), its path and options.
+
+    In files each row of an epoch is there once, whatever happens.  While the epoch is being written, and after a crash
+    until it has run again, a reader may see a part of it.
+    """
 
     format: str
     path: str | Path | None = None

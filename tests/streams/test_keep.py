@@ -445,7 +445,7 @@ def test_where_a_view_goes(opt: Optimizer, feeds: list[Feed], tmp_path: Path) ->
         ("SELECT k FROM s", Sink("parquet", "out"), "complete", OptionError, "files cannot be replaced in one step"),
         ("SELECT k FROM s", Sink("parquet", "out"), "append", OptionError, "has 'update' and 'complete'"),
         ("SELECT k FROM s", Sink("kafka"), "update", OptionError, "a sink of the format kafka is written by Spark"),
-        ("SELECT k FROM s", "not_there", "update", OptionError, "not_there is not there yet"),
+        ("SELECT k FROM s", "not_there", "update", OptionError, "not_there is not there yet; make it"),
         ("SELECT k AS _Change_type FROM s", Sink("noop"), "update", QueryError, "has a column _Change_type"),
         ("SELECT parse_json('1') AS m, k FROM s", Sink("noop"), "update", QueryError, "added up.*mode='complete'"),
         (

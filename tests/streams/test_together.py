@@ -126,6 +126,8 @@ def test_a_view_that_comes_later_and_one_that_was_left_out(opt: Optimizer, tmp_p
     assert len(first) == sum(shown(opt.session, "counts").values()) > 0
     arrive()
     compare(opt, tables, opt.keep_together(some("itself", "three"), state=state))
+    with pytest.raises(StateError, match=r"three is of another query, .*; remove .*three, and the view is built again"):
+        opt.keep_together({"three": QUERIES["itself"], "itself": QUERIES["itself"]}, state=state)
     with pytest.raises(StateError, match=r"counts has not been refreshed when other views .* were; remove .*counts"):
         opt.keep_together(some("counts", "three", "itself"), state=state)
     shutil.rmtree(state / "views" / "counts")
@@ -152,8 +154,9 @@ def test_all_of_them_or_none(opt: Optimizer, tmp_path: Path) -> None:
         table.change(random, 12)
     broken[0] = True
     for _ in range(2):
-        with pytest.raises(ValueError, match="full"):
+        with pytest.raises(ValueError, match="full") as raised:
             views.refresh()
+        assert raised.value.__notes__[0].startswith("three could not write to its sink; ")
         for name, view in views.items():
             assert shown(opt.session, name) == before[name] == rows_of(view.table())
     broken[0] = False

@@ -62,8 +62,9 @@ class Parts:
 class KeptRows:
     """The rows of one kept view, of a ``schema``, in a folder."""
 
-    def __init__(self, session: SparkSession, state: str, schema: StructType):
-        self.session, self.schema = session, schema
+    def __init__(self, session: SparkSession, state: str, schema: StructType, anew: str = _ANEW):
+        """``anew`` says what helps where the folder is of something else."""
+        self.session, self.schema, self.anew = session, schema, anew
         self.folder = HadoopFolder(session, state)
 
     def open(self, said: dict[str, Any]) -> str:
@@ -77,7 +78,7 @@ class KeptRows:
         if written is None:
             if there := {found.name for found in self.folder.inside()} - {f"{_VIEW}.new"}:
                 others = "views that are kept together; refresh them by opt.keep_together, or"
-                raise StateError(f"{self.folder} holds {others if 'views' in there else 'other files;'} {_ANEW}")
+                raise StateError(f"{self.folder} holds {others if 'views' in there else 'other files;'} {self.anew}")
             name = uuid4().hex[:8]
             self.folder.write(_VIEW, json.dumps({"format": FORMAT, "name": name, **said}, indent=1, ensure_ascii=False))
             return name
@@ -88,14 +89,14 @@ class KeptRows:
             raise damaged(f"{self.folder.below(_VIEW)} cannot be read: {error}") from error
         if version != FORMAT:
             raise StateError(
-                f"{self.folder} has format {version}, and this version of Dovetail writes {FORMAT}; {_ANEW}"
+                f"{self.folder} has format {version}, and this version of Dovetail writes {FORMAT}; {self.anew}"
             )
         if found != said:
             where = str(self.folder)
-            hold_settings(where, found.get("settings", {}).items(), said["settings"].items(), _ANEW)
+            hold_settings(where, found.get("settings", {}).items(), said["settings"].items(), self.anew)
             other = next(name for name in _OTHER if found.get(name) != said[name])
             was, now = (" ".join(str(one.get(other)).split()) for one in (found, said))
-            raise StateError(f"{where} is of {_OTHER[other]}: {was}; now: {now}; {_ANEW}")
+            raise StateError(f"{where} is of {_OTHER[other]}: {was}; now: {now}; {self.anew}")
         return name
 
     @property

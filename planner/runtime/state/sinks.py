@@ -162,6 +162,11 @@ def output_of_view(session: SparkSession, target: Target, mode: str, owner: str)
         raise OptionError(f"mode is {mode!r}; a view that is kept fresh has 'update' and 'complete'")
     if isinstance(target, str) and mode == "complete":
         return ReplacedTable(target)
+    if isinstance(target, str) and _described(session, target) is None:
+        raise OptionError(
+            f"the table {target} is not there yet; make it, with the columns of the view and _change_type STRING "
+            "behind them, or give files or a function"
+        )
     found = output(session, target, None, owner)
     if isinstance(found, str):
         raise OptionError(f"the view cannot go there: {found}; give it files, a table of files, or a function")
