@@ -22,6 +22,7 @@ from rules.analysis.delta_join import Sizes
 from rules.analysis.same_source import over_base
 from rules.context import Context
 from rules.query.moving import check_deterministic
+from rules.query.operands import as_operand
 from rules.query.vocabulary import vocabulary
 from rules.stream.changelogs import with_count
 from rules.stream.delta_blocks import Meanings, Routed, routed
@@ -191,7 +192,7 @@ class Reader:
         for text in dict.fromkeys(texts):
             try:
                 check_deterministic(Scalar(text))
-                found[f"{self._over_base(text, number)} IS NOT NULL"] = None
+                found[f"{as_operand(self._over_base(text, number))} IS NOT NULL"] = None
             except (Unresolved, Unsupported):
                 continue
         return list(found)

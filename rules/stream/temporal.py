@@ -38,6 +38,7 @@ from planner.types.schema import sql_type
 from rules.context import Context
 from rules.query.inner_joins import in_block, where
 from rules.query.moving import check_deterministic
+from rules.query.operands import as_operand
 from rules.query.version_keys import missing_keys, why_missing
 from rules.stream.changelogs import spelt_out
 from rules.stream.expiry import Expiry
@@ -214,7 +215,7 @@ class _AsOfReader(Reader):
         rows = super()._rows(relation)
         if self.shape.lone:
             return rows
-        return list(dict.fromkeys((*rows, f"{self._over_base(self.time, 0)} IS NOT NULL")))
+        return list(dict.fromkeys((*rows, f"{as_operand(self._over_base(self.time, 0))} IS NOT NULL")))
 
     def _final(self) -> Expiry:
         """When a row has its answer: once the watermark has reached its time, or at once if it can match nothing."""
