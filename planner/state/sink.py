@@ -20,8 +20,9 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 class Sink:
     """A sink of Spark's own: ``format`` (``parquet``, ``kafka``, ``memory``, ``noop``, …), its path and options.
 
-    In files each row of an epoch is there once, whatever happens.  While the epoch is being written, and after a crash
-    until it has run again, a reader may see a part of it.
+    In files that state modules write, each row of an epoch is there once, whatever happens.  While the epoch is being
+    written, and after a crash until it has run again, a reader may see a part of it.  Where Spark's own join runs,
+    Spark writes the files, and lists those that count in the folder ``_spark_metadata``, which others ignore.
     """
 
     format: str
