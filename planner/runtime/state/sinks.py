@@ -204,7 +204,7 @@ def _table(session: SparkSession, table: str, owner: str) -> Output | str:
     """A table of files, not partitioned, that is there already."""
     said = _described(session, table)
     if said is None:
-        return f"{table} is not there yet; Spark makes it"
+        return f"{table} is not there yet, and only a query that Spark runs whole makes one"
     told = {name: text for name, text, _ in said}
     location, format_ = told.get("Location"), told.get("Provider", "").lower()
     if format_ not in FILES or not location or "# Partition Information" in told:
