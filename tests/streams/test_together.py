@@ -161,6 +161,11 @@ def test_all_of_them_or_none(opt: Optimizer, tmp_path: Path) -> None:
             assert shown(opt.session, name) == before[name] == rows_of(view.table())
     broken[0] = False
     compare(opt, tables, views.refresh())
+    for name, view in views.items():
+        now = before[name].copy()
+        for *row, kind in view.changes().collect():
+            now[str(tuple(map(repr, row)))] += {"insert": 1, "delete": -1}[kind]
+        assert +now == shown(opt.session, name)
     assert before["itself"] != shown(opt.session, "itself")
 
 
