@@ -1,4 +1,4 @@
-"""Programs that measure, run from the root of the repository; each prints a table and keeps it in `results/`.
+"""Benchmark programs, run from the root of the repository; each prints a table and writes it to `results/`.
 
     python -m benchmarks.planning     time the optimizer adds before Spark sees a query, TPC-H and TPC-DS
     python -m benchmarks.again        a statement that comes again, beyond what Spark takes to analyse it

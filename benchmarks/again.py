@@ -1,4 +1,4 @@
-"""Again: what a statement that comes again costs beyond what Spark takes to analyse its text.
+"""Measures the overhead of a repeated statement over Spark's analysis of its text.
 
 One optimizer sees each statement over and over. Timed are `opt.sql(text)` and, in turn with it, `spark.sql(text)` of a
 session without an optimizer; nothing runs. The statements: TPC-H, two bands over 3 million rows each, whose planning

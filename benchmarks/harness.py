@@ -1,4 +1,4 @@
-"""What every benchmark needs: a session, pairs of runs in turn, medians, the machine, and a table.
+"""The harness of all benchmarks: a session, alternating runs, medians, the machine, and tables.
 
 Only ratios within one run are worth keeping: machines differ, and one machine differs from hour to hour. So what is
 compared runs in turn, round by round, after a warm-up (a JVM takes a few runs to get to speed), and the order within
@@ -136,7 +136,7 @@ def medians(rounds: int) -> str:
 
 @dataclass
 class Report:
-    """What a benchmark says: to the terminal, and to `results/<program>.md`, or `<program>_<part>.md` for a part."""
+    """The report of a benchmark: on the terminal and in `results/<program>.md`, or `<program>_<part>.md` for a part."""
 
     program: str
     title: str
@@ -147,7 +147,7 @@ class Report:
     notes: list[str] = field(default_factory=list)
 
     def judged(self, figure: str, met: bool) -> str:
-        """A figure and whether it meets its target, which a quick run cannot tell."""
+        """Mark a figure by whether it meets its target; a quick run has no verdict."""
         return figure if self.quick else f"{figure}, {'met' if met else 'MISSED'}"
 
     def table(self, title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

@@ -21,9 +21,9 @@ from benchmarks import harness
 from planner.connectors.credentials import env
 from planner.connectors.postgres import PostgresSource
 from planner.connectors.spec import LookupSpec
-from planner.runtime.lookup.fetched import fetched, joined_rows
+from planner.runtime.lookup.fetch_rows import fetch_rows, join_rows
 from planner.runtime.lookup.metrics import LookupMetrics
-from planner.runtime.lookup.spread import tasks
+from planner.runtime.lookup.spread import task_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 URI = "DOVETAIL_BENCH_POSTGRES"
 COLUMNS = ("id", "name", "country", "zip")
 BATCHES = 20  # micro-batches
-ONE_BY_ONE = 3_000  # rows that are really asked for one by one
+ONE_BY_ONE = 3_000  # rows that are fetched one by one
 
 
 @dataclass
@@ -66,7 +66,7 @@ class Bench:
         execute("ANALYZE customers")
         every = LookupSpec("Customers", ("id",), COLUMNS, full_load=True)
         none = self.spark.range(0).toDF("id")
-        fetched(self.spark, self.source, every, none).write.parquet(str(self.scratch / "customers"))
+        fetch_rows(self.spark, self.source, every, none).write.parquet(str(self.scratch / "customers"))
         step = self.customers // self.distinct
         number = {
             "uniform": f"pmod(hash(id), {self.distinct})",
@@ -93,12 +93,12 @@ class Bench:
 
     def joined(self, orders: DataFrame, metrics: LookupMetrics | None = None, **more: Any) -> DataFrame:
         """Keys to Python, rows back, Spark joins."""
-        rows = fetched(self.spark, self.source, self.spec(**more), orders.select("customer_id"), metrics)
+        rows = fetch_rows(self.spark, self.source, self.spec(**more), orders.select("customer_id"), metrics)
         return orders.join(rows, orders["customer_id"] == rows["id"])
 
     def by_rows(self, orders: DataFrame, metrics: LookupMetrics | None = None, **more: Any) -> DataFrame:
         """Whole rows to Python."""
-        return joined_rows(self.spark, self.source, self.spec(**more), orders, "inner", ["customer_id"], metrics)
+        return join_rows(self.spark, self.source, self.spec(**more), orders, "inner", ["customer_id"], metrics)
 
 
 def execute(text: str) -> None:
@@ -160,7 +160,7 @@ def round_trips(bench: Bench) -> None:
     for name in ("uniform", "Zipf"):
         orders = bench.read(name)
         distinct = orders.select("customer_id").distinct().count()
-        most = -(-distinct // 500) + tasks(bench.spark)
+        most = -(-distinct // 500) + task_count(bench.spark)
         ways = {
             "keys only, SHUFFLE_HASH": lambda m, o=orders: bench.joined(o, m, shuffle=True),
             "rows, SHUFFLE_HASH": lambda m, o=orders: bench.by_rows(o, m, shuffle=True),
@@ -233,7 +233,7 @@ def caches(bench: Bench) -> None:
             how = "SHUFFLE_HASH" if shuffle else "without"
             rows.append((f"{name}, room for {size:,} keys: {how}", f"{sum(ratios) / BATCHES:.3f}", figure))
     bench.report.table(
-        f"Cache hits among the keys asked for, over {BATCHES} micro-batches; target: with the hash ≥ 0.95 once warm",
+        f"Cache hits among the requested keys, over {BATCHES} micro-batches; target: with the hash ≥ 0.95 once warm",
         ("orders and cache of a worker", "all batches", "second half"),
         rows,
     )
@@ -269,7 +269,7 @@ def skew(bench: Bench) -> None:
         figure = f"{found:.2f}"
         rows.append((way, bench.report.judged(figure, found <= 1.5) if more else figure))
     bench.report.table(
-        f"Half of the orders on one key, {tasks(bench.spark)} tasks; target: ≤ 1.5 with skew",
+        f"Half of the orders on one key, {task_count(bench.spark)} tasks; target: ≤ 1.5 with skew",
         ("way", "longest task ÷ median task"),
         rows,
     )

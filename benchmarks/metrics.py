@@ -1,6 +1,6 @@
-"""What Spark counted while something ran: bytes read and shuffled, and how often its plans scan and exchange.
+"""Reads Spark's metrics of a run: bytes read and shuffled, and how often its plans scan and exchange.
 
-The figures are those of Spark's own SQL page, asked for through the JVM, so this needs a classic session. Scans and
+The figures are those of Spark's own SQL page, read through the JVM, so this needs a classic session. Scans and
 exchanges are counted in the plans that ran to the end, after adaptive changes; a reused exchange counts once.
 """
 

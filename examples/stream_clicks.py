@@ -11,7 +11,7 @@ from pathlib import Path
 from optimizer import Optimizer, Sink
 from planner.runtime.session import local_session  # quiet, for this machine; a session of yours does as well
 
-# No key says which view led to a click: all of the five seconds before it are asked for, and clicks without any.
+# There is no key: a click matches all views of the five seconds before it; clicks without a view are returned, too.
 QUERY = """
 SELECT c.id, c.ts, v.page
 FROM clicks c LEFT JOIN views v ON v.ts BETWEEN c.ts - INTERVAL 5 SECONDS AND c.ts

@@ -1,4 +1,4 @@
-"""What stands below the cut of a case: shown, compared with what was approved, and written."""
+"""Approval of a case: formats the plan, compares it with the approved text, and writes it below the cut."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from golden_plans.measured import Measured
 from golden_plans.planned import measured_plan, plan_case, stream_plan
 from optimizer.plan import Plan
 from planner.errors import GoldenError, one_of
-from planner.explain.printer import show_error, show_refusals, show_steps, show_tree, show_warnings
+from planner.explain.printer import show_declined, show_error, show_steps, show_tree, show_warnings
 from planner.logical import Logical
 from planner.physical.base import Physical
 from planner.sql.lookup_views import lookups_of, needs_sql
@@ -23,20 +23,20 @@ NOTHING_RUNS = "an error: nothing runs"
 _CONTEXT = 3
 
 
-def show(plan: Plan, measured: Iterable[Measured] = (), stream: str = "") -> str:
-    """What stands below the cut for a plan, for what was measured to make it, and for a join of streams."""
+def format_approved(plan: Plan, measured: Iterable[Measured] = (), stream: str = "") -> str:
+    """Format the text below the cut: the plan, the measurements for it, and the plan of a join of streams."""
     logical = show_tree(plan.logical) if plan.logical else "not carried"
-    said = (
+    messages = (
         show_steps(plan.trace.steps),
         show_error(plan.error),
-        show_refusals(plan.declined),
+        show_declined(plan.declined),
         show_warnings(plan.warnings),
     )
-    rewrites = "\n".join(s for s in said if s)
+    rewrites = "\n".join(m for m in messages if m)
     sections = {"logical": logical, "rewrites": rewrites or "no rule fired"}
     if found := "\n\n".join(map(str, measured)):
         sections |= {"measured": found, "choices": "\n".join(plan.choices)}
-    sections["plan"] = final(plan)
+    sections["plan"] = format_final_plan(plan)
     if plan.rewritten and not plan.error:
         sections["sql"] = statements(plan)
     if stream:
@@ -45,29 +45,29 @@ def show(plan: Plan, measured: Iterable[Measured] = (), stream: str = "") -> str
 
 
 def statements(plan: Plan) -> str:
-    """The SQL that Spark gets: the statement, and before it the queries for the keys of lookups."""
-    asked = [
+    """The SQL that Spark runs: the queries for the keys of lookups, then the statement."""
+    key_queries = [
         f"-- {join.view} holds what {join.spec.table} has for\n{needs_sql(plan.physical, join)}\n"
         for join in lookups_of(plan.physical)
         if plan.physical
     ]
-    return "\n".join([*asked, plan.sql()])
+    return "\n".join([*key_queries, plan.sql()])
 
 
-def final(plan: Plan) -> str:
-    """The plan that runs, as its section shows it."""
+def format_final_plan(plan: Plan) -> str:
+    """Format the plan that runs."""
     if plan.error:
         return NOTHING_RUNS
     return show_tree(plan.physical) if plan.rewritten and plan.physical else AS_WRITTEN
 
 
 def approved_as_written(case: Case) -> bool:
-    """Whether somebody approved that Spark runs the statement as written, or that nothing runs; plans nothing."""
+    """Whether the approved plan is the original statement, or an error; does not plan the case."""
     return case.sections.get("plan") in (AS_WRITTEN, NOTHING_RUNS)
 
 
 def check_claims(case: Case, plan: Plan) -> None:
-    """Raise ``GoldenError`` for a claim that the plan breaks, or that nobody can judge."""
+    """Raise ``GoldenError`` for a claim that the plan breaks, or that is not well formed."""
     runs: Node | None = plan.physical if plan.rewritten else plan.logical
     used = tuple(dict.fromkeys([*(n.label for n in runs.walk()), *plan.rules])) if runs else ()  # type: ignore[attr-defined]
     errors = case.values("error")
@@ -82,7 +82,7 @@ def check_claims(case: Case, plan: Plan) -> None:
                 if (name in used) != (header.key == "must use"):
                     _broken(case, header, f"it uses {', '.join(used) or 'nothing: ' + AS_WRITTEN}", plan)
         elif header.key == "refused" and not any(header.value in d.reason for d in plan.declined):
-            _broken(case, header, "no reason below holds these words" if plan.declined else "no rule held back", plan)
+            _broken(case, header, "no reason below holds these words" if plan.declined else "no rule declined", plan)
         elif header.key == "same plan as":
             _check_equal(case, header, plan)
 
@@ -97,7 +97,7 @@ def _names(case: Case, header: Header) -> list[str]:
 
 
 def labels(base: type[Node]) -> Iterator[str]:
-    """The operators of a family of nodes, as plans call them."""
+    """The labels of the operators below a class of nodes."""
     for below in base.__subclasses__():
         yield from below.labels()
         yield from labels(below)
@@ -110,16 +110,16 @@ def _check_equal(case: Case, header: Header, plan: Plan) -> None:
         case.fail(f"there is no case {header.value!r}; {one_of(names, header.value)}", header.line)
     if other.resolve() == case.path.resolve():
         case.fail("a case always has the same plan as itself", header.line)
-    theirs = final(plan_case(read_case(other)))
+    theirs = format_final_plan(plan_case(read_case(other)))
     if not plan.rewritten and theirs == AS_WRITTEN:
         case.fail(f"an equation that says nothing: {AS_WRITTEN}, here and there", header.line)
-    if theirs != final(plan):
-        said = "\n".join(_difference(f"== plan ==\n{theirs}", f"== plan ==\n{final(plan)}"))
-        _broken(case, header, f"the plans differ\n--- {other.stem}\n+++ {case.path.stem}\n{said}\n", plan)
+    if theirs != format_final_plan(plan):
+        difference = "\n".join(_difference(f"== plan ==\n{theirs}", f"== plan ==\n{format_final_plan(plan)}"))
+        _broken(case, header, f"the plans differ\n--- {other.stem}\n+++ {case.path.stem}\n{difference}\n", plan)
 
 
 def _broken(case: Case, header: Header, why: str, plan: Plan) -> NoReturn:
-    reasons = show_refusals(plan.declined)
+    reasons = show_declined(plan.declined)
     message = f"the plan breaks a claim\n-- {header.key}: {header.value}\n{why}"
     case.fail(f"{message}\n{reasons}".rstrip(), header.line)
 
@@ -128,7 +128,7 @@ def check(case: Case, shown_path: str = "") -> None:
     """Raise ``GoldenError`` unless the claims hold and the plan is the approved one."""
     plan, measured = measured_plan(case)
     check_claims(case, plan)
-    now = show(plan, measured, stream_plan(case))
+    now = format_approved(plan, measured, stream_plan(case))
     if now == case.approved:
         return
     head = "no plan is approved yet" if case.approved is None else "the plan has changed"
@@ -144,7 +144,7 @@ def update(case: Case) -> bool:
     """
     plan, measured = measured_plan(case)
     check_claims(case, plan)
-    now = show(plan, measured, stream_plan(case))
+    now = format_approved(plan, measured, stream_plan(case))
     if now == case.approved:
         return False
     newline = "\r\n" if "\r\n" in case.above else "\n"
@@ -156,7 +156,7 @@ def update(case: Case) -> bool:
 
 
 def _difference(old: str, new: str) -> list[str]:
-    """A unified diff whose hunks are headed by the section they stand in, without line numbers."""
+    """A unified diff with the title of the section above each hunk, and no line numbers."""
     a, b = old.splitlines(), new.splitlines()
     lines = []
     for group in SequenceMatcher(None, a, b, autojunk=False).get_grouped_opcodes(_CONTEXT):

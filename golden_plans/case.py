@@ -1,4 +1,4 @@
-"""A golden plan: a person writes above the cut, ``pytest --update-plans`` writes below it.
+"""A golden plan: a person writes the part above the cut, ``pytest --update-plans`` writes the part below it.
 
     -- A click counts for a view when it comes at most ten minutes after it.
     -- catalog: ads
@@ -16,7 +16,7 @@ line; every other comment is prose.  A key that does not exist is an error, and 
                    or a path to a .toml, from the case's folder
     must use       operators of the plan, or rules that fired; separated by commas
     must not use   the same, absent
-    refused        words from the reason of a rule that held back
+    refused        words from the reason of a rule that declined
     same plan as   name of another case, whose plan is equal
     option         name = value, an option of the optimizer
     error          words from the error of a statement that nobody can run
@@ -51,7 +51,7 @@ class Header:
 
 @dataclass(frozen=True)
 class Case:
-    """A ``.plan`` file: ``above`` is its text with the cut, ``approved`` what stands below, None where nothing does."""
+    """A ``.plan`` file: ``above`` is its text down to the cut, ``approved`` the text below, None if there is none."""
 
     path: Path
     headers: tuple[Header, ...]
@@ -65,7 +65,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        """The case by folder and name: ``band/click_after_view``."""
+        """Folder and name of the case: ``band/click_after_view``."""
         return f"{self.path.parent.name}/{self.path.stem}"
 
     @property
@@ -131,7 +131,7 @@ def _headers(case: Case, lines: list[str]) -> Iterator[Header]:
 
 
 def _near(head: str, colon: bool) -> str:
-    """The key that a comment was probably meant to be."""
+    """The key that a comment probably misspells."""
     words = re.sub(r"[^a-z]+", " ", head.lower()).strip()
     if colon:
         return next(iter(get_close_matches(words, KEYS, n=1, cutoff=0.8)), "")

@@ -1,4 +1,4 @@
-"""A catalog that holds its tables itself: what a golden plan is planned against, without Spark."""
+"""An in-memory catalog for golden plans, without Spark."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from golden_plans.measured import Answer, Measured
-from planner.catalog import Numbers, OneByOne, Settings, UniqueKey, View
+from planner.catalog import Numbers, SequentialCatalog, Settings, UniqueKey, View
 from planner.catalog.declared import NOTHING, Declaration
 from planner.catalog.stats import UNKNOWN, Statistics
 from planner.errors import Unsupported
@@ -40,19 +40,19 @@ class Table:
     watermark: str | None = None
 
     def query(self) -> str:
-        """A query in Spark SQL that returns the rows of ``data`` with the table's types; of a view, its own."""
+        """A Spark SQL query that returns the rows of ``data`` with the table's types; for a view, its own query."""
         if self.view:
             return self.view
         names = [f"c{n}" for n in range(len(self.columns))]
         rows = self.data or ((None,) * len(self.columns),)
-        said = ",\n".join("  (" + ", ".join(map(_text, row)) + ")" for row in rows)
+        values = ",\n".join("  (" + ", ".join(map(_text, row)) + ")" for row in rows)
         items = ", ".join(f"{_cast(n, c)} AS {quote(c.name)}" for n, c in zip(names, self.columns, strict=True))
         empty = "" if self.data else "\nWHERE false"
-        return f"SELECT {items}\nFROM VALUES\n{said}\nAS data({', '.join(names)}){empty}"
+        return f"SELECT {items}\nFROM VALUES\n{values}\nAS data({', '.join(names)}){empty}"
 
 
 @dataclass(frozen=True, eq=False)
-class CatalogFile(OneByOne):
+class CatalogFile(SequentialCatalog):
     """The tables and settings of a catalog file; a ``planner.catalog.Catalog``, equal to itself alone."""
 
     path: Path
@@ -96,7 +96,11 @@ class CatalogFile(OneByOne):
         """What the file declares about a table."""
         return self._declared.get(self._full(name), NOTHING)
 
-    def other_setting(self, view: View) -> str | None:
+    def declared_names(self) -> tuple[tuple[str, ...], ...]:
+        """The names of all tables of which the file declares something."""
+        return tuple(name for name, _ in self.declarations)
+
+    def changed_setting(self, view: View) -> str | None:
         """None: views are made under the settings of the file."""
         return None
 
@@ -115,7 +119,7 @@ class CatalogFile(OneByOne):
 
     def measure(self, query: str) -> tuple[Numbers, ...] | None:
         """The answer that the file has for a query, which is then among ``measured``; None where it has none."""
-        found = next((a for a in self.answers if a.to(query)), None)
+        found = next((a for a in self.answers if a.matches(query)), None)
         if found is None:
             return None
         self.measured.append(Measured(query, found.rows))
@@ -130,7 +134,7 @@ class CatalogFile(OneByOne):
         tables = (self.table(n.name) for n in plan.walk() if isinstance(n, Scan) and not n.cte)
         return sum(t.stream for t in tables if t)
 
-    def unrepeatable(self, query: str) -> str | None:
+    def nonrepeatable_reason(self, query: str) -> str | None:
         """Why the query might return other rows when it is read twice: what it does, since tables stay as they are."""
         if self.streams(query):
             return "StreamingRelation may return other rows when it is read twice"

@@ -1,4 +1,4 @@
-"""What planning measures in a session, told by a catalog file: small queries and the rows that they return."""
+"""Results of the measurement queries of planning, as a catalog file declares them."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from planner.catalog import Numbers
 
 @dataclass(frozen=True)
 class Answer:
-    """The rows of every query that holds ``pieces``, one after the other; white space is one blank."""
+    """The rows for every query that contains ``pieces`` in order; white space is normalized."""
 
     pieces: tuple[str, ...]
     rows: tuple[Numbers, ...]
 
-    def to(self, query: str) -> bool:
-        """Whether this is the answer to a query."""
-        said, at = " ".join(query.split()), 0
+    def matches(self, query: str) -> bool:
+        """Whether a query contains the pieces in order."""
+        text, at = " ".join(query.split()), 0
         for piece in self.pieces:
-            at = said.find(piece, at)
+            at = text.find(piece, at)
             if at < 0:
                 return False
             at += len(piece)
@@ -27,7 +27,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Measured:
-    """A query that was run while a statement was planned, and its rows."""
+    """A measurement query that ran during planning, and its rows."""
 
     query: str
     rows: tuple[Numbers, ...]

@@ -1,7 +1,8 @@
-"""The plan of a case: its SQL against its catalog, with its options; made once, however often it is asked for."""
+"""Plans the SQL of a case against its catalog with its options, and caches the plan."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -9,10 +10,11 @@ from golden_plans.case import Case
 from golden_plans.catalog import CatalogFile
 from golden_plans.catalog_file import read_catalog
 from golden_plans.measured import Measured
+from optimizer.lookups import make_missing_time_error
 from optimizer.options import Options
 from optimizer.plan import Plan
 from optimizer.planning import plan_sql
-from optimizer.streams import plan_stream as plan_streams
+from optimizer.stream_plan import plan_stream as plan_streams
 from planner.errors import OptionError, RuleError, one_of
 from planner.state.stream import Stream
 
@@ -62,7 +64,7 @@ def plan_case(case: Case) -> Plan:
 
 
 def measured_plan(case: Case) -> tuple[Plan, tuple[Measured, ...]]:
-    """The same, with what the catalog file was asked and could answer on the way, each query once."""
+    """Plan the SQL of a case; returns the plan and the measurement queries, without duplicates."""
     options = options_of(case)
     try:
         return _planned(case.sql, catalog_of(case), options)
@@ -71,7 +73,7 @@ def measured_plan(case: Case) -> tuple[Plan, tuple[Measured, ...]]:
 
 
 def stream_plan(case: Case) -> str:
-    """How ``opt.stream`` runs the SQL of a case that joins streams; nothing for any other."""
+    """Explain how ``opt.stream`` runs the SQL of a case that joins streams; empty for other cases."""
     catalog = catalog_of(case)
     if catalog.streams(case.sql) < 2:
         return ""
@@ -82,12 +84,14 @@ def stream_plan(case: Case) -> str:
             return None
         return Stream(tuple((c.name, c.type.text if c.type else "") for c in table.columns), table.watermark)
 
-    return plan_streams(case.sql, catalog, options_of(case), find, asked=None).explain()
+    return plan_streams(case.sql, catalog, options_of(case), find, state_modules=None).explain()
 
 
 @cache
 def _planned(sql: str, catalog: CatalogFile, options: Options) -> tuple[Plan, tuple[Measured, ...]]:
-    """Plans do not change, and neither does a catalog: one that was written anew is another object."""
+    """Plan and cache; plans and catalogs are immutable, and a changed file is another catalog."""
     catalog.measured.clear()
     plan = plan_sql(sql, catalog, options)
+    if plan.logical and not plan.error and (error := make_missing_time_error(plan.logical, catalog)):
+        plan = replace(plan, rewriting=None, error=error)
     return plan, tuple(dict.fromkeys(catalog.measured))

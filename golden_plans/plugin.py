@@ -102,7 +102,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Say what was written, so that somebody reads it."""
+    """List the written plans, so that a person reviews them."""
     if updated := config.stash[_UPDATED]:
         terminalreporter.section("plans written: read them before you commit")
         for path in sorted(updated):

@@ -1,9 +1,9 @@
 """SUMMARY.txt: one line per golden plan, the first screen for the reviewer of a big change.
 
     band/click_after_view  NeighbourBandJoin
-    refused/one_sided  held back: p.x >= i.lo is open at one end, so it is no band
+    refused/one_sided  declined: p.x >= i.lo bounds p.x on one side only, so there is no band; add an upper bound
 
-It is made from the approved text alone, so it says what was approved, and needs no planning.  A folder of cases has a
+It is made from the approved text alone, and needs no planning.  A folder of cases has a
 summary when it holds a file of that name; ``pytest --update-plans`` keeps it up to date.
 """
 
@@ -24,7 +24,7 @@ _CLAUSES = frozenset(  # what SQL has names for, as plans call it; the other ope
     "Statement Values Verbatim Windows With".split()
 )
 _NODE = re.compile(r"^(?:[│├└─ ]*─ )?(?:subquery \d+: )?(\w+)(?:  |$)")
-_REFUSAL = re.compile(r"^-- \w+ held back: (.*(?:\n--   .*)*)", re.MULTILINE)
+_REFUSAL = re.compile(r"^-- \w+ declined: (.*(?:\n--   .*)*)", re.MULTILINE)
 _PLACE = re.compile(r" \(line \d+, column \d+\)$")
 
 
@@ -36,7 +36,7 @@ def summary(folder: Path) -> str:
 
 
 def outcome(path: Path) -> str:
-    """The operators that Dovetail chose, or why it chose none, or what Spark runs as written."""
+    """The operators that Dovetail chose; else why it declined, or the operators of the original plan."""
     try:
         case = read_case(path)
     except GoldenError:
@@ -48,7 +48,7 @@ def outcome(path: Path) -> str:
         return ", ".join(o for o in _operators(plan) if o not in _CLAUSES)
     if found := _REFUSAL.search(rewrites):
         reason = found[1].replace("\n--  ", "")
-        return f"held back: {_PLACE.sub('', reason)}"
+        return f"declined: {_PLACE.sub('', reason)}"
     return f"as written: {', '.join(dict.fromkeys(_operators(logical)))}"
 
 

@@ -6,10 +6,10 @@
 """
 
 from optimizer.api import Optimizer
-from optimizer.kept import KeptView
-from optimizer.kept_together import KeptViews
+from optimizer.materialized_view import MaterializedView
+from optimizer.materialized_views import MaterializedViews
 from optimizer.options import Options
-from optimizer.plan import Declined, Plan, Warned
+from optimizer.plan import Plan
 from optimizer.planning import plan_sql
 from optimizer.verify import Verification
 from planner.connectors.credentials import env
@@ -32,6 +32,7 @@ from planner.errors import (
     RuleError,
     StateError,
 )
+from planner.explain.records import Declined, PlanWarning
 from planner.state.sink import Sink
 
 __all__ = [
@@ -43,15 +44,16 @@ __all__ = [
     "HintError",
     "HttpSource",
     "InputError",
-    "KeptView",
-    "KeptViews",
     "LookupSource",
+    "MaterializedView",
+    "MaterializedViews",
     "MemorySource",
     "Optimizer",
     "OptionError",
     "Options",
     "Place",
     "Plan",
+    "PlanWarning",
     "PostgresSource",
     "QueryError",
     "RuleError",
@@ -60,7 +62,6 @@ __all__ = [
     "SparkTable",
     "StateError",
     "Verification",
-    "Warned",
     "env",
     "plan_sql",
 ]

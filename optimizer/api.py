@@ -1,39 +1,27 @@
-"""Optimizer: the one object a user holds."""
+"""Optimizer: the public API."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
-from functools import partial
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from optimizer import streams
-from optimizer.checked import checked, difference_without_rows
+from optimizer.declarations import Declarations
 from optimizer.driver import Stage
-from optimizer.keeping import keep
-from optimizer.kept import KeptView
-from optimizer.kept_together import KeptViews, keep_together
-from optimizer.lookups import asked_without_time, may_look_up, speaks_of_time, strictly
+from optimizer.materialization import materialize
+from optimizer.materialized_view import MaterializedView
+from optimizer.materialized_views import MaterializedViews, materialize_all
 from optimizer.options import Options
-from optimizer.parameters import named
-from optimizer.plan import Declined, Plan
-from optimizer.plan_cache import PlanCache
-from optimizer.planning import plan_sql
-from optimizer.streams import StreamPlan
+from optimizer.plan import Plan
+from optimizer.session_planner import SessionPlanner
+from optimizer.stream_plan import StreamPlan, plan_on_session
 from optimizer.verify import Verification, verify
 from optimizer.verify_streams import verify_over_copies, verify_streams
-from planner.catalog import Numbers, UniqueKey
-from planner.catalog.declared import NOTHING, Changelog, Declaration, LookupTable, Versions
-from planner.errors import CatalogError, QueryError, Unsupported, brief, is_users, one_of
-from planner.expr import quote
-from planner.sql.lookup_views import lookups_of
+from planner.errors import QueryError, Unsupported
 from planner.sql.reader import not_a_query
-from planner.sql.table_names import name_of
 from planner.state.sink import Mode, Target, check, trigger_of
-from planner.types.schema import Column, sql_type
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,8 +30,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from planner.connectors.source import LookupSource
-    from planner.runtime.meaning import Meaning
-    from planner.runtime.measurement_cache import MeasurementCache
 
 _LOG = logging.getLogger("dovetail")
 
@@ -56,97 +42,45 @@ class Optimizer:
     """
 
     def __init__(self, session: SparkSession, options: Options | None = None):
-        self.session = session
-        self.options = options or Options()
-        self.keys: dict[tuple[str, ...], tuple[UniqueKey, ...]] = {}
-        self.meanings: dict[tuple[tuple[str, ...], UniqueKey | str], Meaning | None] = {}
-        self.declared: dict[tuple[str, ...], Declaration] = {}
-        self.sources: dict[str, LookupSource] = {}
-        self._measured: MeasurementCache[tuple[Numbers, ...]] | None = None
-        self._plans = PlanCache()
+        self.declarations = Declarations(session)
+        self._planner = SessionPlanner(session, options or Options(), self.declarations)
+
+    @property
+    def session(self) -> SparkSession:
+        """The session on which statements are planned and run."""
+        return self._planner.session
+
+    @property
+    def options(self) -> Options:
+        """The options of this optimizer; another optimizer takes others."""
+        return self._planner.options
 
     def sql(self, text: str, args: dict[str, Any] | list[Any] | None = None, **frames: Any) -> DataFrame:
         """Run a statement: drop-in for ``spark.sql``.
 
-        ``args`` are named or positional parameters, ``frames`` DataFrames and values for ``{name}`` in the text, as in
-        ``spark.sql``; a statement with ``frames`` goes to Spark as written.  Raises exactly what Spark raises.  What
-        ``Plan.warnings`` holds goes to the logger ``dovetail``.
+        ``args``: named or positional parameters.  ``frames``: DataFrames and values for ``{name}`` in the text, as in
+        ``spark.sql``; a statement with ``frames`` is passed to Spark unchanged.  Raises exactly what Spark raises.
+        Logs ``Plan.warnings`` to the logger ``dovetail``.
         """
         if frames:
-            _say(self._safely(text, args, lambda: Plan(text, None, ())))
+            _log_warnings(self._planner.plan_as_written(text, args))
             return self.session.sql(text, args=args, **frames) if args else self.session.sql(text, **frames)
-        plan = self.plan(text, args)
-        _say(plan)
-        return plan.dataframe()
+        plan = self._planner.plan_to_run(text, args)
+        _log_warnings(plan)
+        return plan.run()
 
     def plan(self, text: str, args: dict[str, Any] | list[Any] | None = None, *, stop_after: Stage = "lower") -> Plan:
-        """Plan a statement and look before it runs.
+        """Plan a statement without running it.
 
-        Asks Spark for the tables it needs and for the analysed schema of a rewriting.  May run small queries over
-        the data (``Options.measure_lengths``); never runs the statement.  Answers and plans are remembered while the
-        files that they are of stay the same.
+        Spark resolves the tables and analyzes the rewriting.  Planning may run small queries over the data
+        (``Options.measure_lengths``).  Their results and the plan are cached until the files that they depend on
+        change.  ``Plan.dataframe`` plans again if anything that the plan depends on has changed by then.
 
-        Raises ``QueryError`` for a statement that neither Spark nor Dovetail can run.  Whatever else goes wrong in
-        here, the plan runs the text as written, with the reason in ``declined``; ``Options(strict=True)`` raises it.
+        Raises ``QueryError`` for a statement that neither Spark nor Dovetail can run.  If planning fails for any other
+        reason, the plan runs the original text, with the reason in ``declined``; ``Options(strict=True)`` raises the
+        error instead.
         """
-        return self._safely(text, args, lambda: self._plan(text, args, stop_after))
-
-    def _safely(self, text: str, args: Any, planning: Callable[[], Plan]) -> Plan:
-        """The one place where a fault of ours ends: the plan, or one that runs the text as written and says why."""
-        from planner.runtime.hushed import hushed
-
-        start = perf_counter()
-        try:
-            with hushed():
-                plan = planning()
-            _ = plan.warnings  # worked out here, where a fault does no harm
-            return plan
-        except Exception as error:
-            if self.options.strict or is_users(error):
-                raise
-            if may_look_up(text, self.declared):
-                raise QueryError(f"the statement asks for a lookup, and its planning failed: {brief(error)}") from error
-            declined = (Declined("planning", f"it failed, the statement runs as written: {brief(error)}"),)
-            timings = {"total": perf_counter() - start}
-            own = {"arguments": args, "given": args, "session": self.session}
-            return Plan(text, None, declined, stopped=True, timings=timings, **own)
-
-    def _plan(self, text: str, args: Any, stop_after: Stage) -> Plan:
-        from planner.runtime.catalog import SparkCatalog
-        from planner.runtime.measurement_cache import MeasurementCache
-
-        start = perf_counter()
-        if self._measured is None:
-            self._measured = MeasurementCache()
-        numbered, arguments = named(text, args)
-        catalog = SparkCatalog(self.session, arguments, self.keys, self.declared, self._measured, self.meanings)
-        kept = stop_after == "lower" and not self.declared
-        words = (self.options, tuple(self.keys.items()))
-        if kept and (known := self._plans.find(numbered, arguments, words, catalog)):
-            timings = {"catalog": catalog.seconds, "total": perf_counter() - start}
-            return replace(known, text=text, arguments=arguments, given=args, timings=timings)
-        differs = partial(difference_without_rows, catalog=catalog)
-        plan = plan_sql(numbered, catalog, self.options, stop_after=stop_after, differs=differs)
-        if plan.error:
-            raise plan.error
-        if plan.rewritten and speaks_of_time(plan):
-            from planner.runtime.lookup.metrics import LookupMetrics
-
-            counted = {j.spec.table: LookupMetrics(self.session) for j in lookups_of(plan.physical)}
-            plan = replace(plan, sources=dict(self.sources), fetched=counted)
-        elif self.sources and plan.logical and (error := asked_without_time(plan.logical, catalog)):
-            raise error
-        elif plan.rewritten:
-            plan = strictly(checked(plan, catalog, arguments), self.options)
-            if plan.error:
-                raise plan.error
-        if kept and (plan.rewritten or numbered == text):  # Spark gets the others byte for byte
-            frame = self._plans.keep(numbered, words, plan, perf_counter() - start, catalog)
-            plan = plan if plan.rewritten else replace(plan, frame=frame)
-        if not plan.rewritten:
-            arguments = args
-        timings = {**plan.timings, "catalog": catalog.seconds, "total": perf_counter() - start}
-        return replace(plan, text=text, arguments=arguments, given=args, session=self.session, timings=timings)
+        return self._planner.plan(text, args, stop_after)
 
     def stream(
         self,
@@ -162,35 +96,41 @@ class Optimizer:
         state_ttl: float | None = None,
         bins: bool | None = None,
     ) -> StreamingQuery:
-        """Start a query over streams, and write its rows to ``sink``: a table, a ``Sink``, or a function.
+        """Start a query over streams that writes its rows to ``sink``: a table, a ``Sink``, or a function.
 
-        ``checkpoint``: the folder where Spark keeps how far it has come, from which the query goes on.  ``trigger``:
-        ``available now``, or the time between micro-batches, as ``10 seconds``; None starts each at once.  ``mode`` and
-        ``name`` are Spark's.  What the lookups of a micro-batch did is in ``lastProgress.observedMetrics``.
+        ``checkpoint``: the folder where Spark stores the progress; the query resumes from it.  ``trigger``:
+        ``available now``, or the time between micro-batches, such as ``10 seconds``; None starts each one when the last
+        has ended.  ``mode`` and ``name`` are Spark's.  ``lastProgress.observedMetrics`` has the counters of the lookups
+        of a micro-batch.
 
-        A join of two streams by a band, of a stream with itself, of more than two, or with versions keeps its rows in
-        state modules beside the checkpoint where these take it (docs/streams.md; ``stream_plan`` tells), any other in
-        Spark's store.
-        ``state_modules=True`` asks for them for joins by equality as well, ``False`` for Spark's own join.
+        State modules next to the checkpoint store the rows of a band join of two streams, a self-join, a join of three
+        or more streams, and a join with versions, if they support the query (docs/streams.md; ``stream_plan`` shows
+        which plan runs).  Spark's state store holds the rows of any other join.
+        ``state_modules=True`` also uses them for equi-joins; ``False`` uses Spark's own join.
         ``state_ttl``: seconds after which a row may leave the state even if it could still match.
-        ``bins=True``: Spark's own join is by the bins of a band wherever there is one, and not only where Spark could
-        not run it without; ``False``: nowhere.  Its statement is kept beside the checkpoint, and runs again as it is.
+        ``bins=True`` uses the bins of each band in Spark's own join, not only if Spark could not run the join without
+        them; ``False`` never does.  The statement over bins is stored next to the checkpoint, and runs again unchanged.
 
-        Raises ``OptionError``; ``QueryError`` for a statement that is no query, or reads no stream; ``StateError`` for
-        a checkpoint whose state is of another query, or damaged; and what Spark raises.
+        Raises ``OptionError``; ``QueryError`` for a statement that is not a query or reads no stream; ``StateError``
+        for a checkpoint whose state is damaged or belongs to another query; and what Spark raises.
         """
         check(sink, mode)
         trigger_of(trigger)
         word = None
-        with suppress(Unsupported):  # Spark has its own words for what cannot be read
+        with suppress(Unsupported):  # Spark raises its own error for a text that cannot be parsed
             word = not_a_query(text)
         if word:
-            raise QueryError(f"{word} … is not a query; write the SELECT alone, and say where its rows go with sink=")
+            raise QueryError(
+                f"{word} … is not a query; write the SELECT alone, and name the target of its rows with sink="
+            )
         more: Any = {"checkpoint": checkpoint, "sink": sink, "trigger": trigger, "mode": mode, "name": name}
-        begun = streams.start(self, text, args, **more, ttl=state_ttl, asked=state_modules, bins=bins)
-        return begun or streams.start_planned(self, text, args, **more)
+        from planner.runtime.sink_format import known_format
 
-    def keep(
+        with known_format(sink):
+            started = streams.start(self, text, args, **more, ttl=state_ttl, state_modules=state_modules, bins=bins)
+            return started or streams.start_planned(self, text, args, **more)
+
+    def materialize(
         self,
         text: str,
         name: str,
@@ -199,29 +139,28 @@ class Optimizer:
         args: dict[str, Any] | list[Any] | None = None,
         sink: Target | None = None,
         mode: Mode = "update",
-    ) -> KeptView:
-        """Keep the result of a query over streams fresh, as a temporary view with a name (docs/kept-views.md).
+    ) -> MaterializedView:
+        """Maintain the result of a query over streams, as a temporary view with a name (docs/materialized-views.md).
 
-        The folder ``state`` has the rows of the streams that later ones may join with, and of what the join has found
-        either the rows or, where these tell all that the query asks, a row of accumulators for each group and epoch.
-        The first call takes all that has arrived; each ``refresh`` and each later call takes what is new, and adds what
-        it finds.  The view computes from that whatever stands above the join (GROUP BY, HAVING, DISTINCT, ORDER BY,
-        LIMIT).
+        The folder ``state`` stores the rows of the streams that later rows may join with, and the result of the join:
+        its rows or, if they suffice for the query, a row of accumulators for each group and epoch.  The first call
+        processes all rows of the streams; each ``refresh`` and each later call processes only new rows.  The view
+        evaluates the clauses above the join (GROUP BY, HAVING, DISTINCT, ORDER BY, LIMIT) on the stored result.
 
-        Each refresh also writes to ``sink``, if there is one: with the ``mode`` ``update`` what it changed, as
-        ``KeptView.changes`` tells it, and with ``complete`` all rows, which take the place of those before.  A refresh
-        that is done again after a crash calls a function with the same number again, and replaces files.
+        If there is a ``sink``, each refresh also writes to it: with ``mode="update"`` the rows of
+        ``MaterializedView.changes``, and with ``complete`` the whole result, which replaces the previous one.  A
+        refresh that is repeated after a crash calls a function with the same number again, and replaces files.
 
-        Raises ``QueryError`` for a query that cannot be kept, and on Spark Connect; ``OptionError`` for a sink that
-        cannot take it; ``StateError`` for a folder of another query, or of another sink; and what Spark raises.
+        Raises ``QueryError`` for a query that cannot be maintained, and on Spark Connect; ``OptionError`` for a sink
+        that does not support it; ``StateError`` for a folder of another query or sink; and what Spark raises.
         """
         from planner.runtime.batch import classic
 
         if not classic(self.session):
-            raise QueryError("opt.keep needs a classic session, not Spark Connect")
-        return keep(self, text, name, state, args, sink, mode)
+            raise QueryError("opt.materialize needs a classic session, not Spark Connect")
+        return materialize(self, text, name, state, args, sink, mode)
 
-    def keep_together(
+    def materialize_all(
         self,
         queries: Mapping[str, str],
         *,
@@ -229,23 +168,23 @@ class Optimizer:
         args: dict[str, Any] | list[Any] | None = None,
         sinks: Mapping[str, Target] | None = None,
         mode: Mode = "update",
-    ) -> KeptViews:
-        """Keep the results of several queries over the same streams fresh, each under its name (docs/kept-views.md).
+    ) -> MaterializedViews:
+        """Maintain the results of several queries over the same streams on one state (docs/materialized-views.md).
 
-        ``queries`` are by the names of the views, as ``sinks`` are; ``args`` and ``mode`` are for all.  The folder
-        ``state`` has each stream once, with the columns and rows that any of the queries needs, and of each view what
-        its join has found.  One streaming query refreshes all of them, so that they are always of the same moment.  A
-        later call may leave views out, and bring others that need nothing else of the streams: what such a view finds
-        in the state it has at once.
+        ``queries`` and ``sinks`` map the names of the views; ``args`` and ``mode`` hold for all views.  The folder
+        ``state`` stores each stream once, with the columns and rows that any of the queries needs, and the result of
+        the join of each view.  One streaming query refreshes all views, so that they always show the same moment.  A
+        later call may drop views, and add views that need nothing else of the streams: an added view starts with the
+        rows in the state.
 
-        Raises what ``keep`` raises; ``QueryError`` also for a query that is no join of streams on state modules, or one
-        with watermarks; ``StateError`` also for a folder whose streams were kept for other queries.
+        Raises what ``materialize`` raises; ``QueryError`` also for a query that is no join of streams on state modules,
+        or one with watermarks; ``StateError`` also for a folder whose streams were stored for other queries.
         """
         from planner.runtime.batch import classic
 
         if not classic(self.session):
-            raise QueryError("opt.keep_together needs a classic session, not Spark Connect")
-        return keep_together(self, queries, state, args, sinks or {}, mode)
+            raise QueryError("opt.materialize_all needs a classic session, not Spark Connect")
+        return materialize_all(self, queries, state, args, sinks or {}, mode)
 
     def stream_plan(
         self,
@@ -255,8 +194,8 @@ class Optimizer:
         state_modules: bool | None = None,
         bins: bool | None = None,
     ) -> StreamPlan:
-        """How ``stream`` would run a query: on state modules, or as Spark does, and why.  Runs nothing."""
-        return streams.look(self, text, args, state_modules, bins)
+        """Plan a query as ``stream`` would run it: on state modules or on Spark's own join, and why.  Runs nothing."""
+        return plan_on_session(self, text, args, state_modules, bins)
 
     def verify(
         self,
@@ -266,117 +205,66 @@ class Optimizer:
         state_modules: bool | None = None,
         scratch: str | Path | None = None,
     ) -> Verification:
-        """Run a query as written and as rewritten, and compare the two multisets of rows inside Spark.
+        """Run the original query and its rewriting, and compare their rows as multisets inside Spark.
 
-        Over streams it runs once over all that they have now, from where they begin and with a checkpoint of its own,
-        and is compared with the batch over the rows that were not late; ``state_modules`` is as in ``stream``.
+        A query over streams runs once over all their rows, from their beginning and with a checkpoint of its own, and
+        is compared with the batch query over the rows that were not late; ``state_modules`` is as in ``stream``.
         ``scratch``: an empty folder that Spark reads and writes, for a copy of these rows, which is removed afterwards;
-        without one, a temporary folder of this machine.  Raises ``QueryError`` where there is nothing to compare with,
-        and what Spark raises.
+        None takes a temporary folder of this machine.  Raises ``QueryError`` if there is nothing to compare with, and
+        what Spark raises.
         """
-        plan = streams.look(self, text, args, state_modules)
+        plan = plan_on_session(self, text, args, state_modules)
         if plan.join and (found := verify_streams(self, plan, scratch)):
             return found
         if plan.versions:
-            raise QueryError(plan.refused(plan.reason))
+            raise QueryError(plan.describe_refusal(plan.reason))
         batch = plan.bins or self.plan(text, args)
         if batch.rewritten and (found := verify_over_copies(self.session, batch, scratch)):
             return found
         return verify(self.session, batch)
 
     def register_lookup(self, table: str, source: LookupSource) -> None:
-        """Let ``table FOR SYSTEM_TIME AS OF PROCTIME()`` in SQL stand for a table that is asked by key.
+        """Register the source of a lookup, which SQL joins as ``table FOR SYSTEM_TIME AS OF PROCTIME()``.
 
-        A name that is registered again stands for the new source.  Raises ``SourceError`` where the source cannot tell
-        its columns, and whatever the source itself raises.
+        Registering a name again replaces its source.  Raises ``SourceError`` if the source does not provide its
+        columns, and whatever the source itself raises.
         """
-        from planner.runtime.lookup.fetched import source_schema
-
-        name = name_of(table)
-        columns = tuple(
-            Column(f.name, sql_type(f.dataType.simpleString())) for f in source_schema(self.session, source).fields
-        )
-        lookup = LookupTable(
-            ".".join(map(quote, name)),
-            columns,
-            source.unique_keys,
-            source.fetch_keys,
-            source.rows(),
-            source.can_scan_share,
-        )
-        self.declared[name] = Declaration(lookup)
-        self.sources[lookup.name] = source
+        self.declarations.register_lookup(table, source)
 
     def declare_versions(self, table: str, key: Iterable[str], valid_from: str) -> None:
-        """Promise that each row of ``table`` is a version of the row with its ``key``, valid from a time on.
+        """Declare that each row of ``table`` is a version of the row with its ``key``, valid from a time on.
 
-        A version is valid until the next one of its key begins; no two begin at the same time.  Then
-        ``table FOR SYSTEM_TIME AS OF t`` is the versions valid at ``t``.  Of a stream, ``valid_from`` is the column of
-        its watermark, and ``stream`` joins rows of another stream once the watermark has reached their time.  Raises
-        ``CatalogError``.
+        A version is valid until the next one of its key begins; no two versions of a key begin at the same time.
+        ``table FOR SYSTEM_TIME AS OF t`` then returns the versions valid at ``t``.  For a stream, ``valid_from`` is the
+        column of its watermark, and ``stream`` joins rows of another stream once the watermark has reached their time.
+        Raises ``CatalogError``.
         """
-        name, (*own, since) = self._columns(table, (*key, valid_from))
-        self._declare(name, versions=Versions(tuple(own), since))
+        self.declarations.declare_versions(table, key, valid_from)
 
     def declare_changelog(
         self, table: str, change_column: str, key: Iterable[str] = (), *, insert_only: bool = False
     ) -> None:
-        """Say that the rows of ``table`` are changes of rows, of the kind in ``change_column``.
+        """Declare that the rows of ``table`` are changes; ``change_column`` holds the kind of each change.
 
-        Kinds are those of change data feeds: ``insert``, ``update_preimage``, ``update_postimage`` and ``delete``, all
-        of which have whole rows.  A join of streams takes such a table for the rows that are there after all its
-        changes, and returns changes; where a left join looks them up, no two of these rows may have the same ``key``,
-        unless it is NULL.  In a lookup join the changes of the row with a ``key`` keep their order, and so stay in one
-        task, unless they are ``insert_only``.  Raises ``CatalogError``.
+        The kinds are those of change data feeds: ``insert``, ``update_preimage``, ``update_postimage`` and ``delete``;
+        each change has the whole row.  A join of streams joins the rows that remain after all changes, and returns
+        changes.  If a left join looks these rows up, no two of them may have the same ``key``, unless it is NULL.  A
+        lookup join keeps the changes of each ``key`` in order, and therefore in one task, unless they are
+        ``insert_only``.  Raises ``CatalogError``.
         """
-        name, (change, *own) = self._columns(table, (change_column, *key))
-        changelog = Changelog(change, tuple(own), insert_only)
-        self._declare(name, changelog=changelog)
-
-    def _declare(self, name: tuple[str, ...], **declared: Any) -> None:
-        """Declare something of what a name means now."""
-        from planner.runtime.meaning import meant
-
-        self.declared[name] = replace(self.declared.get(name, NOTHING), **declared)
-        self.meanings[name, "declared"] = meant(self.session, name)
+        self.declarations.declare_changelog(table, change_column, key, insert_only=insert_only)
 
     def declare_key(self, table: str, columns: Iterable[str], *, enforced: bool = True) -> None:
-        """Declare that no two rows of a table or view, as its name means it now, agree in ``columns``.
+        """Declare that ``columns`` are unique in the table or view that the name denotes now.
 
-        A view or table that takes the name later has no such key; what is written into the table does not matter.  Rows
-        with a NULL in them may agree.  ``enforced``: whoever writes the table keeps it so; else the key is
-        informational and counts only with ``Options(trust_informational_keys=True)``.  Raises ``CatalogError`` for a
-        table or column that does not exist.
+        The key does not apply to another view or table that takes the name later; writes to the table do not affect it.
+        Rows with a NULL in the key may repeat.  ``enforced``: every writer of the table enforces the key; otherwise the
+        key is informational and counts only with ``Options(trust_informational_keys=True)``.  Raises ``CatalogError``
+        for a table or column that does not exist.
         """
-        from planner.runtime.keys import identity
-        from planner.runtime.meaning import meant
-
-        name, own = self._columns(table, tuple(columns))
-        full = identity(self.session, name)
-        assert full is not None
-        key = UniqueKey(own, enforced)
-        self.keys[full] = (*(k for k in self.keys.get(full, ()) if k != key), key)
-        self.meanings[full, key] = meant(self.session, name)
-
-    def _columns(self, table: str, wanted: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The name of a table, and columns of it as it spells them.  Raises ``CatalogError``."""
-        from planner.runtime.catalog import SparkCatalog
-        from planner.runtime.keys import identity
-
-        name = name_of(table)
-        found = SparkCatalog(self.session).columns(name)
-        if found is None or identity(self.session, name) is None:
-            tables = [t.name for t in self.session.catalog.listTables()]
-            raise CatalogError(f"there is no table {table!r}; {one_of(tables, table)}")
-        known = {c.name.lower(): c.name for c in found}
-        if not wanted:
-            raise CatalogError(f"a key of {table} needs at least one column; possible: {', '.join(known.values())}")
-        for column in wanted:
-            if column.lower() not in known:
-                raise CatalogError(f"{table} has no column {column!r}; {one_of(known.values(), column)}")
-        return name, tuple(known[c.lower()] for c in wanted)
+        self.declarations.declare_key(table, columns, enforced=enforced)
 
 
-def _say(plan: Plan) -> None:
+def _log_warnings(plan: Plan) -> None:
     for warning in plan.warnings:
         _LOG.warning("%s", warning)

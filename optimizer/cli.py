@@ -1,69 +1,73 @@
-"""The command ``dovetail``: run, explain, rewrite, verify, stream and keep SQL over files; a look at rules and machine.
+"""The command ``dovetail``: run, explain, rewrite, verify, stream and materialize SQL over files; rules and doctor.
 
-Exit codes: 0 done; 1 the query failed, or ``verify`` found a difference; 2 an input or option cannot be used; 3 this
-machine lacks something.  Answers go to stdout, everything else to stderr.  Nothing here imports pyspark before a
-session is needed.
+Answers go to stdout, everything else to stderr.  ``optimizer/commands/failures.py`` has the exit codes.  Nothing here
+imports pyspark before a session is needed.
 """
 
 from __future__ import annotations
 
 import logging
 import sys
+import traceback
 import warnings
 from dataclasses import replace
 from enum import Enum
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from optimizer.cli_options import Catalog, Choices, Conf, Force, Json, Keys, Master, Query, Remote, Sql, Tables
-from optimizer.cli_streams import keep, state, stream
-from optimizer.commands import say
-from optimizer.commands.inputs import read_job, read_output, reason_of
+from optimizer.cli_streams import materialize, state, stream
+from optimizer.commands import terminal
+from optimizer.commands.failures import describe_failure
+from optimizer.commands.inputs import MOST_ROWS, read_job, read_output
 from optimizer.plan import MODES, Plan
-from planner.errors import DovetailError, EnvironmentProblem, QueryError, RuleError
+from planner.errors import InputError
 from planner.sql.lookup_views import lookups_of, needs_sql
 
 
 class Commands(TyperGroup):
-    """Commands that end in one short message instead of a stack trace."""
+    """Commands in which every exception becomes one short message and an exit code."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        ctx.meta[_GIVEN] = list(args)
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         try:
+            _check_text(ctx.meta[_GIVEN])
             return super().invoke(ctx)
-        except KeyboardInterrupt:
-            say.fail("interrupted", 130)
-        except DovetailError as error:
-            say.fail(
-                str(error),
-                3 if isinstance(error, EnvironmentProblem) else 1 if isinstance(error, RuleError | QueryError) else 2,
-            )
-        except BrokenPipeError:  # whoever read our words has gone: typer's to end
-            raise
-        except OSError as error:
-            say.fail(f"{error.filename or 'a file'}: {reason_of(error)}", 2)
-        except Exception as error:
-            said = _said_by_spark(error)
-            if said is None:
+        except (typer.Exit, typer.Abort, BrokenPipeError, _UsageError):
+            raise  # typer's to end; a broken pipe: whoever read our words has gone
+        except BaseException as error:
+            if not isinstance(error, Exception | KeyboardInterrupt):
                 raise
-            say.fail(said, 1)
+            if ctx.params.get("debug"):
+                traceback.print_exception(error)
+            terminal.exit_with_error(*describe_failure(error))
 
 
-def _said_by_spark(error: Exception) -> str | None:
-    if "pyspark" not in sys.modules:
-        return None
-    from planner.runtime.session import message
+_GIVEN = "dovetail: the arguments as given"
+# Newer versions of typer have a copy of click, which has no public name.
+_UsageError: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
-    return message(error)
+
+def _check_text(given: list[str]) -> None:
+    """Raise ``InputError`` for an argument that is not text, which neither files nor Spark can take."""
+    for word in given:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise InputError(f"{word!r} is not text in UTF-8") from None
 
 
 app = typer.Typer(
     cls=Commands,
     help="Find the joins that Spark plans badly, rewrite them as SQL, and let Spark run the result.",
-    epilog="Exit codes: 0 done; 1 the query failed, or verify found a difference; 2 an input or option cannot be "
-    "used; 3 this machine lacks something.",
+    epilog="Exit codes: 0 done; 1 the query failed, or verify found a difference; 2 a query, file, option or catalog "
+    "cannot be used; 3 something is missing or does not answer: Java, memory, Spark, a server, a lookup source; 4 a "
+    "fault in Dovetail; 130 interrupted.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -75,7 +79,7 @@ Mode = Enum("Mode", {mode: mode for mode in MODES}, type=str)  # type: ignore[mi
 
 @app.command()
 def demo(
-    data: Annotated[Path, typer.Option(help="Where to keep the data, which is made once.")] = Path(".data/demo"),
+    data: Annotated[str, typer.Option(metavar="FOLDER", help="Where to keep the data, made once.")] = ".data/demo",
     quick: Annotated[bool, typer.Option("--quick", help="Use a tenth of the data.")] = False,
     json: Json = False,
 ) -> None:
@@ -100,8 +104,8 @@ def run(
             "in / becomes a directory of part files, which is faster for many rows.",
         ),
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what --out names.")] = False,
-    limit: Annotated[int, typer.Option(min=1, metavar="N", help="How many rows to show.")] = 20,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file or directory of --out.")] = False,
+    limit: Annotated[int, typer.Option(min=1, max=MOST_ROWS, metavar="N", help="How many rows to show.")] = 20,
     json: Json = False,
     option: Choices = None,
     force: Force = False,
@@ -130,7 +134,7 @@ def explain(
     mode: Annotated[
         Mode,
         typer.Option(
-            "--mode", "-m", help="The plan; which rules fired and held back; what decided; the SQL; all as JSON."
+            "--mode", "-m", help="The plan; which rules fired and declined; what decided; the SQL; all as JSON."
         ),
     ] = Mode("plan"),  # noqa: B008 - an Enum member, made once
     option: Choices = None,
@@ -142,8 +146,8 @@ def explain(
     """Show how a query would run and why, without running it."""
     plan = _planned(query, sql, table, option, force, master, remote, conf, catalog, key)
     typer.echo(plan.explain(mode.value))
-    if mode.value in ("cost", "sql"):  # the others say it themselves
-        say.warn(plan.warnings)
+    if mode.value in ("cost", "sql"):  # the other modes include it
+        terminal.print_warnings(plan.warnings)
 
 
 @app.command()
@@ -160,12 +164,12 @@ def rewrite(
     conf: Conf = None,
 ) -> None:
     """Print the SQL that Spark would get, and nothing else; a query that is not rewritten comes back as it is."""
-    plan = _planned(query, sql, table, option, force, master, remote, conf, catalog, key, lasting=True)
+    plan = _planned(query, sql, table, option, force, master, remote, conf, catalog, key, generic_plan=True)
     typer.echo(plan.sql(), nl=not plan.sql().endswith("\n"))
-    say.warn(plan.warnings)
+    terminal.print_warnings(plan.warnings)
     for join in lookups_of(plan.physical if plan.rewritten else None):
         keys = needs_sql(plan.physical, join) if plan.physical else ""
-        say.remark(f"{join.view} is made by the runtime: rows of {join.spec.table} fetched for\n{keys}")
+        terminal.print_note(f"{join.view} is made by the runtime: rows of {join.spec.table} fetched for\n{keys}")
 
 
 def _planned(
@@ -180,14 +184,14 @@ def _planned(
     catalog: str | None,
     key: list[str] | None,
     *,
-    lasting: bool = False,
+    generic_plan: bool = False,
 ) -> Plan:
     from optimizer.commands.work import optimizer_for
 
     job = read_job(query, sql, table, option, force, master, remote, conf, catalog, key)
-    if lasting:  # the text is kept, and runs over other rows
-        job = replace(job, options=replace(job.options, lasting=True))
-    with optimizer_for(job) as opt, say.status("planning"):
+    if generic_plan:  # the text is kept, and runs over other rows
+        job = replace(job, options=replace(job.options, generic_plan=True))
+    with optimizer_for(job) as opt, terminal.show_status("planning"):
         return opt.plan(job.text)
 
 
@@ -209,23 +213,23 @@ def verify(
     from optimizer.commands.work import optimizer_for
 
     job = read_job(query, sql, table, option, force, master, remote, conf, catalog, key)
-    with optimizer_for(job) as opt, say.status("running the query both ways"):
+    with optimizer_for(job) as opt, terminal.show_status("running the query both ways"):
         found = opt.verify(job.text)
     if json:
-        say.print_json({k: getattr(found, k) for k in ("same", "rewritten", "rows", "missing", "extra", "schema")})
+        terminal.print_json({k: getattr(found, k) for k in ("same", "rewritten", "rows", "missing", "extra", "schema")})
     else:
         typer.echo(str(found))
     if not found.same:
         raise typer.Exit(1)
 
 
-for command in (stream, keep):
+for command in (stream, materialize):
     app.command()(command)
 
 
 @app.command()
 def rules(json: Json = False) -> None:
-    """List the rules in the order in which they run, and say what each does."""
+    """List the rules in the order in which they run, and describe each."""
     from optimizer.commands.about import show_rules
 
     show_rules(json=json)
@@ -236,7 +240,7 @@ app.command()(state)
 
 @app.command()
 def doctor(
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only what is wrong.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the problems.")] = False,
     json: Json = False,
 ) -> None:
     """Check whether this machine can run Spark; exit code 1 if it cannot."""
@@ -248,7 +252,12 @@ def doctor(
 
 @app.callback(invoke_without_command=True)
 def _main(
+    ctx: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    debug: Annotated[
+        bool,
+        typer.Option("--debug", envvar="DOVETAIL_DEBUG", help="Show where in the code an error comes from."),
+    ] = False,
 ) -> None:
     if version:
         from importlib import metadata
@@ -258,6 +267,8 @@ def _main(
         except metadata.PackageNotFoundError:  # run from a checkout or a zip
             typer.echo("not installed as a package")
         raise typer.Exit
+    if ctx.invoked_subcommand is None:
+        raise InputError("Name a command; `dovetail --help` lists them")
 
 
 def main() -> None:

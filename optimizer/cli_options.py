@@ -37,7 +37,9 @@ Keys = Annotated[
 ]
 Choices = Annotated[
     list[str] | None,
-    typer.Option("--option", "-o", metavar="NAME=VALUE", help="An option of the optimizer. Repeatable."),
+    typer.Option(
+        "--option", "-o", metavar="NAME=VALUE", help="An option of docs/options.md, as generic_plan=true. Repeatable."
+    ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Apply every sound rewriting, whatever its cost.")]
 Master = Annotated[str, typer.Option("--master", metavar="URL", help="Where Spark runs.")]

@@ -1,4 +1,4 @@
-"""The commands of the command line for streams: their options, and what stands behind each."""
+"""The commands for streams: their options and their implementation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,16 @@ from typing import Annotated
 import typer
 
 from optimizer.cli_options import Choices, Conf, Force, Json, Master, Query, Sql, Tables
-from optimizer.commands.inputs import read_job, read_pairs, read_query
+from optimizer.commands.failures import located
+from optimizer.commands.inputs import (
+    check_folder,
+    check_seconds,
+    check_trigger,
+    read_folder,
+    read_job,
+    read_pairs,
+    read_query,
+)
 from planner.errors import InputError, one_of
 
 Streams = Annotated[
@@ -17,14 +26,17 @@ Streams = Annotated[
         "-s",
         metavar="NAME=FOLDER/",
         help="What the query calls NAME: a folder in which Parquet, CSV (with a header line) or JSON files arrive. "
-        "It needs one file to begin with, which tells the columns. Repeatable.",
+        "It needs one file to begin with, from which the columns are read. Repeatable.",
     ),
 ]
 Schemas = Annotated[
     list[str] | None,
     typer.Option("--schema", metavar="NAME=COLUMNS", help="The columns, as 'id INT, ts TIMESTAMP'. Repeatable."),
 ]
-Files = Annotated[int | None, typer.Option(min=1, metavar="N", help="At most so many files of a stream in an epoch.")]
+Files = Annotated[
+    int | None,
+    typer.Option(min=1, max=2**31 - 1, metavar="N", help="At most so many files of a stream in an epoch."),
+]
 
 
 def stream(
@@ -37,14 +49,14 @@ def stream(
             "--watermark",
             "-w",
             metavar="NAME.COLUMN=DELAY",
-            help="Rows of NAME come at most so much later than others with a greater COLUMN, such as '1 minute'. "
+            help="How late rows of NAME may arrive after rows with a greater COLUMN, such as '1 minute'. "
             "Later ones are dropped, and what can match no more leaves the state. Repeatable.",
         ),
     ] = None,
     schema: Schemas = None,
     table: Tables = None,
     checkpoint: Annotated[
-        str, typer.Option(metavar="FOLDER", help="Where the query keeps its state, and how far it has come. Required.")
+        str, typer.Option(metavar="FOLDER", help="Folder for the state and the progress of the query. Required.")
     ] = "",
     out: Annotated[str, typer.Option(metavar="FOLDER", help="Where the rows go, as files. Required.")] = "",
     format: Annotated[str, typer.Option(metavar="FORMAT", help="parquet, orc, json or csv.")] = "parquet",
@@ -88,26 +100,31 @@ def stream(
     """
     from optimizer.commands.streamed import StreamJob, read_streams, run_stream
 
-    if missing := next((name for name, value in (("--checkpoint", checkpoint), ("--out", out)) if not value), None):
-        raise InputError(f"{missing} FOLDER is missing")
+    check_folder("--checkpoint", checkpoint)
+    check_folder("--out", out)
+    check_trigger(trigger)
+    check_seconds("--state-ttl", state_ttl, least=0.001)
     if format not in (possible := ("parquet", "orc", "json", "csv")):
         raise InputError(f"--format {format} does not exist; {one_of(possible, format)}")
     job = read_job(query, sql, table, option, force, master, None, conf)
     streams = read_streams(stream or (), schema or (), watermark or (), here=job.here)
+    checkpoint, out = (
+        read_folder(o, path, here=job.here) for o, path in (("--checkpoint", checkpoint), ("--out", out))
+    )
     run_stream(StreamJob(job, streams, checkpoint, out, format, trigger, files, state_modules, state_ttl, bins))
 
 
-def keep(
+def materialize(
     query: Query = None,
     sql: Sql = None,
     name: Annotated[str, typer.Option("--as", metavar="NAME", help="The name of the view. Required.")] = "",
-    beside: Annotated[
+    other_views: Annotated[
         list[str] | None,
         typer.Option(
             "--with",
             metavar="NAME=QUERY.sql",
-            help="Another view over the same streams, kept together with this one: each stream is read and stored "
-            "once. Repeatable.",
+            help="Another view over the same streams, materialized together with this one: each stream is read and "
+            "stored once. Repeatable.",
         ),
     ] = None,
     stream: Streams = None,
@@ -124,7 +141,7 @@ def keep(
     table: Tables = None,
     state: Annotated[
         str,
-        typer.Option(metavar="FOLDER", help="Where the view stores what its join has found, and its state. Required."),
+        typer.Option(metavar="FOLDER", help="Folder for the stored rows and the state of the view. Required."),
     ] = "",
     out: Annotated[
         str,
@@ -153,22 +170,31 @@ def keep(
     The first call builds the view. The same command refreshes it: it reads and joins only what has arrived since.
     Several views over the same streams share their state: see --with.
     """
-    from optimizer.commands.kept import KeepJob, run_keep
+    from optimizer.commands.materialize import MaterializeJob, run_materialize
     from optimizer.commands.streamed import read_streams
 
-    for flag, value, what in (("--as", name, "NAME"), ("--state", state, "FOLDER")):
-        if not value:
-            raise InputError(f"{flag} {what} is missing")
+    if not name.strip():
+        raise InputError("--as NAME is missing")
+    check_folder("--state", state)
+    if out:
+        check_folder("--out", out)
+    check_seconds("--every", every)
     job = read_job(query, sql, table, option, force, master, None, conf)
     streams = read_streams(stream or (), schema or (), (), here=job.here)
     if format not in (possible := ("parquet", "orc", "json")):
         raise InputError(f"--format {format} does not exist; {one_of(possible, format)}")
     changelogs = read_pairs("--changelog", changelog or ())
-    others = {other: read_query(file, None) for other, file in read_pairs("--with", beside or ()).items()}
+    others = {}
+    for other, file in read_pairs("--with", other_views or ()).items():
+        with located(f"--with {other}"):
+            others[other] = read_query(file, None)
     if name in others:
-        raise InputError(f"--with {name}: --as has this name already")
-    told = KeepJob(job, streams, changelogs, name, state, out, format, every, files, verify, json, others)
-    if not run_keep(told):
+        raise InputError(f"--with {name}: --as gives this name to another view; choose another")
+    state, out = read_folder("--state", state, here=job.here), out and read_folder("--out", out, here=job.here)
+    materialize_job = MaterializeJob(
+        job, streams, changelogs, name, state, out, format, every, files, verify, json, others
+    )
+    if not run_materialize(materialize_job):
         raise typer.Exit(1)
 
 
@@ -180,7 +206,7 @@ def state(
     check: Annotated[bool, typer.Option("--check", help="Check that every file is there and has its size.")] = False,
     dump: Annotated[
         str | None,
-        typer.Option(metavar="INPUT", help="Print the rows that are kept of an input instead, a JSON object a line."),
+        typer.Option(metavar="INPUT", help="Print the stored rows of an input instead, one JSON object a line."),
     ] = None,
     changes: Annotated[
         bool,

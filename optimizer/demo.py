@@ -1,4 +1,4 @@
-"""The demo's work: events and sessions as Parquet, one band join through the optimizer, and on plain Spark beside it.
+"""Runs the demo: events and sessions as Parquet, one band join through the optimizer and on plain Spark.
 
     SELECT s.device, e.kind, count(*) AS events, sum(e.amount) AS amount
     FROM events e JOIN sessions s ON e.ts BETWEEN s.start AND s.end
@@ -91,7 +91,7 @@ class Demo:
 
     @property
     def plain_estimate(self) -> float:
-        """Seconds for all pairs at the pace of plain Spark over the slice: reckoned, not measured."""
+        """Seconds for all pairs at the pace of plain Spark over the slice: an estimate, not a measurement."""
         return self.plain.seconds * self.size.pairs / self.size.slice_pairs
 
 
@@ -137,8 +137,8 @@ def _tables(session: SparkSession, folder: Path, events: str, sessions: str) -> 
 def make_data(session: SparkSession, data: Path, size: Size) -> tuple[Path, bool]:
     """The folder with the tables, and whether they had to be made.
 
-    They are made in a folder beside it, which takes its name when all is written: a folder of that name is complete.
-    The name tells the numbers of rows and the recipe, so that no other data is taken for these.
+    They are made in a folder next to it, which takes its name when all is written: a folder of that name is complete.
+    The name contains the numbers of rows and the recipe, so that no other data is taken for these.
     """
     rows = "-".join(str(n) for n in vars(size).values())
     recipe = hashlib.sha256(f"{EVENTS}{SESSIONS}".encode()).hexdigest()[:8]

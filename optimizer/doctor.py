@@ -1,6 +1,6 @@
-"""Whether this machine can run Spark: what was found, and what to do about what is missing.
+"""Checks whether this machine can run Spark: what it has, and what to do about missing parts.
 
-Nothing here starts Spark.  At the top only the standard library is imported, so that the Makefile can ask for
+Nothing here starts Spark.  At the top only the standard library is imported, so that the Makefile can call
 Java before anything is installed.
 """
 
@@ -62,17 +62,17 @@ def java() -> Check:
         return Check("Java", False, f"JAVA_HOME is {home}, which has no bin/java", remedy)
     if command is None:
         return Check("Java", False, "no java on PATH, and JAVA_HOME is not set", remedy)
-    said = output(command, "-version")
-    if (version := java_version(said)) is None:
-        first = said.strip().partition("\n")[0] or "nothing"
-        return Check("Java", False, f"{command} does not tell its version, it says: {first}", remedy)
+    printed = output(command, "-version")
+    if (version := java_version(printed)) is None:
+        first = printed.strip().partition("\n")[0] or "nothing"
+        return Check("Java", False, f"{command} prints no version, but: {first}", remedy)
     major, full = version
     if major < JAVA:
         return Check("Java", False, f"{full} at {command} is older than {JAVA}", remedy)
     return Check("Java", True, f"{full} at {command}", "")
 
 
-def java_version(said: str) -> tuple[int, str] | None:
+def java_version(printed: str) -> tuple[int, str] | None:
     r"""Read `java -version`, whatever stands around it.
 
     >>> java_version('Picked up JAVA_TOOL_OPTIONS: -Xmx1g\nopenjdk version "17.0.15" 2025-04-15')
@@ -80,7 +80,7 @@ def java_version(said: str) -> tuple[int, str] | None:
     >>> java_version('java version "1.8.0_392"')
     (8, '1.8.0_392')
     """
-    match = re.search(r'version "((?:1\.)?(\d+)[^"]*)"', said)
+    match = re.search(r'version "((?:1\.)?(\d+)[^"]*)"', printed)
     return (int(match[2]), match[1]) if match else None
 
 
@@ -115,12 +115,12 @@ def workers() -> Check:
     command = shutil.which(wanted)
     if command is None:
         return Check(name, False, f"{wanted} cannot be run", remedy)
-    ask = "import sys; print('%d.%d' % sys.version_info[:2])"
+    script = "import sys; print('%d.%d' % sys.version_info[:2])"
     here = dotted(sys.version_info[:2])
-    said = here if command == sys.executable else output(command, "-c", ask).strip()
-    if said == here:
-        return Check(name, True, f"{said} at {command}", "")
-    there = f"Python {said}" if re.fullmatch(r"\d+\.\d+", said) else "no working Python"
+    version = here if command == sys.executable else output(command, "-c", script).strip()
+    if version == here:
+        return Check(name, True, f"{version} at {command}", "")
+    there = f"Python {version}" if re.fullmatch(r"\d+\.\d+", version) else "no working Python"
     return Check(name, False, f"{there} at {command}, but this is Python {here}", remedy)
 
 
@@ -128,14 +128,14 @@ def memory() -> Check:
     """Compare the memory that is free, inside a container's limit where there is one."""
     free = available_memory()
     if free is None:
-        return Check("Memory", True, "this system does not tell", "")
+        return Check("Memory", True, "this system does not report it", "")
     ok = free >= MEMORY
     remedy = f"free some, or allow this container or machine more; Spark wants {gib(MEMORY)}"
     return Check("Memory", ok, f"{gib(free)} available", "" if ok else remedy)
 
 
 def available_memory() -> int | None:
-    """Return the bytes a new process could take, or None where the system does not tell."""
+    """Return the bytes a new process could take, or None if the system does not report it."""
     try:
         free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):

@@ -1,7 +1,7 @@
-"""The driver applies rules: it walks, orders, times, and checks every step.
+"""The driver applies the batches of rules to a plan.
 
-Around every rule stands the same seat belt: skip it if it is switched off, time it, compare the output before and
-after, write down what changed.  Around every batch: stop when it is settled, and report a plan that comes round again.
+Around every rule it skips disabled rules, measures time, validates that the output columns stay the same, and records
+the step.  Around every batch it stops at a fixed point, and raises an error for a plan that repeats.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Literal
 from optimizer.options import Options
 from optimizer.trace import Step, Trace
 from planner.catalog import Catalog
-from planner.errors import QueryError, RuleError, Unsupported
+from planner.errors import QueryError, Refused, RuleError
 from planner.explain.printer import show_steps, show_tree
 from planner.logical import Cte, Derived, Logical, Scan, Statement
 from planner.physical.base import Physical, Spark
-from planner.sql.names import Unresolved
-from planner.tree import Node
+from planner.rendered import find_generated_names
+from planner.tree import Node, unwrap
 from rules.batches import BATCHES
 from rules.context import Context
 from rules.rule import Batch, Rule
@@ -30,13 +30,14 @@ STAGES: tuple[Stage, ...] = ("parse", "normalize", "recognize", "lower")
 
 @dataclass(frozen=True)
 class Outcome:
-    """A planning: the plan as read, after the logical batches, and as Spark shall run it (None when stopped before)."""
+    """The plan as parsed, after the logical batches, and the physical plan (None if planning stopped before)."""
 
     logical: Logical
     optimized: Logical
     physical: Physical | None
     trace: Trace
     choices: tuple[str, ...] = ()
+    reserved_names: frozenset[str] = frozenset()  # names that the rewriting must not add
 
 
 def drive(
@@ -46,15 +47,16 @@ def drive(
     stop_after: Stage = "lower",
     streams: int = 0,
     batches: tuple[Batch, ...] = BATCHES,
+    text: str = "",
 ) -> Outcome:
-    """Run the batches over a plan, up to and with the stage ``stop_after``; it reads so many ``streams``.
+    """Run the batches on the plan of a ``text``, up to the stage ``stop_after``; the text reads ``streams`` streams.
 
-    Raises ``RuleError`` when a rule changes the output of a node, when a batch goes round in circles, or when a rule
-    fails; the message holds the trace.
+    Raises ``RuleError`` if a rule changes the output of a node, if a batch repeats a plan, or if a rule fails; the
+    message contains the trace.
     """
     driver = _Driver(catalog, options, streams)
-    view = isinstance(plan, Statement) and "VIEW" in plan.prefix.upper().split()
-    driver.context.lasting = options.lasting or streams > 0 or view
+    driver.context.generic_plan = options.generic_plan or streams > 0 or is_view(plan)
+    driver.context.words = find_generated_names(text)
     logical, physical = plan, None
     for batch in batches:
         if STAGES.index(batch.name) > STAGES.index(stop_after):
@@ -63,9 +65,19 @@ def drive(
             physical = driver.lower(plan, batch)
         else:
             plan = driver.settle(plan, batch)
-    driver.trace.refusals = tuple(driver.refusals)
+    driver.trace.declined = tuple(driver.context.declined)
     driver.trace.warnings = tuple(driver.context.warnings)
-    return Outcome(logical, plan, physical, driver.trace, tuple(driver.context.choices))
+    reserved_names = (
+        driver.reserved_names(physical)
+        if physical is not None and any(n.rewritten for n in physical.walk())
+        else frozenset()
+    )
+    return Outcome(logical, plan, physical, driver.trace, tuple(driver.context.choices), reserved_names)
+
+
+def is_view(plan: Logical | None) -> bool:
+    """Whether a statement creates a view."""
+    return isinstance(plan, Statement) and "VIEW" in plan.prefix.upper().split()
 
 
 class _Driver:
@@ -74,29 +86,36 @@ class _Driver:
         self.streams = streams
         self.trace = Trace()
         self.context = Context(catalog, options, options.force)
-        self.refusals = self.context.refusals
 
     def settle(self, plan: Logical, batch: Batch) -> Logical:
-        """Apply a batch bottom-up, once or until nothing changes."""
+        """Apply a batch bottom-up, once or to a fixed point."""
         seen = {plan}
         while True:
             before, steps = plan, len(self.trace.steps)
-            # Only what a rule says of the plan as it now stands counts.
-            self._look_at(plan, batch)
+            # Reasons and warnings about an earlier form of the plan do not count.
+            self._prepare_context(plan, batch)
             plan = self._visit(plan, batch)  # type: ignore[assignment]
             if plan is before or not batch.settle:
                 return plan
             if plan in seen:
-                story = show_steps(self.trace.steps[steps:])
-                raise RuleError(f"the {batch.name} batch goes round in circles\n{story}")
+                shown = show_steps(self.trace.steps[steps:])
+                raise RuleError(f"the {batch.name} batch goes round in circles\n{shown}")
             seen.add(plan)
 
     def lower(self, plan: Logical, batch: Batch) -> Physical:
-        """Replace every logical node by a physical one, parents first: rules see their inputs unlowered."""
-        self._look_at(plan, batch)
+        """Replace every logical node with a physical one, top-down: rules see logical inputs."""
+        self._prepare_context(plan, batch)
         return self._lower(plan, batch)  # type: ignore[return-value]
 
-    def _look_at(self, plan: Logical, batch: Batch) -> None:
+    def reserved_names(self, physical: Physical) -> frozenset[str]:
+        """Names that the rewriting must not add: in the statement, in its views, and of the columns it scans."""
+        ctx = self.context
+        views = [ctx.catalog.view(name) for name in sorted(ctx.scanned)]
+        ctx.words |= frozenset(name for view in views if view for name in find_generated_names(view.text))
+        ctx.scanned |= {scan.name for n in physical.walk() if isinstance(scan := unwrap(n), Scan) and not scan.cte}
+        return ctx.taken
+
+    def _prepare_context(self, plan: Logical, batch: Batch) -> None:
         ctx = self.context
         definitions = {n.key: n for n in plan.walk() if isinstance(n, Cte)}
         if definitions != ctx.definitions:
@@ -104,10 +123,10 @@ class _Driver:
         ctx.scanned = frozenset(n.name for n in plan.walk() if isinstance(n, Scan) and not n.cte)
         ctx.statement = plan.detail if isinstance(plan, Statement) else ""
         names = {r.name for r in batch.rules}
-        for refusal in [r for r in ctx.refusals if r.rule in names]:
-            del ctx.refusals[refusal]
-        for notice in [n for n in ctx.warnings if n.rule in names]:
-            del ctx.warnings[notice]
+        for declined in [d for d in ctx.declined if d.rule in names]:
+            del ctx.declined[declined]
+        for warning in [w for w in ctx.warnings if w.rule in names]:
+            del ctx.warnings[warning]
 
     def _visit(self, node: Node, batch: Batch) -> Node:
         node = node.map_nodes(lambda below: self._inside(node, below, lambda: self._visit(below, batch)))
@@ -125,7 +144,7 @@ class _Driver:
             if new is None:
                 continue
             self._check_output(rule, node, new)
-            if isinstance(new, Logical):  # one of two: lowered in its turn
+            if isinstance(new, Logical):  # a rule chose between two logical plans
                 return self._lower(new, batch)
             if not isinstance(new, Spark):
                 self.trace.steps.append(Step(batch.name, rule, node, new))
@@ -133,7 +152,7 @@ class _Driver:
         raise RuleError(f"no rule lowers {type(node).__name__}")
 
     def _inside(self, node: Node, below: Node, go: Callable[[], Node]) -> Node:
-        """Visit ``below`` knowing what holds it, and whether it is a subquery that may lean on the query around it."""
+        """Visit ``below`` with its parent in the context; it counts as enclosing if it may be correlated."""
         ctx = self.context
         before = ctx.above, ctx.enclosing
         ctx.above = node
@@ -155,8 +174,8 @@ class _Driver:
             return rule.function(node, self.context)
         except QueryError:
             raise
-        except (Unsupported, Unresolved) as no:  # an expression that only Spark reads
-            self.context.decline(str(no), getattr(no, "place", None))
+        except Refused as no:  # an expression that only Spark supports
+            self.context.decline(str(no), no.place)
             return None
         except Exception as error:
             raise RuleError(f"{rule.name} failed on {show_tree(node)}\n{type(error).__name__}: {error}") from error

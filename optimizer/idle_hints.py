@@ -1,4 +1,4 @@
-"""Hints on band joins that do nothing after all, which shows only when the joins have been planned."""
+"""Finds hints on band joins that have no effect on the finished plan."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BUILT: dict[tuple[str, str], frozenset[JoinKind]] = {
     ("BROADCAST", "left"): frozenset({"inner", "cross", "right"}),
     ("BROADCAST", "right"): frozenset({"inner", "cross", "left", "semi", "anti"}),
     ("SHUFFLE_HASH", "left"): frozenset({"inner", "cross", "left", "right", "full"}),
-}  # the joins for which Spark makes a hash table of a side; of no other pair it is said that it cannot
+}  # the joins for which Spark can build a hash table of the side; other hints are always possible
 
 
 def idle_hints(
@@ -23,11 +23,12 @@ def idle_hints(
     logical: Logical | None,
     optimized: Logical | None,
     runs: Physical | None,
-    held: Mapping[Place | None, str],
+    declined: Mapping[Place | None, str],
 ) -> Iterator[tuple[Hint, str]]:
-    """Every such hint of a statement, with the reason.
+    """The hints without effect, with the reason.
 
-    ``runs`` is the plan of the rewriting, None where the text runs as written.  ``held``: who held back where, and why.
+    ``runs``: the plan of the rewriting, None if the original text runs.  ``declined``: the reason why a rule declined,
+    by place.
     """
     read = [h.text for n in _nodes(logical) if isinstance(n, Project) for h in read_hints(n.hint)]
     joins = [n for n in _nodes(optimized) if isinstance(n, BandJoin)]
@@ -35,23 +36,23 @@ def idle_hints(
     for hint in hints_in(text):
         if hint.name != RANGE_JOIN:
             continue
-        own = [j for j in joins if j.bin_width is not None and j.hints[0].hint.text == hint.text]
-        because = next((held[p] for j in own if (p := j.band.conjuncts[0].place) in held), "")
+        hinted = [j for j in joins if j.bin_width is not None and j.hints[0].hint.text == hint.text]
+        because = next((declined[p] for j in hinted if (p := j.band.conjuncts[0].place) in declined), "")
         if runs is None:
             yield hint, because or "Spark runs the statement as written"
         elif hint.text not in read:
             yield hint, "Spark runs the query that it stands in as written"
-        elif own and all(id(j.condition) in plain for j in own):
+        elif hinted and all(id(j.condition) in plain for j in hinted):
             yield hint, because or "Spark runs its join as written"
     simple = {id(n.condition) for n in _nodes(runs) if isinstance(n, BinJoin) and not n.matched}
     for join in joins:
         for side_hint in join.hints:
-            if id(join.condition) in simple and not _possible(side_hint, join.kind):
+            if id(join.condition) in simple and not _is_possible(side_hint, join.kind):
                 kind = f"{a(join.kind)} join"
                 yield side_hint.hint, f"Spark makes no hash table of the {side_hint.side} side of {kind} over bins"
 
 
-def _possible(hint: SideHint, kind: JoinKind) -> bool:
+def _is_possible(hint: SideHint, kind: JoinKind) -> bool:
     kinds = _BUILT.get((hint.hint.strategy, hint.side)) if hint.whole else None
     return kinds is None or kind in kinds
 

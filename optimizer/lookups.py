@@ -1,14 +1,17 @@
-"""Statements with lookups cannot fall back to Spark: every lookup is planned, or the statement is an error."""
+"""Lookups in statements.  Spark cannot run a lookup join, so every lookup is planned or the statement is an error."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 
 from optimizer.options import Options
 from optimizer.plan import Plan
 from planner.catalog import Catalog
+from planner.catalog.declared import Declaration
+from planner.catalog.settings import QUOTED_REGEX
 from planner.errors import HintError, Place, QueryError, Unsupported
 from planner.expr.tokens import Tokens, tokenize
 from planner.logical import Logical, Scan
@@ -19,34 +22,39 @@ _AS_OF = re.compile(r"(?i)\b(system_time|timestamp)\s+as\s+of\b")
 
 
 @dataclass(frozen=True)
-class Mention:
-    """A table with FOR SYSTEM_TIME AS OF in a text, and where it stands."""
+class LookupReference:
+    """A reference to a table with FOR SYSTEM_TIME AS OF, with its place in the text."""
 
     name: tuple[str, ...]
     place: Place
 
 
-def mentioned(plan: Plan, catalog: Catalog) -> list[Mention]:
-    """The lookups that a statement names.  Raises ``QueryError`` for one that cannot be where it stands."""
+def find_lookup_references(plan: Plan, catalog: Catalog) -> list[LookupReference]:
+    """The references to lookups in a statement.  Raises ``QueryError`` for a reference that is not allowed there."""
     if plan.error or not _AS_OF.search(plan.text):
         return []
-    mentions = [m for m in _mentions(plan.text) if catalog.declaration(m.name).lookup]
-    if not mentions and (error := _unknown(plan, catalog)):
+    references = [m for m in _scan_references(plan.text) if catalog.declaration(m.name).lookup]
+    if not references and (error := _make_unknown_table_error(plan, catalog)):
         raise error
-    if mentions and "VIEW" in plan.prefix.upper().split():
+    if references and catalog.settings.quoted_names_are_patterns:
+        reason = (
+            f"{QUOTED_REGEX} is true: Spark would take the quoted names of a lookup join for patterns. Set it to false"
+        )
+        raise QueryError(reason, references[0].place)
+    if references and "VIEW" in plan.prefix.upper().split():
         reason = "a view cannot hold a lookup join, whose rows are fetched when it runs; create a table"
-        raise QueryError(reason, mentions[0].place)
-    return mentions
+        raise QueryError(reason, references[0].place)
+    return references
 
 
-def only_lookups(options: Options) -> Options:
-    """The options with all rules switched off but those that a statement of any kind can bear."""
+def restrict_to_lookup_rules(options: Options) -> Options:
+    """Disable every rule that is not safe for statements of any kind."""
     off = (r.name for r in RULES if r.streams != "any")
     return replace(options, disabled_rules=tuple(dict.fromkeys((*options.disabled_rules, *off))))
 
 
-def strictly(plan: Plan, options: Options) -> Plan:
-    """The plan, with an error where it has warnings and the user wants none."""
+def apply_strict_hints(plan: Plan, options: Options) -> Plan:
+    """Turn the warnings of a plan into its error if ``strict_hints`` is set."""
     if not options.strict_hints or plan.error or plan.stopped or not plan.warnings:
         return plan
     first, *more = plan.warnings
@@ -54,35 +62,40 @@ def strictly(plan: Plan, options: Options) -> Plan:
     return replace(plan, error=HintError(reason, first.place))
 
 
-def speaks_of_time(plan: Plan) -> bool:
-    """Whether Spark cannot even analyse the statement as written: it asks for tables as of a row's time."""
+def is_rewriting_required(plan: Plan) -> bool:
+    """Whether Spark cannot analyze the original statement, because it joins tables as of a row's time."""
     return plan.physical is not None and any(n.required for n in plan.physical.walk())
 
 
-def may_look_up(text: str, declared: Iterable[tuple[str, ...]]) -> bool:
-    """Whether a text that could not be planned seems to ask for a declared table as of a time: Spark cannot run it."""
+def has_possible_lookup(text: str, declared: Iterable[tuple[str, ...]]) -> bool:
+    """Whether a text that could not be planned seems to join a declared table as of a time, which Spark cannot run."""
     return bool(_AS_OF.search(text)) and any(name[-1].lower() in text.lower() for name in declared)
 
 
-def all_planned(plan: Plan, mentions: list[Mention]) -> bool:
-    """Whether a plan looks up all that its statement names."""
+def has_all_lookups(plan: Plan, references: list[LookupReference]) -> bool:
+    """Whether a plan contains all lookups that its statement references."""
     if plan.stopped:
         return True
-    return plan.rewriting is not None and len(lookups_of(plan.physical)) >= len(mentions)
+    return plan.rewriting is not None and len(lookups_of(plan.physical)) >= len(references)
 
 
-def not_planned(plan: Plan, mentions: list[Mention]) -> QueryError:
-    """The error for a plan that does not."""
-    name, place = ".".join(mentions[0].name), mentions[0].place
-    held = next((d for d in plan.declined if d.rule in ("from_sql", "driver", "to_sql")), None)
-    if held is not None:
-        return QueryError(f"{name} is a lookup, and its query is not carried: {held.reason}", held.place or place)
+def make_unplanned_error(plan: Plan, references: list[LookupReference]) -> QueryError:
+    """Create the error for a plan without some lookup of its statement."""
+    name, place = ".".join(references[0].name), references[0].place
+    declined = next((d for d in plan.declined if d.rule in ("from_sql", "driver", "to_sql")), None)
+    if declined is not None:
+        return QueryError(
+            f"{name} is a lookup, but Dovetail cannot parse its query: {declined.reason}", declined.place or place
+        )
+    scans = (n for n in (plan.logical.walk() if plan.logical else ()) if isinstance(n, Scan) and n.cte)
+    if any([p.lower() for p in n.name] == [p.lower() for p in references[0].name] for n in scans):
+        return QueryError(f"{name} is a query of WITH here, which hides the lookup {name}; give it another name", place)
     reason = f"{name} is a lookup, and cannot be looked up where it stands; put it to the right of JOIN or LEFT JOIN"
     return QueryError(reason, place)
 
 
-def _unknown(plan: Plan, catalog: Catalog) -> QueryError | None:
-    """The error for a table as of a column's time that is no lookup: Spark takes no column there."""
+def _make_unknown_table_error(plan: Plan, catalog: Catalog) -> QueryError | None:
+    """Create the error for AS OF a column on a table that is no lookup; Spark allows no column there."""
     for node in plan.logical.walk() if plan.logical else ():
         if not isinstance(node, Scan) or node.as_of is None or catalog.declaration(node.name).versions:
             continue
@@ -91,16 +104,31 @@ def _unknown(plan: Plan, catalog: Catalog) -> QueryError | None:
         except Unsupported:
             continue
         if column is not None or node.as_of.shown.upper() == "PROCTIME()":
+            near = _suggest_name(node.name[-1], catalog)
             reason = (
-                f"{node.text} is neither a lookup nor a table with versions; register it with register_lookup, "
+                f"{node.text} is neither a lookup nor a table with versions; {near}register it with register_lookup, "
                 "or declare_versions"
             )
             return QueryError(reason, node.as_of.place)
     return None
 
 
-def asked_without_time(plan: Logical, catalog: Catalog) -> QueryError | None:
-    """The error for a lookup that is named like a table, where there is no such table."""
+def _suggest_name(name: str, catalog: Catalog) -> str:
+    """Suggest the lookup or table with versions whose name is nearest, as the start of a message."""
+    names = {
+        n[-1].lower(): n[-1] for n in catalog.declared_names() if _has_temporal_declaration(catalog.declaration(n))
+    }
+    near = get_close_matches(name.lower(), names, n=1)
+    return f"did you mean {names[near[0]]!r}? Otherwise " if near else ""
+
+
+def _has_temporal_declaration(declared: Declaration) -> bool:
+    """Whether a table is declared as a lookup or with versions, so that AS OF a row's time can read it."""
+    return declared.lookup is not None or declared.versions is not None
+
+
+def make_missing_time_error(plan: Logical, catalog: Catalog) -> QueryError | None:
+    """Create the error for a lookup without FOR SYSTEM_TIME AS OF, if no table has its name."""
     for node in plan.walk():
         if isinstance(node, Scan) and node.as_of is None and not node.cte:
             lookup = catalog.declaration(node.name).lookup
@@ -109,7 +137,7 @@ def asked_without_time(plan: Logical, catalog: Catalog) -> QueryError | None:
     return None
 
 
-def _mentions(text: str) -> Iterator[Mention]:
+def _scan_references(text: str) -> Iterator[LookupReference]:
     try:
         t = tokenize(text)
     except Unsupported:
@@ -118,11 +146,11 @@ def _mentions(text: str) -> Iterator[Mention]:
         if t[i].word in ("SYSTEM_TIME", "TIMESTAMP") and (t.word(i + 1), t.word(i + 2)) == ("AS", "OF"):
             name, at = _name_before(t, i - (t[i - 1].word == "FOR"))
             if name:
-                yield Mention(name, t.place(t[at].start))
+                yield LookupReference(name, t.place(t[at].start))
 
 
 def _name_before(t: Tokens, end: int) -> tuple[tuple[str, ...], int]:
-    """The name that ends before token ``end``, and where it begins."""
+    """The name that ends before token ``end``, and the index of its first token."""
     at, name = end - 1, []
     while at >= 0 and t[at].is_name:
         name.append(t[at].text)

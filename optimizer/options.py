@@ -1,4 +1,4 @@
-"""What a user may switch: rules, thresholds, strictness."""
+"""Options: thresholds, disabled rules, strictness."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from rules.batches import RULES
 class Options(Thresholds):
     """Options of an optimizer; immutable.
 
-    Raises ``OptionError`` for a value or rule name that is not possible.
+    Raises ``OptionError`` for an invalid value or an unknown rule.
     """
 
     force: bool = False
-    """Apply every sound rewriting, whatever its cost.  Use it in tests on small tables."""
+    """Apply every sound rewriting regardless of its cost.  Use it in tests on small tables."""
 
     disabled_rules: tuple[str, ...] = ()
-    """The names of rules that must not run; ``dovetail rules`` lists them."""
+    """Names of rules to disable; ``dovetail rules`` lists all rules."""
 
-    lasting: bool = False
-    """Plan for whatever rows may come later: measure nothing, and copy each row to few bins, however long its interval.
-    Views, ``dovetail rewrite``, streams in ``opt.sql`` and Spark's own join over bins are always planned in this way;
-    the epochs of state modules are not, as each is planned anew."""
+    generic_plan: bool = False
+    """Create a generic plan, which suits any data: measure nothing, and copy each row to few bins however long its
+    interval is.  ``dovetail rewrite``, streams in ``opt.sql`` and Spark's own join over bins always use generic plans;
+    the epochs of state modules do not, because each epoch is planned again."""
 
     strict: bool = False
-    """Raise an error when a rule breaks a promise, instead of running the query as written.  For tests of rules."""
+    """Raise an error when an internal check fails, instead of running the original query.  For tests of rules."""
 
     strict_hints: bool = False
-    """Raise an error instead of a warning for a hint that names nothing, is malformed or has no effect."""
+    """Raise an error instead of a warning for a hint that matches no relation, is malformed, or has no effect."""
 
     def __post_init__(self) -> None:
         given: object = self.disabled_rules
@@ -52,28 +52,28 @@ class Options(Thresholds):
                 raise OptionError(f"{field.name} is true or false, not {value!r}")
             if field.type in ("int", "float") and (isinstance(value, bool) or not isinstance(value, int | float)):
                 raise OptionError(f"{field.name} is a number, not {value!r}")
-            if field.type in ("int", "float") and value < _LEAST.get(field.name, 0):
+            if field.type in ("int", "float") and not value >= _LEAST.get(field.name, 0):
                 raise OptionError(f"{field.name} is at least {_LEAST.get(field.name, 0)}, not {value!r}")
 
     @classmethod
     def from_mapping(cls, given: dict[str, Any], base: Options | None = None) -> Options:
-        """Options from names and values, as a command line or a golden header gives them.
+        """Create options from names and values of a command line or of a golden plan's header.
 
-        Text is read as the option's type.  Raises ``OptionError`` for a name that is not an option.
+        Converts text to the type of the option.  Raises ``OptionError`` for an unknown name.
         """
         known = {f.name: f for f in fields(cls)}
-        read: dict[str, Any] = {}
+        parsed: dict[str, Any] = {}
         for name, value in given.items():
             if name not in known:
                 raise OptionError(f"there is no option {name!r}; {one_of(known, name)}")
-            read[name] = _read(name, str(known[name].type), value) if isinstance(value, str) else value
-        return replace(base or cls(), **read)
+            parsed[name] = _parse(name, str(known[name].type), value) if isinstance(value, str) else value
+        return replace(base or cls(), **parsed)
 
 
 _LEAST = {"level_spread": 1, "level_reach": 1}
 
 
-def _read(name: str, kind: str, text: str) -> Any:
+def _parse(name: str, kind: str, text: str) -> Any:
     text = text.strip()
     try:
         match kind:
@@ -86,7 +86,8 @@ def _read(name: str, kind: str, text: str) -> Any:
             case _:
                 return tuple(_split(text))
     except (KeyError, ValueError) as error:
-        raise OptionError(f"{name} cannot be {text!r}; it is a {kind}") from error
+        possible = {"bool": "true or false", "int": "a whole number", "float": "a number"}.get(kind, "a list of names")
+        raise OptionError(f"{name} cannot be {text!r}; it is {possible}") from error
 
 
 def _split(text: str) -> Iterable[str]:

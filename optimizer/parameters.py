@@ -1,4 +1,4 @@
-"""Parameters: positional ones by name, since a rewriting may say a condition twice, and all of them as literals."""
+"""Parameters of statements: names positional ones, because a rewriting may repeat a condition; binds literals."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any
 
 from planner.errors import Unsupported
 from planner.expr.tokens import Tokens, tokenize
+from planner.state.fingerprint import Given
 
 
-def named(text: str, args: Any) -> tuple[str, Any]:
-    """Turn ``?`` with a list of arguments into ``:__arg_0`` … with a dict; anything else is returned as it is."""
+def name_parameters(text: str, args: Any) -> tuple[str, Any]:
+    """Replace ``?`` and a list of arguments with ``:__arg_0`` … and a dict; other arguments stay as they are."""
     if not isinstance(args, list | tuple) or "?" not in text:
         return text, args
     try:
@@ -28,10 +29,10 @@ def named(text: str, args: Any) -> tuple[str, Any]:
     return "".join([*parts, text[at:]]), {f"__arg_{n}": value for n, value in enumerate(args)}
 
 
-def bound(text: str, args: Any) -> str | None:
-    """The text with literals in the place of ``:name``, as Spark binds them; None where a value has no literal.
+def bind_literals(text: str, args: Any) -> str | None:
+    """Replace each ``:name`` with a literal, as Spark binds it; None if a value has no literal.
 
-    What is kept of a stream depends on them, and so they are a part of the query that it is kept for.
+    The state of a stream depends on the values, so they are part of its query.
     """
     try:
         literals = {name: _literal(value) for name, value in args.items()}
@@ -47,22 +48,30 @@ def bound(text: str, args: Any) -> str | None:
     return "".join([*parts, text[at:]])
 
 
+def make_given(text: str, args: Any) -> Given:
+    """A query with its arguments as literals; without arguments if a value has no literal."""
+    try:
+        return Given(text, tuple((name, _literal(value)) for name, value in (args or {}).items()))
+    except (TypeError, AttributeError):
+        return Given(text, ())
+
+
 def _is_path(t: Tokens, colon: int) -> bool:
-    """Whether a colon leads into a VARIANT: it stands directly behind a value."""
+    """Whether a colon begins a path into a VARIANT: it directly follows a value."""
     before = t[colon - 1] if colon else None
     return bool(before and before.end == t[colon].start and (before.is_name or before.word in (")", "]", "")))
 
 
 def _literal(value: Any) -> str:
-    """A value as Spark reads it.  Raises ``TypeError``."""
+    """Format a value as a Spark literal.  Raises ``TypeError``."""
     match value:
         case None:
             return "NULL"
         case bool():
             return str(value).upper()
         case int() if -(2**63) < value < 2**63:
-            said = f"{value}" if -(2**31) <= value < 2**31 else f"{value}L"
-            return f"({said})" if value < 0 else said
+            digits = f"{value}" if -(2**31) <= value < 2**31 else f"{value}L"
+            return f"({digits})" if value < 0 else digits
         case float() if isfinite(value):
             return f"({value!r}D)" if value < 0 else f"{value!r}D"
         case Decimal() if value.is_finite():

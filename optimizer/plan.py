@@ -1,22 +1,24 @@
-"""A planned statement: what it was, what it became, why, and how to run it."""
+"""Plan: a statement, its rewriting, the reasons, and how to run it."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
+from optimizer.driver import is_view
 from optimizer.idle_hints import idle_hints
 from optimizer.trace import Trace
 from planner.errors import OptionError, Place, QueryError, one_of
-from planner.explain.printer import show_error, show_refusals, show_steps, show_tree, show_warnings, to_json
+from planner.explain.printer import show_declined, show_error, show_steps, show_tree, show_warnings, to_json
+from planner.explain.records import Declined, PlanWarning
 from planner.logical import Logical, Statement
 from planner.physical.base import Physical
-from planner.sql.lookup_views import holes_of
+from planner.sql.lookup_views import fetched_views
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import DataFrame
 
@@ -28,33 +30,16 @@ Mode = Literal["plan", "trace", "cost", "sql", "json"]
 MODES: tuple[Mode, ...] = ("plan", "trace", "cost", "sql", "json")
 
 
-class Declined(NamedTuple):
-    """A rule, or a stage of the planning, that held back."""
-
-    rule: str
-    reason: str
-    place: Place | None = None
-
-
-class Warned(NamedTuple):
-    """A rule, or a stage of the planning, that warns of something the user wrote."""
-
-    rule: str
-    reason: str
-    place: Place | None = None
-
-    def __str__(self) -> str:
-        return f"{self.reason} ({self.place})" if self.place else self.reason
-
-
 @dataclass(frozen=True)
 class Plan:
-    """What the optimizer made of a statement.
+    """The plan of a statement.
 
-    ``rewritten``: whether Spark gets another text than the user's.  ``rules``: names of the rules that fired, in order.
-    ``declined``: who held back, why, and where.  ``logical``, ``optimized``, ``physical``: the trees, None where the
-    statement was not carried or planning was stopped.  ``timings``: seconds per stage; ``total`` includes ``catalog``.
-    ``error``: why neither Spark nor Dovetail can run it.
+    ``rewritten``: whether Spark runs a rewriting instead of the user's text.  ``rules``: names of the rules that fired,
+    in order.  ``declined``: rules that declined, with reason and place.  ``logical``, ``optimized``, ``physical``: the
+    trees, None if the statement was not parsed or planning stopped earlier.  ``timings``: seconds per stage; ``total``
+    includes ``catalog``.  ``error``: why neither Spark nor Dovetail can run it.  ``frame``: its DataFrame, if the
+    plan runs right away.  ``current``: plans for the current tables, views and settings; None if the text runs as
+    written.
     """
 
     text: str
@@ -70,6 +55,7 @@ class Plan:
     arguments: Any = None
     given: Any = None
     frame: DataFrame | None = None
+    current: Callable[[Plan], Plan] | None = field(default=None, repr=False, compare=False)
     session: Any = None
     error: QueryError | None = None
     sources: Mapping[str, LookupSource] = field(default_factory=dict)
@@ -77,23 +63,25 @@ class Plan:
 
     @property
     def rewritten(self) -> bool:
-        """Whether Spark gets another text than the user's."""
+        """Whether Spark runs a rewriting instead of the user's text."""
         return self.rewriting is not None
 
     @cached_property
-    def warnings(self) -> tuple[Warned, ...]:
-        """What the user wrote that does not do what it asks for, such as a hint that names no relation."""
-        said = [Warned(w.rule, w.reason, w.place) for w in self.trace.warnings]
-        held: dict[Place | None, str] = {d.place: d.reason for d in reversed(self.declined) if d.place}
-        runs = self.physical if self.rewritten else None
-        for hint, why in () if self.stopped else idle_hints(self.text, self.logical, self.optimized, runs, held):
-            if not any(w.reason.startswith(hint.text) for w in said):
-                said.append(Warned("plan", f"{hint.text} does nothing: {why}", hint.place))
-        return tuple(sorted(said, key=lambda w: w.place or Place(0, 0)))
+    def warnings(self) -> tuple[PlanWarning, ...]:
+        """Parts of the user's text that have no effect, such as a hint that matches no relation."""
+        found = list(self.trace.warnings)
+        reasons: dict[Place | None, str] = {d.place: d.reason for d in reversed(self.declined) if d.place}
+        physical = self.physical if self.rewritten else None
+        # the hints of a view take effect in the queries that read it
+        postponed = self.stopped or (is_view(self.logical) and not self.rewritten)
+        for hint, why in () if postponed else idle_hints(self.text, self.logical, self.optimized, physical, reasons):
+            if not any(w.reason.startswith(hint.text) for w in found):
+                found.append(PlanWarning("plan", f"{hint.text} does nothing: {why}", hint.place))
+        return tuple(sorted(found, key=lambda w: w.place or Place(0, 0)))
 
     @property
     def prefix(self) -> str:
-        """What stands before the query in INSERT … SELECT, CREATE TABLE AS and CREATE VIEW; else nothing."""
+        """The text before the query in INSERT … SELECT, CREATE TABLE AS and CREATE VIEW; else empty."""
         return self.logical.prefix if isinstance(self.logical, Statement) else ""
 
     @property
@@ -102,20 +90,33 @@ class Plan:
         return self.trace.rules
 
     def sql(self) -> str:
-        """The statement as Spark gets it: the rewriting, or the user's text byte for byte."""
+        """The statement that Spark runs: the rewriting, or the user's text unchanged."""
         return self.text if self.rewriting is None else self.rewriting
 
     def dataframe(self) -> DataFrame:
-        """The statement as a DataFrame, drop-in for ``spark.sql``.  Raises what Spark raises."""
-        from planner.runtime.batch import run
+        """Create the DataFrame of the statement, as ``spark.sql`` would at this moment.  Raises what Spark raises.
 
+        Each call uses the current views, tables, functions and settings.  If anything that the rewriting depends on has
+        changed since planning, the statement is planned again first; ``sql`` and ``explain`` still describe this plan.
+        The statement is also planned again if changes cannot be detected: on Spark Connect, and for tables that are not
+        files.
+        """
         if self.error is not None:
             raise self.error
-        if self.frame is not None:
-            return self.frame
         if self.session is None:
             raise OptionError("this plan was made without a session and cannot run; plan it with Optimizer(spark)")
-        if self.rewritten and holes_of(self.physical):
+        now = self if self.current is None else self.current(self)
+        if now is not self and now.fetched and self.fetched:
+            now = replace(now, fetched={**now.fetched, **self.fetched})  # ``metrics`` counts the fetches of all runs
+        return now.run()
+
+    def run(self) -> DataFrame:
+        """Create the DataFrame of the plan as it is, without checking for changes since planning."""
+        from planner.runtime.batch import run
+
+        if self.frame is not None:
+            return self.frame
+        if self.rewritten and fetched_views(self.physical):
             from planner.runtime.lookup.views import run_with_lookups
 
             assert self.physical is not None
@@ -123,26 +124,26 @@ class Plan:
         return run(self.session, self.sql(), self.arguments)
 
     def metrics(self) -> dict[str, Counters | None]:
-        """What the lookups of this plan have done so far, by table; None on Spark Connect, which cannot count."""
-        return {table: counted.counters for table, counted in self.fetched.items()}
+        """Counters of the lookups of this plan so far, by table; None on Spark Connect, which cannot count."""
+        return {table: metrics.counters for table, metrics in self.fetched.items()}
 
     def explain(self, mode: Mode = "plan") -> str:
-        """The plan as text: ``plan``, ``trace``, ``cost``, ``sql`` or ``json``; raises ``OptionError`` for others."""
+        """Format the plan as ``plan``, ``trace``, ``cost``, ``sql`` or ``json``.  Raises ``OptionError``."""
         match mode:
             case "plan":
-                return "\n".join([self._tree(), *self._remarks()])
+                return "\n".join([self._format_tree(), *self._format_messages()])
             case "trace":
-                return "\n".join([show_steps(self.trace.steps) or "no rule fired", *self._remarks()])
+                return "\n".join([show_steps(self.trace.steps) or "no rule fired", *self._format_messages()])
             case "cost":
-                said = self.choices or ("no choice was made: Spark's own plan runs",)
-                return "\n".join([self._tree(), *said])
+                choices = self.choices or ("no choice was made: Spark's own plan runs",)
+                return "\n".join([self._format_tree(), *choices])
             case "sql":
                 return self.sql()
             case "json":
-                return json.dumps(self._json(), indent=2, ensure_ascii=False)
+                return json.dumps(self._to_json(), indent=2, ensure_ascii=False)
         raise OptionError(f"explain has no mode {mode!r}; {one_of(MODES, str(mode))}")
 
-    def _tree(self) -> str:
+    def _format_tree(self) -> str:
         plan = self.physical if self.rewritten else self.logical
         if self.stopped:
             plan = self.physical or self.optimized
@@ -150,21 +151,18 @@ class Plan:
             return "Spark runs the statement as written"
         return show_tree(plan)
 
-    def _remarks(self) -> list[str]:
-        return [
-            said
-            for said in (show_error(self.error), show_refusals(self.declined), show_warnings(self.warnings))
-            if said
-        ]
+    def _format_messages(self) -> list[str]:
+        messages = (show_error(self.error), show_declined(self.declined), show_warnings(self.warnings))
+        return [message for message in messages if message]
 
-    def _json(self) -> dict[str, Any]:
+    def _to_json(self) -> dict[str, Any]:
         plan = self.physical if self.rewritten else self.logical
         return {
             "rewritten": self.rewritten,
             "rules": list(self.rules),
             "choices": list(self.choices),
-            "declined": [_json_of(d) for d in self.declined],
-            "warnings": [_json_of(w) for w in self.warnings],
+            "declined": [_record_to_json(d) for d in self.declined],
+            "warnings": [_record_to_json(w) for w in self.warnings],
             **({"error": str(self.error)} if self.error else {}),
             "plan": to_json(plan) if plan is not None else None,
             "sql": self.sql(),
@@ -174,6 +172,6 @@ class Plan:
         return f"<Plan rewritten={self.rewritten} rules={list(self.rules)}>"
 
 
-def _json_of(said: Declined | Warned) -> dict[str, Any]:
-    line, column = (said.place.line, said.place.column) if said.place else (None, None)
-    return {"rule": said.rule, "reason": said.reason, "line": line, "column": column}
+def _record_to_json(record: Declined | PlanWarning) -> dict[str, Any]:
+    line, column = (record.place.line, record.place.column) if record.place else (None, None)
+    return {"rule": record.rule, "reason": record.reason, "line": line, "column": column}

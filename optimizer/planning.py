@@ -1,4 +1,4 @@
-"""SQL text -> Plan, against any catalog; no Spark needed."""
+"""Plans SQL text against any catalog; needs no Spark."""
 
 from __future__ import annotations
 
@@ -6,21 +6,37 @@ from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter
 
-from optimizer.checks import agreement, reads_back
-from optimizer.driver import STAGES, Stage, drive
-from optimizer.lookups import Mention, all_planned, mentioned, not_planned, only_lookups, speaks_of_time, strictly
+from optimizer.driver import STAGES, Stage, drive, is_view
+from optimizer.lookups import (
+    LookupReference,
+    apply_strict_hints,
+    find_lookup_references,
+    has_all_lookups,
+    is_rewriting_required,
+    make_unplanned_error,
+    restrict_to_lookup_rules,
+)
 from optimizer.options import Options
-from optimizer.plan import Declined, Plan
+from optimizer.plan import Plan
+from optimizer.validation import compare_readings, has_same_tokens
 from planner.catalog import Catalog
-from planner.catalog.settings import check_meaning
+from planner.catalog.settings import check_settings
 from planner.errors import OptionError, QueryError, RuleError, Unsupported, one_of
+from planner.explain.records import Declined
 from planner.physical.base import Physical
+from planner.rendered import MARKS, find_generated_names
 from planner.sql.from_sql import from_sql
 from planner.sql.lookup_columns import narrowed
 from planner.sql.lookup_views import with_views, without_rows
+from planner.sql.merged_columns import with_qualified
 from planner.sql.names import Resolver
 from planner.sql.to_sql import for_spark, to_sql
 from rules.rule import Rule
+
+_VIEW = (
+    "a view keeps its text, since its tables may be made anew with columns of other types; opt.sql rewrites each query "
+    "that reads it"
+)
 
 
 def plan_sql(
@@ -29,68 +45,70 @@ def plan_sql(
     options: Options | None = None,
     *,
     stop_after: Stage = "lower",
-    differs: Callable[[Plan], str | None] = lambda plan: None,
+    find_difference: Callable[[Plan], str | None] = lambda plan: None,
 ) -> Plan:
     """Plan a statement.
 
-    ``stop_after``: the last stage to run (parse, normalize, recognize, lower).  ``differs``: in what the columns of a
-    plan with lookups differ from those of its statement, where a session can tell.
+    ``stop_after``: the last stage to run (parse, normalize, recognize, lower).  ``find_difference``: returns the
+    difference between the schemas of a plan with lookups and of its statement, if a session can find one.
 
-    Whatever goes wrong, the result is a plan that runs the user's text as written, with the reason in ``declined``;
-    with ``Options(strict=True)`` a rule's fault is raised as ``RuleError``.  A statement that Spark could not run
-    either has an ``error``.  Raises ``OptionError`` for a stage that does not exist.
+    If planning fails, the plan runs the original text, with the reason in ``declined``; ``Options(strict=True)`` raises
+    the fault of a rule as ``RuleError`` instead.  A statement that Spark cannot run either gets an ``error``.  Raises
+    ``OptionError`` for a stage that does not exist.
     """
     if stop_after not in STAGES:
         raise OptionError(f"there is no stage {stop_after!r}; {one_of(STAGES, str(stop_after))}")
     options = options or Options()
-    plan = _over_streams(text, catalog, options, stop_after)
+    plan = _plan_with_stream_rules(text, catalog, options, stop_after)
     try:
-        mentions = mentioned(plan, catalog)
+        references = find_lookup_references(plan, catalog)
     except QueryError as error:
         return replace(plan, rewriting=None, error=error)
-    whole = not mentions or all_planned(plan, mentions)
-    reason = differs(plan) if whole and plan.rewritten and speaks_of_time(plan) else None
-    if reason or not whole:
-        plainer = _over_streams(text, catalog, only_lookups(options), stop_after)
-        plan = _by_fewer_rules(plan, reason, mentions, plainer)
-    return strictly(plan, options)
+    complete = not references or has_all_lookups(plan, references)
+    reason = find_difference(plan) if complete and plan.rewritten and is_rewriting_required(plan) else None
+    if reason or not complete:
+        fallback = _plan_with_stream_rules(text, catalog, restrict_to_lookup_rules(options), stop_after)
+        plan = _fall_back_to_lookup_rules(plan, reason, references, fallback)
+    return apply_strict_hints(plan, options)
 
 
 def plan_over_bins(text: str, catalog: Catalog, options: Options) -> Plan:
-    """The plan of a statement over several streams, by the rules that may touch one.
+    """Plan a statement over several streams with the rules that are safe for one stream.
 
-    Spark's state of these streams depends on the plan: it holds only where that is kept beside the checkpoint.
+    Spark's state depends on this plan, so the plan must be stored next to the checkpoint.
     """
-    return _planned(text, catalog, options, "lower", streams=1)
+    return _plan_once(text, catalog, options, "lower", streams=1)
 
 
-def _by_fewer_rules(plan: Plan, reason: str | None, mentions: list[Mention], plainer: Plan) -> Plan:
-    """The plan by the rules for lookups alone, where what the others made of a statement cannot run.
+def _fall_back_to_lookup_rules(
+    plan: Plan, reason: str | None, references: list[LookupReference], fallback: Plan
+) -> Plan:
+    """Replace a plan that cannot run with the plan by the lookup rules alone.
 
-    Spark cannot run the statement as written, so that it is an error where this plan does not look up all, either.
+    Spark cannot run the original statement, so it is an error if this plan lacks a lookup, too.
     """
-    if mentions and not plainer.error and not all_planned(plainer, mentions):
-        return replace(plan, rewriting=None, error=not_planned(plan, mentions))
-    said = [Declined("schema check", f"{reason}; planned by the rules for lookups alone")] if reason else []
-    return replace(plainer, declined=tuple(dict.fromkeys((*plan.declined, *said, *plainer.declined))))
+    if references and not fallback.error and not has_all_lookups(fallback, references):
+        return replace(plan, rewriting=None, error=make_unplanned_error(plan, references))
+    failed = [Declined("schema check", f"{reason}; planned by the rules for lookups alone")] if reason else []
+    return replace(fallback, declined=tuple(dict.fromkeys((*plan.declined, *failed, *fallback.declined))))
 
 
-def _over_streams(text: str, catalog: Catalog, options: Options, stop_after: Stage) -> Plan:
-    """The plan by the rules that may touch a stream, where the statement reads one."""
-    plan = _planned(text, catalog, options, stop_after)
-    streams = _streams(plan, catalog)
+def _plan_with_stream_rules(text: str, catalog: Catalog, options: Options, stop_after: Stage) -> Plan:
+    """Plan a statement; if it reads streams, with only the rules that are safe for streams."""
+    plan = _plan_once(text, catalog, options, stop_after)
+    streams = _count_streams(plan, catalog)
     if not streams:
         return plan
-    held = {why: Declined(r.name, why) for r in reversed(_fired(plan)) if (why := r.refused(streams))}
-    on_streams = _planned(text, catalog, options, stop_after, streams)
-    return replace(on_streams, declined=tuple(dict.fromkeys((*on_streams.declined, *held.values()))))
+    skipped = {why: Declined(r.name, why) for r in reversed(_fired_rules(plan)) if (why := r.refused(streams))}
+    on_streams = _plan_once(text, catalog, options, stop_after, streams)
+    return replace(on_streams, declined=tuple(dict.fromkeys((*on_streams.declined, *skipped.values()))))
 
 
-def _streams(plan: Plan, catalog: Catalog) -> int:
-    """How many streams a rewritten statement reads: asked last, since most statements read none."""
+def _count_streams(plan: Plan, catalog: Catalog) -> int:
+    """Count the streams that a rewritten statement reads.  Runs last, because most statements read none."""
     if plan.rewriting is None or plan.logical is None:
         return 0
-    if not speaks_of_time(plan):
+    if not is_rewriting_required(plan):
         return catalog.streams(query_of(plan))
     names = Resolver(catalog, {})
     return catalog.streams(
@@ -99,24 +117,24 @@ def _streams(plan: Plan, catalog: Catalog) -> int:
 
 
 def query_of(plan: Plan) -> str:
-    """The query of a statement as written, without what stands before it."""
+    """The original query of a statement, without the INSERT or CREATE before it and the semicolon after it."""
     return plan.text[len(plan.prefix) :].rstrip().rstrip(";")
 
 
-def _fired(plan: Plan) -> list[Rule]:
+def _fired_rules(plan: Plan) -> list[Rule]:
     return list(dict.fromkeys(step.rule for step in plan.trace.steps))
 
 
-def _planned(text: str, catalog: Catalog, options: Options, stop_after: Stage, streams: int = 0) -> Plan:
+def _plan_once(text: str, catalog: Catalog, options: Options, stop_after: Stage, streams: int = 0) -> Plan:
     start = perf_counter()
     timings: dict[str, float] = {}
     try:
-        check_meaning(text, catalog.settings)
+        check_settings(text, catalog.settings)
         logical, notes = from_sql(text, catalog.settings)
     except Unsupported as no:
         timings["parse"] = timings["total"] = perf_counter() - start
         return Plan(text, None, (Declined("from_sql", no.reason, no.place),), timings=timings)
-    except Exception as error:  # our bug; whatever it is, it must not cost the user the query
+    except Exception as error:  # a fault of ours must not fail the user's query
         if options.strict:
             raise
         timings["parse"] = timings["total"] = perf_counter() - start
@@ -125,7 +143,7 @@ def _planned(text: str, catalog: Catalog, options: Options, stop_after: Stage, s
     timings["parse"] = perf_counter() - start
     declined = [Declined("from_sql", n.reason, n.place) for n in notes]
     try:
-        outcome = drive(logical, catalog, options, stop_after, streams)
+        outcome = drive(logical, catalog, options, stop_after, streams, text=text)
     except QueryError as error:
         timings["total"] = perf_counter() - start
         return Plan(text, None, tuple(declined), logical=logical, optimized=logical, timings=timings, error=error)
@@ -133,24 +151,30 @@ def _planned(text: str, catalog: Catalog, options: Options, stop_after: Stage, s
         if options.strict:
             raise
         timings["total"] = perf_counter() - start
-        declined.append(Declined("driver", f"a rule broke a promise, the query runs as written: {error}"))
+        declined.append(Declined("driver", f"an internal check failed, so the query runs as written: {error}"))
         return Plan(text, None, tuple(declined), logical=logical, optimized=logical, timings=timings)
     timings["rules"] = perf_counter() - start - timings["parse"]
-    declined += [Declined(r.rule, r.reason, r.place) for r in outcome.trace.refusals]
+    declined += outcome.trace.declined
     rewriting = None
     physical: Physical | None = outcome.physical
     if physical is not None and any(n.rewritten for n in physical.walk()):
-        physical = narrowed(with_views(physical), text)  # type: ignore[assignment]
         try:
-            rewriting = for_spark(to_sql(physical))
-            if not reads_back(logical, text):
+            physical = narrowed(with_qualified(with_views(physical), Resolver(catalog, {}).fold), text)  # type: ignore[assignment]
+            rewriting = for_spark(to_sql(physical, outcome.reserved_names))
+            if taken := next((n for n in sorted(find_generated_names(text)) if n.startswith(MARKS)), None):
                 rewriting = None
-                declined.append(Declined("from_sql", "the plan does not print back to the words it was read from"))
-            elif found := agreement(logical, text, catalog.settings):
+                declined.append(Declined("to_sql", f"{taken} is a name that rewritings use; choose another one"))
+            elif not has_same_tokens(logical, text):
+                rewriting = None
+                declined.append(Declined("from_sql", "the plan does not print back to the tokens of the statement"))
+            elif found := compare_readings(logical, text, catalog.settings):
                 declined.append(Declined("second_reading", found.reason))
                 rewriting = None if found.differs else rewriting
         except Unsupported as no:
             declined.append(Declined("to_sql", no.reason, no.place))
+        if rewriting is not None and is_view(logical) and not any(n.required for n in physical.walk()):
+            rewriting = None
+            declined.append(Declined("views", _VIEW))
     timings["total"] = perf_counter() - start
     return Plan(
         text,

@@ -1,17 +1,17 @@
-"""The story of a planning: what fired, what held back, how long each rule took."""
+"""The trace of a planning: the rules that fired or declined, the warnings, and the seconds of each rule."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from planner.explain.records import Declined, PlanWarning
 from planner.tree import Node
-from rules.context import Notice, Refusal
 from rules.rule import Rule
 
 
 @dataclass(frozen=True)
 class Step:
-    """A rule that changed the plan: the node before and after, each with what stands below it."""
+    """One application of a rule: the subtree before and after."""
 
     batch: str
     rule: Rule
@@ -21,14 +21,14 @@ class Step:
 
 @dataclass
 class Trace:
-    """Steps in the order in which they happened; refusals and warnings, each once; seconds per rule."""
+    """The steps in order; rules that declined and warnings, without duplicates; seconds per rule."""
 
     steps: list[Step] = field(default_factory=list)
-    refusals: tuple[Refusal, ...] = ()
-    warnings: tuple[Notice, ...] = ()
+    declined: tuple[Declined, ...] = ()
+    warnings: tuple[PlanWarning, ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """The names of the rules that fired, in order, with repetitions left out."""
+        """Names of the rules that fired, in order, without duplicates."""
         return tuple(dict.fromkeys(s.rule.name for s in self.steps))

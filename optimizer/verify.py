@@ -1,18 +1,18 @@
-"""Verify: both texts run, and Spark compares the two multisets of rows."""
+"""Verification: runs the original statement and its rewriting; Spark compares their rows as multisets."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from optimizer.checks import schema_difference
-from optimizer.lookups import speaks_of_time
+from optimizer.lookups import is_rewriting_required
 from optimizer.plan import Plan
+from optimizer.validation import schema_difference
 from planner.catalog.declared import LookupTable
 from planner.errors import QueryError
 from planner.expr import quote
 from planner.logical import Scan
-from planner.physical.hole import Hole
+from planner.physical.fetched_view import FetchedView
 from planner.sql.lookup_views import lookups_of, query_of, with_tables
 from planner.sql.reader import not_a_query
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Verification:
-    """The outcome: ``same`` rows or not; how many; rows (with multiplicity) that only one side has.
+    """The result: whether the rows are the ``same``, their number, and the rows (with multiplicity) of one side only.
 
-    ``schema``: in what the columns differ; then no row has been compared.  ``late``: rows of streams that were left out
-    both ways, since they came behind the watermark.  ``owed``: where changelogs differ, how many rows of each have been
-    deleted more often than inserted.
+    ``schema``: the difference of the columns; then no rows were compared.  ``late``: rows of streams that both sides
+    dropped because they arrived behind the watermark.  ``excess_deletes``: for each changelog, if the
+    rows differ, the number of rows that were deleted more often than inserted.
     """
 
     same: bool
@@ -36,7 +36,7 @@ class Verification:
     rewritten: bool
     schema: str | None = None
     late: int = 0
-    owed: tuple[tuple[str, int], ...] = ()
+    excess_deletes: tuple[tuple[str, int], ...] = ()
 
     def __str__(self) -> str:
         if not self.rewritten:
@@ -45,30 +45,31 @@ class Verification:
             return f"same: {self.rows} rows both ways" + (f", without {self.late} late ones" if self.late else "")
         if self.schema:
             return f"different: {self.schema}"
-        owed = "".join(f"; {rows} rows of {name} are deleted more often than inserted" for name, rows in self.owed)
-        return f"different: {self.missing} rows missing, {self.extra} rows too many, of {self.rows}{owed}"
+        deleted = "".join(
+            f"; {rows} rows of {name} are deleted more often than inserted" for name, rows in self.excess_deletes
+        )
+        return f"different: {self.missing} rows missing, {self.extra} rows too many, of {self.rows}{deleted}"
 
 
 def verify(session: SparkSession, plan: Plan) -> Verification:
-    """Run the original and the rewriting of ``plan`` and compare columns and values; no row comes to the driver.
+    """Run the original and the rewriting of ``plan``, and compare columns and values; collects no row to the driver.
 
-    A query that is not rewritten is analysed, and does not run.
-
-    A query that is not deterministic may differ from itself.  Raises what Spark raises.
+    A query without a rewriting is analyzed but not run.  A nondeterministic query may differ from itself.  Raises what
+    Spark raises.
     """
     from planner.runtime.batch import run
 
     if not plan.rewritten:
-        if not not_a_query(plan.text) and not speaks_of_time(plan):
-            _ = run(session, plan.text, plan.given).schema  # Spark analyses it, and raises what it raises
+        if not not_a_query(plan.text) and not is_rewriting_required(plan):
+            _ = run(session, plan.text, plan.given).schema  # analysis raises Spark's own error
         return Verification(True, 0, 0, 0, False)
-    if speaks_of_time(plan):
+    if is_rewriting_required(plan):
         return _verify_lookups(session, plan)
-    head = len(plan.prefix)  # of INSERT and the like only the query is compared: nothing is written
-    return _compared(run(session, plan.text[head:], plan.given), run(session, plan.sql()[head:], plan.arguments))
+    head = len(plan.prefix)  # only the query of an INSERT or CREATE is compared: nothing is written
+    return _compare(run(session, plan.text[head:], plan.given), run(session, plan.sql()[head:], plan.arguments))
 
 
-def _compared(original: DataFrame, rewriting: DataFrame) -> Verification:
+def _compare(original: DataFrame, rewriting: DataFrame) -> Verification:
     from planner.runtime.compare import compare
 
     if difference := schema_difference(original.schema, rewriting.schema):
@@ -78,9 +79,9 @@ def _compared(original: DataFrame, rewriting: DataFrame) -> Verification:
 
 
 def _verify_lookups(session: SparkSession, plan: Plan) -> Verification:
-    """Compare with the same joins over the whole tables, where those can be read whole.
+    """Compare a plan with lookups with the same joins over complete scans of the tables.
 
-    Raises ``QueryError`` where they cannot, and for tables with versions: Spark has no plan to compare with.
+    Raises ``QueryError`` for a table that cannot be scanned, and for tables with versions, which Spark cannot join.
     """
     from planner.runtime.batch import run
     from planner.runtime.lookup.views import run_with_lookups, whole_tables
@@ -89,10 +90,12 @@ def _verify_lookups(session: SparkSession, plan: Plan) -> Verification:
     assert plan.physical is not None
     joins = lookups_of(plan.physical)
     names = {j.spec.table for j in joins}
-    if unread := sorted(n for n in names if not plan.sources[n].can_scan_share):
-        raise QueryError(f"{unread[0]} cannot be read whole, and so there is nothing to compare with")
-    if any(n.required and not isinstance(n, Hole) for n in plan.physical.walk()):
-        raise QueryError("Spark cannot join with versions as written, and so there is nothing to compare with")
+    if unread := sorted(n for n in names if not plan.sources[n].can_scan_split):
+        raise QueryError(
+            f"{unread[0]} can only be fetched by key, and verify compares with a scan; its source has no scan_split"
+        )
+    if any(n.required and not isinstance(n, FetchedView) for n in plan.physical.walk()):
+        raise QueryError("Spark cannot run a join with versions as written, so verify has no rows to compare with")
     with whole_tables(session, {n: plan.sources[n] for n in names}) as tables:
 
         def lookup(scan: Scan) -> LookupTable | None:
@@ -102,4 +105,4 @@ def _verify_lookups(session: SparkSession, plan: Plan) -> Verification:
 
         original = run(session, with_tables(plan.logical, tables, lookup), plan.arguments)
         looked_up = run_with_lookups(session, query_of(plan.physical), plan.sources, plan.arguments, plan.fetched)
-        return _compared(original, looked_up)
+        return _compare(original, looked_up)

@@ -1,4 +1,4 @@
-"""Verify over streams: all that has arrived runs once more as it would have come, and is held against the batch."""
+"""Verifies queries over streams: replays all rows that have arrived, and compares the result with a batch query."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from optimizer.plan import Plan
-from optimizer.stream_epochs import Planner, Schemas, epochs_of, schemas_of
-from optimizer.streams import StreamPlan
+from optimizer.stream_epochs import Planner, Schemas, analyze_schemas, make_epochs
+from optimizer.stream_plan import StreamPlan
 from optimizer.verify import Verification, verify
 from planner.errors import QueryError
 from planner.expr import quote
@@ -22,6 +21,8 @@ from planner.state.spec import StreamJoin
 from planner.state.store import Store
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import DataFrame, SparkSession
 
     from planner.runtime.state.arrivals import Arrivals
@@ -35,105 +36,110 @@ def verify_streams(
     text: str = "",
     above: Callable[[DataFrame], DataFrame] | None = None,
 ) -> Verification | None:
-    """Run a join on state modules over all that its streams have now, and compare with the batch over these rows.
+    """Run a join on state modules over all rows of its streams, and compare with the batch query over these rows.
 
-    The streams are read from where they begin; rows that come too late are left out of the batch, as out of the join,
-    and rows without a match are returned at the end, as if nothing more came.  ``above`` makes of the rows of the join
-    what the ``text`` returns, where that is another query.  Changes that arrive are added up, and so are those that are
-    returned, if ``above`` does not see to them.  ``scratch``: a folder that Spark reads and writes, for the rows;
-    without one, a temporary folder of this machine.  None for a query that is not on state modules.  Raises
-    ``QueryError`` where nothing can be told, and what Spark raises.
+    The streams are read from their beginning.  Late rows are left out of the batch, as they are dropped by the join;
+    rows without a match are returned at the end, as if no more rows came.  ``above`` computes the result of ``text``
+    from the joined rows, if that is another query.  Changes are added up on both sides, unless ``above`` does so.
+    ``scratch``: a folder for the rows that Spark reads and writes; None for a temporary folder of this machine.
+    Returns None for a query that does not run on state modules.  Raises ``QueryError`` if a comparison is impossible,
+    and what Spark raises.
     """
     from planner.runtime.batch import run
     from planner.runtime.compare import compare
-    from planner.runtime.state.arrivals import Arrivals, numbered, session_with
-    from planner.runtime.state.changes import current
+    from planner.runtime.state.arrivals import Arrivals, session_with, with_numbered_columns
+    from planner.runtime.state.changes import current_rows
     from planner.runtime.state.files import HadoopFolder
+    from planner.runtime.state.paths import read_paths
     from planner.runtime.state.segments import exact_times
     from planner.runtime.state.sinks import FunctionOutput
-    from planner.runtime.state.streams import without_files
+    from planner.runtime.state.streams import unstorable_column
 
     if plan.join is None:
         return None
-    known = schemas_of(opt.session, plan.join)
-    if isinstance(known, str):
+    schemas = analyze_schemas(opt.session, plan.join)
+    if isinstance(schemas, str):
         return None
-    if odd := without_files(known.answer):
-        raise QueryError(f"files cannot hold the column {odd}, in which the rows are kept; leave it out")
+    if odd := unstorable_column(schemas.answer):
+        raise QueryError(f"files cannot hold the column {odd}, and verify stores the rows in files; leave it out")
     names = _names_of(opt.session, plan.join)
     with _folder(opt.session, scratch) as folder:
-        store = Store(HadoopFolder(opt.session, f"{folder}/checkpoint"))
-        store.open(plan.join)
+        state = Store(HadoopFolder(opt.session, f"{folder}/checkpoint"))
+        state.open(plan.join)
         answers: dict[int, str] = {}
 
-        def keep(rows: DataFrame, epoch: int) -> None:
+        def store(rows: DataFrame, epoch: int) -> None:
             answers[epoch] = f"{folder}/answers/{epoch}"
             with exact_times(rows.sparkSession):
-                numbered(rows).write.mode("overwrite").parquet(answers[epoch])
+                with_numbered_columns(rows).write.mode("overwrite").parquet(answers[epoch])
 
-        to = FunctionOutput(keep)
-        epochs = epochs_of(opt, plan.join, known, store, to, None, of_a_view=above is not None)
+        to = FunctionOutput(store)
+        epochs = make_epochs(opt, plan.join, schemas, state, to, None, for_view=above is not None)
         arrivals = Arrivals(epochs, f"{folder}/rows")
         arrivals.run(opt.session, f"{folder}/checkpoint")
-        inside = session_with(opt.session, {name: partial(_there, arrivals, n, known) for name, n in names.items()})
-        none = numbered(_returned(inside.createDataFrame([], known.answer), plan.join))
-        found = inside.read.schema(none.schema).parquet(*answers.values()) if answers else none
-        changes, columns = plan.join.changes, known.answer.names
+        inside = session_with(
+            opt.session, {name: partial(_batch_rows, arrivals, n, schemas) for name, n in names.items()}
+        )
+        none = with_numbered_columns(_returned(inside.createDataFrame([], schemas.answer), plan.join))
+        found = read_paths(lambda: inside.read.schema(none.schema), answers.values()) if answers else none
+        changes, columns = plan.join.changes, schemas.answer.names
         if above:
             answer = above(found.toDF(*([*columns[:-1], changes] if changes else columns)))
         elif changes:
-            answer = current(found, found.columns[-1]).toDF(*columns[:-1])
+            answer = current_rows(found, found.columns[-1]).toDF(*columns[:-1])
         else:
             answer = found.toDF(*columns)
         batch = text or (plan.join.text if changes else plan.text)
         expected = _with_versions(opt, inside, batch) if plan.join.as_of else run(inside, batch)
         rows, missing, extra = compare(expected, answer)
-        owed = tuple(_owed(arrivals, inside, known)) if changes and (missing or extra) else ()
-        return Verification(not missing and not extra, rows, missing, extra, True, late=arrivals.late, owed=owed)
+        deleted = tuple(_excess_deletes(arrivals, inside, schemas)) if changes and (missing or extra) else ()
+        return Verification(
+            not missing and not extra, rows, missing, extra, True, late=arrivals.late, excess_deletes=deleted
+        )
 
 
-def _owed(arrivals: Arrivals, session: SparkSession, known: Schemas) -> Iterator[tuple[str, int]]:
-    """How many rows of each changelog have been deleted more often than inserted."""
-    from planner.runtime.state.changes import gone_too_often
+def _excess_deletes(arrivals: Arrivals, session: SparkSession, schemas: Schemas) -> Iterator[tuple[str, int]]:
+    """Yield the changelogs with rows that were deleted more often than inserted, and how many rows these are."""
+    from planner.runtime.state.changes import excess_deletes
 
     for number, input_ in enumerate(arrivals.epochs.join.inputs):
         if input_.change:
-            rows = arrivals.rows(session, number, known.inputs[number])
-            if count := gone_too_often(rows, input_.change).count():
+            rows = arrivals.rows(session, number, schemas.inputs[number])
+            if count := excess_deletes(rows, input_.change).count():
                 yield input_.name, count
 
 
 def _with_versions(opt: Planner, inside: SparkSession, text: str) -> DataFrame:
-    """What a batch returns that asks for versions of tables, on a session where streams' names stand for their rows."""
+    """Run a batch query that joins versions, on a session where the names of streams stand for their rows."""
     batch = type(opt)(inside, opt.options)
-    for name, said in opt.declared.items():
-        if said.versions:
-            batch.declare_versions(".".join(map(quote, name)), said.versions.key, said.versions.valid_from)
+    for name, table in opt.declarations.tables.items():
+        if table.versions:
+            batch.declare_versions(".".join(map(quote, name)), table.versions.key, table.versions.valid_from)
     return batch.plan(text).dataframe()
 
 
-def _there(arrivals: Arrivals, number: int, known: Schemas, session: SparkSession) -> DataFrame:
-    """The rows of an input that were not late; of a changelog, those that are there after all its changes."""
-    from planner.runtime.state.changes import current
+def _batch_rows(arrivals: Arrivals, number: int, schemas: Schemas, session: SparkSession) -> DataFrame:
+    """Return the rows of an input that were not late; of a changelog, its rows after all changes."""
+    from planner.runtime.state.changes import current_rows
 
-    rows, change = arrivals.rows(session, number, known.inputs[number]), arrivals.epochs.join.inputs[number].change
-    return current(rows, change) if change else rows
+    rows, change = arrivals.rows(session, number, schemas.inputs[number]), arrivals.epochs.join.inputs[number].change
+    return current_rows(rows, change) if change else rows
 
 
 def _returned(rows: DataFrame, join: StreamJoin) -> DataFrame:
-    """Rows of an epoch's statement as they are returned."""
-    from planner.runtime.state.changes import as_changes
+    """Convert rows of an epoch's statement to the rows that the query returns."""
+    from planner.runtime.state.changes import to_changes
 
-    return as_changes(rows, join.changes) if join.changes else rows
+    return to_changes(rows, join.changes) if join.changes else rows
 
 
 def verify_over_copies(session: SparkSession, plan: Plan, scratch: str | Path | None) -> Verification | None:
-    """Compare both texts of a rewritten query over streams, on a copy of all that the streams have now.
+    """Compare the original and the rewritten text of a query over streams, on a copy of all rows of the streams.
 
-    None for a query that reads no stream.
+    Returns None for a query that reads no stream.
     """
     from planner.runtime.batch import classic
-    from planner.runtime.state.arrivals import copied, read_copy, session_with
+    from planner.runtime.state.arrivals import copy_stream, read_copy, session_with
     from planner.runtime.state.streams import stream_of
 
     if plan.logical is None or not classic(session):
@@ -145,13 +151,13 @@ def verify_over_copies(session: SparkSession, plan: Plan, scratch: str | Path | 
     with _folder(session, scratch) as folder:
         for number, name in enumerate(names):
             view = _view_of(name)
-            schema = copied(session, view, f"{folder}/{number}")
+            schema = copy_stream(session, view, f"{folder}/{number}")
             tables[view] = partial(read_copy, schema=schema, folder=f"{folder}/{number}")
         return verify(session_with(session, tables), plan)
 
 
 def _names_of(session: SparkSession, join: StreamJoin) -> dict[str, int]:
-    """The input that each name in the query stands for.  Raises ``QueryError`` where it stands for two."""
+    """Return the input behind each name in the query.  Raises ``QueryError`` if a name stands for two."""
     from planner.runtime.state.streams import stream_of
 
     names: dict[str, int] = {}
@@ -161,16 +167,22 @@ def _names_of(session: SparkSession, join: StreamJoin) -> dict[str, int]:
         if other is None:
             names[name] = number
         elif join.inputs[other].late != input_.late:
-            raise QueryError(f"{name} stands twice, and its late rows count on one side; no batch is the same")
+            raise QueryError(
+                f"The query reads {name} twice, and drops its late rows on one side only, which no batch query can do; "
+                "compare the results yourself"
+            )
         elif (stream := stream_of(session, (name,))) and not stream.deterministic:
-            raise QueryError(f"{name} stands twice, and is not deterministic; no batch is the same")
+            raise QueryError(
+                f"The query reads {name} twice, and {name} is not deterministic, so that a batch query may return "
+                "other rows; compare a query over a deterministic stream"
+            )
     return names
 
 
 def _view_of(name: tuple[str, ...]) -> str:
     if len(name) != 1:
         raise QueryError(
-            f"{'.'.join(name)} is a stream in a catalog, which no copy can stand for; give it a temporary view"
+            f"{'.'.join(name)} is a stream in a catalog, whose name a copy cannot take; read it by a temporary view"
         )
     return name[0]
 
@@ -181,19 +193,19 @@ def _scans(plan: Logical) -> Iterator[Scan]:
 
 @contextmanager
 def _folder(session: SparkSession, scratch: str | Path | None) -> Iterator[str]:
-    """A folder for a while."""
+    """Provide a folder, and remove it afterwards."""
     from planner.runtime.state.files import HadoopFolder
 
     if scratch is None:
         made = tempfile.mkdtemp(prefix="dovetail-")
         try:
-            yield Path(made).as_uri()
+            yield f"file://{made}"  # Hadoop decodes nothing in a path, and so wants nothing encoded
         finally:
             shutil.rmtree(made, ignore_errors=True)
         return
     folder = HadoopFolder(session, str(scratch))
     if folder.inside():
-        raise QueryError(f"{scratch} is not empty; give verify an empty folder")
+        raise QueryError(f"The folder {scratch} is not empty; give verify an empty folder")
     try:
         yield str(folder)
     finally:

@@ -1,1 +1,1 @@
-"""What a plan is, and how Spark runs it.  The ground floor: imports nothing above itself."""
+"""Plans, and how Spark runs them.  The lowest layer: imports neither ``rules`` nor ``optimizer``."""

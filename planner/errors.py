@@ -1,4 +1,4 @@
-"""What a user may see: the thing, its place in the SQL, and the way out."""
+"""Errors for users: what is wrong, its place in the SQL, and what to do."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class InputError(DovetailError, ValueError):
 
 
 class SourceError(DovetailError, ValueError):
-    """A lookup source that is described wrongly, or answers something other than asked; trying again is no use."""
+    """A lookup source with wrong settings, or with an answer that does not fit the request; a retry does not help."""
 
 
 class LookupFailed(DovetailError, RuntimeError):
@@ -60,11 +60,11 @@ class QueryError(DovetailError, ValueError):
 
 
 class HintError(QueryError):
-    """A hint that does not do what it asks for, where the user wants to be stopped by it."""
+    """A hint without effect, when the user has made such hints an error."""
 
 
 class EnvironmentProblem(DovetailError, RuntimeError):
-    """Something the machine lacks, with the sentence that mends it."""
+    """Something that the machine lacks, with the remedy."""
 
     def __init__(self, message: str, *, remedy: str):
         super().__init__(f"{message}; {remedy}")
@@ -72,11 +72,14 @@ class EnvironmentProblem(DovetailError, RuntimeError):
 
 
 class RuleError(DovetailError, RuntimeError):
-    """A rule broke a promise: our bug.  The user's query runs as written; tests raise it."""
+    """An internal check of a rule failed: our bug.  The user's query runs as written; tests raise it."""
 
 
-class Unsupported(DovetailError):
-    """The logical algebra cannot carry this SQL; it goes to Spark as written.  Not an error for the user."""
+class Refused(DovetailError):
+    """A rewriting that does not apply: the reason for the user, and the place in the SQL, where there is one.
+
+    Control flow inside planning, never an error of a query: the driver reports it, and the query keeps its shape.
+    """
 
     def __init__(self, reason: str, place: Place | None = None):
         super().__init__(reason)
@@ -84,15 +87,31 @@ class Unsupported(DovetailError):
         self.place = place
 
 
-def is_users(error: Exception) -> bool:
-    """Whether an error is the user's to mend; any other is a fault in here, and costs nobody a query."""
-    return isinstance(error, DovetailError) and not isinstance(error, RuleError | Unsupported)
+class UnknownName(Refused):
+    """A name in the SQL that cannot be resolved unambiguously."""
 
 
-def brief(error: Exception) -> str:
-    """An error's class and the first line of what it says."""
-    said = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {said[0]}" if said else type(error).__name__
+class NoSuchColumn(UnknownName):
+    """A name that certainly is not a column of the relations at hand."""
+
+
+class Unsupported(Refused):
+    """SQL that the logical algebra or the expression trees cannot carry."""
+
+
+class ClauseAboveJoin(Refused):
+    """A clause above a join of streams, so that the query does not return a row for each row of the join."""
+
+
+def is_user_error(error: Exception) -> bool:
+    """Whether the user can fix an error; any other is an internal fault, and the query runs as written."""
+    return isinstance(error, DovetailError) and not isinstance(error, RuleError | Refused)
+
+
+def summarize(error: BaseException) -> str:
+    """Return an error's class and the first line of its message."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
 def one_of(names: Iterable[str], wrong: str) -> str:
@@ -104,5 +123,5 @@ def one_of(names: Iterable[str], wrong: str) -> str:
 
 
 def a(word: str) -> str:
-    """The word with its article."""
+    """Return a word with its indefinite article."""
     return f"an {word}" if word[0] in "aeiou" else f"a {word}"

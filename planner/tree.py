@@ -47,8 +47,8 @@ class Holder:
 class Node:
     """The base of logical and physical nodes.
 
-    ``rewritten``: whether it stands, in a plan that is to run, for something else that the user wrote.  ``required``:
-    whether it stands for what Spark cannot run as written.
+    ``rewritten``: whether it replaces, in a physical plan, a part of the user's query.  ``required``: whether the part
+    that it replaces cannot run in Spark as written.
     """
 
     rewritten: ClassVar[bool] = False
@@ -56,13 +56,13 @@ class Node:
 
     @classmethod
     def labels(cls) -> tuple[str, ...]:
-        """What plans may call such a node."""
+        """The labels of such a node in plans."""
         label = getattr(cls, "label", "")
         return (label,) if isinstance(label, str) and label else ()
 
     @property
     def printed(self) -> Node | None:
-        """The node that stands in a statement for this one; None where it is this one."""
+        """The node that a statement prints instead of this one; None if it prints this one."""
         return None
 
     @property
@@ -87,7 +87,7 @@ class Node:
 
 
 def unwrap(node: Node) -> Node:
-    """The node that stands in a statement for this one."""
+    """Return the node that a statement prints for this one."""
     while (other := node.printed) is not None:
         node = other
     return node

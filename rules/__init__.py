@@ -1,1 +1,1 @@
-"""How a plan may change.  Read ``rules/rule.py`` first, then ``rules/batches.py``."""
+"""Rules: how the optimizer changes a plan.  Read ``rules/rule.py`` first, then ``rules/batches.py``."""

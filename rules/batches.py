@@ -1,4 +1,4 @@
-"""The whole order, on one screen."""
+"""The batches of rules, in their order."""
 
 from rules.lower.aggregate_band_join import aggregate_band_join
 from rules.lower.band_join import lower_band_join

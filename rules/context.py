@@ -1,4 +1,4 @@
-"""What a rule may ask, and where it says why it held back."""
+"""Context of a rule: names, statistics and thresholds; it also collects reasons, warnings and choices."""
 
 from __future__ import annotations
 
@@ -11,99 +11,104 @@ from sqlglot import exp
 
 from planner.catalog import Catalog, Numbers
 from planner.catalog.cost import Thresholds
-from planner.catalog.measure import extent, length_classes, read_length_classes
+from planner.catalog.measure import extent_sql, is_expensive, length_classes_sql, read_length_classes, scale_classes
 from planner.catalog.stats import UNKNOWN, LengthClass, Statistics
 from planner.errors import Place, QueryError, Unsupported
+from planner.explain.records import Declined, PlanWarning
 from planner.expr import Scalar, quote
+from planner.expr.calls import KNOWN
+from planner.expr.tokens import called
 from planner.logical import Cte, Logical, Project, Scan
-from planner.sql.names import Resolver, Unresolved
+from planner.logical.sampled_side import sampled_side
+from planner.rendered import PREFIX, next_free_number
+from planner.sql.names import Resolver
+from planner.sql.scope import Scope
 from planner.tree import Node
 from planner.types.schema import SqlType
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """Why a rule held back, and where in the SQL."""
-
-    rule: str
-    reason: str
-    place: Place | None = None
-
-
-@dataclass(frozen=True)
-class Notice:
-    """What a rule warns of, and where in the SQL."""
-
-    rule: str
-    reason: str
-    place: Place | None = None
+_ONE_OF = 32  # a computed relation is measured on one in so many rows
+_GRAMMAR = frozenset(("WHEN", "THEN", "ELSE", "AND", "OR", "NOT", "IN", "BETWEEN"))
 
 
 class Intervals(NamedTuple):
-    """Intervals whose ends are expressions over the columns of a relation; ``few``: it is small enough for one task."""
+    """Intervals whose bounds are expressions over the columns of a relation.
+
+    ``few``: the relation is small enough for one task.  ``cheap``: reading it completely costs one scan.
+    """
 
     relation: Logical
     low: str
     high: str
     few: bool
+    cheap: bool = False
 
 
 @dataclass
 class Context:
-    """What a rule may ask: names, statistics, thresholds.  And where it says why it held back."""
+    """Names, statistics and thresholds for a rule, and the reasons, warnings and choices that rules record."""
 
     catalog: Catalog
     thresholds: Thresholds
     force: bool = False
     definitions: dict[str, Cte] = field(default_factory=dict)
-    lasting: bool = False  # the plan outlives what could be found out about its rows now
-    scanned: frozenset[tuple[str, ...]] = frozenset()  # the tables and views that the statement names
-    statement: str = ""  # what stands before the query: INSERT INTO t, CREATE VIEW v AS
-    enclosing: tuple[Node, ...] = ()  # the subqueries in expressions, and LATERAL ones, around the node at hand
-    above: Node | None = None  # the node that holds the one at hand, as it was before the rules came to it
+    generic_plan: bool = False  # the plan must suit any data, so nothing is measured
+    scanned: frozenset[tuple[str, ...]] = frozenset()  # the tables and views that the statement references
+    words: frozenset[str] = frozenset()  # names in the statement with the prefix of generated names
+    statement: str = ""  # the text before the query: INSERT INTO t, CREATE VIEW v AS
+    enclosing: tuple[Node, ...] = ()  # the expression and LATERAL subqueries around the current node
+    above: Node | None = None  # the parent of the current node, before its rules ran
     rule: str = ""
-    refusals: dict[Refusal, None] = field(default_factory=dict)
-    warnings: dict[Notice, None] = field(default_factory=dict)
+    declined: dict[Declined, None] = field(default_factory=dict)
+    warnings: dict[PlanWarning, None] = field(default_factory=dict)
     choices: list[str] = field(default_factory=list)
-    unique: dict[tuple[Node, bool], frozenset[frozenset[str]]] = field(default_factory=dict)  # keys that were asked for
-    named: int = 0  # how many names ``fresh`` has given
+    unique: dict[tuple[Node, bool], frozenset[frozenset[str]]] = field(default_factory=dict)  # a cache of unique keys
+    named: int = 0  # how many names ``fresh`` has generated
 
     @cached_property
     def names(self) -> Resolver:
-        """The resolver of names for this statement."""
+        """The name resolver of this statement."""
         return Resolver(self.catalog, self.definitions)
 
+    def scope(self, *relations: Node, outer: Scope | None = None) -> Scope:
+        """The scope of a condition over these relations; ``outer`` is that of the query around a subquery."""
+        return Scope.of(self.names, *relations, outer=outer)
+
     def define(self, definitions: dict[str, Cte]) -> None:
-        """Take over the WITH definitions of a plan that has changed, and forget what was told by the old ones."""
+        """Replace the WITH definitions after the plan has changed, and clear the resolver."""
         self.definitions.clear()
         self.definitions.update(definitions)
         self.__dict__.pop("names", None)
 
     def decline(self, reason: str, place: Place | None = None) -> None:
-        """Hold back, and say why to the person whose query it is."""
-        self.refusals.setdefault(Refusal(self.rule, reason, place))
+        """Record why the rule declines, for the trace."""
+        self.declined.setdefault(Declined(self.rule, reason, place))
 
     def warn(self, reason: str, place: Place | None = None) -> None:
-        """Tell the person whose query it is that something they wrote does not do what they asked for."""
-        self.warnings.setdefault(Notice(self.rule, reason, place))
+        """Record a warning that a part of the user's text has no effect."""
+        self.warnings.setdefault(PlanWarning(self.rule, reason, place))
 
     def fail(self, reason: str, place: Place | None = None) -> NoReturn:
-        """Stop the planning of a statement that Spark could not run either.  Raises ``QueryError``."""
+        """Stop planning a statement that Spark could not run either.  Raises ``QueryError``."""
         raise QueryError(reason, place)
 
     def choose(self, chosen: str, *rejected: str) -> None:
-        """Write down a choice and what else there was, with their estimates: for ``explain("cost")`` only."""
+        """Record a choice and the rejected alternatives with their estimates, for ``explain("cost")``."""
         self.choices += [f"chosen: {chosen}", *(f"  rejected: {other}" for other in rejected)]
 
     def fresh(self, what: str) -> str:
-        """A name for a relation or column that a rewriting adds, given to nobody else in the statement."""
-        self.named += 1
-        return f"__dt_{what}{self.named}"
+        """Generate a name for a relation or column of a rewriting that is unique in the statement."""
+        self.named = next_free_number(f"{PREFIX}_{what}", self.named, self.taken)
+        return f"{PREFIX}_{what}{self.named}"
+
+    @property
+    def taken(self) -> frozenset[str]:
+        """Lower-case names with our prefix: in the statement, or columns of the tables that it scans."""
+        columns = (c.name.lower() for name in self.scanned for c in self.catalog.columns(name) or ())
+        return self.words | frozenset(name for name in columns if name.startswith(PREFIX))
 
     def type_of(self, expression: str, relation: Logical) -> SqlType | None:
-        """The type of an expression over the columns of ``relation``, as the catalog tells it."""
+        """The type of an expression over the columns of ``relation``, from the catalog."""
         try:
             typed = self._typed(relation, expression)
             columns = self.catalog.schema(typed) if typed else None
@@ -113,81 +118,104 @@ class Context:
         return columns[0].type if columns else None
 
     def _typed(self, relation: Logical, expression: str) -> str | None:
-        """``SELECT expression`` over a row of NULLs with the types of a relation's columns, which Spark reads at once.
+        """Build ``SELECT expression`` over a row of typed NULLs, which Spark analyzes quickly.
 
-        None where it names what cannot be said so.
+        None if the expression references anything else.
         """
-        sources = self.names.sources(relation)
+        scope = self.scope(relation)
         used: dict[int, dict[str, str]] = {}
         scalar = Scalar(expression)
         if scalar.plans or scalar.tree.find(exp.Star):
             return None
         for ref in scalar.columns:
-            try:
-                index, column = self.names.resolve(ref, sources)
-            except Unresolved:
+            if (found := scope.find(ref)) is None:
                 return None
-            source, name = sources[index], self.names.fold(column.name)
+            source, name = scope.source(found), self.names.fold(found.column.name)
             whole = next((c for c in source.columns or () if self.names.fold(c.name) == name), None)
             if whole is None or whole.type is None or whole.type.name == "char" or len(source.names) > 1:
                 return None
-            used.setdefault(index, {})[quote(whole.name)] = whole.type.sql
+            used.setdefault(found.relation, {})[quote(whole.name)] = whole.type.sql
         rows = (
             f"(SELECT {', '.join(f'CAST(NULL AS {type_}) AS {name}' for name, type_ in columns.items())})"
-            + "".join(f" AS {quote(name)}" for name in sources[index].names)
+            + "".join(f" AS {quote(name)}" for name in scope.sources[index].names)
             for index, columns in used.items()
         )
         return f"SELECT {expression}" + (f" FROM {' CROSS JOIN '.join(rows)}" if used else "")
 
     def statistics(self, relation: Logical) -> Statistics:
-        """What is known about the rows of a relation in FROM; unknown for one that cannot stand alone."""
+        """Return the statistics of a relation in FROM; unknown if it cannot be queried alone."""
         return self.statistics_of(relation)[0]
 
     def statistics_of(self, *relations: Logical) -> tuple[Statistics, ...]:
-        """The same for several relations, asked at once."""
-        if self.lasting:
+        """Statistics of several relations, with one request to the catalog."""
+        if self.generic_plan:
             return (UNKNOWN,) * len(relations)
-        queries = [self._alone(_unnamed(relation)) for relation in relations]
-        return tuple(found or UNKNOWN for found in _each(queries, self.catalog.statistics_all))
+        queries = [self._standalone_query(_without_alias(relation)) for relation in relations]
+        return tuple(found or UNKNOWN for found in _run_distinct(queries, self.catalog.statistics_all))
 
     @property
     def measures(self) -> bool:
-        """Whether small queries may run over the data, and their answers hold for as long as the plan does."""
-        return self.thresholds.measure_lengths and not self.enclosing and not self.lasting
+        """Whether small queries may run over the data, and their results stay valid as long as the plan."""
+        return self.thresholds.measure_lengths and not self.enclosing and not self.generic_plan
 
     def measure(self, query: str) -> tuple[Numbers, ...] | None:
-        """Run a small query over the data; None when that cannot be done or the user does not want it."""
+        """Run a small query over the data; None if that is not possible or not allowed by the options."""
         return self.measure_all(query)[0]
 
     def measure_all(self, *queries: str) -> tuple[tuple[Numbers, ...] | None, ...]:
-        """Run several small queries over the data; None for each that cannot be done."""
+        """Run several small queries over the data; None for each one that cannot run."""
         if not self.measures:
             return (None,) * len(queries)
         return self.catalog.measure_all(queries)
 
     def lengths(self, *intervals: Intervals) -> tuple[tuple[LengthClass, ...] | None, ...]:
-        """Measure intervals of several relations at once; None for each where that cannot be done."""
-        ends = [(self._alone(relation, f"{low} AS low, {high} AS high"), few) for relation, low, high, few in intervals]
-        queries = [text and length_classes(text, few=few) for text, few in ends]
-        rows = _each(queries, lambda asked: self.measure_all(*asked))
-        return tuple(None if one is None else read_length_classes(one) for one in rows)
+        """Measure interval lengths of several relations at once; None for each that is not possible or too expensive.
+
+        A measurement costs at most one scan.  A computed relation is measured on a sample, if that costs no more.
+        """
+        measured = [self._length_query(one) for one in intervals] if self.measures else [(None, 1)] * len(intervals)
+        few = [one.few for one in intervals]
+        queries = [text and length_classes_sql(text, few=n) for (text, _), n in zip(measured, few, strict=True)]
+        rows = _run_distinct(queries, lambda texts: self.measure_all(*texts))
+        return tuple(
+            None if one is None else scale_classes(read_length_classes(one), one_of)
+            for one, (_, one_of) in zip(rows, measured, strict=True)
+        )
+
+    def _length_query(self, one: Intervals) -> tuple[str | None, int]:
+        """The query for the bounds of intervals, and its sampling rate (one row in n); None if it is too expensive."""
+        item = f"{one.low} AS low, {one.high} AS high"
+        text = self._standalone_query(one.relation, item)
+        cheap = self.force or (
+            one.cheap and not is_expensive(item) and {n for n in called(item) if n.isidentifier()} <= KNOWN | _GRAMMAR
+        )
+        if text is None or cheap or self.catalog.statistics(text).cheap:
+            return text, 1
+        part = sampled_side(one.relation, self.definitions, _ONE_OF)
+        sampled = part and self._standalone_query(part, item)
+        self.choices.append(
+            "note: lengths measured on a sample, since the intervals are computed"
+            if sampled
+            else "note: lengths not measured, since the intervals are computed and that costs as much as the query"
+        )
+        return sampled or None, _ONE_OF
 
     def extent(self, relation: Logical, at: str) -> tuple[float, float] | None:
-        """From where to where the finite positions of a relation lie; None where there is none, or it is not known."""
-        query = self._alone(relation, f"{at} AS at")
-        found = self.measure(extent(query)) if query else None
+        """The minimum and maximum of the finite positions of a relation; None if there is none, or it is unknown."""
+        query = self._standalone_query(relation, f"{at} AS at")
+        found = self.measure(extent_sql(query)) if query else None
         if not found or None in found[0]:
             return None
         first, last = found[0]
         return first, last  # type: ignore[return-value]
 
     def sample(self, relation: Logical, expression: str, rows: int) -> list[float | None] | None:
-        """A number for each of the first rows of a relation, as Spark finds them; None when that cannot be done."""
+        """Read a number from each of the first rows of a relation; None if that is not possible."""
         found = self.measure(f"{self.query(relation, expression)} LIMIT {rows}")
         return None if found is None else [row[0] for row in found]
 
     def samples(self, sides: tuple[tuple[Logical, str], ...], rows: int) -> tuple[tuple[Numbers, ...], ...] | None:
-        """Select numbers from the first rows of relations, as Spark finds them; None when that cannot be done."""
+        """Read numbers from the first rows of several relations; None if that is not possible."""
         try:
             queries = [f"{self.query(relation, items)} LIMIT {rows}" for relation, items in sides]
         except Unsupported:
@@ -195,11 +223,11 @@ class Context:
         found = self.measure_all(*queries)
         return None if None in found else found  # type: ignore[return-value]
 
-    def unrepeatable(self, *relations: Logical) -> str | None:
-        """Why reading these relations twice in one statement might give other rows, or None when it cannot."""
-        for relation in dict.fromkeys(map(_unnamed, relations)):
+    def nonrepeatable_reason(self, *relations: Logical) -> str | None:
+        """The reason why a second read of these relations in one statement might return other rows, or None."""
+        for relation in dict.fromkeys(map(_without_alias, relations)):
             try:
-                reason = self.catalog.unrepeatable(self.query(relation))
+                reason = self.catalog.nonrepeatable_reason(self.query(relation))
             except Unsupported as no:
                 return no.reason
             if reason:
@@ -207,25 +235,25 @@ class Context:
         return None
 
     def query(self, relation: Logical, item: str = "*") -> str:
-        """``SELECT item FROM relation`` as a statement of its own.  Raises ``Unsupported`` where it cannot be one."""
+        """Build ``SELECT item FROM relation`` as a standalone statement.  Raises ``Unsupported``."""
         return self.names.standing_alone(Project(relation, (Scalar(item),)))
 
-    def _alone(self, relation: Logical, item: str = "*") -> str | None:
+    def _standalone_query(self, relation: Logical, item: str = "*") -> str | None:
         try:
             return self.query(relation, item)
         except Unsupported:
             return None
 
 
-def _unnamed(relation: Logical) -> Logical:
-    """A table without the name that it goes by in a query."""
+def _without_alias(relation: Logical) -> Logical:
+    """Drop the alias of a table."""
     if isinstance(relation, Scan) and relation.plain:
         return replace(relation, alias=None, renames=(), suffix="")
     return relation
 
 
-def _each(queries: list[str | None], ask: Callable[[tuple[str, ...]], Iterable[T | None]]) -> list[T | None]:
-    """What is found out by each query, asked all at once, each text once; None where there is no query."""
-    asked = tuple(dict.fromkeys(query for query in queries if query))
-    known = dict(zip(asked, ask(asked), strict=True))
+def _run_distinct(queries: list[str | None], run: Callable[[tuple[str, ...]], Iterable[T | None]]) -> list[T | None]:
+    """Run all queries in one request, without duplicates; None for a missing query."""
+    distinct = tuple(dict.fromkeys(query for query in queries if query))
+    known = dict(zip(distinct, run(distinct), strict=True))
     return [known[query] if query else None for query in queries]

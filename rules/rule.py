@@ -1,13 +1,13 @@
-"""What a rule is.
+"""The interface of rules, and the decorator that defines one.
 
     @rule(on=Join)
     def band_join(join, ctx):
         \"\"\"One sentence, which the trace prints.\"\"\"
 
-A rule looks at one node and returns a new one; or None for "not mine"; or ``ctx.decline(reason)`` for "mine, but not
-this one, and here is why".  It never edits and never walks: the driver does.
+A rule gets one node and returns a new node; None if the node has another shape; or ``ctx.decline(reason)`` if the shape
+fits but the rewriting does not apply.  It never edits nodes and never walks the tree: the driver does.
 
-A rule leaves statements that read a stream alone unless it says otherwise: ``@rule(Join, streams="one")``.
+A rule does not run on statements that read a stream unless it allows them: ``@rule(Join, streams="one")``.
 """
 
 from __future__ import annotations
@@ -44,7 +44,10 @@ class Rule:
         if not streams or self.streams == "any" or (self.streams == "one" and streams == 1):
             return None
         if self.streams == "one":
-            return "the statement reads more than one stream, and a rewriting would change Spark's state of them"
+            return (
+                "the statement reads more than one stream, and a rewriting would change Spark's state of them; "
+                "opt.stream runs joins of streams"
+            )
         return "the statement reads a stream, and this rewriting is for tables"
 
 
@@ -61,7 +64,7 @@ def rule(*on: type, streams: Streams = "none") -> Callable[[Callable[[Any, Conte
 
 @dataclass(frozen=True)
 class Batch:
-    """Rules that run together, once or until nothing changes; ``why`` says why the batch stands where it does."""
+    """Rules that run together, once or to a fixed point; ``why`` explains the position of the batch."""
 
     name: Literal["normalize", "recognize", "lower"]
     why: str

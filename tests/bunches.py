@@ -23,7 +23,7 @@ from pieces import Failure, Tally, repeated, rows_of, said
 from planner.errors import Unsupported
 from planner.expr import Scalar
 from planner.types.schema import SqlType, sql_type
-from planner.types.trying import may_raise
+from planner.types.try_expressions import can_raise
 from planner.types.typed import type_of
 from rule_places import VIEW, Place, compared, fits, query, query_of_many, topped
 from spark_calls import LABELS, Call, make_tables
@@ -68,7 +68,7 @@ class Bunches:
         if call.name not in self._natures:
             try:
                 tree = Scalar(call.over("")).tree
-                raises = may_raise(tree, lambda t: type_of(t, self._type), ansi=self._ansi)
+                raises = can_raise(tree, lambda t: type_of(t, self._type), ansi=self._ansi)
                 self._natures[call.name] = "raises" if raises else "has a value"
             except Unsupported:
                 self._natures[call.name] = "is not read"

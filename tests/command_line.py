@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 from typer.testing import CliRunner
 
 from optimizer.cli import app
 
-if TYPE_CHECKING:
-    from click.testing import Result
 
-
-def dovetail(*args: object, stdin: str | None = None) -> Result:
+def dovetail(*args: object, stdin: str | None = None) -> Any:
     """What a command answers: exit code, stdout, stderr."""
     return CliRunner().invoke(app, [str(a) for a in args], input=stdin)

@@ -14,11 +14,12 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hypothesis import currently_in_test_context, event, note
 
-from optimizer.checks import schema_difference
+from execution import begin_example
+from optimizer.validation import schema_difference
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,7 +68,7 @@ class Returned:
 
 def returned(run: Callable[[], DataFrame]) -> Returned:
     """Run a query."""
-    from py4j.protocol import Py4JJavaError
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
     schema = None
@@ -102,6 +103,12 @@ def rows(run: Callable[[], DataFrame]) -> Counter[tuple[Any, ...]] | Raised:
     return returned(run).rows
 
 
+class Runs(Protocol):
+    """A plan, or what stands for one."""
+
+    def dataframe(self) -> DataFrame: ...
+
+
 def both(one: Callable[[], DataFrame], other: Callable[[], DataFrame]) -> tuple[Returned, Returned]:
     """What both return, run at the same time: on a few rows Spark's driver is all that works."""
     with ThreadPoolExecutor(2) as pool:
@@ -109,9 +116,11 @@ def both(one: Callable[[], DataFrame], other: Callable[[], DataFrame]) -> tuple[
     return first, second
 
 
-def assert_same(session: SparkSession, query: str, plan: Plan) -> None:
+def assert_same(session: SparkSession, query: str, plan: Plan | Runs, args: Any = None) -> None:
     """A plan returns the rows and the schema that plain Spark returns for the query; where Spark raises, see above."""
-    plain, ours = both(lambda: session.sql(query), plan.dataframe)
+    if currently_in_test_context():
+        begin_example(session, query)
+    plain, ours = both(lambda: session.sql(query, args) if args else session.sql(query), plan.dataframe)
     expected, found = plain.rows, ours.rows
     if currently_in_test_context():
         event(

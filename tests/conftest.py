@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+import execution
+from effort import SEED
+from selection import left_out
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from xdist.scheduler import LoadFileScheduling
 
+BEGAN = time.monotonic()
+
 # For the JVMs of all tests, which spent half of their time in the second compiler; no query here repays it.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC")
 
-# A query on Spark has no deadline worth setting.  `make fuzz` takes ten times as many examples, and others each time.
-# No test sets a number of its own, which would hold for both; some take a multiple of `settings.default.max_examples`.
+# A query on Spark has no deadline worth setting.  No test sets a number of examples of its own, which would hold for
+# all profiles; some take a part or a multiple, by `effort.examples`.  `make test` takes the same examples each time:
+# what fails is then due to what was changed.  `make test-all` and `make fuzz` take others each time, by their seed.
 settings.register_profile(
     "suite", deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.register_profile("fuzz", settings.get_profile("suite"), derandomize=False, max_examples=600, print_blob=True)
+settings.register_profile("quick", settings.get_profile("suite"), max_examples=15)
+settings.register_profile("fresh", settings.get_profile("suite"), derandomize=False, print_blob=True)
+settings.register_profile("fuzz", settings.get_profile("fresh"), max_examples=600)
 settings.load_profile("suite")
 
 
@@ -33,13 +44,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     require_java()
     from pyspark.logger import PySparkLogger
 
-    from sessions import quick_parts, start
+    from sessions import start
 
     # A JSON stack trace for each error that a test provokes.
     PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
 
     scratch = tmp_path_factory.mktemp("spark")
-    session = start("classic", scratch, **{"spark.driver.memory": "4g"}, **quick_parts(scratch))
+    session = start("classic", scratch, **{"spark.driver.memory": "4g"})
     yield session
     session.stop()
 
@@ -68,7 +79,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileSche
         return None
     from xdist.scheduler import LoadFileScheduling
 
-    class Scheduling(LoadFileScheduling):
+    class Scheduling(LoadFileScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
             file = str(super()._split_scope(nodeid))
             return "golden cases" if file in PLANS_GOLDENS or file.endswith(".plan") else file
@@ -76,12 +87,43 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileSche
     return Scheduling(config, log)
 
 
+def pytest_report_header() -> str:
+    """The seed by which a run can be repeated."""
+    profile = settings.get_current_profile_name()
+    return (
+        f"profile {profile}, the same examples each time" if settings().derandomize else f"{profile} with SEED={SEED}"
+    )
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--minutes``."""
+    parser.addoption("--minutes", type=float, help="random tests that have not begun by then are skipped")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Sessions run each test in the way that its name says; a random test may come too late."""
+    minutes = item.config.getoption("minutes")
+    if minutes and any(item.iter_markers("hypothesis")) and time.monotonic() - BEGAN > 60 * minutes:
+        pytest.skip(f"{minutes:g} minutes are over; another seed has other tests first")
+    execution.begin(item.nodeid)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what starts a JVM, before `-m` is looked at; and begin with the longest files."""
+    """Mark what starts a JVM, and what `make test` leaves out, before `-m` is looked at; the longest files first."""
     for item in items:
         own_process = any(item.iter_markers("cluster")) or any(item.iter_markers("connect"))
         if own_process or "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
+    for item in left_out(items):
+        item.add_marker("thorough")
     order = {name: number for number, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: order.get(item.nodeid.partition("::")[0], len(order)))
+    by_seed = Random(SEED)
+    drawn = {file: by_seed.random() for file in sorted({item.nodeid.partition("::")[0] for item in items})}
+
+    def place(item: pytest.Item) -> float:
+        file = item.nodeid.partition("::")[0]
+        return drawn[file] if item.config.getoption("minutes") else order.get(file, len(order))
+
+    items.sort(key=place)

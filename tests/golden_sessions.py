@@ -1,4 +1,4 @@
-"""Spark sessions with the tables of golden catalogs: for each catalog file one, with its settings."""
+"""Spark sessions with the tables of golden catalogs: one for each catalog file and execution, with its settings."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from execution import execute
 from golden_plans.case import Case
 from golden_plans.catalog import CatalogFile
 from golden_plans.planned import catalog_of
 from planner.expr import quote
-from sessions import for_few_rows
 
 
 def plain_lookups(catalog: CatalogFile) -> dict[str, str]:
@@ -18,13 +18,14 @@ def plain_lookups(catalog: CatalogFile) -> dict[str, str]:
     return {f"plain_{'_'.join(t.name)}": t.query() for t in catalog.lookups}
 
 
-def golden_sessions(spark: Any) -> Iterator[Callable[[Case], Any]]:
-    """Yield what gives each case the session of its catalog; drops the databases afterwards."""
-    sessions: dict[Path, Any] = {}
+def golden_sessions(spark: Any) -> Iterator[Callable[[Case, str], Any]]:
+    """Yield what gives each case the session of its catalog, in either execution; drops the databases afterwards."""
+    sessions: dict[tuple[Path, str], Any] = {}
     databases: set[str] = set()
 
-    def prepare(catalog: CatalogFile) -> Any:
-        session = for_few_rows(spark)
+    def prepare(catalog: CatalogFile, execution: str) -> Any:
+        session = spark.newSession()
+        execute(session, execution)
         session.conf.set("spark.sql.ansi.enabled", str(catalog.settings.ansi).lower())
         session.conf.set("spark.sql.caseSensitive", str(catalog.settings.case_sensitive).lower())
         session.conf.set("spark.sql.session.timeZone", catalog.settings.time_zone)
@@ -45,11 +46,11 @@ def golden_sessions(spark: Any) -> Iterator[Callable[[Case], Any]]:
             session.sql(query).createOrReplaceTempView(name)
         return session
 
-    def get(case: Case) -> Any:
+    def get(case: Case, execution: str) -> Any:
         catalog = catalog_of(case)
-        if catalog.path not in sessions:
-            sessions[catalog.path] = prepare(catalog)
-        return sessions[catalog.path]
+        if (catalog.path, execution) not in sessions:
+            sessions[catalog.path, execution] = prepare(catalog, execution)
+        return sessions[catalog.path, execution]
 
     yield get
     for name in databases:

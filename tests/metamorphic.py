@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from planner.conditions.canonical_form import comparison
 from planner.conditions.connectives import bare
-from planner.conditions.spelling import comparison
 from planner.expr import HOLE, Scalar, quote
 from planner.expr.tokens import tokenize
 from planner.logical import (
@@ -42,6 +42,10 @@ def variants(sql: str) -> Iterator[tuple[str, str]]:
         yield "aliases renamed", renamed
 
 
+def _numbered(text: str, first: int) -> str:
+    return re.sub(HOLE + r"(\d+)", lambda m: f"{HOLE}{int(m.group(1)) + first}", text)
+
+
 def said(template: str, *parts: Scalar) -> Scalar:
     """A condition with others in its ``{}``."""
     plans: list[Node] = []
@@ -49,7 +53,7 @@ def said(template: str, *parts: Scalar) -> Scalar:
     for part in parts:
         before = len(plans)
         plans += part.plans
-        texts.append(re.sub(HOLE + r"(\d+)", lambda m, n=before: f"{HOLE}{int(m.group(1)) + n}", part.text))
+        texts.append(_numbered(part.text, before))
     return Scalar(template.format(*texts), tuple(plans))
 
 
@@ -216,7 +220,7 @@ def _commas(plan: Logical) -> Logical:
             new = Join(new, relation, "cross", ",")
         new = Filter(new, (*found, *where)) if found or where else new
         for upper in reversed(above):
-            new = replace(upper, child=new)  # type: ignore[type-var]
+            new = replace(upper, child=new)  # type: ignore[type-var, assignment]
         return replace(node, child=new)
 
     return transform_up(plan, changed)  # type: ignore[return-value]

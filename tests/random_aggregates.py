@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from random_bands import KINDS, Kind, RandomQuery
+from random_bands import KINDS, Kind, RandomQuery, key_kind, key_values
 
 SAME = ("int", "bigint", "tinyint", "double", "float", "decimal", "wide", "date", "timestamp", "timestamp_ntz")
 MIXED = (("int", "bigint"), ("smallint", "int"), ("float", "double"), ("int", "decimal"), ("decimal", "bigint"))
@@ -18,8 +18,9 @@ def aggregates(draw: st.DrawFn) -> RandomQuery:
     point, end = draw(st.one_of(st.sampled_from([(n, n) for n in SAME]), st.sampled_from(MIXED)))
     p, i = (KINDS[draw(st.sampled_from(SUMMED))] for _ in range(2))
     edges, nulls = draw(st.booleans()), draw(st.sampled_from([True, True, False]))
-    points = _rows(draw, (KINDS[point], _TAGS, p), (edges, False, edges), nulls)
-    intervals = _rows(draw, (KINDS[end], KINDS[end], i), (edges, edges, edges), nulls)
+    key = key_values(key_kind(draw), nulls)
+    points = _rows(draw, key, (KINDS[point], _TAGS, p), (edges, False, edges), nulls)
+    intervals = _rows(draw, key, (KINDS[end], KINDS[end], i), (edges, edges, edges), nulls)
     condition = [_band(draw, KINDS[end] if point == end else None), *draw(_beside())]
     if draw(st.booleans()):
         condition.reverse()
@@ -28,9 +29,10 @@ def aggregates(draw: st.DrawFn) -> RandomQuery:
     return RandomQuery(points, intervals, query, ansi, draw(st.sampled_from(["UTC", "Europe/Berlin"])))
 
 
-def _rows(draw: st.DrawFn, kinds: tuple[Kind, ...], edges: tuple[bool, ...], nulls: bool) -> tuple[str, ...]:
+def _rows(
+    draw: st.DrawFn, key: st.SearchStrategy[str], kinds: tuple[Kind, ...], edges: tuple[bool, ...], nulls: bool
+) -> tuple[str, ...]:
     """Rows of a key and a value of each kind; ``nulls``: NULL among them, which makes a column nullable."""
-    key = st.sampled_from(["1", "2", *(["CAST(NULL AS INT)"] if nulls else [])])
     values = [_value(kind, edge, nulls) for kind, edge in zip(kinds, edges, strict=True)]
     row = st.tuples(key, *values).map(lambda r: f"({', '.join(r)})")
     return tuple(draw(st.lists(row, min_size=6, max_size=14)))

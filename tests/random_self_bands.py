@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from random_bands import KINDS, Kind
+from random_bands import KINDS, Kind, key_kind, key_values
 
 _TAGS = Kind("STRING", ("'a'", "'b'"), ("''",))
 _REALS = Kind("DOUBLE", ("0.5D", "1.25D", "-3D", "100D"), ("0D",))
@@ -40,9 +40,10 @@ def self_bands(draw: st.DrawFn) -> SelfBand:
     """A query that windows can tell, now and then one that they cannot."""
     position, value = draw(st.sampled_from(_POSITIONS)), draw(st.sampled_from(list(_VALUES)))
     edges, nulls = draw(st.booleans()), draw(st.sampled_from([True, True, False]))
-    table = _table(draw, _KINDS[position], _VALUES[value], edges=edges, nulls=nulls)
     form = draw(st.sampled_from([_subquery, _subquery, _joined, _joined, _left]))
     query = form(draw, _KINDS[position])
+    edges &= value != "bigint" or "avg(" not in query  # Spark adds them up as DOUBLE: beyond 2^53 their order decides
+    table = _table(draw, _KINDS[position], _VALUES[value], edges=edges, nulls=nulls)
     ansi = draw(st.sampled_from([True, True, True, False]))
     zones = ["UTC", "UTC", "Europe/Berlin"] if position != "clocks" else ["Europe/Berlin"]
     return SelfBand(table, query, ansi, draw(st.sampled_from(zones)))
@@ -55,7 +56,7 @@ def _table(draw: st.DrawFn, position: Kind, value: Kind, *, edges: bool, nulls: 
         return st.one_of(usual, usual, usual, *more, *([st.just(f"CAST(NULL AS {kind.sql})")] if nulls else []))
 
     few = Kind(position.sql, tuple(draw(st.lists(st.sampled_from(position.values), min_size=3, max_size=8))), ())
-    key = st.sampled_from(["1", "2", *(["CAST(NULL AS INT)"] if nulls else [])])
+    key = key_values(key_kind(draw), nulls)
     where = st.one_of(of(few, rare=False), of(position, rare=edges))
     row = st.tuples(st.sampled_from("1234567"), key, where, of(value, rare=edges), of(_TAGS, rare=False))
     rows = draw(st.lists(row, min_size=5, max_size=14))

@@ -128,7 +128,7 @@ def _holes(place: Place, call: Call, name: str, number: str) -> dict[str, str | 
         "step": step(call.type),
         "e": _Said(lambda alias: _inner(call) if not alias and _crosses(call, place) else call.over(alias)),
         "test": _Said(lambda alias: _test(call, alias)),
-        "same": _Said(lambda aliases: _same(call, *aliases.split(","), f"v{number}")),
+        "same": _Said(lambda aliases: _same(call, *_two(aliases), f"v{number}")),
         "top": _Said(lambda alias: topped(call, call.over(alias))),
         "outer": _Said(lambda inner: call.over("x", inner) if _crosses(call, place) else _further(call, inner)),
     }
@@ -183,6 +183,11 @@ def _test(call: Call, alias: str) -> str:
     if call.type == "string":
         return f"{said} >= 'a'"
     return f"{said} IS NOT NULL"
+
+
+def _two(aliases: str) -> tuple[str, str]:
+    one, other = aliases.split(",")
+    return one, other
 
 
 def _same(call: Call, alias: str, other: str, value: str) -> str:

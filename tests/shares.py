@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 
@@ -21,13 +22,17 @@ class Share:
 
 
 def at_least(least: float) -> Callable[[], Iterator[Share]]:
-    """A fixture for a file: this part of all its examples has to come to it, which is looked at after its last test."""
+    """A fixture for a file: this part of all its examples has to come to it, which is looked at after its last test.
+
+    Examples are random: fewer than that by chance, four standard deviations at most, are not counted as too few.
+    """
 
     @pytest.fixture(scope="module")
     def share() -> Iterator[Share]:
         counted = Share()
         yield counted
         reached, seen = counted.seen[True], counted.seen.total()
-        assert reached >= least * seen, f"{reached} of {seen} random examples only, of {least:.0%} that there should be"
+        chance = 4 * math.sqrt(least * (1 - least) * seen)
+        assert reached >= least * seen - chance, f"only {reached} of {seen} random examples, not {least:.0%}"
 
     return share

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
 from spark_examples import Example
@@ -174,7 +174,8 @@ def _label(session: SparkSession, table: str, columns: list[str]) -> None:
     """A table with the rows of another once for each label, with keys and numbers that no other label has."""
     items = ["id + 100 * n AS id", "n AS lab", "g + 100 * n AS g"]
     items += [f"{name} + 1000 * n AS {name}" for name in ("k", "lo", "hi")]
-    query = f"SELECT {', '.join([*items, *columns])} FROM {table}, (SELECT explode(sequence(0, {LABELS - 1})) AS n)"
+    labels = ", ".join(f"({n})" for n in range(LABELS))  # no function: the session may have one of its own by any name
+    query = f"SELECT {', '.join([*items, *columns])} FROM {table}, VALUES {labels} AS l(n)"
     rows: Any = session.sql(query)._jdf
     jsession: Any = session._jsparkSession
     jsession.createDataFrame(rows.collectAsList(), rows.schema()).createOrReplaceTempView(f"{table}_labelled")

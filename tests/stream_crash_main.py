@@ -15,7 +15,7 @@ from sessions import start
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from optimizer.kept import KeptView
+    from optimizer.materialized_view import MaterializedView
 
 _TWO = """SELECT a.id, b.id AS bid, a.ts FROM s a JOIN s b
 ON a.k = b.k AND a.ts BETWEEN b.ts - INTERVAL 3 SECONDS AND b.ts + INTERVAL 2 SECONDS AND a.id <> b.id"""
@@ -37,7 +37,7 @@ def run(session: SparkSession, folder: Path, name: str, query: str) -> None:
     opt.stream(QUERIES[query], checkpoint=checkpoint, sink=sink, trigger="available now").awaitTermination()
 
 
-def keep(session: SparkSession, folder: Path, name: str, query: str) -> KeptView:
+def keep(session: SparkSession, folder: Path, name: str, query: str) -> MaterializedView:
     """Refresh the view in FOLDER/NAME over the changes in FOLDER/NAME.in, one file to an epoch.
 
     ``together``: two views, the second of which comes once the first has been there for a few epochs.
@@ -47,9 +47,9 @@ def keep(session: SparkSession, folder: Path, name: str, query: str) -> KeptView
     opt = Optimizer(session)
     opt.declare_changelog("s", "op")
     if query != "together":
-        return opt.keep(QUERIES[query], query, state=folder / name)
+        return opt.materialize(QUERIES[query], query, state=folder / name)
     names = ["kept", "least"] if (folder / name / "checkpoint" / "commits" / "3").exists() else ["kept"]
-    return opt.keep_together({one: QUERIES[one] for one in names}, state=folder / name)["kept"]
+    return opt.materialize_all({one: QUERIES[one] for one in names}, state=folder / name)["kept"]
 
 
 def main(folder: Path, name: str, query: str) -> None:

@@ -8,11 +8,12 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from command_line import dovetail
-from optimizer.commands import about, say, work
+from optimizer.commands import about, terminal, work
 from optimizer.commands.inputs import OutputPath, format_of, read_output
 from optimizer.doctor import Check
 from planner.errors import EnvironmentProblem, InputError
@@ -21,16 +22,16 @@ from rules.batches import RULES
 
 
 @pytest.fixture
-def no_spark(monkeypatch):
+def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is wrong is said before Spark is asked for."""
 
-    def started(*_args, **_kwargs):
+    def started(*_args: Any, **_kwargs: Any) -> None:
         raise AssertionError("Spark was started")
 
     monkeypatch.setattr(work, "require_java", started)
 
 
-def test_help_names_every_command():
+def test_help_names_every_command() -> None:
     done = dovetail("--help")
     assert done.exit_code == 0
     for command in ("demo", "run", "explain", "rewrite", "verify", "rules", "state", "doctor"):
@@ -38,20 +39,20 @@ def test_help_names_every_command():
         assert dovetail(command, "--help").exit_code == 0
 
 
-def test_no_command_is_a_usage_error():
+def test_no_command_is_a_usage_error() -> None:
     done = dovetail()
     assert done.exit_code == 2
     assert "Usage: " in done.stdout + done.stderr
 
 
-def test_version():
+def test_version() -> None:
     done = dovetail("--version")
     assert done.exit_code == 0
     assert done.stdout.strip()
 
 
 @pytest.mark.parametrize("command", [["--help"], ["run", "--help"], ["rules"], ["doctor"], ["run", "nothing.sql"]])
-def test_pyspark_is_not_imported_before_it_is_needed(command):
+def test_pyspark_is_not_imported_before_it_is_needed(command: Any) -> None:
     code = (
         "import sys; from optimizer.cli import app\n"
         f"try: app({command!r})\n"
@@ -61,14 +62,14 @@ def test_pyspark_is_not_imported_before_it_is_needed(command):
     assert done.stdout.splitlines()[-1] == "False"
 
 
-def test_rules_says_what_each_does():
+def test_rules_says_what_each_does() -> None:
     said = " ".join(dovetail("rules").stdout.split())
     for rule in RULES:
         assert rule.name in said
         assert rule.why in said
 
 
-def test_rules_as_json():
+def test_rules_as_json() -> None:
     listed = json.loads(dovetail("rules", "--json").stdout)
     assert [r["name"] for r in listed] == [r.name for r in RULES]
     assert set(listed[0]) == {"name", "batch", "why", "doc"}
@@ -79,7 +80,7 @@ ILL = Check("Memory", ok=False, found="0.1 GiB available", remedy="free some")
 
 
 @pytest.mark.parametrize(("checks", "code"), [((WELL,), 0), ((WELL, ILL), 1)])
-def test_doctor(monkeypatch, checks, code):
+def test_doctor(monkeypatch: pytest.MonkeyPatch, checks: Any, code: Any) -> None:
     monkeypatch.setattr(about, "diagnose", lambda: checks)
     done = dovetail("doctor")
     assert done.exit_code == code
@@ -100,7 +101,7 @@ def test_doctor(monkeypatch, checks, code):
         ([], "name a file with a query"),
         (["q.sql", "--sql", "SELECT 1"], "name a file with a query"),
         (["gone.sql"], "there is no file gone.sql"),
-        (["SELECT * FROM p"], "a query itself goes behind --sql"),
+        (["SELECT * FROM p"], "to give the query itself, use --sql"),
         (["."], "is a directory"),
         (["empty.sql"], "there is no query in empty.sql"),
         (["-"], "there is no query in stdin"),
@@ -125,7 +126,9 @@ def test_doctor(monkeypatch, checks, code):
     ],
 )
 @pytest.mark.parametrize("command", ["run", "verify"])
-def test_what_cannot_be_used_is_said_before_work(no_spark, monkeypatch, tmp_path, command, args, said):
+def test_what_cannot_be_used_is_said_before_work(
+    no_spark: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: Any, args: Any, said: Any
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("q.sql").write_text("SELECT 1")
     Path("empty.sql").write_text(" \n")
@@ -148,23 +151,25 @@ def test_what_cannot_be_used_is_said_before_work(no_spark, monkeypatch, tmp_path
     ("args", "said"),
     [
         (["--out", "there.csv"], "there.csv exists; --overwrite replaces it"),
-        (["--out", "there.csv/", "--overwrite"], "that is a file"),
+        (["--out", "there.csv/", "--overwrite"], "this is a file"),
         (["--out", "taken/"], "taken/ exists; --overwrite replaces it"),
         (["--out", "taken/", "--overwrite"], "mine.txt was not written by Spark"),
-        (["--out", "taken.csv", "--overwrite"], "that is a directory; end it in /"),
+        (["--out", "taken.csv", "--overwrite"], "this is a directory; end the path in /"),
         (["--out", "answer"], "end it in .parquet, .csv"),
         (["--out", "answer.txt"], "end it in .parquet, .csv"),
-        (["--out", "answer.csv.gz"], "compressed text is not written"),
+        (["--out", "answer.csv.gz"], "compressed files cannot be written"),
         (["--out", "gone/answer.csv"], "there is no directory gone"),
         (["--out", "there.csv/answer.csv"], "there is no directory there.csv"),
         (["--out", "/proc/answer.csv"], "/proc cannot be written: "),
         (["--out", "/proc/answer/"], "/proc cannot be written: "),
         (["--out", f"{'a' * 300}.csv"], ". cannot be written: file name too long"),
-        (["--out", "a\0.csv"], "a path has no zero byte in it"),
-        (["--overwrite"], "there is no --out"),
+        (["--out", "a\0.csv"], "a path cannot contain a zero byte"),
+        (["--overwrite"], "--overwrite needs --out"),
     ],
 )
-def test_an_output_that_cannot_be_written_is_left_alone(no_spark, monkeypatch, tmp_path, args, said):
+def test_an_output_that_cannot_be_written_is_left_alone(
+    no_spark: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, args: Any, said: Any
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("there.csv").write_text("precious")
     for folder in ("taken", "taken.csv"):
@@ -184,14 +189,14 @@ def test_an_output_that_cannot_be_written_is_left_alone(no_spark, monkeypatch, t
     "args",
     [["run", "--limit", "0", "--sql", "SELECT 1"], ["explain", "--mode", "html", "--sql", "SELECT 1"], ["runn"]],
 )
-def test_usage_errors(no_spark, args):
+def test_usage_errors(no_spark: Any, args: Any) -> None:
     done = dovetail(*args)
     assert done.exit_code == 2
     assert done.stdout == ""
 
 
-def test_no_java_is_one_sentence(monkeypatch):
-    def missing():
+def test_no_java_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> None:
         raise EnvironmentProblem("Spark needs Java 17 or newer: no java on PATH", remedy="install a JDK")
 
     monkeypatch.setattr(work, "require_java", missing)
@@ -210,43 +215,45 @@ def test_no_java_is_one_sentence(monkeypatch):
         ("spark://localhost", 2, "a server is named as sc://host:port"),
     ],
 )
-def test_a_server_that_is_not_there(no_spark, remote, code, said):
+def test_a_server_that_is_not_there(no_spark: Any, remote: Any, code: Any, said: Any) -> None:
     done = dovetail("run", "--sql", "SELECT 1", "--remote", remote)
     assert done.exit_code == code
     assert said in done.stderr
 
 
-def test_formats_by_their_endings():
+def test_formats_by_their_endings() -> None:
     assert [format_of(p) for p in ("a.PARQUET", "a/b.csv.gz", "x.jsonl", "y.ndjson", "dir/", "z.orc", "csv")] == [
         "parquet", "csv", "json", "json", None, None, None,
     ]  # fmt: skip
 
 
-def test_outputs_elsewhere_are_left_to_spark(tmp_path):
+def test_outputs_elsewhere_are_left_to_spark(tmp_path: Path) -> None:
     there = read_output("s3a://bucket/answer.csv", overwrite=False, here=True)
     assert there is not None
     assert (there.format, there.directory) == ("csv", True)
-    assert read_output(str(tmp_path / "no" / "x.json"), overwrite=False, here=False).directory
+    elsewhere = read_output(str(tmp_path / "no" / "x.json"), overwrite=False, here=False)
+    assert elsewhere is not None
+    assert elsewhere.directory
 
 
 @pytest.mark.parametrize(
     ("master", "tasks"),
     [("local", 1), ("local[3]", 3), ("local[2, 4]", 2), ("local-cluster[2,3,1024]", 6), ("yarn", None)],
 )
-def test_tasks_of_a_master(master, tasks):
+def test_tasks_of_a_master(master: Any, tasks: Any) -> None:
     assert session.cores(master) == tasks
 
 
-def test_what_the_user_has_set_stays(monkeypatch, tmp_path):
+def test_what_the_user_has_set_stays(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("SPARK_DRIVER_MEMORY", "PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "SPARK_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
-    assert session._set_by_the_user() == set()
+    assert session._user_settings() == set()
     defaults = "# spark.a 1\nspark.ui.enabled   true\n spark.sql.shuffle.partitions=7\n"
     (tmp_path / "spark-defaults.conf").write_text(defaults)
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--driver-memory 2g --conf spark.log.level=INFO pyspark-shell")
-    assert session._set_by_the_user() == {
+    assert session._user_settings() == {
         "spark.driver.memory",
         "spark.log.level",
         "spark.sql.shuffle.partitions",
@@ -254,22 +261,22 @@ def test_what_the_user_has_set_stays(monkeypatch, tmp_path):
     }
 
 
-def test_the_driver_gets_half_of_the_memory():
-    assert session._sized("local[2]", 6 << 30)["spark.driver.memory"] == "3072m"
-    assert session._sized("local[2]", 64 << 30)["spark.driver.memory"] == "8192m"
-    assert session._sized("yarn", None) == {}
+def test_the_driver_gets_half_of_the_memory() -> None:
+    assert session._size_settings("local[2]", 6 << 30)["spark.driver.memory"] == "3072m"
+    assert session._size_settings("local[2]", 64 << 30)["spark.driver.memory"] == "8192m"
+    assert session._size_settings("yarn", None) == {}
 
 
-def test_an_interrupt_waits_until_spark_has_started():
-    with session._uninterrupted() as interrupts:
+def test_an_interrupt_waits_until_spark_has_started() -> None:
+    with session._defer_interrupts() as interrupts:
         os.kill(os.getpid(), signal.SIGINT)
         assert interrupts == [signal.SIGINT]
     with pytest.raises(KeyboardInterrupt):
         os.kill(os.getpid(), signal.SIGINT)
 
 
-def test_times_as_people_say_them():
-    assert [say.seconds(s) for s in (0.0004, 0.25, 1.04, 59.6, 7200)] == [
+def test_times_as_people_say_them() -> None:
+    assert [terminal.format_seconds(s) for s in (0.0004, 0.25, 1.04, 59.6, 7200)] == [
         "0 ms",
         "250 ms",
         "1.0 s",
@@ -278,6 +285,7 @@ def test_times_as_people_say_them():
     ]
 
 
-def test_a_place_that_cannot_be_written_after_all():
+def test_a_place_that_cannot_be_written_after_all() -> None:
+    nothing: Any = None
     with pytest.raises(InputError, match="cannot be written: no such file or directory"):
-        work.write(None, OutputPath("/proc/x.csv", "csv", directory=False, overwrite=False), ordered=False)
+        work.write(nothing, OutputPath("/proc/x.csv", "csv", directory=False, overwrite=False), ordered=False)

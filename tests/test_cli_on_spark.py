@@ -7,8 +7,10 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from command_line import dovetail
 from optimizer.verify import Verification
@@ -20,7 +22,7 @@ ANSWER = [[1, "a"], [2, "a"], [2, "b"], [3, "b"]]
 
 
 @pytest.fixture(scope="module")
-def tables(spark, tmp_path_factory):
+def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The same two tables in every format; the path of a format's directory."""
     home = tmp_path_factory.mktemp("cli")
     p = spark.createDataFrame(POINTS, "id INT, x INT").coalesce(1)
@@ -33,12 +35,12 @@ def tables(spark, tmp_path_factory):
 
 
 @pytest.fixture
-def pi(tables):
+def pi(tables: Any) -> Any:
     """`--table` for both."""
     return [f"--table=p={tables}/parquet/p", "-t", f"i={tables}/parquet/i"]
 
 
-def test_rows_as_a_table(pi, tmp_path):
+def test_rows_as_a_table(pi: Any, tmp_path: Path) -> None:
     query = tmp_path / "band.sql"
     query.write_text(BAND + ";\n")
     done = dovetail("run", query, *pi, "--force")
@@ -50,14 +52,14 @@ def test_rows_as_a_table(pi, tmp_path):
     assert done.stderr.endswith("rewritten by band_join, lower_band_join\n")
 
 
-def test_the_session_is_borrowed(spark, pi):
+def test_the_session_is_borrowed(spark: SparkSession, pi: Any) -> None:
     assert dovetail("run", "--sql", BAND, *pi).exit_code == 0
     assert spark.sql("SELECT 1 AS one").collect()[0].one == 1
     assert not spark.catalog.tableExists("p")
 
 
 @pytest.mark.parametrize("format_", ["parquet", "csv", "json"])
-def test_tables_of_every_format(tables, format_):
+def test_tables_of_every_format(tables: Any, format_: Any) -> None:
     home = tables / format_
     done = dovetail("run", "--sql", BAND, "-t", f"p={home}/p", "-t", f"i={home}/i", "--force", "--json")
     assert done.exit_code == 0
@@ -68,7 +70,7 @@ def test_tables_of_every_format(tables, format_):
 
 
 @pytest.mark.usefixtures("spark")
-def test_single_files_patterns_and_json_arrays(tmp_path):
+def test_single_files_patterns_and_json_arrays(tmp_path: Path) -> None:
     (tmp_path / "p-1.csv").write_text("id,x\n1,0\n2,5\n")
     (tmp_path / "p-2.csv").write_text("id,x\n3,10\n")
     rows = [{"name": n, "lo": lo, "hi": hi} for n, lo, hi in INTERVALS]
@@ -77,18 +79,33 @@ def test_single_files_patterns_and_json_arrays(tmp_path):
     assert json.loads(done.stdout)["rows"] == ANSWER
 
 
-def test_from_stdin_and_limit(pi):
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("ending", ["csv", "json", "parquet"])
+def test_a_name_that_could_be_a_pattern(spark: SparkSession, tmp_path: Path, ending: Any) -> None:
+    """A file or folder of that name is read, and not what the pattern would match."""
+    for name, x in (("t[1]", 1), ("t1", 2)):
+        rows = spark.createDataFrame([(x,)], "x INT").coalesce(1)
+        writer = rows.write.option("header", "true")
+        getattr(writer, ending)(str(tmp_path / name))
+    done = dovetail("run", "--json", "--sql", "SELECT x FROM t", "-t", f"t={tmp_path}/t[1]")
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout)["rows"] == [[1]]
+    done = dovetail("run", "--json", "--sql", "SELECT x FROM t", "-t", f"t={tmp_path}/t?")
+    assert json.loads(done.stdout)["rows"] == [[2]]
+
+
+def test_from_stdin_and_limit(pi: Any) -> None:
     done = dovetail("run", "-", *pi, "--limit", 2, "--json", stdin=BAND)
     answer = json.loads(done.stdout)
     assert answer["rows"] == ANSWER[:2]
     assert answer["more"]
     assert [c["name"] for c in answer["columns"]] == ["id", "name"]
     shown = dovetail("run", "-", *pi, "--limit", 2, stdin=BAND)
-    assert shown.stderr.startswith("the first 2 rows of more; ")
+    assert shown.stderr.startswith("the first 2 rows; ")
 
 
 @pytest.mark.usefixtures("spark")
-def test_values_of_every_kind():
+def test_values_of_every_kind() -> None:
     done = dovetail(
         "run",
         "--json",
@@ -99,8 +116,8 @@ def test_values_of_every_kind():
     )
     assert done.exit_code == 0
     assert json.loads(done.stdout)["rows"] == [
-        [1, "1.50", "nan", "2024-01-02", "2024-01-02 03:04:05", "AP8=", [1, None], {"1": "x"}, {"k": "2024-01-02"},
-         None, True, "[red]", "1 day, 0:00:00"]
+        [1, "1.50", "NaN", "2024-01-02", "2024-01-02 03:04:05", "AP8=", [1, None], {"1": "x"}, {"k": "2024-01-02"},
+         None, True, "[red]", "INTERVAL '1' DAY"]
     ]  # fmt: skip
     shown = dovetail("run", "--sql", "SELECT '[red]x' AS `[bold]a`, array('ü', null) AS b, null AS c")
     assert "[bold]a" in shown.stdout
@@ -110,13 +127,43 @@ def test_values_of_every_kind():
 
 
 @pytest.mark.usefixtures("spark")
-def test_wide_rows_are_not_cut():
+def test_values_that_python_does_not_have() -> None:
+    """Written by Spark: years beyond 9999 and before 1, months, variants, names that come twice."""
+    query = (
+        "SELECT make_date(10000, 1, 1) AS a, make_date(-5, 1, 1) AS a, INTERVAL 3 MONTH AS b, "
+        "INTERVAL '1-2' YEAR TO MONTH AS c, make_interval(1, 2, 3, 4) AS d, "
+        "parse_json('{\"k\":[1]}') AS e, double('-inf') AS f, "
+        "timestamp_ntz'+10000-01-01 00:00:00' AS g, map(date'2020-01-01', INTERVAL 1 MONTH) AS h, "
+        "array(named_struct('a.b', 1.5BD, 'c', null)) AS i, map(1, array(null)) AS j, named_struct('a', 1, 'A', 2) AS k"
+    )
+    done = dovetail("run", "--json", "--sql", query)
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout)["rows"] == [
+        ["+10000-01-01", "-0005-01-01", "INTERVAL '3' MONTH", "INTERVAL '1-2' YEAR TO MONTH",
+         "1 years 2 months 25 days", '{"k":[1]}', "-Infinity", "+10000-01-01 00:00:00",
+         {"2020-01-01": "INTERVAL '1' MONTH"}, [{"a.b": "1.5", "c": None}], {"1": [None]}, "{1, 2}"]
+    ]  # fmt: skip
+    shown = dovetail("run", "--sql", query)
+    assert shown.exit_code == 0, shown.stderr
+    assert "+10000-01-01   -0005-01-01" in shown.stdout
+
+
+@pytest.mark.usefixtures("spark")
+def test_the_greatest_limit() -> None:
+    assert dovetail("run", "--sql", "SELECT 1", "--limit", 2**31 - 2).exit_code == 0
+    done = dovetail("run", "--sql", "SELECT 1", "--limit", 2**31 - 1)
+    assert done.exit_code == 2
+    assert "--limit" in done.stderr
+
+
+@pytest.mark.usefixtures("spark")
+def test_wide_rows_are_not_cut() -> None:
     done = dovetail("run", "--sql", "SELECT repeat('x', 500) AS a, repeat('y', 500) AS b")
     assert done.stdout.splitlines()[-1].split() == ["x" * 500, "y" * 500]
 
 
 @pytest.mark.usefixtures("spark")
-def test_statements_without_rows():
+def test_statements_without_rows() -> None:
     done = dovetail("run", "--sql", "CREATE TEMPORARY VIEW v AS SELECT 1")
     assert done.exit_code == 0
     assert done.stdout == ""
@@ -124,7 +171,7 @@ def test_statements_without_rows():
 
 
 @pytest.mark.usefixtures("spark")
-def test_settings_reach_spark():
+def test_settings_reach_spark() -> None:
     done = dovetail(
         "run", "--json", "--sql", "SELECT current_timezone()", "-c", "spark.sql.session.timeZone=Asia/Tokyo"
     )
@@ -132,7 +179,7 @@ def test_settings_reach_spark():
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv", "json"])
-def test_out_is_one_file_and_keeps_the_order(spark, pi, tmp_path, ending):
+def test_out_is_one_file_and_keeps_the_order(spark: SparkSession, pi: Any, tmp_path: Path, ending: Any) -> None:
     out = tmp_path / f"answer.{ending}"
     done = dovetail("run", "--sql", BAND, *pi, "--force", "--out", out)
     assert done.exit_code == 0
@@ -147,7 +194,7 @@ def test_out_is_one_file_and_keeps_the_order(spark, pi, tmp_path, ending):
         assert [list(json.loads(line).values()) for line in out.read_text().splitlines()] == ANSWER
 
 
-def test_out_overwrites_only_when_told(pi, tmp_path):
+def test_out_overwrites_only_when_told(pi: Any, tmp_path: Path) -> None:
     out = tmp_path / "answer.csv"
     out.write_text("precious")
     assert dovetail("run", "--sql", BAND, *pi, "--out", out).exit_code == 2
@@ -160,7 +207,7 @@ def test_out_overwrites_only_when_told(pi, tmp_path):
 
 
 @pytest.mark.usefixtures("spark")
-def test_out_may_be_one_of_the_tables(tmp_path):
+def test_out_may_be_one_of_the_tables(tmp_path: Path) -> None:
     table = tmp_path / "t.csv"
     table.write_text("x\n1\n2\n")
     done = dovetail("run", "--sql", "SELECT x + 1 AS x FROM t", "-t", f"t={table}", "--out", table, "--overwrite")
@@ -168,7 +215,7 @@ def test_out_may_be_one_of_the_tables(tmp_path):
     assert sorted(table.read_text().splitlines()) == ["2", "3", "x"]
 
 
-def test_out_as_a_directory(spark, pi, tmp_path):
+def test_out_as_a_directory(spark: SparkSession, pi: Any, tmp_path: Path) -> None:
     for args in ([], ["--overwrite"]):
         done = dovetail("run", "--sql", BAND, *pi, "--out", f"{tmp_path}/answer/", *args)
         assert done.exit_code == 0
@@ -178,7 +225,7 @@ def test_out_as_a_directory(spark, pi, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["answer"]
 
 
-def test_out_without_rows(spark, tmp_path):
+def test_out_without_rows(spark: SparkSession, tmp_path: Path) -> None:
     for ending in ("csv", "parquet", "json"):
         sql = "SELECT id FROM range(10) WHERE id > 20"
         assert dovetail("run", "--sql", sql, "--out", tmp_path / f"none.{ending}").exit_code == 0
@@ -196,7 +243,7 @@ def test_out_without_rows(spark, tmp_path):
         ("SELECT 1 / 0", "[DIVIDE_BY_ZERO]"),
     ],
 )
-def test_sparks_own_errors(spark, command, sql, said):
+def test_sparks_own_errors(spark: SparkSession, command: Any, sql: Any, said: Any) -> None:
     done = dovetail(command, "--sql", sql)
     if command == "run":
         assert done.exit_code == 1
@@ -215,16 +262,17 @@ def test_sparks_own_errors(spark, command, sql, said):
 
 
 @pytest.mark.usefixtures("spark")
-def test_a_broken_table_is_sparks_error(tmp_path):
+def test_a_broken_table_is_sparks_error(tmp_path: Path) -> None:
     (tmp_path / "t.parquet").write_text("not parquet")
     done = dovetail("run", "--sql", "SELECT * FROM t", "-t", f"t={tmp_path}/t.parquet")
-    assert done.exit_code == 1
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"error: --table t={tmp_path}/t.parquet: ")
     assert "t.parquet is not a Parquet file" in done.stderr
     assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize("mode", ["plan", "trace", "cost", "sql", "json"])
-def test_explain(pi, mode):
+def test_explain(pi: Any, mode: Any) -> None:
     done = dovetail("explain", "--sql", BAND, *pi, "--force", "--mode", mode)
     assert done.exit_code == 0
     if mode == "json":
@@ -237,15 +285,15 @@ def test_explain(pi, mode):
         ] in done.stdout
 
 
-def test_explain_says_why_not(pi):
+def test_explain_says_why_not(pi: Any) -> None:
     done = dovetail("explain", "--sql", BAND, *pi)
-    assert "lower_band_join held back: " in done.stdout
+    assert "lower_band_join declined: " in done.stdout
     assert "nested_loop_pairs" in done.stdout
     some = dovetail("explain", "--sql", BAND, *pi, "-o", "nested_loop_pairs=0", "-o", "broadcast_pairs=0")
     assert "LevelBandJoin" in some.stdout
 
 
-def test_rewrite_prints_sql_that_spark_runs(spark, tables, pi):
+def test_rewrite_prints_sql_that_spark_runs(spark: SparkSession, tables: Any, pi: Any) -> None:
     done = dovetail("rewrite", "--sql", BAND, *pi, "--force")
     assert done.exit_code == 0
     assert done.stderr == ""
@@ -256,13 +304,13 @@ def test_rewrite_prints_sql_that_spark_runs(spark, tables, pi):
 
 
 @pytest.mark.usefixtures("spark")
-def test_rewrite_leaves_other_queries_alone():
+def test_rewrite_leaves_other_queries_alone() -> None:
     sql = "SELECT  id -- words\nFROM range(3)\n"
     assert dovetail("rewrite", "-", stdin=sql).stdout == sql
     assert dovetail("rewrite", "--sql", "SELECT 1 AS x").stdout == "SELECT 1 AS x\n"
 
 
-def test_verify(pi):
+def test_verify(pi: Any) -> None:
     done = dovetail("verify", "--sql", BAND, *pi, "--force")
     assert done.exit_code == 0
     assert done.stdout == "same: 4 rows both ways\n"
@@ -274,7 +322,7 @@ def test_verify(pi):
 SELF_JOIN = "SELECT a.x FROM p a JOIN p b ON a.id = b.id"
 
 
-def test_a_key_makes_a_self_join_one_scan(pi):
+def test_a_key_makes_a_self_join_one_scan(pi: Any) -> None:
     found = dovetail("rewrite", "--sql", SELF_JOIN, *pi, "--key", "p=id").stdout
     assert "LATERAL (SELECT a.id, a.x) AS b" in found
     assert dovetail("rewrite", "--sql", SELF_JOIN, *pi).stdout.strip() == SELF_JOIN
@@ -283,7 +331,7 @@ def test_a_key_makes_a_self_join_one_scan(pi):
     assert "p has no column 'idd'" in wrong.stderr
 
 
-def test_verify_finds_a_difference(spark, monkeypatch):
+def test_verify_finds_a_difference(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     from optimizer.api import Optimizer
 
     monkeypatch.setattr(Optimizer, "verify", lambda *_: Verification(False, 4, 1, 2, True))
@@ -293,7 +341,7 @@ def test_verify_finds_a_difference(spark, monkeypatch):
 
 
 @pytest.mark.spark
-def test_as_a_user_has_it(tmp_path):
+def test_as_a_user_has_it(tmp_path: Path) -> None:
     """A process of its own: only JSON on stdout, nothing on stderr, nothing left behind."""
     main = [sys.executable, "-c", "from optimizer.cli import main; main()"]
     (tmp_path / "p.csv").write_text("x\n1\n2\n")
@@ -313,12 +361,22 @@ def test_as_a_user_has_it(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["p.csv"]
 
 
-def _java_home():
+def _java_home() -> Any:
     return {name: os.environ[name] for name in ("JAVA_HOME", "PATH") if name in os.environ}
 
 
 @pytest.mark.spark
-def test_a_spark_that_does_not_start(tmp_path):
+def test_a_jvm_that_ends(tmp_path: Path) -> None:
+    main = [sys.executable, "-c", "from optimizer.cli import main; main()", "run", "--master", "local[1]"]
+    query = ["--sql", "SELECT java_method('java.lang.System', 'exit', 3)"]
+    done = subprocess.run([*main, *query], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 3
+    assert done.stderr.startswith("error: Spark")  # its JVM has gone, or says in its last words that it goes
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.spark
+def test_a_spark_that_does_not_start(tmp_path: Path) -> None:
     main = [sys.executable, "-c", "from optimizer.cli import main; main()", "run", "--sql", "SELECT 1"]
     done = subprocess.run(
         [*main, "--master", "nowhere"], cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False
@@ -330,7 +388,7 @@ def test_a_spark_that_does_not_start(tmp_path):
 
 
 @pytest.mark.connect
-def test_on_spark_connect(tmp_path):
+def test_on_spark_connect(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("x\n1\n2\n")
     main = [sys.executable, "-c", "from optimizer.cli import main; main()", "run", "--remote", "local[1]"]
     query = ["--sql", "SELECT sum(x) AS s FROM p", "-t", f"p={tmp_path}/p.csv", "--out", f"{tmp_path}/s.csv"]

@@ -32,10 +32,3 @@ def test_files_named_without_a_folder_exist() -> None:
 
 def test_there_are_paths_to_look_at() -> None:
     assert len(paths(ROOT / "ARCHITECTURE.md")) > 50
-
-
-def test_a_walk_opens_twelve_files_at_most() -> None:
-    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    walks = re.split(r"^\*\*", text.partition("## Walks")[2].partition("\n## ")[0], flags=re.MULTILINE)[1:]
-    assert len(walks) == 7
-    assert all(1 < len(PATH.findall(walk)) <= 12 for walk in walks)

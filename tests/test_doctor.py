@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ def alone(code: str, *options: str) -> str:
 
 
 @pytest.fixture
-def bare(monkeypatch, tmp_path):
+def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     """A machine with nothing on PATH and nothing set; the directory that is its PATH."""
     for name in ("JAVA_HOME", "PYSPARK_PYTHON", "SPARK_LOCAL_DIRS"):
         monkeypatch.delenv(name, raising=False)
@@ -55,11 +56,11 @@ def bare(monkeypatch, tmp_path):
         ("", None),
     ],
 )
-def test_java_versions_of_every_spelling(said, version):
+def test_java_versions_of_every_spelling(said: Any, version: Any) -> None:
     assert doctor.java_version(said) == version
 
 
-def test_no_java_at_all(bare):
+def test_no_java_at_all(bare: Any) -> None:
     check = doctor.java()
     assert not check.ok
     assert check.found == "no java on PATH, and JAVA_HOME is not set"
@@ -67,7 +68,7 @@ def test_no_java_at_all(bare):
         doctor.require_java()
 
 
-def test_an_old_java_on_path(bare):
+def test_an_old_java_on_path(bare: Any) -> None:
     java = program(bare / "java", says=OLD)
     assert doctor.java().found == f"1.8.0_392 at {java} is older than 17"
     with pytest.raises(EnvironmentProblem) as caught:
@@ -76,27 +77,29 @@ def test_an_old_java_on_path(bare):
     assert "\n" not in str(caught.value)
 
 
-def test_a_java_that_is_new_enough(bare):
+def test_a_java_that_is_new_enough(bare: Any) -> None:
     java = program(bare / "java", says='openjdk version "21.0.2" 2024-01-16')
     assert doctor.java() == doctor.Check("Java", ok=True, found=f"21.0.2 at {java}", remedy="")
     doctor.require_java()
 
 
-def test_a_java_that_only_explains_itself(bare):
+def test_a_java_that_only_explains_itself(bare: Any) -> None:
     program(bare / "java", says="Unable to locate a Java Runtime.", code=1)
     check = doctor.java()
     assert not check.ok
-    assert check.found.endswith("it says: Unable to locate a Java Runtime.")
+    assert check.found.endswith("prints no version, but: Unable to locate a Java Runtime.")
 
 
-def test_java_home_comes_before_path(bare, monkeypatch, tmp_path):
+def test_java_home_comes_before_path(bare: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     program(bare / "java", says='openjdk version "21.0.2"')
     old = program(tmp_path / "jdk8" / "bin" / "java", says=OLD)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk8"))
     assert doctor.java().found == f"1.8.0_392 at {old} is older than 17"
 
 
-def test_a_java_home_without_java_is_not_passed_over(bare, monkeypatch, tmp_path):
+def test_a_java_home_without_java_is_not_passed_over(
+    bare: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     program(bare / "java", says='openjdk version "21.0.2"')
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
     check = doctor.java()
@@ -105,13 +108,13 @@ def test_a_java_home_without_java_is_not_passed_over(bare, monkeypatch, tmp_path
     assert "unset it" in check.remedy
 
 
-def test_workers_are_this_python_unless_told_otherwise(bare):
+def test_workers_are_this_python_unless_told_otherwise(bare: Any) -> None:
     check = doctor.workers()
     assert check.ok
     assert check.found.endswith(f"at {sys.executable}")
 
 
-def test_workers_of_another_python(bare, monkeypatch):
+def test_workers_of_another_python(bare: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     other = program(bare / "python2", says="2.7")
     monkeypatch.setenv("PYSPARK_PYTHON", "python2")
     check = doctor.workers()
@@ -119,7 +122,7 @@ def test_workers_of_another_python(bare, monkeypatch):
     assert check.found.startswith(f"Python 2.7 at {other}, but this is Python 3.")
 
 
-def test_workers_that_cannot_start(bare, monkeypatch):
+def test_workers_that_cannot_start(bare: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_PYTHON", "python-that-is-gone")
     check = doctor.workers()
     assert not check.ok
@@ -129,12 +132,12 @@ def test_workers_that_cannot_start(bare, monkeypatch):
     assert doctor.workers().found.startswith("no working Python at ")
 
 
-def test_pyspark_is_read_without_importing_it():
+def test_pyspark_is_read_without_importing_it() -> None:
     assert alone("import sys; assert doctor['pyspark']().ok; print('pyspark' in sys.modules)") == "False\n"
 
 
 @pytest.mark.parametrize(("version", "ok"), [("4.0.0", True), ("4.1.0.dev3", True), ("10.2.0", True), ("3.5.7", False)])
-def test_pyspark_must_be_new_enough(monkeypatch, tmp_path, version, ok):
+def test_pyspark_must_be_new_enough(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: Any, ok: Any) -> None:
     package = tmp_path / "pyspark"
     package.mkdir()
     (package / "__init__.py").touch()
@@ -145,7 +148,7 @@ def test_pyspark_must_be_new_enough(monkeypatch, tmp_path, version, ok):
     assert (check.ok, check.found) == (ok, version)
 
 
-def test_pyspark_inside_the_zip_of_spark_submit(monkeypatch, tmp_path):
+def test_pyspark_inside_the_zip_of_spark_submit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     package = tmp_path / "zipped" / "pyspark"
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
@@ -156,19 +159,19 @@ def test_pyspark_inside_the_zip_of_spark_submit(monkeypatch, tmp_path):
     assert doctor.pyspark().found == "4.0.1"
 
 
-def test_no_pyspark(monkeypatch, tmp_path):
+def test_no_pyspark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delitem(sys.modules, "pyspark", raising=False)
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
     assert doctor.pyspark().found == "not installed"
 
 
 @pytest.mark.parametrize(("free", "ok"), [(2 << 30, True), ((2 << 30) - 1, False), (None, True)])
-def test_memory(monkeypatch, free, ok):
+def test_memory(monkeypatch: pytest.MonkeyPatch, free: Any, ok: Any) -> None:
     monkeypatch.setattr(doctor, "available_memory", lambda: free)
     assert doctor.memory().ok is ok
 
 
-def test_memory_within_a_container_counts_what_is_only_cached(monkeypatch):
+def test_memory_within_a_container_counts_what_is_only_cached(monkeypatch: pytest.MonkeyPatch) -> None:
     files = {
         "/proc/meminfo": "MemTotal: 16777216 kB\nMemAvailable: 8388608 kB\n",
         "/sys/fs/cgroup/memory.max": f"{4 << 30}\n",
@@ -181,13 +184,13 @@ def test_memory_within_a_container_counts_what_is_only_cached(monkeypatch):
     assert doctor.available_memory() == 8 << 30
 
 
-def test_scratch_that_spark_would_make_itself(bare, monkeypatch, tmp_path):
+def test_scratch_that_spark_would_make_itself(bare: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path}, {tmp_path / 'not' / 'yet'}")
     assert doctor.scratch().ok
     assert not (tmp_path / "not").exists()
 
 
-def test_scratch_that_cannot_be_written(bare, monkeypatch, tmp_path):
+def test_scratch_that_cannot_be_written(bare: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     blocked = tmp_path / "a file"
     blocked.touch()
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path},{blocked}")
@@ -197,14 +200,14 @@ def test_scratch_that_cannot_be_written(bare, monkeypatch, tmp_path):
     assert "SPARK_LOCAL_DIRS" in check.remedy
 
 
-def test_scratch_that_is_nearly_full(bare, monkeypatch):
+def test_scratch_that_is_nearly_full(bare: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10, 9, 1))
     check = doctor.scratch()
     assert not check.ok
     assert check.found == f"0.0 GiB free in {tempfile.gettempdir()}"
 
 
-def test_every_check_is_made_once_and_fast():
+def test_every_check_is_made_once_and_fast() -> None:
     took = []
     for _ in range(3):
         start = time.monotonic()
@@ -217,10 +220,10 @@ def test_every_check_is_made_once_and_fast():
     assert all(check.ok == (check.remedy == "") for check in checks)
 
 
-def test_a_check_reads_as_one_line():
+def test_a_check_reads_as_one_line() -> None:
     assert str(doctor.Check("Java", ok=True, found="17 at /java", remedy="")) == "Java: 17 at /java"
     assert str(doctor.Check("Java", ok=False, found="none", remedy="install one")) == "Java: none; install one"
 
 
-def test_the_doctor_can_be_asked_before_anything_is_installed():
+def test_the_doctor_can_be_asked_before_anything_is_installed() -> None:
     assert alone("print(doctor['java']().name)", "-I", "-S") == "Java\n"

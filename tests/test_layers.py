@@ -6,6 +6,7 @@ golden_plans stands beside, and nobody imports it.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -83,10 +84,50 @@ def test_every_package_says_what_it_is_for() -> None:
 
 
 def test_only_the_runtime_imports_pyspark() -> None:
-    """At the top of a file, that is: the optimizer must plan where there is no Spark."""
-    for path, tree in parsed().items():
-        if "runtime" in path.parts:
+    """Anywhere in a file, except for the type checker: the optimizer plans where there is no Spark."""
+    found = [
+        f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"
+        for path, tree in parsed().items()
+        if path.relative_to(ROOT).parts[:2] != ("planner", "runtime")
+        for node in executed(tree)
+        if any(name.split(".")[0] in ("pyspark", "py4j") for name in imported(node))
+    ]
+    assert found == []
+
+
+def executed(tree: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a file that Python may run: all but what stands below ``if TYPE_CHECKING:``."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test).removeprefix("typing.") == "TYPE_CHECKING":
+            for other in node.orelse:
+                yield other
+                yield from executed(other)
             continue
-        top = [n for n in tree.body if isinstance(n, ast.Import | ast.ImportFrom)]
-        names = [getattr(n, "module", None) or n.names[0].name for n in top]
-        assert not [n for n in names if n.split(".")[0] == "pyspark"], path
+        yield node
+        yield from executed(node)
+
+
+def imported(node: ast.AST) -> list[str]:
+    """The modules that a node imports, by a statement or by ``import_module`` and ``__import__`` with a text."""
+    match node:
+        case ast.Import():
+            return [name.name for name in node.names]
+        case ast.ImportFrom():
+            return [node.module or ""]
+        case ast.Call(func=ast.Name(id=called) | ast.Attribute(attr=called), args=[ast.Constant(value=str(name)), *_]):
+            return [name] if called in ("import_module", "__import__") else []
+    return []
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("def f():\n    from pyspark.sql import Row", ["pyspark.sql"]),
+        ("class C:\n    import os, pyspark", ["os", "pyspark"]),
+        ("if TYPE_CHECKING:\n    import pyspark\nelse:\n    import os", ["os"]),
+        ("if typing.TYPE_CHECKING:\n    import pyspark", []),
+        ("try:\n    importlib.import_module('pyspark.sql')\nexcept ImportError: ...", ["pyspark.sql"]),
+    ],
+)
+def test_imports_are_found_wherever_they_stand(text: str, names: list[str]) -> None:
+    assert [name for node in executed(ast.parse(text)) for name in imported(node)] == names

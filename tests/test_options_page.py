@@ -3,10 +3,14 @@
 ``pytest tests/test_options_page.py --update-plans`` writes the table again.
 """
 
+from __future__ import annotations
+
 import ast
 import inspect
 import itertools
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,19 +22,19 @@ PAGE = ROOT / "docs" / "options.md"
 HEAD = "| option | default | what it does |\n| --- | --- | --- |\n"
 
 
-def rows():
+def rows() -> Iterator[str]:
     """A row of the table for every option: those of Options, then the thresholds."""
     for owner in (Options, Thresholds):
         source = inspect.getsource(owner)
-        body = ast.parse(source).body[0].body
+        body: list[Any] = ast.parse(source).body[0].body  # type: ignore[attr-defined]
         for field, said in itertools.pairwise(body):
-            if isinstance(field, ast.AnnAssign):
+            if isinstance(field, ast.AnnAssign) and field.value and isinstance(field.target, ast.Name):
                 default = ast.get_source_segment(source, field.value)
                 text = " ".join(ast.literal_eval(said.value).replace("``", "`").split())
                 yield f"| `{field.target.id}` | `{default}` | {text} |\n"
 
 
-def test_every_option_is_on_the_page(request):
+def test_every_option_is_on_the_page(request: pytest.FixtureRequest) -> None:
     head, _, _ = PAGE.read_text().partition(HEAD)
     wanted = head + HEAD + "".join(rows())
     if request.config.getoption("--update-plans"):
@@ -40,7 +44,7 @@ def test_every_option_is_on_the_page(request):
 
 
 @pytest.mark.parametrize("name", inspect.signature(Options).parameters)
-def test_a_number_says_what_happens_when_it_grows(name):
+def test_a_number_says_what_happens_when_it_grows(name: Any) -> None:
     default = inspect.signature(Options).parameters[name].default
     if isinstance(default, bool | tuple):
         return
@@ -48,7 +52,7 @@ def test_a_number_says_what_happens_when_it_grows(name):
     assert "A greater number" in row
 
 
-def test_the_readme_names_only_options_that_there_are():
+def test_the_readme_names_only_options_that_there_are() -> None:
     table = (ROOT / "README.md").read_text().partition("| option | default |")[2].partition("\n\n")[0]
     named = [line.split("`")[1] for line in table.splitlines() if line.startswith("| `")]
     assert len(named) == 10

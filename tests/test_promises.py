@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from optimizer import CatalogError, Optimizer, OptionError, Options
-from optimizer.checks import schema_difference
+from optimizer.validation import schema_difference
 from planner.catalog import UniqueKey
 from planner.runtime.catalog import SparkCatalog
 
@@ -133,10 +133,10 @@ def test_a_schema_that_differs_means_that_the_original_runs(
     session: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import optimizer.planning as planning
+    from planner.sql.to_sql import to_sql as real
 
-    real = planning.to_sql
     monkeypatch.setattr(
-        planning, "to_sql", lambda plan: real(plan).replace("SELECT p.id,", "SELECT CAST(p.id AS INT) AS id,")
+        planning, "to_sql", lambda *plan: real(*plan).replace("SELECT p.id,", "SELECT CAST(p.id AS INT) AS id,")
     )
     plan = Optimizer(session, FORCE).plan(BAND)
     assert not plan.rewritten
@@ -146,8 +146,8 @@ def test_a_schema_that_differs_means_that_the_original_runs(
         "column id INT NOT NULL instead of id BIGINT NOT NULL; the original runs",
         None,
     )
-    assert "schema check held back" in plan.explain("trace")
-    monkeypatch.setattr(planning, "to_sql", lambda plan: "SELECT nonsense FROM p")
+    assert "schema check declined" in plan.explain("trace")
+    monkeypatch.setattr(planning, "to_sql", lambda *_: "SELECT nonsense FROM p")
     plan = Optimizer(session, FORCE).plan(BAND)
     assert "Spark does not take the rewriting" in plan.declined[-1].reason
     assert plan.dataframe().count() == session.sql(BAND).count()
@@ -226,9 +226,9 @@ def test_verify_runs_both_and_finds_differences(session: SparkSession, monkeypat
     assert outcome.rewritten
     assert outcome.rows == session.sql(BAND).count()
     import optimizer.planning as planning
+    from planner.sql.to_sql import to_sql as real
 
-    real = planning.to_sql
-    monkeypatch.setattr(planning, "to_sql", lambda plan: real(plan) + " AND p.x <> 7")
+    monkeypatch.setattr(planning, "to_sql", lambda *plan: real(*plan) + " AND p.x <> 7")
     wrong = opt.verify(BAND)
     assert not wrong.same
     assert wrong.missing > 0
@@ -246,13 +246,19 @@ def test_verify_writes_nothing(session: SparkSession) -> None:
 def test_declared_keys_are_checked(session: SparkSession) -> None:
     opt = Optimizer(session)
     opt.declare_key("p", ["ID"])
-    assert opt.keys == {("p",): (UniqueKey(("id",)),)}
+    assert opt.declarations.keys == {("p",): (UniqueKey(("id",)),)}
     opt.declare_key("p", ["k", "x"], enforced=False)
-    assert SparkCatalog(session, declared=opt.keys).keys(("P",)) == (
+    assert SparkCatalog(session, declared=opt.declarations.keys).keys(("P",)) == (
         UniqueKey(("id",)),
         UniqueKey(("k", "x"), enforced=False),
     )
-    assert SparkCatalog(session, declared=opt.keys).keys(("band_db", "p")) == ()
+    assert SparkCatalog(session, declared=opt.declarations.keys).keys(("band_db", "p")) == ()
+    with pytest.raises(CatalogError, match=r"columns is 'id', and not a list of columns; write \['id'\]"):
+        opt.declare_key("p", "id")
+    with pytest.raises(CatalogError, match=r"key is 'id', and not a list of columns; write \['id'\]"):
+        opt.declare_versions("p", "id", "x")
+    with pytest.raises(CatalogError, match=r"key is 'id', and not a list of columns; write \['id'\]"):
+        opt.declare_changelog("p", "st", "id")
     with pytest.raises(CatalogError, match=r"p has no column 'idd'; did you mean 'id'\? possible: id, k, st, x"):
         opt.declare_key("p", ["idd"])
     with pytest.raises(CatalogError, match=r"there is no table 'q'; .*possible: "):
@@ -264,7 +270,7 @@ def test_declared_keys_are_checked(session: SparkSession) -> None:
 def test_options_say_what_is_possible() -> None:
     with pytest.raises(OptionError, match="no option 'forse'; did you mean 'force'"):
         Options.from_mapping({"forse": "true"})
-    with pytest.raises(OptionError, match="force cannot be 'maybe'"):
+    with pytest.raises(OptionError, match="force cannot be 'maybe'; it is true or false"):
         Options.from_mapping({"force": "maybe"})
     with pytest.raises(OptionError, match="nested_loop_pairs is at least 0"):
         Options(nested_loop_pairs=-1)
@@ -286,8 +292,9 @@ def test_explain_modes(session: SparkSession) -> None:
     with pytest.raises(OptionError, match="no mode 'plann'; did you mean 'plan'"):
         plan.explain("plann")  # type: ignore[arg-type]
     again = Optimizer(session, FORCE).plan(BAND)
-    for mode in ("plan", "trace", "sql", "json"):
-        assert plan.explain(mode) == again.explain(mode)  # type: ignore[arg-type]
+    modes: list[Any] = ["plan", "trace", "sql", "json"]
+    for mode in modes:
+        assert plan.explain(mode) == again.explain(mode)
 
 
 def test_day_intervals_across_a_change_of_clocks(spark: SparkSession) -> None:

@@ -9,20 +9,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from where_it_runs_main import INTERVALS, NAMES, POINTS, observe
 
 PROGRAM = Path(__file__).with_name("where_it_runs_main.py")
 KEPT = {
-    "classic": "no relation of this query is a stream; there is nothing to keep fresh",
-    "connect": "opt.keep needs a classic session, not Spark Connect",
+    "classic": "no relation of this query is a stream; there is nothing to maintain",
+    "connect": "opt.materialize needs a classic session, not Spark Connect",
 }
 
 
 def expect(seen: dict[str, Any], *session: str) -> None:
-    inside = [[p, i] for p, x in POINTS for i, lo, hi in INTERVALS if None not in (x, lo, hi) and lo <= x <= hi]
+    known = [(i, lo, hi) for i, lo, hi in INTERVALS if lo is not None and hi is not None]
+    inside = [[p, i] for p, x in POINTS if x is not None for i, lo, hi in known if lo <= x <= hi]
     above = [[p, x + 1] for p, x in POINTS if x is not None and x > 5]
-    names = {x: [name for y, name in NAMES if y == x] or [None] for _, x in POINTS}
+    names: dict[int | None, list[str | None]] = {x: [name for y, name in NAMES if y == x] or [None] for _, x in POINTS}
     named = [[p, name] for p, x in POINTS for name in names[x]]
     assert seen == {
         "session": list(session),
@@ -44,18 +46,19 @@ def in_a_process_of_its_own(where: str, scratch: Path) -> dict[str, Any]:
     command = [sys.executable, str(PROGRAM), where, str(scratch)]
     done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    seen: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return seen
 
 
-def test_on_a_classic_session(spark):
+def test_on_a_classic_session(spark: SparkSession) -> None:
     expect(observe(spark.newSession()), "classic", "local[2]")
 
 
 @pytest.mark.cluster
-def test_on_executors_in_processes_of_their_own(tmp_path):
+def test_on_executors_in_processes_of_their_own(tmp_path: Path) -> None:
     expect(in_a_process_of_its_own("cluster", tmp_path), "classic", "local-cluster[2,1,1024]")
 
 
 @pytest.mark.connect
-def test_on_spark_connect(tmp_path):
+def test_on_spark_connect(tmp_path: Path) -> None:
     expect(in_a_process_of_its_own("connect", tmp_path), "connect", "local[2]")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 
+from planner.expr.calls import KNOWN
 from spark_calls import REFUSED, Call
 
 if TYPE_CHECKING:
@@ -18,10 +19,10 @@ _ARGUMENTS = ("§k", "§k, 3", "§k, §id, 4", "§k, 2, §g, 3")
 
 
 def names_of_sqlglot(session: SparkSession) -> list[str]:
-    """The functions that sqlglot reads by name and Spark does not have."""
+    """The functions that sqlglot reads by name and Spark has neither as functions nor, as `timestampadd`, as syntax."""
     known = {name.lower() for function in exp.ALL_FUNCTIONS for name in function.sql_names()}
     known |= {name.lower() for name in Spark.Parser.FUNCTIONS}
-    spark = {name for (name,) in session.sql("SHOW SYSTEM FUNCTIONS").collect()}
+    spark = {name for (name,) in session.sql("SHOW SYSTEM FUNCTIONS").collect()} | {name.lower() for name in KNOWN}
     return sorted(name for name in known - spark if name.isidentifier())
 
 

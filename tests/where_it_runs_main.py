@@ -47,11 +47,11 @@ def observe(session: SparkSession) -> dict[str, Any]:
 
 
 def kept(opt: Any) -> str:
-    """Why there is no view kept fresh over what is no stream."""
+    """Why there is no materialized view over what is no stream."""
     from optimizer import QueryError
 
     try:
-        opt.keep(NO_JOIN, "kept", state="nowhere")
+        opt.materialize(NO_JOIN, "kept", state="nowhere")
     except QueryError as error:
         return str(error)
     return "it is kept"

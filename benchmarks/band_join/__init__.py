@@ -1,4 +1,4 @@
-"""Band joins: the optimizer beside plain Spark, bins by hand, DuckDB and Polars, and how its time and memory grow.
+"""Benchmarks of band joins: the optimizer compared with plain Spark, manual bins, DuckDB and Polars; time and memory.
 
     python -m benchmarks.band_join                  all parts
     python -m benchmarks.band_join hand growth      some of them: hand, plain, shapes, duckdb, growth, memory

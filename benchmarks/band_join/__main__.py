@@ -1,4 +1,4 @@
-"""The command line: run the parts that are named, and keep the tables of each."""
+"""The command line: runs the named parts, and writes their tables."""
 
 from __future__ import annotations
 
@@ -7,11 +7,19 @@ from pathlib import Path
 
 from benchmarks import harness
 from benchmarks.band_join import __doc__ as purpose
-from benchmarks.band_join import engines, growth, hand, memory, plain, shapes
+from benchmarks.band_join import computed, engines, growth, hand, memory, plain, shapes
 from benchmarks.band_join.bench import Bench
 
 PROGRAM = "band_join"
-PARTS = {"hand": hand, "plain": plain, "shapes": shapes, "duckdb": engines, "growth": growth, "memory": memory}
+PARTS = {
+    "hand": hand,
+    "plain": plain,
+    "shapes": shapes,
+    "duckdb": engines,
+    "growth": growth,
+    "memory": memory,
+    "computed": computed,
+}
 PACKAGES = ("duckdb", "polars")
 
 

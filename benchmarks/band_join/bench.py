@@ -1,4 +1,4 @@
-"""What every part works with: a session, the optimizer, and one answer to each question."""
+"""The environment of every part: a session, the optimizer, and checks that all ways return the same rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NOT_REWRITTEN = "not rewritten"
 
 @dataclass
 class Bench:
-    """Runs cases, and insists that all ways to ask one thing get one answer."""
+    """Runs cases, and checks that all ways return the same rows."""
 
     spark: SparkSession
     report: harness.Report

@@ -28,7 +28,7 @@ NOON = 1_700_000_000  # where the moments begin, in seconds
 
 @dataclass(frozen=True)
 class Table:
-    """What decides the rows of a table; `seed` tells apart two of one kind, `keys` is how many keys there are."""
+    """The parameters of a table; `seed` distinguishes two tables of one kind, `keys` is the number of keys."""
 
     kind: str
     rows: int

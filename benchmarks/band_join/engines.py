@@ -29,7 +29,7 @@ Frame = polars.LazyFrame
 
 @dataclass(frozen=True)
 class Contest:
-    """A case, what it must reach against DuckDB (seconds ÷ seconds), how Polars says it, and what against Polars."""
+    """A case, its target against DuckDB (seconds ÷ seconds), its form in Polars, and its target against Polars."""
 
     case: Case
     target: float | None
@@ -175,8 +175,8 @@ def line(bench: Bench, contest: Contest) -> tuple[str, ...]:
         if "optimizer" not in times or name not in times:
             return "–"
         found = times["optimizer"] / times[name]
-        said = f"{found:.2f}" if found >= 0.1 else f"{found:.4f}"
-        return said if target is None else bench.report.judged(f"{said} (≤ {target:g})", found <= target)
+        figure = f"{found:.2f}" if found >= 0.1 else f"{found:.4f}"
+        return figure if target is None else bench.report.judged(f"{figure} (≤ {target:g})", found <= target)
 
     ratios = (ratio("DuckDB", contest.target), ratio("Polars", contest.polars_target))
     shown = (*map(time_of, ("optimizer", "first time", "DuckDB", "Polars")), *ratios)

@@ -1,4 +1,4 @@
-"""How the time grows from 10⁵ to 10⁷ rows, where the domain grows with the rows and so the output does."""
+"""Measures how time grows from 10⁵ to 10⁷ rows, with a domain and an output that grow with the rows."""
 
 from __future__ import annotations
 

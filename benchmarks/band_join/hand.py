@@ -30,8 +30,8 @@ Trials = dict[str, str]  # how, and the text
 
 def hinted(text: str, side: str) -> Trials:
     """A text as Spark plans it, and with each hint for the side that is copied."""
-    said = {"broadcast": "BROADCAST", "shuffled hash": "SHUFFLE_HASH", "sorted": "MERGE"}
-    hints = {"": "", **{f", {how}": f"/*+ {hint}({side}) */ " for how, hint in said.items()}}
+    hint_names = {"broadcast": "BROADCAST", "shuffled hash": "SHUFFLE_HASH", "sorted": "MERGE"}
+    hints = {"": "", **{f", {how}": f"/*+ {hint}({side}) */ " for how, hint in hint_names.items()}}
     return {how: text.replace("SELECT ", f"SELECT {hint}", 1) for how, hint in hints.items()}
 
 
@@ -143,14 +143,14 @@ def measure(bench: Bench) -> None:
     bench.report.note(
         f"Every way by hand ran once, the best {SECOND_ROUND} of them twice; the best {FINALISTS} then ran "
         f"beside the optimizer, and the better one counts. {harness.medians(rounds)} after a round of warm-up, "
-        "all ways in turn. Times go from SQL text to the answer, so they include planning, and what the optimizer asks "
-        "about the tables: the first time that is lengths or samples, too; later an optimizer remembers them "
+        "all ways in turn. Times go from SQL text to the answer, so they include planning, and the optimizer's "
+        "requests about the tables: the first time that is lengths or samples, too; later an optimizer remembers them "
         "while the files stay the same. All ways gave the same answer."
     )
 
 
 def best(bench: Bench, case: Case, trials: Trials) -> list[str]:
-    """The ways that a few runs say are best."""
+    """Return the ways that were fastest in a few runs."""
 
     def once(how: str) -> float:
         return harness.seconds(lambda: bench.plain(case, trials[how]))

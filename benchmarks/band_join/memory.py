@@ -33,7 +33,7 @@ JOINS = {join.__name__: join for join in (cases.point_in_interval, cases.left_jo
 
 @dataclass(frozen=True)
 class Run:
-    """What a process says of its join; sizes in bytes."""
+    """The measurements of a process that runs a join; sizes in bytes."""
 
     rewritten: bool
     answer: list[list[Any]]

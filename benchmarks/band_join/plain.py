@@ -1,4 +1,4 @@
-"""The optimizer ÷ plain Spark, at sizes that plain Spark can finish: the band alone, and the band beside hot keys."""
+"""The optimizer ÷ plain Spark, at sizes that plain Spark can finish: the band alone, and the band with hot keys."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 TITLE = "÷ plain Spark, every shape and kind of data: nothing may become slower"
 SHARE, MOMENT = 1.05, 0.05  # so much slower is noise: 5 % and 50 ms
-CLEAR = 2.0  # times faster, and one run of plain Spark says enough
+CLEAR = 2.0  # times faster, and one run of plain Spark is enough
 PATIENCE = 5.0  # seconds for the rounds of one line, if three take no longer
 
 Tables = tuple[tuple[str, Table], ...]
@@ -192,14 +192,14 @@ def line(bench: Bench, case: Case) -> tuple[str, ...]:
     bench.ours(case)
     with harness.console.status(case.title):
         ours, plain = timed(lambda: bench.ours(case), lambda: bench.plain(case), 1 if bench.quick else 7)
-    said = bench.report.judged(f"{ours / plain:.3f}", ours <= SHARE * plain + MOMENT)
-    harness.console.print(f"{case.title}: {ours:.3f} s ÷ {plain:.3f} s = {said}", highlight=False)
+    figure = bench.report.judged(f"{ours / plain:.3f}", ours <= SHARE * plain + MOMENT)
+    harness.console.print(f"{case.title}: {ours:.3f} s ÷ {plain:.3f} s = {figure}", highlight=False)
     rows = f"{bench.rows_out(case):,}"
-    return (case.title, rows, "yes" if rewritten else "no", f"{ours:.3f} s", f"{plain:.3f} s", said)
+    return (case.title, rows, "yes" if rewritten else "no", f"{ours:.3f} s", f"{plain:.3f} s", figure)
 
 
 def timed(ours: Callable[[], None], plain: Callable[[], None], rounds: int) -> tuple[float, float]:
-    """Seconds of both; no more rounds than patience allows, and none where the first runs say enough."""
+    """Seconds of both; no more rounds than patience allows, and none if the first runs are enough."""
     first_plain, first_ours = harness.seconds(plain), harness.seconds(ours)
     if rounds == 1:
         return first_ours, first_plain

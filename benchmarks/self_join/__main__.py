@@ -1,4 +1,4 @@
-"""The command line: run the parts that are named, and keep the tables of each."""
+"""The command line: runs the named parts, and writes their tables."""
 
 from __future__ import annotations
 

@@ -69,24 +69,24 @@ def _zipf(bench: Bench, rows: int) -> None:
     for name, form in (("count and sum, grouped by row", _JOINED), ("subquery", _SUBQUERY), ("max", _MOST)):
         text = form.format(t="zipf", width=5 * rows // 1000)
         ours = _ours(bench, text)
-        asked = form is not _MOST or bench.long
+        is_measured = form is not _MOST or bench.long
         plain = _spark_within(bench, text, limit) if form is _JOINED or bench.long else None
-        duck = _duck_within(bench, text, limit) if asked else None
+        duck = _duck_within(bench, text, limit) if is_measured else None
         cells.append((name, f"{ours:.2f} s", *_beside(bench, plain, ours, TARGET), *_beside(bench, duck, ours, 1)))
     bench.report.table(
         f"{rows:,} rows, Zipf keys",
         ("", "windows", "plain Spark", "faster", "DuckDB", "faster"),
         cells,
     )
-    bench.report.note(f"Plain Spark and DuckDB ran once, and were stopped after {limit:.0f} s where it says so.")
+    bench.report.note(f"Plain Spark and DuckDB ran once, and were stopped after {limit:.0f} s where marked.")
 
 
 def _beside(bench: Bench, other: tuple[float, bool] | None, ours: float, target: float) -> tuple[str, str]:
     if other is None:
         return "–", "–"
     time, stopped = other
-    said = f"{'≥ ' if stopped else ''}{time / ours:.1f}×"
-    return f"> {time:.0f} s" if stopped else f"{time:.2f} s", bench.report.judged(said, time > target * ours)
+    figure = f"{'≥ ' if stopped else ''}{time / ours:.1f}×"
+    return f"> {time:.0f} s" if stopped else f"{time:.2f} s", bench.report.judged(figure, time > target * ours)
 
 
 def _matches(bench: Bench, rows: int) -> None:

@@ -1,4 +1,4 @@
-"""What every part works with: a session, tables for Spark and DuckDB, and one query run all ways in turn.
+"""The environment of every part: a session, tables for Spark and DuckDB, and one query run in all ways in turn.
 
 ``table`` makes a table from a query, ``compare`` measures a query, and ``COLUMNS`` are the heads of its ``cells``.
 """
@@ -83,7 +83,7 @@ class Result:
 
 @dataclass
 class Bench:
-    """Runs queries, and insists that all ways to ask one thing get one answer."""
+    """Runs queries, and checks that all ways return the same rows."""
 
     spark: SparkSession
     report: harness.Report

@@ -23,7 +23,7 @@ SELECT x.k, sum(y.v), max(z.w)
 FROM accounts x JOIN accounts y ON x.id = y.id JOIN accounts z ON y.id = z.id
 GROUP BY x.k
 """
-# What is asked, as a self-join, as one scan.
+# The query as a self-join, and as one scan.
 QUERIES = (
     (
         "inner",
@@ -63,10 +63,10 @@ def measure(bench: Bench) -> None:
     cells = [(name, f"{ratio:.2f}", *result.cells) for name, result, ratio in found]
     bench.report.table(f"{rows:,} rows", ("query", "÷ one scan", *COLUMNS), cells)
     worst = max(ratio for _, _, ratio in found)
-    said = bench.report.judged(f"{worst:.2f}", worst <= MOST)
+    figure = bench.report.judged(f"{worst:.2f}", worst <= MOST)
     bench.report.note(
         f"{harness.medians(bench.rounds)}; ÷ one scan: of {ROUNDS}, both in turn, planning included. "
-        f"Time ÷ one scan is at most {said}; the target is {MOST}."
+        f"Time ÷ one scan is at most {figure}; the target is {MOST}."
     )
 
 

@@ -1,4 +1,4 @@
-"""What stays a join: one scan and one exchange for all sides, in two forms by hand, ÷ the plan that Spark makes."""
+"""Self-joins that stay joins: one scan and one exchange for all sides, in two manual forms, ÷ the plan of Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The queries of TPC-H or TPC-DS that the optimizer rewrites, each beside plain Spark."""
+"""The queries of TPC-H or TPC-DS that the optimizer rewrites, each compared with plain Spark."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.tpc import data
 if TYPE_CHECKING:
     from benchmarks.self_join.bench import Bench
 
-ROUNDS = 7  # queries of a second need more rounds than others to be told from noise
+ROUNDS = 7  # queries of a second need more rounds than others to be distinguishable from noise
 SLOWER = 0.97  # a query below it has lost more than the noise of a pair
 
 
@@ -40,11 +40,11 @@ def measure(bench: Bench, suite: str) -> None:
         ("query", *COLUMNS),
         [(query, *result.cells) for query, result in results.items()],
     )
-    say(bench, suite, results, len(plans))
+    add_notes(bench, suite, results, len(plans))
 
 
-def say(bench: Bench, suite: str, results: dict[str, Result], count: int) -> None:
-    """What the tables do not say by themselves."""
+def add_notes(bench: Bench, suite: str, results: dict[str, Result], count: int) -> None:
+    """Add notes that explain the tables."""
     if results:
         mean = prod(result.faster for result in results.values()) ** (1 / len(results))
         slower = [query for query, result in results.items() if result.faster < SLOWER]

@@ -1,4 +1,4 @@
-"""TPC-DS."""
+"""Measures the queries of TPC-DS that the optimizer rewrites."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TPC-H."""
+"""Measures the queries of TPC-H that the optimizer rewrites."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Joins of streams on state modules beside Spark's own stream-stream join and Flink: speed, state, growth, restarts.
+"""Benchmarks of joins of streams: state modules, Spark's own join and Flink compared in speed, state and restarts.
 
     python -m benchmarks.streams                 all parts
     python -m benchmarks.streams self_join band  some of them

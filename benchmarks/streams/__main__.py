@@ -1,4 +1,4 @@
-"""The command line: run the parts that are named, and keep the tables of each."""
+"""The command line: runs the named parts, and writes their tables."""
 
 from __future__ import annotations
 
@@ -7,7 +7,19 @@ from pathlib import Path
 
 from benchmarks import harness
 from benchmarks.streams import __doc__ as purpose
-from benchmarks.streams import band, delta, epoch, flink, flink_cascade, growth, kept, many, order, self_join, together
+from benchmarks.streams import (
+    band,
+    delta,
+    epoch,
+    flink,
+    flink_cascade,
+    growth,
+    many,
+    materialized,
+    order,
+    self_join,
+    together,
+)
 from benchmarks.streams.bench import Bench
 
 PROGRAM = "streams"
@@ -19,7 +31,7 @@ PARTS = {
     "order": order,
     "epoch": epoch,
     "delta": delta,
-    "kept": kept,
+    "materialized": materialized,
     "together": together,
     "flink": flink,
     "flink_cascade": flink_cascade,

@@ -1,4 +1,4 @@
-"""What every part works with: files of events as a stream, and one query over them run in several ways."""
+"""The environment of every part: files of events as a stream, and one query over them run in several ways."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ EVEN = "CAST(floor(rand({seed}) * {keys}) AS BIGINT)"
 class Done:
     """A run: seconds of all of it and of each epoch, rows that came out, and what was kept at its end.
 
-    ``bytes`` are those of the state's files, or of what Spark says its store holds.
+    ``bytes`` are those of the state's files, or of Spark's store, by its own metrics.
     """
 
     seconds: float

@@ -1,4 +1,4 @@
-"""Engines in processes of their own, which take one job after the other and tell how long each took."""
+"""Runs engines in processes of their own, which execute one job after the other and report the time of each."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Child:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **more}
         )
 
-    def ask(self, job: Mapping[str, Any]) -> Answer:
+    def run_job(self, job: Mapping[str, Any]) -> Answer:
         """Have a job done."""
         start, self.begun = self.begun or perf_counter(), None
         to, answers = self.process.stdin, self.process.stdout
@@ -65,8 +65,8 @@ def child(command: Sequence[str], **more: str) -> Iterator[Child]:
 
 def processor_seconds(process: int) -> float:
     """Seconds of processor time of a process so far; Linux only, elsewhere nothing is known."""
-    told = Path(f"/proc/{process}/stat")
-    if not told.exists():
+    stat_file = Path(f"/proc/{process}/stat")
+    if not stat_file.exists():
         return float("nan")
-    user, system = told.read_text().rpartition(")")[2].split()[11:13]
+    user, system = stat_file.read_text().rpartition(")")[2].split()[11:13]
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")

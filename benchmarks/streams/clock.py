@@ -1,4 +1,4 @@
-"""Seconds by step of work that calls other work."""
+"""A clock that measures the seconds of nested steps."""
 
 from __future__ import annotations
 

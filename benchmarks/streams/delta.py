@@ -1,4 +1,4 @@
-"""Inner joins of four streams beside Spark's cascade of joins, and small epochs of them against large states."""
+"""Inner joins of four streams compared with Spark's cascade of joins, and small epochs of them against large states."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ STATE_TARGET, GROWTH_TARGET = 0.6, 2
 
 def measure(bench: Bench) -> None:
     """What is kept, then how epochs grow with it."""
-    _kept(bench)
+    _measure_state(bench)
     _growth(bench)
 
 
-def _kept(bench: Bench) -> None:
+def _measure_state(bench: Bench) -> None:
     rows = 500 if bench.quick else 20_000
     cells: list[tuple[str, ...]] = []
     for number, (name, (text, keys)) in enumerate(QUERIES.items()):
@@ -58,8 +58,8 @@ def _kept(bench: Bench) -> None:
     )
     bench.report.note(
         "Nothing leaves the state. Cascade: Spark's own stream-stream joins, which keep each of their inputs, so also "
-        "the results of the first two. Bytes: of the state's files, of RocksDB's SST files, of what Spark says its "
-        "store in memory uses. Each way runs once, so the first of all pays for the warm-up; twice with `--long`. With "
+        "the results of the first two. Bytes: of the state's files, of RocksDB's SST files, of Spark's "
+        "store in memory. Each way runs once, so the first of all pays for the warm-up; twice with `--long`. With "
         "one match a row each of the two results has as many rows as a stream, so that four parts of six are left, "
         "0.67; a row of a result is wider than one of a stream, which the bytes show."
     )
@@ -92,7 +92,7 @@ def _growth(bench: Bench) -> None:
     )
     bench.report.note(
         "Keys of their own. Of the four paths those of c and d look up the others; new rows of a and b have ids that "
-        "no key names yet, which the ranges of the segments tell, so that their paths open nothing. "
+        "no key names yet, as the ranges of the segments show, so that their paths open nothing. "
         f"Median of {EPOCHS - 1} epochs. Restart: from the call to the end of the first of them, in a JVM that is warm."
     )
 

@@ -1,4 +1,4 @@
-"""What the time of an epoch is made of, step by step; and the jobs and shuffles that it takes."""
+"""Measures the time of an epoch step by step, and its jobs and shuffles."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from benchmarks.metrics import measured
 from benchmarks.streams import band, self_join
 from benchmarks.streams.clock import Clock
 from optimizer import Optimizer, Options, Sink
-from optimizer.stream_epochs import Schemas, epochs_of, schemas_of
+from optimizer.stream_epochs import Schemas, analyze_schemas, make_epochs
 from planner.runtime.state.epochs import Epochs, start_epochs
 from planner.runtime.state.files import HadoopFolder
 from planner.runtime.state.sinks import FileOutput, output
@@ -58,22 +58,22 @@ def measure(bench: Bench) -> None:
     rows = 5_000 if bench.quick else 100_000
     stream = bench.events("s", EPOCHS, rows, span=57.4, keys=20_000)
     both = {name: bench.events(name, EPOCHS, rows // 2, span=500.0, keys=10) for name in "cv"}
-    told = [
+    measured_runs = [
         _measure(bench, bench.session({"s": stream}, "10 seconds"), self_join.QUERY),
         _measure(bench, bench.session(both, "10 seconds"), band.QUERY),
     ]
-    cells = [(step, *(_share(seconds[step], sum(seconds.values())) for seconds, _ in told)) for step in STEPS]
-    cells.append(("seconds of an epoch", *(f"{sum(seconds.values()):.2f}" for seconds, _ in told)))
+    cells = [(step, *(_share(seconds[step], sum(seconds.values())) for seconds, _ in measured_runs)) for step in STEPS]
+    cells.append(("seconds of an epoch", *(f"{sum(seconds.values()):.2f}" for seconds, _ in measured_runs)))
     for n, name in enumerate(("jobs", "shuffles", "broadcasts")):
-        cells.append((f"{name} of an epoch", *(f"{counts[n]:.1f}" for _, counts in told)))
+        cells.append((f"{name} of an epoch", *(f"{counts[n]:.1f}" for _, counts in measured_runs)))
     bench.report.table(
         f"Epochs of {rows:,} rows",
         ("step", "a stream with itself, key and band", "two streams, a band"),
         cells,
     )
     bench.report.note(
-        f"Means of {EPOCHS - 1} epochs, the first left out, of the last of {RUNS} runs. Spark's own is what Spark says "
-        "an epoch took, without the time in the function that it calls for it."
+        f"Means of {EPOCHS - 1} epochs, the first left out, of the last of {RUNS} runs. Spark's own is the time that "
+        "Spark reports for an epoch, without the time in the function that it calls for it."
     )
 
 
@@ -101,16 +101,16 @@ def _run(session: SparkSession, text: str, folder: Path) -> tuple[dict[str, floa
     opt = Optimizer(session, Options(force=False))
     join = opt.stream_plan(text).join
     assert join is not None
-    known = schemas_of(session, join)
+    known = analyze_schemas(session, join)
     assert isinstance(known, Schemas)
     store = Store(HadoopFolder(session, str(folder / "checkpoint")))
     to = output(session, Sink("parquet", folder / "out"), None, store.open(join))
     assert isinstance(to, FileOutput)
-    plain = epochs_of(opt, join, known, store, to, None)
+    plain = make_epochs(opt, join, known, store, to, None)
     epochs = _Timed(**{f.name: getattr(plain, f.name) for f in fields(plain)})
     epochs.clock = clock = Clock(STEPS)
-    clock.watch(epochs.asked[0], PLANNED, "plan")
-    clock.watch(epochs.asked[0], ANALYSED, "answer")
+    clock.watch(epochs.requests[0], PLANNED, "plan")
+    clock.watch(epochs.requests[0], ANALYSED, "answer")
     clock.watch(epochs.segments, ARRIVED, "write")
     clock.watch(epochs.segments, ANEW, "merge")
     clock.watch(to, ANSWER, "write")

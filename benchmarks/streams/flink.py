@@ -1,4 +1,4 @@
-"""The self interval join beside Apache Flink: the same events and rows, in processes of their own."""
+"""Compares the self interval join with Apache Flink: the same events and rows, in processes of their own."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def measure(bench: Bench) -> None:
                 for what, sink in JOBS.items():
                     folder = bench.scratch / f"{engine}-{number}-{what}"
                     job = _ours(ours, folder, sink) if engine == "Dovetail" else _theirs(theirs, folder, sink)
-                    found.setdefault((what, engine), []).append(process.ask(job))
+                    found.setdefault((what, engine), []).append(process.run_job(job))
                     if sink != "noop":
                         counts[engine].add(_lines(folder / "out"))
                     shutil.rmtree(folder, ignore_errors=True)
@@ -71,10 +71,10 @@ def measure(bench: Bench) -> None:
             ratio = mine[1].ran / took.ran
             cpu = mine[1].cpu / took.cpu
             whole = mine[1].whole / took.whole
-            said = [f"{took.whole:.1f}", f"{took.ran:.1f}", f"{EPOCHS * rows / took.ran:,.0f}", f"{took.cpu:.1f}"]
+            figures = [f"{took.whole:.1f}", f"{took.ran:.1f}", f"{EPOCHS * rows / took.ran:,.0f}", f"{took.cpu:.1f}"]
             judged = bench.report.judged(f"{ratio:.2f}×", ratio >= TARGET)
             than = [f"{whole:.2f}×", judged, f"{cpu:.2f}×"] if engine == "Dovetail" else ["", "", ""]
-            cells.append((f"{what}: {engine}", *said, *than))
+            cells.append((f"{what}: {engine}", *figures, *than))
     bench.report.table(
         f"{EPOCHS * rows:,} events, 20,000 keys, {out:,} rows out; target: ≥ {TARGET} × Flink's throughput",
         ("rows to, engine", "seconds", "of the job", "events a second", "CPU", "÷ Flink", "of the job", "of CPU"),
@@ -93,8 +93,8 @@ def _how(version: str, rounds: int) -> str:
         f"{harness.medians(rounds)}, each engine in a new process with a heap of {harness.DRIVER_MEMORY}, in turn. "
         "Seconds: all of it, for the first job from the start of the process. Of the job: Flink's own net runtime, and "
         "for Dovetail from `opt.stream` to the end of the query. The jobs follow each other in one JVM, so the later "
-        "ones are warm. CPU: seconds of both cores that the engine's JVM used, which say more than the clock where "
-        "a machine has other work. Each ratio is Flink's figure by Dovetail's."
+        "ones are warm. CPU: seconds of both cores that the engine's JVM used, which are more exact than the clock "
+        "where a machine has other work. Each ratio is Flink's figure by Dovetail's."
     )
 
 

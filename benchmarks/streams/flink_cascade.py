@@ -1,4 +1,4 @@
-"""Queries of TPC-H kept fresh, beside Apache Flink's cascade of joins: the same changes, in processes of their own."""
+"""Compares materialized views of TPC-H with Apache Flink's cascade of joins: the same changes, separate processes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from benchmarks import harness
 from benchmarks.streams.children import processor_seconds
 from benchmarks.streams.flink import SETTINGS, VARIABLE, version
-from benchmarks.streams.kept import JUDGED, NAMES
 from benchmarks.streams.live_flink import LiveQuery, live_query
+from benchmarks.streams.materialized import JUDGED, NAMES
 from optimizer import Optimizer, Options
 from tests.tpc.changing import CHANGE, CHANGING, TABLES, Changing
 from tests.tpc.data import queries
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from benchmarks.streams.bench import Bench
-    from optimizer.kept import KeptView
+    from optimizer.materialized_view import MaterializedView
 
-TITLE = "TPC-H kept fresh, beside Apache Flink's cascade of joins"
+TITLE = "TPC-H, materialized, beside Apache Flink's cascade of joins"
 TARGET = 1
 LOOKED_FOR = "50 ms"  # how often Flink looks for new files
 HEAP = "10g"
@@ -52,13 +52,13 @@ def measure(bench: Bench) -> None:
     for name in NAMES:
         with harness.console.status(f"{name}, {TITLE}"):
             found = _measure(bench, name, scale, shares)
-        cells.append((f"{name}, seconds", _told(found.ours, found.theirs, 0), *_cells(bench, found, 0)))
-        cells.append((f"{name}, CPU", _told(found.ours, found.theirs, 1), *_cells(bench, found, 1)))
-    told = [f"{100 * share:g} %" for share in shares]
+        cells.append((f"{name}, seconds", _format_ratio(found.ours, found.theirs, 0), *_cells(bench, found, 0)))
+        cells.append((f"{name}, CPU", _format_ratio(found.ours, found.theirs, 1), *_cells(bench, found, 1)))
+    headings = [f"{100 * share:g} %" for share in shares]
     bench.report.table(
         f"Refresh and look ÷ Flink's time to its last change, at scale {scale:g}; target: ≤ {TARGET} at "
         f"{100 * JUDGED:g} %",
-        ("view", "first build", *told),
+        ("view", "first build", *headings),
         cells,
     )
     bench.report.note(
@@ -86,7 +86,7 @@ def _measure(bench: Bench, name: str, scale: float, shares: dict[float, int]) ->
     jvm: Any = bench.spark._jvm
     pid = jvm.ProcessHandle.current().pid()
     start, before = perf_counter(), processor_seconds(pid)
-    view = opt.keep(text, name, state=folder / "state")
+    view = opt.materialize(text, name, state=folder / "state")
     _ = view.table().collect()
     ours = perf_counter() - start, processor_seconds(pid) - before
     _as_lines(tables, folder / "lines")
@@ -113,7 +113,7 @@ def _measure(bench: Bench, name: str, scale: float, shares: dict[float, int]) ->
     return found
 
 
-def _refresh(view: KeptView, pid: int) -> tuple[float, float]:
+def _refresh(view: MaterializedView, pid: int) -> tuple[float, float]:
     start, before = perf_counter(), processor_seconds(pid)
     _ = view.refresh().table().collect()
     return perf_counter() - start, processor_seconds(pid) - before
@@ -181,7 +181,7 @@ def _job(tables: Changing, folder: Path, text: str) -> dict[str, Any]:
     }
 
 
-def _told(ours: tuple[float, float], theirs: tuple[float, float], which: int) -> str:
+def _format_ratio(ours: tuple[float, float], theirs: tuple[float, float], which: int) -> str:
     return f"{ours[which]:.1f} ÷ {theirs[which]:.1f} = {ours[which] / theirs[which]:.2f}"
 
 

@@ -48,7 +48,7 @@ class LiveQuery:
         """Wait until the query prints nothing and computes nothing; the seconds ``since`` to its last change."""
         while not self.jvm:
             if self.process.poll() is not None:
-                raise RuntimeError("Flink ended before its query ran; what it said stands above")
+                raise RuntimeError("Flink ended before its query ran; its output stands above")
             sleep(_STEP)
         quiet, before = perf_counter(), processor_seconds(self.jvm)
         while perf_counter() - max(quiet, self.changed) < _QUIET:

@@ -1,4 +1,4 @@
-"""In which order the rows of a state lie: how long the half-join of a small epoch takes, and what it reads."""
+"""Compares sort orders of the rows of a state: the time of a half-join of a small epoch, and the bytes it reads."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from benchmarks.harness import in_turn, run
 from benchmarks.metrics import measured, mebibytes
 from benchmarks.streams.bench import EVEN, SCHEMA, ZIPF
 from optimizer import Optimizer, Options
-from optimizer.stream_epochs import Schemas, epochs_of, schemas_of
-from planner.runtime.batch import run as asked
+from optimizer.stream_epochs import Schemas, analyze_schemas, make_epochs
+from planner.runtime.batch import run as run_statement
 from planner.runtime.state.answers import Rows
 from planner.runtime.state.files import HadoopFolder
-from planner.runtime.state.segments import Segments, tagged
+from planner.runtime.state.segments import Segments, tagged_query
 from planner.runtime.state.sinks import NoOutput
 from planner.state.manifest import InputState, Manifest
 from planner.state.store import Store
@@ -69,31 +69,31 @@ def measure(bench: Bench) -> None:
         "statistics of files and pages prune; without it no filter but `IS NOT NULL` reaches the files. Rows read: "
         f"what the scans return, new rows included. Bold: at least {KEPT} times as fast as the order of arrival "
         "without a filter. For new rows all over the times an epoch sets no filter, since it would leave hardly a row "
-        "behind: both lines of an order are one statement there, and tell how far the figures scatter."
+        "behind: both lines of an order are one statement there, and show how far the figures scatter."
     )
 
 
 def _measure(bench: Bench, name: str, key: str, rows: int) -> None:
     span, soon = rows / LOADS / SPEED, NEW / SPEED
-    kept = bench.events(f"state-{name}", LOADS, rows // LOADS, span=span, keys=KEYS, key=key)
+    state_files = bench.events(f"state-{name}", LOADS, rows // LOADS, span=span, keys=KEYS, key=key)
     after = int(LOADS * span / soon)
     new = {
         "after the last of the state": bench.events(f"end-{name}", 1, NEW, span=soon, keys=KEYS, key=key, first=after),
         "all over its times": bench.events(f"all-{name}", 1, NEW, span=LOADS * span, keys=KEYS, key=key),
     }
-    streams = bench.session({"s": kept, "t": kept}, "9 days")
+    streams = bench.session({"s": state_files, "t": state_files}, "9 days")
     opt = Optimizer(streams, Options(force=False))
     join = opt.stream_plan(QUERY).join
     assert join is not None
-    known = schemas_of(streams, join)
+    known = analyze_schemas(streams, join)
     assert isinstance(known, Schemas)
     states = {}
     for order, by in ORDERS.items():
         store = Store(HadoopFolder(streams, str(bench.scratch / f"{name}, {order}")))
         laid = _Laid(store, join, known.inputs)
         laid.by = by
-        epochs = replace(epochs_of(opt, join, known, store, NoOutput(), None), segments=laid)
-        states[order] = _State(streams.newSession(), epochs, laid, kept)
+        epochs = replace(make_epochs(opt, join, known, store, NoOutput(), None), segments=laid)
+        states[order] = _State(streams.newSession(), epochs, laid, state_files)
     for where, folder in new.items():
         _beside(bench, f"{name} keys, new rows {where}", states, folder)
 
@@ -101,10 +101,10 @@ def _measure(bench: Bench, name: str, key: str, rows: int) -> None:
 class _State:
     """A state in one order."""
 
-    def __init__(self, work: SparkSession, epochs: Epochs, laid: _Laid, kept: Path):
+    def __init__(self, work: SparkSession, epochs: Epochs, laid: _Laid, state_files: Path):
         self.work, self.epochs, self.laid = work, epochs, laid
         self.epoch, self.probes = -1, 0
-        arrived = [self.arrive({"t": file}).inputs[_STATE].segment for file in sorted(kept.glob("*.parquet"))]
+        arrived = [self.arrive({"t": file}).inputs[_STATE].segment for file in sorted(state_files.glob("*.parquet"))]
         merged = laid.merge(work, _STATE, tuple(s for s in arrived if s), LOADS, None)
         assert merged is not None
         self.manifest = Manifest(LOADS, (InputState(), InputState((merged,))))
@@ -115,7 +115,7 @@ class _State:
         for stream in ("s", "t"):
             rows = self.work.read.schema(SCHEMA).parquet(str(files.get(stream, next(iter(files.values())))))
             (rows if stream in files else rows.where("false")).createOrReplaceTempView(stream)
-        return self.laid.write(asked(self.work, tagged(self.epochs.join)), self.epoch, None, 0)
+        return self.laid.write(run_statement(self.work, tagged_query(self.epochs.join)), self.epoch, None, 0)
 
     def probe(self, delta: Delta, *, filtered: bool) -> None:
         """Run the statement of an epoch, each time with another literal in the filter, as in each epoch."""
@@ -124,10 +124,10 @@ class _State:
         self.laid.filtered, self.probes = filtered, self.probes + 1
         wider = replace(new, marks=tuple(span and (span[0], span[1] + self.probes) for span in new.marks))
         rows = Rows(self.epoch, tuple(i.segments for i in self.manifest.inputs), ((wider,), ()))
-        run(self.epochs.asked[0].answer(self.work, self.laid, rows))
+        run(self.epochs.requests[0].answer(self.work, self.laid, rows))
 
 
-def _beside(bench: Bench, said: str, states: Mapping[str, _State], folder: Path) -> None:
+def _beside(bench: Bench, title: str, states: Mapping[str, _State], folder: Path) -> None:
     deltas = {order: state.arrive({"s": folder}) for order, state in states.items()}
     ways = {}
     for order, state in states.items():
@@ -140,7 +140,7 @@ def _beside(bench: Bench, said: str, states: Mapping[str, _State], folder: Path)
     for way, found in times.items():
         took, size = median(found), states[way.split(";")[0]].manifest.inputs[_STATE].bytes
         faster = f"{first / took:.2f}×"
-        told = f"**{faster}**" if first / took >= KEPT else faster
+        judged = f"**{faster}**" if first / took >= KEPT else faster
         read = measured(bench.spark, ways[way]).rows
-        cells.append((way, f"{took:.2f}", told, f"{read:,}", mebibytes(size)))
-    bench.report.table(said, ("order", "seconds", "faster", "rows read", "MiB of state"), cells)
+        cells.append((way, f"{took:.2f}", judged, f"{read:,}", mebibytes(size)))
+    bench.report.table(title, ("order", "seconds", "faster", "rows read", "MiB of state"), cells)

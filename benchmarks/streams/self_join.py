@@ -1,4 +1,4 @@
-"""A stream joined with itself, key and interval of one second to either side: time and state beside Spark's."""
+"""A stream joined with itself, key and interval of one second to either side: time and state compared with Spark's."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def measure(bench: Bench) -> None:
         "Each way runs the whole stream from a new checkpoint into Parquet files, in turn, after one run of the whole "
         "stream that is not counted; with Zipf keys, a fifth of the rows, and once. Faster: Spark's seconds by those "
         "of state modules. Kept: after the last epoch; for RocksDB the size of its SST files, for the store in memory "
-        "what Spark says it uses."
+        "what Spark reports for its own."
     )
 
 
@@ -66,6 +66,6 @@ def _beside(bench: Bench, name: str, rows: int, key: str) -> list[tuple[str, ...
             ratio = ours[-1].bytes / max(1, runs[-1].bytes)
             size += bench.report.judged(f" (ours {ratio:.2f} of it)", ratio <= STATE_TARGET)
         epoch = median(e for d in runs for e in d.epochs)
-        said = f"{name}, {rows:,}: {way}"
-        cells.append((said, f"{took:.2f}", f"{epoch:.2f}", f"{runs[-1].rows:,}", faster, kept, size))
+        label = f"{name}, {rows:,}: {way}"
+        cells.append((label, f"{took:.2f}", f"{epoch:.2f}", f"{runs[-1].rows:,}", faster, kept, size))
     return cells

@@ -1,4 +1,4 @@
-"""Queries of TPC-H kept fresh on one state: a refresh of all of them beside their refreshes alone, and recomputing."""
+"""Materialized views of TPC-H on one state: a refresh of all of them ÷ refreshes alone, and ÷ recomputing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from benchmarks.streams.bench import Bench
 
-TITLE = "TPC-H kept fresh on one state"
+TITLE = "TPC-H, materialized on one state"
 NAMES = {"Q3": "h03", "Q5": "h05", "Q10": "h10"}
 ALONE, TOGETHER, RECOMPUTED = "one after the other, each on its own state", "together, on one state", "recomputed"
 WARM_UP = (0.001, 0.01)
@@ -39,9 +39,9 @@ def measure(bench: Bench) -> None:
         opt.declare_changelog(name, CHANGE)
     texts = {name: queries("tpch")[query].rstrip().rstrip(";") for name, query in NAMES.items()}
     start = perf_counter()
-    alone = [opt.keep(text, f"alone_{name}", state=folder / name) for name, text in texts.items()]
+    alone = [opt.materialize(text, f"alone_{name}", state=folder / name) for name, text in texts.items()]
     between = perf_counter()
-    views = opt.keep_together(texts, state=folder / "together")
+    views = opt.materialize_all(texts, state=folder / "together")
     first = {ALONE: between - start, TOGETHER: perf_counter() - between}
 
     def one_by_one() -> list[Any]:
@@ -85,7 +85,7 @@ def measure(bench: Bench) -> None:
         f"{', '.join(map(str, rounds.values()))} rounds, in which the ways take turns. In each the rows are equal."
     )
     states = {ALONE: [folder / name for name in NAMES], TOGETHER: [folder / "together"]}
-    kept = {way: [sum(of) for of in zip(*map(_kept, own), strict=True)] for way, own in states.items()}
+    kept = {way: [sum(of) for of in zip(*map(_measure_state, own), strict=True)] for way, own in states.items()}
     bench.report.table(
         "What is kept of the streams, at the end",
         ("", "rows", "MiB", "rows ÷ alone", "bytes ÷ alone"),
@@ -107,7 +107,7 @@ def _times(
     return way, f"{first:.1f} s" if first else "", *cells
 
 
-def _kept(state: Path) -> tuple[int, int]:
+def _measure_state(state: Path) -> tuple[int, int]:
     """The rows and bytes of all inputs."""
     store = Store(LocalFolder(state / "checkpoint"))
     inputs = store.manifest(store.epochs()[-1]).inputs

@@ -1,1 +1,1 @@
-"""What stands behind the command line: inputs, outputs, sessions, and how things are said."""
+"""The implementation of the commands: inputs, outputs, sessions and terminal output."""

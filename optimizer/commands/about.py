@@ -1,4 +1,4 @@
-"""What Dovetail can do, and whether this machine can: the commands that need no Spark."""
+"""``dovetail rules`` and ``dovetail doctor``, which need no Spark."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import textwrap
 
 from rich.text import Text
 
-from optimizer.commands import say
+from optimizer.commands import terminal
 from optimizer.doctor import diagnose
 from rules.batches import BATCHES
 
 
 def show_rules(*, json: bool) -> None:
-    """Print every rule, batch by batch."""
+    """Print every rule by batch."""
     if json:
-        say.print_json(
+        terminal.print_json(
             [
                 {"name": rule.name, "batch": batch.name, "why": rule.why, "doc": rule.doc}
                 for batch in BATCHES
@@ -22,7 +22,7 @@ def show_rules(*, json: bool) -> None:
             ]
         )
         return
-    console = say.out()
+    console = terminal.stdout_console()
     width = min(console.width, 100) - 4
     for batch in BATCHES:
         console.print(Text.assemble((batch.name, "bold"), f"  {batch.why}"))
@@ -35,19 +35,21 @@ def show_rules(*, json: bool) -> None:
 
 
 def show_doctor(*, quiet: bool, json: bool) -> bool:
-    """Print what was found; returns whether all is well."""
+    """Print the checks of this machine; returns whether all of them passed."""
     checks = diagnose()
-    well = all(check.ok for check in checks)
+    passed = all(check.ok for check in checks)
     if json:
-        say.print_json([{"name": c.name, "ok": c.ok, "found": c.found, "remedy": c.remedy or None} for c in checks])
-        return well
-    console = say.out()
-    wide = max(len(check.name) for check in checks)
+        terminal.print_json(
+            [{"name": c.name, "ok": c.ok, "found": c.found, "remedy": c.remedy or None} for c in checks]
+        )
+        return passed
+    console = terminal.stdout_console()
+    width = max(len(check.name) for check in checks)
     for check in checks:
         if check.ok and quiet:
             continue
         mark = ("✓", "green") if check.ok else ("✗", "bold red")
-        console.print(Text.assemble(mark, f" {check.name:<{wide}}  {check.found}"), soft_wrap=True)
+        console.print(Text.assemble(mark, f" {check.name:<{width}}  {check.found}"), soft_wrap=True)
         if not check.ok:
-            console.print(Text(f"  {'':<{wide}}  {check.remedy}", style="yellow"), soft_wrap=True)
-    return well
+            console.print(Text(f"  {'':<{width}}  {check.remedy}", style="yellow"), soft_wrap=True)
+    return passed

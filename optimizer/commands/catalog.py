@@ -1,4 +1,4 @@
-"""``--catalog FILE.toml``: lookups, and what is declared about tables.
+"""Reads ``--catalog FILE.toml``: lookups, and declarations about tables.
 
     [lookup.Customers]
     kind = "postgresql"
@@ -11,86 +11,114 @@
     [tables.Changes]
     changelog = { change = "op", key = ["id"] }
 
-A catalog of golden plans is such a file as well; what else is in it is not for here.
+A catalog of golden plans is such a file as well, with the same keys and checks; what else is in it is not for here.
 """
 
 from __future__ import annotations
 
-import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
-from planner.errors import DovetailError, InputError
+from optimizer.commands.failures import located
+from planner.errors import CatalogError, InputError, SourceError, one_of
 
 if TYPE_CHECKING:
     from optimizer.api import Optimizer
+    from planner.catalog_file.document import Document
+    from planner.connectors.source import LookupSource
 
-# What a golden plan's catalog says of a lookup that a source tells by itself.
-_FOR_PLANNING = ("columns", "data", "fetch_keys", "keys", "rows", "scans")
+_OPTION = "--catalog"
+
+
+@dataclass(frozen=True)
+class _Lookup:
+    """A lookup of a catalog: where it stands, the settings of its source, and the source."""
+
+    document: Document
+    settings: dict[str, Any]
+    source: LookupSource
 
 
 @dataclass(frozen=True)
 class CatalogFile:
-    """A catalog file as read: settings of lookups, and of tables, by name."""
+    """A catalog file with those that it extends: lookups and tables by name, all of them checked."""
 
-    path: Path
-    lookups: dict[str, dict[str, Any]]
-    tables: dict[str, dict[str, Any]]
+    lookups: dict[str, _Lookup]
+    tables: dict[str, tuple[Document, dict[str, Any]]]
 
     def declare(self, opt: Optimizer) -> None:
-        """Register and declare all of it.  Raises ``InputError``, which names the file."""
-        from planner.connectors.described import described
-
-        for name, settings in self.lookups.items():
-            with _named(self.path, "the file"):
-                opt.register_lookup(name, described(name, _own(settings), self.path.parent))
-        for name, settings in self.tables.items():
-            with _named(self.path, f"tables.{name}"):
-                if versions := settings.get("versions"):
+        """Register and declare all of it.  Raises errors that name file, line and key."""
+        for name, lookup in self.lookups.items():
+            with located(_place(lookup.document, ("lookup", name))):
+                opt.register_lookup(name, lookup.source)
+            _check_columns(opt, name, lookup)
+        for name, (document, settings) in self.tables.items():
+            if versions := settings.get("versions"):
+                with located(_place(document, ("tables", name, "versions"))):
                     opt.declare_versions(name, versions["key"], versions["from"])
-                if changelog := settings.get("changelog"):
-                    insert_only = bool(changelog.get("insert_only", False))
-                    opt.declare_changelog(name, changelog["change"], changelog["key"], insert_only=insert_only)
-
-
-class _named:  # noqa: N801 - reads as what it does
-    """Errors with the file and the table they come from."""
-
-    def __init__(self, path: Path, key: str):
-        self.where = f"--catalog {path}" if key == "the file" else f"--catalog {path}: {key}"
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, KeyError):
-            raise InputError(f"{self.where}: it has no {error.args[0]!r}") from error
-        if isinstance(error, DovetailError):
-            raise InputError(f"{self.where}: {error}") from error
-
-
-def _own(settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a source, without those that a catalog of golden plans needs for planning."""
-    if settings.get("kind") == "http":
-        return {k: v for k, v in settings.items() if k not in ("data", "fetch_keys", "scans")}
-    return {k: v for k, v in settings.items() if k not in _FOR_PLANNING}
+            if changelog := settings.get("changelog"):
+                insert_only = changelog.get("insert_only", False)
+                with located(_place(document, ("tables", name, "changelog"))):
+                    opt.declare_changelog(name, changelog["change"], changelog.get("key", []), insert_only=insert_only)
 
 
 def read_catalog(path: str | None) -> CatalogFile | None:
-    """Read ``--catalog``.  Raises ``InputError`` for a file that cannot be used."""
+    """Read ``--catalog`` and check all of it.  Raises ``InputError``, which names file, line and key."""
     if path is None:
         return None
+    from planner.catalog_file.document import read_documents
+
+    if not path.strip():
+        raise InputError(f"{_OPTION}: the name of the file is empty")
+    lookups: dict[str, _Lookup] = {}
+    tables: dict[str, tuple[Document, dict[str, Any]]] = {}
     try:
-        given = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise InputError(f"--catalog {path}: there is no such file") from error
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"--catalog {path}: {error}") from error
-    for kind in ("lookup", "tables"):
-        if not isinstance(given.get(kind, {}), dict):
-            raise InputError(f"--catalog {path}: {kind} is a table of tables, not {given[kind]!r}")
-        for name, body in given.get(kind, {}).items():
-            if not isinstance(body, dict):
-                raise InputError(f"--catalog {path}: {kind}.{name} is a table of settings, not {body!r}")
-    return CatalogFile(Path(path), given.get("lookup", {}), given.get("tables", {}))
+        for document in read_documents(Path(path), path):
+            for name, settings in document.data.get("lookup", {}).items():
+                lookups[name] = _Lookup(document, settings, _source(document, name, settings))
+            tables |= {name: (document, body) for name, body in document.data.get("tables", {}).items()}
+    except CatalogError as error:
+        raise InputError(f"{_OPTION} {error}") from error
+    return CatalogFile(lookups, tables)
+
+
+def _source(document: Document, name: str, settings: dict[str, Any]) -> LookupSource:
+    """The source of a lookup, which is not connected to yet."""
+    from planner.catalog_file.keys import SOURCES
+    from planner.connectors.source_settings import build_source
+
+    kind = settings.get("kind")
+    if kind is None:
+        wrong = f'it has no kind of source; write for example kind = "postgresql"; {one_of(SOURCES, "")}'
+        raise document.error(("lookup", name), wrong)
+    own = {key: value for key, value in settings.items() if key == "kind" or key in SOURCES[kind]}
+    try:
+        return build_source(name, own, document.path.parent)
+    except SourceError as error:
+        message = str(error).removeprefix(f"lookup.{name}: ")
+        raise document.error(("lookup", name), shorten(message, 300, placeholder="…")) from error
+
+
+def _check_columns(opt: Optimizer, name: str, lookup: _Lookup) -> None:
+    """Raise ``InputError`` where settings name columns that the source does not have."""
+    from planner.sql.table_names import name_of
+
+    found = opt.declarations.tables[name_of(name)].lookup
+    columns = [column.name for column in found.columns] if found else []
+    for key, wanted in _named_columns(lookup.settings):
+        if odd := next((column for column in wanted if column not in columns), None):
+            error = lookup.document.error(("lookup", name, key), f"there is no column {odd!r}; {one_of(columns, odd)}")
+            raise InputError(f"{_OPTION} {error}")
+
+
+def _named_columns(settings: dict[str, Any]) -> Iterable[tuple[str, Iterable[str]]]:
+    yield "unique_keys", (column for key in settings.get("unique_keys", []) for column in key)
+    yield "types", settings.get("types", {})
+
+
+def _place(document: Document, at: tuple[str, ...]) -> str:
+    """A place in a catalog as messages begin with it."""
+    return f"{_OPTION} {str(document.error(at, '')).rstrip()}"

@@ -1,4 +1,4 @@
-"""What the user hands in: a query, tables, an output, options.  All of it is looked at before any work starts."""
+"""Parses and validates the user's input before any work starts: query, tables, output and options."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from optimizer.commands.catalog import CatalogFile, read_catalog
+from optimizer.commands.failures import located, reason_of
 from optimizer.options import Options
 from planner.errors import InputError
 
 FORMATS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
 _COMPRESSED = (".gz", ".bz2", ".zst", ".zstd", ".lz4", ".snappy", ".deflate")
+MOST_ROWS = 2**31 - 2  # of a result that are shown: Spark counts them, and one more, in 32 bits
 _POSSIBLE = ".parquet, .csv, .json, .jsonl or .ndjson"
 
 
@@ -60,6 +62,9 @@ class Job:
         return (self.remote or self.master).startswith("local")
 
 
+_LONGEST_QUERY = 64 << 20  # bytes
+
+
 def read_query(path: str | None, text: str | None) -> str:
     """The SQL of a file, of stdin (``-``), or of ``--sql``.  Raises ``InputError``."""
     if (path is None) == (text is None):
@@ -72,11 +77,19 @@ def read_query(path: str | None, text: str | None) -> str:
 
 
 def _text_of(path: str) -> str:
+    if "\0" in path:
+        raise InputError(f"{path!r}: a path cannot contain a zero byte")
     try:
-        raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+        if path == "-":
+            raw = sys.stdin.buffer.read(_LONGEST_QUERY + 1)
+        else:
+            with Path(path).open("rb") as file:
+                raw = file.read(_LONGEST_QUERY + 1)
+        if len(raw) > _LONGEST_QUERY:
+            raise InputError(f"{path} has more than {_LONGEST_QUERY >> 20} MB; a query is shorter")
         return raw.decode("utf-8-sig")
     except FileNotFoundError as error:
-        hint = "; a query itself goes behind --sql" if re.search(r"\s", path) else ""
+        hint = "; to give the query itself, use --sql" if re.search(r"\s", path) else ""
         raise InputError(f"there is no file {path}{hint}") from error
     except OSError as error:
         raise InputError(f"{path} cannot be read: {reason_of(error)}") from error
@@ -117,7 +130,9 @@ def read_tables(given: Sequence[str], *, here: bool, option: str = "--table") ->
         if not re.fullmatch(r"[^\W\d]\w*", name):
             raise InputError(f"{option} {name}={path}: a table's name has letters, digits and _, and no digit first")
         if any(t.name.lower() == name.lower() for t in tables):
-            raise InputError(f"{option} {name} is given twice: Spark does not tell capitals from small letters")
+            raise InputError(
+                f"{option} {name} is given twice, since Spark ignores capitals in names; rename one of them"
+            )
         tables.append(_table(name, path, f"{option} {name}={path}", look=here and "://" not in path))
     return tuple(tables)
 
@@ -125,7 +140,10 @@ def read_tables(given: Sequence[str], *, here: bool, option: str = "--table") ->
 def _table(name: str, path: str, where: str, *, look: bool) -> Table:
     if not look:
         return Table(name, path, format_of(path) or "parquet")
-    files = list(_files(path))
+    if "\0" in path:
+        raise InputError(f"{where}: a path cannot contain a zero byte")
+    with located(where):
+        files = list(_files(path))
     if not files:
         kind = "no data file in" if Path(path).is_dir() else "no file or directory"
         raise InputError(f"{where}: there is {kind} {path}")
@@ -154,7 +172,7 @@ def _files(path: str) -> Iterator[Path]:
 
 
 def format_of(path: str) -> str | None:
-    """The format that a path's ending tells, compressed or not.
+    """Return the format of a path by its ending, compressed or not.
 
     >>> format_of("a/b.csv.gz"), format_of("e.snappy.parquet"), format_of("notes.txt")
     ('csv', 'parquet', None)
@@ -172,18 +190,60 @@ def _is_array(path: Path) -> bool:
         return file.read(1024).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
 
 
+def read_folder(option: str, path: str, *, here: bool) -> str:
+    """The folder of an option, from the root of this machine's files if it is ``here``.  Raises ``InputError``."""
+    check_folder(option, path)
+    return str(Path(path).absolute()) if here and "://" not in path and not path.startswith("file:") else path
+
+
+def check_folder(option: str, path: str) -> None:
+    """Raise ``InputError`` for what no folder can be called."""
+    if not path.strip():
+        raise InputError(f"{option} FOLDER is missing")
+    if "\0" in path:
+        raise InputError(f"{option}: a path cannot contain a zero byte")
+    if "://" in path:
+        return
+    longest = max((len(os.fsencode(part)) for part in path.split("/")), default=0)
+    if longest > _LONGEST_NAME or len(os.fsencode(path)) > _LONGEST_PATH:
+        raise InputError(f"{option}: a path may have {_LONGEST_PATH} bytes, and each name in it {_LONGEST_NAME}")
+
+
+_LONGEST_NAME, _LONGEST_PATH = 255, 4_000
+
+
+def check_seconds(option: str, seconds: float | None, *, least: float = 0.0) -> None:
+    """Raise ``InputError`` for a time that is no number of seconds, from ``least`` to ten years."""
+    if seconds is not None and not least <= seconds <= _TEN_YEARS:
+        raise InputError(f"{option} {seconds}: give a number of seconds from {least:g} to {_TEN_YEARS:,}")
+
+
+_TEN_YEARS = 315_360_000
+
+
+def check_trigger(text: str | None) -> None:
+    """Raise ``InputError`` for a ``--trigger`` that is not ``available now`` and no time."""
+    if text is None or text.lower().split() == ["available", "now"]:
+        return
+    if not re.fullmatch(rf"(\s*\d{{1,9}}(\.\d{{1,9}})?\s+({_UNITS})s?)+\s*", text, re.IGNORECASE | re.ASCII):
+        raise InputError(f"--trigger {text!r}: write 'available now', or a time such as '10 seconds'")
+
+
+_UNITS = "millisecond|second|minute|hour|day|week"
+
+
 def read_output(path: str | None, *, overwrite: bool, here: bool) -> OutputPath | None:
     """Where ``--out`` points.  Raises ``InputError`` for one that exists, unless ``overwrite``."""
     if path is None:
         if overwrite:
-            raise InputError("--overwrite is about --out; there is no --out")
+            raise InputError("--overwrite needs --out; add --out PATH")
         return None
     written = format_of(path)
     directory = path.endswith(("/", os.sep)) or not here or "://" in path
     if written is None and not directory:
         raise InputError(f"--out {path}: end it in {_POSSIBLE}, or in / for a directory of Parquet files")
     if path.lower().endswith(_COMPRESSED):
-        raise InputError(f"--out {path}: compressed text is not written; leave out the last ending")
+        raise InputError(f"--out {path}: compressed files cannot be written; leave out the last extension")
     output = OutputPath(path, written or "parquet", directory, overwrite)
     if here and "://" not in path:
         _check_place(output)
@@ -194,10 +254,10 @@ def _check_place(output: OutputPath) -> None:
     path = Path(output.path)
     where = f"--out {output.path}"
     if "\0" in output.path:
-        raise InputError("--out: a path has no zero byte in it")
+        raise InputError("--out: a path cannot contain a zero byte")
     if not path.absolute().parent.is_dir():
         raise InputError(f"{where}: there is no directory {path.parent}")
-    try:  # rights alone do not tell: /proc says yes to root and takes nothing
+    try:  # permissions are not enough: /proc grants them to root and accepts no file
         with tempfile.TemporaryDirectory(prefix=f".{path.name}-", dir=path.absolute().parent) as made:
             Path(made, "rows").write_bytes(b"\0")
     except OSError as error:
@@ -205,25 +265,30 @@ def _check_place(output: OutputPath) -> None:
     if not os.path.lexists(path):
         return
     if path.is_dir() and not output.directory:
-        raise InputError(f"{where}: that is a directory; end it in / to write one")
+        raise InputError(f"{where}: this is a directory; end the path in / to write a directory")
     if not path.is_dir() and output.directory:
-        raise InputError(f"{where}: that is a file")
+        raise InputError(f"{where}: this is a file; leave out the / to write a file")
     if output.directory and not any(path.iterdir()):
         return
     if not output.overwrite:
         raise InputError(f"{where} exists; --overwrite replaces it")
     if output.directory and (other := next(_not_spark(path), None)):
-        raise InputError(f"{where}: {other.name} was not written by Spark; the directory is not replaced")
-
-
-def reason_of(error: OSError) -> str:
-    """What the system says, in small letters and without the file."""
-    return (error.strerror or str(error)).lower()
+        raise InputError(f"{where}: {other.name} was not written by Spark; name another directory")
 
 
 def _not_spark(directory: Path) -> Iterator[Path]:
     """What a directory holds that Spark does not write."""
     return (p for p in directory.iterdir() if p.is_dir() or not re.match(r"part-|_SUCCESS$|\.", p.name))
+
+
+_LOCAL = r"local(\[(\*|[1-9]\d{0,3})(,\d{1,4})?\]|-cluster\[\d{1,4},\d{1,4},\d{1,9}\])?"
+
+
+def check_master(master: str) -> None:
+    """Raise ``InputError`` for a ``--master`` on this machine that is none of Spark's; others are Spark's to check."""
+    local = re.fullmatch(_LOCAL, master.replace(" ", ""))
+    if not master.strip() or (master.startswith("local") and not local):
+        raise InputError(f"--master {master!r}: write local[*], local[4], or the address of a cluster")
 
 
 def read_job(
@@ -245,9 +310,10 @@ def read_job(
     given: dict[str, Any] = dict(read_pairs("--option", options or ()))
     if force:
         given["force"] = True
-    job = Job(
-        "", (), Options.from_mapping(given), master, remote, read_pairs("--conf", conf or ()), read_catalog(catalog)
-    )
+    check_master(master)
+    with located("--option"):
+        chosen = Options.from_mapping(given)
+    job = Job("", (), chosen, master, remote, read_pairs("--conf", conf or ()), read_catalog(catalog))
     unique = tuple(read_keys(keys or ()))
     found = read_tables(tables or (), here=job.here)
     # stdin last: who types the query hears of other faults first

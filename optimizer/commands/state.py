@@ -1,8 +1,9 @@
-"""Look at the state of a join of streams; no Spark needed where it lies on this machine."""
+"""``dovetail state``: shows the state of a join of streams; a local state needs no Spark."""
 
 from __future__ import annotations
 
 import json as json_format
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,50 +11,59 @@ from typing import Any
 
 import typer
 
-from optimizer.commands import say
+from optimizer.commands import terminal
+from optimizer.commands.inputs import check_folder
 from planner.errors import InputError, StateError, one_of
 from planner.expr import quote
 from planner.state.folder import LocalFolder
 from planner.state.manifest import InputState, Manifest
+from planner.state.parts import check_parts, read_parts
 from planner.state.pinned import read_pinned
+from planner.state.refusals import RESTORE, damaged, rebuild_remedy
+from planner.state.spark_logs import Progress, check_sources, read_progress
 from planner.state.store import Store
 
 
 def show_state(checkpoint: str, *, json: bool, check: bool, changes: bool) -> None:
-    """Print what is kept of each input.  Raises ``InputError`` where there is no state, ``StateError`` for a bad one.
+    """Print the state of each input.  Raises ``InputError`` if there is no state, ``StateError`` for a damaged one.
 
-    ``check``: also that every file is there, and has the size it was written with.  ``changes``: also how many rows of
-    changelogs have been taken away more often than added.
+    ``check``: also check that every file exists and has its size.  ``changes``: also count the rows of changelogs that
+    were deleted more often than inserted.
     """
     store, join, state = _read(checkpoint)
+    folder = _local(checkpoint)
     names, query = [i["name"] for i in join["inputs"]], _query(join, state)
     if check:
-        store.check(state)
-    inputs = [_told(name, found) for name, found in zip(names, state.inputs, strict=True)]
+        store.check_newest()
+        check_sources(store.checkpoint)
+        store.check_name()
+        _check_views(LocalFolder(folder), state, read_progress(store.checkpoint))
+    inputs = [_describe_input(name, found) for name, found in zip(names, state.inputs, strict=True)]
     if changes:
-        for told, gone in zip(inputs, _gone_too_often(store, join, state), strict=True):
-            told["gone"] = gone
+        for described, deletes in zip(inputs, _count_excess_deletes(store, join, state), strict=True):
+            described["gone"] = deletes
     watermark = None if state.watermark is None else _moment(state.watermark * 1000)
     if json:
-        say.print_json({"query": query, "epoch": state.epoch, "watermark": watermark, "inputs": inputs})
+        terminal.print_json({"query": query, "epoch": state.epoch, "watermark": watermark, "inputs": inputs})
         return
-    console = say.out()
+    console = terminal.stdout_console()
     console.print(f"{query}\nepoch {state.epoch}, watermark {watermark or 'none'}\n", markup=False)
     kinds = [(name, "string" if name in ("input", "oldest", "newest") else "bigint") for name in inputs[0]]
-    console.print(say.rows_table(kinds, [tuple(i.values()) for i in inputs]))
+    console.print(terminal.build_rows_table(kinds, [tuple(i.values()) for i in inputs]))
     if check:
         console.print("\nevery file is there, and has the size it was written with", markup=False)
 
 
 def _query(join: dict[str, Any], state: Manifest) -> str:
-    """What a state is of: a query, or several views."""
-    return " ".join(join["text"].split()) if "text" in join else f"{len(state.answered)} views that are kept together"
+    """Describe the owner of a state: a query, or several views."""
+    return " ".join(join["text"].split()) if "text" in join else f"{len(state.answered)} views on one state"
 
 
-def _gone_too_often(store: Store, join: dict[str, Any], state: Manifest) -> Iterator[int | None]:
-    """How many rows of each input have been taken away more often than added; None where it is no changelog."""
+def _count_excess_deletes(store: Store, join: dict[str, Any], state: Manifest) -> Iterator[int | None]:
+    """Count the rows of each input that were deleted more often than inserted; None if it is no changelog."""
     from planner.runtime.session import local_session
-    from planner.runtime.state.changes import gone_too_often
+    from planner.runtime.state.changes import excess_deletes
+    from planner.runtime.state.paths import read_paths
 
     if not any(i.get("change") for i in join["inputs"]):
         raise InputError("none of its inputs is a changelog")
@@ -62,14 +72,17 @@ def _gone_too_often(store: Store, join: dict[str, Any], state: Manifest) -> Iter
             paths, change = store.paths(found.segments), input_.get("change")
             if change and paths:
                 columns = [f"{c['stored']} AS {quote(c['name'])}" for c in input_["columns"]]
-                yield gone_too_often(spark.read.parquet(*paths).selectExpr(*columns), change).count()
+                rows = read_paths(lambda: spark.read, paths)
+                yield excess_deletes(rows.selectExpr(*columns), change).count()
             else:
                 yield 0 if change else None
 
 
 def dump_state(checkpoint: str, name: str) -> None:
-    """Print the rows that are kept of an input.  Raises ``InputError``, ``StateError``."""
+    """Print the stored rows of an input.  Raises ``InputError``, ``StateError``."""
+    from planner.runtime.rows import each_row
     from planner.runtime.session import local_session
+    from planner.runtime.state.paths import read_paths
 
     store, join, state = _read(checkpoint)
     names = [i["name"] for i in join["inputs"]]
@@ -81,21 +94,59 @@ def dump_state(checkpoint: str, name: str) -> None:
     if not paths:
         return
     with local_session("dovetail-state") as spark:
-        rows = spark.read.parquet(*paths)
+        rows = read_paths(lambda: spark.read, paths)
         shown = rows.select(*(rows[stored].alias(name) for stored, name in columns))
-        for row in shown.selectExpr("to_json(struct(*))").toLocalIterator():
-            typer.echo(row[0])
+        for values in each_row(shown):
+            row = {name: value for name, value in zip(shown.columns, values, strict=True) if value is not None}
+            typer.echo(json_format.dumps(row, ensure_ascii=False))
+
+
+def _check_views(state: LocalFolder, manifest: Manifest, progress: Progress) -> None:
+    """Raise ``StateError`` if a stored file of a view here, or below ``views``, is missing or damaged.
+
+    So is a view that took part in the last refresh, with rows up to another epoch than ``progress``.
+    """
+    shared = [state.sub(f"views/{found.name}") for found in state.inside("views")]
+    for folder in (state, *shared):
+        remedy, path = rebuild_remedy(str(folder)) if folder in shared else RESTORE, folder.below("view.json")
+        text, parts = folder.read("view.json"), read_parts(folder, remedy)
+        if text is None and not parts.number:
+            continue
+        if text is None:
+            raise damaged(f"{path} is missing", remedy)
+        try:
+            name = json_format.loads(text)["name"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise damaged(f"{path} cannot be read: {error}", remedy) from error
+        check_parts(folder, parts, remedy)
+        took_part = folder not in shared or name in manifest.answered
+        if took_part and not parts.is_at(progress):
+            raise damaged(
+                f"{folder} has the rows up to epoch {parts.epoch}, which is not that of its checkpoint", remedy
+            )
+
+
+def _local(checkpoint: str) -> Path:
+    """Return a local folder, also if it is written as in Spark's messages: ``file:/x``.  Raises ``InputError``."""
+    check_folder("CHECKPOINT", checkpoint)
+    path = re.sub(r"^file:(//(localhost)?(?=/))?", "", checkpoint)
+    if "://" in path:
+        raise InputError(
+            f"{checkpoint} is not on this machine, and dovetail state reads local folders only; copy it here"
+        )
+    if not Path(path).is_dir():
+        raise InputError(f"{checkpoint}: there is no such folder")
+    return Path(path)
 
 
 def _read(checkpoint: str) -> tuple[Store, dict[str, Any], Manifest]:
-    """The state in a checkpoint, or in the folder of a view; the join that it is of, and its newest manifest."""
-    if "://" in checkpoint:
-        raise InputError(f"{checkpoint}: only a folder of this machine can be looked at")
-    store = Store(LocalFolder(Path(checkpoint)))
-    if store.query() is None and (of_view := Store(LocalFolder(Path(checkpoint) / "checkpoint"))).query() is not None:
+    """Read the state in a checkpoint, or in the folder of a view: its store, its join, and its newest manifest."""
+    folder = _local(checkpoint)
+    store = Store(LocalFolder(folder))
+    if store.query() is None and (of_view := Store(LocalFolder(folder / "checkpoint"))).query() is not None:
         store = of_view
     text, epochs = store.query(), store.epochs()
-    if text is None and read_pinned(LocalFolder(Path(checkpoint))):
+    if text is None and read_pinned(LocalFolder(folder)):
         raise InputError(f"{checkpoint} is of Spark's own join over bins, whose state is in Spark's store")
     if text is None:
         raise InputError(f"{checkpoint} holds no state of a join of streams")
@@ -105,11 +156,11 @@ def _read(checkpoint: str) -> tuple[Store, dict[str, Any], Manifest]:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StateError(f"{checkpoint}: query.json is damaged: {error}") from error
     if not epochs:
-        raise InputError(f"{checkpoint}: no epoch has come to its end yet")
+        raise InputError(f"{checkpoint}: no epoch has ended yet; run the query first")
     return store, join, store.manifest(epochs[-1])
 
 
-def _told(name: str, state: InputState) -> dict[str, Any]:
+def _describe_input(name: str, state: InputState) -> dict[str, Any]:
     times = state.times
     return {
         "input": name,

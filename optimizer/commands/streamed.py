@@ -1,4 +1,4 @@
-"""``dovetail stream``: a query over folders in which files arrive, and a live line of how far it is."""
+"""``dovetail stream``: runs a query over folders in which files arrive, with a live progress line."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.live import Live
 from rich.text import Text
 
-from optimizer.commands import say
+from optimizer.commands import terminal
+from optimizer.commands.failures import located
 from optimizer.commands.inputs import Job, Table, read_pairs, read_tables
 from optimizer.commands.work import optimizer_for, read_table
 from planner.errors import InputError
@@ -41,7 +43,7 @@ class Streamed:
 class StreamJob:
     """A query over streams, where it keeps its state, where its rows go, and how it runs."""
 
-    job: Job
+    query: Job
     streams: tuple[Streamed, ...]
     checkpoint: str
     out: str
@@ -56,7 +58,7 @@ class StreamJob:
 def read_streams(
     streams: Sequence[str], schemas: Sequence[str], watermarks: Sequence[str], *, here: bool
 ) -> tuple[Streamed, ...]:
-    """The streams of ``--stream``, with what ``--schema`` and ``--watermark`` say of them.  Raises ``InputError``."""
+    """Return the streams of ``--stream``, with their ``--schema`` and ``--watermark``.  Raises ``InputError``."""
     if not streams:
         raise InputError("--stream NAME=FOLDER/ is missing; without a stream, take `dovetail run`")
     tables = read_tables(streams, here=here, option="--stream")
@@ -66,7 +68,7 @@ def read_streams(
     for place, delay in read_pairs("--watermark", watermarks).items():
         name, dot, column = place.partition(".")
         if not (dot and column):
-            raise InputError(f"--watermark wants NAME.COLUMN='1 minute', not {place!r}")
+            raise InputError(f"--watermark wants NAME.COLUMN='1 minute', not {f'{place}={delay}'!r}")
         if name in delays:
             raise InputError(f"--watermark {place}: {name} has one already, on {delays[name][0]}")
         delays[name] = (column, delay.strip("'\""))
@@ -76,56 +78,66 @@ def read_streams(
     return tuple(Streamed(t, types.get(t.name), delays.get(t.name)) for t in tables)
 
 
-def run_stream(told: StreamJob) -> None:
+def run_stream(job: StreamJob) -> None:
     """Run a query until all is taken, or until Ctrl-C, with a live line.  Raises what Spark raises."""
-    with optimizer_for(told.job) as opt:
-        with say.status("looking at the streams"):
-            for stream in told.streams:
-                view(opt.session, stream, told.files)
-            plan = opt.stream_plan(told.job.text, state_modules=told.state_modules, bins=told.bins)
+    with optimizer_for(job.query) as opt:
+        with terminal.show_status("looking at the streams"):
+            for stream in job.streams:
+                view(opt.session, stream, job.files)
+            plan = opt.stream_plan(job.query.text, state_modules=job.state_modules, bins=job.bins)
         if plan.join or plan.reason:
-            say.remark(plan.explain())
+            terminal.print_note(plan.explain())
         query = opt.stream(
-            told.job.text,
-            checkpoint=told.checkpoint,
-            sink=Sink(told.format, told.out),
-            trigger=told.trigger,
-            state_modules=told.state_modules,
-            state_ttl=told.state_ttl,
-            bins=told.bins,
+            job.query.text,
+            checkpoint=job.checkpoint,
+            sink=Sink(job.format, job.out),
+            trigger=job.trigger,
+            state_modules=job.state_modules,
+            state_ttl=job.state_ttl,
+            bins=job.bins,
         )
         try:
             _follow(query)
         except KeyboardInterrupt:
             query.stop()
-            say.remark("stopped; the same command goes on from the checkpoint")
+            terminal.print_note("stopped; the same command goes on from the checkpoint")
 
 
 def view(session: SparkSession, stream: Streamed, files: int | None) -> None:
     """Give a folder its name as a stream, of at most so many files in an epoch.  Raises ``InputError``."""
+    with located(f"--stream {stream.table.name}={stream.table.path}"):
+        _view(session, stream, files)
+
+
+def _view(session: SparkSession, stream: Streamed, files: int | None) -> None:
     table = stream.table
     schema: Any = stream.schema
-    if schema is None and table.format == "json":  # Spark reads times in JSON as text unless asked
-        schema = session.read.option("inferTimestamp", "true").json(table.path).schema
+    if schema is None and table.format == "json":  # without this option Spark reads times in JSON as text
+        schema = read_table(session, table, inferTimestamp=True).schema
     elif schema is None:
         schema = read_table(session, table).schema
-    reader = session.readStream.schema(schema).format(table.format)
+    with located(f"--schema {table.name}={stream.schema}"):
+        reader = session.readStream.schema(schema).format(table.format)
     if table.format == "csv":
         reader = reader.option("header", "true")
+    if not table.lines:
+        reader = reader.option("multiLine", "true")
     if files is not None:
         reader = reader.option("maxFilesPerTrigger", files)
-    rows = reader.load(table.path)
+    there = "://" not in table.path and Path(table.path).exists()
+    rows = reader.load(str(Path(table.path).absolute()) if there else table.path)
     if stream.watermark:
         column, delay = stream.watermark
         types = {f.name.lower(): f.dataType.simpleString() for f in rows.schema.fields}
         found = types.get(column.lower())
         if found not in ("timestamp", "timestamp_ntz"):
-            said = f"there is no column {column}" if found is None else f"{column} is {found}"
+            problem = f"there is no column {column}" if found is None else f"{column} is {found}"
             raise InputError(
-                f"--watermark {table.name}.{column}: {said}, and a watermark needs a time; the columns are "
-                f"{', '.join(f'{n} {t}' for n, t in types.items())} (--schema says others)"
+                f"--watermark {table.name}.{column}: {problem}, and a watermark needs a time; the columns are "
+                f"{', '.join(f'{n} {t}' for n, t in types.items())} (--schema has other columns)"
             )
-        rows = rows.withWatermark(column, delay)
+        with located(f"--watermark {table.name}.{column}={delay}"):
+            rows = rows.withWatermark(column, delay)
     rows.createOrReplaceTempView(table.name)
 
 
@@ -143,22 +155,22 @@ def _follow(query: StreamingQuery) -> None:
                 rows += progress["numInputRows"]
                 show(line(progress, rows))
     done = "1 epoch is" if last == 0 else f"{last + 1:,} epochs are"
-    say.remark(f"{done} done; the same command goes on with what comes")
+    terminal.print_note(f"{done} done; run the same command to continue with new rows")
 
 
 def line(progress: Any, rows: int) -> str:
     """How far a query is: its epoch, rows of this run, rows a second, how old the newest row is, what is kept."""
-    said = [f"epoch {progress['batchId']}", f"{rows:,} rows"]
+    parts = [f"epoch {progress['batchId']}", f"{rows:,} rows"]
     took = progress["durationMs"].get("triggerExecution", 0)
     if took:
-        said.append(f"{progress['numInputRows'] * 1000 / took:,.0f} rows/s")
+        parts.append(f"{progress['numInputRows'] * 1000 / took:,.0f} rows/s")
     newest = progress["eventTime"].get("max")
     if newest:
         lag = datetime.now(UTC) - datetime.fromisoformat(newest)
-        said.append(f"lag {say.seconds(max(0.0, lag.total_seconds()))}")
+        parts.append(f"lag {terminal.format_seconds(max(0.0, lag.total_seconds()))}")
     if state := _state(progress["stateOperators"]):
-        said.append(f"state {state}")
-    return "   ".join(said)
+        parts.append(f"state {state}")
+    return "   ".join(parts)
 
 
 def _state(operators: Sequence[Any]) -> str:
@@ -166,16 +178,16 @@ def _state(operators: Sequence[Any]) -> str:
     rows = sum(o["numRowsTotal"] for o in operators)
     if not of_arrangements(operators):
         return f"{rows:,} rows in Spark's store" if operators else ""
-    own = [o["customMetrics"] for o in operators]
-    late = sum(o["rowsLateInAll"] for o in own)
-    return f"{rows:,} rows, {sum(o['bytes'] for o in own):,} bytes{f', {late:,} late' if late else ''}"
+    metrics = [o["customMetrics"] for o in operators]
+    late = sum(o["rowsLateInAll"] for o in metrics)
+    return f"{rows:,} rows, {sum(o['bytes'] for o in metrics):,} bytes{f', {late:,} late' if late else ''}"
 
 
 @contextmanager
 def _line() -> Iterator[Any]:
     """Something that shows a line in the place of the one before; a line each where nobody looks."""
     if not sys.stderr.isatty():
-        yield say.remark
+        yield terminal.print_note
         return
-    with Live(console=say.err(), refresh_per_second=4) as live:
+    with Live(console=terminal.stderr_console(), refresh_per_second=4) as live:
         yield lambda text: live.update(Text(re.sub(r"\s*\n\s*", " ", text), style="dim"))

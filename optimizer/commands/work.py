@@ -1,4 +1,4 @@
-"""Do a job: a session with its tables, an optimizer over it, and rows to where they shall go."""
+"""Runs a job: opens a session with its tables, creates the optimizer, and writes rows."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from optimizer.api import Optimizer
-from optimizer.commands.inputs import Job, OutputPath, Table, reason_of
-from optimizer.commands.say import status
+from optimizer.commands.failures import located, reason_of
+from optimizer.commands.inputs import Job, OutputPath, Table
+from optimizer.commands.terminal import show_status
 from optimizer.doctor import available_memory, require_java
 from planner.errors import EnvironmentProblem, InputError
 
@@ -34,48 +35,58 @@ def optimizer_for(job: Job, app: str = "dovetail") -> Iterator[Optimizer]:
     else:
         require_server(job.remote)
     with ExitStack() as stack:
-        with status("starting Spark"):
+        with show_status("starting Spark"):
             from planner.runtime.session import local_session
 
             session = stack.enter_context(
                 local_session(app, job.master, job.remote, memory=available_memory(), settings=job.settings)
             )
         if job.tables:
-            with status("looking at the tables"):
+            with show_status("looking at the tables"):
                 for table in job.tables:
-                    read_table(session, table).createOrReplaceTempView(table.name)
+                    with located(f"--table {table.name}={table.path}"):
+                        read_table(session, table).createOrReplaceTempView(table.name)
         opt = Optimizer(session, job.options)
         if job.catalog is not None:
-            with status("looking at the catalog"):
+            with show_status("looking at the catalog"):
                 job.catalog.declare(opt)
         for name, columns in job.keys:
-            opt.declare_key(name, columns)
+            with located(f"--key {name}={','.join(columns)}"):
+                opt.declare_key(name, columns)
         yield opt
 
 
 def require_server(remote: str) -> None:
     """Raise ``EnvironmentProblem`` unless somebody listens: Spark's own client would try for minutes."""
-    host, port, address = "", _CONNECT_PORT, urlsplit(remote)
-    with suppress(ValueError):  # a port that is no number
-        host, port = address.hostname or "", address.port or port
-    if address.scheme != "sc" or not host:
+    host, port, scheme = "", _CONNECT_PORT, ""
+    with suppress(ValueError):  # a port that is no number, brackets without an address in them
+        address = urlsplit(remote)
+        scheme, host, port = address.scheme, address.hostname or "", address.port or port
+    if scheme != "sc" or not host:
         raise InputError(f"--remote {remote}: a server is named as sc://host:port")
     try:
         socket.create_connection((host, port), timeout=10).close()
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # the latter for a name that no host can have
         remedy = "start one, or name another with --remote"
         raise EnvironmentProblem(f"no Spark Connect server answers at {host}:{port}", remedy=remedy) from error
 
 
-def read_table(session: SparkSession, table: Table) -> DataFrame:
-    """Read a table: CSV with a header line and types found out, JSON as Spark reads it."""
-    reader = session.read
-    match table.format:
-        case "csv":
-            return reader.csv(table.path, header=True, inferSchema=True)
-        case "json":
-            return reader.json(table.path, multiLine=not table.lines)
-    return reader.parquet(table.path)
+def read_table(session: SparkSession, table: Table, **more: bool) -> DataFrame:
+    """Read a table: CSV with a header line and types found out, JSON as Spark reads it.
+
+    A path that is there on this machine is taken literally, and any other is a pattern of names.
+    """
+    from planner.runtime.state.paths import read_paths
+
+    options = more
+    if table.format == "csv":
+        options = {"header": True, "inferSchema": True, **more}
+    elif table.format == "json":
+        options = {"multiLine": not table.lines, **more}
+    if "://" not in table.path and Path(table.path).exists():
+        path = str(Path(table.path).absolute())
+        return read_paths(lambda: session.read.options(**options), [path], table.format)
+    return session.read.options(**options).format(table.format).load(table.path)
 
 
 def write(frame: DataFrame, output: OutputPath, *, ordered: bool) -> int | None:

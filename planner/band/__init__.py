@@ -1,1 +1,1 @@
-"""Band conditions: the line they lie on, their bounds, their bins, their exact ends."""
+"""Band conditions: their axis, their bounds, their bins, and their exact ends."""

@@ -1,4 +1,4 @@
-"""The line on which a band lies: what its positions are, for each family of types, and how to say them in Spark SQL.
+"""The axis of a band: the positions of values for each family of types, and their Spark SQL.
 
 A position is a number that grows with the value, whatever the type:
 
@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from sys import float_info
 
 from sqlglot import exp
 
@@ -23,6 +24,8 @@ from planner.types.schema import SqlType
 
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
+_FARTHEST = Fraction(float_info.max)
+_LONG = 10**21
 _UNITS = {
     "MICROSECOND": 1,
     "MILLISECOND": 1_000,
@@ -49,20 +52,20 @@ class Axis:
     small: bool = False
 
     def human(self, amount: Fraction) -> str:
-        """A distance as people say it: ``10m`` for 600,000,000 microseconds."""
+        """Format a distance for people: ``10m`` for 600,000,000 microseconds."""
         if self.name == "number":
             return number(amount)
         micros = amount * DAY if self.name == "date" else amount
         sign, rest = ("-" if micros < 0 else ""), abs(micros)
         if not rest:
             return "0d" if self.name == "date" else "0s"
-        said = ""
+        text = ""
         for unit, size in (("d", DAY), ("h", 3_600 * SECOND), ("m", 60 * SECOND)):
             count, rest = divmod(rest, size)
-            said += f"{count}{unit}" if count else ""
-        if rest % SECOND and not said and rest % 1_000 == 0 and rest < SECOND:
+            text += f"{number(Fraction(count))}{unit}" if count else ""
+        if rest % SECOND and not text and rest % 1_000 == 0 and rest < SECOND:
             return f"{sign}{rest // 1_000}ms"
-        return sign + said + (f"{number(rest / SECOND)}s" if rest else "")
+        return sign + text + (f"{number(rest / SECOND)}s" if rest else "")
 
     def position(self, text: str, type_: SqlType) -> str:
         """The position of an expression, as SQL: a whole number on an exact axis, else a DOUBLE."""
@@ -98,7 +101,7 @@ def axis_of(types: Sequence[SqlType], *, arithmetic: bool, ansi: bool, clock: bo
     names = {t.name for t in types}
     if "string" in names:
         if len(names) > 1:
-            return f"{_said(types)} are compared by a cast, which fails on other strings"
+            return f"{_describe_types(types)} are compared by a cast, which fails on other strings"
         return "strings are compared letter by letter; bins need numbers or times"
     months = any(t.name == "interval" and "day" not in t.text and "second" not in t.text for t in types)
     times = names - {"interval", "micros"}
@@ -108,11 +111,11 @@ def axis_of(types: Sequence[SqlType], *, arithmetic: bool, ansi: bool, clock: bo
     if "date" in times and not clock and times <= ({"date", "tinyint", "smallint", "int"} if arithmetic else {"date"}):
         return Axis("date", exact=True, small=True)
     if times <= {"date", "timestamp"} or times == {"timestamp", "timestamp_ntz"}:
-        return f"{_said(types)} cannot be put on one axis" if months else Axis("timestamp", exact=True)
+        return f"{_describe_types(types)} cannot be put on one axis" if months else Axis("timestamp", exact=True)
     if times == {"timestamp_ntz"} or (times == {"date", "timestamp_ntz"} and not clock):
-        return f"{_said(types)} cannot be put on one axis" if months else Axis("timestamp_ntz", exact=True)
+        return f"{_describe_types(types)} cannot be put on one axis" if months else Axis("timestamp_ntz", exact=True)
     if not all(t.numeric for t in types):
-        return f"{_said(types)} cannot be put on one axis"
+        return f"{_describe_types(types)} cannot be put on one axis"
     if all(t.integral for t in types):
         return Axis("number", exact=True, integral_types=True, small="bigint" not in names)
     if "float" in names and len(names) > 1 and not ansi and any(not t.fractional for t in types):
@@ -120,11 +123,11 @@ def axis_of(types: Sequence[SqlType], *, arithmetic: bool, ansi: bool, clock: bo
     if names <= {"decimal", "tinyint", "smallint", "int", "bigint"}:
         before, behind = (max(t.digits[i] for t in types) for i in (0, 1))
         if before + behind + (2 if arithmetic else 0) > 38:
-            return f"{_said(types)} do not fit one DECIMAL"
+            return f"{_describe_types(types)} do not fit one DECIMAL"
     return Axis("number", exact=False, float32="float" in names, integral_types=False)
 
 
-def _said(types: Sequence[SqlType]) -> str:
+def _describe_types(types: Sequence[SqlType]) -> str:
     return " and ".join(sorted({str(t) for t in types if t.name != "micros"}))
 
 
@@ -158,11 +161,16 @@ def _span(text: str, first: str, last: str) -> Fraction | None:
         return None
 
 
+def real(amount: Fraction) -> float:
+    """The DOUBLE next to a number; the farthest one there is where the number is beyond all of them."""
+    return float(min(max(amount, -_FARTHEST), _FARTHEST))
+
+
 def number(amount: Fraction | float) -> str:
-    """A number in its shortest exact decimal form."""
+    """A number in its shortest exact decimal form; with two digits where it would have more than twenty."""
     if isinstance(amount, float):
         amount = Fraction(amount)
-    if amount.denominator == 1:
-        return str(amount.numerator)
-    said = Decimal(amount.numerator) / Decimal(amount.denominator)
-    return f"{said.normalize():f}"
+    decimal = Decimal(amount.numerator) / Decimal(amount.denominator)
+    if abs(amount) >= _LONG or decimal.adjusted() < -20:
+        return f"{decimal:.2g}"
+    return str(amount.numerator) if amount.denominator == 1 else f"{decimal.normalize():f}"

@@ -1,13 +1,14 @@
-"""How wide a bin is, and how many levels of them: arithmetic only."""
+"""Computes the width of bins and the number of their levels."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
 from math import ceil, floor, inf, log2
 
-from planner.band.axis import Axis
+from planner.band.axis import Axis, real
 from planner.catalog.stats import LengthClass
 
 # Beyond this many bins from zero a bin's number is no longer exact enough to be trusted; all further values share one.
@@ -15,10 +16,11 @@ MOST_BINS = 2**46
 MOST_BINS_FLOAT32 = 2**19
 MARGIN = Fraction(1, 8)
 FARTHEST = 2**60  # what may be added to half a BIGINT
-EVERYTHING = 1e300
+EVERYTHING = 1e300  # the width of bins for intervals that are as long as this or longer: they end nowhere
 _NARROWEST = Fraction(1, 10**290)  # a width that DOUBLE divides by
 _STANDING = 8 / 7  # bins of a level are so much wider than its longest interval
 LASTING_REACH = 64
+_FEW_POINTS = 8
 _LONGEST = {"date": 2.0**23}
 _SHORTEST = 2.0**-12  # the narrowest bins on an axis of real numbers
 _LEVEL = 8.0  # what a level costs a point, in candidates looked at
@@ -38,13 +40,13 @@ class FixedWidthBins:
     @property
     def copies(self) -> float:
         """How many copies of a row are made on average."""
-        return float(1 + (self.high - self.low) / self.width)
+        return real(1 + (self.high - self.low) / self.width)
 
 
 def neighbours(
     low: Fraction, high: Fraction, axis: Axis, width: Fraction | None = None, *, times: int = 1
 ) -> FixedWidthBins | None:
-    """Choose bins for ``left - right in [low, high]``; ``width``: as wide as somebody asked for.  None for none.
+    """Choose bins for ``left - right in [low, high]``; ``width`` is the width in a hint.  None if no bins are possible.
 
     Bins as wide as the band make two copies of a row, and a row meets twice its matches.  Where rows are sorted, bins
     ``times`` as wide are better: a copy costs more than a look at the next row.  Looked up in hash tables, bins of half
@@ -56,7 +58,7 @@ def neighbours(
     ``MOST_BINS``, and what is added is rounded in proportion to itself, so bins are not much narrower than that.
     """
     farthest = max(-low, high)
-    if farthest > FARTHEST and axis.exact:
+    if farthest > (FARTHEST if axis.exact else EVERYTHING):
         return None
     if halved(axis):
         half = min(max(ceil((width or times * max(high - low, Fraction(16))) / 2), 1), FARTHEST)
@@ -66,7 +68,17 @@ def neighbours(
         return FixedWidthBins(Fraction(min(max(ceil(width or times * (high - low)), 2), FARTHEST)), low, high)
     slack = farthest / (2**21 if axis.float32 else 2**50)
     width = max(width or times * (high - low) * Fraction(5, 4) or Fraction(1), 2 * slack / MARGIN, _NARROWEST)
+    width = min(width, Fraction(EVERYTHING) * 16)
     return FixedWidthBins(width, low - MARGIN * width, high + MARGIN * width)
+
+
+def hinted_width(width: Fraction, axis: Axis) -> float:
+    """Return the width of bins that a hint sets, clamped to widths by which positions can be divided.
+
+    Positions on exact axes are whole numbers: bins that are narrower than two of them tell no more apart, and their
+    numbers are beyond BIGINT.
+    """
+    return real(min(max(width, Fraction(2) if axis.exact else _NARROWEST), Fraction(EVERYTHING)))
 
 
 def halved(axis: Axis) -> bool:
@@ -114,12 +126,23 @@ def unmeasured_levels(axis: Axis, reach: int) -> Levels:
 
 
 def lasting_levels(axis: Axis) -> Levels:
-    """Levels for whatever lengths may come: no interval is copied to more than about ``LASTING_REACH`` bins."""
+    """Levels for intervals of any length: none is copied to more than about ``LASTING_REACH`` bins."""
     top = _LONGEST.get(axis.name, 2.0**64)
     if axis.name == "number" and axis.small:
         top = 2.0**36
     widths = [_least(axis) or _SHORTEST]
     while widths[-1] * LASTING_REACH < top:
+        widths.append(widths[-1] * LASTING_REACH)
+    return Levels((*widths, EVERYTHING), LASTING_REACH)
+
+
+def likely_levels(axis: Axis, span: float, points: int) -> Levels:
+    """Levels for lengths that are not known, among so many points on so much of the line.
+
+    Narrower bins than those of a few points tell no more apart, and no interval needs more bins than there is line.
+    """
+    widths = [min(max(_round(span / points * _FEW_POINTS), _least(axis), _SHORTEST), EVERYTHING / LASTING_REACH)]
+    while widths[-1] * LASTING_REACH < min(span, EVERYTHING / LASTING_REACH):
         widths.append(widths[-1] * LASTING_REACH)
     return Levels((*widths, EVERYTHING), LASTING_REACH)
 
@@ -131,9 +154,9 @@ def one_level(classes: tuple[LengthClass, ...], axis: Axis, *, reach: int, slack
     are wider only to keep the longest interval within its reach.
     """
     count = sum(c.count for c in classes)
-    if not count or classes[-1].longest >= EVERYTHING:
+    if not count or not classes[-1].longest < EVERYTHING:
         return None
-    mean = max(sum(c.total for c in classes) / count, _least(axis))
+    mean = max(_mean(classes), _least(axis))
     width = max(mean, classes[-1].longest / reach)
     return Levels((_round(width) or 1.0,), reach) if width <= slack * mean else None
 
@@ -145,15 +168,13 @@ def standing_levels(classes: tuple[LengthClass, ...], axis: Axis) -> Levels:
     level takes everything, since what was measured may have changed by the time it is read.
     """
     finite = [c for c in classes if c.longest < EVERYTHING]
-    span = max((c.last for c in finite), default=0.0) - min((c.first for c in finite), default=0.0)
+    spans = _spans(finite)
     best: list[tuple[float, tuple[float, ...]]] = [(0.0, ())]  # for the first n classes: cost for a point, widths
     for n in range(1, len(finite) + 1):
         width = max(finite[n - 1].longest, _least(axis) / 2) * _STANDING
-        counts = list(accumulate(c.count for c in reversed(finite[:n])))
-        tries = (
-            (best[n - m][0] + _LEVEL + 2 * (counts[m - 1] * width / span if 0 < span < inf else 0), best[n - m][1])
-            for m in range(1, n + 1)
-        )
+        each = [_meeting(c, width, span) for c, span in zip(finite[:n], spans[:n], strict=True)]
+        met_here = list(accumulate(reversed(each)))
+        tries = ((best[n - m][0] + _LEVEL + 2 * met_here[m - 1], best[n - m][1]) for m in range(1, n + 1))
         cost, widths = min(tries)
         best.append((cost, (*widths, _round_up(width))))
     # What has no length fits any level, and nothing can be divided by its width.
@@ -162,10 +183,10 @@ def standing_levels(classes: tuple[LengthClass, ...], axis: Axis) -> Levels:
 
 
 def levels_from(
-    width: float, classes: tuple[LengthClass, ...] | None, axis: Axis, *, reach: int, lasting: bool = False
+    width: float, classes: tuple[LengthClass, ...] | None, axis: Axis, *, reach: int, generic_plan: bool = False
 ) -> Levels:
-    """Levels that begin with a width somebody asked for, and go on where intervals exceed its reach."""
-    if lasting:
+    """Levels that begin with the width in a hint, and continue for intervals that exceed its reach."""
+    if generic_plan:
         found = lasting_levels(axis)
         return Levels((width, *(w for w in found.widths if w > width)), found.reach)
     if classes is None:
@@ -179,7 +200,7 @@ def levels_from(
 
 @dataclass(frozen=True)
 class Common:
-    """One width of bins for two sides of intervals: their rows with all copies, and the pairs that meet."""
+    """One width of bins for two sides of intervals: their rows with all copies, and the pairs that share a bin."""
 
     width: float
     rows: tuple[float, ...]
@@ -202,44 +223,78 @@ def common_bins(
     """
     both = (*ones, *others)
     first, last = min((c.first for c in both), default=0.0), max((c.last for c in both), default=0.0)
-    span = last - first
+    span = last - first  # infinite where intervals begin or end nowhere
     if not 0 < span < inf or not all(c.longest < EVERYTHING for c in both):
         return None
     longest = max(c.longest for c in both)
-    least = max(_least(axis), longest / reach, max(-first, last, span) / MOST_BINS)
+    least = max(_least(axis), longest / reach, max(-first, last, span) / MOST_BINS, float(_NARROWEST))
     tries = [width] if width else [_round_up(least * 2.0**n) for n in range(ceil(log2(max(span / least, 1))) + 1)]
     if axis.exact:
         tries = [float(ceil(w)) for w in tries]
-    found = [_common(w, ones, others, span) for w in tries if w >= least]
+    spans = _spans(ones, span), _spans(others, span)
+    found = [_common(w, ones, others, spans) for w in tries if least <= w < EVERYTHING]
     return min(found, key=lambda c: sum(c.rows) * row + c.pairs, default=None)
 
 
-def _common(width: float, ones: tuple[LengthClass, ...], others: tuple[LengthClass, ...], span: float) -> Common:
-    """The rows of both sides with their copies, and the pairs that meet, were all spread evenly."""
-    rows = tuple(sum(c.count + c.total / width for c in side) for side in (ones, others))
-    return Common(width, rows, rows[0] * rows[1] * min(1.0, width / span))
+def _common(
+    width: float,
+    ones: tuple[LengthClass, ...],
+    others: tuple[LengthClass, ...],
+    spans: tuple[list[float], list[float]],
+) -> Common:
+    """Estimate the rows of both sides with their copies, and the pairs that share a bin, for evenly spread classes."""
+    rows = [[c.count + c.total / width for c in side] for side in (ones, others)]
+    pairs = sum(
+        n * m * min(1.0, width / max(s, t))
+        for n, s in zip(rows[0], spans[0], strict=True)
+        for m, t in zip(rows[1], spans[1], strict=True)
+    )
+    return Common(width, (sum(rows[0]), sum(rows[1])), pairs)
+
+
+def _spans(classes: Sequence[LengthClass], whole: float | None = None) -> list[float]:
+    """How much of the line the intervals of each class lie on: a few that reach far do not spread the others out.
+
+    The ends of a few rows lie closer together than the line that they are from is long.
+    """
+    if whole is None:
+        whole = max((c.last for c in classes), default=0.0) - min((c.first for c in classes), default=0.0)
+    found = []
+    for c in classes:
+        own = (c.last - c.first) * (c.count + 1) / (c.count - 1) if c.count > 1 else whole
+        found.append(own if 0 < own < whole else whole)
+    return found
+
+
+def _meeting(c: LengthClass, reach: float, span: float) -> float:
+    """Estimate the number of intervals of a class that share a bin with a point, by the reach of the bins."""
+    return c.count * min(1.0, reach / span) if 0 < span < inf else 0.0
 
 
 def touched(levels_: Levels, classes: tuple[LengthClass, ...]) -> float:
     """To how many bins an interval is copied on average."""
     count = sum(c.count for c in classes) or 1
-    return sum(c.count + c.total / width for c, width in _placed(levels_, classes)) / count
+    placed = _placed(levels_, classes)
+    return (
+        sum(c.count + min(c.total / width, 2.0 * c.count if width >= EVERYTHING else inf) for c, width in placed)
+        / count
+    )
 
 
 def met(levels_: Levels, classes: tuple[LengthClass, ...], *, standing: bool = False) -> float | None:
-    """How many intervals a point meets in its bins on average, were both spread evenly; None where nothing tells.
+    """Estimate how many intervals share a bin with a point on average, if both are spread evenly; None if unknown.
 
-    ``standing``: intervals stand in one bin, and the point visits two.
+    ``standing``: intervals stand in one bin, and the point visits two.  All points meet all that end nowhere.
     """
     finite = [c for c in classes if c.longest < EVERYTHING]
-    span = max((c.last for c in finite), default=0.0) - min((c.first for c in finite), default=0.0)
-    if not 0 < span < inf:
-        return None
-    reach = [
-        (c.count, 2 * width if standing else width + c.total / max(c.count, 1))
-        for c, width in _placed(levels_, classes, fill=1 / _STANDING if standing else levels_.reach)
-    ]
-    return sum(count * min(1.0, width / span) for count, width in reach)
+    spans, endless = _spans(finite), sum(c.count for c in classes) - sum(c.count for c in finite)
+    if not any(0 < span < inf for span in spans):
+        return float(endless) if endless and not finite else None
+    placed = _placed(levels_, tuple(finite), fill=1 / _STANDING if standing else levels_.reach)
+    return endless + sum(
+        _meeting(c, 2 * width if standing else width + c.total / max(c.count, 1), span)
+        for (c, width), span in zip(placed, spans, strict=True)
+    )
 
 
 def _placed(
@@ -260,8 +315,7 @@ def _widths(classes: list[LengthClass], least: float, spread: float, reach: int)
     count = sum(c.count for c in classes)
     if not count:
         return []
-    mean = sum(c.total for c in classes) / count
-    width = max(mean, least)
+    width = max(_mean(classes), least)
     if width == 0:  # all of no length: any width suits
         return []
     if len(classes) > 1 and (
@@ -273,9 +327,15 @@ def _widths(classes: list[LengthClass], least: float, spread: float, reach: int)
 
 
 def _skew(classes: list[LengthClass], least: float) -> float:
-    mean = sum(c.total for c in classes) / max(1, sum(c.count for c in classes))
+    mean = _mean(classes)
     median = max(_median(classes), least)
     return mean / median if median else (inf if mean else 1.0)
+
+
+def _mean(classes: Sequence[LengthClass]) -> float:
+    """The mean length; no greater than the longest, where the sum of all is beyond DOUBLE."""
+    count = max(1, sum(c.count for c in classes))
+    return min(sum(c.total / count for c in classes), max((c.longest for c in classes), default=0.0))
 
 
 def _median(classes: list[LengthClass]) -> float:

@@ -1,4 +1,4 @@
-"""Comparisons by order in a condition, and what a conjunct looks like before anything is looked up."""
+"""Parses the order comparisons of a condition, before any name is resolved."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def is_or_of_comparisons(conjunct: Scalar) -> bool:
 
 
 def comparisons(tree: exp.Expression) -> Iterator[tuple[exp.Expression, exp.Expression]]:
-    """Every ``small ≤ large`` (or <) that a conjunct says, in order."""
+    """Yield every ``small ≤ large`` (or <) of a conjunct, in order."""
     match tree:
         case exp.Paren():
             yield from comparisons(tree.this)

@@ -1,12 +1,12 @@
-"""Bands: conditions that keep a value of one side of a join within two ends.
+"""Bands: conditions that keep a value of one side of a join between two ends.
 
     DistanceBand   a.x - b.y in [-250, 250]        both ends are the same leaf and a constant
     IntervalBand   p.x between i.lo and i.hi       anything else
     OverlapBand    a.s <= b.e and b.s <= a.e       the later of both starts lies in the other interval
 
 A band is used to prune, never to decide: it has to hold for every pair for which the condition is true, and may hold
-for more.  So strict and closed bounds are the same here, and ``axis.py`` leaves room for whatever real arithmetic does
-not say about Spark's (rounding, calendar days).
+for more.  So strict and closed bounds are the same here, and ``axis.py`` widens bounds where Spark's arithmetic
+differs from real numbers (rounding, calendar days).
 """
 
 from __future__ import annotations
@@ -66,18 +66,18 @@ class IntervalBand:
         return f"{self.point.text} between {self.show(self.low)} and {self.show(self.high)}"
 
     def show(self, end: End) -> str:
-        """An end as a person would write it."""
-        said = ""
+        """Format an end for plans."""
+        text = ""
         for sign, leaf in end.terms:
-            said += (" + " if sign > 0 else " - ") + leaf.text if said else ("" if sign > 0 else "-") + leaf.text
+            text += (" + " if sign > 0 else " - ") + leaf.text if text else ("" if sign > 0 else "-") + leaf.text
         if end.constant:
-            said += (" + " if end.constant > 0 else " - ") + self.axis.human(abs(end.constant))
-        return said
+            text += (" + " if end.constant > 0 else " - ") + self.axis.human(abs(end.constant))
+        return text
 
 
 @dataclass(frozen=True)
 class OverlapBand:
-    """``left_start <= right_end and right_start <= left_end``, as two bands of which every pair fulfils one.
+    """``left_start <= right_end and right_start <= left_end``, as two bands; every pair satisfies one of them.
 
     Where the left start is the earlier one, the right start lies in the left interval (``in_left``); where it is not,
     the left start lies in the right interval (``in_right``).  That holds for intervals whose ends are the wrong way

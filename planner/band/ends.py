@@ -1,8 +1,8 @@
-"""The exact ends of a band: what is compared with what, whether strictly, and on one type that keeps Spark's order.
+"""The exact ends of a band: the compared expressions, strict or closed, on a type that keeps Spark's order.
 
-``condition.py`` reads bands to prune with them, so strict and closed bounds are one to it.  Who replaces the condition
-needs the comparisons themselves:  low ≤ point ≤ high  with each side's own expression, as written.  Sums over both
-sides (``abs(a.x - b.y) <= 5``) have no such expressions; over integers they are turned into some.
+``condition.py`` reads bands to prune, so it does not distinguish strict and closed bounds.  A rule that replaces the
+condition needs the comparisons themselves:  low ≤ point ≤ high  with each side's own expression, as written.  Sums over
+both sides (``abs(a.x - b.y) <= 5``) have no such expressions; over integers they are rewritten into such expressions.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from math import ceil, floor
 from sqlglot import exp
 
 from planner.band.condition import DistanceBand, IntervalBand
-from planner.band.linear import Leaf, NotABand, Side, Vocabulary
+from planner.band.linear import Leaf, Side, Vocabulary
+from planner.errors import Refused
 from planner.expr import sql
 from planner.types.schema import SqlType
-from planner.types.trying import may_raise
+from planner.types.try_expressions import UnsafeSpeculation, can_raise
+from planner.types.typed import type_of
 
 Comparison = tuple[exp.Expression, exp.Expression, bool]
 _MOST = 2**63 - 1
@@ -42,7 +44,7 @@ class Ends:
 
 
 def read_ends(band: DistanceBand | IntervalBand, words: Vocabulary) -> Ends:
-    """The exact ends of a band whose conjuncts say nothing else.  Raises ``NotABand`` with the reason."""
+    """Read the exact ends of a band whose conjuncts have no other condition.  Raises ``Refused`` with the reason."""
     found = [c for conjunct in band.conjuncts for c in comparisons(conjunct.tree)]
     sides = [(words.side(small), words.side(large)) for small, large, _ in found]
     plain = len(found) == 2 and all({"left", "right"} == {a, b} for a, b in sides)
@@ -53,7 +55,7 @@ def read_ends(band: DistanceBand | IntervalBand, words: Vocabulary) -> Ends:
                 return _as_written(low, high, words)
     if isinstance(band, DistanceBand) and words.ansi:
         return _of_integers(band, found)
-    raise NotABand(f"{band}: not two comparisons of one expression with an end each")
+    raise Refused(f"{band}: it does not compare one expression with two ends")
 
 
 def comparisons(tree: exp.Expression) -> Iterator[Comparison]:
@@ -72,7 +74,7 @@ def comparisons(tree: exp.Expression) -> Iterator[Comparison]:
         case exp.GT() | exp.GTE():
             yield tree.expression, tree.this, isinstance(tree, exp.GT)
         case _:
-            raise NotABand(f"{sql(tree)} is no comparison")
+            raise Refused(f"{sql(tree)} is not a comparison")
 
 
 def _as_written(low: Comparison, high: Comparison, words: Vocabulary) -> Ends:
@@ -80,8 +82,8 @@ def _as_written(low: Comparison, high: Comparison, words: Vocabulary) -> Ends:
     types = [_type(tree, words) for tree in (point, low[0], high[1])]
     common = _common(types)
     if common is None:
-        said = " and ".join(sorted({str(t) for t in types}))
-        raise NotABand(f"{sql(point)}: {said} are not kept in one order")
+        type_names = " and ".join(sorted({str(t) for t in types}))
+        raise Refused(f"{sql(point)}: no common type keeps the order of {type_names}")
     side = words.side(point)
     assert side in ("left", "right")
     trees = zip((point, low[0], high[1]), types, strict=True)
@@ -90,21 +92,10 @@ def _as_written(low: Comparison, high: Comparison, words: Vocabulary) -> Ends:
 
 
 def _type(tree: exp.Expression, words: Vocabulary) -> SqlType:
-    """The type of an end; of a sum with a constant also where nobody but Spark could tell it."""
-    match tree:
-        case exp.Paren():
-            return _type(tree.this, words)
-        case exp.Add() | exp.Sub():
-            first, second = tree.this, tree.expression
-            if isinstance(second, exp.Interval) and (known := _type(first, words)).name.startswith("timestamp"):
-                return known
-            if isinstance(second, exp.Literal) and second.name.isdigit():
-                known = _type(first, words)
-                if known.integral or known.name == "date":
-                    return known
-    found = words.type_of(tree)
+    """The type of an end of a band.  Raises ``Refused`` where it is not known."""
+    found = type_of(tree, words.type_of)
     if found is None:
-        raise NotABand(f"the type of {sql(tree)} is not known")
+        raise Refused(f"the type of {sql(tree)} is not known")
     return found
 
 
@@ -117,7 +108,7 @@ def _common(types: list[SqlType]) -> SqlType | None:
         return SqlType(next(iter(names)))
     if names <= {"float", "double"}:
         return SqlType("double")
-    if all(t.integral or t.name == "decimal" for t in types):
+    if all(t.exact_numeric for t in types):
         before, behind = (max(t.digits[n] for t in types) for n in (0, 1))
         if before + behind <= 38:
             return SqlType("decimal", before + behind, behind, f"decimal({before + behind},{behind})")
@@ -144,8 +135,8 @@ def _careful(tree: exp.Expression, words: Vocabulary) -> str:
             for side in (tree.this, tree.expression):
                 _careful(side, words)
             return sql(tree)
-    if why := may_raise(tree, words.type_of, ansi=words.ansi):
-        raise NotABand(why)
+    if can_raise(tree, words.type_of, ansi=words.ansi):
+        raise UnsafeSpeculation(sql(tree))
     return sql(tree)
 
 
@@ -154,19 +145,19 @@ def _of_integers(band: DistanceBand, found: list[Comparison]) -> Ends:
     integral = band.axis.integral_types and band.left.type.integral and band.right.type.integral
     pieces = [piece for conjunct in band.conjuncts for piece in conjunct.tree.walk()]
     if not integral or not all(isinstance(piece, _OF_SUMS) for piece in pieces):
-        raise NotABand(f"{band}: sums over both sides are exact for integers only")
+        raise Refused(f"{band}: sums over both sides are exact for integers only")
     if any(n.is_string or "e" in n.name.lower() for n in pieces if isinstance(n, exp.Literal)):
-        raise NotABand(f"{band}: sums over both sides are exact for integers only")
+        raise Refused(f"{band}: sums over both sides are exact for integers only")
     if len(found) != (1 if any(isinstance(piece, exp.Abs) for piece in pieces) else 2):
-        raise NotABand(f"{band}: more is compared than the two ends of a band")
+        raise Refused(f"{band}: it has more comparisons than the two ends of a band")
     strict = {s for *_, s in found}
     if len(strict) > 1:
-        raise NotABand(f"{band}: one end is open and one is closed, in sums over both sides")
+        raise Refused(f"{band}: one end is strict and one is closed, in sums over both sides")
     open_ = strict == {True}
     low = floor(band.low) + 1 if open_ else ceil(band.low)
     high = ceil(band.high) - 1 if open_ else floor(band.high)
     if max(abs(low), abs(high)) > _MOST:
-        raise NotABand(f"{band}: it is wider than BIGINT")
+        raise Refused(f"{band}: it is wider than BIGINT")
     point = f"CAST({band.left.text} AS BIGINT)"
     ends = _shifted(band.right, low, -1), _shifted(band.right, high, 1)
     return Ends("left", point, *ends, False, False, SqlType("bigint"))

@@ -1,4 +1,4 @@
-"""How long an interval is, as far as its text tells: ``INTERVAL 1 MONTH`` is 28 to 31 days."""
+"""Bounds of the length of an interval literal: ``INTERVAL 1 MONTH`` is 28 to 31 days."""
 
 from __future__ import annotations
 
@@ -66,14 +66,14 @@ def interval_length(tree: exp.Expression) -> Length | None:
 
 def cast_length(tree: exp.Cast) -> Length | None:
     """The length of ``CAST('4' AS INTERVAL SECOND)``, a number of one unit in quotes; None for anything else."""
-    said, type_ = tree.this, tree.to.this
-    if not isinstance(said, exp.Literal) or not said.is_string or not isinstance(type_, exp.Interval):
+    interval, type_ = tree.this, tree.to.this
+    if not isinstance(interval, exp.Literal) or not interval.is_string or not isinstance(type_, exp.Interval):
         return None
     unit = type_.args.get("unit")
     number = _CAST.get(unit.name.upper()) if isinstance(unit, exp.Var) else None
-    if unit is None or number is None or not number.fullmatch(said.name):
+    if unit is None or number is None or not number.fullmatch(interval.name):
         return None
-    return interval_of(said.name, unit.name)
+    return interval_of(interval.name, unit.name)
 
 
 def _pairs(text: str) -> Length | None:

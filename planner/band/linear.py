@@ -1,7 +1,6 @@
 """Expressions as sums:  Σ ±leaf + constant, where a leaf is the largest piece that is not a sum itself.
 
-Sums are over real numbers.  Whether Spark's own arithmetic agrees with them is for ``condition.py`` and ``axis.py``
-to say.
+Sums are over real numbers; ``condition.py`` and ``axis.py`` decide whether Spark's own arithmetic agrees with them.
 """
 
 from __future__ import annotations
@@ -15,24 +14,15 @@ from sqlglot import exp
 
 from planner.band.axis import DAY
 from planner.band.lengths import Length, cast_length, interval_length, interval_of, interval_parts, months
-from planner.errors import Place
+from planner.errors import Refused
 from planner.expr import HOLE, sql
 from planner.expr.precedence import holds_together
 from planner.types.schema import SqlType, sql_type
-from planner.types.trying import MightRaise, trying
-from planner.types.typed import TIMES, type_of
+from planner.types.try_expressions import try_form
+from planner.types.typed import type_of
 
 Side = Literal["left", "right"]
 UNKNOWN = SqlType("unknown")
-
-
-class NotABand(Exception):
-    """A condition that looks like a band and is not one; the text says why, ``place`` where."""
-
-    def __init__(self, reason: str, place: Place | None = None):
-        super().__init__(reason)
-        self.reason = reason
-        self.place = place
 
 
 @dataclass(frozen=True)
@@ -48,7 +38,7 @@ class Leaf:
 class Vocabulary:
     """What the reader of bands needs to know about names: the side of a column, the type of an expression.
 
-    ``side`` returns None for an expression without columns of either side, and raises ``NotABand`` for a column that
+    ``side`` returns None for an expression without columns of either side, and raises ``Refused`` for a column that
     cannot be placed.  ``canonical`` returns one text for every way to write the same expression.
     """
 
@@ -56,7 +46,7 @@ class Vocabulary:
     type_of: Callable[[exp.Expression], SqlType | None]
     canonical: Callable[[exp.Expression], str]
     ansi: bool
-    fixed_zone: bool
+    has_fixed_offset_zone: bool
 
 
 @dataclass(frozen=True)
@@ -100,7 +90,7 @@ class Sum:
         self._unit: Fraction | None = None  # in which differences of times are counted
 
     def add(self, tree: exp.Expression, sign: int) -> None:
-        """Add ``sign`` times an expression.  Raises ``NotABand``."""
+        """Add ``sign`` times an expression.  Raises ``Refused``."""
         match tree:
             case exp.Paren():
                 self.add(tree.this, sign)
@@ -165,13 +155,13 @@ class Sum:
             return True
         try:
             types = [type_of(e, self.words.type_of) for e in days]
-        except NotABand:  # its leaves will say why
+        except Refused:  # its leaves will say why
             return False
         return any(t and t.name == "date" for t in types) and any(t and t.numeric for t in types)
 
     def _add_length(self, tree: exp.Expression, length: Length | None, sign: int) -> None:
         if length is None:
-            raise NotABand(f"the length of {sql(tree)} is not known")
+            raise Refused(f"the length of {sql(tree)} is not known")
         amount = Amount(
             micros=length.micros, spread=length.spread, reach=abs(length.micros), clock=not length.whole_days
         )
@@ -180,8 +170,8 @@ class Sum:
     def _add_date(self, tree: exp.Expression, sign: int) -> None:
         """The date that Spark makes of an argument where it needs one."""
         found = type_of(tree, self.words.type_of)
-        if found is None or found.name not in TIMES:
-            raise NotABand(f"{sql(tree)} is no date; Spark would cast it")
+        if found is None or not found.temporal:
+            raise Refused(f"{sql(tree)} is no date; Spark would cast it")
         self.add(tree if found.name == "date" else exp.cast(tree.copy(), "date"), sign)
 
     def _add_counted(self, tree: exp.Expression, count: exp.Expression, unit: str, sign: int) -> None:
@@ -191,16 +181,16 @@ class Sum:
     def _add_lengths(self, tree: exp.Expression, count: exp.Expression, each: Length | None, sign: int) -> None:
         value = constant(count)
         if each is None:
-            raise NotABand(f"the length of {sql(tree)} is not known")
+            raise Refused(f"the length of {sql(tree)} is not known")
         if value is not None:
             self._add_length(tree, each.times(value), sign)
             return
         if each.spread:
-            raise NotABand(f"{sql(tree)} adds months, of which every row has its own number")
+            raise Refused(f"{sql(tree)} adds months, of which every row has its own number")
         found = type_of(count, self.words.type_of)
         if found is None or not found.numeric:
-            raise NotABand(f"the type of {sql(count)} is not known")
-        tried = sql(_tried(count, self.words))
+            raise Refused(f"the type of {sql(count)} is not known")
+        tried = sql(try_form(count, self.words.type_of, ansi=self.words.ansi))
         text = f"(CAST({tried} AS DOUBLE) * {float(each.micros)!r}D)"
         self._add_term(self.words.side(count), sign, Leaf(text, SqlType("micros"), f"{text} micros"))
         rounding = Fraction(1)  # Spark's own, to whole microseconds
@@ -211,14 +201,14 @@ class Sum:
         unit = tree.args["unit"].name
         each = interval_of("1", unit)
         if each is None or each.spread:
-            raise NotABand(f"{sql(tree)} counts what has no fixed length")
+            raise Refused(f"{sql(tree)} counts what has no fixed length")
         if self._unit not in (None, each.micros):
-            raise NotABand("it counts differences of times in several units")
+            raise Refused("it counts differences of times in several units")
         self._unit = each.micros
         for part, way in ((tree.this, sign), (tree.expression, -sign)):
             found = type_of(part, self.words.type_of)
             if found is None or found.name not in ("date", "timestamp"):
-                raise NotABand(f"{sql(part)} is no TIMESTAMP; Spark would cast it")
+                raise Refused(f"{sql(part)} is no TIMESTAMP; Spark would cast it")
             self.add(part, way)
         self.amount = self.amount.plus(Amount(spread=each.micros, reach=Fraction(DAY), clock=True), 1)
 
@@ -238,22 +228,15 @@ class Sum:
 
 
 def leaf_of(tree: exp.Expression, words: Vocabulary) -> Leaf:
-    """An expression as one leaf.  Raises ``NotABand`` where it cannot be computed on every row."""
+    """An expression as one leaf.  Raises ``Refused`` where it cannot be computed on every row."""
     if any(c.name.startswith(HOLE) for c in tree.find_all(exp.Column)):
-        raise NotABand("a subquery stands in it")
+        raise Refused("a subquery stands in it")
     key = words.canonical(tree)
     if words.side(tree) == "both":  # never computed
         return Leaf(sql(tree), UNKNOWN, key)
-    tried = _tried(tree, words)
+    tried = try_form(tree, words.type_of, ansi=words.ansi)
     text = sql(tried) if holds_together(tried) else f"({sql(tried)})"
     return Leaf(text, type_of(tree, words.type_of) or UNKNOWN, key)
-
-
-def _tried(tree: exp.Expression, words: Vocabulary) -> exp.Expression:
-    try:
-        return trying(tree, words.type_of, ansi=words.ansi)
-    except MightRaise as no:
-        raise NotABand(str(no)) from no
 
 
 def constant(tree: exp.Expression) -> Fraction | None:

@@ -1,8 +1,8 @@
-"""How far away the rows lie that a row is compared with:  y.ts BETWEEN x.ts - 600 AND x.ts,  on one column of both.
+"""Parses bands on one column of both sides as offsets from a row:  y.ts BETWEEN x.ts - 600 AND x.ts.
 
 Values of a column lie on a grid: whole numbers, days, microseconds, units of a decimal's scale.  On it a strict end is
 a closed one a step further in, so the rows are those from ``low`` to ``high`` steps away.  Only comparisons that Spark
-computes exactly are read; what may round, or follows a calendar with days of 23 hours, is ``NotABand``.
+computes exactly are read; what may round, or follows a calendar with days of 23 hours, is refused.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, floor
+from math import ceil, floor, gcd
 
 from sqlglot import exp
 
 from planner.band.axis import DAY, SECOND
 from planner.band.ends import Comparison, comparisons
-from planner.band.linear import NotABand, Sum, Vocabulary
+from planner.band.linear import Sum, Vocabulary
+from planner.errors import Refused
 from planner.expr import parse, sql
 from planner.types.schema import SqlType, sql_type
 
@@ -82,8 +83,9 @@ class Offsets:
             return f"{whole}.{rest:0{self.type.scale}}" if self.type.scale else f"{whole}BD"
         if not self.type.name.startswith("timestamp"):
             return f"{steps}BD" if self.type.name == "bigint" else str(steps)
+        both = gcd(self.low or 0, self.high or 0)  # Spark takes a frame only if its ends have one type
         for size, unit in _UNITS:
-            if steps % size == 0:
+            if both % size == 0:
                 return f"INTERVAL '{steps // size}' {unit}"
         seconds, rest = divmod(steps, SECOND)
         return f"INTERVAL '{seconds}{f'.{rest:06}' if rest else ''}' SECOND"
@@ -92,7 +94,7 @@ class Offsets:
 def read_offsets(trees: Iterable[exp.Expression], type_: SqlType, words: Vocabulary) -> Offsets:
     """The offsets of ``words``' right side from its left one, where both are one column of this type.
 
-    Raises ``NotABand`` where the comparisons, which must all hold, are anything else.
+    Raises ``Refused`` where the comparisons, which must all hold, are anything else.
     """
     lows: list[int] = []
     highs: list[int] = []
@@ -102,9 +104,9 @@ def read_offsets(trees: Iterable[exp.Expression], type_: SqlType, words: Vocabul
             (lows if lower else highs).append(steps)
     low, high = max(lows, default=None), min(highs, default=None)
     if low is not None and high is not None and low > high:
-        raise NotABand("no row lies within so narrow a band")
+        raise Refused("no row lies within so narrow a band")
     if max(abs(low or 0), abs(high or 0)) >= _farthest(type_):
-        raise NotABand("its ends lie too far away")
+        raise Refused("its ends lie too far from the row")
     return Offsets(low, high, type_)
 
 
@@ -134,16 +136,16 @@ def _end(comparison: Comparison, type_: SqlType, words: Vocabulary) -> tuple[boo
     sum_.add(small, 1)
     sum_.add(large, -1)
     sum_.finish()
-    said = f"{sql(small)} {'<' if strict else '<='} {sql(large)}"
+    shown = f"{sql(small)} {'<' if strict else '<='} {sql(large)}"
     terms = {side: count for side, count, _ in sum_.terms.values()}
     leaves = [(parse(leaf.text), parse(leaf.key)) for *_, leaf in sum_.terms.values()]
     if set(terms) != {"left", "right"} or terms["left"] != -terms["right"] or abs(terms["left"]) != 1:
-        raise NotABand(f"{said}: not a constant distance between two rows")
+        raise Refused(f"{shown}: not a constant distance between two rows")
     if not all(isinstance(text, exp.Column) for text, _ in leaves) or len({key.name for _, key in leaves}) != 1:
-        raise NotABand(f"{said}: not a distance between two values of one column")
+        raise Refused(f"{shown}: not a distance between two values of one column")
     mixed = "both" in (words.side(small), words.side(large))
     lower = terms["left"] > 0
-    distance = _distance(sum_, type_, said, words, mixed=mixed, strict=strict, trees=(small, large))
+    distance = _distance(sum_, type_, shown, words, mixed=mixed, strict=strict, trees=(small, large))
     distance *= 1 if lower else -1
     if lower:
         return True, floor(distance) + 1 if strict else ceil(distance)
@@ -153,57 +155,57 @@ def _end(comparison: Comparison, type_: SqlType, words: Vocabulary) -> tuple[boo
 def _distance(
     sum_: Sum,
     type_: SqlType,
-    said: str,
+    shown: str,
     words: Vocabulary,
     *,
     mixed: bool,
     strict: bool,
     trees: tuple[exp.Expression, ...],
 ) -> Fraction:
-    """What is added, in steps.  Raises ``NotABand`` where Spark may compute anything else."""
+    """What is added, in steps.  Raises ``Refused`` where Spark may compute anything else."""
     amount = sum_.amount
     if amount.spread or amount.lengths:
-        raise NotABand(f"{said}: the distance is not the same for every row")
+        raise Refused(f"{shown}: the distance is not the same for every row")
     moved = bool(amount.number or amount.micros or mixed)
-    if type_.integral or type_.name == "decimal":
-        return _number(sum_, type_, said, words, moved=moved, trees=trees)
+    if type_.exact_numeric:
+        return _number(sum_, type_, shown, words, moved=moved, trees=trees)
     if type_.name == "date":
         days = amount.number + amount.micros / DAY
         if amount.clock or days.denominator != 1:
-            raise NotABand(f"{said}: it adds less than a day to a date")
+            raise Refused(f"{shown}: it adds less than a day to a date")
         return days
     if type_.name in ("timestamp", "timestamp_ntz"):
         if amount.number or amount.micros.denominator != 1:
-            raise NotABand(f"{said}: not a whole number of microseconds")
-        calendar = type_.name == "timestamp" and not words.fixed_zone
+            raise Refused(f"{shown}: not a whole number of microseconds")
+        calendar = type_.name == "timestamp" and not words.has_fixed_offset_zone
         if calendar and (mixed or amount.reach >= DAY - 1):  # a frame may end a microsecond further
-            raise NotABand(f"{said}: days have 23 or 25 hours now and then in this time zone")
+            raise Refused(f"{shown}: days have 23 or 25 hours now and then in this time zone")
         return amount.micros
     if str(type_) == "STRING" and not moved and not strict:
         return Fraction(0)
-    raise NotABand(f"{said}: values of {type_} have no fixed step")
+    raise Refused(f"{shown}: values of {type_} have no fixed step")
 
 
 def _number(
-    sum_: Sum, type_: SqlType, said: str, words: Vocabulary, *, moved: bool, trees: tuple[exp.Expression, ...]
+    sum_: Sum, type_: SqlType, shown: str, words: Vocabulary, *, moved: bool, trees: tuple[exp.Expression, ...]
 ) -> Fraction:
     amount = sum_.amount
     if amount.micros or amount.clock:
-        raise NotABand(f"{said}: it adds a time to a number")
+        raise Refused(f"{shown}: it adds a time to a number")
     if not moved:
         return Fraction(0)
     if type_.integral and not words.ansi:
-        raise NotABand(f"{said}: sums could wrap around, since spark.sql.ansi.enabled is false")
+        raise Refused(f"{shown}: sums could wrap around, since spark.sql.ansi.enabled is false")
     before, scale = type_.digits
     for tree in trees:
         for node in tree.walk():
             if isinstance(node, exp.Cast) and not sql_type(sql(node.to)).integral:
-                raise NotABand(f"{said}: sums of {sql(node.to)} may round")
+                raise Refused(f"{shown}: sums of {sql(node.to)} may round")
             if isinstance(node, exp.Literal):
                 if node.is_string or not set(node.name) <= set("0123456789."):
-                    raise NotABand(f"{said}: sums with {node.name} may round")
+                    raise Refused(f"{shown}: sums with {node.name} may round")
                 whole, _, rest = node.name.partition(".")
                 before, scale = max(before, len(whole)), max(scale, len(rest))
     if before + scale > 34:
-        raise NotABand(f"{said}: its sums are longer than a DECIMAL")
+        raise Refused(f"{shown}: its sums are longer than a DECIMAL")
     return amount.number * Fraction(10) ** type_.scale

@@ -1,4 +1,4 @@
-"""The one reader of band conditions: ``p.x BETWEEN i.lo AND i.hi``, ``abs(a.x - b.y) <= 5``, ``a.ts - b.ts <= …``.
+"""Parses band conditions: ``p.x BETWEEN i.lo AND i.hi``, ``abs(a.x - b.y) <= 5``, ``a.ts - b.ts <= …``.
 
 Every comparison is brought into the form  Σ ±leaf + constant ≤ 0  over real numbers; a leaf is the largest piece of
 an expression that is not a sum.  One leaf on one side of the join against a sum on the other is a *bound* of that
@@ -16,7 +16,8 @@ from sqlglot import exp
 from planner.band.axis import DAY, Axis, axis_of
 from planner.band.comparisons import bare, comparisons, looks_like_band
 from planner.band.condition import Band, DistanceBand, End, IntervalBand, OverlapBand
-from planner.band.linear import UNKNOWN, Amount, Leaf, NotABand, Side, Sum, Vocabulary, leaf_of
+from planner.band.linear import UNKNOWN, Amount, Leaf, Side, Sum, Vocabulary, leaf_of
+from planner.errors import Refused
 from planner.expr import Scalar
 
 
@@ -34,14 +35,14 @@ class _Bound:
     conjunct: Scalar
 
 
-def read_bands(conjuncts: tuple[Scalar, ...], words: Vocabulary) -> tuple[tuple[Band, ...], tuple[NotABand, ...]]:
+def read_bands(conjuncts: tuple[Scalar, ...], words: Vocabulary) -> tuple[tuple[Band, ...], tuple[Refused, ...]]:
     """Find the bands in a condition.
 
     Returns the bands, those of constant width first and otherwise in the order in which they are written, and a reason
     for every comparison across the join that belongs to none.
     """
     bounds: list[_Bound] = []
-    refusals: list[NotABand] = []
+    refusals: list[Refused] = []
     refused: set[Scalar] = set()
     for conjunct in conjuncts:
         if not looks_like_band(conjunct):
@@ -50,8 +51,8 @@ def read_bands(conjuncts: tuple[Scalar, ...], words: Vocabulary) -> tuple[tuple[
         for small, large in comparisons(conjunct.tree):
             try:
                 bounds += _read_bounds(small, large, conjunct, words, guarded=guarded)
-            except NotABand as no:
-                refusals.append(NotABand(f"{conjunct.shown}: {no.reason}", no.place or conjunct.place))
+            except Refused as no:
+                refusals.append(Refused(f"{conjunct.shown}: {no.reason}", no.place or conjunct.place))
                 refused.add(conjunct)
     bands, more = _pair(bounds, words, refused)
     return bands, (*refusals, *more)
@@ -70,14 +71,14 @@ def _read_bounds(
         return []
     for side, _, leaf in sum_.terms.values():
         if side == "both":
-            raise NotABand(f"{leaf.text} mixes both sides of the join")
+            raise Refused(f"{leaf.text} mixes both sides of the join")
         if leaf.type == UNKNOWN:
-            raise NotABand(f"the type of {leaf.text} is not known")
+            raise Refused(f"the type of {leaf.text} is not known")
     mixed = "both" in (words.side(small), words.side(large))
     wraps = not words.ansi and any(_adds_integers(operand, words) for operand in (small, large))
     nan_passes = words.side(large) == "both" and not guarded
     found = []
-    reason = NotABand("it does not bound one expression of either side")
+    reason = Refused("it does not bound one expression of either side")
     for point_side, other in (("left", "right"), ("right", "left")):
         points = [(c, leaf) for side, c, leaf in sum_.terms.values() if side == point_side]
         rest = [(c, leaf) for side, c, leaf in sum_.terms.values() if side in (other, None)]
@@ -85,7 +86,7 @@ def _read_bounds(
         if len(points) != 1 or abs(points[0][0]) != 1:
             try:
                 points, rest, amount = _whole(small, large, point_side, other, words) or ([], [], amount)
-            except NotABand as no:
+            except Refused as no:
                 reason, points = no, []
         if len(points) != 1 or points[0][1].type.name == "micros" or any(abs(c) != 1 for c, _ in rest):
             continue
@@ -117,18 +118,18 @@ def _whole(
             sum_.add(rest, -coefficient)
             leaf = leaf_of(bare(point), words)
             if leaf.type == UNKNOWN:
-                raise NotABand(f"the type of {leaf.text} is not known")
+                raise Refused(f"the type of {leaf.text} is not known")
             return [(coefficient, leaf)], [(c, term) for _, c, term in sum_.terms.values()], sum_.amount
     return None
 
 
 def _pair(
     bounds: list[_Bound], words: Vocabulary, refused: set[Scalar]
-) -> tuple[tuple[Band, ...], tuple[NotABand, ...]]:
-    """Put lower and upper bounds of the same point together; ``refused`` have had their reason said."""
+) -> tuple[tuple[Band, ...], tuple[Refused, ...]]:
+    """Put lower and upper bounds of the same point together; ``refused`` conjuncts already have a reason."""
     distances: dict[tuple[str, str], Band] = {}
     intervals: dict[tuple[Side, str], Band] = {}
-    refusals: list[NotABand] = []
+    refusals: list[Refused] = []
     used = set(refused)
     for low in (b for b in bounds if b.lower):
         for high in (b for b in bounds if not b.lower and b.side == low.side and b.point == low.point):
@@ -136,15 +137,15 @@ def _pair(
             try:
                 axis = _axis((low, high), words)
                 low_end, high_end = _in_units(low, axis, words), _in_units(high, axis, words)
-            except NotABand as no:
-                refusals.append(NotABand(no.reason, no.place or low.conjunct.place))
+            except Refused as no:
+                refusals.append(Refused(no.reason, no.place or low.conjunct.place))
                 used.update(conjuncts)
                 continue
             same = len(low.end.terms) == 1 and low.end.terms == high.end.terms and low.end.terms[0][0] == 1
             used.update(conjuncts)
             if same and low_end.constant > high_end.constant:
                 reason = f"{conjuncts[0].shown}: no value lies in so narrow a band"
-                refusals.append(NotABand(reason, conjuncts[0].place))
+                refusals.append(Refused(reason, conjuncts[0].place))
             elif same and low.side == "left":
                 leaf = low.end.terms[0][1]
                 room = max(abs(low_end.room), abs(high_end.room))
@@ -162,9 +163,10 @@ def _pair(
             reason = (
                 f"adds up {b.sum}; a band holds one expression"
                 if both and b.sum
-                else "is open at one end, so it is no band"
+                else f"bounds {b.point.text} on one side only, so there is no band; "
+                f"add {'an upper' if b.lower else 'a lower'} bound"
             )
-            refusals.append(NotABand(f"{b.conjunct.shown} {reason}", b.conjunct.place))
+            refusals.append(Refused(f"{b.conjunct.shown} {reason}", b.conjunct.place))
     return (*distances.values(), *intervals.values(), *overlaps), tuple(refusals)
 
 
@@ -177,7 +179,7 @@ def _overlaps(uppers: list[_Bound], words: Vocabulary) -> list[OverlapBand]:
             try:
                 axis = _axis((left, right), words)
                 left_end, right_end = _in_units(right, axis, words), _in_units(left, axis, words)
-            except NotABand:
+            except Refused:
                 continue
             conjuncts = tuple(dict.fromkeys((left.conjunct, right.conjunct)))
             starts = End(((1, left.point),)), End(((1, right.point),))
@@ -190,23 +192,23 @@ def _overlaps(uppers: list[_Bound], words: Vocabulary) -> list[OverlapBand]:
 
 
 def _axis(bounds: tuple[_Bound, ...], words: Vocabulary) -> Axis:
-    """The axis of points and their ends.  Raises ``NotABand`` where real arithmetic is not a safe guide."""
+    """The axis of points and their ends.  Raises ``Refused`` where real arithmetic is not a safe guide."""
     low = bounds[0]
     leaves = [*(b.point for b in bounds), *(leaf for b in bounds for _, leaf in b.end.terms)]
     arithmetic = any(b.mixed or not b.end.bare for b in bounds)
     clock = any(b.amount.clock for b in bounds)
     axis = axis_of([leaf.type for leaf in leaves], arithmetic=arithmetic, ansi=words.ansi, clock=clock)
     if isinstance(axis, str):
-        raise NotABand(f"{low.conjunct.shown}: {axis}", low.conjunct.place)
-    if any(b.nan_passes for b in bounds) and any(leaf.type.name in ("float", "double") for leaf in leaves):
-        raise NotABand(
+        raise Refused(f"{low.conjunct.shown}: {axis}", low.conjunct.place)
+    if any(b.nan_passes for b in bounds) and any(leaf.type.approximate for leaf in leaves):
+        raise Refused(
             f"{low.conjunct.shown}: a difference with NaN is NaN, which would pass as the greatest value",
             low.conjunct.place,
         )
     if axis.name in ("number", "date") and not words.ansi:
         for b in bounds:
             if b.wraps and not _wraps_harmlessly(b):
-                raise NotABand(
+                raise Refused(
                     f"{b.conjunct.shown}: sums could wrap around, since spark.sql.ansi.enabled is false",
                     b.conjunct.place,
                 )
@@ -232,13 +234,13 @@ def _in_units(bound: _Bound, axis: Axis, words: Vocabulary) -> End:
     types = {leaf.type.name for leaf in (bound.point, *(leaf for _, leaf in end.terms))}
     dates = axis.name != "number" and "date" in types
     if (amount.reach and axis.name == "number") or (amount.number and not dates and axis.name != "number"):
-        reason = "it adds what Spark does not keep on one axis"
-        raise NotABand(f"{bound.conjunct.shown}: {reason}", bound.conjunct.place)
+        reason = "it adds a time to a number, or a number to a time"
+        raise Refused(f"{bound.conjunct.shown}: {reason}", bound.conjunct.place)
     length = amount.micros + sign * amount.spread
     if axis.name in ("number", "date"):
         return End(end.terms, amount.number + length / DAY)
     room = Fraction(0)
-    if axis.name == "timestamp" and not words.fixed_zone:
+    if axis.name == "timestamp" and not words.has_fixed_offset_zone:
         calendar = bound.mixed or amount.lengths or amount.reach + abs(amount.number) * DAY >= DAY
         if calendar or (amount.reach and "timestamp_ntz" in types):
             room = sign * 26 * Fraction(DAY, 24)

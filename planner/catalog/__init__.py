@@ -1,5 +1,5 @@
-"""What may be asked about the world: tables, settings, statistics, small measurements, thresholds of cost."""
+"""The catalog that planning reads: tables, settings, statistics, measurements, and cost thresholds."""
 
-from planner.catalog.interface import Catalog, Numbers, OneByOne, Settings, UniqueKey, View
+from planner.catalog.interface import Catalog, Numbers, SequentialCatalog, Settings, UniqueKey, View
 
-__all__ = ["Catalog", "Numbers", "OneByOne", "Settings", "UniqueKey", "View"]
+__all__ = ["Catalog", "Numbers", "SequentialCatalog", "Settings", "UniqueKey", "View"]

@@ -1,4 +1,4 @@
-"""What a choice costs, in pairs and rows; every threshold is an option of the user's."""
+"""The cost model, in pairs and rows; every threshold is a user option, but for what no user could choose better."""
 
 from __future__ import annotations
 
@@ -6,6 +6,13 @@ from dataclasses import dataclass
 from math import isnan, nan
 
 from planner.catalog.stats import Statistics
+
+HASH_JOIN_SHARE = 1 / 3
+"""A side is hashed only if it has at most this part of the other side's bytes; else sorting both costs little more."""
+KEY_SAMPLE = 2_000
+"""The rows of either side that are sampled to estimate how many keys are equal."""
+BAND_SAMPLE = 1_000
+"""The rows of either side that are sampled to find the most selective of several bands: all pairs are compared."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +47,6 @@ class Thresholds:
     """A join over bins hashes a side of up to this many bytes in memory; otherwise it sorts both.  A greater number
     hashes larger sides, which needs more memory and, from here on, takes 1.2 to 1.6 times as long."""
 
-    hash_join_share: float = 1 / 3
-    """A side is hashed only if it has at most this part of the other side's bytes.  A greater number hashes a side that
-    is nearly as large as the other, where sorting both costs little more."""
-
     hash_build_bytes: int = 256 * 2**20
     """The same as ``hash_join_bytes`` for semi and anti joins.  A greater number hashes larger sides; the hash table
     has to fit into the memory of a task."""
@@ -59,14 +62,6 @@ class Thresholds:
     key_pairs_per_row: float = 40.0
     """With fewer pairs of equal keys than this for each row of both sides, a band join stays Spark's join on the keys.
     A greater number leaves more joins to Spark."""
-
-    key_sample: int = 2_000
-    """The rows of either side that are sampled to estimate how many keys are equal.  A greater number estimates better
-    and plans more slowly."""
-
-    band_sample: int = 1_000
-    """The rows of either side that are sampled to find the most selective of several bands.  A greater number estimates
-    better and plans more slowly."""
 
     running_sum_matches: float = 20.0
     """Where a point has more matches than this on average (with equal keys, half as many), an aggregated band join is
@@ -102,7 +97,7 @@ class Thresholds:
     number makes more windows."""
 
 
-# Seconds on one core, measured: a row copied or moved to its key, a pair of a bin that is looked at.
+# Measured seconds on one core: a row that is copied or shuffled, a candidate pair that is compared.
 _ROW = 4e-7
 _PAIR = 1.2e-8
 _ROW_BYTES = 16.0
@@ -111,9 +106,9 @@ ROW_IN_PAIRS = _ROW / _PAIR
 
 @dataclass(frozen=True)
 class Cost:
-    """What a plan is estimated to cost: rows that get a key (copies counted), their bytes, pairs looked at.
+    """The estimated cost of a plan: rows with a bin key (including copies), their bytes, and candidate pairs.
 
-    ``pairs`` is None where nothing tells how close the values lie.  ``sizes``: the bytes of either side.
+    ``pairs`` is None if the distribution of values is unknown.  ``sizes``: the bytes of either side.
     """
 
     rows: float
@@ -122,12 +117,12 @@ class Cost:
 
     @property
     def bytes(self) -> float:
-        """What is shuffled unless a side is broadcast."""
+        """The bytes that are shuffled unless a side is broadcast."""
         return sum(self.sizes)
 
     @property
     def seconds(self) -> float:
-        """On one core, for comparison only."""
+        """The seconds on one core, for comparison only."""
         return self.rows * _ROW + (self.pairs or 0) * _PAIR
 
     def __str__(self) -> str:
@@ -135,10 +130,10 @@ class Cost:
         return f"{self.rows:.2g} rows, {self.bytes / 2**20:,.0f} MiB shuffled unless broadcast, {pairs} candidate pairs"
 
 
-def copies(side: Statistics, each: float) -> tuple[float, float]:
-    """Rows and bytes of a side when each of its rows is copied so many times; NaN where its rows are not known.
+def estimate_copies(side: Statistics, each: float) -> tuple[float, float]:
+    """Estimate the rows and bytes of a side whose rows are copied ``each`` times; NaN if its row count is unknown.
 
-    A row in memory takes some three times its bytes in a file, and its key beside them.
+    A row in memory takes about three times its bytes in a file, plus its key.
     """
     if side.rows is None:
         return nan, nan
@@ -147,23 +142,23 @@ def copies(side: Statistics, each: float) -> tuple[float, float]:
 
 
 def cost(left: tuple[float, float], right: tuple[float, float], pairs: float | None) -> Cost | None:
-    """The cost of joining two sides with ``copies``; None where their rows are not known."""
+    """Compute the cost of joining two sides of ``estimate_copies``; None if their row counts are unknown."""
     rows = left[0] + right[0]
     return None if isnan(rows) else Cost(rows, (left[1], right[1]), pairs)
 
 
-def at_most_pairs(left: Statistics, right: Statistics) -> int | None:
-    """How many pairs a nested loop would compare, or None when a side is unknown."""
+def count_pairs(left: Statistics, right: Statistics) -> int | None:
+    """Count the pairs that a nested loop would compare; None if the size of a side is unknown."""
     if left.rows is None or right.rows is None:
         return None
     return left.rows * right.rows
 
 
-def said(statistics: Statistics) -> str:
-    """A number of rows for people: an estimate, or that there is none."""
+def describe_rows(statistics: Statistics) -> str:
+    """Format an estimated number of rows."""
     return "an unknown number of" if statistics.rows is None else f"about {statistics.rows:,}"
 
 
-def said_pairs(pairs: float | None) -> str:
-    """A number of pairs for people."""
+def describe_pairs(pairs: float | None) -> str:
+    """Format a number of pairs."""
     return "an unknown number of pairs" if pairs is None else f"up to {float(pairs):.2g} pairs"

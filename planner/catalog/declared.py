@@ -1,4 +1,4 @@
-"""What a user declares about a table beyond its columns: that it is a lookup, keeps versions, or is a changelog."""
+"""User declarations about tables: lookup tables, versioned tables, and changelogs."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from planner.types.schema import Column
 
 @dataclass(frozen=True)
 class LookupTable:
-    """A table that lives elsewhere: what planning asks of its ``LookupSource``; ``rows`` is None where unknown.
+    """The properties of a ``LookupSource`` that planning needs; ``rows`` is None if unknown.
 
-    ``fetch_keys``: sets of columns that rows can be fetched by, None for any.  ``scans``: whether its shares can be
-    read whole.
+    ``fetch_keys``: sets of columns that rows can be fetched by, None for any.  ``scans``: whether its splits can be
+    scanned.
     """
 
     name: str
@@ -25,7 +25,7 @@ class LookupTable:
 
 @dataclass(frozen=True)
 class Versions:
-    """A row of the table is one version of its ``key``, valid from ``valid_from`` to where the next one begins."""
+    """A versioned table: a row is a version of its ``key``, valid from ``valid_from`` until the next version."""
 
     key: tuple[str, ...]
     valid_from: str
@@ -33,7 +33,7 @@ class Versions:
 
 @dataclass(frozen=True)
 class Changelog:
-    """The rows of the table are changes: ``change`` says of which kind each is, ``key`` of which row.
+    """A changelog: its rows are changes; the column ``change`` holds the kind of change, ``key`` identifies the row.
 
     ``insert_only``: no row is ever updated or deleted.
     """
@@ -45,12 +45,12 @@ class Changelog:
 
 @dataclass(frozen=True)
 class Declaration:
-    """All that is declared about one table."""
+    """All declarations about one table."""
 
     lookup: LookupTable | None = None
     versions: Versions | None = None
     changelog: Changelog | None = None
-    lapsed: bool = False  # the name means another table than it did then
+    expired: bool = False  # the name now refers to another table
 
 
 NOTHING = Declaration()

@@ -1,6 +1,6 @@
-"""What the planner may ask about the world: tables, session settings, statistics.
+"""The catalog interface: tables, session settings, statistics.
 
-The runtime answers from a Spark session, the golden plans from a TOML file; both say None when they do not know.
+The runtime implements it on a Spark session, the golden plans on a TOML file; both return None for unknown values.
 """
 
 from __future__ import annotations
@@ -17,29 +17,30 @@ Numbers = tuple[float | None, ...]
 
 @dataclass(frozen=True)
 class Settings:
-    """The session settings that decide what SQL means."""
+    """The session settings that affect the semantics of SQL."""
 
     ansi: bool = True
     case_sensitive: bool = False
     time_zone: str = "UTC"
-    asof_join: bool = False  # Spark's ASOF JOIN is switched on
+    asof_join: bool = False  # Spark's ASOF JOIN is enabled
     timestamp_ntz: bool = False  # TIMESTAMP in a statement means TIMESTAMP_NTZ
-    commas_last: bool = False  # a comma in FROM binds less than JOIN
+    commas_last: bool = False  # a comma in FROM binds looser than JOIN
     double_quoted_identifiers: bool = False  # "k" is a name
     escaped_string_literals: bool = False  # a backslash is a backslash
-    consecutive_string_literals: bool = False  # 'it''s' is two texts
+    consecutive_string_literals: bool = False  # 'it''s' is two strings
     equal_set_operations: bool = False  # INTERSECT binds no tighter than UNION
-    outer_with_names: bool = False  # of two names in WITH the outer one counts, or neither
-    own_functions_first: bool = False  # a temporary function hides Spark's function of its name
-    others: tuple[tuple[str, str], ...] = ()  # whatever else has been set that may change what a text means
+    outer_with_names: bool = False  # of two definitions of a name in WITH, the outer one wins, or neither
+    quoted_names_are_patterns: bool = False  # `a.*` in a SELECT list is all columns that match
+    own_functions_first: bool = False  # a temporary function shadows Spark's function of its name
+    others: tuple[tuple[str, str], ...] = ()  # other settings that may change the meaning of SQL
 
     @property
-    def reads_otherwise(self) -> bool:
-        """Whether texts without quotes may mean something else, too."""
+    def changes_parsing(self) -> bool:
+        """Whether even SQL without quotes may have another meaning."""
         return self.equal_set_operations or self.outer_with_names or self.own_functions_first
 
     @property
-    def fixed_zone(self) -> bool:
+    def has_fixed_offset_zone(self) -> bool:
         """Whether every day of the session's time zone has 24 hours."""
         zone = self.time_zone.upper()
         return zone in ("UTC", "ETC/UTC", "GMT", "ETC/GMT", "Z", "ZULU", "UCT") or zone[:1] in "+-"
@@ -47,9 +48,9 @@ class Settings:
 
 @dataclass(frozen=True)
 class UniqueKey:
-    """Columns that no two rows of a table without a NULL in them agree on.
+    """A unique key: no two rows have equal non-NULL values in these columns.
 
-    ``enforced``: whoever writes the table keeps it so.  Otherwise it is informational, a promise that nobody checks.
+    ``enforced``: the writer of the table enforces it.  Otherwise it is informational, and nothing checks it.
     """
 
     columns: tuple[str, ...]
@@ -58,11 +59,11 @@ class UniqueKey:
 
 @dataclass(frozen=True)
 class View:
-    """What a view in SQL stands for.
+    """The definition of an SQL view.
 
-    ``columns`` are those of its query, which the view may show under names of its own.  Names of one part in ``text``
-    are looked up in ``namespace``, catalog and database; but for ``temporary``, which are temporary views.
-    ``settings`` are those of the session that made it.
+    ``columns`` are the columns of its query, which the view may rename.  Single-part names in ``text`` are resolved in
+    ``namespace``, a catalog and database, except ``temporary``, which are temporary views.  ``settings`` are those of
+    the session that created it.
     """
 
     text: str
@@ -72,28 +73,28 @@ class View:
     settings: tuple[tuple[str, str], ...] = ()
 
 
-class OneByOne:
-    """The questions of a catalog that take several at once, for one that answers from memory, in which names last."""
+class SequentialCatalog:
+    """Batch methods of a catalog that answers from memory, one by one; its names never change their tables."""
 
-    def lapsed(self, name: tuple[str, ...]) -> str | None:
-        """None: a name means what it always did."""
+    def expired_key_reason(self, name: tuple[str, ...]) -> str | None:
+        """None: names never change their tables."""
         return None
 
     def table_key(self, name: tuple[str, ...]) -> tuple[str, ...]:
-        """The name, in small letters unless the session tells letters apart, or it is that of a file."""
+        """Return the name in lower case, unless the session is case-sensitive or the name is a path."""
         exact = self.settings.case_sensitive or not all(map(str.isidentifier, name))  # type: ignore[attr-defined]
         return name if exact else tuple(map(str.lower, name))
 
     def identity(self, name: tuple[str, ...]) -> tuple[str, ...]:
-        """The full name, where no database is left out."""
+        """Return the full name."""
         return self.table_key(name)
 
     def statistics_all(self, relations: tuple[str, ...]) -> tuple[Statistics, ...]:
-        """The statistics of one after the other."""
+        """Return the statistics of each relation."""
         return tuple(self.statistics(relation) for relation in relations)  # type: ignore[attr-defined]
 
     def measure_all(self, queries: tuple[str, ...]) -> tuple[tuple[Numbers, ...] | None, ...]:
-        """Measure one after the other."""
+        """Measure each query."""
         return tuple(self.measure(query) for query in queries)  # type: ignore[attr-defined]
 
 
@@ -110,57 +111,61 @@ class Catalog(Protocol):
         ...
 
     def keys(self, name: tuple[str, ...]) -> tuple[UniqueKey, ...]:
-        """The keys of a table or view, as declared or as its own catalog tells them."""
+        """The unique keys of a table or view, declared by the user or by its catalog."""
         ...
 
-    def lapsed(self, name: tuple[str, ...]) -> str | None:
-        """Why a key that was declared of a name does not count now; None where all do."""
+    def expired_key_reason(self, name: tuple[str, ...]) -> str | None:
+        """Why a declared key of a name is no longer valid; None if all are valid."""
         ...
 
     def table_key(self, name: tuple[str, ...]) -> tuple[str, ...]:
-        """One name for all ways to write that of a table; those of which nobody says that they are one stay apart."""
+        """Normalize a table name, so that spellings that certainly refer to one table are equal."""
         ...
 
     def identity(self, name: tuple[str, ...]) -> tuple[str, ...]:
-        """The full name of the table that a name means now: two with one are one table."""
+        """The full name of the table that a name refers to now; equal full names are one table."""
         ...
 
     def view(self, name: tuple[str, ...]) -> View | None:
-        """What a view stands for; None for a table, a view made otherwise than by SQL, or where that cannot be told."""
+        """The definition of a view; None for a table, a view that SQL did not create, or if unknown."""
         ...
 
-    def other_setting(self, view: View) -> str | None:
-        """A setting that is not now what it was when the view was made, and may change what its text means."""
+    def changed_setting(self, view: View) -> str | None:
+        """A setting that has changed since the view was created and may change its meaning; None if there is none."""
         ...
 
     def schema(self, query: str) -> tuple[Column, ...] | None:
-        """The columns that a query returns, with their types; None when that cannot be told.  Never runs it."""
+        """The columns of a query with their types; None if unknown.  Never runs the query."""
         ...
 
     def statistics(self, relation: str) -> Statistics:
-        """What is known about the rows of ``relation``, a query in SQL; never runs it."""
+        """The statistics of ``relation``, an SQL query.  Never runs the query."""
         ...
 
     def statistics_all(self, relations: tuple[str, ...]) -> tuple[Statistics, ...]:
-        """The same for several, none of which waits for another."""
+        """The statistics of several relations, computed concurrently."""
         ...
 
     def measure(self, query: str) -> tuple[Numbers, ...] | None:
-        """Run a query that returns a few rows of numbers; None if it cannot be run."""
+        """Run a query that returns a few rows of numbers; None if it fails."""
         ...
 
     def measure_all(self, queries: tuple[str, ...]) -> tuple[tuple[Numbers, ...] | None, ...]:
-        """Run several such queries, none of which waits for another."""
+        """Run several such queries concurrently."""
         ...
 
     def declaration(self, name: tuple[str, ...]) -> Declaration:
-        """What the user has declared about a table: that it is a lookup, keeps versions, or is a changelog."""
+        """The user's declarations about a table."""
+        ...
+
+    def declared_names(self) -> tuple[tuple[str, ...], ...]:
+        """The names of all tables of which the user has declared something."""
         ...
 
     def streams(self, query: str) -> int:
-        """How many streams ``query`` reads, each as often as it is read; 0 where Spark does not take it."""
+        """The number of stream scans in ``query``; 0 if Spark rejects it."""
         ...
 
-    def unrepeatable(self, query: str) -> str | None:
-        """Why reading ``query`` twice within a statement might give other rows, or None when it cannot."""
+    def nonrepeatable_reason(self, query: str) -> str | None:
+        """Why two reads of ``query`` within a statement may return different rows; None if they cannot."""
         ...

@@ -1,18 +1,33 @@
-"""Small queries that planning may run to learn about the data, and how their answers are read."""
+"""Measurement queries of planning, and the parsing of their results."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from dataclasses import replace
 from math import inf, isnan
 
 from planner.catalog.interface import Numbers
 from planner.catalog.stats import LengthClass
 
+_EXPENSIVE = re.compile(
+    r"\b(\w*udf\w*|regexp\w*|rlike|\w*_?json\w*|\w*_?xml\w*|\w*_?csv|xpath\w*|parse_url|url_\w+|sha\d?|md5|aes_\w+|"
+    r"levenshtein|soundex|transform\w*|aggregate|reduce|filter|split|from_avro|reflect|java_method|\w*_?variant\w*)\(|"
+    r" rlike ",
+    re.IGNORECASE,
+)
+_MOST_TOTAL = 1e305  # sums of a thousand of them are finite
 
-def length_classes(ends: str, *, few: bool) -> str:
-    """SQL that sorts intervals into classes by length, a power of two each.
 
-    ``ends``: a query with the columns ``low`` and ``high``, DOUBLE.  ``few``: they fit one task, which saves a shuffle.
+def is_expensive(text: str) -> bool:
+    """Whether an expression or a plan contains a call that may cost much more than reading a row."""
+    return _EXPENSIVE.search(text) is not None
+
+
+def length_classes_sql(ends: str, *, few: bool) -> str:
+    """Build the SQL that groups intervals into classes by length, one class for each power of two.
+
+    ``ends``: a query with the DOUBLE columns ``low`` and ``high``.  ``few``: they fit one task, which saves a shuffle.
     """
     power = "CASE WHEN length > 0 AND length < 1e300D THEN floor(log2(length)) WHEN length > 0 THEN 9999 ELSE -9999 END"
     hint = "/*+ COALESCE(1) */ " if few else ""
@@ -24,21 +39,45 @@ def length_classes(ends: str, *, few: bool) -> str:
 
 
 def read_length_classes(rows: Iterable[Numbers]) -> tuple[LengthClass, ...]:
-    """The classes, shortest first; a length that is not a number is the longest."""
-    classes = (LengthClass(int(row[0] or 0), *(inf if n is None else n for n in row[1:])) for row in rows)
-    return tuple(sorted(classes, key=lambda c: inf if isnan(c.longest) else c.longest))
+    """Parse the classes, shortest first; NaN counts as the greatest length, and sums are finite."""
+    classes = (
+        LengthClass(
+            int(count or 0),
+            min(_known(total, inf), _MOST_TOTAL),
+            _known(longest, inf),
+            _known(first, -inf),
+            _known(last, inf),
+        )
+        for count, total, longest, first, last in rows
+    )
+    return tuple(sorted(classes, key=lambda c: c.longest))
 
 
-def extent(positions: str) -> str:
-    """SQL for the least and the greatest of the finite positions that a query returns as ``at``, DOUBLE."""
-    return f"SELECT min(at), max(at)\nFROM (\n{positions}\n)\nWHERE abs(at) <= 1.7976931348623157e308D"
+def scale_classes(classes: tuple[LengthClass, ...], one_of: int) -> tuple[LengthClass, ...]:
+    """Scale the classes of a sample, one in ``one_of``, to all intervals; an unsampled one may be of any length."""
+    if one_of == 1:
+        return classes
+    whole = tuple(replace(c, count=c.count * one_of, total=min(c.total * one_of, _MOST_TOTAL)) for c in classes)
+    return (*whole, LengthClass(1, _MOST_TOTAL, inf)) if whole and whole[-1].longest < inf else whole
 
 
-def holding_bands(left: str, right: str, conditions: tuple[str, ...], rows: int, shares: tuple[float, float]) -> str:
-    """SQL for how many pairs two samples have, and for how many of them each condition holds.
+def _known(number: float | None, otherwise: float) -> float:
+    return otherwise if number is None or isnan(number) else number
 
-    ``left``, ``right``: queries with the columns that the conditions name.  ``shares``: what part of either side
-    makes about ``rows`` rows.
+
+def extent_sql(positions: str) -> str:
+    """Build the SQL for the least and the greatest position; ``positions`` returns them as ``at``, DOUBLE.
+
+    Positions that stand for an open end are left out: infinity and nearly infinite values.
+    """
+    return f"SELECT min(at), max(at)\nFROM (\n{positions}\n)\nWHERE abs(at) < 1e300D"
+
+
+def band_matches_sql(left: str, right: str, conditions: tuple[str, ...], rows: int, shares: tuple[float, float]) -> str:
+    """Build the SQL that counts the pairs of two samples, and the pairs that satisfy each condition.
+
+    ``left``, ``right``: queries with the columns of the conditions.  ``shares``: the fraction of either side that gives
+    about ``rows`` rows.
     """
     samples = [
         f"(SELECT * FROM (\n{query}\n) WHERE rand({seed}) < {share!r}D LIMIT {rows})"

@@ -1,4 +1,4 @@
-"""Settings of a session under which a text means something else than it does to us: such a text is left to Spark."""
+"""Detects statements whose meaning depends on legacy settings of the session: they run unchanged."""
 
 from __future__ import annotations
 
@@ -6,35 +6,38 @@ from planner.catalog.interface import Settings
 from planner.errors import Unsupported
 from planner.expr.tokens import Tokens, tokenize
 
+QUOTED_REGEX = "spark.sql.parser.quotedRegexColumnNames"
 _SET_OPERATIONS = frozenset(("UNION", "EXCEPT", "MINUS"))
 
 
-def check_meaning(text: str, settings: Settings) -> None:
-    """Raise ``Unsupported`` where Spark, under these settings, does not read a text as ``from_sql`` does."""
+def check_settings(text: str, settings: Settings) -> None:
+    """Raise ``Unsupported`` if Spark, with these settings, parses a statement differently than ``from_sql``."""
     if "${" in text:
-        raise Unsupported("Spark puts a value in the place of ${…} before it reads the statement")
-    if not any(mark in text for mark in ('"', "\\", "''")) and not settings.reads_otherwise:
+        raise Unsupported("Spark substitutes ${…} before it parses the statement")
+    if "`" in text and settings.quoted_names_are_patterns:
+        raise Unsupported(f"{QUOTED_REGEX} is on: Spark reads names in backquotes as column patterns")
+    if not any(mark in text for mark in ('"', "\\", "''")) and not settings.changes_parsing:
         return
     if settings.own_functions_first:
         raise Unsupported("spark.sql.functionResolution.sessionOrder is first: temporary functions hide Spark's own")
     t = tokenize(text)
     for token in t.items:
-        said = text[token.start : token.end]
-        if reason := _string(said, settings):
+        token_text = text[token.start : token.end]
+        if reason := _string_problem(token_text, settings):
             raise Unsupported(reason, t.place(token.start))
     _check_precedence(t, settings)
 
 
-def _string(said: str, settings: Settings) -> str:
-    """Why a token is another one to Spark than to us."""
-    quote = said[:1]
+def _string_problem(token_text: str, settings: Settings) -> str:
+    """Why Spark reads a token differently; empty if it does not."""
+    quote = token_text[:1]
     if quote not in ("'", '"'):
         return ""
     if quote == '"' and settings.double_quoted_identifiers:
         return "it is a name in double quotes, as spark.sql.ansi.doubleQuotedIdentifiers has it; write `name`"
-    if "\\" in said and settings.escaped_string_literals:
+    if "\\" in token_text and settings.escaped_string_literals:
         return "spark.sql.parser.escapedStringLiterals is on, and a text holds a backslash"
-    if quote * 2 in said[1:-1] and settings.consecutive_string_literals:
+    if quote * 2 in token_text[1:-1] and settings.consecutive_string_literals:
         return "spark.sql.legacy.consecutiveStringLiterals.enabled is on, and a text holds a doubled quote"
     return ""
 

@@ -8,14 +8,16 @@ from math import inf
 
 @dataclass(frozen=True)
 class Statistics:
-    """What is known about a relation: rows, and bytes as Spark estimates them.
+    """The statistics of a relation: rows, and bytes as Spark estimates them.
 
-    ``plain``: it is read, filtered and projected, and no more, so that its first rows come at once.
+    ``plain``: only scans, filters and projections, so its first rows are available at once.  ``cheap``: reading it
+    costs about a scan, since no expression in it is expensive.
     """
 
     rows: int | None = None
     bytes: int | None = None
     plain: bool = False
+    cheap: bool = False
 
     @property
     def known(self) -> bool:
@@ -28,7 +30,7 @@ UNKNOWN = Statistics()
 
 @dataclass(frozen=True)
 class LengthClass:
-    """Intervals of about one length: how many, their total and greatest length, and from where to where they lie."""
+    """A class of intervals of similar length: count, total and greatest length, first and last position."""
 
     count: int
     total: float

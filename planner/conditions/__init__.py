@@ -1,1 +1,1 @@
-"""Conditions of WHERE and ON: conjuncts, comparisons, and one form for all spellings."""
+"""Conditions of WHERE and ON: conjuncts, comparisons, and a normal form."""

@@ -1,4 +1,4 @@
-"""The one reader of comparisons: which two operands a condition compares, and with which sign."""
+"""Parses comparisons: the two operands of a condition and the operator."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 class Comparison(NamedTuple):
-    """``left sign right``; the operands are without the parentheses around them."""
+    """``left sign right``; the operands have no outer parentheses."""
 
     left: exp.Expression
     sign: str
@@ -29,27 +29,27 @@ class Comparison(NamedTuple):
 
     @property
     def turned(self) -> Comparison:
-        """The same, said the other way round."""
+        """The same comparison with swapped operands."""
         return Comparison(self.right, TURNED.get(self.sign, self.sign), self.left)
 
     @property
     def operands(self) -> tuple[exp.Expression, exp.Expression]:
-        """Both operands, as they stand."""
+        """Both operands, as written."""
         return self.left, self.right
 
     @property
     def equal(self) -> bool:
-        """Whether it is an equality, which NULL fulfils only with ``<=>``."""
+        """Whether it is an equality; NULL satisfies only ``<=>``."""
         return self.sign in ("=", "<=>")
 
     @property
     def columns(self) -> bool:
-        """Whether it compares two columns as they are."""
+        """Whether it compares two plain columns."""
         return all(isinstance(x, exp.Column) and not isinstance(x.this, exp.Star) for x in self.operands)
 
 
 def compared(condition: Scalar | exp.Expression) -> Comparison | None:
-    """What a condition compares; None for any other, for one with a subquery in it, and for what only Spark reads."""
+    """Parse a comparison; None for other conditions, for subqueries, and for SQL that only Spark can parse."""
     if isinstance(condition, Scalar):
         known = None if condition.plans else condition.known
         return compared(known) if known else None

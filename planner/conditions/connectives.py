@@ -1,4 +1,4 @@
-"""AND, OR and NOT in a condition, on its tokens: a tree over ranges of the user's own words.
+"""Parses AND, OR and NOT of a condition into a tree over ranges of its tokens.
 
 Spark's grammar is followed where it matters: OR binds loosest, then AND, then NOT; a comparison binds tighter than
 ``IN``, ``BETWEEN``, ``LIKE`` and ``IS``, so that ``a = b IS TRUE`` is ``(a = b) IS TRUE``.
@@ -14,7 +14,7 @@ from planner.expr.tokens import Tokens
 
 
 class Part(NamedTuple):
-    """Tokens ``[lo, hi)`` of a condition: ``kind`` is AND, OR or NOT over ``parts``, or nothing for what is no more."""
+    """Tokens ``[lo, hi)`` of a condition: ``kind`` is AND, OR or NOT over ``parts``, or empty for a leaf."""
 
     kind: str
     lo: int
@@ -23,7 +23,7 @@ class Part(NamedTuple):
 
 
 def connectives(t: Tokens, lo: int, hi: int) -> Part:
-    """Read a condition down to what is no AND, OR or NOT.  Parentheses around a condition are looked through."""
+    """Parse a condition down to its leaves.  Parentheses around a condition are ignored."""
     lo, hi = inside(t, lo, hi)
     cuts = cuts_at(t, lo, hi, "OR")
     kind = "OR"
@@ -38,7 +38,7 @@ def connectives(t: Tokens, lo: int, hi: int) -> Part:
 
 
 def inside(t: Tokens, lo: int, hi: int) -> tuple[int, int]:
-    """A range without the parentheses around all of it; those of a row ``(a, b)`` or of a subquery stay."""
+    """Strip the outer parentheses of a range; those of a row ``(a, b)`` or of a subquery stay."""
     while hi - lo > 2 and t.word(lo) == "(" and t.match[lo] == hi - 1:
         alone = hi - lo == 3 and t.word(lo + 1).startswith(HOLE.upper())
         if alone or any(t[i].word == "," for i in t.top(lo + 1, hi - 1)):
@@ -48,7 +48,7 @@ def inside(t: Tokens, lo: int, hi: int) -> tuple[int, int]:
 
 
 def bare(t: Tokens, lo: int, hi: int) -> Iterator[int]:
-    """The tokens of a range outside brackets and CASE … END, and behind no dot."""
+    """Yield the tokens of a range outside brackets and CASE … END, and not after a dot."""
     case = 0
     for i in t.top(lo, hi):
         word = t[i].word if i == lo or t[i - 1].word != "." else ""
@@ -61,7 +61,7 @@ def bare(t: Tokens, lo: int, hi: int) -> Iterator[int]:
 
 
 def cuts_at(t: Tokens, lo: int, hi: int, word: str) -> list[int]:
-    """Where a connective stands in a range, outside brackets; the AND of BETWEEN is none."""
+    """Find the positions of a connective in a range, outside brackets; the AND of BETWEEN does not count."""
     found, between = [], 0
     for i in bare(t, lo, hi):
         if i > lo and t[i - 1].word == ".":

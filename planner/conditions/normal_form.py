@@ -1,4 +1,4 @@
-"""One form for each condition: its conjuncts, as far as may be in the user's own words.
+"""Normal form of conditions: conjuncts, in the user's SQL where possible.
 
 ``normal_form`` takes a condition of WHERE, HAVING or ON, where FALSE and NULL are the same: the row is not there.
 It cuts through parentheses, pushes NOT in, takes out what all branches of an OR have in common, and looks through
@@ -16,19 +16,19 @@ from __future__ import annotations
 
 import re
 
-from planner.conditions.connectives import Part, bare, connectives, inside
-from planner.conditions.spelling import (
+from planner.conditions.canonical_form import (
     COMPARISONS,
     PREDICATES,
-    Said,
+    Piece,
     comparison,
     deterministic,
     key,
     loose,
-    merged,
+    merge_branches,
     not_null,
     words,
 )
+from planner.conditions.connectives import Part, bare, connectives, inside
 from planner.errors import Place
 from planner.expr import HOLE, Scalar, Whole
 from planner.expr.tokens import Tokens, tokenize
@@ -40,7 +40,7 @@ _TOGGLED = frozenset(("IN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN"))
 
 
 def normal_form(condition: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
-    """The conjuncts of a condition; the same object where there is nothing to change.
+    """Normalize a condition into conjuncts; the same object if nothing changes.
 
     Empty where the condition always holds.
     """
@@ -51,7 +51,7 @@ def normal_form(condition: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
 
 
 def _strict(condition: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
-    """Conjuncts with ``=`` for ``<=>`` where another one says that an operand is not NULL."""
+    """Replace ``<=>`` by ``=`` if another conjunct excludes NULL in an operand."""
     if not any("<=>" in c.text for c in condition):
         return condition
     known = {found for c in condition if not c.plans and (found := not_null(c.text))}
@@ -71,8 +71,8 @@ def _conjuncts(conjunct: Scalar) -> tuple[Scalar, ...]:
     if not _WORTH.search(conjunct.text):
         return (conjunct,)
     t = tokenize(conjunct.text)
-    said = _Reader(t).form(connectives(t, 0, len(t)), holds=True)
-    pieces = _flat("AND", said)
+    piece = _Reader(t).form(connectives(t, 0, len(t)), holds=True)
+    pieces = _flat("AND", piece)
     if len(pieces) == 1 and pieces[0].kind != "TRUE":
         either = pieces[0].kind == "OR" and loose(pieces[0].text) == loose(conjunct.text)
         if either or pieces[0].text == conjunct.text:
@@ -86,7 +86,7 @@ def _conjuncts(conjunct: Scalar) -> tuple[Scalar, ...]:
     return tuple(Scalar(p.text, (), p.place, whole) for p in made)
 
 
-def _scalar(piece: Said, conjunct: Scalar, t: Tokens) -> Scalar:
+def _scalar(piece: Piece, conjunct: Scalar, t: Tokens) -> Scalar:
     """A piece with the subqueries in it."""
     plans = []
 
@@ -94,7 +94,7 @@ def _scalar(piece: Said, conjunct: Scalar, t: Tokens) -> Scalar:
         plans.append(conjunct.plans[int(hole.group(1))])
         return f"{HOLE}{len(plans) - 1}"
 
-    text = _enclosed(piece)
+    text = _enclose(piece)
     if conjunct.plans:
         text = re.sub(HOLE + r"(\d+)", renumbered, text)
     return Scalar(text, tuple(plans), _place(conjunct, t, piece.at))
@@ -111,65 +111,65 @@ def _place(conjunct: Scalar, t: Tokens, at: int) -> Place | None:
     return Place(outer.line + inner.line - 1, inner.column + (outer.column - 1 if inner.line == 1 else 0))
 
 
-def _flat(kind: str, said: Said) -> list[Said]:
-    return [p for part in said.parts for p in _flat(kind, part)] if said.kind == kind else [said]
+def _flat(kind: str, piece: Piece) -> list[Piece]:
+    return [p for part in piece.parts for p in _flat(kind, part)] if piece.kind == kind else [piece]
 
 
 class _Reader:
     def __init__(self, t: Tokens):
         self.t = t
 
-    def form(self, part: Part, *, negated: bool = False, holds: bool = False) -> Said:
-        """The form of a part, or of NOT part; ``holds``: all that matters is whether it is TRUE."""
+    def form(self, part: Part, *, negated: bool = False, holds: bool = False) -> Piece:
+        """Normalize a part, or NOT part; ``holds``: FALSE and NULL are equivalent."""
         match part.kind:
             case "NOT":
-                said = self.form(part.parts[0], negated=not negated, holds=holds)
-                if said.text.startswith("NOT (") and not negated and not said.kind:  # it cannot be pushed further
-                    return Said("", self.t.slice(part.lo, part.hi), self.t[part.lo].start)
-                return said
+                piece = self.form(part.parts[0], negated=not negated, holds=holds)
+                if piece.text.startswith("NOT (") and not negated and not piece.kind:  # it cannot be pushed further
+                    return Piece("", self.t.slice(part.lo, part.hi), self.t[part.lo].start)
+                return piece
             case "AND" | "OR":
                 parts = [self.form(p, negated=negated, holds=holds) for p in part.parts]
                 kind = part.kind if not negated else "OR" if part.kind == "AND" else "AND"
                 return self._and(part, parts) if kind == "AND" else self._or(part, parts)
         return self._leaf(part.lo, part.hi, negated, holds)
 
-    def _again(self, lo: int, hi: int, negated: bool, holds: bool) -> Said:
+    def _again(self, lo: int, hi: int, negated: bool, holds: bool) -> Piece:
         return self.form(connectives(self.t, lo, hi), negated=negated, holds=holds)
 
-    def _and(self, part: Part, parts: list[Said]) -> Said:
-        kept = [p for said in parts for p in _flat("AND", said) if p.kind != "TRUE"]
-        if len(kept) < 2:
-            return kept[0] if kept else Said("TRUE", "TRUE", self.t[part.lo].start)
-        return Said("AND", " AND ".join(_enclosed(p) for p in kept), kept[0].at, tuple(kept))
+    def _and(self, part: Part, parts: list[Piece]) -> Piece:
+        pieces = [p for piece in parts for p in _flat("AND", piece) if p.kind != "TRUE"]
+        if len(pieces) < 2:
+            return pieces[0] if pieces else Piece("TRUE", "TRUE", self.t[part.lo].start)
+        return Piece("AND", " AND ".join(_enclose(p) for p in pieces), pieces[0].at, tuple(pieces))
 
-    def _or(self, part: Part, parts: list[Said]) -> Said:
+    def _or(self, part: Part, parts: list[Piece]) -> Piece:
         at = self.t[part.lo].start
-        kept = [p for said in parts for p in _flat("OR", said) if p.kind != "FALSE"]
-        if not kept or any(p.kind == "TRUE" for p in kept):
-            return Said("TRUE" if kept else "FALSE", "TRUE" if kept else "FALSE", at)
-        kept = merged(kept)
-        branches = [{key(p): p for p in _flat("AND", branch)} for branch in kept]
+        pieces = [p for piece in parts for p in _flat("OR", piece) if p.kind != "FALSE"]
+        if not pieces or any(p.kind == "TRUE" for p in pieces):
+            return Piece("TRUE" if pieces else "FALSE", "TRUE" if pieces else "FALSE", at)
+        pieces = merge_branches(pieces)
+        branches = [{key(p): p for p in _flat("AND", branch)} for branch in pieces]
         common = [
-            key for key in branches[0] if len(kept) > 1 and all(key in b for b in branches) and deterministic(key)
+            key for key in branches[0] if len(pieces) > 1 and all(key in b for b in branches) and deterministic(key)
         ]
         if not common:
-            return self._either(kept, part)
+            return self._either(pieces, part)
         factors = [branches[0][key] for key in common]
         rests = [[p for key, p in b.items() if key not in common] for b in branches]
         if all(rests):  # A OR (A AND b) is A
             factors.append(self._either([self._and(part, rest) for rest in rests], part))
         return self._and(part, factors)
 
-    def _either(self, branches: list[Said], part: Part) -> Said:
+    def _either(self, branches: list[Piece], part: Part) -> Piece:
         if len(branches) == 1:
             return branches[0]
         text = " OR ".join(p.text for p in branches)
         slice_ = self.t.slice(part.lo, part.hi)
         if part.kind == "OR" and words(text) == words(slice_):
             text = slice_
-        return Said("OR", text, self.t[part.lo].start, tuple(branches))
+        return Piece("OR", text, self.t[part.lo].start, tuple(branches))
 
-    def _leaf(self, lo: int, hi: int, negated: bool, holds: bool) -> Said:
+    def _leaf(self, lo: int, hi: int, negated: bool, holds: bool) -> Piece:
         t = self.t
         if found := self._looked_through(lo, hi, negated, holds):
             return found
@@ -177,11 +177,11 @@ class _Reader:
         truth = self._truth(lo, hi)
         if truth is not None:
             kind = "TRUE" if truth is not negated else "FALSE"
-            return Said(kind, text if truth is not negated and hi - lo == 1 else kind, at)
-        return Said("", self._opposite(lo, hi) if negated else self._compared(lo, hi), at)
+            return Piece(kind, text if truth is not negated and hi - lo == 1 else kind, at)
+        return Piece("", self._opposite(lo, hi) if negated else self._compared(lo, hi), at)
 
     def _compared(self, lo: int, hi: int) -> str:
-        """A leaf without parentheses around a column or a literal that it compares."""
+        """Strip parentheses around columns and literals that a leaf compares."""
         t = self.t
         marks = [i for i in bare(t, lo, hi) if t[i].word in COMPARISONS or t[i].word in PREDICATES]
         if len(marks) != 1 or t[marks[0]].word not in COMPARISONS or not lo < marks[0] < hi - 1:
@@ -198,7 +198,7 @@ class _Reader:
         return (a, b) if column or b - a == 1 else (lo, hi)
 
     def _truth(self, lo: int, hi: int) -> bool | None:
-        """Whether a leaf is TRUE or FALSE as it stands: ``TRUE``, ``1 = 1``."""
+        """Evaluate a constant leaf: ``TRUE``, ``1 = 1``; None if it is not constant."""
         t = self.t
         if hi - lo == 1 and t[lo].word in ("TRUE", "FALSE"):
             return t[lo].word == "TRUE"
@@ -206,8 +206,8 @@ class _Reader:
             return True
         return None
 
-    def _looked_through(self, lo: int, hi: int, negated: bool, holds: bool) -> Said | None:
-        """What a leaf says again: ``(c) = TRUE``, ``c IS TRUE``, ``coalesce(c, FALSE)``, CASE WHEN c THEN TRUE END."""
+    def _looked_through(self, lo: int, hi: int, negated: bool, holds: bool) -> Piece | None:
+        """Unwrap a redundant leaf: ``(c) = TRUE``, ``c IS TRUE``, ``coalesce(c, FALSE)``, CASE WHEN c THEN TRUE END."""
         t, again = self.t, self._again
         if hi - lo < 3:
             return None
@@ -216,8 +216,8 @@ class _Reader:
         if len(marks) == 1 and words[0] in ("=", "==", "<=>") and (rows := self._rows(lo, marks[0], hi)):
             return self._of_rows(rows, negated)
         if len(marks) > 1 and words[-1] in ("=", "==") and marks[-1] == hi - 2 and COMPARISONS.issuperset(words):
-            said = {"TRUE": True, "FALSE": False}.get(t[hi - 1].word)  # a = b = TRUE is (a = b) = TRUE
-            return None if said is None else again(lo, hi - 2, negated is said, holds)
+            truth = {"TRUE": True, "FALSE": False}.get(t[hi - 1].word)  # a = b = TRUE is (a = b) = TRUE
+            return None if truth is None else again(lo, hi - 2, negated is truth, holds)
         if len(marks) == 1 and words[0] in ("=", "==", "<=>"):
             for at, a, b in ((hi - 1, lo, hi - 2), (lo, lo + 2, hi)):
                 if marks[0] == (hi - 2 if at > lo else lo + 1) and t[at].word in ("TRUE", "FALSE"):
@@ -244,7 +244,7 @@ class _Reader:
             return self._case(lo, hi)
         return None
 
-    def _case(self, lo: int, hi: int) -> Said | None:
+    def _case(self, lo: int, hi: int) -> Piece | None:
         """``CASE WHEN c THEN TRUE [ELSE FALSE] END``."""
         t = self.t
         words = [(i, t[i].word) for i in t.top(lo + 1, hi - 1) if t[i].word in ("CASE", "WHEN", "THEN", "ELSE")]
@@ -268,21 +268,21 @@ class _Reader:
             return []
         return list(zip(*found, strict=True)) if len(found[0]) == len(found[1]) > 1 else []
 
-    def _of_rows(self, rows: list[tuple[tuple[int, int], tuple[int, int]]], negated: bool) -> Said:
-        """Rows are equal where their fields are, of which NULL equals NULL; Spark asks for one type on both sides."""
+    def _of_rows(self, rows: list[tuple[tuple[int, int], tuple[int, int]]], negated: bool) -> Piece:
+        """Split an equality of rows into its fields, where NULL equals NULL; Spark requires one type on both sides."""
         t, fields = self.t, []
         for (a, b), (c, d) in rows:
             at, left, right = t[a].start, t.slice(a, b), t.slice(c, d)
             if left == right and b - a == 1 and t[a].word.isdigit():
-                fields.append(Said("FALSE" if negated else "TRUE", "FALSE" if negated else "TRUE", at))
+                fields.append(Piece("FALSE" if negated else "TRUE", "FALSE" if negated else "TRUE", at))
             else:
                 text = f"{left} <=> {right}"
-                fields.append(Said("", f"NOT ({text})" if negated else text, at))
+                fields.append(Piece("", f"NOT ({text})" if negated else text, at))
         part = Part("", rows[0][0][0], rows[-1][1][1])
         return self._or(part, fields) if negated else self._and(part, fields)
 
     def _is_condition(self, lo: int, hi: int) -> bool:
-        """Whether a range can only be TRUE, FALSE or NULL: ``c = TRUE`` would cast a text."""
+        """Whether a range is certainly BOOLEAN: ``c = TRUE`` would cast a string."""
         t = self.t
         part = connectives(t, lo, hi)
         if part.kind:
@@ -294,7 +294,7 @@ class _Reader:
         return any(self._looked_through(lo, hi, negated, True) is not None for negated in (False, True))
 
     def _opposite(self, lo: int, hi: int) -> str:
-        """NOT of a leaf: with the other comparison, with or without the NOT of IN, LIKE, BETWEEN, IS."""
+        """Negate a leaf: with the opposite comparison, or by toggling NOT of IN, LIKE, BETWEEN, IS."""
         t, text = self.t, self.t.text
         marks = [i for i in bare(t, lo, hi) if t[i].word in COMPARISONS or t[i].word in PREDICATES]
         words = [t[i].word for i in marks]
@@ -321,5 +321,5 @@ class _Reader:
         return f"NOT ({text[start:end]})"
 
 
-def _enclosed(said: Said) -> str:
-    return f"({said.text})" if said.kind == "OR" else said.text
+def _enclose(piece: Piece) -> str:
+    return f"({piece.text})" if piece.kind == "OR" else piece.text

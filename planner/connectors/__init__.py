@@ -1,1 +1,1 @@
-"""Tables that live elsewhere and are asked by key: what they are, and how their rows are fetched.  No Spark in here."""
+"""Sources of lookup joins: external tables, and how their rows are fetched by key.  Nothing here imports Spark."""

@@ -1,44 +1,39 @@
-"""Whether what a source answered is what it was asked for."""
+"""Validates the answer of a source against the request."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from planner.connectors.keys import key_values
+from planner.connectors.keys import format_sample, key_values
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
 class WrongAnswer(Exception):
-    """A source answered something that it was not asked for; a new attempt may mend it."""
+    """An answer that does not fit the request; a new attempt may succeed."""
 
 
-def checked(
-    answer: pa.Table, schema: pa.Schema, keys: Sequence[str], asked: Mapping[Hashable, int], *, unique: bool
-) -> tuple[pa.Table, list[int]]:
-    """Return the rows with the columns of ``schema``, and for each the number of the key that asked for it.
+def key_numbers(rows: pa.Table, keys: Sequence[str], requested: Mapping[Hashable, int], *, unique: bool) -> list[int]:
+    """Return for each row the number of the key that it was requested by.
 
-    Raises ``WrongAnswer`` for a column that is missing or has another type, a row that nobody asked for, and a second
-    row for one of ``unique`` keys.
+    Raises ``WrongAnswer`` for a row that was not requested, and for a second row of a key if keys are ``unique``.
     """
-    rows = conformed(answer, schema)
     numbers: list[int] = []
-    for value in key_values(rows, keys):
-        number = asked.get(value) if value is not None else None
+    for row, value in enumerate(key_values(rows, keys)):
+        number = requested.get(value) if value is not None else None
         if number is None:
-            raise WrongAnswer(f"a row came back that was not asked for: {_shown(keys, value)}")
+            raise WrongAnswer(f"a row came back that was not requested: {_format_key(rows, keys, row)}")
         numbers.append(number)
     if unique and len(set(numbers)) < len(numbers):
-        twice = next(number for number in numbers if numbers.count(number) > 1)
-        value = next(value for value, number in asked.items() if number == twice)
-        raise WrongAnswer(f"more than one row came back for a unique key: {_shown(keys, value)}")
-    return rows, numbers
+        row = next(row for row, number in enumerate(numbers) if numbers.count(number) > 1)
+        raise WrongAnswer(f"more than one row came back for a unique key: {_format_key(rows, keys, row)}")
+    return numbers
 
 
-def conformed(answer: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The columns of ``schema``, in its order; raises ``WrongAnswer`` where there is none or its type differs."""
+def check_schema(answer: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return the columns of ``schema`` in its order.  Raises ``WrongAnswer`` for a missing column or another type."""
     import pyarrow as pa
 
     if not isinstance(answer, pa.Table):
@@ -59,7 +54,7 @@ def conformed(answer: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _same_values(found: pa.DataType, expected: pa.DataType) -> bool:
-    """Whether one type is another layout of the other: that is no other schema."""
+    """Whether the two types differ in their memory layout only, so that the schema is the same."""
     import pyarrow as pa
 
     if pa.types.is_null(found):
@@ -71,5 +66,5 @@ def _same_values(found: pa.DataType, expected: pa.DataType) -> bool:
     return found == expected or any(found in group and expected in group for group in (texts, bytes_))
 
 
-def _shown(keys: Sequence[str], value: Hashable) -> str:
-    return f"{keys[0]} = {value!r}" if len(keys) == 1 else f"({', '.join(keys)}) = {value!r}"
+def _format_key(rows: pa.Table, keys: Sequence[str], row: int) -> str:
+    return format_sample(rows.select(list(keys)).slice(row, 1))

@@ -1,4 +1,4 @@
-"""Rows that a worker remembers by their key: bounded, for a time, and also that a key has none."""
+"""Row cache of a worker: an LRU cache by key with a time to live, which also holds keys without rows."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _CACHES = 16
-_SLACK = 10_000  # rows that no entry needs any more and that are kept rather than copied around
+_SLACK = 10_000  # unreferenced rows that may stay before the cache is compacted
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Where the rows of a key are: so many of a table, from a start.  A key that is known to have none has 0."""
+    """The rows of a key: ``length`` rows of a table from ``start`` on.  The length is 0 for a key without rows."""
 
     table: pa.Table
     start: int
@@ -27,10 +27,10 @@ class Span:
 
 
 class RowCache:
-    """The least recently used key goes first.
+    """An LRU cache of rows by key.
 
     An entry is a span of the table that its rows came back in, so a hit copies nothing.  A table stays as long as one
-    of its keys; when more than half of all rows are of keys that have gone, the others are moved together.
+    of its keys.  When more than half of all rows belong to evicted keys, the cache is compacted.
     """
 
     def __init__(self, size: int, ttl: float | None, clock: Callable[[], float] = time.time) -> None:
@@ -38,15 +38,15 @@ class RowCache:
         self._ttl = ttl
         self._clock = clock
         self._entries: OrderedDict[Hashable, tuple[Span, float]] = OrderedDict()
-        self._held = 0  # rows of all tables, as they were when they came
-        self._live = 0  # rows of all entries
+        self._stored_rows = 0  # rows of all tables
+        self._live_rows = 0  # rows of all entries
         self.changed = False  # since it was saved
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def get(self, key: Hashable) -> Span | None:
-        """The rows of a key, or None where nothing is known about it, or no longer."""
+        """Return the rows of a key; None if it is not cached or has expired."""
         entry = self._entries.get(key)
         if entry is None:
             return None
@@ -58,47 +58,47 @@ class RowCache:
         return span
 
     def put(self, entries: Iterable[tuple[Hashable, Span]], table: pa.Table) -> None:
-        """Remember the spans of keys in a table; more keys than fit push out the oldest."""
+        """Cache the spans of keys in a table; keys beyond the size evict the least recently used ones."""
         until = float("inf") if self._ttl is None else self._clock() + self._ttl
         for key, span in entries:
             if key in self._entries:
                 self._forget(key)
             self._entries[key] = (span, until)
-            self._live += span.length
-        self._held += table.num_rows
+            self._live_rows += span.length
+        self._stored_rows += table.num_rows
         self.changed = True
         while len(self._entries) > self.size:
             self._forget(next(iter(self._entries)))
-        if self._held > 2 * self._live + _SLACK:
-            self._move_together()
+        if self._stored_rows > 2 * self._live_rows + _SLACK:
+            self._compact()
 
-    def saved(self) -> tuple[list[tuple[Hashable, int, int, float]], pa.Table | None]:
-        """All that is needed to ``restore`` it in another process: entries from the oldest on, and their rows."""
-        self._move_together()
+    def snapshot(self) -> tuple[list[tuple[Hashable, int, int, float]], pa.Table | None]:
+        """Return what ``restore`` needs in another process: the entries, oldest first, and their rows."""
+        self._compact()
         entries = [(key, span.start, span.length, until) for key, (span, until) in self._entries.items()]
         return entries, next((span.table for span, _ in self._entries.values()), None)
 
-    def restore(self, saved: tuple[list[tuple[Hashable, int, int, float]], pa.Table | None]) -> None:
-        """Take in what another cache saved."""
-        entries, table = saved
+    def restore(self, snapshot: tuple[list[tuple[Hashable, int, int, float]], pa.Table | None]) -> None:
+        """Load the snapshot of another cache."""
+        entries, table = snapshot
         if table is not None:
             self._entries = OrderedDict((key, (Span(table, *span), until)) for key, *span, until in entries)
-            self._live = sum(span.length for span, _ in self._entries.values())
-            self._held = table.num_rows
+            self._live_rows = sum(span.length for span, _ in self._entries.values())
+            self._stored_rows = table.num_rows
 
     def _forget(self, key: Hashable) -> None:
         span, _ = self._entries.pop(key)
-        self._live -= span.length
+        self._live_rows -= span.length
 
-    def _move_together(self) -> None:
-        table, spans = gathered([span for span, _ in self._entries.values()])
+    def _compact(self) -> None:
+        table, spans = gather([span for span, _ in self._entries.values()])
         for (key, (_, until)), span in zip(list(self._entries.items()), spans, strict=True):
             self._entries[key] = (span, until)
-        self._held = 0 if table is None else table.num_rows
+        self._stored_rows = 0 if table is None else table.num_rows
 
 
-def gathered(spans: Sequence[Span]) -> tuple[pa.Table | None, list[Span]]:
-    """Copy spans into one table, in their order; None where there is no table to begin with."""
+def gather(spans: Sequence[Span]) -> tuple[pa.Table | None, list[Span]]:
+    """Copy spans into one table, in their order; None if there are no spans."""
     import pyarrow as pa
 
     tables = {id(span.table): span.table for span in spans}
@@ -122,11 +122,11 @@ def gathered(spans: Sequence[Span]) -> tuple[pa.Table | None, list[Span]]:
 _caches: OrderedDict[str, tuple[str, RowCache]] = OrderedDict()
 
 
-def cache_of(fingerprint: str, moment: str, spec: LookupSpec) -> RowCache:
-    """The cache of a lookup in this process.
+def task_cache(fingerprint: str, moment: str, spec: LookupSpec) -> RowCache:
+    """Return the cache of a lookup in this process.
 
-    With a time to live it is kept from task to task, from micro-batch to micro-batch.  Without one it is kept as long
-    as ``moment`` stays the same, which is a stage: what a query sees is never older than the query.
+    With a time to live, the cache outlives tasks and micro-batches.  Without one, it lasts as long as ``moment`` stays
+    the same, which is one stage: a query never reads rows older than the query.
     """
     if spec.cache_ttl is not None:
         moment = ""

@@ -1,10 +1,11 @@
-"""An opened source in a thread of its own, so that a call that hangs can be given up."""
+"""Runs an open source in its own thread, so that a call that hangs can time out."""
 
 from __future__ import annotations
 
 import copy
 import queue
 import threading
+import traceback
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
@@ -14,7 +15,7 @@ T = TypeVar("T")
 
 
 class _Call(Generic[T]):
-    """Work for the thread, and what came of it."""
+    """A call to run in the thread, and its result."""
 
     def __init__(self, work: Callable[[LookupSource], T]) -> None:
         self.work = work
@@ -26,23 +27,24 @@ class _Call(Generic[T]):
 class Connection:
     """A copy of a source, opened with the first call.
 
-    All its methods are called in one thread, except ``cancel``.  A call that takes too long is given up: whoever
-    waits gets a ``TimeoutError``, the source is asked to cancel, and the thread closes it when the call returns.
+    One thread calls all its methods except ``cancel``.  When a call times out, the caller gets a ``TimeoutError``, the
+    source's ``cancel`` is called, and the thread closes the source when the call returns.
     """
 
     def __init__(self, source: LookupSource) -> None:
         self._source = copy.copy(source)
         self._calls: queue.SimpleQueue[_Call[Any] | None] = queue.SimpleQueue()
-        self._hangs = False
+        self._is_hung = False
+        self._is_busy = False
         self._thread = threading.Thread(target=self._serve, name=f"lookup {source!r}", daemon=True)
         self._thread.start()
 
     def call(self, work: Callable[[LookupSource], T], timeout: float) -> T:
-        """Do this with the open source; raise what it raises, or ``TimeoutError``."""
+        """Run ``work`` on the open source.  Raises what it raises, or ``TimeoutError``."""
         call = _Call(work)
         self._calls.put(call)
         if not call.done.wait(timeout):
-            self._hangs = True
+            self._is_hung = True
             self._calls.put(None)
             threading.Thread(target=self._cancel, daemon=True).start()
             raise TimeoutError(f"no answer within {timeout:g} seconds")
@@ -51,37 +53,53 @@ class Connection:
         return call.value  # type: ignore[return-value]
 
     def close(self, timeout: float = 5.0) -> None:
-        """Close the source; do not wait longer than this, and for one that hangs not at all."""
-        self._calls.put(None)
-        self._thread.join(0 if self._hangs else timeout)
+        """Close the source, and cancel a running call.
 
-    def redacted(self, text: str) -> str:
-        """Take the credentials of the open source out of what an error says."""
-        return self._source.redacted(text)
+        Waits ``timeout`` seconds at most, and not at all for a source that hangs.
+        """
+        self._calls.put(None)
+        if self._is_busy and not self._is_hung:
+            threading.Thread(target=self._cancel, daemon=True).start()
+        self._thread.join(0 if self._is_hung else timeout)
+
+    def redact(self, text: str) -> str:
+        """Remove the credentials of the open source from an error message."""
+        return self._source.redact(text)
 
     def _serve(self) -> None:
         opened = False
         try:
             while (call := self._calls.get()) is not None:
+                self._is_busy = True
                 try:
                     if not opened:
                         self._source.open()
                         opened = True
                     call.value = call.work(self._source)
-                except BaseException as error:  # noqa: BLE001 - whoever waits raises it
+                except BaseException as error:  # noqa: BLE001 - the caller raises it
+                    _release(error)
                     call.error = error
+                self._is_busy = False
                 call.done.set()
         finally:
-            self._closed()
+            self._close_source()
 
-    def _closed(self) -> None:
+    def _close_source(self) -> None:
         try:
             self._source.close()
-        except Exception:  # noqa: BLE001 - it is being thrown away, often because it is broken
+        except Exception:  # noqa: BLE001 - the source is discarded, often because it is broken
             return
 
     def _cancel(self) -> None:
         try:
             self._source.cancel()
-        except Exception:  # noqa: BLE001 - the call was given up already
+        except Exception:  # noqa: BLE001 - the call has timed out already
             return
+
+
+def _release(error: BaseException) -> None:
+    """Clear the frames of an error's traceback, which may hold an answer: an error may live long."""
+    seen: BaseException | None = error
+    while seen is not None:
+        traceback.clear_frames(seen.__traceback__)
+        seen = seen.__cause__ or seen.__context__

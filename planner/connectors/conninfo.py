@@ -1,8 +1,8 @@
-"""Connection strings of PostgreSQL, read as libpq reads them, so that it is known which part of one is a password.
+"""Parses PostgreSQL connection strings as libpq does, to find the passwords in them.
 
 There are two forms, ``postgresql://user:password@host:port/database?name=value`` and ``name=value name='a value'``.
-What is not well formed, or reads in another way than it seems to be meant, is refused here: libpq would say what it
-took for a host or a port, and that may be a part of the password.
+A malformed or ambiguous string is refused here: libpq's error would quote what it takes for a host or a port, and that
+may be part of the password.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NAMES = frozenset(
     sslnegotiation sslrootcert sslsni target_session_attrs tcp_user_timeout user
     """.split()
 ).union(_SECRET)
-# What the parts that libpq speaks of may look like: nothing in which a piece of a password could hide.
+# Accepted forms of the parts that libpq quotes in errors: no part of a password fits them.
 _PLAIN = {
     "host": re.compile(r"[\w.,:\-]*|/[\w./\-]*|@[\w.\-]*"),
     "hostaddr": re.compile(r"[0-9A-Fa-f.:,%]*"),
@@ -36,37 +36,37 @@ _PAIR = re.compile(r"\s*(\w+)\s*=\s*(?:'((?:[^'\\]|\\.)*)'|((?:[^\s'\\]|\\.)*))(
 
 
 class Malformed(Exception):
-    """A connection string that cannot be read; what it says holds nothing of the string."""
+    """A connection string that cannot be parsed; the message quotes no part of the string."""
 
 
-def parameters(text: str) -> dict[str, str]:
-    """The parameters of a connection string by their names.  Raises ``Malformed``."""
-    found = _of_uri(text[match.end() :]) if (match := _URI.match(text)) else _of_pairs(text)
+def parse_conninfo(text: str) -> dict[str, str]:
+    """Parse a connection string into its parameters by name.  Raises ``Malformed``."""
+    found = _parse_uri(text[match.end() :]) if (match := _URI.match(text)) else _parse_pairs(text)
     for name, value in found.items():
         if name not in _NAMES:
-            raise Malformed("it has a parameter that PostgreSQL does not know")
+            raise Malformed("it has a parameter that PostgreSQL does not have")
         if "\0" in value:
             raise Malformed("it has a zero byte")
         if name in _PLAIN and not _PLAIN[name].fullmatch(value):
-            raise Malformed(f"its {name} has characters that belong elsewhere; in a password write / as %2F, @ as %40")
+            raise Malformed(f"its {name} has reserved characters; in a password write / as %2F, @ as %40")
     return found
 
 
-def secrets(found: Mapping[str, str]) -> tuple[str, ...]:
-    """The values that must not be seen."""
+def secret_values(found: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the values of secret parameters."""
     return tuple(value for name, value in found.items() if name in _SECRET and value)
 
 
-def written(found: Mapping[str, str]) -> str:
-    """The parameters as ``name='value'``, in which nothing can be read in two ways."""
-    return " ".join(f"{name}='{_escaped(value)}'" for name, value in found.items())
+def format_conninfo(found: Mapping[str, str]) -> str:
+    """Format parameters unambiguously as ``name='value'``."""
+    return " ".join(f"{name}='{_escape(value)}'" for name, value in found.items())
 
 
-def _escaped(value: str) -> str:
+def _escape(value: str) -> str:
     return value.replace("\\", "\\\\").replace("'", "\\'")
 
 
-def _of_pairs(text: str) -> dict[str, str]:
+def _parse_pairs(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     at = 0
     rest = text.rstrip(_SPACE)
@@ -80,8 +80,8 @@ def _of_pairs(text: str) -> dict[str, str]:
     return found
 
 
-def _of_uri(rest: str) -> dict[str, str]:
-    """What stands behind ``postgresql://``, split in the order in which libpq looks for its marks."""
+def _parse_uri(rest: str) -> dict[str, str]:
+    """Parse the part after ``postgresql://``, with libpq's order of delimiters."""
     if any(space in rest for space in _SPACE):
         raise Malformed("it has a space; write it as %20")
     found: dict[str, str] = {}
@@ -89,12 +89,12 @@ def _of_uri(rest: str) -> dict[str, str]:
     if before:
         user, colon, password = before[0][:-1].partition(":")
         if user:
-            found["user"] = _decoded(user)
+            found["user"] = _decode(user)
         if colon and password:
-            found["password"] = _decoded(password)
+            found["password"] = _decode(password)
         rest = rest[before.end() :]
     where, slash, behind = _split(rest, "/?")
-    hosts = [_host(one) for one in where.split(",")] if where else []
+    hosts = [_parse_host(one) for one in where.split(",")] if where else []
     for name, values in (("host", [h for h, _ in hosts]), ("port", [p for _, p in hosts])):
         if joined := ",".join(values):
             found[name] = joined
@@ -102,37 +102,37 @@ def _of_uri(rest: str) -> dict[str, str]:
     if slash == "/":
         database, mark, query = _split(behind, "?")
         if database:
-            found["dbname"] = _decoded(database)
+            found["dbname"] = _decode(database)
         query = query if mark else ""
     for pair in query.split("&") if query else ():
         name, equals, value = pair.partition("=")
         if not equals or "=" in value:
-            raise Malformed("behind its ? stands something else than pairs of name=value")
-        name = _decoded(name)
+            raise Malformed("after its ? it must have pairs of name=value")
+        name = _decode(name)
         if name == "ssl" and value == "true":
             name, value = "sslmode", "require"
-        found[name] = _decoded(value)
+        found[name] = _decode(value)
     return found
 
 
 def _split(text: str, marks: str) -> tuple[str, str, str]:
-    """The text before the first of some marks, that mark, and the text behind it."""
+    """Split a string at the first of some delimiters: the part before it, the delimiter, the part after it."""
     at = next((n for n, character in enumerate(text) if character in marks), len(text))
     return text[:at], text[at : at + 1], text[at + 1 :]
 
 
-def _host(text: str) -> tuple[str, str]:
-    """A host and its port."""
+def _parse_host(text: str) -> tuple[str, str]:
+    """Parse a host and its port."""
     match = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([^:\[\]]*))(?::([0-9]*))?", text)
     if match is None:
         raise Malformed("it has no host and port where they belong; in a password write / as %2F, @ as %40")
-    return match[1] or _decoded(match[2] or ""), match[3] or ""
+    return match[1] or _decode(match[2] or ""), match[3] or ""
 
 
-def _decoded(text: str) -> str:
+def _decode(text: str) -> str:
     if re.search(r"%(?![0-9A-Fa-f]{2})|%00", text):
         raise Malformed("it has a % that begins no escape; write it as %25")
     try:
         return unquote_to_bytes(text).decode()
     except UnicodeDecodeError:
-        raise Malformed("it has an escape that is no UTF-8") from None
+        raise Malformed("it has a % escape that is not UTF-8") from None

@@ -1,30 +1,39 @@
-"""Credentials: named or computed, read when a connection is made, and taken out of what errors say.
+"""Credentials: resolved when a connection is opened, and removed from error messages.
 
     PostgresSource(table="customers", uri=env("CUSTOMERS_DB"))
 
-The value itself is in no source, no pickle and no ``repr``.
+No source, pickle or ``repr`` contains the value itself.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
-from planner.connectors.conninfo import Malformed, parameters, secrets
+from planner.connectors.conninfo import Malformed, parse_conninfo, secret_values
 from planner.errors import SourceError
 
 _HIDDEN = "…"
-_PART = 4  # characters: what is shorter than that is not worth hiding, unless it is all of a secret
-_sent: dict[str, str] = {}  # in a worker: what the driver's environment had, see ``planner/runtime/lookup/fetched.py``
+_VARIABLE = re.compile(r"[A-Za-z_][\w.-]*")
+_PART = 4  # characters: a shorter part of a secret need not be hidden
+_sent: dict[str, str] = {}  # in a worker: the driver's variables, sent by ``planner/runtime/lookup/fetch_rows.py``
 
 
 @dataclass(frozen=True)
 class env:  # noqa: N801 - reads as the function that it is
-    """A credential in an environment variable of the driver; where that has none, of the worker that connects."""
+    """A credential in an environment variable of the driver or, if it is not set there, of the worker that connects."""
 
     name: str
+
+    def __post_init__(self) -> None:
+        if not _VARIABLE.fullmatch(self.name):
+            raise SourceError(
+                "env() takes the name of an environment variable: letters, digits and _. Its argument is not such a "
+                "name; it is not shown, since it may be a credential"
+            )
 
     def __call__(self) -> str:
         value = _sent.get(self.name) or os.environ.get(self.name)
@@ -37,7 +46,7 @@ Credential = env | Callable[[], str]
 
 
 def read(credential: Credential | str, what: str) -> str:
-    """The value now.  Raises ``SourceError`` where a callable fails, without what it said: that may hold a secret."""
+    """Resolve a credential.  The error for a callable that fails omits its message, which may hold a secret."""
     if isinstance(credential, str):
         return credential
     try:
@@ -51,27 +60,27 @@ def read(credential: Credential | str, what: str) -> str:
     return value
 
 
-def readable(uri: str) -> dict[str, str]:
-    """The parameters of a connection string of PostgreSQL.
+def parse_uri(uri: str) -> dict[str, str]:
+    """Parse a PostgreSQL connection string.
 
-    Raises ``SourceError`` for one that is not well formed, without a word of it.
+    Raises ``SourceError`` for a malformed one; the message quotes no part of it.
     """
     try:
-        return parameters(uri)
+        return parse_conninfo(uri)
     except Malformed as wrong:
         raise SourceError(f"the connection string cannot be read: {wrong}") from None
 
 
 def refuse_password(uri: str) -> None:
-    """Raise ``SourceError`` for a connection string with a password in it: it belongs into the environment."""
-    if secrets(readable(uri)):
+    """Raise ``SourceError`` for a connection string that contains a password."""
+    if secret_values(parse_uri(uri)):
         raise SourceError(
             "the uri has a password in it; put the uri into an environment variable and name that: env(…)"
         )
 
 
-def redacted(text: str, secrets: Iterable[str]) -> str:
-    """The text without these secrets, and without any part of one that is long enough to tell something."""
+def redact(text: str, secrets: Iterable[str]) -> str:
+    """Remove secrets, and parts of them of four characters or more, from a text."""
     hidden: set[int] = set()
     for secret in filter(None, secrets):
         for form in {secret, quote(secret, safe=""), unquote(secret), secret.replace("'", "\\'")}:
@@ -84,8 +93,8 @@ def redacted(text: str, secrets: Iterable[str]) -> str:
     return "".join(shown)
 
 
-def named_in(source: object) -> dict[str, str]:
-    """What this process's environment has for the names that a source mentions."""
+def environment_of(source: object) -> dict[str, str]:
+    """Return the environment variables that a source refers to, with their values in this process."""
     names = {value.name for value in vars(source).values() if isinstance(value, env)}
     for value in vars(source).values():
         if isinstance(value, Mapping):
@@ -94,5 +103,5 @@ def named_in(source: object) -> dict[str, str]:
 
 
 def receive(values: Mapping[str, str]) -> None:
-    """Take in what the driver's environment has: a worker's own was made when Spark started, and may lack it."""
+    """Store the driver's variables: a worker's environment dates from Spark's start and may lack them."""
     _sent.update(values)

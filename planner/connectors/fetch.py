@@ -1,4 +1,4 @@
-"""The fetch of one task: keys in, rows out, in as few round trips as the batch size allows."""
+"""Fetches rows by key in a task, in batches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from planner.connectors.cache import RowCache, Span
 from planner.connectors.fetch_request import FetchRequest
 from planner.connectors.keys import in_batches, key_values
 from planner.connectors.metrics import Counters
-from planner.connectors.retry import Retrying
+from planner.connectors.retry import RetryingSource
 from planner.connectors.source import LookupSource
 from planner.connectors.spec import LookupSpec
 
@@ -24,14 +24,14 @@ CONNECTIONS = 4  # of an asynchronous lookup, in each task
 
 @dataclass
 class Answer:
-    """The rows of a batch of keys, those of a key side by side in the order of the keys, and how many each has."""
+    """The rows of a batch of keys, grouped by key in the order of the keys, and the number of rows of each key."""
 
     keys: Sequence[Hashable]
     rows: pa.Table
     counts: list[int]
 
     def spans(self) -> Iterator[tuple[Hashable, Span]]:
-        """Where the rows of each key are."""
+        """Yield each key with the span of its rows."""
         start = 0
         for key, count in zip(self.keys, self.counts, strict=True):
             yield key, Span(self.rows, start, count)
@@ -39,32 +39,32 @@ class Answer:
 
 
 class Fetcher:
-    """Fetches rows of keys from a source.  ``close`` it on every path: it has connections."""
+    """Fetches rows by key from a source.  ``close`` it on every path: it holds connections."""
 
     def __init__(self, source: LookupSource, spec: LookupSpec, schema: pa.Schema) -> None:
-        """``schema``: the source's, as it was when the query was planned."""
-        self._asked = FetchRequest(source, spec, schema)
-        self._source = source.narrowed(tuple(self._asked.schema.names))
+        """``schema``: the source's schema when the query was planned.  Keys and rows have Spark's types."""
+        self._request = FetchRequest(source, spec, schema)
+        self._source = source.prune_columns(tuple(self._request.schema.names)).push_filters(self._request.constants)
         self._spec = spec
-        self._own = Counters()
-        self._lanes: list[tuple[Retrying, Counters]] = []
-        self._free: deque[tuple[Retrying, Counters]] = deque()
+        self._cache_counters = Counters()
+        self._lanes: list[tuple[RetryingSource, Counters]] = []
+        self._free: deque[tuple[RetryingSource, Counters]] = deque()
         self._pool: ThreadPoolExecutor | None = None
 
     @property
     def counters(self) -> Counters:
-        """What was done so far."""
-        return sum((counters for _, counters in self._lanes), self._own)
+        """The counts so far."""
+        return sum((counters for _, counters in self._lanes), self._cache_counters)
 
     def close(self) -> None:
-        """Begin nothing more, and close every connection."""
+        """Start no further round trip, and close every connection."""
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
-        for retrying, _ in self._lanes:
-            retrying.stop()
+        for source, _ in self._lanes:
+            source.stop()
 
     def answers(self, tables: Iterable[pa.Table]) -> Iterator[Answer]:
-        """Fetch the rows of distinct keys without NULL: tables of keys in, an answer for each full batch out."""
+        """Fetch the rows of distinct non-NULL keys; yield one answer for each full batch."""
         batches = in_batches(tables, self._spec.batch)
         if not self._spec.asynchronous:
             yield from map(self._answer, batches)
@@ -78,16 +78,17 @@ class Fetcher:
         while waiting:
             yield waiting.popleft().result()
 
-    def share(self, index: int, count: int) -> Iterator[pa.Table]:
-        """Read one share of the whole table."""
-        retrying, counters = self._lane()
-        for table in retrying.scan(index, count, self._asked.schema):
-            rows = self._asked.without_other_constants(table)
+    def read_split(self, index: int, count: int) -> Iterator[pa.Table]:
+        """Read one split of the whole table."""
+        source, counters = self._lane()
+        if self._request.finds_nothing:
+            return
+        for rows in source.scan(index, count, self._request.rows):
             counters.rows += rows.num_rows
             yield rows.select(self._spec.columns)
 
     def look_up(self, keys: pa.Table, cache: RowCache) -> dict[Hashable, Span]:
-        """The rows of distinct keys without NULL, from the cache or the source; every key is in the result."""
+        """Return the rows of distinct non-NULL keys from the cache or the source; every key is in the result."""
         found: dict[Hashable, Span] = {}
         missing = []
         for row, value in enumerate(key_values(keys, keys.column_names)):
@@ -95,8 +96,8 @@ class Fetcher:
                 found[value] = span
             else:
                 missing.append(row)
-        self._own.hits += len(found)
-        self._own.misses += len(missing)
+        self._cache_counters.hits += len(found)
+        self._cache_counters.misses += len(missing)
         if missing:
             for answer in self.answers([keys.take(missing)]):
                 spans = dict(answer.spans())
@@ -111,27 +112,31 @@ class Fetcher:
         finally:
             self._free.append(lane)
 
-    def _complete(self, keys: pa.Table, retrying: Retrying, counters: Counters) -> Answer:
-        """Fetch, and fetch again for keys without a row if that is wanted."""
+    def _complete(self, keys: pa.Table, source: RetryingSource, counters: Counters) -> Answer:
+        """Fetch, and fetch again for keys without a row if ``retry_missing`` is set."""
         import pyarrow as pa
 
         counters.keys += keys.num_rows
         values = key_values(keys, keys.column_names)
-        tables, numbers = [], []
-        left = list(range(keys.num_rows))
+        tables, numbers = [self._request.schema.empty_table()], list[int]()
+        left = [] if self._request.finds_nothing else list(range(keys.num_rows))
         for attempt in range(self._spec.attempts):
+            if not left:
+                break
             if attempt:
-                retrying.wait()
+                source.wait()
             part = keys.take(left) if attempt else keys
-            asked = {values[row]: row for row in left}
-            rows, found = retrying.fetch(self._asked.with_constants(part), self._asked.check(asked))
+            requested = {values[row]: row for row in left}
+            if not (sent := self._request.encode_keys(part)).num_rows:
+                break
+            rows, found = source.fetch(sent, self._request.check(requested))
             counters.rows += rows.num_rows
             tables.append(rows)
             numbers += found
             left = sorted(set(left).difference(found))
-            if not left or not self._spec.retry_missing:
+            if not self._spec.retry_missing:
                 break
-        rows = tables[0] if len(tables) == 1 else pa.concat_tables(tables)
+        rows = tables[-1] if len(tables) <= 2 else pa.concat_tables(tables)
         order = sorted(range(len(numbers)), key=numbers.__getitem__)
         if numbers != sorted(numbers):
             rows = rows.take(order)
@@ -140,8 +145,8 @@ class Fetcher:
             counts[number] += 1
         return Answer(values, rows.select(self._spec.columns), counts)
 
-    def _lane(self) -> tuple[Retrying, Counters]:
+    def _lane(self) -> tuple[RetryingSource, Counters]:
         counters = Counters()
-        lane = (Retrying(self._source, self._spec, counters), counters)
+        lane = (RetryingSource(self._source, self._spec, counters), counters)
         self._lanes.append(lane)
         return lane

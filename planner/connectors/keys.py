@@ -1,20 +1,21 @@
-"""Keys as Python values: to find them in a dict, and to show some of them in an error."""
+"""Converts keys into hashable Python values, and formats samples of keys for errors."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from planner.connectors.values import format_value
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_NAN = "NaN"  # in a column of floats, where no string can be; NaN = NaN in Spark
-_SHOWN = 3
-_LONGEST = 60
+_NAN = "NaN"  # stands for NaN in a column of floats, since NaN = NaN in Spark
+_MAX_SHOWN = 3
 
 
 def key_values(table: pa.Table, names: Sequence[str]) -> list[Hashable]:
-    """One hashable value for each row: equal values are equal keys; None is a key with a NULL in it."""
+    """Return one hashable value for each row: equal values are equal keys; None is a key that contains NULL."""
     columns = [_values(table.column(name)) for name in names]
     if len(columns) == 1:
         return columns[0]
@@ -22,7 +23,7 @@ def key_values(table: pa.Table, names: Sequence[str]) -> list[Hashable]:
 
 
 def first_rows(values: Iterable[Hashable]) -> dict[Hashable, int]:
-    """The first row of each distinct key that has no NULL, in order."""
+    """Return the first row of each distinct non-NULL key, in order."""
     found: dict[Hashable, int] = {}
     for row, value in enumerate(values):
         if value is not None:
@@ -31,7 +32,7 @@ def first_rows(values: Iterable[Hashable]) -> dict[Hashable, int]:
 
 
 def in_batches(tables: Iterable[pa.Table], size: int) -> Iterator[pa.Table]:
-    """The same rows in tables of exactly ``size`` rows; only the last may have fewer."""
+    """Regroup rows into tables of exactly ``size`` rows; only the last may have fewer."""
     import pyarrow as pa
 
     held: list[pa.Table] = []
@@ -49,29 +50,29 @@ def in_batches(tables: Iterable[pa.Table], size: int) -> Iterator[pa.Table]:
         yield pa.concat_tables(held)
 
 
-def sample(keys: pa.Table) -> str:
-    """The first keys of a table, as an error shows them.
+def format_sample(keys: pa.Table) -> str:
+    """Format the first keys of a table for an error.
 
     >>> import pyarrow as pa
     >>> sample(pa.table({"id": [17, 4, 99, 5], "kind": ["a", "b", "c", "d"]}))
     "(id, kind) = (17, 'a'), (4, 'b'), (99, 'c'), …"
     """
     shown = []
-    for row in keys.slice(0, _SHOWN).to_pylist():
-        words = [text if len(text := repr(value)) <= _LONGEST else text[:_LONGEST] + "…" for value in row.values()]
+    for row in range(min(keys.num_rows, _MAX_SHOWN)):
+        words = [format_value(column, row) for column in keys.columns]
         shown.append(words[0] if len(words) == 1 else f"({', '.join(words)})")
     names = keys.column_names
     left = names[0] if len(names) == 1 else f"({', '.join(names)})"
-    return f"{left} = {', '.join(shown)}{', …' if keys.num_rows > _SHOWN else ''}"
+    return f"{left} = {', '.join(shown)}{', …' if keys.num_rows > _MAX_SHOWN else ''}"
 
 
 def _values(column: pa.ChunkedArray) -> list[Hashable]:
     import pyarrow as pa
 
-    if pa.types.is_timestamp(column.type):
-        column = column.cast(pa.int64())
-    elif pa.types.is_date32(column.type):
+    if pa.types.is_date32(column.type) or pa.types.is_time32(column.type):
         column = column.cast(pa.int32())
+    elif pa.types.is_temporal(column.type):  # Python's types have a smaller range
+        column = column.cast(pa.int64())
     values: list[Hashable] = column.to_pylist()
     if pa.types.is_floating(column.type):
         values = [_NAN if value != value else value for value in values]

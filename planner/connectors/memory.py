@@ -1,4 +1,4 @@
-"""A lookup whose rows are in memory: for tests, and for tables small enough to be written down."""
+"""An in-memory lookup source: for tests and small constant tables."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from planner.connectors.keys import key_values
 from planner.connectors.source import LookupSource
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class MemorySource(LookupSource):
-    """The rows of an Arrow table, which travel with every task.
+    """The rows of an Arrow table, which is sent with every task.
 
     >>> import pyarrow as pa
     >>> countries = MemorySource(pa.table({"code": ["DE", "FR"], "name": ["Germany", "France"]}), [("code",)])
@@ -21,7 +22,7 @@ class MemorySource(LookupSource):
     [{'code': 'FR', 'name': 'France'}]
     """
 
-    can_scan_share = True
+    can_scan_split = True
 
     def __init__(
         self,
@@ -40,11 +41,11 @@ class MemorySource(LookupSource):
         return int(self.table.num_rows)
 
     def fetch(self, keys: pa.Table) -> pa.Table:
-        wanted = set(_tuples(keys, keys.column_names))
-        return self._rows([values in wanted for values in _tuples(self.table, keys.column_names)])
+        wanted = set(key_values(keys, keys.column_names))
+        return self._rows([value in wanted for value in key_values(self.table, keys.column_names)])
 
-    def scan_share(self, index: int, count: int, keys: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-        values = _tuples(self.table, keys)
+    def scan_split(self, index: int, count: int, keys: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+        values = key_values(self.table, keys)
         yield from self._rows([zlib.crc32(repr(v).encode()) % count == index for v in values]).to_batches()
 
     def _rows(self, kept: list[bool]) -> pa.Table:
@@ -54,7 +55,3 @@ class MemorySource(LookupSource):
 
     def __repr__(self) -> str:
         return f"MemorySource({self.table.num_rows} rows)"
-
-
-def _tuples(table: pa.Table, names: list[str] | tuple[str, ...]) -> list[tuple[object, ...]]:
-    return list(zip(*(table[name].to_pylist() for name in names), strict=True))

@@ -1,4 +1,4 @@
-"""What a lookup did, in numbers."""
+"""Counters of a lookup."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import astuple, dataclass
 class Counters:
     """Counts of one task, or the sum over tasks."""
 
-    keys: int = 0  # distinct keys that went to the source
-    fetches: int = 0  # round trips, those that failed included
-    rows: int = 0  # rows that came back
-    retries: int = 0  # round trips that were tried again
-    hits: int = 0  # keys that the cache had, also those it knew to have no rows
-    misses: int = 0  # keys that it had not
+    keys: int = 0  # distinct keys sent to the source
+    fetches: int = 0  # round trips, including failed ones
+    rows: int = 0  # rows returned
+    retries: int = 0  # repeated round trips
+    hits: int = 0  # keys found in the cache, including keys without rows
+    misses: int = 0  # keys not found in the cache
 
     def __add__(self, other: Counters) -> Counters:
         return Counters(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
@@ -24,6 +24,6 @@ class Counters:
 
     @property
     def hit_ratio(self) -> float | None:
-        """Hits among all that the cache was asked for; None when it was asked for nothing."""
-        asked = self.hits + self.misses
-        return self.hits / asked if asked else None
+        """The share of cache lookups that were hits; None if there were none."""
+        lookups = self.hits + self.misses
+        return self.hits / lookups if lookups else None

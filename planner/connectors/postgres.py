@@ -1,20 +1,26 @@
-"""PostgreSQL: ``FROM unnest($1::bigint[]) AS k (k0) JOIN customers AS t ON t.id = k.k0``, one statement for a batch."""
+"""PostgreSQL source: ``FROM unnest($1::bigint[]) AS k (k0) JOIN customers AS t ON t.id = k.k0`` fetches a batch."""
 
 from __future__ import annotations
 
-import re
-import threading
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing
+from importlib import import_module
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from planner.connectors.adbc import AdbcSource, DbColumn, driver, quoted
-from planner.connectors.conninfo import secrets, written
-from planner.connectors.credentials import Credential, read, readable, redacted, refuse_password
+from planner.connectors.conninfo import secret_values
+from planner.connectors.credentials import Credential, parse_uri, read, redact, refuse_password
+from planner.connectors.database import ANSWER_BYTES, TIMEOUT, DatabaseSource, DbColumn, Unreachable, quote_identifier
+from planner.connectors.postgres_connection import connect
+from planner.connectors.postgres_values import RANGES, convert_unchanged, drop_impossible_keys, mark_misfits
+from planner.connectors.values import ConvertedColumn, arrow_type, drop_unmatched_rows, parse_decimals, spark_name
+from planner.errors import SourceError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Types whose values are the same in PostgreSQL, Arrow and Spark: native name -> the type of an array of keys.
+# Types with the same values in PostgreSQL, Arrow and Spark: native name -> array element type of keys.
 _PLAIN = {
     "int2": "smallint",
     "int4": "integer",
@@ -28,13 +34,7 @@ _PLAIN = {
     "timestamptz": "timestamptz",
 }
 _TEXTS = ("text", "varchar", "name")
-_ENDLESS = {  # Spark has no infinite dates; its own JDBC reader takes the first and the last of those it prints
-    "date": ("DATE '0001-01-01'", "DATE '9999-12-31'"),
-    "timestamp": ("TIMESTAMP '0001-01-01'", "TIMESTAMP '9999-12-31 23:59:59.999999'"),
-    "timestamptz": ("TIMESTAMPTZ '0001-01-01 00:00:00Z'", "TIMESTAMPTZ '9999-12-31 23:59:59.999999Z'"),
-}
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-_NUMERIC = (38, 18)  # precision and scale of a NUMERIC that has none, as Spark's own JDBC reader has it
+_NUMERIC = (38, 18)  # precision and scale of a NUMERIC without a precision, as in Spark's JDBC reader
 
 _UNIQUE = """
 SELECT (SELECT string_agg(a.attname, E'\\x01' ORDER BY k.n)
@@ -42,17 +42,20 @@ SELECT (SELECT string_agg(a.attname, E'\\x01' ORDER BY k.n)
         JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
         WHERE k.n <= i.indnkeyatts) AS names
 FROM pg_index AS i
-WHERE i.indrelid = to_regclass($1) AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL
+JOIN pg_class AS c ON c.oid = i.indrelid
+WHERE i.indrelid = to_regclass($1) AND (c.relkind = 'p' OR NOT EXISTS (SELECT FROM pg_inherits WHERE inhparent = c.oid))
+  AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL
 ORDER BY i.indisprimary DESC, i.indexrelid
 """
 
 
-class PostgresSource(AdbcSource):
+class PostgresSource(DatabaseSource):
     """A table, view or query of a PostgreSQL server.
 
     ``uri`` is ``env("NAME")`` for an environment variable, a callable that returns a connection string, or a string
-    without a password.  UUID, CHAR(n), JSON, enums and types of one's own arrive as text, NUMERIC without a precision
-    as DECIMAL(38, 18).
+    without a password.  UUID, CHAR(n), JSON, enums and user-defined types become STRING, and NUMERIC without a
+    precision becomes DECIMAL(38, 18).  ``types`` may make any column STRING, and a NUMERIC another DECIMAL.  A value
+    that Spark's type cannot hold fails the lookup: infinite dates, NaN, and a NUMERIC with too many digits.
     """
 
     database = "PostgreSQL"
@@ -64,21 +67,42 @@ class PostgresSource(AdbcSource):
         uri: Credential | str,
         query: str | None = None,
         unique_keys: Sequence[Sequence[str]] = (),
+        types: Mapping[str, str] | None = None,
+        timeout: float = TIMEOUT,
+        max_bytes: int = ANSWER_BYTES,
     ) -> None:
-        super().__init__(table, query=query, unique_keys=unique_keys)
+        super().__init__(
+            table,
+            query=query,
+            unique_keys=unique_keys,
+            types=types,
+            timeout=timeout,
+            max_bytes=max_bytes,
+        )
         if isinstance(uri, str):
             refuse_password(uri)
+        for text in self._types.values():
+            arrow_type(text)
         self._uri = uri
         self._secrets: tuple[str, ...] = ()
 
-    def redacted(self, text: str) -> str:
-        return redacted(text, self._secrets)
+    def redact(self, text: str) -> str:
+        return redact(text, self._secrets)
+
+    def cancel(self) -> None:
+        connection = self._connection
+        if connection is not None:
+            connection.adbc_cancel()
 
     def rows(self) -> int | None:
-        """The estimate of PostgreSQL's own planner."""
-        import json
+        """Return the row estimate of PostgreSQL's planner."""
+        try:
+            return int(self._call_once(lambda source: source._estimate()))
+        except Unreachable:
+            return None
 
-        with self._connect() as connection, connection.cursor() as cursor:
+    def _estimate(self) -> int:
+        with closing(self._open_connection().cursor()) as cursor:
             cursor.adbc_statement.set_options(**{"adbc.postgresql.use_copy": "false"})  # COPY takes no EXPLAIN
             cursor.execute(f"EXPLAIN (FORMAT JSON) SELECT * FROM {self._relation} AS t")
             plan = cursor.fetchall()[0][0]
@@ -89,14 +113,14 @@ class PostgresSource(AdbcSource):
         return super().__getstate__() | {"_secrets": ()}
 
     def _connect(self) -> Any:
-        dbapi = driver("adbc_driver_postgresql.dbapi", "adbc-driver-postgresql")
+        dbapi = _driver()
         uri = read(self._uri, f"the uri of {self!r}")
-        found = readable(uri)
-        self._secrets = secrets(found)
+        found = parse_uri(uri)
+        self._secrets = secret_values(found)
         try:
-            connection = _connected(written(found))
+            connection = connect(found)
         except dbapi.Error as error:
-            raise ConnectionError(self.redacted(str(error).strip())) from None
+            raise ConnectionError(self.redact(str(error).strip())) from None
         try:
             with connection.cursor() as cursor:
                 cursor.execute("SET default_transaction_read_only = on")
@@ -105,102 +129,117 @@ class PostgresSource(AdbcSource):
             raise
         return connection
 
-    def _describe(self, cursor: Any) -> tuple[tuple[DbColumn, ...], tuple[tuple[str, ...], ...]]:
-        cursor.execute(f"SELECT * FROM {self._relation} AS t LIMIT 0")
-        columns = tuple(_column(field) for field in cursor.fetch_arrow_table().schema)
-        if self._query:
-            return columns, ()
-        cursor.execute(_UNIQUE, (self._relation,))
-        return columns, tuple(tuple(row[0].split("\x01")) for row in cursor.fetchall())
+    def _describe(self, connection: Any) -> tuple[tuple[DbColumn, ...], tuple[tuple[str, ...], ...]]:
+        with closing(connection.cursor()) as cursor:
+            cursor.execute(f"SELECT * FROM {self._relation} AS t LIMIT 0")
+            columns = tuple(_column(field, self._types) for field in cursor.fetch_arrow_table().schema)
+            if self._query:
+                return columns, ()
+            cursor.execute(_UNIQUE, (self._relation,))
+            return columns, tuple(tuple(row[0].split("\x01")) for row in cursor.fetchall())
 
-    def _statement(self, keys: pa.Table) -> tuple[int, str, Any]:
-        import pyarrow as pa
-
+    def _rows_of(self, keys: pa.Table) -> Generator[pa.Table]:
         columns = [self._column(name) for name in keys.column_names]
         for column in columns:
-            keys = _possible(keys, column)
+            keys = drop_impossible_keys(keys, column)
+        if keys.num_rows:
+            yield from self._answers(*self._statement(keys, columns), keys.column_names)
+
+    def _split_rows(self, index: int, count: int, keys: Sequence[DbColumn]) -> Generator[pa.Table]:
+        return self._answers(self._split_statement(keys), (index, count), [column.name for column in keys])
+
+    def _answers(self, statement: str, parameters: Any, keys: Sequence[str]) -> Generator[pa.Table]:
+        """Yield the rows of a statement in tables as they arrive; at least one table, which may be empty."""
+        import pyarrow as pa
+
+        columns = [self._column(name) for name in self._names()]
+        with closing(self._open_connection().cursor()) as cursor:
+            cursor.execute(statement, parameters)
+            reader = cursor.fetch_record_batch()
+            for table in chain([reader.schema.empty_table()], (pa.Table.from_batches([batch]) for batch in reader)):
+                pairs = zip(columns, table.columns, strict=True)
+                found = [(c.name, _convert(values, c)) for c, values in pairs]
+                yield drop_unmatched_rows(found, keys, self.remedy, self._constants)
+
+    def _statement(self, keys: pa.Table, columns: Sequence[DbColumn]) -> tuple[str, Any]:
+        import pyarrow as pa
+
         arrays, types, conditions = [], [], []
         for n, column in enumerate(columns):
-            arrays.append(pa.array([_bound(keys.column(n), column).to_pylist()], pa.list_(_bound_type(column))))
+            arrays.append(_as_list(_bind(keys.column(n), column)))
             types.append(f"${n + 1}::{_array_type(column)}[]")
-            conditions.append(_equal(f"t.{quoted(column.name)}", f"k.k{n}", column))
+            conditions.append(_equality_sql(f"t.{quote_identifier(column.name)}", f"k.k{n}", column))
         names = ", ".join(f"k{n}" for n in range(len(columns)))
         statement = (
             f"SELECT {self._items()} FROM unnest({', '.join(types)}) AS k ({names}) "
             f"JOIN {self._relation} AS t ON {' AND '.join(conditions)}"
         )
         batch = pa.record_batch(arrays, names=[f"p{n}" for n in range(len(arrays))])
-        return keys.num_rows, statement, batch
+        return statement, batch
 
-    def _share_statement(self, keys: Sequence[DbColumn]) -> str:
-        values = ", ".join(_hashed(f"t.{quoted(column.name)}", column) for column in keys)
+    def _split_statement(self, keys: Sequence[DbColumn]) -> str:
+        values = ", ".join(_hash_sql(f"t.{quote_identifier(column.name)}", column) for column in keys)
         return (
             f"SELECT {self._items()} FROM {self._relation} AS t "
             f"WHERE (hashtextextended(ROW({values})::text, 0) & 9223372036854775807) % $2::bigint = $1::bigint"
         )
 
-    def _selected(self, column: DbColumn) -> str:
-        name = f"t.{quoted(column.name)}"
-        if column.native in _ENDLESS:
-            first, last = _ENDLESS[column.native]
-            return f"CASE WHEN isfinite({name}) THEN {name} WHEN {name} > {first} THEN {last} ELSE {first} END"
-        return name if column.native in _PLAIN or column.native in _TEXTS else f"{name}::text"
+    def _items(self) -> str:
+        columns = [self._column(name) for name in self._names()]
+        return ", ".join(f"{_select_sql(column)} AS {quote_identifier(column.name)}" for column in columns)
 
-    def _converted(self, table: pa.Table, columns: Sequence[DbColumn]) -> pa.Table:
-        import pyarrow as pa
-
-        arrays = []
-        for column, array in zip(columns, table.columns, strict=True):
-            arrays.append(array.cast(column.type) if pa.types.is_decimal(column.type) else array)
-        return pa.table(arrays, names=[column.name for column in columns])
+    def _errors(self) -> tuple[type[Exception], ...]:
+        return (_driver().Error,)
 
 
-class _Database:
-    """What the driver knows about a server: its types, which take longer to read than a connection to open."""
-
-    def __init__(self, database: Any) -> None:
-        self.database = database
-
-    def clone(self) -> _Database:
-        return self
-
-    def close(self) -> None:
-        """A connection closes its database with itself; this one stays, and holds no connection."""
+def _driver() -> Any:
+    """Import the driver.  Raises ``SourceError`` if it is not installed."""
+    try:
+        return import_module("adbc_driver_postgresql.dbapi")
+    except ImportError:
+        raise SourceError("adbc-driver-postgresql is not installed; pip install 'dovetail[lookup]'") from None
 
 
-_databases: dict[str, _Database] = {}
-_connecting = threading.Lock()
+def _select_sql(column: DbColumn) -> str:
+    name = f"t.{quote_identifier(column.name)}"
+    return name if column.native in _PLAIN or column.native in _TEXTS else f"{name}::text"
 
 
-def _connected(uri: str) -> Any:
-    import adbc_driver_manager
-    import adbc_driver_manager.dbapi
-    import adbc_driver_postgresql
+def _convert(values: pa.ChunkedArray, column: DbColumn) -> ConvertedColumn:
+    """Convert a column of the driver to its type in ``schema``; a type that has changed since stays."""
+    import pyarrow as pa
 
-    with _connecting:
-        known = _databases.get(uri)
-        if known is None:
-            known = _databases[uri] = _Database(adbc_driver_postgresql.connect(uri))
-        connection = adbc_driver_manager.AdbcConnection(known.database)
-    return adbc_driver_manager.dbapi.Connection(known, connection, autocommit=True)  # type: ignore[arg-type]
+    if pa.types.is_decimal(column.type) and pa.types.is_string(values.type):
+        return parse_decimals(values, column.type)
+    if column.native in RANGES and values.type == column.type:
+        return mark_misfits(values, column)
+    return convert_unchanged(values)
 
 
-def _column(field: pa.Field) -> DbColumn:
-    """A column as the driver describes it: in the field's metadata."""
+def _column(field: pa.Field, types: Mapping[str, str]) -> DbColumn:
+    """Build a column from the driver's field metadata and the declared types."""
     import pyarrow as pa
 
     about = {name.decode(): value.decode() for name, value in (field.metadata or {}).items()}
     native = about.get("POSTGRESQL:type", "").strip("'")
-    if native in _PLAIN:
-        return DbColumn(field.name, field.type, native)
+    declared = arrow_type(types[field.name]) if field.name in types else None
+    if declared is not None and pa.types.is_string(declared):
+        return DbColumn(field.name, declared, native if native in _TEXTS else f"{native} as text")
     if native == "numeric":
-        precision, scale = _numeric(int(about.get("POSTGRESQL:typmod", "-1").strip("'")))
-        return DbColumn(field.name, pa.decimal128(precision, scale), native)
-    return DbColumn(field.name, pa.string(), native)
+        own = pa.decimal128(*_numeric(int(about.get("POSTGRESQL:typmod", "-1").strip("'"))))
+        column = DbColumn(field.name, declared if pa.types.is_decimal(declared or own) and declared else own, native)
+    else:
+        column = DbColumn(field.name, field.type if native in _PLAIN else pa.string(), native)
+    if declared is not None and declared != column.type:
+        raise SourceError(
+            f"types: {field.name} is {native} in PostgreSQL and can be {spark_name(column.type)} or STRING, not "
+            f"{spark_name(declared)}; cast it in a query"
+        )
+    return column
 
 
 def _numeric(modifier: int) -> tuple[int, int]:
-    """Precision and scale of a NUMERIC, out of its type modifier.
+    """Decode the precision and scale of a NUMERIC from its type modifier.
 
     >>> _numeric(((12 << 16) | 3) + 4), _numeric(-1)
     ((12, 3), (38, 18))
@@ -211,28 +250,20 @@ def _numeric(modifier: int) -> tuple[int, int]:
     return (precision, scale) if 0 <= scale <= precision <= _NUMERIC[0] else _NUMERIC
 
 
-def _possible(keys: pa.Table, column: DbColumn) -> pa.Table:
-    """The keys that the column can have at all: a text that is no UUID must not fail a whole batch."""
+def _as_list(keys: pa.ChunkedArray) -> pa.Array:
+    """Put all keys into one list, without Python's dates, which end with 9999."""
     import pyarrow as pa
 
-    if not pa.types.is_string(column.type):
-        return keys
-    test: Callable[[str], object] = _UUID.fullmatch if column.native == "uuid" else lambda text: "\0" not in text
-    values = keys.column(column.name).to_pylist()
-    kept = [row for row, value in enumerate(values) if test(value)]
-    return keys if len(kept) == len(values) else keys.take(pa.array(kept, pa.int64()))
+    values = pa.concat_arrays(keys.chunks) if keys.num_chunks else pa.array([], keys.type)
+    return pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
 
 
-def _bound(keys: pa.ChunkedArray, column: DbColumn) -> pa.ChunkedArray:
+def _bind(keys: pa.ChunkedArray, column: DbColumn) -> pa.ChunkedArray:
     import pyarrow as pa
 
-    return keys.cast(pa.string()) if pa.types.is_decimal(column.type) else keys
-
-
-def _bound_type(column: DbColumn) -> pa.DataType:
-    import pyarrow as pa
-
-    return pa.string() if pa.types.is_decimal(column.type) else column.type
+    if pa.types.is_decimal(column.type):
+        return pa.chunked_array([pa.array([f"{value:f}" for value in keys.to_pylist()], pa.string())])
+    return keys
 
 
 def _array_type(column: DbColumn) -> str:
@@ -241,19 +272,19 @@ def _array_type(column: DbColumn) -> str:
     return "text[]::uuid" if column.native == "uuid" else _PLAIN.get(column.native, "text")
 
 
-def _equal(name: str, key: str, column: DbColumn) -> str:
-    """The condition that a column is equal to a key as Spark sees it: texts to the byte."""
+def _equality_sql(name: str, key: str, column: DbColumn) -> str:
+    """Return the condition that a column equals a key by Spark's semantics: strings are compared by bytes."""
     if column.native in _PLAIN or column.native in ("numeric", "uuid"):
         return f"{name} = {key}"
     if column.native in _TEXTS:
         return f'{name} = {key} AND {name} COLLATE "C" = {key}'
-    if column.native == "bpchar":  # with its own operator, which its index knows, and then to the byte
+    if column.native == "bpchar":  # with its own operator, which its index supports, and then by bytes
         return f'{name} = {key}::bpchar AND {name}::text COLLATE "C" = {key}'
     return f'{name}::text COLLATE "C" = {key}'
 
 
-def _hashed(name: str, column: DbColumn) -> str:
-    """What is hashed of a column, so that equal values are hashed to the same."""
+def _hash_sql(name: str, column: DbColumn) -> str:
+    """Return the expression to hash for a column, so that equal values have equal hashes."""
     if column.native == "numeric":
         return f"trim_scale({name})"
     return f"{name} + 0" if column.native in ("float4", "float8") else name

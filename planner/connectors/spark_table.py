@@ -1,7 +1,7 @@
-"""A lookup table that Spark reads itself: a table, a view, or files of Parquet, CSV, JSON, ORC.
+"""A lookup table that Spark reads itself: a table, a view, or Parquet, CSV, JSON or ORC files.
 
-There is nothing to fetch by key from outside: Spark keeps the rows whose keys are asked for with a join of its own,
-and each of its tasks reads its share of the files.  So this source has a description only, and no ``fetch``.
+Nothing is fetched by key: Spark selects the requested rows with a semi-join, and each of its tasks reads its split of
+the files.  So this source is only a description and has no ``fetch``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class SparkTable(LookupSource):
     """``SparkTable("shop.customers")``, or ``SparkTable(path="customers.parquet", format="parquet")``.
 
-    ``ddl`` is the schema of files that have none, as Spark writes it: ``"id BIGINT, name STRING"``.
+    ``ddl`` is the schema of files without one, in Spark's syntax: ``"id BIGINT, name STRING"``.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class SparkTable(LookupSource):
         unique_keys: Sequence[Sequence[str]] = (),
     ) -> None:
         if (table is None) == (path is None):
-            raise SourceError("SparkTable takes a table or a path, one of the two")
+            raise SourceError("SparkTable takes either a table or a path; give one of them")
         self.table = table
         self.path = path
         self.format = format
@@ -42,10 +42,10 @@ class SparkTable(LookupSource):
         self.unique_keys = tuple(tuple(keys) for keys in unique_keys)
 
     def schema(self) -> pa.Schema:
-        raise NotImplementedError("Spark knows the schema: planner.runtime.lookup.fetched.source_schema")
+        raise NotImplementedError("Spark knows the schema: planner.runtime.lookup.fetch_rows.source_schema")
 
     def fetch(self, keys: pa.Table) -> pa.Table:
-        raise NotImplementedError("Spark reads this table itself: planner.runtime.lookup.fetched")
+        raise NotImplementedError("Spark reads this table itself: planner.runtime.lookup.fetch_rows")
 
     def __repr__(self) -> str:
         return f"Spark table {self.table}" if self.table else f"{self.format} files"

@@ -1,35 +1,41 @@
-"""SQLite: ``FROM json_each(?) AS k CROSS JOIN customers AS t WHERE t.id = k.value``, one statement for a batch."""
+"""SQLite source: ``FROM keys AS k CROSS JOIN customers AS t WHERE t.id = k.key0`` fetches a batch.
+
+The driver is Python's: it can interrupt a statement, reports the storage class of each value, and reads strings with
+zero bytes completely.  Keys are rows of a temporary table.
+"""
 
 from __future__ import annotations
 
-import json
-import math
-import re
-from collections.abc import Iterator, Sequence
-from datetime import date, datetime
-from decimal import Decimal
-from itertools import product
+import sqlite3
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.request import pathname2url
 
-from planner.connectors.adbc import AdbcSource, DbColumn, driver, quoted
+from planner.connectors.database import ANSWER_BYTES, TIMEOUT, DatabaseSource, DbColumn, Unreachable, quote_identifier
 from planner.connectors.keys import key_values
+from planner.connectors.sqlite_keys import bound_keys, condition, key_columns
+from planner.connectors.sqlite_values import affinity, check_type, is_injective, read, select_sql, type_of
+from planner.connectors.values import drop_unmatched_rows
 from planner.errors import SourceError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_NUMERIC = (38, 18)
+_ROWS = 1_000  # per fetchmany: much larger batches are slower
+_OUT = 16  # batches per yielded table
+_UNDECODED = partial(str, encoding="utf-8", errors="surrogateescape")  # strings that are not UTF-8
 
 
-class SQLiteSource(AdbcSource):
+class SQLiteSource(DatabaseSource):
     """A table, view or query of an SQLite database, a file that every worker can read.
 
-    Columns have the types that they are declared with, DATE, TIMESTAMP, DECIMAL(p, s) and BOOLEAN among them; what is
-    declared otherwise follows SQLite's rules of affinity, and a column of an expression is text unless ``types`` says
-    what it is (``{"total": "DECIMAL(10, 2)"}``).  Dates are ISO texts; a value that is not what its column is declared
-    as fails the lookup.
+    Columns have their declared types, including DATE, TIMESTAMP, DECIMAL(p, s) and BOOLEAN; other declarations follow
+    SQLite's affinity rules, and a column of an expression is STRING unless ``types`` declares it
+    (``{"total": "DECIMAL(10, 2)"}``).  Dates are ISO strings.  A value that does not fit its column's type fails the
+    lookup.
     """
 
     database = "SQLite"
@@ -41,162 +47,171 @@ class SQLiteSource(AdbcSource):
         path: str | Path,
         query: str | None = None,
         unique_keys: Sequence[Sequence[str]] = (),
-        types: dict[str, str] | None = None,
+        types: Mapping[str, str] | None = None,
+        timeout: float = TIMEOUT,
+        max_bytes: int = ANSWER_BYTES,
     ) -> None:
-        super().__init__(table, query=query, unique_keys=unique_keys)
+        super().__init__(
+            table,
+            query=query,
+            unique_keys=unique_keys,
+            types=types,
+            timeout=timeout,
+            max_bytes=max_bytes,
+        )
+        for text in self._types.values():
+            check_type(text)
         self._path = str(Path(path).absolute())
-        self._types = dict(types or {})
 
     def rows(self) -> int | None:
-        """The greatest row number of a table, which is at least the number of rows it has had; None for others."""
+        """Return the greatest rowid of a table as an upper estimate; None for views and queries."""
         if self._query:
             return None
-        with self._connect() as connection, connection.cursor() as cursor:
-            try:
-                cursor.execute(f"SELECT max(rowid) FROM {self._relation}")
-                found = cursor.fetchone()
-            except connection.Error:  # a view, a table WITHOUT ROWID
-                return None
+        try:
+            found: int | None = self._call_once(lambda source: source._max_rowid())
+        except Unreachable:
+            return None
+        return found
+
+    def cancel(self) -> None:
+        connection = self._connection
+        if connection is not None:
+            connection.interrupt()
+
+    def _max_rowid(self) -> int | None:
+        try:
+            found = self._open_connection().execute(f"SELECT max(rowid) FROM {self._relation}").fetchone()
+        except sqlite3.Error:  # a view, a table WITHOUT ROWID
+            return None
         return int(found[0] or 0)
 
     def _connect(self) -> Any:
-        dbapi = driver("adbc_driver_sqlite.dbapi", "adbc-driver-sqlite")
         if not Path(self._path).is_file():
             raise SourceError(f"{self!r}: there is no file {self._path} on this machine")
-        return dbapi.connect(f"file:{pathname2url(self._path)}?mode=ro", autocommit=True)
+        name = f"file:{pathname2url(self._path)}?mode=ro"
+        connection = sqlite3.connect(name, uri=True, isolation_level=None, check_same_thread=False)
+        connection.execute("PRAGMA temp_store = MEMORY")
+        return connection
 
-    def _describe(self, cursor: Any) -> tuple[tuple[DbColumn, ...], tuple[tuple[str, ...], ...]]:
+    def _errors(self) -> tuple[type[Exception], ...]:
+        return (sqlite3.Error,)
+
+    def _describe(self, connection: Any) -> tuple[tuple[DbColumn, ...], tuple[tuple[str, ...], ...]]:
         name = self._parts[-1] if self._parts else "__dt_query"
         if self._query:
-            cursor.execute(f"CREATE TEMP VIEW __dt_query AS {self._query}")
-        cursor.execute("SELECT name, type FROM pragma_table_info(?) ORDER BY cid", (name,))
-        declared = {name: self._types.get(name, type_ or "") for name, type_ in cursor.fetchall()}
-        columns = tuple(DbColumn(name, _type(text), text.upper()) for name, text in declared.items())
+            connection.execute(f"CREATE TEMP VIEW __dt_query AS {self._query}")
+        known = "SELECT name, type FROM pragma_table_xinfo(?) WHERE hidden <> 1 ORDER BY cid"  # 2, 3: generated columns
+        columns = tuple(
+            DbColumn(name, type_of(self._types.get(name, declared or "")), affinity(declared or ""))
+            for name, declared in connection.execute(known, (name,))
+        )
         if self._query:
             return columns, ()
-        cursor.execute(
+        indexed = connection.execute(
             "SELECT l.name, i.name FROM pragma_index_list(?) AS l, pragma_index_info(l.name) AS i "
             'WHERE l."unique" AND NOT l.partial ORDER BY l.seq, i.seqno',
             (name,),
         )
         found: dict[str, list[str | None]] = {}
-        for index, column in cursor.fetchall():
+        for index, column in indexed:
             found.setdefault(index, []).append(column)
-        keys = [tuple(map(str, columns_)) for columns_ in found.values() if None not in columns_]
-        cursor.execute("SELECT name FROM pragma_table_info(?) WHERE pk > 0 ORDER BY pk", (name,))
-        primary = tuple(row[0] for row in cursor.fetchall())
-        return columns, tuple(dict.fromkeys(([primary] if primary else []) + keys))
+        primary = connection.execute("SELECT name FROM pragma_table_info(?) WHERE pk > 0 ORDER BY pk", (name,))
+        keys = [tuple(row[0] for row in primary), *map(tuple, found.values())]
+        exact = {column.name for column in columns if is_injective(column)}
+        return columns, tuple(dict.fromkeys(columns_ for columns_ in keys if columns_ and exact.issuperset(columns_)))
 
-    def fetch(self, keys: pa.Table) -> pa.Table:
-        import pyarrow as pa
-
-        rows = super().fetch(keys)
-        if not any(pa.types.is_decimal(field.type) for field in keys.schema):
-            return rows
-        asked = set(key_values(keys, keys.column_names))  # SQLite compares decimals as floating-point numbers
-        kept = [value in asked for value in key_values(rows, keys.column_names)]
-        return rows.filter(pa.array(kept, pa.bool_()))
-
-    def _statement(self, keys: pa.Table) -> tuple[int, str, Any]:
+    def _rows_of(self, keys: pa.Table) -> Generator[pa.Table]:
         columns = [self._column(name) for name in keys.column_names]
-        spelled = [row for key in keys.to_pylist() for row in _spellings(list(key.values()))]
-        conditions = []
-        for n, column in enumerate(columns):
-            key = "k.value" if len(columns) == 1 else f"json_extract(k.value, '$[{n}]')"
-            conditions.append(_equal(f"t.{quoted(column.name)}", key, column))
-        values = [_json(row[0]) if len(columns) == 1 else f"[{','.join(map(_json, row))}]" for row in spelled]
-        statement = self._select("json_each(?) AS k CROSS JOIN", " AND ".join(conditions))
-        return len(spelled), statement, (f"[{','.join(values)}]",)
-
-    def _share_statement(self, keys: Sequence[DbColumn]) -> str:
-        hashed = " + ".join(_hashed(f"t.{quoted(column.name)}", column) for column in keys)
-        return self._select("", f"abs(coalesce({hashed}, 0) % ?2) = ?1")
-
-    def _select(self, before: str, condition: str) -> str:
-        first = [f"{_first(self._column(name))} AS {quoted(name)}" for name in self._names()]
-        return (
-            f"SELECT {', '.join(first)} UNION ALL SELECT * FROM "
-            f"(SELECT {self._items()} FROM {before} {self._relation} AS t WHERE {condition})"
+        rows = list(bound_keys(keys, columns))
+        if not rows:
+            return
+        connection = self._open_connection()
+        names = [name for n, column in enumerate(columns) for name in key_columns(column, n)]
+        table = "_".join(["__dt_keys", *names])  # a table per set of key columns
+        connection.execute(f"CREATE TEMP TABLE IF NOT EXISTS {table} (number, {', '.join(names)})")
+        where = " AND ".join(condition(column, n) for n, column in enumerate(columns))
+        statement = (
+            f"SELECT k.number, {self._items()} FROM temp.{table} AS k CROSS JOIN {self._relation} AS t WHERE {where}"
         )
+        requested = key_values(keys, keys.column_names)
+        with _snapshot(connection):
+            connection.execute(f"DELETE FROM temp.{table}")
+            connection.executemany(f"INSERT INTO temp.{table} VALUES ({', '.join('?' * (len(names) + 1))})", rows)
+            for table in self._tables(statement, (), keys.column_names, numbered=True):
+                yield _filter_equal_rows(table, keys.column_names, requested)
 
-    def _selected(self, column: DbColumn) -> str:
-        name = f"t.{quoted(column.name)}"
-        return f"CAST({name} AS TEXT)" if _storage(column) == "text" else name
+    def _split_rows(self, index: int, count: int, keys: Sequence[DbColumn]) -> Generator[pa.Table]:
+        hashed = " + ".join(_hash_sql(f"t.{quote_identifier(column.name)}", column) for column in keys)
+        where = f"abs(coalesce({hashed}, 0) % ?2) = ?1"
+        statement = f"SELECT {self._items()} FROM {self._relation} AS t WHERE {where}"
+        with _snapshot(self._open_connection()):
+            yield from self._tables(statement, (index, count), [column.name for column in keys])
 
-    def _answers(self, cursor: Any) -> Iterator[pa.Table]:
-        first = True
-        for table in super()._answers(cursor):
-            yield table.slice(1) if first and table.num_rows else table
-            first = first and not table.num_rows
+    def _items(self) -> str:
+        return ", ".join(select_sql(self._column(name)) for name in self._names())
 
-    def _converted(self, table: pa.Table, columns: Sequence[DbColumn]) -> pa.Table:
+    def _tables(
+        self, statement: str, parameters: tuple[int, ...], keys: Sequence[str], *, numbered: bool = False
+    ) -> Iterator[pa.Table]:
+        """Yield the rows of a statement whose keys fit; with ``numbered``, the key's number is the first column."""
         import pyarrow as pa
 
-        arrays = [array.cast(column.type) for array, column in zip(table.columns, columns, strict=True)]
-        return pa.table(arrays, names=[column.name for column in columns])
+        columns = [*([_NUMBER] if numbered else []), *(self._column(name) for name in self._names())]
+        tables = []
+        for rows in self._rows(statement, parameters):
+            pairs = zip(columns, zip(*rows, strict=True), strict=True)
+            found = [(column.name, read(values, column)) for column, values in pairs]
+            tables.append(drop_unmatched_rows(found, keys, self.remedy, self._constants))
+            if len(tables) == _OUT:
+                yield pa.concat_tables(tables).combine_chunks()
+                tables = []
+        if tables:
+            yield pa.concat_tables(tables).combine_chunks()
+
+    def _rows(self, statement: str, parameters: tuple[int, ...]) -> Iterator[list[tuple[Any, ...]]]:
+        """Yield rows as Python values; from the first non-UTF-8 string on, invalid bytes are surrogates."""
+        connection, done = self._open_connection(), 0
+        connection.text_factory = str
+        cursor = connection.execute(statement, parameters)
+        try:
+            while rows := cursor.fetchmany(_ROWS):
+                done += len(rows)
+                yield rows
+            return
+        except sqlite3.OperationalError as error:
+            if "decode" not in str(error):
+                raise
+        connection.text_factory = _UNDECODED
+        cursor = connection.execute(statement, parameters)  # in the same transaction: the same rows in the same order
+        while done:
+            done -= len(cursor.fetchmany(min(done, _ROWS)))
+        while rows := cursor.fetchmany(_ROWS):
+            yield rows
 
 
-def _type(declared: str) -> pa.DataType:
-    """The Arrow type of a column, by the type that it is declared with."""
+@contextmanager
+def _snapshot(connection: Any) -> Iterator[None]:
+    """Run in one transaction, which is rolled back; the connection may be closed before its end."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        with suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+
+
+def _filter_equal_rows(table: pa.Table, names: Sequence[str], requested: Sequence[object]) -> pa.Table:
+    """Keep the rows that equal the key they were found by, and drop the key's number."""
     import pyarrow as pa
 
-    text = declared.upper().strip()
-    if found := re.fullmatch(r"(?:DECIMAL|NUMERIC)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)", text):
-        return pa.decimal128(int(found[1]), int(found[2] or 0))
-    if "INT" in text:
-        return pa.int64()
-    if text.startswith("BOOL"):
-        return pa.bool_()
-    if text == "DATE":
-        return pa.date32()
-    if text.startswith(("DATETIME", "TIMESTAMP")):
-        return pa.timestamp("us")
-    if any(word in text for word in ("REAL", "FLOA", "DOUB")):
-        return pa.float64()
-    if "BLOB" in text:
-        return pa.binary()
-    return pa.decimal128(*_NUMERIC) if text.startswith(("DECIMAL", "NUMERIC")) else pa.string()
+    numbers, rows = table.column(_NUMBER.name).to_pylist(), table.drop_columns(_NUMBER.name)
+    equal = [value == requested[number] for value, number in zip(key_values(rows, names), numbers, strict=True)]
+    return rows if all(equal) else rows.filter(pa.array(equal, pa.bool_()))
 
 
-def _storage(column: DbColumn) -> str:
-    """What the driver gets of a column: dates and decimals as texts."""
-    import pyarrow as pa
-
-    if pa.types.is_integer(column.type) or pa.types.is_boolean(column.type):
-        return "integer"
-    if pa.types.is_floating(column.type):
-        return "real"
-    return "blob" if pa.types.is_binary(column.type) else "text"
-
-
-def _first(column: DbColumn) -> str:
-    """A value for a row before all others: the driver takes the types of columns from the first rows that it gets."""
-    import pyarrow as pa
-
-    if pa.types.is_date(column.type):
-        return "'1970-01-01'"
-    if pa.types.is_timestamp(column.type):
-        return "'1970-01-01 00:00:00'"
-    if pa.types.is_decimal(column.type):
-        return "'0'"
-    return {"integer": "0", "real": "0.0", "text": "''", "blob": "x''"}[_storage(column)]
-
-
-def _equal(name: str, key: str, column: DbColumn) -> str:
-    """The condition that a column is equal to a key as Spark sees it: texts to the byte, whatever the collation."""
-    import pyarrow as pa
-
-    if pa.types.is_binary(column.type):
-        return f"CAST({name} AS BLOB) = unhex({key})"  # in a query, a column without a type passes for one
-    if not pa.types.is_string(column.type):
-        return f"{name} = {key}"
-    exactly = f"CAST({name} AS TEXT) COLLATE BINARY = {key}"
-    return f"{name} = {key} AND {exactly}" if re.search("CHAR|CLOB|TEXT", column.native) else exactly
-
-
-def _hashed(name: str, column: DbColumn) -> str:
-    """A number that is the same for equal values; SQLite has no hash function."""
-    if _storage(column) == "integer":
+def _hash_sql(name: str, column: DbColumn) -> str:
+    """Return an expression that is equal for equal values; SQLite has no hash function."""
+    if column.native == "INTEGER":
         return name
     text = f"CAST({name} AS TEXT)"
     letters = [f"{factor} * coalesce(unicode(substr({text}, {place})), 0)" for factor, place in _LETTERS]
@@ -205,43 +220,4 @@ def _hashed(name: str, column: DbColumn) -> str:
 
 _LENGTH = 7919
 _LETTERS = ((1, -1), (257, -2), (66_049, -3), (31, 1), (8_191, 2))
-
-
-def _spellings(values: list[Any]) -> list[list[Any]]:
-    """A key as JSON has it, in all the ways in which the database may have written it; none for one it cannot have."""
-    each = [_spelled(value) for value in values]
-    return [list(row) for row in product(*each)]
-
-
-def _spelled(value: Any) -> list[Any]:
-    if isinstance(value, datetime):
-        return _moments(value)
-    if isinstance(value, date):
-        return [value.isoformat()]
-    if isinstance(value, bytes):
-        return [value.hex()]
-    if isinstance(value, Decimal):
-        return [str(value)]
-    if isinstance(value, float):
-        return [] if math.isnan(value) else [value]
-    if isinstance(value, str) and "\0" in value:
-        return []
-    return [value]
-
-
-def _json(value: Any) -> str:
-    if isinstance(value, float) and math.isinf(value):
-        return "9e999" if value > 0 else "-9e999"
-    return json.dumps(value)
-
-
-def _moments(value: datetime) -> list[str]:
-    """A moment with and without a T, and with as many digits of a second as it needs, or more."""
-    whole = value.strftime("%Y-%m-%d %H:%M:%S") if value.year >= 1000 else value.isoformat(" ", "seconds")
-    digits = f"{value.microsecond:06d}"
-    fractions = ["." + digits]
-    if value.microsecond % 1000 == 0:
-        fractions.append("." + digits[:3])
-    if value.microsecond == 0:
-        fractions.append("")
-    return [whole.replace(" ", between) + fraction for between in (" ", "T") for fraction in fractions]
+_NUMBER = DbColumn("", type_of("INTEGER"), "INTEGER")

@@ -1,1 +1,1 @@
-"""Plans as text and JSON."""
+"""Prints plans as text and JSON."""

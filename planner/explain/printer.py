@@ -1,4 +1,4 @@
-"""The one printer: a node a line, properties beneath, rewrites as the lines that differ.  Nothing volatile."""
+"""Prints plans: one node per line with its properties below, and rewrites as diffs.  The output is deterministic."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 from typing import Any, Protocol
 
-from planner.errors import Place
+from planner.errors import Place, QueryError
+from planner.explain.records import Declined, PlanWarning
 from planner.tree import Node
 
 WIDTH = 100
@@ -35,24 +36,8 @@ class ShownStep(Protocol):
     def after(self) -> Node: ...
 
 
-class Remark(Protocol):
-    """Something to say about a place in the SQL."""
-
-    @property
-    def reason(self) -> str: ...
-    @property
-    def place(self) -> Place | None: ...
-
-
-class ShownRefusal(Remark, Protocol):
-    """A rule that held back, as far as the printer goes."""
-
-    @property
-    def rule(self) -> str: ...
-
-
 def show_tree(plan: Node) -> str:
-    """The plan as a tree of lines of about a hundred columns; no ids, no estimates."""
+    """Print the plan as a tree, about a hundred columns wide; no ids, no estimates."""
     return "\n".join(_lines(plan, "", ""))
 
 
@@ -69,7 +54,7 @@ def _lines(node: Node, first: str, rest: str) -> list[str]:
 
 
 def _own(node: Any, width: int) -> list[str]:
-    """The node's own lines: operator, two spaces, what distinguishes it; wrapped where it is long."""
+    """Return the node's own lines: operator, two spaces, properties; wrapped if long."""
     head = f"{node.label}  {node.detail}".rstrip()
     notes = list(getattr(node, "notes", ()))
     if len(head) <= width:
@@ -79,39 +64,37 @@ def _own(node: Any, width: int) -> list[str]:
 
 
 def show_steps(steps: Iterable[ShownStep]) -> str:
-    """Every rewriting: number, batch / rule, why, and the lines that differ."""
-    said = []
+    """Print every rewrite: number, batch / rule, reason, and diff."""
+    lines = []
     for number, step in enumerate(steps, 1):
         why = textwrap.wrap(step.rule.why, WIDTH - 3)
-        said.append(f"{number}. {step.batch} / {step.rule.name}")
-        said += [f"   {line}" for line in why]
-        said += [f"   {line}" for line in _diff(show_tree(step.before), show_tree(step.after))]
-    return "\n".join(said)
+        lines.append(f"{number}. {step.batch} / {step.rule.name}")
+        lines += [f"   {line}" for line in why]
+        lines += [f"   {line}" for line in _diff(show_tree(step.before), show_tree(step.after))]
+    return "\n".join(lines)
 
 
-def show_refusals(refusals: Iterable[ShownRefusal]) -> str:
-    """Every rule that held back: why, and where in the SQL."""
-    return _remarks((f"{r.rule} held back", r) for r in refusals)
+def show_declined(declined: Iterable[Declined]) -> str:
+    """Print every rule that declined, with its reason and the place in the SQL."""
+    return _format_comments((f"{d.rule} declined", d.reason, d.place) for d in declined)
 
 
-def show_error(error: Remark | None) -> str:
-    """Why a statement cannot run."""
-    return _remarks([("error", error)]) if error else ""
+def show_error(error: QueryError | None) -> str:
+    """The reason why a statement cannot run, with the place in the SQL."""
+    return _format_comments([("error", error.reason, error.place)]) if error else ""
 
 
-def show_warnings(warnings: Iterable[Remark]) -> str:
-    """Every warning: what it is about, and where in the SQL."""
-    return _remarks(("warning", w) for w in warnings)
+def show_warnings(warnings: Iterable[PlanWarning]) -> str:
+    """Every warning, with the place in the SQL."""
+    return _format_comments(("warning", w.reason, w.place) for w in warnings)
 
 
-def _remarks(remarks: Iterable[tuple[str, Remark]]) -> str:
+def _format_comments(comments: Iterable[tuple[str, str, Place | None]]) -> str:
     lines = []
-    for head, r in remarks:
-        where = (
-            f" ({r.place})".replace(" ", "\N{NO-BREAK SPACE}").replace("\N{NO-BREAK SPACE}", " ", 1) if r.place else ""
-        )
-        said = f"-- {head}: {r.reason}{where}"
-        wrapped = textwrap.wrap(said, WIDTH, subsequent_indent="--   ", break_long_words=False, break_on_hyphens=False)
+    for head, reason, place in comments:
+        where = f" ({place})".replace(" ", "\N{NO-BREAK SPACE}").replace("\N{NO-BREAK SPACE}", " ", 1) if place else ""
+        text = f"-- {head}: {reason}{where}"
+        wrapped = textwrap.wrap(text, WIDTH, subsequent_indent="--   ", break_long_words=False, break_on_hyphens=False)
         lines += [line.replace("\N{NO-BREAK SPACE}", " ") for line in wrapped]
     return "\n".join(lines)
 
@@ -128,15 +111,15 @@ def _diff(before: str, after: str) -> list[str]:
 
 
 def to_json(plan: Node) -> dict[str, Any]:
-    """The plan as nested dicts for programs: operator, detail, notes, inputs, subqueries."""
+    """Convert the plan to nested dicts: operator, detail, notes, inputs, subqueries."""
     node: Any = plan
-    said: dict[str, Any] = {"operator": node.label, "detail": node.detail}
+    lines: dict[str, Any] = {"operator": node.label, "detail": node.detail}
     if notes := list(getattr(node, "notes", ())):
-        said["notes"] = notes
+        lines["notes"] = notes
     for key, below in (("inputs", plan.children), ("subqueries", plan.subplans)):
         if below:
-            said[key] = [to_json(n) for n in below]
-    return said
+            lines[key] = [to_json(n) for n in below]
+    return lines
 
 
 def table(rows: Sequence[tuple[str, str]]) -> str:

@@ -1,4 +1,4 @@
-"""One expression as a value, in the user's own words: its tokens, its tree, and how a tree is said again."""
+"""Expressions: the user's SQL with its tokens, its tree, and the printing of trees."""
 
 from planner.expr.scalar import (
     HOLE,
@@ -9,6 +9,7 @@ from planner.expr.scalar import (
     column_ref,
     columns_in,
     is_reference,
+    is_star,
     parse,
     quote,
     show_all,
@@ -25,6 +26,7 @@ __all__ = [
     "column_ref",
     "columns_in",
     "is_reference",
+    "is_star",
     "parse",
     "quote",
     "show_all",

@@ -1,4 +1,4 @@
-"""The functions of Spark that rules understand: a class of sqlglot's for each, with the arguments as they stand."""
+"""The Spark functions that rules understand: a sqlglot class for each, with the arguments in Spark's order."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ _ROWS_BY_GRAMMAR = (
 
 
 def unknown(tree: exp.Expr) -> exp.Expr | None:
-    """The first call that is not known for a function of one row, an aggregate or a window function of Spark's own.
+    """Return the first call that is not a known row function, aggregate or window function of Spark.
 
     It may be a user's function, a generator or an aggregate.
     """
@@ -125,12 +125,12 @@ def unknown(tree: exp.Expr) -> exp.Expr | None:
 
 
 def volatile(tree: exp.Expr) -> exp.Expr | None:
-    """The first call that is not known to give the same value for the same rows, wherever it stands."""
+    """Return the first call that may be volatile."""
     return _odd(tree, ROW_FUNCTIONS) or tree.find(exp.AnonymousAggFunc)
 
 
 def repeated_otherwise(tree: exp.Expr) -> exp.Expr | None:
-    """The first call of Spark's own that may give another value for the same row when it is computed once more."""
+    """Return the first volatile call of a built-in function."""
     called = (node for node in tree.find_all(exp.Anonymous) if isinstance(node.this, str))
     return next((node for node in called if node.this.upper() in VOLATILE), None)
 
@@ -148,7 +148,7 @@ def _odd(tree: exp.Expr, known: frozenset[str]) -> exp.Expr | None:
 
 
 def call(name: str, given: list[exp.Expr], call: exp.Expr) -> exp.Expr:
-    """What a call by name is: of the class that rules know it by, or ``call`` itself."""
+    """Convert a call by name to the class that rules know it by, or return ``call`` itself."""
     upper = name.upper()
     if any(isinstance(e, exp.Kwarg) for e in given):
         return call
@@ -170,8 +170,8 @@ def call(name: str, given: list[exp.Expr], call: exp.Expr) -> exp.Expr:
     return found
 
 
-def said(tree: exp.Expr) -> tuple[str, list[exp.Expr]] | None:
-    """The name and the arguments of a call of such a class; None for anything else."""
+def call_parts(tree: exp.Expr) -> tuple[str, list[exp.Expr]] | None:
+    """Return the name and the arguments of a call of such a class; None for other expressions."""
     name = tree.meta.get(_NAME, "")
     if isinstance(tree, exp.AnonymousAggFunc):
         return tree.name, tree.expressions
@@ -199,7 +199,7 @@ def _given(tree: exp.Expr, arguments: Arguments) -> list[exp.Expr]:
 
 
 def _node(kind: type[exp.Expr], arguments: Arguments, given: list[exp.Expr]) -> exp.Expr | None:
-    """A call with its arguments in their places; None where their number is another one."""
+    """Build a call from its arguments; None if their number does not fit."""
     found = kind()
     left = list(given)
     for name in arguments:

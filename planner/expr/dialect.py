@@ -1,4 +1,4 @@
-"""The words of Spark SQL, by sqlglot's dialect for Spark, and the notes that its trees carry here."""
+"""Tokenizes and parses Spark SQL with sqlglot's Spark dialect, and defines the metadata of its trees."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ _DIALECT = _Dialect()
 
 
 def tokens(text: str) -> list[Token]:
-    """The tokens of Spark SQL.  Raises ``TokenError``; ``1L`` is three tokens over one piece of text."""
+    """Tokenize Spark SQL.  Raises ``TokenError``; ``1L`` is three tokens at one position."""
     return _DIALECT.tokenize(text)  # type: ignore[no-any-return]
 
 
 def parse(words: list[Token], text: str) -> list[exp.Expr | None]:
-    """The statements that sqlglot reads in these tokens of a text.  Raises ``SqlglotError``."""
+    """Parse tokens into statements.  Raises ``SqlglotError``."""
     return _DIALECT.parser(error_level=ErrorLevel.IMMEDIATE).parse(words, text)  # type: ignore[no-any-return]
 
 
 def parse_statement(text: str) -> list[exp.Expr | None]:
-    """All of a text as sqlglot's own Spark dialect reads it, for its structure.  Raises ``SqlglotError``."""
+    """Parse SQL with sqlglot's own Spark dialect, for its structure.  Raises ``SqlglotError``."""
     return parse(tokens(text), text)
 
 
 def say(tree: exp.Expr) -> str:
-    """A tree as sqlglot's own Spark dialect says it, which it may change.  Raises ``UnsupportedError``."""
+    """Print a tree with sqlglot's own Spark dialect, which may change it.  Raises ``UnsupportedError``."""
     return tree.sql(
         dialect=_DIALECT,
         copy=False,
@@ -48,5 +48,5 @@ def say(tree: exp.Expr) -> str:
 
 
 def data_type(name: str) -> exp.DataType:
-    """A type by its name."""
+    """Return a type by its name."""
     return exp.DataType.build(name, dialect=_DIALECT)

@@ -1,4 +1,4 @@
-"""Spark's built-in functions: which are known, and which give the same value for the same row.
+"""Spark's built-in functions by volatility: row functions, aggregates, and volatile functions.
 
 Taken from the list of Spark 4.3 (``SHOW SYSTEM FUNCTIONS`` and its groups).  A function counts as deterministic only if
 it is named here: what is not known may be volatile, a generator or an aggregate.  ``tests/planner/test_functions.py``

@@ -1,4 +1,4 @@
-"""Parentheses: an expression as a tree that prints as what it is, whatever was put into it.
+"""Adds parentheses, so that a tree prints as the expression that it represents.
 
 Spark binds, the tightest first:  x.a  x[0]  x::INT  COLLATE;  - ~;  * / % DIV;  + - ||;  << >> >>>;  &;  ^;  |;
 = <> < <=;  BETWEEN IN LIKE IS;  NOT;  AND;  OR.  Where sqlglot's reader binds otherwise (``a % b * c``, comparisons of
@@ -33,7 +33,7 @@ _BINARY = tuple(kind for kind in _LEVELS if issubclass(kind, exp.Binary) and kin
 
 
 def enclosed(tree: exp.Expr) -> exp.Expr:
-    """A copy of an expression with parentheses around every operand that needs them."""
+    """Copy an expression with parentheses around every operand that needs them."""
     root: exp.Expr = tree.copy()
     for node in list(root.walk()):
         for slot, least in _slots(node):
@@ -44,7 +44,7 @@ def enclosed(tree: exp.Expr) -> exp.Expr:
 
 
 def level(tree: exp.Expr) -> int:
-    """How tightly an expression holds together."""
+    """Return the precedence of an expression."""
     if isinstance(tree, exp.Literal) and not tree.is_string and tree.name.startswith("-"):
         return _SIGN
     if type(tree) in _LEVELS:
@@ -56,7 +56,7 @@ def level(tree: exp.Expr) -> int:
 
 
 def holds_together(tree: exp.Expr) -> bool:
-    """Whether an expression can be any operand as it is."""
+    """Whether an expression can be an operand without parentheses."""
     return level(tree) >= _ATOM
 
 

@@ -1,4 +1,4 @@
-"""Expressions printed as Spark SQL, with parentheses by Spark's precedence (``planner/expr/precedence.py``)."""
+"""Prints expressions as Spark SQL, with parentheses by Spark's precedence (``planner/expr/precedence.py``)."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from planner.errors import Unsupported
-from planner.expr.calls import said
+from planner.expr.calls import call_parts
 from planner.expr.dialect import COMMAS, INFIX, PREDICATES, RAW, say
 from planner.expr.precedence import enclosed
 
 
 def print_sql(tree: exp.Expr) -> str:
-    """Print a tree as Spark SQL.  Raises ``Unsupported`` for one that sqlglot cannot say in it."""
+    """Print a tree as Spark SQL.  Raises ``Unsupported`` if sqlglot cannot print it."""
     try:
         return say(_spelt(enclosed(tree)))
     except SqlglotError as error:
@@ -20,7 +20,7 @@ def print_sql(tree: exp.Expr) -> str:
 
 
 def plain_spelling(tree: exp.Expr) -> exp.Expr:
-    """A copy of a tree without what tells how it was written: names that mean one function, forms of casts, quotes.
+    """Normalize the syntax of a tree: synonyms of functions, forms of casts, quotes.
 
     The case of names that are no columns (of parameters, map keys, variables) is left alone.
     """
@@ -33,8 +33,8 @@ def plain_spelling(tree: exp.Expr) -> exp.Expr:
             else:
                 node.replace(node.this)
             continue
-        said = str(node.meta.get(RAW, ""))
-        kept = isinstance(node, exp.RawString | exp.HexString) or any(c in said[1:-1] for c in "\\'\"\n")
+        call_parts = str(node.meta.get(RAW, ""))
+        kept = isinstance(node, exp.RawString | exp.HexString) or any(c in call_parts[1:-1] for c in "\\'\"\n")
         for key in ("called", "form", INFIX, *(() if kept else (RAW,))):
             node.meta.pop(key, None)
         if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc) and isinstance(node.this, str):
@@ -43,9 +43,9 @@ def plain_spelling(tree: exp.Expr) -> exp.Expr:
 
 
 def _spelt(tree: exp.Expr) -> exp.Expr:
-    """A tree, which is given away, as sqlglot's printer says it the way it is meant."""
+    """Rewrite a tree in place so that sqlglot's printer keeps its meaning."""
     for node in list(tree.walk(bfs=False))[::-1]:
-        new = _said(node)
+        new = _printed(node)
         if new is None:
             continue
         if node is tree:
@@ -55,7 +55,7 @@ def _spelt(tree: exp.Expr) -> exp.Expr:
     return tree
 
 
-def _said(node: exp.Expr) -> exp.Expr | None:
+def _printed(node: exp.Expr) -> exp.Expr | None:
     """What is printed in the place of a node whose operands are as they are printed; None for itself."""
     if RAW in node.meta:
         return exp.Var(this=node.meta[RAW])
@@ -79,7 +79,7 @@ def _said(node: exp.Expr) -> exp.Expr | None:
         first, *others = map(say, node.expressions)
         rest = "".join(f" {word} {argument}" for word, argument in zip(commas, others, strict=False))
         return exp.Var(this=f"{node.name}({first}{rest})") if len(others) == len(commas) else None
-    if found := said(node):
+    if found := call_parts(node):
         return exp.Anonymous(this=found[0], expressions=found[1])
     if isinstance(node, exp.Cast):
         form, type_ = node.meta.get("form"), say(node.to)

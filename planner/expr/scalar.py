@@ -1,4 +1,4 @@
-"""Scalar: one SQL expression as a value, in the user's own words; the only door to sqlglot's mutable trees."""
+"""Scalar: an immutable SQL expression as written; the only access to sqlglot's mutable trees."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from functools import cached_property
 from sqlglot import exp
 
 from planner.errors import Place, Unsupported
-from planner.expr.hidden import HOLE as HOLE
+from planner.expr.mask_functions import HOLE as HOLE
 from planner.expr.printing import plain_spelling, print_sql
 from planner.expr.spark_sql import read
 from planner.tree import Holder, Node
 
 _COMMENTS = re.compile(r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`)|--[^\n]*|/\*(?!\+).*?\*/", re.DOTALL)
-_HOLES = re.compile(HOLE + r"(\d+)")
+HOLES = re.compile(HOLE + r"(\d+)")
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class ColumnRef:
 
 @dataclass(frozen=True, eq=False)
 class Whole:
-    """A conjunct as written, of which a normal form has made ``parts`` conjuncts: it is printed where all are there."""
+    """A conjunct as written that a normal form split into ``parts``: it is printed if all of them are present."""
 
     written: Scalar
     parts: int
@@ -37,7 +37,7 @@ class Whole:
 
 @dataclass(frozen=True)
 class Scalar(Holder):
-    """An SQL expression, clause or list item, to the letter as the user wrote it.
+    """An SQL expression, clause or list item, exactly as written.
 
     The text of each subquery is replaced by ``__plan_0``, ``__plan_1`` …, and ``plans`` holds its plan.  Two scalars
     are equal when text and plans are; the place does not count, nor does the ``whole`` that it is a part of.
@@ -53,10 +53,10 @@ class Scalar(Holder):
         return replace(self, plans=plans)
 
     def render(self, say: Callable[[Node], str]) -> str:
-        """Return the text with every subquery said by ``say``."""
+        """Return the text, with every subquery printed by ``say``."""
         if not self.plans:
             return self.text
-        return _HOLES.sub(lambda m: say(self.plans[int(m.group(1))]), self.text)
+        return HOLES.sub(lambda m: say(self.plans[int(m.group(1))]), self.text)
 
     @property
     def shown(self) -> str:
@@ -65,8 +65,8 @@ class Scalar(Holder):
 
     def show(self, before: int = 0) -> str:
         """The same where ``before`` subqueries have been counted already."""
-        said = _HOLES.sub(lambda m: f"subquery {int(m.group(1)) + 1 + before}", self.text)
-        return " ".join(_COMMENTS.sub(lambda m: m.group(1) or " ", said).split())
+        shown = HOLES.sub(lambda m: f"subquery {int(m.group(1)) + 1 + before}", self.text)
+        return " ".join(_COMMENTS.sub(lambda m: m.group(1) or " ", shown).split())
 
     @cached_property
     def tree(self) -> exp.Expression:
@@ -75,7 +75,7 @@ class Scalar(Holder):
 
     @property
     def known(self) -> exp.Expression | None:
-        """The parsed expression; None where only Spark reads it."""
+        """The parsed expression; None if only Spark can parse it."""
         try:
             return self.tree
         except Unsupported:
@@ -97,11 +97,11 @@ def uncommented(text: str) -> str:
 
 def show_all(scalars: tuple[Scalar, ...]) -> list[str]:
     """Every one on a line, with subqueries numbered through."""
-    said, before = [], 0
+    shown, before = [], 0
     for scalar in scalars:
-        said.append(scalar.show(before))
+        shown.append(scalar.show(before))
         before += len(scalar.plans)
-    return said
+    return shown
 
 
 def parse(text: str, place: Place | None = None) -> exp.Expression:
@@ -121,7 +121,7 @@ def sql(tree: exp.Expr) -> str:
 
 
 def canonical(tree: exp.Expr) -> str:
-    """One spelling, as Spark SQL, for every way to write the same expression.  Raises ``Unsupported``."""
+    """Return the canonical SQL of an expression, equal for equivalent syntax.  Raises ``Unsupported``."""
     return print_sql(plain_spelling(tree))
 
 
@@ -136,7 +136,7 @@ _NO_NAMES = frozenset(
 
 
 def quote(name: str) -> str:
-    """Quote a name for Spark where it needs it."""
+    """Quote a name for Spark if needed."""
     if re.fullmatch(r"[A-Za-z_][A-Za-z_0-9]*", name) and name.lower() not in _NO_NAMES:
         return name
     return "`" + name.replace("`", "``") + "`"
@@ -148,7 +148,7 @@ def column_ref(column: exp.Expression) -> ColumnRef:
         inner = column_ref(column.this)
         return ColumnRef((*inner.parts, column.expression.name), sql(column))
     if not isinstance(column, exp.Column):
-        raise Unsupported(f"{sql(column)} is no column")
+        raise Unsupported(f"{sql(column)} is not a column")
     return ColumnRef(tuple(p.name for p in column.parts), sql(column))
 
 
@@ -162,6 +162,11 @@ def columns_in(tree: exp.Expression) -> Iterator[exp.Expression]:
         return
     for child in tree.iter_expressions():
         yield from columns_in(child)
+
+
+def is_star(tree: exp.Expr | None) -> bool:
+    """Whether an item of a select list is ``*`` or ``relation.*``, also with EXCEPT or REPLACE behind it."""
+    return isinstance(tree, exp.Star) or (isinstance(tree, exp.Column) and isinstance(tree.this, exp.Star))
 
 
 def is_reference(tree: exp.Expr) -> bool:

@@ -1,8 +1,8 @@
-"""Spark SQL for sqlglot's parser and printer: what is printed is what was read.
+"""Parses Spark SQL with sqlglot, and verifies that the tree prints back to the same SQL.
 
 sqlglot's own Spark dialect knows hundreds of function names, many of them not Spark's, and prints some as others:
 ``to_char(v, f)`` as ``CAST(v AS STRING)``.  So every name of a function is hidden from its parser
-(``planner/expr/hidden.py``), and a call becomes a class of sqlglot's only where its name is in
+(``planner/expr/mask_functions.py``), and a call becomes a class of sqlglot's only where its name is in
 ``planner/expr/calls.py``; all others stay ``exp.Anonymous``, with the name as written.
 
 Reading is proved: a tree is handed out only if it prints back to the words of the text.
@@ -19,13 +19,14 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from planner.errors import Unsupported
 from planner.expr.dialect import INFIX, PREDICATES, parse, tokens
-from planner.expr.hidden import hidden, revealed, starts_number
+from planner.expr.mask_functions import mask_functions, starts_number, unmask
 from planner.expr.printing import print_sql
 
 BEFORE = "SELECT "
 _TYPES = {"INTEGER": "INT", "LONG": "BIGINT", "SHORT": "SMALLINT", "BYTE": "TINYINT", "REAL": "FLOAT"}
 _SAME = {"!=": "<>", "==": "=", "!": "NOT", "REGEXP": "RLIKE", "DEC": "DECIMAL", "NUMERIC": "DECIMAL", **_TYPES}
 _TEXTS = (TokenType.STRING, TokenType.RAW_STRING, TokenType.HEX_STRING)
+_TYPED_LITERALS = ("DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ")
 _MOST_NOTS = 4
 
 
@@ -45,11 +46,13 @@ def _read(text: str) -> exp.Expr | str:
     whole = BEFORE + text
     try:
         words = tokens(whole)
-        shown, literals = hidden(words, whole)
+        if _casts_a_typed_literal(words):
+            raise Unsupported("sqlglot casts the text before the type that stands before it")
+        shown, literals = mask_functions(words, whole)
         (select,) = parse(shown, whole)
         if not isinstance(select, exp.Select) or len(select.expressions) != 1 or _has_more(select):
             return f"{text!r} is not one expression"
-        found = revealed(select.expressions[0], whole, literals)
+        found = unmask(select.expressions[0], whole, literals)
         if _is_plain(found) and _prints_back(found, text, _compared(words, whole)):
             return found
     except (SqlglotError, Unsupported):
@@ -57,6 +60,16 @@ def _read(text: str) -> exp.Expr | str:
     except (ValueError, AttributeError, TypeError, KeyError, IndexError, RecursionError):
         pass  # sqlglot's own faults, over what it does not know
     return f"only Spark reads {' '.join(text.split())}"
+
+
+def _casts_a_typed_literal(words: list[Token]) -> bool:
+    """Whether ``DATE '2024-01-01'::STRING`` is among the words."""
+    return any(
+        words[i].token_type is TokenType.DCOLON
+        and words[i - 1].token_type in _TEXTS
+        and words[i - 2].text.upper() in _TYPED_LITERALS
+        for i in range(2, len(words))
+    )
 
 
 def _is_plain(tree: exp.Expr) -> bool:
@@ -100,7 +113,7 @@ def _words(text: str) -> list[str]:
 
 
 def _compared(words: list[Token], text: str) -> list[str]:
-    """The tokens of an expression in a form in which two that say the same are equal.
+    """Normalize the tokens of an expression, so that equivalent spellings are equal.
 
     AS is left to taste, and so is ALL in ``sum(ALL v)``.
     """
@@ -115,8 +128,8 @@ def _compared(words: list[Token], text: str) -> list[str]:
         elif i and starts_number(words, i - 1):
             found.append(f"0.{token.text}")
         elif token.text.upper() != "AS" and (token.text.upper() != "ALL" or found[-1:] != ["("]):
-            said = token.text.upper()
-            found.append(_SAME.get(said, said))
+            word = token.text.upper()
+            found.append(_SAME.get(word, word))
             if found[-4:] == ["IS", "NOT", "DISTINCT", "FROM"]:
                 found[-4:] = ["<=>"]
     return found

@@ -1,4 +1,4 @@
-"""The words of a statement and where they stand: sqlglot's Spark tokenizer, with brackets matched.
+"""Tokenizes statements with sqlglot's Spark tokenizer, and matches brackets.
 
 Everything that reads structure reads it here, on positions into the user's own text, so that whatever is not
 rewritten can be printed back to the letter.
@@ -92,24 +92,37 @@ class Tokens:
 
 
 def words(text: str) -> list[str]:
-    """The tokens of a statement as texts, to tell whether two say the same; a semicolon at the end does not count."""
-    found = [t.word or f"{t.kind}:{t.text}" for t in tokenize(text).items]
+    """Return the words of a statement for comparison, without a final semicolon."""
+    found = [" ".join(t.word.split()) or f"{t.kind}:{t.text}" for t in tokenize(text).items]
     while found and found[-1] == ";":
         found.pop()
     return found
 
 
 def exact_words(text: str) -> list[str]:
-    """The tokens of a text in a form that is equal only for texts that say the same, where the case of names is none.
+    """Return the words of SQL in a form that is equal only for equivalent SQL if names are case-insensitive.
 
     What stands behind a dot or a colon may be a key of a map or a parameter, whose case counts; strings are as written.
     """
     t, found = tokenize(text), []
     for i, token in enumerate(t.items):
-        said = text[token.start : token.end]
+        token_text = text[token.start : token.end]
         exact = not token.word or (i and t[i - 1].word in (".", ":", "::")) or "->" in text
-        found.append(said if exact else token.word)
+        found.append(token_text if exact else token.word)
     return found
+
+
+def mentioned(text: str) -> frozenset[str]:
+    """The words of an expression, the columns that it names among them; ``*`` where it stands for all columns."""
+    t = tokenize(text)
+    return frozenset(t[i].text for i in range(len(t)) if t[i].word != "*" or _is_star(t, i))
+
+
+def _is_star(t: Tokens, i: int) -> bool:
+    """Whether a ``*`` selects columns, and neither multiplies nor counts rows."""
+    if not i or t.word(i - 1) in (".", ",", "SELECT", "ALL", "DISTINCT"):
+        return True
+    return t.word(i - 1) == "(" and (i < 2 or t.word(i - 2) != "COUNT")
 
 
 def called(text: str) -> frozenset[str]:

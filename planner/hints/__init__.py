@@ -1,1 +1,1 @@
-"""Hint blocks, and what the hints in them say."""
+"""Parses hint blocks and hints."""

@@ -1,6 +1,6 @@
-"""Hints in a SELECT, ``/*+ RANGE_JOIN(i, 60), BROADCAST(p) */``: what they say, to whom, and where they stand.
+"""Hints of a SELECT, ``/*+ RANGE_JOIN(i, 60), BROADCAST(p) */``: names, arguments, relations, and places.
 
-Spark reads a block of hints by its grammar; one that is not well formed is an error of Spark's, and here holds no hint.
+A malformed block is a syntax error in Spark, and contains no hints here.
 A name in a hint is that of a relation of the same SELECT: its alias where it has one, else the name of its table.
 """
 
@@ -60,7 +60,7 @@ class Hint:
 
     @property
     def strategy(self) -> str:
-        """The join that Spark is asked for, in Spark's first spelling; nothing for other hints."""
+        """The join strategy that the hint requests, by Spark's first name for it; empty for other hints."""
         return STRATEGIES.get(self.name, "")
 
     @property
@@ -104,7 +104,7 @@ def read_hints(block: Scalar | None) -> tuple[Hint, ...]:
 
 
 def hints_in(text: str) -> tuple[Hint, ...]:
-    """Every hint in a statement, whether or not anybody understands the rest of it."""
+    """Return every hint in a statement, even if the rest of it cannot be parsed."""
     if "/*+" not in text:
         return ()
     try:
@@ -129,8 +129,8 @@ def repeated(hints: tuple[SideHint, ...]) -> str:
 
     A block reaches no relation inside a derived table, so that a copy of a join in one needs the block again.
     """
-    said = dict.fromkeys(f"{h.hint.name}({h.relation})" for h in hints if h.hint.strategy)
-    return f"/*+ {', '.join(said)} */ " if said else ""
+    hints_text = dict.fromkeys(f"{h.hint.name}({h.relation})" for h in hints if h.hint.strategy)
+    return f"/*+ {', '.join(hints_text)} */ " if hints_text else ""
 
 
 def names_of(argument: Scalar) -> tuple[str, ...]:
@@ -146,15 +146,15 @@ def names_of(argument: Scalar) -> tuple[str, ...]:
 
 
 def width_of(argument: Scalar) -> Width | None:
-    """The width that an argument says; None when it is neither a number nor an interval of fixed length."""
-    said = argument.text.strip()
+    """Parse a width; None if the argument is neither a number nor an interval of fixed length."""
+    text = argument.text.strip()
     try:
         tree = argument.tree
     except Unsupported:
         return None
     if isinstance(tree, exp.Literal) and tree.is_string:
-        said = tree.name.strip()
-    if m := _NUMBER.fullmatch(said.replace(" ", "")):
+        text = tree.name.strip()
+    if m := _NUMBER.fullmatch(text.replace(" ", "")):
         value = Decimal(m.group(1))
         return Width(Fraction(value)) if abs(value.adjusted()) < _DIGITS or not value else None
     micros = _interval(tree)
@@ -163,7 +163,7 @@ def width_of(argument: Scalar) -> Width | None:
 
 @dataclass(frozen=True)
 class Width:
-    """A width as a hint says it: a bare number, or microseconds of an ``interval``."""
+    """A width in a hint: a bare number, or microseconds of an ``interval``."""
 
     amount: Fraction
     interval: bool = False

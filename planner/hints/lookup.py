@@ -1,4 +1,4 @@
-"""The LOOKUP hint, ``LOOKUP('table'='c', 'shuffle'='true')``: its options, with the values that Flink takes.
+"""The LOOKUP hint, ``LOOKUP('table'='c', 'shuffle'='true')``: its options, with Flink's values.
 
 The first ten are those of FLIP-462; the others are for what FLIP-204 left for later.
 """
@@ -20,12 +20,13 @@ FORM = "write LOOKUP('table'='name', 'option'='value', …)"
 Value = str | int | float | bool
 
 _SECONDS = {"ms": 0.001, "s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
-_DURATION = re.compile(r"(\d+)\s*(ms|s|sec|m|min|h|d)")
+_DURATION = re.compile(r"([0-9]{1,12})\s*(ms|s|sec|m|min|h|d)")
+_LONGEST = 10_000 * 86_400  # seconds: what waits in Python takes no more than 292 years
 
 
 @dataclass(frozen=True)
 class Complaint:
-    """What is wrong with a hint, and where."""
+    """A problem of a hint and its place."""
 
     reason: str
     place: Place | None
@@ -36,16 +37,17 @@ def _flag(text: str) -> bool | None:
 
 
 def _count(text: str) -> int | None:
-    return int(text) if re.fullmatch(r"[1-9]\d{0,8}", text) else None
+    return int(text) if re.fullmatch(r"[1-9][0-9]{0,8}", text) else None
 
 
 def _size(text: str) -> int | None:
-    return int(text) if re.fullmatch(r"\d{1,9}", text) else None
+    return int(text) if re.fullmatch(r"[0-9]{1,9}", text) else None
 
 
 def _seconds(text: str) -> float | None:
     found = _DURATION.fullmatch(text)
-    return int(found[1]) * _SECONDS[found[2]] if found else None
+    seconds = int(found[1]) * _SECONDS[found[2]] if found else None
+    return seconds if seconds is not None and seconds <= _LONGEST else None
 
 
 def _positive_seconds(text: str) -> float | None:
@@ -69,22 +71,22 @@ _OPTIONS: dict[str, tuple[str, Callable[[str], Value | None], str]] = {
     "async": ("asynchronous", _flag, "'true' or 'false'"),
     "output-mode": ("ordered", _ordered, "'ordered' or 'allow_unordered'"),
     "capacity": ("", _count, "a whole number above zero"),
-    "timeout": ("timeout", _positive_seconds, "a time such as '300s' or '3 min'"),
+    "timeout": ("timeout", _positive_seconds, "a time such as '300s' or '3 min', of 10000 d at most"),
     "retry-predicate": ("retry_missing", _missing, "'lookup_miss'"),
     "retry-strategy": ("", _fixed, "'fixed_delay'"),
-    "fixed-delay": ("delay", _seconds, "a time such as '10s' or '100 ms'"),
+    "fixed-delay": ("delay", _seconds, "a time such as '10s' or '100 ms', of 10000 d at most"),
     "max-attempts": ("attempts", _count, "a whole number above zero"),
     "shuffle": ("shuffle", _flag, "'true' or 'false'"),
     "skew": ("skew", _flag, "'true' or 'false'"),
     "batch": ("batch", _count, "a whole number above zero"),
-    "cache-ttl": ("cache_ttl", _seconds, "a time such as '60s' or '1 h'"),
+    "cache-ttl": ("cache_ttl", _seconds, "a time such as '60s' or '1 h', of 10000 d at most"),
     "cache-size": ("cache_size", _size, "a whole number"),
 }
 
 
 @dataclass(frozen=True)
 class LookupHint:
-    """A LOOKUP hint as read: the table it names, what it sets, and what is wrong with it."""
+    """A parsed LOOKUP hint: its table, its options, and its problems."""
 
     table: str
     options: dict[str, Value]
@@ -92,7 +94,7 @@ class LookupHint:
 
 
 def read_lookup_hint(hint: Hint) -> LookupHint:
-    """Read a LOOKUP hint.  ``table`` is empty where the hint names none, and so can do nothing."""
+    """Parse a LOOKUP hint.  ``table`` is empty if the hint names none, and so has no effect."""
     options: dict[str, Value] = {}
     complaints: list[Complaint] = []
     table = ""

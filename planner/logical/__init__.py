@@ -1,4 +1,4 @@
-"""The logical algebra: what a query means, clause by clause, in the user's own words.
+"""The logical algebra: the clauses of a query, with the user's SQL.
 
 A SELECT block reads, from the top: ``Limit`` › ``Sort`` › ``Project`` › ``Filter`` (qualify) › ``Windows`` › ``Filter``
 (having) › ``Aggregate`` › ``Filter`` (where) › a tree of relations (``Scan``, ``Derived``, ``Join``, …).  Nodes that a
@@ -8,11 +8,11 @@ rule has named (``BandJoin``) stand where the ``Join`` stood.
 look-up.  ``label`` and ``detail`` are what the one printer shows.
 """
 
-from planner.logical.base import Logical, conjunction
+from planner.logical.base import Logical, conjunction, expressions, map_expressions
 from planner.logical.clauses import Aggregate, Filter, Limit, Project, Sort, Windows
 from planner.logical.joins import JOIN_KEYWORDS, BandJoin, Join, JoinKind, LateralView
 from planner.logical.queries import Cte, SetOp, Statement, Values, Verbatim, With, Wrapped
-from planner.logical.relations import Derived, Nested, OneRow, Opaque, Relation, Scan
+from planner.logical.relations import Derived, Nested, OneRow, Opaque, Relation, Scan, hint_name
 
 __all__ = [
     "JOIN_KEYWORDS",
@@ -41,4 +41,7 @@ __all__ = [
     "With",
     "Wrapped",
     "conjunction",
+    "expressions",
+    "hint_name",
+    "map_expressions",
 ]

@@ -1,4 +1,4 @@
-"""Two query blocks that return the same rows, and nobody has decided between them yet."""
+"""Two equivalent query blocks, between which the lowering chooses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A query that compares a source with itself within a band, as written or as windows over the source."""
+"""An aggregate over a band of the same source, as written or as windows over the source."""
 
 from __future__ import annotations
 

@@ -1,11 +1,15 @@
-"""The base of logical nodes, and what their lines share."""
+"""The base of logical nodes, and helpers for their lines in plans."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Callable
+from dataclasses import fields, replace
+from typing import Any, ClassVar, TypeVar
 
 from planner.expr import Scalar, show_all
 from planner.tree import Node
+
+T = TypeVar("T", bound=Node)
 
 
 class Logical(Node):
@@ -15,7 +19,7 @@ class Logical(Node):
 
     @property
     def detail(self) -> str:
-        """What distinguishes this node from others of its kind, as one line."""
+        """The properties of this node, as one line."""
         return ""
 
     @property
@@ -25,17 +29,35 @@ class Logical(Node):
 
     @property
     def output(self) -> tuple[str, ...]:
-        """What comes out: item texts above a Project, ``name.*`` below."""
+        """The output columns: item texts above a Project, ``name.*`` below."""
         return tuple(name for child in self.children for name in child.output)  # type: ignore[attr-defined]
 
 
-def after(clause: Scalar, keyword: str) -> str:
-    """A clause without its keyword, or with another one in small letters."""
-    said = clause.shown
-    if said.upper().startswith(keyword):
-        return said[len(keyword) :].strip()
-    word = next((w for w in ("SORT BY", "CLUSTER BY", "DISTRIBUTE BY", "OFFSET") if said.upper().startswith(w)), "")
-    return word.lower() + said[len(word) :]
+def expressions(node: Node) -> tuple[Scalar, ...]:
+    """The expressions in the fields of a node, in field order."""
+    values = (getattr(node, f.name) for f in fields(node))  # type: ignore[arg-type]
+    return tuple(v for value in values for v in _listed(value) if isinstance(v, Scalar))
+
+
+def map_expressions(node: T, change: Callable[[Scalar], Scalar]) -> T:
+    """A node with ``change`` applied to each of its expressions."""
+    new: dict[str, Any] = {}
+    for field in fields(node):  # type: ignore[arg-type]
+        value = getattr(node, field.name)
+        if any(isinstance(v, Scalar) for v in _listed(value)):
+            changed = tuple(change(v) if isinstance(v, Scalar) else v for v in _listed(value))
+            new[field.name] = changed if isinstance(value, tuple) else changed[0]
+    return replace(node, **new) if new else node  # type: ignore[type-var]
+
+
+def _listed(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def after(keyword: str, usual: str, text: str) -> str:
+    """What stands behind a keyword; with the keyword, in small letters, where it is not the usual one."""
+    words = " ".join(keyword.split())
+    return text if words.upper() == usual else f"{words.lower()} {text}"
 
 
 def conjunction(conjuncts: tuple[Scalar, ...]) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar, Literal
 
 from planner.expr import Scalar, show_all
-from planner.logical.base import Logical, after, conjunction
+from planner.logical.base import Logical, after, conjunction, expressions
 from planner.tree import plan_node
 
 
@@ -20,21 +21,30 @@ class Filter(Logical):
 
     @property
     def detail(self) -> str:
-        said = conjunction(self.condition)
-        return said if self.clause == "WHERE" else f"{self.clause.lower()} {said}"
+        detail_text = conjunction(self.condition)
+        return detail_text if self.clause == "WHERE" else f"{self.clause.lower()} {detail_text}"
 
 
 @plan_node
 class Aggregate(Logical):
-    """GROUP BY, with ROLLUP, CUBE or GROUPING SETS where they are written."""
+    """GROUP BY: its grouping expressions, or the whole clause, uncut, in ``sets``.
+
+    ``sets`` is ALL, or a clause with ROLLUP, CUBE or GROUPING SETS, which may group each row more than once.
+    """
 
     label: ClassVar[str] = "Aggregate"
     child: Logical
-    groups: Scalar
+    keys: tuple[Scalar, ...]
+    sets: Scalar | None = None
+
+    @property
+    def is_all(self) -> bool:
+        """Whether this is GROUP BY ALL."""
+        return self.sets is not None and self.sets.text.upper() == "ALL"
 
     @property
     def detail(self) -> str:
-        return f"by {self.groups.shown}"
+        return f"by {', '.join(show_all(expressions(self)))}"
 
 
 @plan_node
@@ -62,8 +72,8 @@ class Project(Logical):
 
     @property
     def detail(self) -> str:
-        said = ", ".join(show_all(self.items))
-        words = [w for w in (self.hint.shown if self.hint else "", self.quantifier.lower(), said) if w]
+        detail_text = ", ".join(show_all(self.items))
+        words = [w for w in (self.hint.shown if self.hint else "", self.quantifier.lower(), detail_text) if w]
         return " ".join(words)
 
     @property
@@ -73,25 +83,47 @@ class Project(Logical):
 
 @plan_node
 class Sort(Logical):
-    """ORDER BY, SORT BY, DISTRIBUTE BY, CLUSTER BY: one clause."""
+    """ORDER BY, SORT BY, DISTRIBUTE BY or CLUSTER BY: its keys, and the words behind each, as ``DESC NULLS LAST``."""
 
     label: ClassVar[str] = "Sort"
     child: Logical
-    clause: Scalar
+    keyword: str
+    keys: tuple[Scalar, ...]
+    directions: tuple[str, ...]
+
+    @property
+    def is_order_by(self) -> bool:
+        """Whether this orders all rows."""
+        return self.keyword[:5].upper() == "ORDER"
+
+    def listed(self, keys: Iterable[str]) -> str:
+        """These texts in the place of the keys, each with its direction."""
+        return ", ".join(f"{key} {direction}".rstrip() for key, direction in zip(keys, self.directions, strict=True))
+
+    @property
+    def shown(self) -> str:
+        """The clause on one line."""
+        return f"{self.keyword} {self.listed(show_all(self.keys))}"
 
     @property
     def detail(self) -> str:
-        return after(self.clause, "ORDER BY")
+        return after(self.keyword, "ORDER BY", self.listed(show_all(self.keys)))
 
 
 @plan_node
 class Limit(Logical):
-    """LIMIT or OFFSET: one clause."""
+    """LIMIT or OFFSET, and how many rows."""
 
     label: ClassVar[str] = "Limit"
     child: Logical
-    clause: Scalar
+    keyword: str
+    count: Scalar
+
+    @property
+    def keeps_a_row(self) -> bool:
+        """Whether this is LIMIT with a number other than 0."""
+        return self.keyword.upper() == "LIMIT" and self.count.text.isdigit() and int(self.count.text) > 0
 
     @property
     def detail(self) -> str:
-        return after(self.clause, "LIMIT")
+        return after(self.keyword, "LIMIT", self.count.shown)

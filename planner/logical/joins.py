@@ -26,7 +26,7 @@ JOIN_KEYWORDS: dict[JoinKind, str] = {
 
 @plan_node
 class Join(Logical):
-    """A join: ``keyword`` as written (``,`` for a comma); ``condition`` its conjuncts, all of which must hold.
+    """A join: ``keyword`` as written (``,`` for a comma); ``condition`` is the list of its conjuncts.
 
     ``comma``: how a comma that the user wrote stands among joins, from left to right as they do, or last.  One that a
     rule wrote, which has nothing here, stands where that makes no difference.
@@ -82,8 +82,8 @@ class BandJoin(Logical):
         band = set(self.band.conjuncts)
         rest = [c.shown for c in self.condition if c not in band]
         width = [f"bins of {self.band.axis.human(self.bin_width)}"] if self.bin_width is not None else []
-        asked = dict.fromkeys(h.hint.text for h in self.hints if h.hint.strategy)
-        return ", ".join([self.kind, *rest, str(self.band), *width, *asked])
+        hint_texts = dict.fromkeys(h.hint.text for h in self.hints if h.hint.strategy)
+        return ", ".join([self.kind, *rest, str(self.band), *width, *hint_texts])
 
     @property
     def output(self) -> tuple[str, ...]:

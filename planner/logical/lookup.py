@@ -13,7 +13,7 @@ from planner.tree import plan_node
 
 @dataclass(frozen=True)
 class LookupKey:
-    """``column`` of a lookup is asked for the values of ``value``: those that its type can hold."""
+    """A lookup key: ``column`` equals the values of ``value`` that its type can hold."""
 
     value: Scalar
     column: str
@@ -26,7 +26,7 @@ class LookupKey:
 
 @plan_node
 class LookupJoin(Logical):
-    """A join with a table that is asked by key; ``condition`` is all of ON, the equalities of ``keys`` included.
+    """A lookup join: ``condition`` is all of ON, including the equalities of ``keys``.
 
     ``constants`` go to the fetch, too.  Keys are asked for only where all of ``only`` hold: conditions on the left side
     without which no row needs them.  ``options`` are what hints ask for, by the names of ``LookupSpec``.

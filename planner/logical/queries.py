@@ -1,11 +1,11 @@
-"""Queries beside and around a SELECT: set operations, WITH, the statement."""
+"""Queries around a SELECT: set operations, WITH, the statement."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
 from planner.expr import Scalar
-from planner.logical.base import Logical, after
+from planner.logical.base import Logical
 from planner.tree import plan_node
 
 
@@ -18,7 +18,7 @@ class Values(Logical):
 
     @property
     def detail(self) -> str:
-        return after(self.text, "VALUES")
+        return self.text.shown[len("VALUES") :].strip()
 
 
 @plan_node

@@ -1,4 +1,4 @@
-"""What stands in FROM: tables, subqueries, parentheses."""
+"""The relations of FROM: tables, subqueries, parentheses."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from planner.expr import Scalar, quote
 from planner.logical.base import Logical
-from planner.tree import plan_node
+from planner.tree import Node, plan_node, unwrap
 from planner.types.schema import Column
 
 
@@ -17,7 +17,7 @@ class Relation(Logical):
     renames: tuple[str, ...]
 
     @property
-    def tells(self) -> tuple[tuple[str | None, tuple[Column, ...]], ...] | None:
+    def declared_columns(self) -> tuple[tuple[str | None, tuple[Column, ...]], ...] | None:
         """The relations that it shows, by their names and columns, where it knows them by itself."""
         return None
 
@@ -103,3 +103,11 @@ class Nested(Relation):
     @property
     def output(self) -> tuple[str, ...]:
         return (f"{self.alias}.*",) if self.alias else self.child.output
+
+
+def hint_name(side: Node) -> str | None:
+    """The name by which a join hint of Spark can mean this side of a join; None for a join without an alias."""
+    relation = unwrap(side)
+    if isinstance(relation, Scan):
+        return relation.alias or relation.name[-1]
+    return relation.alias if isinstance(relation, Relation) else None

@@ -1,4 +1,4 @@
-"""Aggregates of a block's own rows: by subqueries as written, or as windows over these rows."""
+"""Aggregates of a block's own rows: as subqueries, as written, or as windows over these rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from planner.tree import plan_node
 
 @dataclass(frozen=True)
 class Rows:
-    """What the rows are of which aggregates are made: those of ``relations`` joined, of the groups that are ``kept``.
+    """The aggregated rows: those of ``relations`` joined, in the groups that are ``kept``.
 
     ``kept``: other relations, and the conditions on them; a group is kept that has a row in each.  ``exists``: how many
     of the subqueries are EXISTS.  ``alone``: the block reads nothing but these rows, and all of them.

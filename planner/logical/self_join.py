@@ -1,4 +1,4 @@
-"""What is left where a source was read several times: its row once more, under the other's name."""
+"""Nodes that replace a repeated scan of a source: its row again, under the other scan's name."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from planner.types.schema import Column
 
 @plan_node
 class Replacement(Derived):
-    """A subquery in the place of a relation: it has that one's ``columns``, and ``said`` tells where they come from."""
+    """A subquery that replaces a relation: it has the same ``columns``, and ``said`` describes where they come from."""
 
     rewritten: ClassVar[bool] = True
     columns: tuple[Column, ...] = ()
     said: str = ""
 
     @property
-    def tells(self) -> tuple[tuple[str | None, tuple[Column, ...]], ...]:
+    def declared_columns(self) -> tuple[tuple[str | None, tuple[Column, ...]], ...]:
         return ((self.alias, self.columns),)
 
     @property
@@ -36,7 +36,7 @@ class SameRow(Replacement):
 
 @plan_node
 class SameRowTest(Filter):
-    """A WHERE in which conditions of the row itself stand for semi or anti joins with it; ``said`` tells for which."""
+    """A WHERE in which conditions on the row replace semi or anti joins with it; ``said`` describes these joins."""
 
     label: ClassVar[str] = "SameRowTest"
     rewritten: ClassVar[bool] = True
@@ -62,11 +62,11 @@ class NeighbourRow(Replacement):
 
 
 @plan_node
-class Unshown(Derived):
+class HiddenRelation(Derived):
     """A relation whose columns are shown by a ``Replacement``: no ``*`` shows it."""
 
     @property
-    def tells(self) -> tuple[tuple[str | None, tuple[Column, ...]], ...]:
+    def declared_columns(self) -> tuple[tuple[str | None, tuple[Column, ...]], ...]:
         return ()
 
     @property
@@ -75,15 +75,15 @@ class Unshown(Derived):
 
 
 @plan_node
-class RowsWithNeighbours(Unshown):
+class RowsWithNeighbours(HiddenRelation):
     """Rows of a source with the columns of rows before or behind them."""
 
     label: ClassVar[str] = "RowsWithNeighbours"
 
 
 @plan_node
-class ScalarAggregates(Unshown):
-    """One row: aggregates of the rows of one source, each of the rows that meet its condition."""
+class ScalarAggregates(HiddenRelation):
+    """One row: aggregates over the rows of one source, each over the rows that pass its filter."""
 
     label: ClassVar[str] = "ScalarAggregates"
 
@@ -97,7 +97,7 @@ class ScalarAggregatesRow(Replacement):
 
 @plan_node
 class SharedGroups(Alternatives):
-    """``other`` is a definition in WITH all copies of which are one, where those of ``written`` have other constants.
+    """Two forms of a CTE: in ``other`` its readers share one exchange, in ``written`` each copy has its own constants.
 
     ``relations`` are read for it; it is grouped by ``keys``, columns of some of them, and by columns for which there
     are ``constants`` different values.

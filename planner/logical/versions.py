@@ -1,4 +1,4 @@
-"""Versions of a table: each row is valid from a time on, until the next version of its key begins.
+"""Versioned tables: each row is valid from its time until the next version of its key.
 
     FROM (SELECT currency AS __dt_r_0, rate AS __dt_r_1, since AS __dt_r_from,
                  lead(since) OVER (PARTITION BY currency ORDER BY since) AS __dt_r_to
@@ -18,7 +18,7 @@ from typing import ClassVar
 
 from planner.expr import Scalar, quote
 from planner.logical import JoinKind, Logical, Relation, conjunction
-from planner.rendered import Names, Rendered
+from planner.rendered import NameGenerator, Rendered
 from planner.tree import Node, plan_node
 from planner.types.schema import Column
 
@@ -77,7 +77,7 @@ class Validity:
 
 @plan_node
 class VersionedTable(Rendered, Relation):
-    """A table with versions in FROM, with their ends in a hidden relation beside it."""
+    """A table with versions in FROM, joined with a hidden relation of their ends."""
 
     label: ClassVar[str] = "VersionedTable"
     rewritten: ClassVar[bool] = True
@@ -91,7 +91,7 @@ class VersionedTable(Rendered, Relation):
         return str(self.validity)
 
     @property
-    def tells(self) -> tuple[tuple[str | None, tuple[Column, ...]], ...]:
+    def declared_columns(self) -> tuple[tuple[str | None, tuple[Column, ...]], ...]:
         held = self.validity
         shown = tuple(Column(n, c.type) for n, c in zip(held.names, held.columns, strict=True))
         return ((held.alias, shown), (held.hidden, held.ends))
@@ -102,9 +102,11 @@ class VersionedTable(Rendered, Relation):
         return (f"valid to: lead({since}) over {', '.join(self.validity.key)} by {since}",)
 
     def stars(self, of: Callable[[Node], list[str]]) -> list[str]:
-        return [quote(self.validity.alias)]
+        return [f"{quote(self.validity.alias)}.*"]
 
-    def render(self, sides: tuple[str, ...], names: Names, conjunction: Callable[[tuple[Scalar, ...]], str]) -> str:
+    def render(
+        self, sides: tuple[str, ...], names: NameGenerator, conjunction: Callable[[tuple[Scalar, ...]], str]
+    ) -> str:
         return self.validity.relation
 
 
@@ -127,7 +129,9 @@ class AsofJoin(Rendered, Logical):
     def detail(self) -> str:
         return f"{self.kind}, on {conjunction(self.condition)}, the last with {self.since} <= {self.time}"
 
-    def render(self, sides: tuple[str, ...], names: Names, conjunction: Callable[[tuple[Scalar, ...]], str]) -> str:
+    def render(
+        self, sides: tuple[str, ...], names: NameGenerator, conjunction: Callable[[tuple[Scalar, ...]], str]
+    ) -> str:
         """``left ASOF JOIN right MATCH_CONDITION (time >= since) ON condition``."""
         keyword = "LEFT ASOF JOIN" if self.kind == "left" else "ASOF JOIN"
         match = f"MATCH_CONDITION ({self.time} >= {self.since})"

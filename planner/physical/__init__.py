@@ -1,1 +1,1 @@
-"""What Spark will be asked to do: data only, no pyspark; a file per family."""
+"""Physical operators: data only, no pyspark; one file per family."""

@@ -1,4 +1,4 @@
-"""Aggregates over a band join without its pairs: running sums over sorted ends.
+"""Aggregates over a band join without enumerating its pairs: running sums over sorted ends.
 
 An interval adds itself where it begins and takes itself away where it ends, so the running sum at a point is the number
 of intervals that hold it, or the sum of something over them:
@@ -26,16 +26,16 @@ from typing import ClassVar, Literal
 from planner.band.ends import Ends
 from planner.band.linear import Side
 from planner.expr import Scalar, quote, show_all
-from planner.expr.rewording import operand
+from planner.expr.substitution import operand
 from planner.physical.base import Physical
-from planner.rendered import Names, Rendered
+from planner.rendered import NameGenerator, Rendered
 from planner.tree import Node, plan_node
 from planner.types.schema import SqlType
 
 
 @dataclass(frozen=True)
 class EqualKey:
-    """An equality: what must be equal, left and right, of one type; ``null_safe`` where NULLs are equal, too."""
+    """An equi-key: the left and right expression, of one type; ``null_safe``: NULL equals NULL."""
 
     left: str
     right: str
@@ -44,7 +44,7 @@ class EqualKey:
 
 @dataclass(frozen=True)
 class Carried:
-    """A column of the host, and any value of its type."""
+    """A column of the grouped side, and any value of its type."""
 
     text: str
     filler: str
@@ -53,7 +53,7 @@ class Carried:
 
 @dataclass(frozen=True)
 class Added:
-    """A column of the guest; ``running``: the type of its running sum, or None where it is only counted."""
+    """A column of the summed side; ``running`` is the type of its running sum, or None if it is only counted."""
 
     text: str
     running: str | None
@@ -61,7 +61,7 @@ class Added:
 
 @dataclass(frozen=True)
 class RunningTotal:
-    """An aggregate: of a host column, a guest column, their product, or (neither) of pairs; by their numbers."""
+    """An aggregate of a grouped (host) column, a summed (guest) one, their product, or of pairs; by their numbers."""
 
     function: Literal["count", "sum", "min", "max"]
     host: int | None
@@ -71,7 +71,7 @@ class RunningTotal:
 
 @dataclass(frozen=True)
 class OutputColumn:
-    """A column that comes out: its name, and the number of its host column or of its total."""
+    """An output column: its name, and the number of its column of the grouped side or of its total."""
 
     name: str
     source: Literal["host", "total"]
@@ -89,7 +89,7 @@ class Cells:
 
 @plan_node
 class RunningBandAggregate(Rendered, Physical):
-    """A SELECT that aggregates a band join, computed from running sums; it stands for the whole query block."""
+    """A SELECT that aggregates a band join, computed from running sums; it replaces the whole query block."""
 
     label: ClassVar[str] = "RunningBandAggregate"
     left: Node
@@ -135,8 +135,10 @@ class RunningBandAggregate(Rendered, Physical):
     def _points_are_hosts(self) -> bool:
         return self.ends.side == self.host
 
-    def render(self, sides: tuple[str, ...], names: Names, conjunction: Callable[[tuple[Scalar, ...]], str]) -> str:
-        """The query: rows of the host with what they are added up with, their aggregate, and the columns by name."""
+    def render(
+        self, sides: tuple[str, ...], names: NameGenerator, conjunction: Callable[[tuple[Scalar, ...]], str]
+    ) -> str:
+        """Render the query: rows of the grouped side with their running sums, the aggregate, and the output columns."""
         name, _ = names.new("event")
         sql = Sql(self, name, names.new("end"), sides, conjunction)
         lines = [
@@ -155,7 +157,7 @@ class RunningBandAggregate(Rendered, Physical):
         return "\n".join(lines).replace(TOTAL, f"{name}_t").replace(HOST, f"{name}_h")
 
     def rows(self, sql: Sql) -> list[str]:
-        """FROM and WHERE: hosts with their running sums."""
+        """Render FROM and WHERE: rows of the grouped side with their running sums."""
         name = sql.name
         sums = (f"sum({c}) OVER {name}_line AS {c}" for c in (sql.pairs, *sql.sums))
         over = f"PARTITION BY {', '.join(sql.parts)} ORDER BY {name}_at, {name}_rank"
@@ -173,7 +175,7 @@ HOST = "__dt_host_"  # the same for a host column
 
 @dataclass(frozen=True)
 class Sql:
-    """The pieces of the query; every column that it adds begins with ``name``."""
+    """Renders the query; every column that it adds begins with ``name``."""
 
     plan: RunningBandAggregate
     name: str
@@ -191,7 +193,7 @@ class Sql:
 
     @property
     def sums(self) -> list[str]:
-        """For every guest column how many are not NULL, and their sum."""
+        """Render the count of non-NULL values of every summed column, and their sum."""
         return [c for n, a in enumerate(self.plan.added) for c in self._sums(n, a)]
 
     def _sums(self, n: int, added: Added) -> list[str]:
@@ -204,7 +206,7 @@ class Sql:
         return [f"{self.name}_k{n}" for n in range(len(self.plan.keys))]
 
     def events(self) -> list[str]:
-        """The three kinds of rows that are sorted: hosts, guests, and for cells what those before add up to."""
+        """The three kinds of sorted rows: of the grouped side, of the summed side, and the totals of earlier cells."""
         guests = self._side(self.plan.guest)
         found = [self._side(self.plan.host), guests]
         if (cells := self.plan.cells) is not None:
@@ -264,7 +266,7 @@ class Sql:
 
     @staticmethod
     def share(added: Added, sign: str) -> tuple[str, str]:
-        """What a guest adds to the count and to the sum of a column."""
+        """Return the amounts that a row of the summed side adds to the count and the sum of a column."""
         value = f"CAST({added.text} AS {added.running})"
         if sign != "1L":
             value = f"CASE WHEN {sign} > 0 THEN {value} ELSE -{value} END"
@@ -279,7 +281,7 @@ class Sql:
         return f"CAST(floor(least(greatest({place}, 0D), {cells.count}D)) AS INT)"
 
     def aggregates(self) -> list[str]:
-        """What is computed for every group: its columns, the totals."""
+        """The expressions of every group: its columns and totals."""
         groups = [f"{self.carried[g]}" for g in dict.fromkeys(self.plan.groups or ())]
         return groups + [f"{self._total(t)} AS {self.name}_t{n}" for n, t in enumerate(self.plan.totals)]
 
@@ -317,7 +319,7 @@ class Sql:
         return f"CASE WHEN {self.name}_sign > 0 THEN {column} ELSE -{column} END"
 
     def columns(self) -> list[str]:
-        """What comes out, by its names."""
+        """The output columns by name."""
         return [
             f"{self.name}_{'h' if c.source == 'host' else 't'}{c.number} AS {quote(c.name)}" for c in self.plan.columns
         ]

@@ -9,13 +9,13 @@ bin.
             w         2w        3w
 
 ``ByLength``, for a point in an interval: an interval is copied to every bin it touches, on the level whose bins
-suit its length; a point is looked up in its one bin of every level.  Each pair meets once, in the point's bin on the
+suit its length; a point is looked up in its one bin of every level.  Each pair matches once, in the point's bin on the
 interval's level.
 
 ``SingleAssignment``, for the same where copies of intervals are dear or they must come out once: an interval stands in
 the one bin where it begins, on a level whose bins are longer than it; a point visits its bin and the one before.
 
-All of them only prune: the condition as written stands beside the equality of bins and decides.
+All of them only prune: the original condition is evaluated together with the equality of bins.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
+from planner.band.axis import real
 from planner.band.bins import MOST_BINS, MOST_BINS_FLOAT32, FixedWidthBins, Levels, halved
 from planner.band.condition import DistanceBand, IntervalBand
 from planner.band.linear import Side
 from planner.physical.bin_join import Keyed, Pairs, Scheme
 from planner.physical.interval_sql import IntervalSql, double, grouped
-from planner.rendered import Names
+from planner.rendered import NameGenerator
 
 
 @dataclass(frozen=True)
@@ -48,12 +49,12 @@ class FixedWidth(Scheme):
     @property
     def note(self) -> str:
         bins, copies = self.band.axis.human(self.bins.width), f"{self.bins.copies:.2g}"
-        said = f"bins of {bins}; {self.moved} side copied to about {copies} of them"
+        note = f"bins of {bins}; {self.moved} side copied to about {copies} of them"
         if self.band.room:
-            said += f"; {self.band.axis.human(self.band.room)} of room at both ends, for changes of clocks"
-        return said
+            note += f"; {self.band.axis.human(self.band.room)} of room at both ends, for changes of clocks"
+        return note
 
-    def keyed(self, sides: tuple[str, ...], names: Names) -> Keyed:
+    def keyed(self, sides: tuple[str, ...], names: NameGenerator) -> Keyed:
         """``bin(left) = bin``, from ``LATERAL explode(sequence(…))`` over the bins that a right row's band touches."""
         bins, bin_ = names.new("bin")
         moved = sides[self.moved == "right"]
@@ -73,7 +74,7 @@ class FixedWidth(Scheme):
         return grouped(self.band.axis.position(leaf.text, leaf.type))
 
     def _bin(self, position: str, added: Fraction | None = None) -> str:
-        """The bin of a position, or of what is so far from it: a whole number, which grows with the position."""
+        """The bin number of a shifted position: an integer that grows with the position."""
         axis, width = self.band.axis, self.bins.width
         if axis.exact:
             if added is None:
@@ -82,9 +83,9 @@ class FixedWidth(Scheme):
                 position, added, width = f"{position} DIV 2", added / 2, width / 2
             return f"({position}{_plus(added, 'L')}) DIV {width}" if added else f"{position} DIV {width}"
         most = double(float(MOST_BINS_FLOAT32 if axis.float32 else MOST_BINS))
-        quotient = f"{position} / {double(float(width))}"
+        quotient = f"{position} / {double(real(width))}"
         if added is not None:
-            share = float(added / width)
+            share = real(added / width)
             quotient += f" {'-' if share < 0 else '+'} {double(abs(share))}"
         return f"floor(least(greatest({quotient}, -{most}), {most}))"
 
@@ -110,7 +111,7 @@ class ByLength(Scheme):
     def note(self) -> str:
         return f"bins by length, {how(self.measured)}; {self._intervals} side copied to the bins it touches"
 
-    def keyed(self, sides: tuple[str, ...], names: Names) -> Keyed:
+    def keyed(self, sides: tuple[str, ...], names: NameGenerator) -> Keyed:
         """``bin(point) = bin``, from ``LATERAL explode(sequence(…))``; on several levels, the width as well."""
         points, intervals = sides if self.band.side == "left" else sides[::-1]
         bins, bin_ = names.new("bin")
@@ -149,7 +150,7 @@ class SingleAssignment(Scheme):
         lengths = how(self.measured)
         return f"bins longer than intervals, {lengths}; {self.band.side} side copied to two bins of every level"
 
-    def keyed(self, sides: tuple[str, ...], names: Names) -> Keyed:
+    def keyed(self, sides: tuple[str, ...], names: NameGenerator) -> Keyed:
         """``bin = bin(low end) AND width = width(interval)``, the former from ``LATERAL explode`` over the points."""
         points, intervals = sides if self.band.side == "left" else sides[::-1]
         (levels, at), (bins, bin_) = names.new("width"), names.new("bin")
@@ -175,5 +176,5 @@ def _plus(amount: Fraction, suffix: str) -> str:
 
 
 def how(measured: bool) -> str:
-    """Where a reader is told how the lengths of intervals are known."""
+    """Notes on the source of the interval lengths."""
     return "lengths measured" if measured else "lengths not measured"

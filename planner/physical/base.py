@@ -1,9 +1,9 @@
-"""What physical nodes share, and the operator that leaves a clause to Spark."""
+"""The base of physical operators, and the operator that runs a clause in Spark unchanged."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, Literal, get_args
 
 from planner.logical import Logical
 from planner.tree import Node, plan_node
@@ -17,7 +17,7 @@ class Physical(Node):
 
     @property
     def detail(self) -> str:
-        """What distinguishes this node from others of its kind, as one line."""
+        """The properties of this node, as one line."""
         return ""
 
     @property
@@ -27,13 +27,13 @@ class Physical(Node):
 
     @property
     def output(self) -> tuple[str, ...]:
-        """What comes out, symbolically, as for logical nodes."""
+        """The output columns, as for logical nodes."""
         return tuple(name for child in self.children for name in child.output)  # type: ignore[attr-defined]
 
 
 @plan_node
 class Spark(Physical):
-    """An operator that Spark runs as the user wrote it; its inputs stand in ``op`` where the logical ones stood."""
+    """An operator that Spark runs as written; ``op`` holds its physical inputs in the place of the logical ones."""
 
     op: Logical
 
@@ -78,17 +78,25 @@ class Spark(Physical):
         return self if op is self.op else Spark(op)  # type: ignore[arg-type]
 
 
+RewritingName = Literal["BandWindow", "MergedScalarAggregates", "SelfWindow", "SharedGroups"]
+
+
 @plan_node
 class Rewriting(Physical):
-    """A query block that a rule put in the place of another: ``name`` and ``said`` tell what it does.
+    """A query block that a rule substituted for another: ``name`` and ``said`` describe it.
 
-    ``shown`` is what the block that was written has as its output.
+    ``shown`` is the output of the original block.
     """
 
     child: Node
-    name: str
+    name: RewritingName
     said: str
     shown: tuple[str, ...]
+
+    @classmethod
+    def labels(cls) -> tuple[str, ...]:
+        """All names of such nodes."""
+        return get_args(RewritingName)
 
     @property
     def label(self) -> str:  # type: ignore[override]

@@ -1,4 +1,4 @@
-"""Joins over bins: a scheme gives both sides keys, equal keys meet, and the condition as written decides.
+"""Joins over bins: a scheme adds bin keys to both sides, Spark joins on the keys, and the original condition filters.
 
 A side is *copied* when its rows go to several bins.  A preserved side must come out once whatever its rows match, so
 one that is copied is *matched* first: the inner join says in which bins a row has a match, and the row goes there only.
@@ -15,16 +15,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from planner.band.condition import Band
 from planner.band.linear import Side
 from planner.expr import Scalar, quote
 from planner.hints.blocks import SideHint, repeated
-from planner.logical import JOIN_KEYWORDS, JoinKind, Scan, conjunction
+from planner.logical import JOIN_KEYWORDS, JoinKind, conjunction, hint_name
 from planner.physical.base import Physical
-from planner.rendered import Names, Rendered
-from planner.tree import Node, plan_node, unwrap
+from planner.rendered import NameGenerator, Rendered
+from planner.tree import Node, plan_node
 
 Say = Callable[[tuple[Scalar, ...]], str]
 Pairs = tuple[tuple[str, str], ...]
@@ -32,7 +32,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Method:
-    """How Spark is to join over the bins where it would do worse unasked, and the side that its hint names."""
+    """A join method for Spark, where its own choice would be slower, and the side that the hint names."""
 
     strategy: Literal["SHUFFLE_HASH", "MERGE"]
     side: Side
@@ -45,9 +45,9 @@ class Method:
 
 @dataclass(frozen=True)
 class Keyed:
-    """Both sides with what was added to them, as text; their keys, each left one equal to the right one beside it.
+    """The SQL of both sides with added columns, and their keys: each left key equals the right key at its position.
 
-    The first keys are the bins, BIGINT.  ``also`` says of left keys what else must hold for a pair that meets.
+    The first keys are the bins, BIGINT.  ``also`` are further conditions on left keys of a matching pair.
     """
 
     left: str
@@ -63,13 +63,13 @@ class Keyed:
         """
         if not equal:
             return self.keys
-        said = [", ".join(columns) for columns in zip(*equal, strict=True)]
-        left, right = (f"xxhash64({columns}) ^ {bin_}" for columns, bin_ in zip(said, self.keys[0], strict=True))
+        lines = [", ".join(columns) for columns in zip(*equal, strict=True)]
+        left, right = (f"xxhash64({columns}) ^ {bin_}" for columns, bin_ in zip(lines, self.keys[0], strict=True))
         return ((left, right), *self.keys[1:])
 
 
 class Scheme(ABC):
-    """Which bins the rows of a band join go to.  ``label``: what plans call a join over such bins."""
+    """The assignment of rows to bins.  ``label``: the operator's name in plans."""
 
     label: ClassVar[str]
     band: Band
@@ -82,10 +82,10 @@ class Scheme(ABC):
     @property
     @abstractmethod
     def note(self) -> str:
-        """What a reader is told about the bins."""
+        """A note on the bins for plans."""
 
     @abstractmethod
-    def keyed(self, sides: tuple[str, ...], names: Names) -> Keyed:
+    def keyed(self, sides: tuple[str, ...], names: NameGenerator) -> Keyed:
         """Give both sides their keys."""
 
 
@@ -138,27 +138,26 @@ class BinJoin(Rendered, Physical):
         return tuple(side for side in preserved_sides(self.kind) if side in self.scheme.copied)
 
     @property
-    def asks(self) -> str:
-        """The hint that its SELECT shall have for ``method``; nothing without."""
+    def spark_hint(self) -> str:
+        """The hint in its SELECT for ``method``; empty without one."""
         if self.method is None:
             return ""
-        relation: Any = unwrap(self.sides[self.method.side == "right"])
-        name = relation.alias or (relation.name[-1] if isinstance(relation, Scan) else None)
+        name = hint_name(self.sides[self.method.side == "right"])
         return f"{self.method.strategy}({quote(name)})" if name else ""
 
     @property
     def notes(self) -> tuple[str, ...]:
-        said = [self.scheme.note]
+        lines = [self.scheme.note]
         if self.method:
-            said.append(str(self.method))
+            lines.append(str(self.method))
         if self.equal:
-            said.append("equal columns hashed into the bins, so that rows are sorted by one number")
+            lines.append("equal columns hashed into the bins, so that rows are sorted by one number")
         if self.matched:
             who = "both sides stand" if len(self.matched) == 2 else f"{self.matched[0]} side stands"
-            said.append(f"{who} only in bins with a match, which the inner join finds first")
-        return tuple(said)
+            lines.append(f"{who} only in bins with a match, which the inner join finds first")
+        return tuple(lines)
 
-    def render(self, sides: tuple[str, ...], names: Names, conjunction: Say) -> str:
+    def render(self, sides: tuple[str, ...], names: NameGenerator, conjunction: Say) -> str:
         """``left JOIN right ON keys AND condition``, each side with its keys."""
         keyed = self.scheme.keyed(sides, names)
         condition = conjunction(self.condition)
@@ -180,19 +179,21 @@ class BinJoin(Rendered, Physical):
         on = [f"{a} = {b}" for a, b in zip(*keys, strict=True)]
         return _join(self.kind, text[0], text[1], [*on, *keyed.also(keys[0]), condition])
 
-    def _matches(self, side: Side, inner: str, keys: tuple[str, ...], names: Names) -> tuple[str, str, tuple[str, ...]]:
-        """The matches of a side as a relation, how a row of the side finds its own, and the names of their keys."""
+    def _matches(
+        self, side: Side, inner: str, keys: tuple[str, ...], names: NameGenerator
+    ) -> tuple[str, str, tuple[str, ...]]:
+        """The matches of a side as a relation, the condition that joins a row to them, and the names of their keys."""
         values = self.named[side == "right"]
         name, column = names.new("v")
         columns = [f"{column}{n}" for n in range(1, len(values) + 1)]
         bins = tuple(f"{name}_bin{n}" for n in range(1, len(keys) + 1))
         distinct = f"SELECT {repeated(self.hints)}DISTINCT {', '.join((*values, *keys))}\nFROM {inner}"
-        said = f"({distinct}) AS {name}({', '.join((*columns, *bins))})"
-        return said, " AND ".join(f"{v} <=> {c}" for v, c in zip(values, columns, strict=True)), bins
+        lines = f"({distinct}) AS {name}({', '.join((*columns, *bins))})"
+        return lines, " AND ".join(f"{v} <=> {c}" for v, c in zip(values, columns, strict=True)), bins
 
 
 def preserved_sides(kind: JoinKind) -> tuple[Side, ...]:
-    """The sides whose rows come out, or are judged, once whatever they match."""
+    """Return the preserved sides of a join, whose rows are returned also without a match."""
     if kind == "full":
         return ("left", "right")
     return {"left": ("left",), "semi": ("left",), "anti": ("left",), "right": ("right",)}.get(kind, ())  # type: ignore[return-value]

@@ -1,12 +1,12 @@
-"""Aggregates over a band join whose intervals are added up, bin by bin, before any point looks for them.
+"""Aggregates over a band join with intervals that are pre-aggregated by bin.
 
-A point lies in two kinds of intervals: those that begin or end in its own bin, which have to be asked, and those that
-reach over the whole bin, which need not: for each bin they are one row, with their number and their sums.
+A point lies in two kinds of intervals: those that begin or end in its own bin, which are compared with it, and those
+that cover the whole bin, which are not compared: for each bin they are one row, with their count and their sums.
 
     bins         │         │         │         │
     intervals    │   ├─────────────────────┤   │
                  │      ├────────┤   │         │
-    asked        │   2     │    1    │    1    │
+    compared     │   2     │    1    │    1    │
     added up     │         │    1    │         │
 
 What covers a bin is a running sum over bins: an interval adds itself to the bin after the one where it begins, and
@@ -41,7 +41,7 @@ class CoveredBandAggregate(RunningBandAggregate):
         )
 
     def rows(self, sql: Sql) -> list[str]:
-        """FROM: hosts, each with the row of what covers its bin, and those of the intervals with an end there."""
+        """Render FROM: grouped rows, the totals of intervals that cover their bin, and the intervals that end in it."""
         assert self.cells is not None
         name, ends, number = sql.name, self.ends, 0 if self.host == "left" else 1
         known = sql.where(number, f"{ends.point} IS NOT NULL")
@@ -56,7 +56,7 @@ class CoveredBandAggregate(RunningBandAggregate):
         return [
             f"FROM (SELECT {hint}{', '.join((*sql.carried, sql.pairs, *sql.sums))}",
             f"FROM ({hosts}) AS {name}_p",
-            f"JOIN ({self._asked(sql)}\nUNION ALL\n{self._covering(sql)}) AS {name}_g",
+            f"JOIN ({self._end_rows(sql)}\nUNION ALL\n{self._covering(sql)}) AS {name}_g",
             f"ON {name}_at = {name}_cell AND ({name}_low IS NULL OR ({inside})))",
         ]
 
@@ -72,12 +72,11 @@ class CoveredBandAggregate(RunningBandAggregate):
             ("1L", sql.pairs),
             *sql.added(lambda a: sql.share(a, "1L")),
         ]
-        said = ", ".join(f"{value} AS {column}" for value, column in values)
-        return (
-            f"SELECT {said}\nFROM {sql.sides[number]}\nWHERE {sql.where(number, f'{ends.low} {strictly} {ends.high}')}"
-        )
+        items = ", ".join(f"{value} AS {column}" for value, column in values)
+        where = sql.where(number, f"{ends.low} {strictly} {ends.high}")
+        return f"SELECT {items}\nFROM {sql.sides[number]}\nWHERE {where}"
 
-    def _asked(self, sql: Sql) -> str:
+    def _end_rows(self, sql: Sql) -> str:
         """A row for each bin in which an interval begins or ends."""
         name, (copies, cell) = sql.name, sql.end
         both = f"if({name}_first = {name}_last, array({name}_first), array({name}_first, {name}_last))"

@@ -1,4 +1,4 @@
-"""A join of streams as a plan: what is built in an epoch, and which half-joins probe it.
+"""The plan of a join of streams: the arrangements that an epoch builds, and the half-joins that probe them.
 
     A ⋈ B, both streams            A ⋈ A, one stream
 
@@ -43,7 +43,7 @@ class Build(Physical):
 
     label: ClassVar[str] = "Build"
     name: str
-    said: tuple[str, ...]
+    lines: tuple[str, ...]
 
     @property
     def detail(self) -> str:
@@ -51,7 +51,7 @@ class Build(Physical):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return self.said
+        return self.lines
 
 
 @plan_node
@@ -102,28 +102,28 @@ class AsOfHalfJoin(Physical):
 
 @plan_node
 class Epoch(Physical):
-    """What is done in each epoch: builds first, then the half-joins, whose rows together are the answer."""
+    """The steps of each epoch: builds first, then the half-joins, whose rows together are the result."""
 
     label: ClassVar[str] = "Epoch"
     steps: tuple[Physical, ...]
-    said: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return self.said
+        return self.lines
 
 
 def epoch_of(join: StreamJoin) -> Epoch:
     """The plan of an epoch of a join."""
     names = [join.inputs[side.input].name for side in join.sides]
     steps: list[Physical] = [_build(join, n) for n in range(len(join.inputs))]
-    said = (f"returns what is added and taken away, by {join.changes}",) if join.changes else ()
+    lines = (f"returns what is added and taken away, by {join.changes}",) if join.changes else ()
     if join.delta:
-        return Epoch((*steps, *_paths(join, join.delta)), (*said, *join.delta.lines))
+        return Epoch((*steps, *_paths(join, join.delta)), (*lines, *join.delta.lines))
 
     if join.as_of:
         left, right = Arrangement("reached", names[0]), Arrangement("versions", names[1])
-        return Epoch((*steps, AsOfHalfJoin(left, right, join.kind, join.condition, join.as_of.time)), said)
+        return Epoch((*steps, AsOfHalfJoin(left, right, join.kind, join.condition, join.as_of.time)), lines)
 
     def half(version: Version, other: Version, side: int, kind: str) -> HalfJoin:
         left, right = Arrangement(version, names[side]), Arrangement(other, names[1 - side])
@@ -135,7 +135,7 @@ def epoch_of(join: StreamJoin) -> Epoch:
     elif join.kind != "anti":
         steps += [half("new", "all", 0, "inner"), half("before", "new", 0, "inner")]
     steps += [half("final", "all", side, "anti") for side in (0, 1) if join.finals[side]]
-    return Epoch(tuple(steps), said)
+    return Epoch(tuple(steps), lines)
 
 
 def _paths(join: StreamJoin, delta: DeltaJoin) -> Iterator[Physical]:
@@ -153,15 +153,15 @@ def _paths(join: StreamJoin, delta: DeltaJoin) -> Iterator[Physical]:
 
 def _build(join: StreamJoin, number: int) -> Build:
     input_ = join.inputs[number]
-    said = [f"keeps {', '.join(c.name for c in input_.columns)}"]
+    lines = [f"keeps {', '.join(c.name for c in input_.columns)}"]
     if input_.keep:
-        said.append(f"of rows where {input_.keep}")
-    said.append(_lasting(input_))
+        lines.append(f"of rows where {input_.keep}")
+    lines.append(_lasting(input_))
     if input_.change:
-        said.append(f"adds a row or takes it away, by {input_.change}")
+        lines.append(f"adds a row or takes it away, by {input_.change}")
     if (sides := sum(side.input == number for side in join.sides)) > 1:
-        said.append(f"one arrangement for {'both' if sides == 2 else sides} sides")
-    return Build(input_.name, tuple(said))
+        lines.append(f"one arrangement for {'both' if sides == 2 else sides} sides")
+    return Build(input_.name, tuple(lines))
 
 
 def _lasting(input_: Input) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from planner.band.axis import real
 from planner.band.bins import EVERYTHING, Levels
 from planner.band.condition import End, IntervalBand
 
@@ -40,7 +41,7 @@ class IntervalSql:
         return _floor(position, width, _FARTHEST)
 
     def bins(self, width: str) -> str:
-        """The bins that an interval touches: one, whatever it is, when its ends are the wrong way round."""
+        """The bins that an interval touches; a single one if its ends are in the wrong order."""
         low, high = self._end(self.band.low, -1), self._end(self.band.high, 1)
         first, last = self.bin(low, width), self.bin(high, width)
         exact = self.band.axis.exact and (self._plain or self.band.axis.small)
@@ -107,16 +108,16 @@ class IntervalSql:
         """An end as a sum of DOUBLEs that cannot raise, moved outward by more than the sum can be off."""
         axis = self.band.axis
         positions = [(sign, axis.real_position(leaf.text, leaf.type)) for sign, leaf in end.terms]
-        said = " ".join(f"{'+' if sign > 0 else '-'} {p}" for sign, p in positions).removeprefix("+ ")
+        total = " ".join(f"{'+' if sign > 0 else '-'} {p}" for sign, p in positions).removeprefix("+ ")
         constant = end.constant + end.room
         if constant:
-            said += f" {'+' if constant > 0 else '-'} {double(abs(float(constant)))}"
+            total += f" {'+' if constant > 0 else '-'} {double(real(abs(constant)))}"
         if end.bare or axis.small:
-            return said if end.bare else f"({said})"
+            return total if end.bare else f"({total})"
         slack = "1e-6D" if axis.float32 else "1e-15D"
         size = " + ".join(f"abs({p})" for _, p in positions)
-        size += f" + {double(abs(float(constant)))}" if constant else ""
-        return f"({said} {'+' if outward > 0 else '-'} ({size}) * {slack})"
+        size += f" + {double(real(abs(constant)))}" if constant else ""
+        return f"({total} {'+' if outward > 0 else '-'} ({size}) * {slack})"
 
 
 def _near(position: str, width: str) -> str:
@@ -148,7 +149,7 @@ def grouped(text: str) -> str:
 
 
 def _whole(width: str) -> str:
-    """A DOUBLE literal as a whole number, and nothing where it is none: dividing by it is half the work."""
+    """Convert a DOUBLE literal to an integer literal, or return an empty string; integer division costs half."""
     number = width.removesuffix("D")
     return number if number.isdecimal() else ""
 

@@ -10,7 +10,7 @@ is taken.
 ``TwoPoints``, where lengths differ too widely for that: the later start lies in the other interval, so it is two
 points in intervals, told apart by which start is the later one.  Each pair meets once, in the bin of the later start.
 
-Both only prune: the condition as written stands beside the equality of bins and decides.
+Both only prune: the original condition is evaluated together with the equality of bins.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from planner.band.linear import Side
 from planner.physical.band_join import how
 from planner.physical.bin_join import Keyed, Scheme
 from planner.physical.interval_sql import IntervalSql, double
-from planner.rendered import Names
+from planner.rendered import NameGenerator
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class CommonBin(Scheme):
         width = self.band.axis.human(Fraction(self.width))
         return f"bins of {width}, lengths measured; both sides copied to the bins they touch, pairs meet in the first"
 
-    def keyed(self, sides: tuple[str, ...], names: Names) -> Keyed:
+    def keyed(self, sides: tuple[str, ...], names: NameGenerator) -> Keyed:
         """``bin = bin``, each from ``LATERAL explode(sequence(first, last))``; also, it is the later of both firsts."""
         found, firsts, keys = [], [], []
         for side, interval in zip(sides, (self.band.in_left, self.band.in_right), strict=True):
@@ -59,7 +59,7 @@ class CommonBin(Scheme):
 
     @property
     def _whole(self) -> bool:
-        """Whether all ends are whole numbers as they are, so that bins can be cut by integer division."""
+        """Whether all ends are plain integers, so that bins can be computed by integer division."""
         bands = self.band.in_left, self.band.in_right
         return self.band.axis.exact and all(end.bare for band in bands for end in (band.low, band.high))
 
@@ -82,7 +82,7 @@ class TwoPoints(Scheme):
     def note(self) -> str:
         return f"bins by length, {how(self.measured)}; pairs meet in the bin of the later start"
 
-    def keyed(self, sides: tuple[str, ...], names: Names) -> Keyed:
+    def keyed(self, sides: tuple[str, ...], names: NameGenerator) -> Keyed:
         """Keys are the bin, and the width of the bins, negative where the right side has the interval."""
         in_left = IntervalSql(self.band.in_left, self.left_levels)
         in_right = IntervalSql(self.band.in_right, self.right_levels)

@@ -1,9 +1,10 @@
-"""Which of several bands holds least often: what a sample of both sides is asked."""
+"""Measures the selectivity of several bands on a sample of both sides."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from planner.band.axis import real
 from planner.band.condition import Band, DistanceBand, OverlapBand
 from planner.physical.interval_sql import IntervalSql, double
 
@@ -18,11 +19,11 @@ class Sampled:
 
 
 def sampled(band: Band, number: int) -> Sampled:
-    """What a sample needs to tell how often a band holds; ``number`` keeps its names apart from others'."""
+    """The parts of the measurement query for one band; ``number`` makes its names unique."""
     a, b, c, d = (f"{side}{number}_{n}" for side in "lr" for n in (1, 2))
     if isinstance(band, DistanceBand):
         left, right = (band.axis.real_position(leaf.text, leaf.type) for leaf in (band.left, band.right))
-        ends = double(float(band.low)), double(float(band.high))
+        ends = double(real(band.low)), double(real(band.high))
         return Sampled((f"{left} AS {a}",), (f"{right} AS {c}",), f"{a} - {c} BETWEEN {ends[0]} AND {ends[1]}")
     if isinstance(band, OverlapBand):
         (left, left_end), (right, right_end) = IntervalSql(band.in_left).ends(), IntervalSql(band.in_right).ends()

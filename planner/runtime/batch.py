@@ -1,4 +1,4 @@
-"""Hand a statement to Spark, and ask what it would return."""
+"""Passes statements to Spark, to run or to analyze."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def run(session: SparkSession, text: str, args: Arguments = None) -> DataFrame:
 
 
 def classic(session: object) -> bool:
-    """Whether this process holds the plans of a session: not so over Spark Connect."""
+    """Whether a session is classic, and not a client of Spark Connect."""
     return isinstance(session, SparkSession)
 
 
-def analysed(session: SparkSession, text: str, args: Arguments = None) -> tuple[DataFrame, StructType] | str:
-    """The DataFrame and analysed schema of a query, or the first line of Spark's error.  Runs nothing."""
+def analyze(session: SparkSession, text: str, args: Arguments = None) -> tuple[DataFrame, StructType] | str:
+    """Return the DataFrame and analyzed schema of a query, or the first line of Spark's error.  Runs nothing."""
     try:
         frame = run(session, text, args)
         return frame, frame.schema
-    except (PySparkException, Py4JError) as error:  # the latter for what Spark takes for a defect of its own
+    except (PySparkException, Py4JError) as error:  # Py4JError: Spark's internal errors
         return str(error).strip().splitlines()[0]

@@ -1,4 +1,4 @@
-"""Compare two DataFrames as multisets, to the bit, inside Spark."""
+"""Compares two DataFrames as multisets, bit by bit, inside Spark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pyspark.sql.types import (
 
 
 def compare(left: DataFrame, right: DataFrame) -> tuple[int, int, int]:
-    """Rows of ``left``; how many of them ``right`` lacks; how many ``right`` has beyond them; by multiplicity.
+    """Count, as multisets, the rows of ``left``, those missing in ``right``, and those only in ``right``.
 
     Both have the same types.
     """
@@ -27,7 +27,9 @@ def compare(left: DataFrame, right: DataFrame) -> tuple[int, int, int]:
     sides = []
     for frame, sign in ((left, 1), (right, -1)):
         renamed = frame.toDF(*names)
-        keys = [told_apart(fn.col(n), f.dataType).alias(n) for n, f in zip(names, frame.schema.fields, strict=True)]
+        keys = [
+            distinguishable(fn.col(n), f.dataType).alias(n) for n, f in zip(names, frame.schema.fields, strict=True)
+        ]
         sides.append(renamed.select(*keys, fn.lit(sign).alias("sign")))
     counted = (
         sides[0]
@@ -43,11 +45,11 @@ def compare(left: DataFrame, right: DataFrame) -> tuple[int, int, int]:
     return int(row[0]), int(row[1]), int(row[2])
 
 
-def told_apart(column: Column, type_: DataType) -> Column:
-    """A value that GROUP BY takes, and that is equal for equal values only.
+def distinguishable(column: Column, type_: DataType) -> Column:
+    """Convert a value to one that GROUP BY accepts and that is equal only for identical values.
 
-    Spark groups -0.0 with 0.0, and texts that their collation takes for equal; maps and variants not at all.  All NaN
-    are one value, and a map is one in whatever order its entries are.
+    Spark groups -0.0 with 0.0 and strings that are equal by collation, and rejects maps and variants.  All NaN are one
+    value, and the order of a map's entries does not matter.
     """
     if not _hides(type_):
         return column
@@ -55,30 +57,30 @@ def told_apart(column: Column, type_: DataType) -> Column:
         case StringType():
             return fn.collate(column, "UTF8_BINARY")
         case ArrayType():
-            return fn.transform(column, lambda item: told_apart(item, type_.elementType))
+            return fn.transform(column, lambda item: distinguishable(item, type_.elementType))
         case StructType():
             names = [f"c{n}" for n in range(len(type_.fields))]
             renamed = column.cast(StructType([StructField(n, f.dataType) for n, f in zip(names, type_, strict=True)]))
-            fields = [told_apart(renamed[n], f.dataType).alias(n) for n, f in zip(names, type_, strict=True)]
+            fields = [distinguishable(renamed[n], f.dataType).alias(n) for n, f in zip(names, type_, strict=True)]
             return fn.when(column.isNotNull(), fn.struct(*fields))
         case MapType():
             return fn.sort_array(
                 fn.transform(
                     fn.map_entries(column),
                     lambda entry: fn.struct(
-                        told_apart(entry.getField("key"), type_.keyType).alias("key"),
-                        told_apart(entry.getField("value"), type_.valueType).alias("value"),
+                        distinguishable(entry.getField("key"), type_.keyType).alias("key"),
+                        distinguishable(entry.getField("value"), type_.valueType).alias("value"),
                     ),
                 )
             )
         case VariantType():
-            said = fn.struct(fn.schema_of_variant(column).alias("type"), fn.to_json(column).alias("value"))
-            return fn.when(column.isNotNull(), said)
-    return column.cast("string")  # floats, which it writes so that they read back; intervals
+            tagged = fn.struct(fn.schema_of_variant(column).alias("type"), fn.to_json(column).alias("value"))
+            return fn.when(column.isNotNull(), tagged)
+    return column.cast("string")  # floats, whose strings are exact; intervals
 
 
 def _hides(type_: DataType) -> bool:
-    """Whether values of a type can be grouped with others, or not at all."""
+    """Whether GROUP BY merges different values of a type, or rejects the type."""
     match type_:
         case StringType():
             return type_.collation != "UTF8_BINARY"

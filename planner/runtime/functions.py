@@ -1,4 +1,4 @@
-"""Functions of users that have the names of Spark's own."""
+"""Finds user functions that shadow Spark's built-in functions."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _OWN = "org.apache.spark.sql.catalyst.expressions."
 
 
 def user_functions(session: SparkSession, names: frozenset[str]) -> frozenset[str]:
-    """Those of these names, in capitals, that mean a user's function: temporary, of Python, or of the database.
+    """Return those of the names, in upper case, that resolve to a user function: temporary, Python, or persistent.
 
-    Spark 4.3 looks for its own first, others for temporary ones; so Spark is asked what each of them means.
+    Spark 4.3 resolves built-in functions first, other versions temporary ones; so Spark resolves each name.
     """
-    return _in_classic(session, names) if classic(session) else told(session, names)
+    return _user_functions_in_catalog(session, names) if classic(session) else user_functions_in_sql(session, names)
 
 
-def _in_classic(session: SparkSession, names: frozenset[str]) -> frozenset[str]:
-    """Half a millisecond for each name, where SHOW USER FUNCTIONS takes as long as analysing some queries."""
+def _user_functions_in_catalog(session: SparkSession, names: frozenset[str]) -> frozenset[str]:
+    """Resolve the names in the session catalog, half a millisecond each; SHOW USER FUNCTIONS is much slower."""
     java: Any = session
     catalog = java._jsparkSession.sessionState().catalog()
     identifier = getattr(java.sparkContext._jvm, "org.apache.spark.sql.catalyst.FunctionIdentifier")
@@ -32,12 +32,12 @@ def _in_classic(session: SparkSession, names: frozenset[str]) -> frozenset[str]:
             if not catalog.lookupFunctionInfo(identifier(name.lower())).getClassName().startswith(_OWN):
                 found.add(name)
         except (Py4JError, PySparkException):
-            continue  # a word of the grammar: no function has this name
+            continue  # a keyword: no function has this name
     return frozenset(found)
 
 
-def told(session: SparkSession, names: frozenset[str]) -> frozenset[str]:
-    """The same as SQL tells it."""
+def user_functions_in_sql(session: SparkSession, names: frozenset[str]) -> frozenset[str]:
+    """Resolve the names with SQL, for Spark Connect."""
     try:
         users = {row[0].rpartition(".")[2].upper() for row in session.sql("SHOW USER FUNCTIONS").collect()}
         return frozenset(name for name in names & users if not _is_own(session, name))

@@ -1,4 +1,4 @@
-"""Which table a name means, and the keys that its catalog tells: Spark's own catalog has none, others may."""
+"""Resolves table names, and reads the key constraints of a table's catalog."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _UNIQUE = re.compile(r"(?:PRIMARY KEY|UNIQUE)\s*\((.*)\)\s*(.*)", re.IGNORECASE 
 
 
 def identity(session: SparkSession, name: tuple[str, ...]) -> tuple[str, ...] | None:
-    """The full name of the table that a name means now, of one part for a temporary view; None when there is none.
+    """Return the full name of the table that a name refers to now, or None; one part for a temporary view.
 
-    Names in Spark's own catalog are in small letters unless the session tells letters apart; other catalogs may do so
-    whatever the session does.
+    Names in Spark's own catalog are in lower case unless the session is case-sensitive; other catalogs may be
+    case-sensitive in any session.
     """
     try:
         found = session.catalog.getTable(".".join(map(_quoted, name)))
@@ -39,10 +39,10 @@ def identity(session: SparkSession, name: tuple[str, ...]) -> tuple[str, ...] | 
     return full if exact or not own else tuple(part.lower() for part in full)
 
 
-def told(session: SparkSession, table: tuple[str, ...]) -> tuple[UniqueKey, ...]:
-    """The keys that a table's catalog tells Spark; ``table`` is what ``identity`` returns.
+def catalog_keys(session: SparkSession, table: tuple[str, ...]) -> tuple[UniqueKey, ...]:
+    """Return the keys in a table's catalog; ``table`` is the result of ``identity``.
 
-    Spark's own catalog takes no constraints, unless another one stands in for it.
+    Spark's own catalog has no constraints, unless another catalog replaces it.
     """
     if len(table) < 3 or (table[0] == _OWN and not session.conf.get(f"spark.sql.catalog.{_OWN}", None)):
         return ()
@@ -50,13 +50,13 @@ def told(session: SparkSession, table: tuple[str, ...]) -> tuple[UniqueKey, ...]
         rows = session.sql(f"DESCRIBE TABLE EXTENDED {'.'.join(map(_quoted, table))}").collect()
     except PySparkException:
         return ()
-    return read_constraints(tuple(row) for row in rows)
+    return parse_constraints(tuple(row) for row in rows)
 
 
-def read_constraints(rows: Iterable[tuple[Any, ...]]) -> tuple[UniqueKey, ...]:
-    """The keys among the constraints of DESCRIBE TABLE EXTENDED: a name, then ``PRIMARY KEY (id) NOT ENFORCED RELY``.
+def parse_constraints(rows: Iterable[tuple[Any, ...]]) -> tuple[UniqueKey, ...]:
+    """Parse the keys in the constraints of DESCRIBE TABLE EXTENDED, such as ``PRIMARY KEY (id) NOT ENFORCED RELY``.
 
-    A constraint that does not say that it is enforced is informational.
+    A constraint without ENFORCED is informational.
     """
     found: list[UniqueKey] = []
     inside = False
@@ -70,7 +70,7 @@ def read_constraints(rows: Iterable[tuple[Any, ...]]) -> tuple[UniqueKey, ...]:
 
 
 def _names(text: str) -> tuple[str, ...]:
-    """Names with commas between them; nothing where one of them is a field of a column."""
+    """Parse a list of column names; empty if one of them is a nested field."""
     try:
         items = tokenize(text).items
     except Unsupported:

@@ -1,10 +1,8 @@
-"""What has been found out, kept as long as the files that it was found out of stay as they are.
+"""Caches measurements while the files that they read are unchanged.
 
-What planning asks of the data (``planner/catalog/measure.py``) costs a Spark job, often more than the rest of planning;
-and a statement that comes again is planned again.  A question that is asked again gets the answer at once, provided it
-reads nothing but files, that each of them has the size and the time of change that it had, and that the session has
-the settings that it had.  Databases keep statistics and plans until a table changes; files have no one to tell us, so
-we look.
+A measurement (``planner/catalog/measure.py``) is a Spark job, often more expensive than the rest of planning, and a
+repeated statement is planned again.  A cached answer stays valid while the query reads only files, each file has the
+same size and modification time, and the session settings are unchanged.  All three are checked on every use.
 """
 
 from __future__ import annotations
@@ -23,68 +21,77 @@ from pyspark.sql import DataFrame
 T = TypeVar("T")
 
 _MOST = 200  # answers
-_MOST_FILES = 5_000  # beyond, looking at them costs about what measuring costs
+_MOST_FILES = 5_000  # beyond this, checking the files costs about as much as measuring
 _STATE = re.compile(r"\{path=(.*?); isDirectory=.*?; length=(\d+);.*?modification_time=(\d+);")
 _NOW = re.compile(r"\b(?:current_\w+|now|localtimestamp|unix_timestamp|session_user|user)\(", re.IGNORECASE)
 _DATASOURCES = "org.apache.spark.sql.execution.datasources"
 _LOCAL = "file:"
+_HELD = frozenset(("LocalRelation", "LogicalRDD", "Range"))  # leaves that contain their rows
 
 
 @dataclass(frozen=True)
-class Question:
-    """A query that reads files only: its analysed plan; the path, bytes and time of change of each file; settings.
+class CatalogQuery:
+    """The cache key of a query over files: analyzed plan, path, size and modification time of each file, settings.
 
-    ``words``: what else the answer hangs on.
+    ``extra``: what else the answer depends on.  ``only_files``: the plan holds no rows itself.
     """
 
     plan: Any
     files: tuple[Hashable, ...]
     settings: str
-    words: Hashable = ()
+    extra: Hashable = ()
+    only_files: bool = True
 
-    def same(self, other: Question) -> bool:
-        """Whether it is the same question over the same files."""
-        known = (self.files, self.settings, self.words) == (other.files, other.settings, other.words)
+    def matches(self, other: CatalogQuery) -> bool:
+        """Whether both are the same query over the same files."""
+        known = (self.files, self.settings, self.extra) == (other.files, other.settings, other.extra)
         return known and bool(self.plan.sameResult(other.plan))
 
     @cached_property
     def key(self) -> int:
-        """The same for the same question."""
-        return hash((self.plan.semanticHash(), self.files, self.settings, self.words))
+        """A hash that is equal for equal queries."""
+        return hash((self.plan.semanticHash(), self.files, self.settings, self.extra))
 
 
 class MeasurementCache(Generic[T]):
-    """Answers to questions that may come again, the latest two hundred of them."""
+    """An LRU cache of measurements."""
 
     def __init__(self) -> None:
-        self._answers: OrderedDict[int, tuple[Question, T]] = OrderedDict()
+        self._answers: OrderedDict[int, tuple[CatalogQuery, T]] = OrderedDict()
 
-    def find(self, question: Question) -> T | None:
-        """The answer to the same question over the same files; None where there is none."""
-        kept = self._answers.get(question.key)
-        if kept is None or not kept[0].same(question):
+    def find(self, query: CatalogQuery) -> T | None:
+        """Return the cached answer of the same query over the same files, or None."""
+        found = self._answers.get(query.key)
+        if found is None or not found[0].matches(query):
             return None
-        self._answers.move_to_end(question.key)
-        return kept[1]
+        self._answers.move_to_end(query.key)
+        return found[1]
 
-    def keep(self, question: Question, answer: T) -> None:
-        """Remember an answer."""
-        self._answers[question.key] = question, answer
+    def keep(self, query: CatalogQuery, answer: T) -> None:
+        """Cache an answer."""
+        self._answers[query.key] = query, answer
         if len(self._answers) > _MOST:
             self._answers.popitem(last=False)
 
 
-def asked(frame: DataFrame, words: Hashable = ()) -> Question | None:
-    """What a query of a classic session reads, if that is files and nothing else, as they are now; else None."""
+def catalog_query(frame: DataFrame, extra: Hashable = (), *, values: bool = False) -> CatalogQuery | None:
+    """Build the cache key of a query of a classic session with its files' current state; None if it reads others.
+
+    ``values``: rows in the plan itself are accepted too; they cannot change, and the key keeps them in memory.
+    """
     try:
-        plan = meaning(frame)
+        plan = normalized_plan(frame)
         if not plan.deterministic() or _NOW.search(plan.toString()):
             return None
         found: dict[tuple[str, int], list[Hashable]] = {}
+        only_files = True
         for part in (plan, *items(plan.subqueriesAll())):
             for leaf in items(part.collectLeaves()):
                 if leaf.nodeName() in ("OneRowRelation", "CTERelationRef"):
                     continue  # a definition's own leaves are among the plan's
+                if values and leaf.nodeName() in _HELD and not leaf.isStreaming():
+                    only_files = False
+                    continue
                 if (location := _location(leaf)) is None:
                     return None
                 listed = location.rootPaths().mkString("\n"), int(location.sizeInBytes())
@@ -92,23 +99,23 @@ def asked(frame: DataFrame, words: Hashable = ()) -> Question | None:
                     found[listed] = [listed[1], *_files(frame, location, listed[0].split("\n"))]
         files = [about for all_of_one in found.values() for about in all_of_one]
         settings = frame.sparkSession._jsparkSession.sessionState().conf().getAllConfs().mkString("\n")
-    except Py4JError:  # a version of Spark with other names inside
+    except Py4JError:  # a Spark version with other internals
         return None
-    return Question(plan, tuple(files), settings, words) if len(files) <= _MOST_FILES else None
+    return CatalogQuery(plan, tuple(files), settings, extra, only_files) if len(files) <= _MOST_FILES else None
 
 
-def meaning(frame: DataFrame) -> Any:
-    """The analysed plan of a query of a classic session; definitions in WITH are numbered the same each time."""
+def normalized_plan(frame: DataFrame) -> Any:
+    """Return the analyzed plan of a query of a classic session, with WITH definitions numbered deterministically."""
     return frame._jdf.queryExecution().normalized()
 
 
 def items(sequence: Any) -> list[Any]:
-    """A sequence of Scala's as a list."""
+    """Convert a Scala sequence to a list."""
     return [sequence.apply(n) for n in range(sequence.size())]
 
 
 def _location(leaf: Any) -> Any:
-    """What lists the files of a leaf; None for what is not files."""
+    """Return the file index of a leaf; None if the leaf does not read files."""
     if leaf.nodeName() != "LogicalRelation":
         return None
     relation = leaf.relation()
@@ -119,7 +126,7 @@ def _location(leaf: Any) -> Any:
 
 
 def _files(frame: DataFrame, location: Any, roots: list[str]) -> Sequence[Hashable]:
-    """Path, bytes and time of change of each file as they are now, which need not be what Spark listed."""
+    """List the current path, size and modification time of each file, which may differ from Spark's listing."""
     if all(root.startswith(_LOCAL) for root in roots):
         return sorted(entry for root in roots for entry in _here(re.sub("^file:/*", "/", root)))
     index, empty, nothing, no_cache = _of_jvm(frame.sparkSession.sparkContext._jvm)
@@ -128,7 +135,7 @@ def _files(frame: DataFrame, location: Any, roots: list[str]) -> Sequence[Hashab
 
 
 def _here(path: str) -> Iterator[tuple[str, int, int]]:
-    """The files below a path of this machine, but for hidden ones: what Spark does not read either."""
+    """List the files below a local path, except hidden ones, which Spark does not read either."""
     try:
         about = os.stat(path)  # noqa: PTH116 - a thousand files a query: twice as fast as Path
         if not os.path.isdir(path):  # noqa: PTH112
@@ -151,7 +158,7 @@ def _here(path: str) -> Iterator[tuple[str, int, int]]:
 
 @lru_cache(maxsize=1)
 def _of_jvm(jvm: Any) -> tuple[Any, ...]:
-    """What lists files anew, and what it takes: no options, nothing, and a cache that keeps nothing."""
+    """Return Spark's file index class, and arguments for an uncached listing."""
     return (
         getattr(jvm, f"{_DATASOURCES}.InMemoryFileIndex"),
         jvm.PythonUtils.toScalaMap({}),

@@ -1,4 +1,4 @@
-"""A Spark session of our own, for the command line: quiet, sized to this machine, and gone when we are."""
+"""The command line's own Spark session: quiet, sized to this machine, and stopped at the end."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
-from planner.errors import EnvironmentProblem
+from planner.errors import EnvironmentProblem, InputError
+from planner.runtime.failures import spark_failure
 
 _MOST_MEMORY = 8 << 30
 
@@ -33,7 +33,7 @@ def local_session(
     memory: int | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> Iterator[SparkSession]:
-    """Start a session and stop it in the end; where this process has one, borrow it and leave it running.
+    """Start a session and stop it at the end; if the process has an active session, borrow it and leave it running.
 
     ``memory`` is what the machine has to spare, in bytes: the driver gets half of it, 8 GiB at most.  ``settings`` win
     over the user's Spark configuration, which wins over what is chosen here.  Raises ``EnvironmentProblem`` when Spark
@@ -47,24 +47,35 @@ def local_session(
     if running is not None:
         borrowed = running.newSession()
         for name, value in settings.items():
-            if running.conf.isModifiable(name):
-                borrowed.conf.set(name, value)
+            _set(borrowed, name, value)
         yield borrowed
         return
     with tempfile.TemporaryDirectory(prefix="dovetail-", ignore_cleanup_errors=True) as scratch:
-        with _hushed() as log, _uninterrupted() as interrupts:
+        with _redirect_stderr() as log, _defer_interrupts() as interrupts:
             session = _start(app, master, remote, memory, settings, Path(scratch), log)
         try:
             if interrupts:
                 raise KeyboardInterrupt
             yield session
         finally:
-            with _hushed():
+            with _redirect_stderr(), suppress(Exception):  # the JVM has ended, and an error is already raised
                 session.stop()
 
 
+def _set(session: SparkSession, name: str, value: str) -> None:
+    """Set a setting if it can be modified at runtime.  Raises ``InputError`` for a value that Spark rejects."""
+    try:
+        if session.conf.isModifiable(name):
+            session.conf.set(name, value)
+    except Exception as error:
+        failure = spark_failure(error)
+        if failure is None or failure.is_unreachable:
+            raise
+        raise InputError(f"The setting {name}={value} (--conf) cannot be used: {failure.message}") from error
+
+
 def cores(master: str) -> int | None:
-    """The number of tasks that a local master runs at once, or None for a cluster.
+    """Return the number of concurrent tasks of a local master, or None for a cluster.
 
     >>> cores("local"), cores("local[3]"), cores("local-cluster[2,1,1024]"), cores("yarn")
     (1, 3, 2, None)
@@ -76,21 +87,6 @@ def cores(master: str) -> int | None:
     if workers:
         return int(workers) * int(each)
     return (os.cpu_count() or 1) if threads == "*" else int(threads or 1)
-
-
-def message(error: BaseException) -> str | None:
-    """What Spark says in an error, without plans and stack traces; None for an error that is not Spark's."""
-    if isinstance(error, PySparkException):
-        said = re.split(r"\n\s*JVM stacktrace:", str(error))[0]
-        return re.sub(r"(SQLSTATE: \w+(?:; line \d+ pos \d+)?);\n.*", r"\1", said, flags=re.DOTALL).strip()
-    if type(error).__module__.split(".")[0] != "py4j":
-        return None
-    if (thrown := getattr(error, "java_exception", None)) is not None:
-        cause = thrown
-        while cause.getCause() is not None:
-            cause = cause.getCause()
-        return f"{cause.getClass().getSimpleName()}: {cause.getMessage() or thrown.getMessage()}"
-    return "Spark's JVM has gone; it may have run out of memory"
 
 
 def _start(
@@ -106,8 +102,8 @@ def _start(
     if (remote or master).startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        theirs = _set_by_the_user()
-        ours = _quiet(scratch) | _sized(remote or master, memory)
+        theirs = _user_settings()
+        ours = _quiet_settings(scratch) | _size_settings(remote or master, memory)
         chosen = {name: value for name, value in ours.items() if name not in theirs}
     builder = SparkSession.builder.appName(app)
     builder = builder.remote(remote) if remote else builder.master(master)
@@ -115,17 +111,20 @@ def _start(
         builder = builder.config(name, value)
     try:
         with warnings.catch_warnings():
-            # A Connect client sets all of them once more on the server that it has started with them.
+            # A Connect client sets all of them again on the server that it has started.
             warnings.filterwarnings("ignore", "Failed to set spark", UserWarning)
             return builder.getOrCreate()
     except Exception as error:
         log.seek(0)
-        said = message(error) or f"{type(error).__name__}: {error}"
-        remedy = "`dovetail doctor` looks at this machine; --master, --remote and --conf say where and how Spark runs"
-        raise EnvironmentProblem(_last_words(log.read()) or f"Spark did not start: {said}", remedy=remedy) from error
+        failure = spark_failure(error)
+        reason = failure.message if failure else f"{type(error).__name__}: {error}"
+        remedy = "`dovetail doctor` checks this machine; --master, --remote and --conf set where and how Spark runs"
+        raise EnvironmentProblem(
+            _launcher_error(log.read()) or f"Spark did not start: {reason}", remedy=remedy
+        ) from error
 
 
-def _quiet(scratch: Path) -> dict[str, str]:
+def _quiet_settings(scratch: Path) -> dict[str, str]:
     return {
         "spark.log.level": "ERROR",
         "spark.pyspark.python": os.environ["PYSPARK_PYTHON"],
@@ -135,7 +134,7 @@ def _quiet(scratch: Path) -> dict[str, str]:
     }
 
 
-def _sized(master: str, memory: int | None) -> dict[str, str]:
+def _size_settings(master: str, memory: int | None) -> dict[str, str]:
     sized = {}
     if memory is not None:
         sized["spark.driver.memory"] = f"{min(memory // 2, _MOST_MEMORY) >> 20}m"
@@ -144,8 +143,8 @@ def _sized(master: str, memory: int | None) -> dict[str, str]:
     return sized
 
 
-def _set_by_the_user() -> set[str]:
-    """Names that Spark's own configuration sets: the environment, ``PYSPARK_SUBMIT_ARGS``, ``spark-defaults.conf``."""
+def _user_settings() -> set[str]:
+    """Return the settings of Spark's configuration: environment, ``PYSPARK_SUBMIT_ARGS``, ``spark-defaults.conf``."""
     found = {"spark.driver.memory"} if "SPARK_DRIVER_MEMORY" in os.environ else set()
     words = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
     found |= {"spark.driver.memory" for word in words if word.startswith("--driver-memory")}
@@ -159,11 +158,11 @@ def _set_by_the_user() -> set[str]:
 
 
 @contextmanager
-def _uninterrupted() -> Iterator[list[int]]:
-    """Collect interrupts instead of raising them: a JVM whose start is interrupted would stay for good.
+def _defer_interrupts() -> Iterator[list[int]]:
+    """Collect interrupts instead of raising them: a JVM interrupted during its start would never exit.
 
-    Afterwards an interrupt is a ``KeyboardInterrupt`` and no more; PySpark's own handler of it talks to the JVM on the
-    very connection that it interrupts.
+    Afterwards an interrupt only raises ``KeyboardInterrupt``; PySpark's own handler would use the very connection to
+    the JVM that it interrupts.
     """
     interrupts: list[int] = []
     if threading.current_thread() is not threading.main_thread():
@@ -176,10 +175,11 @@ def _uninterrupted() -> Iterator[list[int]]:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _last_words(log: bytes) -> str:
-    """The line in which the launcher or the JVM says why it ended, or nothing."""
+def _launcher_error(log: bytes) -> str:
+    """Extract the launcher's or the JVM's error line from its log, or an empty string."""
     lines = [line.strip() for line in log.decode(errors="replace").splitlines()]
-    reasons = [line for line in lines if re.match(r"(Error|Exception in thread|Caused by|Unrecognized)\b", line)]
+    reason = [s for s in lines if re.match(r"(Error|Exception in thread|Caused by|Unrecognized|Invalid)\b", s)]
+    reasons = [s for s in reason if not re.search(r"A fatal exception|Could not create the Java", s)] or reason
     if not reasons:
         return ""
     plain = re.sub(r"^(Exception in thread \S+|Caused by:|Error:) (?:[\w.$]+(?:Error|Exception): )?", "", reasons[-1])
@@ -187,8 +187,8 @@ def _last_words(log: bytes) -> str:
 
 
 @contextmanager
-def _hushed() -> Iterator[IO[bytes]]:
-    """Send what is printed on stderr to a file; a JVM that starts meanwhile prints there as long as it lives."""
+def _redirect_stderr() -> Iterator[IO[bytes]]:
+    """Redirect stderr to a file; a JVM that starts meanwhile keeps printing there."""
     with tempfile.TemporaryFile() as log:
         stderr = os.dup(2)
         os.dup2(log.fileno(), 2)

@@ -1,4 +1,4 @@
-"""Start a streaming query: Spark's own writer, with its checkpoint."""
+"""Starts a streaming query with Spark's own writer and checkpoint."""
 
 from __future__ import annotations
 
@@ -7,16 +7,27 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from planner.runtime.batch import classic
+from planner.runtime.micro_batch import only_start, with_short_errors
+from planner.runtime.tables import find_table
 from planner.state.sink import Mode, Sink, Target, check_partitions, trigger_of
 
 
 def start(
     frame: DataFrame, target: Target, checkpoint: str | Path, trigger: str | None, mode: Mode, name: str | None
 ) -> StreamingQuery:
-    """Write the rows of a streaming DataFrame from the checkpoint on.
+    """Write the rows of a streaming DataFrame, resuming from the checkpoint.
 
-    Raises ``OptionError`` for a bad ``partition_by``, and what Spark raises.
+    Raises ``OptionError`` for an invalid ``partition_by``, ``StateError`` where another query starts on the checkpoint,
+    and Spark's errors.
     """
+    with only_start(checkpoint):
+        return _start(frame, target, checkpoint, trigger, mode, name)
+
+
+def _start(
+    frame: DataFrame, target: Target, checkpoint: str | Path, trigger: str | None, mode: Mode, name: str | None
+) -> StreamingQuery:
     sensitive = frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
     check_partitions(target, frame.columns, case_sensitive=sensitive)
     writer = frame.writeStream.outputMode(mode).option("checkpointLocation", str(checkpoint))
@@ -25,10 +36,14 @@ def start(
     if when := trigger_of(trigger):
         writer = writer.trigger(**when)
     if isinstance(target, str):
+        if classic(frame.sparkSession) and (table := find_table(frame.sparkSession, target)) and table.provider:
+            # Spark ignores both for the table: it would write CSV without the header that readers skip.
+            writer = writer.format(table.provider).options(**table.options)
         return writer.toTable(target)
     if isinstance(target, Sink):
         writer = writer.format(target.format).options(**target.options)
         if target.partition_by:
             writer = writer.partitionBy(*target.partition_by)
         return writer.start() if target.path is None else writer.start(str(target.path))
-    return writer.foreachBatch(target).start()
+    function = with_short_errors(target) if classic(frame.sparkSession) else target
+    return writer.foreachBatch(function).start()

@@ -1,4 +1,4 @@
-"""The definitions of views, as Spark's own session catalog holds them."""
+"""Reads the definitions of views from Spark's session catalog."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from planner.errors import QueryError
 _OWN = "spark_catalog"
 _MARK = "\u0001"
 _SETTING = "view.sqlConfig."
-# Settings that Spark does not keep with a view, since they say how a query runs and not what it means.
+# Settings that Spark does not store with a view, since they do not affect its semantics.
 _HARMLESS = (
     "spark.sql.optimizer.",
     "spark.sql.codegen.",
@@ -29,9 +29,9 @@ _HARMLESS = (
 
 
 class Views:
-    """The views that SQL made, temporary or not, in Spark's own catalog; none on Spark Connect.
+    """SQL views, temporary and permanent, in Spark's own catalog; empty on Spark Connect.
 
-    Every relation of every statement is asked for, and a call into the JVM takes a tenth of a millisecond.
+    Every relation of every statement is looked up, and a call into the JVM takes a tenth of a millisecond.
     """
 
     def __init__(self, session: SparkSession):
@@ -43,7 +43,7 @@ class Views:
             self.catalog, self.parser = self.state.catalog(), self.state.sqlParser()
 
     def find(self, name: tuple[str, ...]) -> View | None:
-        """The definition of a view; None for anything else."""
+        """Return the definition of a view; None for other relations."""
         if self.state is None or len(name) > 3 or (len(name) == 3 and name[0] != _OWN):
             return None
         if len(name) == 2 and self.session.conf.get(f"spark.sql.catalog.{name[0]}", None):
@@ -54,14 +54,14 @@ class Views:
             text = found.viewText()
             if not text.isDefined() or found.tableType().name() != "VIEW":
                 return None
-            said, facts = text.get(), found.properties()
+            sql, facts = text.get(), found.properties()
         except (Py4JError, PySparkException):
             return None
-        return _view(said, _pairs(facts))
+        return _view(sql, _to_dict(facts))
 
 
 def check_view_name(session: SparkSession, name: str) -> None:
-    """Raise ``QueryError`` for what cannot be the name of a temporary view; nothing is checked on Spark Connect."""
+    """Raise ``QueryError`` for an invalid name of a temporary view; Spark Connect skips the check."""
     java: Any = getattr(session, "_jsparkSession", None)
     if java is None:
         return
@@ -70,27 +70,29 @@ def check_view_name(session: SparkSession, name: str) -> None:
     except (Py4JError, PySparkException):
         parts = 0
     if parts != 1:
-        raise QueryError(f"{name!r} is no name of a temporary view; give one name, in backquotes where it is no word")
+        raise QueryError(
+            f"{name!r} is not a name of a temporary view; give a single-part name, in backquotes if needed"
+        )
 
 
-def other_setting(session: SparkSession, view: View) -> str | None:
-    """A setting that was another one when the view was made, or that has been set since; None when there is none."""
+def changed_setting(session: SparkSession, view: View) -> str | None:
+    """Return a setting that has changed or been set since the view was created, or None."""
     kept = dict(view.settings)
     for key, value in kept.items():
         if _now(session, key) != value:
             return key
     java: Any = getattr(session, "_jsparkSession", None)
-    for key in _pairs(java.sessionState().conf().getAllConfs()) if java is not None else ():
+    for key in _to_dict(java.sessionState().conf().getAllConfs()) if java is not None else ():
         means = key.startswith("spark.sql.") and not key.startswith(_HARMLESS) and key not in kept
         if means and session.conf.isModifiable(key):
             return key
     return None
 
 
-def set_otherwise(session: SparkSession) -> tuple[tuple[str, str], ...]:
-    """The settings for old ways of Spark that a classic session has set; they are part of what a plan hangs on."""
+def legacy_settings(session: SparkSession) -> tuple[tuple[str, str], ...]:
+    """Return the legacy and ANSI settings of a classic session; plans depend on them."""
     java: Any = getattr(session, "_jsparkSession", None)
-    known = _pairs(java.sessionState().conf().getAllConfs()) if java is not None else {}
+    known = _to_dict(java.sessionState().conf().getAllConfs()) if java is not None else {}
     return tuple(sorted((k, v) for k, v in known.items() if k.startswith(("spark.sql.legacy.", "spark.sql.ansi."))))
 
 
@@ -102,7 +104,7 @@ def _now(session: SparkSession, key: str) -> str | None:
 
 
 def _view(text: str, facts: dict[str, str]) -> View | None:
-    """A view from its properties; None for one whose columns follow those of its query, or of an old Spark."""
+    """Build a view from its properties; None if its columns follow its query, or for a view of an old Spark."""
     if facts.get("view.schemaMode", "BINDING") not in ("BINDING", "COMPENSATION"):
         return None
     namespace = _numbered(facts, "view.catalogAndNamespace.numParts", "view.catalogAndNamespace.part.")
@@ -123,7 +125,7 @@ def _numbered(facts: dict[str, str], count: str, each: str) -> tuple[str, ...]:
     return tuple(facts[f"{each}{n}"] for n in range(int(facts.get(count, "0"))))
 
 
-def _pairs(scala_map: Any) -> dict[str, str]:
-    """A map of Scala's, fetched with one call."""
+def _to_dict(scala_map: Any) -> dict[str, str]:
+    """Convert a Scala map with one call."""
     pairs = (entry.partition(" -> ") for entry in scala_map.mkString(_MARK).split(_MARK))
     return {key: value for key, arrow, value in pairs if arrow}

@@ -1,1 +1,1 @@
-"""SQL text to logical plan, physical plan to SQL text, and which column a name means."""
+"""Parses SQL to logical plans, prints physical plans as SQL, and resolves names."""

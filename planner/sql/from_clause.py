@@ -1,4 +1,4 @@
-"""FROM: relations, joins and lateral views.
+"""Parses FROM: relations, joins and lateral views.
 
 Commas are joins like any other, from left to right: ``FROM a, b JOIN c`` is (a × b) ⋈ c, and ON sees a.  Where
 ``spark.sql.ansi.relationPrecedence`` is set they bind last: a × (b ⋈ c), and ON does not see a.

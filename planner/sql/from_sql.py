@@ -1,12 +1,15 @@
-"""SQL -> logical plan: a reader of clauses, on the tokens of the user's own text.
+"""Parses SQL to a logical plan: a reader of clauses, on the tokens of the user's own text.
 
 The reader cuts a statement into its queries, a query into its clauses, FROM into its relations and joins; every
-expression stays the slice of text it was.  sqlglot tokenizes, and parses single expressions when a rule asks
+expression stays the slice of text it was.  sqlglot tokenizes, and parses single expressions when a rule needs them
 (``Scalar.tree``).  A subquery that cannot be carried becomes a ``Verbatim`` leaf with a note; a statement that cannot
-be carried raises ``Unsupported``.  ``to_sql`` of the plan gives back the very tokens that came in (``checks.py``).
+be carried raises ``Unsupported``.  ``to_sql`` of the plan gives back the very tokens that came in
+(``optimizer/validation.py``).
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from planner.catalog import Settings
 from planner.errors import Unsupported
@@ -14,15 +17,12 @@ from planner.expr import HOLE, Scalar
 from planner.expr.tokens import Token, Tokens, tokenize
 from planner.hints.blocks import block_range
 from planner.logical import (
-    Aggregate,
     Cte,
     Filter,
-    Limit,
     Logical,
     OneRow,
     Project,
     SetOp,
-    Sort,
     Statement,
     Values,
     Verbatim,
@@ -31,15 +31,18 @@ from planner.logical import (
     Wrapped,
 )
 from planner.sql.from_clause import from_clause
+from planner.sql.group_by import group_by
+from planner.sql.order_by import limit, sort
 from planner.sql.reader import QUERY_STARTS, Note, Reader
 
-_TAILS: dict[str, type[Sort] | type[Limit]] = {
-    "ORDER BY": Sort,
-    "SORT BY": Sort,
-    "CLUSTER BY": Sort,
-    "DISTRIBUTE BY": Sort,
-    "LIMIT": Limit,
-    "OFFSET": Limit,
+_ClauseReader = Callable[[Reader, Logical, int, int], Logical]
+_TAILS: dict[str, _ClauseReader] = {
+    "ORDER BY": sort,
+    "SORT BY": sort,
+    "CLUSTER BY": sort,
+    "DISTRIBUTE BY": sort,
+    "LIMIT": limit,
+    "OFFSET": limit,
 }
 _CLAUSES = ("FROM", "WHERE", "GROUP BY", "HAVING", "QUALIFY", "WINDOW")
 
@@ -59,7 +62,7 @@ def from_sql(text: str, settings: Settings | None = None) -> tuple[Logical, tupl
     if any(t[i].word == ";" for i in range(hi)):
         raise Unsupported("more than one statement")
     if HOLE in text:
-        raise Unsupported(f"names that begin with {HOLE} are Dovetail's own")
+        raise Unsupported(f"names that begin with {HOLE} are reserved for Dovetail")
     for i in range(hi):
         if t[i].text == "|>":
             raise Unsupported("pipe syntax is not supported", t.place(t[i].start))
@@ -109,8 +112,8 @@ def _query(r: Reader, lo: int, hi: int) -> Logical:
         return _with(r, lo, hi)
     body_end, tails = _tails(r.tokens, lo, hi)
     plan = _set_operation(r, lo, body_end)
-    for cls, a, b in tails:
-        plan = cls(plan, r.scalar(a, b))
+    for read, a, b in tails:
+        plan = read(r, plan, a, b)
     return plan
 
 
@@ -150,8 +153,8 @@ def _with(r: Reader, lo: int, hi: int) -> Logical:
     return With(tuple(definitions), child)
 
 
-def _tails(t: Tokens, lo: int, hi: int) -> tuple[int, list[tuple[type[Sort] | type[Limit], int, int]]]:
-    """Find ORDER BY, LIMIT and the like behind a query; returns where they begin and each with its range."""
+def _tails(t: Tokens, lo: int, hi: int) -> tuple[int, list[tuple[_ClauseReader, int, int]]]:
+    """Find ORDER BY, LIMIT and the like behind a query; returns where they begin and each one's reader and range."""
     starts = []
     for i in t.top(lo, hi):
         word = " ".join(t[i].word.split())
@@ -166,7 +169,7 @@ def _tails(t: Tokens, lo: int, hi: int) -> tuple[int, list[tuple[type[Sort] | ty
 
 
 def _is_clause(t: Tokens, i: int, hi: int) -> bool:
-    """Tell LIMIT the clause from a column of that name."""
+    """Distinguish the clause LIMIT from a column of that name."""
     before = t[i - 1].word
     return t[i].word.endswith(" BY") or (
         before not in (".", ",", "AS", "SELECT") and not before.endswith("BY") and _operand(t, i + 1, hi)
@@ -238,7 +241,7 @@ def _select(r: Reader, lo: int, hi: int) -> Logical:
     if "WHERE" in ranges:
         plan = Filter(plan, r.conjuncts(ranges["WHERE"][0] + 1, ranges["WHERE"][1]), "WHERE")
     if "GROUP BY" in ranges:
-        plan = Aggregate(plan, r.scalar(ranges["GROUP BY"][0] + 1, ranges["GROUP BY"][1]))
+        plan = group_by(r, plan, ranges["GROUP BY"][0] + 1, ranges["GROUP BY"][1])
     if "HAVING" in ranges:
         plan = Filter(plan, r.conjuncts(ranges["HAVING"][0] + 1, ranges["HAVING"][1]), "HAVING")
     if "WINDOW" in ranges:

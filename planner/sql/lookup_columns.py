@@ -1,13 +1,16 @@
-"""Which columns of a lookup a statement can need: those that it names, unless a star may show them all."""
+"""Finds the columns of a lookup that a statement needs: those that it names, or all if a star may return them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from planner.errors import Unsupported
 from planner.expr.tokens import Tokens, tokenize
+from planner.logical import Nested, Relation
 from planner.physical.lookup_join import LookupJoin
-from planner.tree import Node, transform_up
+from planner.physical.row_lookup_join import RowLookupJoin
+from planner.tree import Node, transform_up, unwrap
 
 _BEFORE_STAR = frozenset({"SELECT", "DISTINCT", "ALL", ",", "(", ""})
 
@@ -20,10 +23,12 @@ def narrowed(plan: Node, text: str) -> Node:
         return plan
     names = {token.text.lower() for token in t.items if token.is_name}
     stars = _stars(t)
-    if "NATURAL" in {token.word for token in t.items} or "" in stars:
+    if {"NATURAL", "IDENTIFIER"} & {token.word for token in t.items} or "" in stars:
         return plan
 
     def narrow(node: Node) -> Node:
+        if isinstance(node, RowLookupJoin):
+            node = _without_narrowed(node)
         if not isinstance(node, LookupJoin) or node.scan.renames:
             return node
         if {(node.scan.alias or "").lower(), node.scan.name[-1].lower()} & stars:
@@ -33,6 +38,27 @@ def narrowed(plan: Node, text: str) -> Node:
         return node if columns == node.spec.columns else replace(node, spec=replace(node.spec, columns=columns))
 
     return transform_up(plan, narrow)
+
+
+def _without_narrowed(join: RowLookupJoin) -> RowLookupJoin:
+    """A lookup whose rows have only the columns that the lookups to its left still fetch."""
+    fetched = {
+        below.scan.alias or below.scan.name[-1]: below.spec.columns
+        for below in _lookups_in(join.left)
+        if not below.scan.renames
+    }
+    rows = tuple((name, tuple(c for c in columns if c in fetched.get(name, columns))) for name, columns in join.rows)
+    return join if rows == join.rows else replace(join, rows=rows)
+
+
+def _lookups_in(node: Node) -> Iterator[LookupJoin]:
+    """The lookups of one FROM."""
+    if isinstance(node, LookupJoin):
+        yield node
+    found = unwrap(node)
+    if not isinstance(found, Relation) or (isinstance(found, Nested) and not found.alias):
+        for child in node.children:
+            yield from _lookups_in(child)
 
 
 def _stars(t: Tokens) -> set[str]:

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from planner.catalog.declared import LookupTable
 from planner.logical import Cte, Derived, Logical, Scan, Statement, With
-from planner.logical.stand_in import alias_of, stand_in
+from planner.logical.placeholder import alias_of, placeholder
 from planner.physical.base import Physical
-from planner.physical.hole import Hole
+from planner.physical.fetched_view import FetchedView
 from planner.physical.lookup_join import LookupJoin
 from planner.sql.to_sql import to_sql
 from planner.tree import Node, transform_up, unwrap
@@ -18,13 +18,13 @@ PREFIX = "__dt_lookup"
 
 
 def with_views(plan: Node, mark: str = "") -> Node:
-    """The plan with a name for the view of each hole, numbered in the order in which they are filled."""
+    """Name the view of each FetchedView in the plan, numbered in the order in which they are filled."""
     made = 0
 
     def name(node: Node) -> Node:
         nonlocal made
         node = node.map_nodes(name)
-        if isinstance(node, Hole):
+        if isinstance(node, FetchedView):
             made += 1
             node = replace(node, view=f"{PREFIX}{made}{mark}")  # type: ignore[type-var]
         return node
@@ -32,17 +32,17 @@ def with_views(plan: Node, mark: str = "") -> Node:
     return name(plan)
 
 
-def holes_of(plan: Node | None) -> list[Hole]:
+def fetched_views(plan: Node | None) -> list[FetchedView]:
     """The holes of a plan, those first on whose rows what others need may depend."""
     if plan is None:
         return []
-    found = [hole for below in (*plan.children, *plan.subplans) for hole in holes_of(below)]
-    return [*found, plan] if isinstance(plan, Hole) else found
+    found = [view for below in (*plan.children, *plan.subplans) for view in fetched_views(below)]
+    return [*found, plan] if isinstance(plan, FetchedView) else found
 
 
 def lookups_of(plan: Node | None) -> list[LookupJoin]:
     """Those of them that look up."""
-    return [hole for hole in holes_of(plan) if isinstance(hole, LookupJoin)]
+    return [view for view in fetched_views(plan) if isinstance(view, LookupJoin)]
 
 
 def query_of(plan: Physical) -> Physical:
@@ -51,9 +51,9 @@ def query_of(plan: Physical) -> Physical:
     return found.child if isinstance(found, Statement) else plan  # type: ignore[return-value]
 
 
-def needs_sql(plan: Node, hole: Hole) -> str:
-    """The query for what a hole needs, with the WITH definitions of its plan that it reads."""
-    query = hole.needs()
+def needs_sql(plan: Node, view: FetchedView) -> str:
+    """The query for what a view needs, with the WITH definitions of its plan that it reads."""
+    query = view.needs()
     definitions = list(_definitions(plan))
     needed: set[str] = set()
     pending: list[Node] = [query]
@@ -78,14 +78,14 @@ def without_rows(
     """The query of a statement for Spark to analyse: no lookup has a row in it, no table with versions a time."""
 
     def empty(node: Node) -> Node:
-        if isinstance(node, Hole):
+        if isinstance(node, FetchedView):
             return node.without_rows(_empty)
         return _empty(node) if isinstance(node, Scan) else node
 
     def _empty(scan: Scan) -> Derived | Scan:
         table = lookup(scan)
         if table:
-            return stand_in(scan, table.columns)
+            return placeholder(scan, table.columns)
         past = scan.as_of is not None and versions(scan.name)
         return replace(scan, suffix=alias_of(scan), plain=True, as_of=None) if past else scan
 

@@ -1,7 +1,7 @@
-"""Which relation a column belongs to, and what type an expression has: Spark's rules of resolution, on demand.
+"""Resolves columns to relations and infers the types of expressions by Spark's rules, on demand.
 
-Nothing is looked up in the catalog before a rule asks.  What cannot be told for certain is ``Unresolved``, with the
-reason; Spark itself will resolve the query, so there is nothing to guess.
+The catalog is queried only when a rule needs a name.  A name that cannot be resolved unambiguously is ``UnknownName``,
+with the reason; Spark itself resolves the query, so there is no need to guess.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from sqlglot import exp
 
 from planner.catalog import Catalog
 from planner.catalog.declared import LookupTable
-from planner.errors import Unsupported
-from planner.expr import ColumnRef, Scalar, column_ref, is_reference, sql
+from planner.errors import NoSuchColumn, Refused, UnknownName, Unsupported
+from planner.expr import ColumnRef, Scalar, column_ref, is_reference, is_star, sql
 from planner.expr.calls import FUNCTIONS_WITHOUT_BRACKETS
 from planner.logical import (
     Cte,
@@ -35,27 +35,23 @@ from planner.logical import (
     With,
     Wrapped,
 )
-from planner.logical.stand_in import stand_in
+from planner.logical.placeholder import placeholder
 from planner.sql.to_sql import to_sql
 from planner.tree import Node, transform_up, unwrap
-from planner.types.schema import INTEGRAL, Column, SqlType, sql_type
-from planner.types.typed import cast_type
-
-
-class Unresolved(Exception):
-    """A name that cannot be told for certain; the text says why."""
-
-
-class NoSuchColumn(Unresolved):
-    """A name that certainly is not a column of the relations at hand."""
+from planner.types.schema import Column, SqlType
+from planner.types.typed import type_of
 
 
 @dataclass(frozen=True)
 class Source:
-    """A relation in FROM: the names it goes by, from the outermost in, and its columns (None: not known)."""
+    """A relation in FROM: the names it goes by, from the outermost in, and its columns (None: not known).
+
+    ``qualified_only``: columns that USING or NATURAL merged into others, and that need the relation's name before them.
+    """
 
     names: tuple[str, ...]
     columns: tuple[Column, ...] | None
+    qualified_only: frozenset[str] = frozenset()
 
 
 class Resolver:
@@ -86,8 +82,8 @@ class Resolver:
 
     def _find_sources(self, node: Node) -> tuple[Source, ...]:
         plan = unwrap(node)
-        if isinstance(plan, Relation) and plan.tells is not None:
-            return tuple(Source(_one(alias), columns) for alias, columns in plan.tells)
+        if isinstance(plan, Relation) and plan.declared_columns is not None:
+            return tuple(Source(_one(alias), columns) for alias, columns in plan.declared_columns)
         match plan:
             case Scan():
                 return (self._scan(plan),)
@@ -106,7 +102,7 @@ class Resolver:
         return tuple(s for child in plan.children for s in self.sources(child))
 
     def columns(self, query: Logical) -> tuple[Column, ...] | None:
-        """The columns that a query returns, or None when they cannot be told."""
+        """Return the columns of a query, or None if they are unknown."""
         match unwrap(query):
             case With() | Sort() | Limit() | Wrapped() as query:
                 return self.columns(query.child)
@@ -128,7 +124,7 @@ class Resolver:
         return None
 
     def _known(self, query: Logical) -> tuple[Column, ...] | None:
-        """The columns of a query, from its text where that tells them all with their types, else from the catalog."""
+        """Return the columns of a query, from its text if that has all types, else from the catalog."""
         if query not in self._queries:
             columns = self.columns(query)
             if columns is None or not all(c.name and c.type for c in columns):
@@ -157,7 +153,7 @@ class Resolver:
 
     def _stand_in(self, node: Node) -> Node:
         lookup = self.lookup(node) if isinstance(node, Scan) else None
-        return stand_in(node, lookup.columns) if lookup and isinstance(node, Scan) else node
+        return placeholder(node, lookup.columns) if lookup and isinstance(node, Scan) else node
 
     def lookup(self, scan: Scan) -> LookupTable | None:
         """The lookup that a table with FOR SYSTEM_TIME AS OF names; None for anything else."""
@@ -166,12 +162,12 @@ class Resolver:
     def resolve(self, ref: ColumnRef, sources: tuple[Source, ...]) -> tuple[int, Column]:
         """The relation (its index in ``sources``) and the column that ``ref`` names.
 
-        A reference into a struct resolves to its column with the type of the field.  Raises ``Unresolved``.
+        A reference into a struct resolves to its column with the type of the field.  Raises ``UnknownName``.
         """
         for qualifiers in range(min(3, len(ref.parts) - 1), -1, -1):
             found = self._match(ref.parts, qualifiers, sources)
             if len(found) > 1:
-                raise Unresolved(f"{ref.text} could belong to more than one relation")
+                raise UnknownName(f"{ref.text} could belong to more than one relation")
             if found:
                 return found[0]
         raise NoSuchColumn(f"{ref.text} is not a column of these relations")
@@ -186,44 +182,61 @@ class Resolver:
                 continue
             if source.columns is None:
                 if not qualifier:
-                    raise Unresolved(f"the columns of {'.'.join(source.names) or 'a relation'} are not known")
+                    raise UnknownName(f"the columns of {'.'.join(source.names) or 'a relation'} are not known")
                 found.append((index, Column(parts[qualifiers], None, rest)))
+                continue
+            if not qualifier and name in source.qualified_only:
                 continue
             hits = [c for c in source.columns if self.fold(c.name) == name]
             found += [(index, Column(c.name, c.type and c.type.field(rest), rest) if rest else c) for c in hits]
         return found
 
+    def starred(self, star: exp.Expr, sources: tuple[Source, ...]) -> tuple[int, ...]:
+        """The relations, by their index, whose columns ``*`` or ``relation.*`` shows.
+
+        Raises ``Refused`` where it shows only some of their columns, or others.
+        """
+        qualifier = tuple(self.fold(part.name) for part in star.parts[:-1]) if isinstance(star, exp.Column) else ()
+        if any((star.this if isinstance(star, exp.Column) else star).args.values()):
+            raise Refused(f"{sql(star)} is more than all columns")
+        found = []
+        for number, source in enumerate(sources):
+            names = tuple(map(self.fold, source.names))
+            if not qualifier or names[-len(qualifier) :] == qualifier:
+                found.append(number)
+        return tuple(found)
+
+    def expand_star(
+        self, star: exp.Expr, sources: tuple[Source, ...], relation: Node | None = None
+    ) -> tuple[tuple[int, Column], ...]:
+        """The columns that ``*`` or ``relation.*`` shows, each with the index of its relation.
+
+        ``relation``: what FROM reads.  Raises ``Refused`` where they are not known, or USING or NATURAL merges some.
+        """
+        numbers = self.starred(star, sources)
+        merges = relation is not None and any(
+            isinstance(node, Join) and (node.using or node.natural) for node in relation.walk()
+        )
+        if merges or any(sources[n].columns is None for n in numbers):
+            raise Refused(f"the columns of its {sql(star)} are not known")
+        return tuple((n, column) for n in numbers for column in sources[n].columns or ())
+
     def type_of(self, tree: exp.Expr, sources: tuple[Source, ...]) -> SqlType | None:
-        """The type of an expression as far as it can be told without Spark; None where it cannot."""
-        match tree:
-            case exp.Paren():
-                return self.type_of(tree.this, sources)
-            case exp.Column() | exp.Dot() if is_reference(tree):
-                return self.resolve(column_ref(tree), sources)[1].type
-            case exp.Cast():  # TryCast too
-                found = cast_type(tree, ntz=self.catalog.settings.timestamp_ntz)
-                if found is None:
-                    raise Unresolved(f"whether {sql(tree)} has a time zone is not told: TIMESTAMP means TIMESTAMP_NTZ")
-                return found
-            case exp.Literal() if tree.is_string:
-                return sql_type("string")
-            case exp.Literal():
-                return _literal(tree.name)
-            case exp.Neg() | exp.Abs() | exp.Max() | exp.Min():
-                return self.type_of(tree.this, sources)
-            case exp.Coalesce() | exp.Greatest() | exp.Least():
-                return _common([self.type_of(e, sources) for e in (tree.this, *tree.expressions)])
-            case exp.Count():
-                return sql_type("bigint")
-            case exp.Sum() | exp.Avg() if not isinstance(tree.this, exp.Distinct):
-                return _aggregated(tree, self.type_of(tree.this, sources))
-            case exp.UnixSeconds() | exp.UnixMillis() | exp.UnixMicros():
-                return SqlType("bigint")
-            case exp.TimestampTrunc():
-                return SqlType("timestamp")
-            case exp.CurrentDate():
-                return SqlType("date")
-        return None
+        """Infer the type of an expression without Spark; None if that is impossible."""
+
+        def known(node: exp.Expr) -> SqlType | None:
+            if is_reference(node):
+                return self.resolve(column_ref(node), sources)[1].type  # type: ignore[arg-type]
+            if isinstance(node, exp.Cast):
+                raise UnknownName(
+                    f"whether {sql(node)} has a time zone is not known: spark.sql.timestampType is TIMESTAMP_NTZ"
+                )
+            return None
+
+        found = type_of(tree, known, ntz=self.catalog.settings.timestamp_ntz)  # type: ignore[arg-type]
+        if found and found.name == "interval" and not is_reference(tree):
+            return None  # from which field to which is Spark's to tell
+        return found
 
     def _scan(self, scan: Scan) -> Source:
         if scan.cte and scan.cte in self.definitions:
@@ -240,54 +253,22 @@ class Resolver:
 
     def _item(self, item: Scalar, query: Project) -> list[Column] | None:
         """The columns that one item of a select list returns."""
-        sources = self.sources(query.child)
         try:
+            sources = self.sources(query.child)
             tree = item.tree
-            if isinstance(tree, exp.Star):
-                if tree.args.get("except_") or tree.args.get("replace") or _merged(query.child):
-                    return None
-                return _all(sources)
-            if isinstance(tree, exp.Column) and isinstance(tree.this, exp.Star):
-                names = tuple(self.fold(p.name) for p in tree.parts[:-1])
-                wanted = [s for s in sources if tuple(map(self.fold, s.names))[-len(names) :] == names]
-                return None if tree.this.args.get("except_") else _all(wanted)
+            if is_star(tree):
+                return [column for _, column in self.expand_star(tree, sources, query.child)]
             name = tree.alias_or_name if isinstance(tree, exp.Alias | exp.Column) else ""
-            return [Column(name or "", self.type_of(tree.unalias(), sources))]
-        except Unresolved:
+        except Refused:  # also where only Spark reads the item
             return None
-
-
-def _aggregated(tree: exp.Expr, of: SqlType | None) -> SqlType | None:
-    """The type of sum or avg of values of a type."""
-    if of is None or not of.numeric:
-        return None
-    if of.name == "decimal":
-        more = (10, 0) if isinstance(tree, exp.Sum) else (4, 4)
-        precision, scale = (min(digits + add, 38) for digits, add in zip((of.precision, of.scale), more, strict=True))
-        return sql_type(f"decimal({precision},{scale})")
-    return sql_type("bigint" if of.integral and isinstance(tree, exp.Sum) else "double")
-
-
-def _common(types: list[SqlType | None]) -> SqlType | None:
-    """The type that holds all of these, where there is little to it: one type, or integers of any size."""
-    known = [t for t in types if t is not None]
-    if len(known) == len(types) and all(t.integral for t in known):
-        return max(known, key=lambda t: INTEGRAL.index(t.name))
-    return known[0] if len(known) == len(types) and len(set(known)) == 1 else None
+        try:
+            return [Column(name, self.type_of(tree.unalias(), sources))]
+        except Refused:  # a column of the query around it, in LATERAL
+            return [Column(name)] if name else None
 
 
 def _one(alias: str | None) -> tuple[str, ...]:
     return (alias,) if alias else ()
-
-
-def _all(sources: list[Source] | tuple[Source, ...]) -> list[Column] | None:
-    if any(s.columns is None for s in sources):
-        return None
-    return [c for s in sources for c in s.columns or ()]
-
-
-def _merged(plan: Node) -> bool:
-    return any(isinstance(n, Join) and (n.using or n.natural) for n in plan.walk())
 
 
 def _renamed(columns: tuple[Column, ...] | None, renames: tuple[str, ...]) -> tuple[Column, ...] | None:
@@ -296,13 +277,3 @@ def _renamed(columns: tuple[Column, ...] | None, renames: tuple[str, ...]) -> tu
     if columns is None or len(columns) != len(renames):
         return tuple(Column(name) for name in renames)
     return tuple(Column(name, c.type) for name, c in zip(renames, columns, strict=True))
-
-
-def _literal(text: str) -> SqlType:
-    if "e" in text.lower():
-        return SqlType("double")
-    if "." in text:
-        before, behind = text.split(".")
-        precision, scale = max(len(before.lstrip("0")) + len(behind), 1), len(behind)
-        return SqlType("decimal", precision, scale, f"decimal({precision},{scale})")
-    return SqlType("int" if int(text) < 2**31 else "bigint")

@@ -1,4 +1,4 @@
-"""The reader that the parts of ``from_sql`` share: tokens, WITH names in scope, expressions as text."""
+"""The state that the parsers of ``from_sql`` share: tokens, WITH names in scope, expressions as text."""
 
 from __future__ import annotations
 

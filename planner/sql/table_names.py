@@ -1,4 +1,4 @@
-"""The name of a table as its parts."""
+"""Splits the name of a table into its parts."""
 
 from __future__ import annotations
 

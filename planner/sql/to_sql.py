@@ -1,4 +1,4 @@
-"""Physical plan -> one Spark SQL statement.
+"""Prints a physical plan as one Spark SQL statement.
 
 Clauses, items and conditions are printed in the user's own words; only what a rule changed is new text.  A physical
 operator renders itself (``Rendered``): it is given the text of its inputs and returns the text of a relation.
@@ -7,7 +7,7 @@ operator renders itself (``Rendered``): it is given the text of its inputs and r
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Literal
 
 from planner.errors import Unsupported
@@ -35,20 +35,21 @@ from planner.logical import (
     Windows,
     With,
     Wrapped,
+    expressions,
 )
-from planner.logical.self_join import Unshown
-from planner.rendered import Names, Rendered
+from planner.logical.self_join import HiddenRelation
+from planner.rendered import NameGenerator, Rendered
 from planner.tree import Node, unwrap
 
 Commas = Literal["none", "left", "any"]
 
 
-def to_sql(plan: Node) -> str:
-    """Print a physical (or logical) plan as one Spark SQL statement.
+def to_sql(plan: Node, taken: Collection[str] = ()) -> str:
+    """Print a physical (or logical) plan as one Spark SQL statement; ``taken`` are names that it must not add.
 
     Raises ``Unsupported`` when a ``*`` would show a column that the rewriting adds.
     """
-    return _Printer().query(plan)
+    return _Printer(taken).query(plan)
 
 
 def for_spark(text: str) -> str:
@@ -63,8 +64,8 @@ def for_spark(text: str) -> str:
 
 
 class _Printer:
-    def __init__(self) -> None:
-        self.names = Names()
+    def __init__(self, taken: Collection[str] = ()) -> None:
+        self.names = NameGenerator(taken)
 
     def query(self, plan: Node) -> str:
         node = unwrap(plan)
@@ -77,9 +78,9 @@ class _Printer:
             case Cte():
                 return f"{node.head} (\n{self.query(node.query)}\n)"
             case Sort() | Limit():
-                if adds_columns(node.child):
-                    refuse_stars(node.clause)
-                return f"{self.query(node.child)}\n{self.scalar(node.clause)}"
+                for scalar in expressions(node) if adds_columns(node.child) else ():
+                    refuse_stars(scalar)
+                return f"{self.query(node.child)}\n{node.keyword} {self.behind(node)}"
             case SetOp():
                 return f"{self.query(node.left)}\n{node.keyword}\n{self.query(node.right)}"
             case Wrapped():
@@ -95,22 +96,24 @@ class _Printer:
                 return node.render(sides, self.names, self.conjunction)
         raise TypeError(f"{type(node).__name__} is not a query")
 
+    def behind(self, node: Sort | Limit) -> str:
+        """What stands behind ORDER BY, LIMIT and the like."""
+        return node.listed(map(self.scalar, node.keys)) if isinstance(node, Sort) else self.scalar(node.count)
+
     def block(self, project: Project) -> str:
         """One SELECT."""
         clauses: dict[str, str] = {}
         read: list[Scalar] = []
         node = unwrap(project.child)
         while isinstance(node, Filter | Aggregate | Windows):
+            read += expressions(node)
             match node:
                 case Filter():
                     clauses[node.clause] = self.conjunction(node.condition)
-                    read += node.condition
                 case Aggregate():
-                    clauses["GROUP BY"] = self.scalar(node.groups)
-                    read.append(node.groups)
+                    clauses["GROUP BY"] = ", ".join(map(self.scalar, expressions(node)))
                 case Windows():
                     clauses["WINDOW"] = self.scalar(node.definitions)
-                    read.append(node.definitions)
             node = unwrap(node.child)
         if adds_columns(node):
             for scalar in read:
@@ -132,14 +135,14 @@ class _Printer:
         said = []
         for item in project.items:
             if item.text == "*":
-                said += [f"{name}.*" for name in star_names(source)]
+                said += star_items(source)
             else:
                 refuse_stars(item)
                 said.append(self.scalar(item))
         return said
 
     def relation(self, plan: Node, *, commas: Commas = "none", operand: bool = False) -> str:
-        """A relation in FROM; ``operand`` asks for parentheses around joins."""
+        """Print a relation in FROM; ``operand`` adds parentheses around joins."""
         node = unwrap(plan)
         match node:
             case Scan():
@@ -229,7 +232,7 @@ def _is_comma_item(node: Node) -> bool:
 def adds_columns(node: Node) -> bool:
     """Whether the relations of one SELECT carry a column that a rewriting added; subqueries hide their own."""
     node = unwrap(node)
-    if isinstance(node, Unshown) or (isinstance(node, Rendered) and node.adds_columns):
+    if isinstance(node, HiddenRelation) or (isinstance(node, Rendered) and node.adds_columns):
         return True
     if isinstance(node, Relation) and not isinstance(node, Nested):
         return False
@@ -251,32 +254,32 @@ def refuse_stars(scalar: Scalar) -> None:
 
 
 def _asked(node: Node) -> Iterator[str]:
-    """The hints that the operators of one SELECT ask for."""
+    """Return the hints that the operators of one SELECT request."""
     node = unwrap(node)
-    if isinstance(node, Rendered) and node.asks:
-        yield node.asks
+    if isinstance(node, Rendered) and node.spark_hint:
+        yield node.spark_hint
     if not isinstance(node, Relation) or (isinstance(node, Nested) and not node.alias):
         for child in node.children:
             yield from _asked(child)
 
 
-def star_names(node: Node) -> list[str]:
-    """What ``*`` means over a FROM tree, relation by relation.  Raises ``Unsupported`` where it cannot be said so."""
+def star_items(node: Node) -> list[str]:
+    """The select items that ``*`` stands for over a FROM tree.  Raises ``Unsupported`` where there are none such."""
     node = unwrap(node)
     match node:
         case Join() if node.using or node.natural:
             raise Unsupported("* over USING or NATURAL would show a column that the rewriting adds")
         case Join():
-            right = [] if node.kind in ("semi", "anti") else star_names(node.right)
-            return star_names(node.left) + right
-        case Unshown():
+            right = [] if node.kind in ("semi", "anti") else star_items(node.right)
+            return star_items(node.left) + right
+        case HiddenRelation():
             return []
         case Rendered():
-            return node.stars(star_names)
+            return node.stars(star_items)
         case Nested() if not node.alias:
-            return star_names(node.child)
+            return star_items(node.child)
         case LateralView() if node.alias:
-            return [*star_names(node.child), quote(node.alias)]
+            return [*star_items(node.child), f"{quote(node.alias)}.*"]
         case Scan() | Derived() | Opaque() | Nested() if node.alias:
-            return [quote(node.alias)]
+            return [f"{quote(node.alias)}.*"]
     raise Unsupported("a relation without a name stands where * would show a column that the rewriting adds")

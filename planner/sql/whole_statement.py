@@ -1,4 +1,4 @@
-"""sqlglot's tree of a whole statement: how its parts are found, and where they stand in the text."""
+"""sqlglot's tree of a whole statement: finds its parts, and their positions in the text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from planner.expr import dialect
 
 
 class Unread(Exception):
-    """sqlglot does not read the statement; the text says why."""
+    """sqlglot cannot parse the statement; the message has the reason."""
 
 
 def parsed(text: str) -> exp.Expr:

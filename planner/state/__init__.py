@@ -1,1 +1,1 @@
-"""What a join of streams keeps: which rows of each input, for how long, and what is done with them in an epoch."""
+"""The state of joins of streams: stored rows, their expiry, and the steps of an epoch."""

@@ -1,7 +1,7 @@
-"""How far apart two expressions of a matching pair lie: ``c.ts BETWEEN v.ts AND v.ts + INTERVAL 10 MINUTES``.
+"""Distance bounds of matching pairs: ``c.ts BETWEEN v.ts AND v.ts + INTERVAL 10 MINUTES``.
 
-A band needs two ends; here each end counts by itself, since one is enough to say which rows can match no more.
-Equality is an end in both directions.
+A band has two bounds; here each bound is used by itself, since one is enough to expire rows.  An equality bounds both
+directions.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from sqlglot import exp
 
 from planner.band.axis import DAY, Axis, axis_of
 from planner.band.comparisons import comparisons
-from planner.band.linear import UNKNOWN, Leaf, NotABand, Sum, Vocabulary
-from planner.errors import Unsupported
+from planner.band.linear import UNKNOWN, Leaf, Sum, Vocabulary
+from planner.errors import Refused, Unsupported
 from planner.expr import Scalar
 
 _ROOM = 26 * Fraction(DAY, 24)  # by which calendar and clock may differ, as in bands
@@ -97,7 +97,7 @@ def _bounds_of(conjunct: Scalar, words: Vocabulary, sides: tuple[int, int]) -> I
     for small, large in pairs:
         try:
             found = _bound(small, large, words, sides)
-        except NotABand:
+        except Refused:
             continue
         if found:
             yield found
@@ -132,7 +132,7 @@ def _bound(small: exp.Expression, large: exp.Expression, words: Vocabulary, side
     else:
         least = amount.micros - amount.spread
     names = {type_.name for type_ in types}
-    if axis.name == "timestamp" and not words.fixed_zone:
+    if axis.name == "timestamp" and not words.has_fixed_offset_zone:
         calendar = mixed or amount.lengths or amount.reach >= DAY
         if calendar or "date" in names or (amount.reach and "timestamp_ntz" in names):
             least -= _ROOM

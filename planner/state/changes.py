@@ -1,29 +1,39 @@
-"""Changes of rows, in the convention of change data feeds: how each counts.
+"""The kinds of change of change data feeds, and their multiplicities.
 
-``insert`` and ``update_postimage`` add a row, ``delete`` and ``update_preimage`` take one away that is the same in all
-columns.  A bag of rows with such counts can be joined as it stands, since an inner join is linear in each input: a
-joined row counts as much as the product of what it is made of (Z-sets; Budiu et al., DBSP, 2023).
+``insert`` and ``update_postimage`` add a row, ``delete`` and ``update_preimage`` remove one that is equal in all
+columns.  A multiset of rows with such counts can be joined directly, since an inner join is linear in each input: the
+count of a joined row is the product of the counts of its rows (Z-sets; Budiu et al., DBSP, 2023).
 """
 
 from __future__ import annotations
+
+import re
 
 from planner.expr import quote
 
 ADDS, TAKES = ("insert", "update_postimage"), ("delete", "update_preimage")
 COUNT = "__dt_count"
-"""The column in which a row of a changelog says how it counts: 1 or -1; a joined row the product."""
+"""The column with the multiplicity of a row of a changelog: 1 or -1; of a joined row the product."""
+
+
+UNKNOWN_KIND = re.compile(
+    rf"(?<=\[USER_RAISED_EXCEPTION\] )[^\n]* is no kind of change in [^\n]*?; write one of {', '.join((*ADDS, *TAKES))}"
+)
+"""Finds the error of ``checked_kind`` in a longer text; the plan in that text has the words of the error, too."""
 
 
 def count_of(change: str) -> str:
-    """How a row counts whose kind of change is in a column: 1, or -1."""
+    """Return the multiplicity of a change by the column with its kind: 1 or -1."""
     return f"CASE WHEN {quote(change)} IN ({_listed(ADDS)}) THEN 1 ELSE -1 END"
 
 
-def known(change: str, table: str) -> str:
-    """The kind of change of a row; an error that names it for one that is none."""
+def checked_kind(change: str, table: str) -> str:
+    """Return the kind of change of a row; an unknown kind raises an error that names it."""
     kinds = ", ".join((*ADDS, *TAKES))
-    said = f" is no kind of change in {table}.{change}; write one of {kinds}".replace("\\", "\\\\").replace("'", "\\'")
-    wrong = f"raise_error(concat(coalesce({quote(change)}, 'NULL'), '{said}'))"
+    message = f" is no kind of change in {table}.{change}; write one of {kinds}".replace("\\", "\\\\").replace(
+        "'", "\\'"
+    )
+    wrong = f"raise_error(concat(coalesce({quote(change)}, 'NULL'), '{message}'))"
     return f"CASE WHEN {quote(change)} IN ({_listed((*ADDS, *TAKES))}) THEN {quote(change)} ELSE {wrong} END"
 
 

@@ -1,4 +1,4 @@
-"""A delta join as data: which inputs a new row of each input looks up, in which version, by which key.
+"""The plan of a delta join: which inputs a new row of each input looks up, in which version, by which key.
 
     A ⋈ B ⋈ C        d(A) ◁ curr(B by k) ◁ curr(C by j)
                      d(B) ◁ prev(A by k) ◁ curr(C by j)
@@ -42,7 +42,7 @@ class Lookup:
     @property
     def by(self) -> tuple[str, ...]:
         """The key as values of the input that is probed."""
-        return tuple(own for own, _ in self.key)
+        return tuple(column for column, _ in self.key)
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,6 @@ class DeltaJoin:
         shared: dict[int, list[str]] = {}
         for name, source in zip(self.names, self.sources, strict=True):
             shared.setdefault(source, []).append(name)
-        kept = ", ".join(" = ".join(names) for names in shared.values())
+        stored = ", ".join(" = ".join(names) for names in shared.values())
         between = (" ⋈ ".join(self.names[:n]) for n in range(2, len(self.names)))
-        return f"state: {kept}, where a cascade of joins keeps {', '.join((*self.names, *between))}"
+        return f"state: {stored}, where a cascade of joins keeps {', '.join((*self.names, *between))}"

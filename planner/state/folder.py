@@ -1,4 +1,4 @@
-"""What the state needs of a folder; and a folder of this machine, to look at a state without Spark."""
+"""The folder interface of the state, and local folders, to inspect a state without Spark."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from typing import Protocol
 
 from planner.errors import StateError
 
+UNFINISHED = ".new"
+"""The suffix of a file until it is complete; files that a crash leaves under such names are never read."""
+
 
 @dataclass(frozen=True)
 class Found:
-    """Something in a folder: its path below it, whether it is a folder itself, its size in bytes."""
+    """An entry of a folder: its path below the folder, whether it is a folder itself, its size in bytes."""
 
     name: str
     folder: bool
@@ -23,44 +26,54 @@ class Found:
 class Folder(Protocol):
     """A folder, which need not exist; names in it may have slashes.
 
-    What is written appears whole or not at all.
+    Writes are atomic, and no file is ever replaced: its successor has another name.
     """
 
+    @property
+    def public(self) -> str:
+        """The path as messages show it, without keys that may be in it."""
+        ...
+
     def sub(self, name: str) -> Folder:
-        """A folder in it."""
+        """Return a folder in it."""
         ...
 
     def below(self, name: str) -> str:
-        """The full path of a name, as Spark reads it."""
+        """Return the full path of a name, as Spark reads it."""
         ...
 
     def read(self, name: str) -> str | None:
-        """The text of a file; None where there is none.  Raises ``StateError`` where it cannot be read."""
+        """Read a text file; None if it does not exist.  Raises ``StateError`` if it cannot be read."""
         ...
 
-    def write(self, name: str, text: str) -> None:
-        """Write a file whole; one that is there already is replaced."""
+    def create(self, name: str, text: str) -> None:
+        """Write a new file atomically.  Raises ``StateError`` if the file exists or cannot be written."""
         ...
 
     def delete(self, name: str) -> None:
-        """Remove a file, or a folder with all in it; nothing happens where there is none."""
+        """Delete a file, or a folder with its contents; does nothing if it does not exist."""
         ...
 
     def rename(self, name: str, to: str) -> None:
-        """Give a file another name, in a folder that is made if need be."""
+        """Rename a file; the folder of the new name is created if need be."""
         ...
 
     def inside(self, name: str = "") -> list[Found]:
-        """What is in a folder, sorted by name; nothing where there is no such folder."""
+        """List the entries of a folder by name; empty if there is no such folder."""
         ...
 
     def walk(self, name: str = "") -> list[Found]:
-        """All files below a folder, by their path from it."""
+        """List all files below a folder, by their path from it."""
         ...
 
 
+def exists(path: str) -> StateError:
+    """Return the error for a file that exists already."""
+    return StateError(f"{path} exists already, so another query writes here at the same time; stop one of them")
+
+
 class LocalFolder:
-    """A ``Folder`` of this machine."""
+    """A ``Folder`` on this machine."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -68,32 +81,39 @@ class LocalFolder:
     def __str__(self) -> str:
         return str(self.path)
 
+    @property
+    def public(self) -> str:
+        """The path as messages show it."""
+        return str(self.path)
+
     def sub(self, name: str) -> LocalFolder:
-        """A folder in it."""
+        """Return a folder in it."""
         return LocalFolder(self.path / name)
 
     def below(self, name: str) -> str:
-        """The full path of a name."""
+        """Return the full path of a name."""
         return str(self.path / name)
 
     def read(self, name: str) -> str | None:
-        """The text of a file; None where there is none.  Raises ``StateError`` where it cannot be read."""
+        """Read a text file; None if it does not exist.  Raises ``StateError`` if it cannot be read."""
         try:
-            return (self.path / name).read_text()
+            return (self.path / name).read_bytes().decode()
         except FileNotFoundError:
             return None
         except (OSError, UnicodeError) as error:
             raise StateError(f"{self.below(name)} cannot be read: {error}") from error
 
-    def write(self, name: str, text: str) -> None:
-        """Write a file whole; one that is there already is replaced."""
-        beside = self.path / f"{name}.new"
-        beside.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_text(text)
-        beside.replace(self.path / name)
+    def create(self, name: str, text: str) -> None:
+        """Write a new file atomically.  Raises ``StateError`` if the file exists or cannot be written."""
+        if (self.path / name).exists():
+            raise exists(self.below(name))
+        unfinished = self.path / f"{name}{UNFINISHED}"
+        unfinished.parent.mkdir(parents=True, exist_ok=True)
+        unfinished.write_bytes(text.encode())
+        unfinished.rename(self.path / name)
 
     def delete(self, name: str) -> None:
-        """Remove a file, or a folder with all in it; nothing happens where there is none."""
+        """Delete a file, or a folder with its contents; does nothing if it does not exist."""
         path = self.path / name
         if path.is_dir():
             shutil.rmtree(path)
@@ -101,13 +121,13 @@ class LocalFolder:
             path.unlink(missing_ok=True)
 
     def rename(self, name: str, to: str) -> None:
-        """Give a file another name, in a folder that is made if need be."""
+        """Rename a file; the folder of the new name is created if need be."""
         target = self.path / to
         target.parent.mkdir(parents=True, exist_ok=True)
         (self.path / name).replace(target)
 
     def inside(self, name: str = "") -> list[Found]:
-        """What is in a folder, sorted by name; nothing where there is no such folder."""
+        """List the entries of a folder by name; empty if there is no such folder."""
         path = self.path / name
         if not path.is_dir():
             return []
@@ -115,7 +135,7 @@ class LocalFolder:
             return sorted((Found(f.name, f.is_dir(), f.stat().st_size) for f in found), key=lambda f: f.name)
 
     def walk(self, name: str = "") -> list[Found]:
-        """All files below a folder, by their path from it."""
+        """List all files below a folder, by their path from it."""
         root = self.path / name
         files = sorted(p for p in root.rglob("*") if p.is_file())
         return [Found(p.relative_to(root).as_posix(), False, p.stat().st_size) for p in files]

@@ -1,7 +1,7 @@
-"""The manifest of an epoch: which segments make up the state after it, and how far time has come.
+"""The manifest of an epoch: the segments of the state after it, and the watermarks.
 
-It is one small JSON text with a checksum.  A state is what its newest manifest says, and files that none names are of
-an epoch that was not finished.
+It is one small JSON text with a checksum.  The newest manifest defines the state; files that no manifest names belong
+to an unfinished epoch.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Manifest:
 
 
 def read_manifest(text: str, where: str) -> Manifest:
-    """Read a manifest.  Raises ``StateError`` for one that is damaged; ``where`` names it."""
+    """Parse a manifest.  Raises ``StateError`` for a damaged one; ``where`` names it."""
     checksum, _, body = text.partition("\n")
     if checksum != _checksum(body.rstrip("\n")):
         raise damaged(f"{where} is damaged: its checksum does not fit its text")
@@ -149,6 +149,8 @@ class Change:
         """Replace segments of an input by one, or by none."""
         segments = self.inputs[number].segments
         at = next((n for n, s in enumerate(segments) if s in old), 0)
-        kept = [s for s in segments if s not in old]
-        self.inputs[number] = replace(self.inputs[number], segments=(*kept[:at], *([new] if new else []), *kept[at:]))
+        remaining = [s for s in segments if s not in old]
+        self.inputs[number] = replace(
+            self.inputs[number], segments=(*remaining[:at], *([new] if new else []), *remaining[at:])
+        )
         self.obsolete += [s.folder for s in old]

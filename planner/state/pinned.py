@@ -1,60 +1,103 @@
-"""The statement that a checkpoint of Spark's own join was begun with: CHECKPOINT/dovetail/bins.json.
+"""Pins the statement that a checkpoint of Spark's own join started with: the newest CHECKPOINT/dovetail/bins.….json.
 
-Spark keeps the bin of a row as part of the key of its state, so that other bins would find no row that is kept.  What
-was planned once is therefore run again as it was, whatever a later version, or another hint, would make of the query.
+Spark stores the bin of a row in the key of its state, so that other bins would not find the stored rows.  The first
+statement therefore runs again unchanged, even if a later version or another hint would plan the query differently.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from planner.errors import StateError
+from planner.state.fingerprint import Given, describe_arguments, fingerprint, new_salt
 from planner.state.folder import Folder
-from planner.state.refusals import ANEW, damaged, hold_settings
+from planner.state.refusals import NEW_CHECKPOINT, check_settings, damaged, other_format
+from planner.state.revisions import newest, remove_older, write_revision
 from planner.state.store import FOLDER
 
-FORMAT = 1
-_FILE = "bins.json"
+FORMAT = 2
+_FILE = "bins"
 
 
 @dataclass(frozen=True)
 class Pinned:
-    """``sql`` is what Spark runs for the user's ``text``, its arguments written into it, under ``settings``."""
+    """A statement to pin: ``sql`` runs for the user's ``text``, with its arguments as literals, under ``settings``.
+
+    ``given`` is the text with its arguments, if it has any.
+    """
 
     text: str
     settings: tuple[tuple[str, str], ...]
     sql: str
+    given: Given | None = None
+
+    @property
+    def shown(self) -> str:
+        """The query to show to a reader, without the values of its arguments."""
+        return self.given.text if self.given else self.text
 
 
-def read_pinned(checkpoint: Folder) -> Pinned | None:
-    """The statement that a checkpoint goes on with; None where none was written, or Spark has not begun with it.
+@dataclass(frozen=True)
+class Written:
+    """A stored statement: its ``sql``, and the fingerprints that identify its query."""
+
+    sql: str
+    shown: str
+    settings: tuple[tuple[str, str], ...]
+    salt: str
+    fingerprint: str
+    arguments: dict[str, str]
+
+
+def read_pinned(checkpoint: Folder) -> Written | None:
+    """Read the statement that a checkpoint resumes with; None if none was stored, or if Spark has not started with it.
 
     Raises ``StateError`` for a file that cannot be read.
     """
-    text = checkpoint.sub(FOLDER).read(_FILE)
+    folder = checkpoint.sub(FOLDER)
+    name = newest(folder, _FILE)
+    text = folder.read(name)
     if text is None or not checkpoint.inside("state"):
         return None
-    where = checkpoint.sub(FOLDER).below(_FILE)
+    where = folder.below(name)
     try:
         found = json.loads(text)
         format_ = int(found.pop("format"))
         if format_ != FORMAT:
-            raise StateError(f"the plan in {where} has format {format_}; this version of Dovetail writes {FORMAT}")
-        return Pinned(**{**found, "settings": tuple(map(tuple, found["settings"]))})
+            raise other_format(f"the plan in {where}", format_, FORMAT, NEW_CHECKPOINT)
+        return Written(**{**found, "settings": tuple(map(tuple, found["settings"]))})
     except (ValueError, KeyError, TypeError) as error:
         raise damaged(f"{where} cannot be read: {error}") from error
 
 
 def write_pinned(checkpoint: Folder, pinned: Pinned) -> None:
-    """Write a statement down before Spark begins with it."""
-    said = json.dumps({"format": FORMAT, **asdict(pinned)}, indent=1, ensure_ascii=False)
-    checkpoint.sub(FOLDER).write(_FILE, said)
+    """Store a statement before Spark starts with it.
+
+    It contains the values of the arguments, which Spark needs to resume.
+    """
+    salt = new_salt()
+    document = {
+        "format": FORMAT,
+        "shown": pinned.shown,
+        "settings": pinned.settings,
+        "sql": pinned.sql,
+        "salt": salt,
+        "fingerprint": fingerprint(salt, pinned.text),
+        **(describe_arguments(pinned.given, salt) or {"arguments": {}}),
+    }
+    folder = checkpoint.sub(FOLDER)
+    write_revision(folder, _FILE, json.dumps(document, indent=1, ensure_ascii=False))
+    remove_older(folder, _FILE)
 
 
-def hold_against_pinned(old: Pinned, new: Pinned, checkpoint: Folder) -> None:
-    """Raise ``StateError`` unless a query is the one that a checkpoint was begun with; its plan may be another."""
-    if old.text != new.text:
-        said = " ".join(old.text.split())
-        raise StateError(f"the state in {checkpoint} is of another query: {said}; {ANEW}")
-    hold_settings(str(checkpoint), old.settings, new.settings, ANEW)
+def check_pinned(old: Written, new: Pinned, checkpoint: Folder) -> None:
+    """Raise ``StateError`` unless a query is the one that a checkpoint started with; its plan may differ."""
+    if old.fingerprint != fingerprint(old.salt, new.text):
+        stored = {"salt": old.salt, "arguments": old.arguments}
+        other = new.given.other(stored) if new.given and old.shown == new.shown else []
+        difference = (
+            f"another value of {', '.join(other)}" if other else f"another query: {' '.join(old.shown.split())}"
+        )
+        raise StateError(f"the state in {checkpoint} belongs to {difference}; {NEW_CHECKPOINT}")
+    check_settings(str(checkpoint), old.settings, new.settings, NEW_CHECKPOINT)

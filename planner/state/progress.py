@@ -1,4 +1,4 @@
-"""What each epoch left in the state, told as Spark tells of its state operators."""
+"""The progress of epochs: the state after each, in the form of Spark's state operators."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from planner.state.manifest import InputState, Manifest
 OPERATOR = "arrangement of "
 
 
-class Told:
-    """What the last epochs left in the state of each input; ``keep``: how many of them are remembered."""
+class EpochProgress:
+    """The state of each input after the last epochs; ``keep``: how many epochs are remembered."""
 
     def __init__(self, names: Sequence[str], keep: int):
         self.names, self.keep = tuple(names), max(1, keep)
         self._epochs: dict[int, list[dict[str, Any]]] = {}
 
     def add(self, before: Manifest, after: Manifest, added: Sequence[int]) -> None:
-        """Remember an epoch by the states around it; ``added``: the rows that came into that of each input."""
+        """Remember an epoch by the states before and after it; ``added``: the rows added to each input."""
         states = zip(self.names, before.inputs, after.inputs, added, strict=True)
         self._epochs[after.epoch] = [_operator(*state) for state in states]
         self._epochs.pop(after.epoch - self.keep, None)
 
     def of(self, epoch: int) -> list[dict[str, Any]]:
-        """The state after an epoch, by input, as JSON has it; nothing where the epoch is not remembered."""
+        """Return the state after an epoch, by input, as JSON; empty if the epoch is not remembered."""
         return [{**one, "customMetrics": {**one["customMetrics"]}} for one in self._epochs.get(epoch, ())]
 
 
@@ -34,8 +34,8 @@ def of_arrangements(operators: Sequence[Any]) -> bool:
 
 
 def _operator(name: str, before: InputState, after: InputState, added: int) -> dict[str, Any]:
-    """Spark's names where Spark has one for it; no time of its own, and no memory, is spent on a state in files."""
-    own = {
+    """Describe an input as a state operator with Spark's names; a state in files takes no memory of Spark's."""
+    metrics = {
         "bytes": after.bytes,
         "files": after.files,
         "segments": len(after.segments),
@@ -44,7 +44,7 @@ def _operator(name: str, before: InputState, after: InputState, added: int) -> d
         "rowsLateInAll": after.late,
     }
     if after.times:
-        own["oldestMicros"], own["newestMicros"] = after.times
+        metrics["oldestMicros"], metrics["newestMicros"] = after.times
     return {
         "operatorName": f"{OPERATOR}{name}",
         "numRowsTotal": after.rows,
@@ -57,5 +57,5 @@ def _operator(name: str, before: InputState, after: InputState, added: int) -> d
         "numRowsDroppedByWatermark": after.late - before.late,
         "numShufflePartitions": 0,
         "numStateStoreInstances": 0,
-        "customMetrics": own,
+        "customMetrics": metrics,
     }

@@ -1,4 +1,4 @@
-"""What to say of a state that is damaged, or is of something else than the query that finds it."""
+"""Errors for a state that is damaged, or that belongs to another query, with what to do."""
 
 from __future__ import annotations
 
@@ -6,17 +6,32 @@ from collections.abc import Iterable
 
 from planner.errors import StateError
 
-ANEW = "give this query a checkpoint of its own"
+NEW_CHECKPOINT = "give this query a checkpoint of its own"
 
 
-def damaged(what: str) -> StateError:
-    """An error that says what is wrong with the files of a state, and what its user can do."""
-    return StateError(f"{what}; restore the folder from a copy, or begin again with an empty one and an empty sink")
+RESTORE = "restore the whole checkpoint and the sink from copies of one moment, or start again with both empty"
 
 
-def hold_settings(where: str, was: Iterable[tuple[str, str]], now: Iterable[tuple[str, str]], anew: str) -> None:
-    """Raise ``StateError`` where settings are not as they were for the state in ``where``; ``anew``: another remedy."""
+def damaged(what: str, remedy: str = RESTORE) -> StateError:
+    """Return the error for damaged files of a state, with what to do."""
+    return StateError(f"{what}; {remedy}")
+
+
+def rebuild_remedy(view: str) -> str:
+    """Return the remedy for a damaged folder of one view among several: their shared state has all rows."""
+    return f"remove {view} and what it wrote to its sink, and the view is built again from the state"
+
+
+def other_format(what: str, found: object, current: int, remedy: str) -> StateError:
+    """Return the error for a state that another version of Dovetail wrote; ``remedy``: what to do."""
+    return StateError(f"{what} has format {found}, and this version of Dovetail writes {current}; {remedy}")
+
+
+def check_settings(where: str, was: Iterable[tuple[str, str]], now: Iterable[tuple[str, str]], remedy: str) -> None:
+    """Raise ``StateError`` if settings differ from those of the state in ``where``; ``remedy``: another way out."""
     old = dict(was)
     if changed := [f"{name} was {old.get(name)} and is {value}" for name, value in now if old.get(name) != value]:
-        said = ", ".join(changed)
-        raise StateError(f"the state in {where} is of other settings: {said}; set them as they were, or {anew}")
+        settings_text = ", ".join(changed)
+        raise StateError(
+            f"the state in {where} was written under other settings: {settings_text}; restore them, or {remedy}"
+        )

@@ -1,11 +1,11 @@
-"""Several joins over one state: each input is read once and kept once, with all that any of them needs of it.
+"""Shares one state among several joins: each input is read and stored once, with all that any join needs of it.
 
     A ⋈ B        reads A (k, x)    B (k)            both read       A (k, x, y)    B (k)    C (y)
     A ⋈ C        reads A (y)       C (y)
 
-A state has one clock: its epochs are those of one streaming query.  So the joins that share it are asked in the same
-epochs, each over the arrangements as they are then (Materialize and RisingWave share arrangements between queries, at
-times of their own; Spark has no clock that two streaming queries share).
+A state has one clock: its epochs are those of one streaming query.  So the joins that share it run in the same epochs,
+over the same arrangements (Materialize and RisingWave share arrangements between queries at different times; Spark has
+no clock that two streaming queries share).
 """
 
 from __future__ import annotations
@@ -13,28 +13,30 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import takewhile
 from typing import Any
 
 from sqlglot import exp
 
 from planner.errors import StateError, Unsupported
 from planner.expr import Scalar, canonical
-from planner.state.refusals import damaged, hold_settings
-from planner.state.spec import FORMAT, Blocks, Input, Kept, Reach, Side, StreamJoin, read_description
+from planner.state.fingerprint import Given
+from planner.state.refusals import check_settings, damaged
+from planner.state.spec import FORMAT, EpochStatements, Input, Reach, Side, StoredColumn, StreamJoin, read_description
 
-_ANEW = "build these views in a folder of their own"
+_NEW_FOLDER = "build these views in a folder of their own"
 
 
 @dataclass(frozen=True)
 class Shared:
-    """What is read and kept, and the ``joins`` over it, whose inputs are all the same."""
+    """The inputs that are read and stored, and the ``joins`` over all of them."""
 
     inputs: tuple[Input, ...]
     joins: tuple[StreamJoin, ...]
 
     @property
     def stored(self) -> StreamJoin:
-        """All sides of all joins as one, which tells what is to be kept, and in which order; it asks for nothing."""
+        """All sides of all joins as one join, which describes the stored inputs; it returns no rows."""
         sides: list[Side] = []
         reaches: list[Reach] = []
         for join in self.joins:
@@ -46,7 +48,7 @@ class Shared:
             self.inputs,
             tuple(sides),
             tuple(reaches),
-            Blocks((), (), (), ()),
+            EpochStatements((), (), (), ()),
             ("",) * len(sides),
             (),
             "",
@@ -55,68 +57,91 @@ class Shared:
         )
 
     def to_json(self) -> str:
-        """What is written beside the state."""
-        said = {"format": FORMAT, "inputs": [asdict(i) for i in self.inputs], "settings": self.joins[0].settings}
-        return json.dumps(said, indent=1, ensure_ascii=False)
+        """Describe the inputs for the file next to the state."""
+        document = {"format": FORMAT, "inputs": [asdict(i) for i in self.inputs], "settings": self.joins[0].settings}
+        return json.dumps(document, indent=1, ensure_ascii=False)
 
-    def hold_against(self, written: str, where: str) -> None:
+    def check_same(self, written: str, where: str) -> None:
         """Raise ``StateError`` unless the state in ``where``, described by ``written``, is of these inputs."""
         old, new = read_description(written, where), json.loads(self.to_json())
         if "text" in old:
-            raise StateError(f"the state in {where} is of one query alone, as opt.keep and opt.stream make it; {_ANEW}")
-        hold_settings(where, old.get("settings", ()), new["settings"], _ANEW)
+            raise StateError(
+                f"the state in {where} belongs to one query, as opt.materialize and opt.stream make it; {_NEW_FOLDER}"
+            )
+        check_settings(where, old.get("settings", ()), new["settings"], _NEW_FOLDER)
         if old != new:
-            raise StateError(f"the state in {where} is of other inputs; {_ANEW}")
+            raise StateError(f"the state in {where} belongs to other inputs; {_NEW_FOLDER}")
 
 
 def share(joins: Sequence[StreamJoin], written: str | None = None, where: str = "") -> Shared:
-    """Let joins share what they read: all that any of them needs of it, or what a state already keeps.
+    """Make joins share their inputs: with all that any of them needs, or as an existing state stores them.
 
-    ``written`` describes the state in ``where``, if there is one.  In whatever order the joins come, the inputs are the
-    same.  Raises ``Unsupported`` where one of them has rows that leave the state by a watermark, which is of one query;
-    ``StateError`` for a state that lacks something that they need.
+    ``written`` describes the state in ``where``, if there is one.  The inputs do not depend on the order of the joins.
+    Raises ``Unsupported`` if rows of one of them expire by a watermark, which belongs to one query; ``StateError`` for
+    a state that lacks rows or columns that they need.
     """
     if timed := next((i for join in joins for i in join.inputs if i.event_time), None):
-        raise Unsupported(f"{timed.name} has a watermark, and each view would let other rows go by it")
+        raise Unsupported(f"{timed.name} has a watermark, and each view would expire other rows by it")
     for join in joins:
         read = [_read(i) for i in join.inputs]
         if twice := next((i.name for n, i in enumerate(join.inputs) if read[n] in read[:n]), None):
-            raise Unsupported(f"{twice} stands twice, and is not deterministic")
+            raise Unsupported(f"{twice} occurs twice and is not deterministic")
     inputs = _written(written, where) if written else _needed(joins)
     return Shared(inputs, tuple(_over(join, inputs, where) for join in joins))
 
 
 def _needed(joins: Sequence[StreamJoin]) -> tuple[Input, ...]:
-    """What joins need of all that they read."""
-    together: dict[tuple[str, str], list[Input]] = {}
-    for input_ in (i for join in joins for i in join.inputs):
-        together.setdefault(_read(input_), []).append(input_)
+    """Return the inputs that joins need."""
+    same_source: dict[tuple[str, str], list[Input]] = {}
+    for input_ in (_without_texts(i, join.given) for join in joins for i in join.inputs):
+        same_source.setdefault(_read(input_), []).append(input_)
     inputs: list[Input] = []
     stored = 0
-    for _, own in sorted(together.items()):
-        inputs.append(_one(own, stored))
+    for _, group in sorted(same_source.items()):
+        inputs.append(_merge_inputs(group, stored))
         stored += len(inputs[-1].columns)
     return tuple(inputs)
 
 
+def _without_texts(input_: Input, given: Given | None) -> Input:
+    """Remove the conditions of a shared input that contain text arguments.
+
+    These may be secrets, and the description of the state is stored.  So more rows are stored, and each view filters.
+    """
+    texts = given.texts if given else ()
+    if not texts:
+        return input_
+
+    def contains_argument(words: str) -> bool:
+        return any(text in words for text in texts)
+
+    alternatives = (takewhile(lambda words: not contains_argument(words), one) for one in _alternatives(input_.keep))
+    keep = _disjunction(map(tuple, alternatives))
+    return replace(
+        input_, rows=keep, keep=keep, marks=tuple(mark for mark in input_.marks if not contains_argument(mark))
+    )
+
+
 def _written(text: str, where: str) -> tuple[Input, ...]:
-    """What a state keeps.  Raises ``StateError`` where its description cannot be read, or is of one query alone."""
+    """Read the inputs of a state.  Raises ``StateError`` if the description is unreadable, or of one query alone."""
     found = read_description(text, where)
     if "text" in found:
-        raise StateError(f"the state in {where} is of one query alone, as opt.keep and opt.stream make it; {_ANEW}")
+        raise StateError(
+            f"the state in {where} belongs to one query, as opt.materialize and opt.stream make it; {_NEW_FOLDER}"
+        )
     try:
         return tuple(map(_input, found["inputs"]))
     except (KeyError, TypeError, AttributeError) as error:
         raise damaged(f"{where} cannot be read: {error}") from error
 
 
-def _input(said: dict[str, Any]) -> Input:
-    columns = tuple(Kept(**column) for column in said["columns"])
-    return Input(**{**said, "columns": columns, "marks": tuple(said["marks"]), "key": tuple(said["key"])})
+def _input(document: dict[str, Any]) -> Input:
+    columns = tuple(StoredColumn(**column) for column in document["columns"])
+    return Input(**{**document, "columns": columns, "marks": tuple(document["marks"]), "key": tuple(document["key"])})
 
 
 def any_of(conditions: Iterable[str]) -> str:
-    """Rows that fulfil one of several conditions; nothing where one of them takes all."""
+    """Combine conditions by OR; empty if one of them is empty, which accepts all rows."""
     found = list(dict.fromkeys(conditions))
     if not all(found):
         return ""
@@ -124,7 +149,7 @@ def any_of(conditions: Iterable[str]) -> str:
 
 
 def _alternatives(condition: str) -> Iterator[tuple[str, ...]]:
-    """A condition as alternatives, each of them conjuncts in order; none of these where it takes all rows.
+    """Split a condition into alternatives, each a list of conjuncts in order; no conjuncts if it accepts all rows.
 
     The order stays, since one conjunct may keep the next from raising an error.
     """
@@ -136,22 +161,22 @@ def _alternatives(condition: str) -> Iterator[tuple[str, ...]]:
 
 
 def _wider(conjuncts: tuple[str, ...]) -> tuple[str, ...]:
-    """Conjuncts without the last ones, as long as these say that something is not NULL.
+    """Drop the last conjuncts that are IS NOT NULL.
 
-    Few rows fail them, and other keys can be asked for later.
+    Few rows fail them, and a later view may need other keys.
     """
-    kept = list(conjuncts)
-    while kept and _is_not_null(Scalar(kept[-1]).tree.unnest()):
-        del kept[-1]
-    return tuple(kept)
+    wider = list(conjuncts)
+    while wider and _is_not_null(Scalar(wider[-1]).tree.unnest()):
+        del wider[-1]
+    return tuple(wider)
 
 
 def _is_not_null(tree: Any) -> bool:
     return isinstance(tree, exp.Not) and isinstance(of := tree.this.unnest(), exp.Is) and of.right == exp.null()
 
 
-def _said(alternatives: Iterable[tuple[str, ...]]) -> str:
-    """Alternatives as a condition, without those that another one includes."""
+def _disjunction(alternatives: Iterable[tuple[str, ...]]) -> str:
+    """Combine alternatives to a condition, without those that another one includes."""
     found = sorted(set(alternatives), key=lambda one: (len(one), one))
     needed: list[tuple[str, ...]] = []
     for one in found:
@@ -161,7 +186,7 @@ def _said(alternatives: Iterable[tuple[str, ...]]) -> str:
 
 
 def _flat(tree: Any, kind: type[exp.Connector]) -> list[Any]:
-    """What stands between the ANDs, or the ORs, of a condition."""
+    """Return the operands of the ANDs, or the ORs, of a condition."""
     tree = tree.unnest()
     if not isinstance(tree, kind):
         return [tree]
@@ -169,43 +194,43 @@ def _flat(tree: Any, kind: type[exp.Connector]) -> list[Any]:
 
 
 def _read(input_: Input) -> tuple[str, str]:
-    """What tells inputs apart: what they read, and the column by which its rows change."""
+    """Return the identity of an input: its relation, and the column with the kind of change."""
     return input_.relation, input_.change
 
 
-def _one(own: Sequence[Input], stored: int) -> Input:
-    """Several inputs that read the same as one, whose columns are stored under names from a number on."""
-    types = {column.name: column.type for input_ in own for column in input_.columns}
-    columns = tuple(Kept(f"c{stored + n}", name, types[name]) for n, name in enumerate(sorted(types)))
-    keep = _said(_wider(wanted) for i in own for wanted in _alternatives(i.keep))
-    marks = tuple(sorted({mark for i in own for mark in i.marks}))
-    return replace(own[0], columns=columns, rows=keep, keep=keep, marks=marks)
+def _merge_inputs(same: Sequence[Input], stored: int) -> Input:
+    """Merge inputs of the same relation; their columns are stored under numbered names from ``stored`` on."""
+    types = {column.name: column.type for input_ in same for column in input_.columns}
+    columns = tuple(StoredColumn(f"c{stored + n}", name, types[name]) for n, name in enumerate(sorted(types)))
+    keep = _disjunction(_wider(wanted) for i in same for wanted in _alternatives(i.keep))
+    marks = tuple(sorted({mark for i in same for mark in i.marks}))
+    return replace(same[0], columns=columns, rows=keep, keep=keep, marks=marks)
 
 
 def _over(join: StreamJoin, inputs: tuple[Input, ...], where: str) -> StreamJoin:
-    """A join over shared inputs.  Raises ``StateError`` where these, of the state in ``where``, lack what it needs.
+    """Move a join to shared inputs.  Raises ``StateError`` if these, of the state in ``where``, lack what it needs.
 
-    Where they lack only a mark, no segment is passed over by it.
+    If they lack only a mark, no segment is pruned by it.
     """
     numbers = {_read(input_): number for number, input_ in enumerate(inputs)}
-    for own in join.inputs:
-        if _read(own) in numbers:
+    for input_ in join.inputs:
+        if _read(input_) in numbers:
             continue
-        if other := next((i for i in inputs if i.relation == own.relation), None):
-            kept, now = (f"as changes by {i.change}" if i.change else "as rows that only come" for i in (other, own))
+        if other := next((i for i in inputs if i.relation == input_.relation), None):
+            before, now = (f"as changes by {i.change}" if i.change else "as inserts only" for i in (other, input_))
             raise StateError(
-                f"the state in {where} has {own.name} {kept}, and it is declared {now}; declare it as it was"
+                f"the state in {where} stores {input_.name} {before}, and it is declared {now}; declare it as before"
             )
-        raise StateError(f"the state in {where} does not have {own.name}; {_ANEW}")
-    of = [numbers[_read(own)] for own in join.inputs]
-    for own, number in zip(join.inputs, of, strict=True):
-        if lacking := _lacking(own, inputs[number]):
-            raise StateError(f"the state in {where} {lacking}; {_ANEW}")
+        raise StateError(f"the state in {where} does not have {input_.name}; {_NEW_FOLDER}")
+    of = [numbers[_read(input_)] for input_ in join.inputs]
+    for input_, number in zip(join.inputs, of, strict=True):
+        if lacking := _lacking(input_, inputs[number], secret=join.given is not None):
+            raise StateError(f"the state in {where} {lacking}; {_NEW_FOLDER}")
 
     def at(end: tuple[int, int]) -> tuple[int, int] | None:
         side, mark = end
-        own = join.sides[side].input
-        marks, wanted = inputs[of[own]].marks, join.inputs[own].marks[mark]
+        number = join.sides[side].input
+        marks, wanted = inputs[of[number]].marks, join.inputs[number].marks[mark]
         return (side, marks.index(wanted)) if wanted in marks else None
 
     ends = ((at(r.small), at(r.large), r.least) for r in join.reaches)
@@ -218,19 +243,19 @@ def _over(join: StreamJoin, inputs: tuple[Input, ...], where: str) -> StreamJoin
     )
 
 
-def _lacking(own: Input, one: Input) -> str:
-    """What a join needs of an input that is not kept of it."""
-    stored = {(c.name, c.type) for c in one.columns}
-    if columns := [f"{c.name} {c.type}" for c in own.columns if (c.name, c.type) not in stored]:
-        return f"does not have {', '.join(columns)} of {own.name}"
-    if one.keep and not (own.keep and _implies(Scalar(own.keep).tree, Scalar(one.keep).tree)):
-        needed = f"those where {own.keep}" if own.keep else "all of them"
-        return f"has only rows of {own.name} where {one.keep}, and this view needs {needed}"
+def _lacking(needed: Input, stored: Input, *, secret: bool) -> str:
+    """Describe what a join needs of an input that is not stored; ``secret``: its conditions have argument values."""
+    columns = {(c.name, c.type) for c in stored.columns}
+    if missing := [f"{c.name} {c.type}" for c in needed.columns if (c.name, c.type) not in columns]:
+        return f"does not have {', '.join(missing)} of {needed.name}"
+    if stored.keep and not (needed.keep and _implies(Scalar(needed.keep).tree, Scalar(stored.keep).tree)):
+        rows = "others" if secret else f"those where {needed.keep}" if needed.keep else "all of them"
+        return f"has only rows of {needed.name} where {stored.keep}, and this view needs {rows}"
     return ""
 
 
 def _implies(one: Any, other: Any) -> bool:
-    """Whether, as far as AND and OR tell, a row that fulfils one condition fulfils another."""
+    """Whether one condition implies another, by their ANDs and ORs alone."""
     one, other = one.unnest(), other.unnest()
     if isinstance(one, exp.Or):
         return _implies(one.left, other) and _implies(one.right, other)

@@ -1,4 +1,4 @@
-"""A join of streams as data: what is read and kept, and what an epoch asks.  Written beside the state."""
+"""The specification of a join of streams: inputs, stored columns, and an epoch's statements; stored with the state."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from typing import Any
 from planner.errors import StateError
 from planner.logical import JoinKind
 from planner.state.delta import DeltaJoin
-from planner.state.refusals import ANEW, damaged, hold_settings
+from planner.state.fingerprint import Given, describe_arguments, fingerprint, new_salt
+from planner.state.refusals import NEW_CHECKPOINT, check_settings, damaged, other_format
 
-FORMAT = 1
+FORMAT = 2
 MEANING = "spark.sql.ansi.enabled", "spark.sql.caseSensitive", "spark.sql.session.timeZone"
-"""Settings that say what a query over a state means, and so must be at each start what they were at the first."""
+"""Settings that the meaning of a query over a state depends on; at each start they must be as at the first."""
 
 
 @dataclass(frozen=True)
-class Kept:
-    """A column of a stream that is kept: its name in the files, its name in the stream, its type."""
+class StoredColumn:
+    """A stored column of a stream: its name in the files, its name in the stream, its type."""
 
     stored: str
     name: str
@@ -27,19 +28,19 @@ class Kept:
 
 @dataclass(frozen=True)
 class Input:
-    """A stream that is read once and kept once.
+    """A stream that is read and stored once.
 
-    ``relation`` is SQL.  ``rows`` is the condition on what is read; ``keep`` that on what is kept; both may be empty.
-    ``event_time`` with its type ``time``, and ``delay`` (milliseconds), are of its watermark.  ``marks`` are positions,
-    as SQL, whose least and greatest value is known for each segment.  A row whose ``expires``, in microseconds, the
-    watermark has reached can match no more; nothing where that never happens.  ``lasts`` says so in words.  ``late``:
-    rows that are late are dropped.  ``change`` is the column that says how rows change; nothing where all are new.
-    ``key``: columns of which each row is a version, which leaves once the watermark has reached a newer one of them.
+    ``relation`` is SQL.  ``rows`` is the condition on rows that are read, ``keep`` that on rows that are stored; both
+    may be empty.  ``event_time``, its type ``time`` and the ``delay`` (milliseconds) are those of its watermark.
+    ``marks`` are positions, as SQL, whose least and greatest values each segment records (a zone map).  A row expires
+    when the watermark reaches its ``expires`` (microseconds); empty if rows never expire.  ``lasts`` describes this for
+    a reader.  ``late``: late rows are dropped.  ``change`` is the column with the kind of change; empty if all rows are
+    inserts.  ``key``: the key of versions; a version expires when the watermark reaches a newer one of its key.
     """
 
     name: str
     relation: str
-    columns: tuple[Kept, ...]
+    columns: tuple[StoredColumn, ...]
     rows: str
     keep: str
     event_time: str
@@ -55,9 +56,9 @@ class Input:
 
 @dataclass(frozen=True)
 class AsOf:
-    """Rows of the first side meet the version of the second that is valid at their ``time``, as SQL.
+    """A temporal join: rows of the first side match the version of the second that is valid at their ``time``, as SQL.
 
-    ``plain`` is the query without that, which Spark can analyse.
+    ``plain`` is the query as a plain join, which Spark can analyze.
     """
 
     time: str
@@ -66,9 +67,9 @@ class AsOf:
 
 @dataclass(frozen=True)
 class Side:
-    """A relation of FROM: ``shown`` are its columns, by name and value; ``rows`` which rows of the input are its.
+    """A relation of FROM: ``shown`` are its columns, by name and value; ``rows`` filters the rows of its input.
 
-    ``ticks``: which rows move its watermark.  Conditions are all rows where they are empty.
+    ``ticks`` filters the rows that advance its watermark.  An empty condition accepts all rows.
     """
 
     input: int
@@ -79,7 +80,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Reach:
-    """``large - small >= least`` for all pairs; each a side, by number, and the number of a mark of its input."""
+    """A distance bound, ``large - small >= least``; each end is a side and a mark of its input, by their numbers."""
 
     small: tuple[int, int]
     large: tuple[int, int]
@@ -87,15 +88,15 @@ class Reach:
 
 
 @dataclass(frozen=True)
-class Blocks:
+class EpochStatements:
     """The statements of an epoch, over views named by ``view``.
 
-    ``pairs``: whose rows are the answer, a statement a side: what is new on it with all of the sides after it and what
-    was there before on those before it.  A semi join asks the second in two steps (``again``): rows of the left that
-    have a match now, and those of them that had none before, which ``first`` then holds.  By side, for rows that may be
-    returned without a match: those of ``final`` that have none (``unmatched``), and the answer over these (``lone``).
-    Where ``unmatched`` is not said of a side, its ``lone`` answers for all of ``final``, with ``curr`` of the other.
-    ``on``: for a reader, the conditions of a delta join by side, lookup by lookup.
+    ``pairs`` return the matches, a statement for each side: its new rows joined with all rows of later sides and the
+    earlier rows of the sides before it.  A semi join runs the second statement in two steps (``again``): rows of the
+    left that have a match now, and those of them that had none before, which ``first`` then holds.  For preserved
+    sides: ``unmatched`` selects the rows of ``final`` without a match, and ``lone`` returns the answer for these.  If
+    ``unmatched`` is empty for a side, its ``lone`` answers for all of ``final``, with ``curr`` of the other side.
+    ``on``: for a reader, the conditions of a delta join by side and lookup.
     """
 
     pairs: tuple[str, ...]
@@ -106,24 +107,25 @@ class Blocks:
 
     @property
     def answers(self) -> tuple[str, ...]:
-        """Those that return rows of the query."""
+        """The statements that return rows of the query."""
         return (*self.pairs, *filter(None, self.lone))
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """Those that return rows of one side."""
+        """The statements that return rows of one side."""
         return (*self.again, *filter(None, self.unmatched))
 
 
 @dataclass(frozen=True)
 class StreamJoin:
-    """A join of streams, or of one with itself; of more than two, inner joins alone.
+    """A join of streams, or of one with itself; more than two streams are joined by inner or left joins.
 
-    ``text`` is the user's.  ``finals``, by side, say as SQL which watermark makes a row final that has no match;
-    nothing for sides whose rows are returned only with one.  ``changes``: the column of the answer that says how its
-    rows change, where an input is a changelog; its statements then count rows in ``COUNT``.  ``delta``: the paths of a
-    join of more than two, which may be other ones at each start, as may their statements: they are no part of what the
-    state is of.  ``as_of``: the second side has versions; a row of the first is answered once, when it is final.
+    ``text`` is the user's.  ``finals``, by side, is the watermark, as SQL, at which a row without a match is final;
+    empty for sides that are not preserved.  ``changes``: the column of the answer with the kind of change, if an input
+    is a changelog; the statements then count rows in ``COUNT``.  ``delta``: the paths of a delta join.  They and their
+    statements may differ at each start, so they are no part of the identity of the state.  ``as_of``: the second side
+    has versions; a row of the first is answered once, when it is final.  ``given``: the query with its arguments, if it
+    has any; ``text`` has their values.
     """
 
     text: str
@@ -131,7 +133,7 @@ class StreamJoin:
     inputs: tuple[Input, ...]
     sides: tuple[Side, ...]
     reaches: tuple[Reach, ...]
-    blocks: Blocks
+    blocks: EpochStatements
     finals: tuple[str, ...]
     keys: tuple[str, ...]
     condition: str
@@ -139,57 +141,77 @@ class StreamJoin:
     changes: str = ""
     delta: DeltaJoin | None = None
     as_of: AsOf | None = None
+    given: Given | None = None
+
+    @property
+    def shown(self) -> str:
+        """The query to show to a reader, without the values of its arguments."""
+        return self.given.text if self.given else self.text
 
     @property
     def analysed(self) -> str:
-        """The query in words that Spark analyses, with the columns of the answer."""
+        """The query in a form that Spark can analyze, with the columns of the answer."""
         return self.as_of.plain if self.as_of else self.text
 
     @property
     def bands(self) -> tuple[Reach, ...]:
-        """The reaches that are a band or one end of it; the two ends of an equality meet."""
+        """The distance bounds of bands; the two bounds of an equality are left out."""
         ends = {(r.small, r.large): r.least for r in self.reaches}
         return tuple(r for r in self.reaches if ends.get((r.large, r.small)) != -ends[r.small, r.large])
 
     @property
     def banded(self) -> bool:
-        """Whether a band, or one end of it, is in the condition beside equalities."""
+        """Whether the condition has a band, or one bound of it, next to equalities."""
         return bool(self.bands)
 
     @property
     def lasting(self) -> tuple[int, ...]:
-        """The inputs whose rows never leave by the watermark."""
+        """The inputs whose rows never expire by the watermark."""
         return tuple(n for n, i in enumerate(self.inputs) if not (i.expires or i.key))
 
-    def to_json(self) -> str:
-        """What is written beside the state, to be held against the query of the next start."""
-        said = {"format": FORMAT, **asdict(self)}
-        del said["delta"]
-        own = (said, "changes"), (said, "as_of")
-        for one, without in (*own, *((i, name) for i in said["inputs"] for name in ("change", "key"))):
-            if not one[without]:
-                del one[without]
-        if self.delta:
-            del said["blocks"]
-        return json.dumps(said, indent=1, ensure_ascii=False)
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The parts of the join that decide what the state holds, and that must be the same at each start."""
+        document = asdict(self)
+        for name in ("delta", "given", *(["blocks"] if self.delta else [])):
+            del document[name]
+        return document
 
-    def hold_against(self, written: str, where: str) -> None:
-        """Raise ``StateError`` unless the state in ``where``, described by ``written``, is of this very join."""
-        old, new = read_description(written, where), json.loads(self.to_json())
-        if old == new:
+    def to_json(self) -> str:
+        """Describe the join for the file next to the state: for a reader, and to recognize it at the next start."""
+        salt = new_salt()
+        document = {
+            "format": FORMAT,
+            "text": self.shown,
+            "settings": self.settings,
+            "inputs": [_shown(i) for i in self.inputs],
+            "salt": salt,
+            "fingerprint": fingerprint(salt, self.identity),
+            **describe_arguments(self.given, salt),
+        }
+        return json.dumps(document, indent=1, ensure_ascii=False)
+
+    def check_same(self, written: str, where: str) -> None:
+        """Raise ``StateError`` unless the state in ``where``, described by ``written``, belongs to this join."""
+        old = read_description(written, where)
+        if "text" in old and old.get("fingerprint") == fingerprint(str(old.get("salt")), self.identity):
             return
-        if old.get("text") == new["text"]:
-            hold_settings(where, old.get("settings", ()), new["settings"], ANEW)
-        types = [[(c["name"], c["type"]) for i in one.get("inputs", ()) for c in i["columns"]] for one in (old, new)]
+        if old.get("text") == self.shown:
+            check_settings(where, old.get("settings", ()), self.settings, NEW_CHECKPOINT)
+        now = [_shown(i) for i in self.inputs]
+        types = [[(c["name"], c["type"]) for i in one for c in i["columns"]] for one in (old.get("inputs", ()), now)]
+        other = self.given.other(old) if self.given else []
         if "text" not in old:
-            what = "views that are kept together"
-        elif old["text"] != new["text"]:
+            what = "views on one state"
+        elif old["text"] != self.shown:
             what = f"another query: {' '.join(str(old['text']).split())}"
+        elif other:
+            what = f"another value of {', '.join(other)}"
         elif types[0] != types[1]:
-            what = f"another schema: {_said(types[0])}; now {_said(types[1])}"
+            what = f"another schema: {_format_columns(types[0])}; now {_format_columns(types[1])}"
         else:
             what = "another plan of this query, as an older version of Dovetail or other watermarks make it"
-        raise StateError(f"the state in {where} is of {what}; {ANEW}")
+        raise StateError(f"the state in {where} belongs to {what}; {NEW_CHECKPOINT}")
 
 
 VERSIONS = ("d", "curr", "prev", "again", "first", "final", "lone", "none")
@@ -201,16 +223,22 @@ def view(version: str, side: int) -> str:
 
 
 def read_description(written: str, where: str) -> dict[str, Any]:
-    """What is written beside the state in ``where``.  Raises ``StateError`` where it cannot be read."""
+    """Read the description of the state in ``where``.  Raises ``StateError`` if it is unreadable."""
     try:
         found: dict[str, Any] = json.loads(written)
         version = int(found["format"])
     except (ValueError, KeyError, TypeError) as error:
         raise damaged(f"{where} cannot be read: {error}") from error
     if version != FORMAT:
-        raise StateError(f"the state in {where} has format {version}; this version of Dovetail writes {FORMAT}")
+        raise other_format(f"the state in {where}", version, FORMAT, NEW_CHECKPOINT)
     return found
 
 
-def _said(columns: list[tuple[str, str]]) -> str:
+def _shown(input_: Input) -> dict[str, Any]:
+    """Describe an input for a reader, without its conditions, which contain arguments."""
+    document: dict[str, Any] = {"name": input_.name, "columns": [asdict(c) for c in input_.columns]}
+    return {**document, "change": input_.change} if input_.change else document
+
+
+def _format_columns(columns: list[tuple[str, str]]) -> str:
     return ", ".join(f"{name} {type_}" for name, type_ in columns)

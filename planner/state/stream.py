@@ -1,4 +1,4 @@
-"""What is known of a stream that a statement names."""
+"""The properties of a stream that a statement reads."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ class Stream:
     """A streaming relation: its columns with their types, its watermark, and whether two readings are the same.
 
     ``event_time`` is the column of the watermark, of type ``time``; None without one; ``delay`` is in milliseconds.
-    ``change`` is the column that says how rows change; nothing where all of them are new.
-    ``reads`` are the tables and views that a view stands for.
+    ``change`` is the column with the kind of change; empty if all rows are inserts.
+    ``reads`` lists the declared tables and views that it reads, if it is a view.
     """
 
     columns: tuple[tuple[str, str], ...]

@@ -1,4 +1,4 @@
-"""Watermarks of several sides as one, the way Spark reckons them: in milliseconds, from 1970 on, and never backward."""
+"""Combines the watermarks of several sides, as Spark does: in milliseconds since 1970, and never backward."""
 
 from __future__ import annotations
 

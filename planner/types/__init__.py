@@ -1,1 +1,1 @@
-"""Columns and their types; the type of an expression; forms of it that never raise an error."""
+"""Columns, types, type inference, and try expressions that never raise an error."""

@@ -1,4 +1,4 @@
-"""Columns and types, as far as the rules need to know them; types are written as Spark writes them."""
+"""Columns and Spark types, as far as rules need them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 INTEGRAL = ("tinyint", "smallint", "int", "bigint")
+TEMPORAL = ("date", "timestamp", "timestamp_ntz")
 _ALIASES = {
     "byte": "tinyint",
     "short": "smallint",
@@ -25,12 +26,16 @@ _DIGITS = {"tinyint": (3, 0), "smallint": (5, 0), "int": (10, 0), "bigint": (20,
 
 @dataclass(frozen=True)
 class SqlType:
-    """A Spark type: its name, with precision and scale for decimals; ``text`` is the whole of it."""
+    """A Spark type: its name, precision and scale of decimals, and ``text``, the complete type in Spark's syntax."""
 
     name: str
     precision: int = 0
     scale: int = 0
     text: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.text:
+            object.__setattr__(self, "text", self.name)
 
     @property
     def integral(self) -> bool:
@@ -40,12 +45,41 @@ class SqlType:
     @property
     def fractional(self) -> bool:
         """FLOAT, DOUBLE, DECIMAL."""
-        return self.name in ("float", "double", "decimal")
+        return self.approximate or self.name == "decimal"
 
     @property
     def numeric(self) -> bool:
         """Any number."""
         return self.integral or self.fractional
+
+    @property
+    def exact_numeric(self) -> bool:
+        """Whole numbers and DECIMAL: the SQL standard's exact numeric types."""
+        return self.integral or self.name == "decimal"
+
+    @property
+    def approximate(self) -> bool:
+        """FLOAT and DOUBLE: the SQL standard's approximate numeric types."""
+        return self.name in ("float", "double")
+
+    @property
+    def temporal(self) -> bool:
+        """DATE, TIMESTAMP and TIMESTAMP_NTZ."""
+        return self.name in TEMPORAL
+
+    @property
+    def exact(self) -> bool:
+        """Whether equal values are identical, so that one can replace the other.
+
+        Exceptions: 0.0 and -0.0, strings with a collation, CHAR and VARCHAR (Spark pads and trims them), nested types.
+        """
+        scalar = self.exact_numeric or self.temporal or self.name in ("boolean", "string")
+        return scalar and "collate" not in self.text
+
+    @property
+    def ordered(self) -> bool:
+        """Whether min() and max() of the type are the least and the greatest value by ``<``."""
+        return self.numeric or self.temporal or self.name in ("boolean", "string")
 
     @property
     def digits(self) -> tuple[int, int]:
@@ -55,7 +89,7 @@ class SqlType:
         return _DIGITS.get(self.name, (0, 0))
 
     def field(self, names: tuple[str, ...]) -> SqlType | None:
-        """The type of a field of a struct, or of a field of its fields; None where that cannot be told."""
+        """The type of a struct field, possibly nested; None if unknown."""
         if not names:
             return self
         if self.name != "struct" or not self.text.endswith(">"):
@@ -70,17 +104,17 @@ class SqlType:
 
     @property
     def sql(self) -> str:
-        """The type in a statement: what TIMESTAMP alone means there hangs on a setting of the session."""
-        said = self.text or self.name  # names of fields keep their case
-        return _ZONED.sub("TIMESTAMP_LTZ", said if "<" in said else said.upper())
+        """The type in SQL; plain TIMESTAMP would depend on a session setting."""
+        text = self.text if "<" in self.text else self.text.upper()  # names of fields keep their case
+        return _ZONED.sub("TIMESTAMP_LTZ", text)
 
     def __str__(self) -> str:
-        return (self.text or self.name).upper()
+        return self.text.upper()
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a relation; ``type`` is None where it is not known.
+    """A column of a relation; ``type`` is None if unknown.
 
     ``field``: what follows the column where a name means a field of it, whose ``type`` it then is.
     """
@@ -91,7 +125,7 @@ class Column:
 
 
 def sql_type(text: str) -> SqlType:
-    """Read a type as Spark writes it (``decimal(10,2)``, ``timestamp_ntz``, ``array<int>``)."""
+    """Parse a type in Spark's syntax (``decimal(10,2)``, ``timestamp_ntz``, ``array<int>``)."""
     text = text.strip().lower()
     if found := re.fullmatch(r"(decimal|dec|numeric)(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?", text):
         precision, scale = int(found[2] or 10), int(found[3] or 0)

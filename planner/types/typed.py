@@ -1,4 +1,4 @@
-"""The type of an expression, where there is little to it; Spark is asked about the rest."""
+"""Infers the types of simple expressions; Spark analyzes all others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from sqlglot import exp
 from planner.expr import sql
 from planner.types.schema import INTEGRAL, SqlType, sql_type
 
-TIMES = ("date", "timestamp", "timestamp_ntz")
 _BIGINT, _INT, _DOUBLE = SqlType("bigint"), SqlType("int"), SqlType("double")
 _DAYS = SqlType("interval", text="interval day to second")
 _ALWAYS: dict[type[exp.Expression], SqlType] = {
@@ -22,31 +21,46 @@ _ALWAYS: dict[type[exp.Expression], SqlType] = {
         (exp.TsOrDsToDate, exp.TsOrDsAdd, exp.DateSub, exp.AddMonths, exp.DateTrunc, exp.LastDay), SqlType("date")
     ),
     exp.TimestampTrunc: SqlType("timestamp"),
+    exp.CurrentDate: SqlType("date"),
+    exp.Count: _BIGINT,
 }
 _TIMESTAMP = (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ)  # as a function names it, and as a type
 _LOCAL = re.compile(r"\s*\d+-\d+-\d+([ T][\d:.]*)?\s*")
 WHOLE_DAYS = ("DAY", "WEEK", "MONTH", "YEAR")
 
 
-def type_of(tree: exp.Expression, known: Callable[[exp.Expression], SqlType | None]) -> SqlType | None:
-    """The type of an expression; ``known`` tells that of columns, and of whatever is not told here."""
+def type_of(
+    tree: exp.Expression, known: Callable[[exp.Expression], SqlType | None], *, ntz: bool | None = None
+) -> SqlType | None:
+    """Infer the type that Spark gives to an expression; None where it cannot be inferred.
+
+    ``known`` returns the types of columns and of other expressions; ``ntz``: TIMESTAMP means TIMESTAMP_NTZ.
+    """
 
     def of(inner: exp.Expression) -> SqlType | None:
-        return type_of(inner, known)
+        return type_of(inner, known, ntz=ntz)
 
     found: SqlType | None = _ALWAYS.get(type(tree))
     match tree:
-        case exp.Paren() | exp.Neg() | exp.Abs():
+        case exp.Paren() | exp.Max() | exp.Min():
             return of(tree.this)
+        case exp.Neg() if isinstance(tree.this, exp.Literal) and not tree.this.is_string:
+            return _number(f"-{tree.this.name}")
+        case exp.Neg() | exp.Abs():  # of a text Spark makes a number first
+            found = inner if (inner := of(tree.this)) and (inner.numeric or inner.name == "interval") else None
         case exp.Cast():  # TryCast too
-            found = cast_type(tree)
+            found = cast_type(tree, ntz=ntz)
+        case exp.Literal():
+            found = SqlType("string") if tree.is_string else _number(tree.name)
+        case exp.Sum() | exp.Avg() if not isinstance(tree.this, exp.Distinct):
+            found = _aggregated(tree, of(tree.this))
         case exp.Interval():
             found = SqlType("interval")
         case exp.DateDiff():
             return _BIGINT if tree.args.get("unit") else _INT
         case exp.TimestampAdd():
             inner = of(tree.this)
-            found = inner if inner and inner.name == "timestamp_ntz" else SqlType("timestamp")
+            found = inner and (inner if inner.name == "timestamp_ntz" else SqlType("timestamp"))
         case exp.Coalesce() | exp.Greatest() | exp.Least():
             found = common([of(e) for e in (tree.this, *tree.expressions)])
         case exp.Nullif():
@@ -65,14 +79,15 @@ def type_of(tree: exp.Expression, known: Callable[[exp.Expression], SqlType | No
             found = _DOUBLE if both and (both.integral or both.name == "double") else None
         case exp.Ceil() | exp.Floor():
             inner = of(tree.this)
-            found = _BIGINT if inner and (inner.integral or inner.name in ("float", "double")) else None
+            whole = inner and (inner.integral or inner.approximate) and not tree.args.get("decimals")
+            found = _BIGINT if whole else None
         case exp.Round():
             found = _plain(of(tree.this))
     return found or known(tree)
 
 
 def cast_type(tree: exp.Cast, *, ntz: bool | None = None) -> SqlType | None:
-    """The type that an expression is cast to; None where it hangs on what TIMESTAMP means.
+    """Return the target type of a cast; None if it depends on the meaning of TIMESTAMP.
 
     ``ntz``: it means TIMESTAMP_NTZ (``spark.sql.timestampType``), but for literals that name a time zone, and for
     ``timestamp(x)``, which sqlglot reads as it reads ``x::TIMESTAMP``.
@@ -86,7 +101,7 @@ def cast_type(tree: exp.Cast, *, ntz: bool | None = None) -> SqlType | None:
 
 
 def common(types: list[SqlType | None]) -> SqlType | None:
-    """The type in which Spark compares these; None where it is not plain."""
+    """Return the common type in which Spark compares; None if it is not simple."""
     sure = [t for t in types if t is not None]
     names = {t.name for t in sure}
     if not sure or len(sure) < len(types):
@@ -97,21 +112,45 @@ def common(types: list[SqlType | None]) -> SqlType | None:
         return max(sure, key=lambda t: INTEGRAL.index(t.name))
     if all(t.numeric for t in sure) and "double" in names:
         return _DOUBLE
-    if "decimal" in names and all(t.integral or t.name == "decimal" for t in sure):
+    if "decimal" in names and all(t.exact_numeric for t in sure):
         before, behind = (max(t.digits[i] for t in sure) for i in (0, 1))
         text = f"decimal({before + behind},{behind})"
         return SqlType("decimal", before + behind, behind, text) if before + behind <= 38 else None
     return SqlType("timestamp") if names == {"date", "timestamp"} else None
 
 
+def _number(text: str) -> SqlType | None:
+    """The type of a number as it is written; None where that hangs on a setting."""
+    if "e" in text.lower():
+        return None  # a decimal where spark.sql.legacy.exponentLiteralAsDecimal.enabled is set
+    before, _, behind = text.lstrip("-").partition(".")
+    if "." in text or not -(2**63) <= int(text) < 2**63:
+        return _decimal(max(len(before.lstrip("0")) + len(behind), 1), len(behind))
+    return _INT if -(2**31) <= int(text) < 2**31 else _BIGINT
+
+
+def _aggregated(tree: exp.Expression, of: SqlType | None) -> SqlType | None:
+    """The type of sum or avg of values of a type."""
+    if of is None or not of.numeric:
+        return None
+    if of.name == "decimal":
+        more = (10, 0) if isinstance(tree, exp.Sum) else (4, 4)
+        return _decimal(*(min(digits + add, 38) for digits, add in zip((of.precision, of.scale), more, strict=True)))
+    return _BIGINT if of.integral and isinstance(tree, exp.Sum) else _DOUBLE
+
+
+def _decimal(precision: int, scale: int) -> SqlType:
+    return SqlType("decimal", precision, scale, f"decimal({precision},{scale})")
+
+
 def _plain(type_: SqlType | None) -> SqlType | None:
-    """A type that arithmetic keeps: that of decimals grows."""
-    return type_ if type_ and type_.name != "decimal" else None
+    """Return a type that arithmetic preserves; decimals grow, strings become numbers."""
+    return type_ if type_ and (type_.integral or type_.approximate) else None
 
 
 def _sum(tree: exp.Expression, of: Callable[[exp.Expression], SqlType | None]) -> SqlType | None:
     left, right = of(tree.this), of(tree.expression)
-    if isinstance(tree.expression, exp.Interval) and left and left.name in TIMES:
+    if isinstance(tree.expression, exp.Interval) and left and left.temporal:
         unit = tree.expression.args.get("unit")
         whole = isinstance(unit, exp.Var) and unit.name.upper().removesuffix("S") in WHOLE_DAYS
         return left if whole or left.name != "date" else SqlType("timestamp")
@@ -119,12 +158,14 @@ def _sum(tree: exp.Expression, of: Callable[[exp.Expression], SqlType | None]) -
         return None
     if left.name == "date" and right.integral:
         return left
-    if left.name in TIMES and right.name in TIMES:
+    if left.temporal and right.temporal:
         return None if left.name == right.name == "date" else _DAYS
     if left.name in ("timestamp", "timestamp_ntz") and right.name == "interval":
         return left
     both = common([left, right]) if left.numeric and right.numeric else None
     if both is None or both.name != "decimal":
         return both
+    if any(t.integral and not e.find(exp.Column) for t, e in ((left, tree.this), (right, tree.expression))):
+        return None  # an integer as it is written has as many digits as it shows
     precision = both.precision + 1
     return SqlType("decimal", precision, both.scale, f"decimal({precision},{both.scale})") if precision <= 38 else None

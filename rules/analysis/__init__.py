@@ -1,1 +1,1 @@
-"""Facts about relations: same source, unique keys, equal columns, numbered rows, what may raise an error."""
+"""Facts about relations: same source, unique keys, equal columns, numbered rows, unsafe speculation."""

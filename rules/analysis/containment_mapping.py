@@ -1,23 +1,24 @@
-"""Containment mappings: the relations of a subquery as relations of the outer query, its conditions in their names."""
+"""Containment mappings: map the relations of a subquery to those of the outer query, and rewrite its conditions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import islice, product
 
 from sqlglot import exp
 
 from planner.conditions.compared import compared
-from planner.errors import Unsupported
-from planner.expr import ColumnRef, Scalar, canonical, column_ref, quote, sql
+from planner.errors import Refused, Unsupported
+from planner.expr import Scalar, canonical, column_ref
 from planner.logical import Logical
-from planner.sql.names import Source, Unresolved
-from rules.analysis.same_source import SourceRows, bound, over_base, same_source
+from planner.sql.names import Source
+from planner.sql.scope import BoundColumn, Scope
+from rules.analysis.rewrite_columns import rewrite_over_output
+from rules.analysis.same_source import RelationLineage, over_base, same_source
 from rules.context import Context
 from rules.query.inner_joins import InnerJoins
-from rules.query.moving import Home, home, homes, moved
 from rules.query.tables import tables
 
 _MOST = 24  # so many ways of laying the relations of a query over those of a block are looked at
@@ -25,7 +26,7 @@ _MOST = 24  # so many ways of laying the relations of a query over those of a bl
 
 @dataclass(frozen=True)
 class Term:
-    """A condition on rows of the block: ``text`` in its names, ``value`` in one spelling for all who say the same.
+    """A condition on rows of the block: ``text`` in its names, ``value`` in canonical form.
 
     ``relations`` are the numbers of those it names.
     """
@@ -45,95 +46,86 @@ class ContainmentMapping:
     inner: InnerJoins
     outer: InnerJoins
     to: tuple[int, ...]
-    readings: tuple[tuple[SourceRows, SourceRows], ...]
+    readings: tuple[tuple[RelationLineage, RelationLineage], ...]
     ctx: Context
 
     @cached_property
-    def _outer_readings(self) -> tuple[SourceRows | None, ...]:
+    def _outer_readings(self) -> tuple[RelationLineage | None, ...]:
         found = dict(zip(self.to, (r[1] for r in self.readings), strict=True))
         return tuple(found.get(relation) for relation in self.outer.owner)
 
     @cached_property
-    def _as_outer(self) -> tuple[tuple[Source, ...], tuple[SourceRows | None, ...]]:
+    def _as_outer(self) -> tuple[Scope, tuple[RelationLineage | None, ...]]:
         """The sources of the query in the places of those they are laid over."""
         sources = [Source((), ()) for _ in self.outer.sources]
-        readings: list[SourceRows | None] = [None for _ in self.outer.sources]
+        readings: list[RelationLineage | None] = [None for _ in self.outer.sources]
         for relation, target, pair in zip(range(len(self.to)), self.to, self.readings, strict=True):
             sources[self._at(target)] = self.inner.sources[self.inner.owner.index(relation)]
             readings[self._at(target)] = pair[0]
-        return tuple(sources), tuple(readings)
+        return Scope(self.ctx.names, tuple(sources)), tuple(readings)
 
     def _at(self, relation: int) -> int:
         return self.outer.owner.index(relation)
 
-    def scopes(self, scalar: Scalar) -> set[int]:
-        """Whose columns an expression of the query names: 0 for its own, 1 for the block's."""
-        return homes(scalar, (self.inner.sources, self.outer.sources), self.ctx.names)
+    @cached_property
+    def scope(self) -> Scope:
+        """The names of the query; level 1 is the block."""
+        return Scope(self.ctx.names, self.inner.sources, self._outer_scope)
+
+    @property
+    def _outer_scope(self) -> Scope:
+        return Scope(self.ctx.names, self.outer.sources)
 
     def inner_value(self, scalar: Scalar) -> str:
-        """One spelling of an expression over the query's relations.  Raises ``Unresolved``."""
-        sources, readings = self._as_outer
-        return _ordered(over_base(scalar, readings, sources, self.ctx))
+        """Return the canonical form of an expression over the subquery's relations.  Raises ``Refused``."""
+        scope, readings = self._as_outer
+        return _ordered(over_base(scope.bind(scalar), readings))
 
     def outer_value(self, scalar: Scalar) -> str:
-        """The same of an expression over the block's relations: equal where both mean the same."""
-        return _ordered(over_base(scalar, self._outer_readings, self.outer.sources, self.ctx))
+        """Return the canonical form of an expression over the block's relations, comparable with ``inner_value``."""
+        return _ordered(over_base(self._outer_scope.bind(scalar), self._outer_readings))
 
     def outside(self, scalar: Scalar) -> Scalar:
-        """An expression of the query over the columns of the block.  Raises ``Unresolved``."""
-        scopes = (self.inner.sources, self.outer.sources)
-        return moved(scalar, scopes, self.outer.sources, self._target, self.ctx.names)
+        """An expression of the query over the columns of the block.  Raises ``Refused``."""
+        return self.scope.bind(scalar).rebind(self._outer_scope, self._target)
 
-    def home(self, ref: ColumnRef) -> Home:
-        """Where a column of the query comes from; scope 1 is the block."""
-        return home(ref, (self.inner.sources, self.outer.sources), self.ctx.names)
-
-    def _target(self, found: Home) -> tuple[int, str]:
-        if found.scope:
-            return found.relation, found.column
+    def _target(self, found: BoundColumn) -> tuple[int, str]:
+        if found.level:
+            return found.relation, found.column.name
         relation = self.inner.owner[found.relation]
         own, theirs = self.readings[relation]
-        name = theirs.named(own.value(found.column, self.ctx.names.fold))
+        name = theirs.output_name(own.value(found.column.name, self.ctx.names.fold))
         if name is None:
-            raise Unresolved(f"{found.column} is not shown by the relation outside")
+            raise Refused(f"{found.column.name} is not a column of the matching relation of the outer query")
         return self._at(self.to[relation]), name
 
     def term(self, scalar: Scalar) -> Term:
-        """A condition of the query on its own rows, for the block."""
-        relations = set()
-        for ref in scalar.columns:
-            relations.add(self.to[self.inner.owner[self.home(ref).relation]])
-        return Term(self.outside(scalar).text, self.inner_value(scalar), frozenset(relations))
+        """Translate a condition of the subquery on its own rows to the block."""
+        relations = frozenset(self.to[self.inner.owner[n]] for n in self.scope.bind(scalar).relations)
+        return Term(self.outside(scalar).text, self.inner_value(scalar), relations)
 
     def filters(self) -> Iterator[Term]:
-        """What a relation of the query filters that the one of the block does not.  Raises ``Unresolved``."""
+        """Yield the filters of the subquery's relations that the block's relations lack.  Raises ``Refused``."""
         for target, (own, theirs) in zip(self.to, self.readings, strict=True):
             if theirs.filters_beyond(own):
-                raise Unresolved("the outer query filters out rows that the subquery reads")
+                raise Refused("the outer query filters out rows that the subquery reads")
             for value in own.filters_beyond(theirs):
-                scalar = Scalar(sql(bound(Scalar(value).tree, partial(self._shown, target, theirs))))
+                alias = self.outer.sources[self._at(target)].names[-1:]
+                scalar = Scalar(rewrite_over_output(theirs, alias, value))
                 yield Term(scalar.text, self.outer_value(scalar), frozenset((target,)))
-
-    def _shown(self, target: int, theirs: SourceRows, ref: ColumnRef) -> exp.Expression:
-        """A column of a base by its name in the block."""
-        name = theirs.named(sql(exp.column(ref.parts[-1], quoted=True)))
-        if name is None:
-            raise Unresolved(f"{ref.text} is filtered, and not shown by the relation outside")
-        alias = self.outer.sources[self._at(target)].names[-1:]
-        return Scalar(".".join(map(quote, (*alias, name)))).tree
 
 
 def relation_numbers(scalar: Scalar, outer: InnerJoins, ctx: Context) -> frozenset[int]:
-    """The numbers of the relations that an expression of a block names.  Raises ``Unresolved``, ``Unsupported``."""
-    return frozenset(outer.owner[ctx.names.resolve(ref, outer.sources)[0]] for ref in scalar.columns)
+    """The numbers of the relations that an expression of a block names.  Raises ``Refused``, ``Unsupported``."""
+    return frozenset(outer.owner[n] for n in Scope(ctx.names, outer.sources).bind(scalar).relations)
 
 
 def containment_mappings(inner: InnerJoins, outer: InnerJoins, ctx: Context) -> Iterator[ContainmentMapping]:
     """Every way in which the relations of a query are relations of the block, each another one.
 
-    Raises ``Unresolved`` where they would be, were their rows the same at every reading.
+    Raises ``Refused`` where they would be, were their rows the same at every reading.
     """
-    found: dict[tuple[int, int], tuple[SourceRows, SourceRows]] = {}
+    found: dict[tuple[int, int], tuple[RelationLineage, RelationLineage]] = {}
     for (i, own), (j, theirs) in product(enumerate(inner.relations), enumerate(outer.relations)):
         alone = inner.owner.count(i) == outer.owner.count(j) == 1
         if (

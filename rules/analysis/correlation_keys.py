@@ -5,20 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.conditions.compared import compared
-from planner.errors import Unsupported
+from planner.errors import Refused
 from planner.expr import Scalar, column_ref, sql
-from planner.sql.names import Source, Unresolved
+from planner.sql.names import Source
 from planner.types.schema import SqlType
 from rules.analysis.containment_mapping import ContainmentMapping
 from rules.context import Context
 
-_EXACT = ("decimal", "boolean", "date", "timestamp", "timestamp_ntz", "string")
-_ORDERED = ("decimal", "float", "double", "string", "date", "timestamp", "timestamp_ntz", "boolean")
-
 
 @dataclass(frozen=True)
 class CorrelationKey:
-    """A column that correlates a subquery: ``text`` over the outer query's relations, ``value`` in the one spelling.
+    """A column that correlates a subquery: ``text`` over the outer query's relations, ``value`` in canonical form.
 
     ``guarded``: it may be NULL in a row of the block, which then meets no row of the subquery.
     """
@@ -31,25 +28,25 @@ class CorrelationKey:
 def correlation_key(own: Scalar, theirs: Scalar, mapped: ContainmentMapping, ctx: Context) -> CorrelationKey:
     """The key of rows whose column ``own`` of the query equals ``theirs`` of the block.
 
-    Raises ``Unresolved`` unless the block's own row has that key, too.
+    Raises ``Refused`` unless the block's own row has that key, too.
     """
     value, other, here = mapped.inner_value(own), mapped.outer_value(theirs), mapped.outside(own).text
     pairs = [equal_columns(conjunct, mapped.outer.sources, ctx) for conjunct in mapped.outer.conjuncts]
     tied = [(mapped.outer_value(p[0]), mapped.outer_value(p[1])) for p in pairs if p]
     if value != other and not _linked(value, other, tied):
-        raise Unresolved(f"{theirs.text} is not {here} in every row of the outer query")
+        raise Refused(f"{theirs.text} is not {here} in every row of the outer query")
     return CorrelationKey(here, value, not any(value in pair for pair in tied))
 
 
 def equal_columns(conjunct: Scalar, sources: tuple[Source, ...], ctx: Context) -> tuple[Scalar, Scalar] | None:
-    """The two columns that a conjunct keeps equal, where they are compared as they are; else None."""
+    """Return the two columns that a conjunct equates without a cast; None if it does not."""
     try:
         comparison = compared(conjunct)
         if comparison is None or comparison.sign != "=" or not comparison.columns:
             return None
         ends = [Scalar(sql(end)) for end in comparison.operands]
         types = [ctx.names.resolve(column_ref(end.tree), sources)[1].type for end in ends]
-    except (Unsupported, Unresolved):
+    except Refused:
         return None
     return (ends[0], ends[1]) if plainly_compared(types[0], types[1]) else None
 
@@ -59,16 +56,6 @@ def plainly_compared(left: SqlType | None, right: SqlType | None) -> bool:
     if left is None or right is None:
         return False
     return left == right or (left.integral and right.integral)
-
-
-def has_order(type_: SqlType | None) -> bool:
-    """Whether min and max of values with this type are the least and the greatest by ``<``."""
-    return type_ is not None and (type_.integral or type_.name in _ORDERED)
-
-
-def exact(type_: SqlType | None) -> bool:
-    """Whether equal values of a type are one value: 0.0 and -0.0 are not, nor A and a in some collations."""
-    return type_ is not None and (type_.integral or type_.name in _EXACT) and "collate" not in type_.text.lower()
 
 
 def _linked(one: str, other: str, pairs: list[tuple[str, str]]) -> bool:

@@ -130,7 +130,7 @@ class _Solver:
         return found
 
     def _partner(self, own: Value, others: Sequence[Value]) -> Value:
-        """The value found before that an equality as written names beside this one; else the first."""
+        """Return an earlier value that a written equality compares with this one; else the first."""
         return next((o for o in others if frozenset((own, o)) in self.written), others[0])
 
     def _candidate(self, number: int, key: dict[int, list[tuple[str, Value]]], by: frozenset[int]) -> _Candidate:

@@ -1,8 +1,8 @@
-"""Which relation of FROM has, for every row of another, that very row as its only partner.
+"""Finds relations of one source that are joined on a unique key: each row matches only itself in the other.
 
-Two relations of one source meet row by row where a unique key of the source is equal on both sides.  That it is equal
-may also follow: x.id = z.k AND z.k = y.id, or x.id = 5 AND y.id = 5.  The conditions are those of PostgreSQL's
-self-join elimination; unlike there a filter may stand on either side.
+Each row of two relations of one source matches only itself if a unique key of the source is equal on both sides.  The
+equality may also be implied: x.id = z.k AND z.k = y.id, or x.id = 5 AND y.id = 5.  The conditions are those of
+PostgreSQL's self-join elimination; unlike there a filter may stand on either side.
 """
 
 from __future__ import annotations
@@ -14,16 +14,19 @@ from networkx.utils import UnionFind
 from sqlglot import exp
 
 from planner.conditions.compared import compared
-from planner.errors import Unsupported
-from planner.expr import ColumnRef, Scalar, canonical, column_ref, sql
+from planner.errors import Refused
+from planner.expr import ColumnRef, Scalar, canonical, quote, sql
 from planner.logical import Derived, Logical, Scan
-from planner.sql.names import NoSuchColumn, Resolver, Source, Unresolved
+from planner.sql.names import Resolver, Source
+from planner.sql.scope import BoundColumn, Scope
 from planner.types.schema import INTEGRAL, Column, SqlType
-from rules.analysis.same_source import SourceRows, reading
+from rules.analysis.same_source import RelationLineage, reading
 from rules.analysis.unique import Unique, unique_keys
 from rules.context import Context
 from rules.query.from_items import FromItem
 
+Scopes = tuple[frozenset[int], ...]
+_UNSEEN = Source((), ())
 Value = tuple[int | str, str]  # a relation's number and a value of its base, or "" and a literal
 
 
@@ -38,7 +41,7 @@ class Equality:
 
 
 class FromScope:
-    """What names mean among the relations of one SELECT, and what each relation reads."""
+    """The scope of one SELECT: resolves names to its relations, and relations to their lineage."""
 
     def __init__(self, from_items: Iterable[FromItem], ctx: Context):
         self.ctx = ctx
@@ -49,76 +52,84 @@ class FromScope:
             found = ctx.names.sources(from_item.relation)
             self.sources += found
             self.owner += [from_item.number] * len(found)
-        self._readings: dict[int, SourceRows | str] = {}
+        self._readings: dict[int, RelationLineage | str] = {}
 
-    def reading(self, number: int) -> SourceRows | str:
-        """What a relation reads, or why that cannot be told."""
+    def reading(self, number: int) -> RelationLineage | str:
+        """Return the lineage of a relation, or the reason why it is unknown."""
         if number not in self._readings:
             try:
                 self._readings[number] = reading(self.from_items[number].relation, self.ctx)
-            except (Unresolved, Unsupported) as no:
+            except Refused as no:
                 self._readings[number] = str(no)
         return self._readings[number]
 
     def path(self, number: int) -> tuple[str, ...]:
-        """The name by which a relation's columns can be told from all others.  Raises ``Unresolved``."""
+        """Return the name that distinguishes a relation's columns from all others.  Raises ``Refused``."""
         own = [s for s, n in zip(self.sources, self.owner, strict=True) if n == number]
         fold = self.ctx.names.fold
         names = [tuple(map(fold, s.names)) for s in self.sources]
         if len(own) != 1 or not own[0].names or names.count(tuple(map(fold, own[0].names))) > 1:
-            raise Unresolved("one of its relations has no name of its own")
+            raise Refused("one of its relations has no name of its own")
         return own[0].names
 
-    def resolve(self, ref: ColumnRef, scopes: tuple[frozenset[int], ...]) -> tuple[int, Column]:
-        """The relation and the column that a name means, looked for in one scope after the other.
+    def scope(self, scopes: Scopes) -> Scope:
+        """Names are looked for in one scope after the other; each has the numbers of the relations that it sees."""
+        seen = zip(self.sources, self.owner, strict=True)
+        sources = tuple(source if number in scopes[0] else _UNSEEN for source, number in seen)
+        return Scope(self.ctx.names, sources, self.scope(scopes[1:]) if scopes[1:] else None)
 
-        Raises ``Unresolved``, also for a field of a column.
+    def resolve(self, column: ColumnRef | exp.Expr, scopes: Scopes) -> tuple[int, Column]:
+        """The relation and the column that a name means.  Raises ``Refused``, also for a field of a column."""
+        found = self.scope(scopes).column(column).check_no_field()
+        return self.owner[found.relation], found.column
+
+    def substitute(self, scalar: Scalar, scopes: Scopes, columns: Callable[[int, Column], str | None]) -> Scalar:
+        """Replace columns of relations in an expression with SQL; None keeps a column that is qualified.
+
+        A column without one gets the name of its relation.  Raises ``Refused``.
         """
-        for last, scope in enumerate(scopes, 1 - len(scopes)):
-            at = [i for i, owner in enumerate(self.owner) if owner in scope]
-            try:
-                index, column = self.ctx.names.resolve(ref, tuple(self.sources[i] for i in at))
-            except NoSuchColumn:
-                if not last:
-                    raise
-                continue
-            if column.field:
-                raise Unresolved(f"{ref.text} is a field of a column")
-            return self.owner[at[index]], column
-        raise NoSuchColumn(ref.text)
 
-    def relations_of(self, scalar: Scalar, scopes: tuple[frozenset[int], ...]) -> set[int]:
-        """The relations whose columns an expression names.  Raises ``Unresolved``, ``Unsupported``."""
+        def text(found: BoundColumn) -> str | None:
+            number = self.owner[found.check_no_field().relation]
+            new = columns(number, found.column)
+            if new is not None or len(found.ref.parts) > 1:
+                return new
+            return ".".join(map(quote, (*self.path(number), found.column.name)))
+
+        return self.scope(scopes).bind(scalar).substitute(text)
+
+    def relations_of(self, scalar: Scalar, scopes: Scopes) -> set[int]:
+        """The relations whose columns an expression names.  Raises ``Refused``, ``Unsupported``."""
         return {self.resolve(c, scopes)[0] for c in scalar.columns}
 
     def value(self, number: int, column: str) -> Value:
-        """What a column of a relation is: a value of its base, or itself where the base is not known."""
+        """Return the base value of a relation's column, or the column itself if the base is unknown."""
         found = self.reading(number)
         if isinstance(found, str):
             return number, self.ctx.names.fold(column)
         return number, found.value(column, self.ctx.names.fold)
 
-    def known(self, scopes: tuple[frozenset[int], ...]) -> Callable[[exp.Expression], SqlType | None]:
+    def known(self, scopes: Scopes) -> Callable[[exp.Expression], SqlType | None]:
         """The types of columns and literals, for those who look at an expression."""
 
         def of(tree: exp.Expression) -> SqlType | None:
             if isinstance(tree, exp.Column):
-                return self.resolve(column_ref(tree), scopes)[1].type
+                return self.resolve(tree, scopes)[1].type
             return self.ctx.names.type_of(tree, ())
 
         return of
 
-    def equality(self, conjunct: Scalar, scopes: tuple[frozenset[int], ...]) -> Equality | None:
+    def equality(self, conjunct: Scalar, scopes: Scopes) -> Equality | None:
         """Read a conjunct that compares two columns, or a column and a literal."""
         try:
             found = compared(conjunct)
             if found is None or not found.equal:
                 return None
             return self.compared(found.left, found.right, found.sign == "=", scopes)
-        except (Unresolved, Unsupported):
+        except Refused:
             return None
 
-    def _bare(self, tree: exp.Expression, scopes: tuple[frozenset[int], ...]) -> exp.Expression:
+    def _bare(self, tree: exp.Expression, scopes: Scopes) -> exp.Expression:
         """The column of ``x.id + 0`` and of a cast that changes no value of it; any other operand as it is."""
         if isinstance(tree, exp.Add | exp.Sub) and tree.expression == exp.Literal.number(0):
             inner: exp.Expression = tree.this.unnest()
@@ -126,7 +137,7 @@ class FromScope:
             inner = tree.this.unnest()
         else:
             return tree
-        type_ = self.resolve(column_ref(inner), scopes)[1].type if isinstance(inner, exp.Column) else None
+        type_ = self.resolve(inner, scopes)[1].type if isinstance(inner, exp.Column) else None
         if type_ is None:
             return tree
         wider = self.ctx.names.type_of(tree, ()) or type_ if isinstance(tree, exp.Cast) else type_
@@ -135,19 +146,17 @@ class FromScope:
         kept = type_.integral and wider.integral and INTEGRAL.index(wider.name) >= INTEGRAL.index(type_.name)
         return inner if kept else tree
 
-    def compared(
-        self, left: exp.Expression, right: exp.Expression, strict: bool, scopes: tuple[frozenset[int], ...]
-    ) -> Equality | None:
-        """Two operands of ``=`` as an equality.  Raises ``Unresolved``, ``Unsupported``."""
+    def compared(self, left: exp.Expression, right: exp.Expression, strict: bool, scopes: Scopes) -> Equality | None:
+        """Two operands of ``=`` as an equality.  Raises ``Refused``, ``Unsupported``."""
         left, right = self._bare(left, scopes), self._bare(right, scopes)
         if not isinstance(left, exp.Column):
             left, right = right, left
         if not isinstance(left, exp.Column):
             return None
-        number, column = self.resolve(column_ref(left), scopes)
+        number, column = self.resolve(left, scopes)
         value = self.value(number, column.name)
         if isinstance(right, exp.Column):
-            other, second = self.resolve(column_ref(right), scopes)
+            other, second = self.resolve(right, scopes)
             same = column.type is not None and column.type == second.type
             return Equality(value, self.value(other, second.name), strict, same)
         alike = column.type is not None and is_literal_of(right, column.type, self.ctx.names)
@@ -205,7 +214,7 @@ def covered(key: frozenset[str], x: int, y: int, equal: EquivalenceClasses, ctx:
     return found
 
 
-def keys_of(found: SourceRows, ctx: Context) -> tuple[Unique, Unique]:
+def keys_of(found: RelationLineage, ctx: Context) -> tuple[Unique, Unique]:
     """The unique keys of a reading's base: those without NULL in them, and those where a NULL is equal to another."""
     base: Logical = found.base
     if isinstance(base, Derived):
@@ -218,7 +227,7 @@ def keys_of(found: SourceRows, ctx: Context) -> tuple[Unique, Unique]:
 
 
 def why_not_the_same_row(
-    x: int, y: int, found: SourceRows, equal: EquivalenceClasses, ctx: Context, *, only: bool
+    x: int, y: int, found: RelationLineage, equal: EquivalenceClasses, ctx: Context, *, only: bool
 ) -> str:
     """Why a row of one reading may have other partners than itself in the other, where a column of theirs is equal.
 

@@ -1,6 +1,6 @@
-"""Queries that number their rows: row_number(), rank() or dense_rank() where no two rows of a part can tie.
+"""Finds queries that number their rows without ties: row_number(), rank() or dense_rank() over a unique order.
 
-Without ties the three agree: 1, 2, 3 and so on in each part, the same at every reading.
+Without ties the three functions agree: 1, 2, 3 and so on in each partition, and the same on every read.
 """
 
 from __future__ import annotations
@@ -9,20 +9,19 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from planner.errors import Refused
 from planner.expr import Scalar, quote, sql
 from planner.expr.calls import volatile
 from planner.logical import Aggregate, Derived, Filter, Logical, Sort
-from planner.sql.names import Unresolved
 from rules.analysis.unique import unique_keys
 from rules.context import Context
-from rules.query.moving import SelectBlock, block_of
+from rules.query.query_block import QueryBlock, read_block
 from rules.query.select_list import SelectList
 
 _NUMBERS = (exp.RowNumber, exp.Rank, exp.DenseRank)
 _ORDERED = (*_NUMBERS, exp.Lag, exp.Lead)
 _WHOLE = (exp.Count, exp.Min, exp.Max)
 _SUMS = (exp.Sum, exp.Avg)
-_EXACT = ("tinyint", "smallint", "int", "bigint", "decimal")
 
 
 @dataclass(frozen=True)
@@ -40,15 +39,15 @@ class Numbering:
 def numberings(query: Logical, ctx: Context) -> tuple[Numbering, ...]:
     """The columns of a query that number its rows; it returns the same rows whenever it is read.
 
-    Raises ``Unresolved``, ``Unsupported`` with the reason where the numbers may be others at another reading.
+    Raises ``Refused``, ``Unsupported`` with the reason where the numbers may be others at another reading.
     """
-    block = block_of(query)
+    block = read_block(query)
     if block is None or not any(_number(item) for item in block.project.items):
         return ()
-    if odd := next((n for n in block.more if not isinstance(n, Sort | Aggregate | Filter)), None):
-        raise Unresolved(f"the numbered query has its own {odd.label}")
-    if any(isinstance(n, Filter) and n.clause == "QUALIFY" for n in block.more) or block.project.quantifier:
-        raise Unresolved("the numbered query removes rows after it has numbered them")
+    if odd := next((n for n in block.clauses if not isinstance(n, Sort | Aggregate | Filter)), None):
+        raise Refused(f"the numbered query has a clause {odd.label}")
+    if any(isinstance(n, Filter) and n.clause == "QUALIFY" for n in block.below) or block.project.quantifier:
+        raise Refused("the numbered query removes rows after it has numbered them")
     return _Numbered(query, block, ctx).found()
 
 
@@ -60,10 +59,10 @@ def _number(item: Scalar) -> bool:
 class _Numbered:
     """One block that has windows in its select list."""
 
-    def __init__(self, query: Logical, block: SelectBlock, ctx: Context):
+    def __init__(self, query: Logical, block: QueryBlock, ctx: Context):
         self.block = block
         self.ctx = ctx
-        self.shown = SelectList(block.project, ctx.names.sources(block.tree), ctx.names)
+        self.shown = SelectList(block.project, ctx.scope(block.tree))
         self.types = {ctx.names.fold(c.name): c.type for c in ctx.names.sources(_named(query))[0].columns or ()}
         self.keys = unique_keys(query, ctx, nulls=True)
         self.keys_of_known = unique_keys(query, ctx)
@@ -80,18 +79,18 @@ class _Numbered:
         return tuple(numbers)
 
     def numbering(self, window: exp.Window, name: str) -> Numbering:
-        """What a ranking function says.  Raises ``Unresolved`` where rows may tie."""
+        """Read the numbering of a ranking function.  Raises ``Refused`` if rows may tie."""
         parts = [self.shown.name_of(part) for part in self.parts(window)]
         if not name or None in parts:
-            raise Unresolved(f"{sql(window)} restarts for a column that the query does not return")
+            raise Refused(f"{sql(window)} restarts for a column that the query does not return")
         if (known := self.without_ties(window)) is None:
             said = f"no unique key is known among the columns of {sql(window)}"
-            raise Unresolved(f"rows may tie, so their numbers may change: {said}")
+            raise Refused(f"rows may tie, so their numbers may change: {said}")
         return Numbering(name, tuple(p for p in parts if p), known)
 
     def parts(self, window: exp.Window) -> list[exp.Expression]:
         if window.args.get("alias") or window.args.get("spec"):
-            raise Unresolved(f"{sql(window)} has a frame, or a window with a name")
+            raise Refused(f"{sql(window)} has a frame, or a window with a name")
         return list(window.args.get("partition_by") or ())
 
     def without_ties(self, window: exp.Window) -> bool | None:
@@ -114,16 +113,16 @@ class _Numbered:
             test = tree.this.unnest() if isinstance(tree, exp.Not) else None
             if isinstance(test, exp.Is) and isinstance(test.expression, exp.Null):
                 try:
-                    if self.shown.said(test.this.unnest()) == value:
+                    if self.shown.scope.bind(test.this.unnest()).canonical == value:
                         return True
-                except Unresolved:
+                except Refused:
                     continue
         return False
 
     def check(self, item: Scalar, windows: list[exp.Window]) -> None:
-        """Raise ``Unresolved`` unless an item with windows has one value at every reading."""
+        """Raise ``Refused`` unless an item with windows has one value at every reading."""
         type_ = self.types.get(self.ctx.names.fold(item.tree.alias_or_name))
-        exact = type_ is not None and type_.name in _EXACT
+        exact = type_ is not None and type_.exact_numeric
         for window in windows:
             function, ordered = window.this, window.args.get("order") is not None
             alone = len(windows) == 1 and window is item.tree.unalias()
@@ -132,18 +131,18 @@ class _Numbered:
             else:
                 deterministic = isinstance(function, _ORDERED) and self.without_ties(window) is False
             if not deterministic:
-                raise Unresolved(f"{sql(window)} may return another value when it is read again")
+                raise Refused(f"{sql(window)} may return another value when it is read again")
 
     def check_the_rest(self) -> None:
-        """Raise ``Unresolved`` unless the query without its windows returns the same rows at every reading."""
+        """Raise ``Refused`` unless the query without its windows returns the same rows at every reading."""
         for item in self.block.project.items:
             if item.plans:
-                raise Unresolved(f"{item.shown} holds a subquery")
+                raise Refused(f"{item.shown} holds a subquery")
             if item.tree.find(exp.Window) and (odd := volatile(item.tree)):
-                raise Unresolved(f"{sql(odd)} is not known to be deterministic")
+                raise Refused(f"{sql(odd)} is not known to be deterministic")
         items = tuple(i for i in self.block.project.items if not i.tree.find(exp.Window)) or (Scalar("1 AS one"),)
-        if reason := self.ctx.unrepeatable(_named(replace(self.block.project, items=items))):
-            raise Unresolved(f"the numbered query is read twice, and {reason}")
+        if reason := self.ctx.nonrepeatable_reason(_named(replace(self.block.project, items=items))):
+            raise Refused(f"the numbered query is read twice, and {reason}")
 
 
 def _named(query: Logical) -> Derived:

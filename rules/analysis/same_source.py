@@ -1,10 +1,9 @@
-"""Whether two relations read the same rows: the one place that decides what a self-join is.
+"""Decides whether two relations read the same rows.  All self-join rules use this test.
 
-A relation is read down to its *base*, a table of one version or a query that cannot be looked through, under filters
-and renames.  Two relations are the same source when their bases are the same and return the same rows whenever they are
-read; what differs is which rows each keeps and under which names it shows them.  Kafka Streams' KIP-862 asks for the
-very same object on both sides; here subqueries, CTEs and aliases are looked through (Flink FLIP-516 and PostgreSQL's
-self-join elimination compare base relations alike).
+The lineage of a relation ends in its *base*: one version of a table, or a query that does more than filter and rename.
+Two relations have the same source if their bases are equal and return the same rows on every read; their filters and
+their output names may differ.  Kafka Streams' KIP-862 requires the same object on both sides; this module looks through
+subqueries, CTEs and aliases, as Flink's FLIP-516 and PostgreSQL's self-join elimination compare base relations.
 """
 
 from __future__ import annotations
@@ -14,27 +13,28 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from planner.errors import Unsupported
-from planner.expr import ColumnRef, Scalar, canonical, column_ref, quote, sql
-from planner.expr.rewording import put
+from planner.errors import Refused
+from planner.expr import Scalar, canonical, is_star, quote, sql
+from planner.expr.substitution import replace_columns
 from planner.expr.tokens import exact_words
 from planner.logical import Derived, Logical, Nested, Project, Scan
-from planner.sql.names import Source, Unresolved
+from planner.sql.scope import BoundColumn, BoundExpr, Scope
 from planner.sql.to_sql import to_sql
 from planner.tree import Node, transform_up
 from rules.context import Context
-from rules.query.moving import block_of, check_deterministic
+from rules.query.moving import check_deterministic
+from rules.query.query_block import read_block
 
-# Of several rows, or making several: what is above a filter is not what is below it.
+# Computed from several rows, or producing several: its value differs above and below a filter.
 _NOT_OF_A_ROW = (exp.AggFunc, exp.Window, exp.UDTF, exp.Explode, exp.Posexplode, exp.Inline, exp.Stack)
 _OTHER_ROWS = frozenset(("TABLESAMPLE",))
 
 
 @dataclass(frozen=True)
-class Shown:
-    """A column that a relation shows: its name, and its value, an expression over the base's columns.
+class ColumnLineage:
+    """An output column: its name, and its value as an expression over the columns of the base.
 
-    ``value`` is in canonical spelling: the base's columns bare, quoted and folded.
+    ``value`` is in canonical form: the columns of the base are unqualified, quoted and folded.
     """
 
     name: str
@@ -42,117 +42,104 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class SourceRows:
-    """What a relation reads: ``base``, named by ``key``; the rows that pass ``filters``; the columns it shows.
+class RelationLineage:
+    """Where the rows of a relation come from: ``base``, identified by ``key``, ``filters``, and the output columns.
 
-    Two readings of one key are of the same rows.  ``filters`` are in the spelling of ``Shown.value``, each once, in the
-    order in which they are written: one may keep the next from raising an error.
+    Relations with equal keys read the same rows.  ``filters`` are in the form of ``ColumnLineage.value``, without
+    duplicates, in the order of the text: a filter may prevent the next one from raising an error.
     """
 
     key: tuple[str, ...]
     base: Logical
-    columns: tuple[Shown, ...]
+    columns: tuple[ColumnLineage, ...]
     filters: tuple[str, ...] = ()
 
     def value(self, name: str, fold: Callable[[str], str]) -> str:
-        """What the column of this name is in terms of the base.  Raises ``Unresolved``."""
+        """The value of an output column over the base.  Raises ``Refused``."""
         found = [c.value for c in self.columns if fold(c.name) == fold(name)]
         if len(found) != 1:
-            raise Unresolved(f"{name} is not one column of {' '.join(self.key)}")
+            raise Refused(f"{name} is not one column of {' '.join(self.key)}")
         return found[0]
 
-    def filters_beyond(self, other: SourceRows) -> tuple[str, ...]:
-        """The filters that another reading does not have, in order."""
+    def filters_beyond(self, other: RelationLineage) -> tuple[str, ...]:
+        """The filters that the other relation does not have, in order."""
         return tuple(f for f in self.filters if f not in other.filters)
 
-    def named(self, value: str) -> str | None:
-        """The name under which a value of the base is shown; None where it is not."""
+    def output_name(self, value: str) -> str | None:
+        """The name of the output column with a value; None if there is none."""
         return next((c.name for c in self.columns if c.value == value), None)
 
 
-def reading(relation: Logical, ctx: Context) -> SourceRows:
-    """Read a relation of FROM down to its base.  Raises ``Unresolved``, ``Unsupported`` with the reason why not."""
+def reading(relation: Logical, ctx: Context) -> RelationLineage:
+    """Trace a relation in FROM to its base.  Raises ``Refused`` or ``Unsupported``."""
     match relation:
         case Nested() if relation.alias is None:
             return reading(relation.child, ctx)
         case Scan():
-            return _shown_as(_scan(relation, ctx), relation.renames)
+            return _rename_output(_scan(relation, ctx), relation.renames)
         case Derived() if not relation.lateral:
-            return _shown_as(_query(relation.query, relation, ctx), relation.renames)
-    raise Unresolved(f"{relation.label} is not a table or a subquery")
+            return _rename_output(_query(relation.query, relation, ctx), relation.renames)
+    raise Refused(f"{relation.label} is neither a table nor a subquery")
 
 
-def same_source(left: Logical, right: Logical, ctx: Context) -> tuple[SourceRows, SourceRows] | None:
-    """Read two relations; None where they are of different sources.
+def same_source(left: Logical, right: Logical, ctx: Context) -> tuple[RelationLineage, RelationLineage] | None:
+    """Trace two relations to one base; None if their bases differ.
 
-    Raises ``Unresolved``, ``Unsupported`` where they would be one source, were their rows the same at every reading.
+    Raises ``Refused`` or ``Unsupported`` if the bases are equal but may return other rows on the second read.
     """
     try:
         found = reading(left, ctx), reading(right, ctx)
-    except (Unresolved, Unsupported):
+    except Refused:
         return None
     if found[0].key != found[1].key:
         return None
-    if reason := ctx.unrepeatable(left, right):
+    if reason := ctx.nonrepeatable_reason(left, right):
         what = found[0].key[1] if found[0].key[0] == "table" else "a subquery"
-        raise Unresolved(f"{what} is read twice, and {reason}")
+        raise Refused(f"{what} is read twice, and {reason}")
     return found
 
 
-def bound(tree: exp.Expression, say: Callable[[ColumnRef], exp.Expression]) -> exp.Expression:
-    """A copy of an expression with every column outside subqueries replaced by what ``say`` makes of it.
+def over_base(bound: BoundExpr, readings: tuple[RelationLineage | None, ...]) -> str:
+    """Rewrite an expression over the columns of the bases, qualified by relation number if there are several.
 
-    Raises ``Unsupported`` where a variable of a lambda would catch that.
+    ``readings``: one for each relation of the scope; None for one that is a base itself.  Raises ``Refused``.
     """
-    return put(tree, lambda column: say(column_ref(column)))
+    fold = bound.scope.names.fold
 
-
-def over_base(
-    scalar: Scalar, readings: tuple[SourceRows | None, ...], sources: tuple[Source, ...], ctx: Context
-) -> str:
-    """An expression over relations in the spelling of the base; with several, a column's relation stands before it.
-
-    ``readings``: one for each of ``sources``; None for a relation that is not looked into.  Raises ``Unresolved``.
-    """
-
-    def say(ref: ColumnRef) -> exp.Expression:
-        index, column = ctx.names.resolve(ref, sources)
-        if column.field:
-            raise Unresolved(f"{ref.text} is a field of a column")
-        read = readings[index]
-        folded = ctx.names.fold(column.name)
-        inner = exp.column(folded, quoted=True) if read is None else _parsed(read.value(column.name, ctx.names.fold))
-        if len(sources) == 1:
+    def base_value(found: BoundColumn) -> exp.Expression:
+        read, name = readings[found.check_no_field().relation], found.column.name
+        inner = exp.column(fold(name), quoted=True) if read is None else Scalar(read.value(name, fold)).tree
+        if len(readings) == 1:
             return inner
-        return bound(inner, lambda base: exp.column(base.parts[-1], str(index), quoted=True))
+        return replace_columns(inner, lambda base: exp.column(base.name, str(found.relation), quoted=True))
 
-    return canonical(bound(scalar.tree, say))
+    return canonical(bound.replace(base_value))
 
 
-def _scan(scan: Scan, ctx: Context) -> SourceRows:
+def _scan(scan: Scan, ctx: Context) -> RelationLineage:
     if scan.cte:
         definition = ctx.definitions.get(scan.cte)
         if definition is None:
-            raise Unresolved(f"{scan.text} is defined elsewhere")
+            raise Refused(f"{scan.text} is defined elsewhere")
         found = _query(definition.query, Scan(scan.name, scan.text, None, cte=scan.cte), ctx, f"WITH {scan.cte}")
-        return _shown_as(found, definition.renames)
+        return _rename_output(found, definition.renames)
     extra = _extra(scan)
     if _OTHER_ROWS & set(extra):
-        raise Unresolved(f"a sample of {scan.text} has other rows each time")
+        raise Refused(f"a sample of {scan.text} has other rows each time")
     columns = ctx.names.sources(Scan(scan.name, scan.text, None))[0].columns
     if columns is None:
-        raise Unresolved(f"the columns of {scan.text} are not known")
+        raise Refused(f"the columns of {scan.text} are not known")
     key = ("table", _table(scan, ctx), *extra)
-    return SourceRows(key, Scan(scan.name, scan.text, None), tuple(_itself(c.name, ctx) for c in columns))
+    return RelationLineage(key, Scan(scan.name, scan.text, None), tuple(_base_column(c.name, ctx) for c in columns))
 
 
 def _table(scan: Scan, ctx: Context) -> str:
-    """One text for all ways to write the name of a table."""
+    """One text for all spellings of the name of a table."""
     return ".".join(map(quote, ctx.catalog.table_key(scan.name)))
 
 
 def _extra(scan: Scan) -> tuple[str, ...]:
-    """The words behind a table's name that are not its alias: a version, options."""
+    """The tokens after a table's name that are not its alias: a version, options."""
     if scan.plain:
         return ()
     found = list(exact_words(scan.suffix))
@@ -163,29 +150,31 @@ def _extra(scan: Scan) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _query(query: Logical, whole: Logical, ctx: Context, key: str = "") -> SourceRows:
-    """A query as what it reads, where it only filters and renames; else itself, as a base."""
+def _query(query: Logical, whole: Logical, ctx: Context, key: str = "") -> RelationLineage:
+    """Trace a query that only filters and renames to its base; any other query is a base itself."""
     try:
-        return _looked_through(query, ctx)
-    except (Unresolved, Unsupported):
+        return _trace_query(query, ctx)
+    except Refused:
         columns = ctx.names.columns(query)
         if columns is None or not all(c.name for c in columns):
-            raise Unresolved("the columns of a subquery are not known") from None
-        spelt = _in_one_spelling(query, ctx)
-        text = to_sql(spelt)
-        said = key or (text if ctx.catalog.settings.case_sensitive else " ".join(exact_words(text)))
-        tables = (_table(n, ctx) for n in spelt.walk() if isinstance(n, Scan) and not n.cte)
-        return SourceRows(("query", " ".join((said, *tables))), whole, tuple(_itself(c.name, ctx) for c in columns))
+            raise Refused("the columns of a subquery are not known") from None
+        normalized = _normalize_names(query, ctx)
+        text = to_sql(normalized)
+        name = key or (text if ctx.catalog.settings.case_sensitive else " ".join(exact_words(text)))
+        tables = (_table(n, ctx) for n in normalized.walk() if isinstance(n, Scan) and not n.cte)
+        return RelationLineage(
+            ("query", " ".join((name, *tables))), whole, tuple(_base_column(c.name, ctx) for c in columns)
+        )
 
 
-def _in_one_spelling(query: Logical, ctx: Context) -> Logical:
-    """A query in which each table stands under its own name, whether that is written twice or comes from WITH."""
+def _normalize_names(query: Logical, ctx: Context) -> Logical:
+    """Replace references to ``WITH x AS (SELECT * FROM t)`` with ``t``; drop aliases that repeat a table's name."""
 
     def plain(node: Node) -> Node:
         if not isinstance(node, Scan) or not node.plain or node.renames:
             return node
-        held = ctx.definitions.get(node.cte)
-        inner = held.query if held and not held.renames else None
+        definition = ctx.definitions.get(node.cte)
+        inner = definition.query if definition and not definition.renames else None
         if isinstance(inner, Project) and inner.items == (Scalar("*"),) and not (inner.quantifier or inner.hint):
             table = plain(inner.child)
             if isinstance(table, Scan) and not table.cte and table.plain and table.alias == node.alias:
@@ -195,52 +184,45 @@ def _in_one_spelling(query: Logical, ctx: Context) -> Logical:
     return transform_up(query, plain)  # type: ignore[return-value]
 
 
-def _looked_through(query: Logical, ctx: Context) -> SourceRows:
-    block = block_of(query)
-    if block is None or block.more or block.project.quantifier or block.project.hint:
-        raise Unresolved("more than SELECT … FROM … WHERE")
-    inner, sources = reading(block.tree, ctx), ctx.names.sources(block.tree)
-    columns: list[Shown] = []
+def _trace_query(query: Logical, ctx: Context) -> RelationLineage:
+    block = read_block(query)
+    if block is None or not block.is_plain:
+        raise Refused("more than SELECT … FROM … WHERE")
+    inner, scope = reading(block.tree, ctx), ctx.scope(block.tree)
+    columns: list[ColumnLineage] = []
     for item in block.project.items:
-        columns += _items(item, block.project, inner, sources, ctx)
+        columns += _items(item, inner, scope)
     filters = dict.fromkeys(inner.filters)
     for conjunct in block.condition:
         check_deterministic(conjunct)
-        filters[over_base(conjunct, (inner,), sources, ctx)] = None
-    return SourceRows(inner.key, inner.base, tuple(columns), tuple(filters))
+        filters[over_base(scope.bind(conjunct), (inner,))] = None
+    return RelationLineage(inner.key, inner.base, tuple(columns), tuple(filters))
 
 
-def _items(
-    item: Scalar, project: Project, inner: SourceRows, sources: tuple[Source, ...], ctx: Context
-) -> tuple[Shown, ...]:
-    """The columns that one item of a select list shows."""
+def _items(item: Scalar, inner: RelationLineage, scope: Scope) -> tuple[ColumnLineage, ...]:
+    """The output columns of one item of a select list."""
     tree = item.tree
-    if isinstance(tree, exp.Star) or (isinstance(tree, exp.Column) and isinstance(tree.this, exp.Star)):
+    if is_star(tree):
         if item.text.rsplit(".", 1)[-1].strip() != "*":
-            raise Unresolved(f"{item.shown} is not all columns")
+            raise Refused(f"{item.shown} returns only some of the columns")
         return inner.columns
     check_deterministic(item)
     if found := tree.find(*_NOT_OF_A_ROW):
-        raise Unresolved(f"{sql(found)} is not computed row by row")
+        raise Refused(f"{sql(found)} is not computed row by row")
     name = tree.alias_or_name if isinstance(tree, exp.Alias | exp.Column) else ""
     if not name:
-        raise Unresolved(f"{item.shown} has no name")
-    value = Scalar(sql(tree.unalias()), (), item.place)
-    return (Shown(name, over_base(value, (inner,), sources, ctx)),)
+        raise Refused(f"{item.shown} has no name")
+    return (ColumnLineage(name, over_base(scope.bind(tree.unalias()), (inner,))),)
 
 
-def _shown_as(found: SourceRows, renames: tuple[str, ...]) -> SourceRows:
+def _rename_output(found: RelationLineage, renames: tuple[str, ...]) -> RelationLineage:
     if not renames:
         return found
     if len(renames) != len(found.columns):
-        raise Unresolved("its columns are renamed, and their number is another one")
-    columns = tuple(Shown(name, c.value) for name, c in zip(renames, found.columns, strict=True))
-    return SourceRows(found.key, found.base, columns, found.filters)
+        raise Refused("its column aliases differ in number from its columns")
+    columns = tuple(ColumnLineage(name, c.value) for name, c in zip(renames, found.columns, strict=True))
+    return RelationLineage(found.key, found.base, columns, found.filters)
 
 
-def _itself(name: str, ctx: Context) -> Shown:
-    return Shown(name, sql(exp.column(ctx.names.fold(name), quoted=True)))
-
-
-def _parsed(value: str) -> exp.Expression:
-    return Scalar(value).tree
+def _base_column(name: str, ctx: Context) -> ColumnLineage:
+    return ColumnLineage(name, sql(exp.column(ctx.names.fold(name), quoted=True)))

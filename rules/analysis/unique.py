@@ -1,7 +1,7 @@
-"""Columns that no two rows of a relation agree on: declared keys, and what GROUP BY, DISTINCT and set operations make.
+"""Derives unique keys of relations: from declared keys, GROUP BY, DISTINCT and set operations.
 
-A key of a table passes through filters, renames, subqueries, WITH and views.  What is not known to keep rows apart ends
-it: joins (but semi and anti joins), UNION ALL, functions that may return several rows.
+A key of a table passes through filters, renames, subqueries, WITH and views.  Whatever may duplicate rows ends it:
+joins (except semi and anti joins), UNION ALL, functions that may return several rows.
 """
 
 from __future__ import annotations
@@ -10,13 +10,11 @@ from collections.abc import Iterable
 
 from sqlglot import exp
 
-from planner.errors import Unsupported
-from planner.expr import Scalar
+from planner.errors import Refused, Unsupported
 from planner.expr.calls import unknown, volatile
 from planner.logical import (
     Aggregate,
     Derived,
-    Filter,
     Join,
     Limit,
     Logical,
@@ -25,14 +23,15 @@ from planner.logical import (
     Scan,
     SetOp,
     Sort,
-    Windows,
     With,
     Wrapped,
 )
 from planner.logical.alternatives import Alternatives
-from planner.sql.names import Resolver, Unresolved
+from planner.sql.names import Resolver
+from planner.sql.scope import Scope
 from planner.tree import Node
 from rules.context import Context
+from rules.query.query_block import read_block
 from rules.query.select_list import SelectList
 from rules.query.view_query import view_query
 
@@ -41,7 +40,6 @@ Unique = frozenset[frozenset[str]]  # sets of names, folded; the empty set is un
 _NONE: Unique = frozenset()
 _ONE_ROW: Unique = frozenset((frozenset(),))
 _AGGREGATES = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)
-_SEVERAL_SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
 _GENERATORS = (exp.UDTF, exp.Explode, exp.Posexplode, exp.Inline)
 
 
@@ -85,14 +83,14 @@ class _Keys:
         """The keys of a table or view, as it is now."""
         trusted = self.ctx.thresholds.trust_informational_keys
         told = () if self.nulls else self.ctx.catalog.keys(scan.name)
-        if not self.nulls and (why := self.ctx.catalog.lapsed(scan.name)):
+        if not self.nulls and (why := self.ctx.catalog.expired_key_reason(scan.name)):
             self.ctx.decline(why)
         found = frozenset(self.folded(key.columns) for key in told if key.enforced or trusted) | self.view(scan)
         columns = self.names.sources(Scan(scan.name, scan.text, None))[0].columns
         return _renamed(found, [self.names.fold(c.name) for c in columns or ()], self.fold_all(scan.renames))
 
     def view(self, scan: Scan) -> Unique:
-        """The keys that the query of a view makes, by the names that the view shows."""
+        """Return the keys of a view's query, by the names of the view's columns."""
         view = None if scan.name in self.views else self.ctx.catalog.view(scan.name)
         shown = self.ctx.catalog.columns(scan.name)
         if view is None or shown is None:
@@ -105,7 +103,7 @@ class _Keys:
         return _renamed(found, self.fold_all(view.columns), self.fold_all(c.name for c in shown))
 
     def query(self, query: Node) -> Unique:
-        """The keys of a query, by the names that it shows."""
+        """Return the keys of a query, by the names of its output columns."""
         match query:
             case With() | Sort() | Limit() | Wrapped():
                 return self.query(query.child)
@@ -117,45 +115,37 @@ class _Keys:
             case Project():
                 try:
                     return self.block(query)
-                except (Unsupported, Unresolved):
+                except Refused:
                     return _NONE
         return _NONE
 
     def block(self, project: Project) -> Unique:
-        """The keys of one SELECT.  Raises ``Unresolved``, ``Unsupported`` where its columns cannot be told."""
+        """Return the keys of one SELECT.  Raises ``Refused``, ``Unsupported`` if its columns are unknown."""
         if any(i.plans or i.tree.find(*_GENERATORS) or unknown(i.tree) for i in project.items):
             return _NONE
-        node, groups = project.child, None
-        while isinstance(node, Filter | Aggregate | Windows):
-            if isinstance(node, Aggregate):
-                groups = node.groups
-            node = node.child
-        sources = self.names.sources(node)
-        shown = SelectList(project, sources, self.names)
-        if groups is not None:
-            found = self.grouped(groups, shown)
+        block = read_block(project)
+        scope = Scope.of(self.names, *([block.tree] if block else ()))
+        shown = SelectList(project, scope)
+        if block and block.aggregate:
+            found = self.grouped(block.aggregate, shown)
         elif any(isinstance(i.tree.unalias(), _AGGREGATES) for i in project.items):
             found = _ONE_ROW
-        elif len(sources) == 1:
-            found = frozenset(key for k in self.of(node) if (key := shown.all_of(k)) is not None)
+        elif block and len(scope.sources) == 1:
+            found = frozenset(key for k in self.of(block.tree) if (key := shown.all_of(k)) is not None)
         else:
             found = _NONE
         return found | self.every(project) if project.quantifier.upper() == "DISTINCT" else found
 
     def every(self, query: Logical) -> Unique:
-        """All columns of a query that returns no row twice, where each has a name of its own."""
+        """Return all columns of a duplicate-free query as its key, if their names are unique."""
         names = self.fold_all(c.name for c in self.names.columns(query) or ())
         return frozenset((frozenset(names),)) if names and all(names) and len(set(names)) == len(names) else _NONE
 
-    def grouped(self, groups: Scalar, shown: SelectList) -> Unique:
-        """The columns of a select list that are what is grouped by; nothing where one of those is not shown."""
-        select = Scalar(f"(SELECT 1 GROUP BY {groups.text})").tree.find(exp.Select)
-        group = select and select.args.get("group")
-        if groups.plans or not group or any(v for k, v in group.args.items() if k != "expressions"):
+    def grouped(self, aggregate: Aggregate, shown: SelectList) -> Unique:
+        """Return the columns of a select list that are the grouping columns; nothing if one of these is missing."""
+        if aggregate.sets or any(key.plans or key.known is None or volatile(key.tree) for key in aggregate.keys):
             return _NONE
-        if group.find(*_SEVERAL_SETS) or volatile(group):
-            return _NONE
-        names = [shown.name_of(one) for one in group.expressions]
+        names = [shown.name_of(key.tree) for key in aggregate.keys]
         return frozenset((self.folded(n for n in names if n is not None),)) if None not in names else _NONE
 
     def renamed(self, found: Unique, query: Logical, renames: tuple[str, ...], before: tuple[str, ...] = ()) -> Unique:

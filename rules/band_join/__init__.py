@@ -1,1 +1,1 @@
-"""What lowering a band join decides: keys, bins, the method of the join, one band of several."""
+"""Decisions of lowering a band join: equi-keys, bins, the join method, and the band that gets the bins."""

@@ -1,4 +1,4 @@
-"""What an aggregated band join computes, read into host columns, guest columns and totals; or the reason why not."""
+"""Splits the aggregates of a band join into columns of the grouped side, columns of the summed side, and totals."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from planner.band.linear import Side
-from planner.errors import Place, Unsupported
-from planner.expr import Scalar, column_ref, parse, sql
-from planner.expr.tokens import tokenize
-from planner.logical import Aggregate, BandJoin, Filter, Project, Sort
+from planner.errors import NoSuchColumn, Place, Refused, Unsupported
+from planner.expr import Scalar, column_ref, sql
+from planner.logical import BandJoin, Sort, expressions
 from planner.physical.band_aggregate import HOST, TOTAL, Added, Carried, OutputColumn, RunningTotal
-from planner.sql.names import NoSuchColumn
 from planner.types.schema import SqlType
 from rules.context import Context
+from rules.query.query_block import QueryBlock
 
 _FILLERS = {
     "string": "''",
@@ -26,15 +25,6 @@ _FILLERS = {
 _MOST_DIGITS = 18  # of a decimal that is added up: 20 more are left for the sums
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.Between, exp.In)
 _PLAIN = (exp.And, exp.Or, exp.Not, exp.Is, exp.Paren, exp.Literal, exp.Null, exp.Boolean, *_COMPARISONS)
-
-
-class NoRunningSums(Exception):
-    """Why a block cannot be computed from running sums."""
-
-    def __init__(self, reason: str, place: Place | None = None):
-        super().__init__(reason)
-        self.reason = reason
-        self.place = place
 
 
 @dataclass(frozen=True)
@@ -49,21 +39,9 @@ class _Used:
     key: tuple[int, str]
 
 
-@dataclass(frozen=True)
-class AggregatedBlock:
-    """The clauses of a SELECT over a band join."""
-
-    project: Project
-    join: BandJoin
-    where: tuple[Scalar, ...] = ()
-    having: tuple[Scalar, ...] = ()
-    groups: Scalar | None = None
-    sort: Scalar | None = None
-
-
 @dataclass
 class AggregateParts:
-    """What a block computes, once it is known which side is the host."""
+    """The output of a block, after the grouped side (the host) has been chosen."""
 
     host: Side
     points_are_hosts: bool
@@ -78,13 +56,13 @@ class AggregateParts:
     order: str = ""
 
     def carry(self, used: _Used) -> int:
-        """The number of a host column."""
+        """Add a column of the grouped side; return its number."""
         if used.key not in self.carried:
             self.carried[used.key] = Carried(used.text, _filler(used), used.type)
         return list(self.carried).index(used.key)
 
     def add(self, used: _Used, *, summed: bool) -> int:
-        """The number of a guest column that is counted or summed up."""
+        """Add a column of the summed side that is counted or summed; return its number."""
         known = self.added.get(used.key)
         if known is None or (summed and known.running is None):
             self.added[used.key] = Added(used.text, self._running(used) if summed else None)
@@ -101,33 +79,8 @@ class AggregateParts:
         return list(self.totals).index(total)
 
 
-def block_of(block: Project | Sort) -> AggregatedBlock | None:
-    """The parts of a SELECT over an inner band join that aggregates, with its order; None for any other."""
-    project, sort = (block.child, block.clause) if isinstance(block, Sort) else (block, None)
-    if not isinstance(project, Project):
-        return None
-    node = project.child
-    where: tuple[Scalar, ...] = ()
-    having: tuple[Scalar, ...] = ()
-    groups: Scalar | None = None
-    while isinstance(node, Filter | Aggregate):
-        if isinstance(node, Aggregate):
-            groups = node.groups
-        elif node.clause == "WHERE":
-            where = node.condition
-        elif node.clause == "HAVING":
-            having = node.condition
-        else:
-            return None
-        node = node.child
-    if not isinstance(node, BandJoin) or node.kind not in ("inner", "cross"):
-        return None
-    if groups is None and not any(_aggregates(item) for item in project.items):
-        return None
-    return AggregatedBlock(project, node, where, having, groups, sort)
-
-
-def _aggregates(item: Scalar) -> bool:
+def has_aggregate(item: Scalar) -> bool:
+    """Whether an item calls an aggregate, and not as a window."""
     try:
         return any(not isinstance(call.parent, exp.Window) for call in item.tree.find_all(exp.AggFunc))
     except Unsupported:
@@ -135,25 +88,25 @@ def _aggregates(item: Scalar) -> bool:
 
 
 class ItemReader:
-    """Reads the items of a block.  Raises ``NoRunningSums``."""
+    """Reads the items of a block.  Raises ``Refused``."""
 
-    def __init__(self, block: AggregatedBlock, ctx: Context):
+    def __init__(self, block: QueryBlock, join: BandJoin, ctx: Context):
         self.block, self.ctx = block, ctx
-        left = ctx.names.sources(block.join.left)
-        self.sources, self.middle = left + ctx.names.sources(block.join.right), len(left)
+        left = ctx.names.sources(join.left)
+        self.sources, self.middle = left + ctx.names.sources(join.right), len(left)
 
     def host(self) -> Side | None:
         """The side that has to keep its rows: that of the groups, or of min and max; None where either may."""
         sides = {u.side: u.text for u in self.grouped()}
         if len(sides) > 1:
-            raise NoRunningSums(f"{' and '.join(sides.values())}: it groups by columns of both sides")
+            raise Refused(f"{' and '.join(sides.values())}: it groups by columns of both sides")
         wanted = dict(sides)
         for tree in self._calls():
             if isinstance(tree, exp.Min | exp.Max):
                 used = self.column(tree.this)
                 wanted.setdefault(used.side, sql(tree))
         if len(wanted) > 1:
-            raise NoRunningSums(f"{' and '.join(wanted.values())}: both sides would have to keep their rows")
+            raise Refused(f"{' and '.join(wanted.values())}: both sides would have to keep their rows")
         return next(iter(wanted), None)
 
     def _calls(self) -> list[exp.AggFunc]:
@@ -162,22 +115,16 @@ class ItemReader:
 
     def grouped(self) -> list[_Used]:
         """The columns of GROUP BY; numbers and names of items are looked up."""
-        groups = self.block.groups
-        if groups is None:
-            return []
-        if groups.plans:
-            raise NoRunningSums(f"it groups by {groups.shown}, which is more than columns", groups.place)
-        t = tokenize(groups.text)
-        return [self._group(t.slice(lo, hi), groups) for lo, hi in t.split(0, len(t))]
+        aggregate = self.block.aggregate
+        return [self._group(key) for key in expressions(aggregate)] if aggregate else []
 
-    def _group(self, text: str, groups: Scalar) -> _Used:
+    def _group(self, key: Scalar) -> _Used:
         """A column of GROUP BY: as such, by the number of an item, or by its name where no column has it."""
         items = self.block.project.items
-        more = NoRunningSums(f"it groups by {text}, which is more than a column", groups.place)
-        try:
-            tree: exp.Expr = parse(text, groups.place)
-        except Unsupported as no:
-            raise more from no
+        more = Refused(f"it groups by {key.shown}, which is more than a column", key.place)
+        if key.known is None or key.plans:
+            raise more
+        tree: exp.Expr = key.tree
         if isinstance(tree, exp.Literal) and tree.name.isdigit() and 0 < int(tree.name) <= len(items):
             tree = items[int(tree.name) - 1].tree.unalias()
         if not isinstance(tree, exp.Column):
@@ -195,23 +142,23 @@ class ItemReader:
         return isinstance(item, exp.Alias) and not tree.args.get("table") and fold(item.alias) == fold(tree.name)
 
     def column(self, tree: exp.Expr) -> _Used:
-        """The column that an expression is.  Raises ``Unresolved`` too."""
+        """The column that an expression is.  Raises ``Refused`` too."""
         while isinstance(tree, exp.Paren):
             tree = tree.this
         if not isinstance(tree, exp.Column) or isinstance(tree.this, exp.Star):
-            raise NoRunningSums(f"{sql(tree)} is more than a column")
+            raise Refused(f"{sql(tree)} is more than a column")
         ref = column_ref(tree)
         index, column = self.ctx.names.resolve(ref, self.sources)
         if column.type is None:
-            raise NoRunningSums(f"the type of {ref.text} is not known")
+            raise Refused(f"the type of {ref.text} is not known")
         side: Side = "left" if index < self.middle else "right"
         key = index, ".".join((self.ctx.names.fold(column.name), *column.field))
         return _Used(index, side, ref.parts[-1], ref.text, column.type, key)
 
     def read(self, parts: AggregateParts) -> AggregateParts:
-        """Fill in what the block computes."""
+        """Read the output of the block into ``parts``."""
         grouped = self.grouped()
-        if self.block.groups is not None:
+        if self.block.aggregate:
             parts.groups = tuple(parts.carry(u) for u in grouped)
         keys = {u.key for u in grouped}
         for item in self.block.project.items:
@@ -220,7 +167,7 @@ class ItemReader:
             if isinstance(inner, exp.Column) and not isinstance(inner.this, exp.Star):
                 used = self.column(inner)
                 if used.key not in keys:
-                    raise NoRunningSums(f"{item.shown} is neither grouped by nor an aggregate", item.place)
+                    raise Refused(f"{item.shown} is neither grouped by nor an aggregate", item.place)
                 parts.columns.append(OutputColumn(tree.alias or used.name, "host", parts.carry(used)))
             else:
                 total, name = self._total(inner, parts, item.place)
@@ -232,39 +179,34 @@ class ItemReader:
             parts.order = self._order(self.block.sort, parts, keys)
         return parts
 
-    def _order(self, clause: Scalar, parts: AggregateParts, keys: set[tuple[int, str]]) -> str:
-        """ORDER BY over the columns that come out, and what stands below them."""
+    def _order(self, sort: Sort, parts: AggregateParts, keys: set[tuple[int, str]]) -> str:
+        """Return ORDER BY over the output columns and the columns below them."""
         fold = self.ctx.names.fold
         names = [fold(c.name) for c in parts.columns]
-        t = tokenize(clause.text)
         said = []
-        for lo, hi in t.split(1, len(t)):
-            end = hi
-            while end > lo + 1 and t[end - 1].word in ("ASC", "DESC", "NULLS", "FIRST", "LAST"):
-                end -= 1
-            tree, rest = parse(t.slice(lo, end), clause.place), t.slice(end, hi) if end < hi else ""
+        for key in sort.keys:
+            tree = key.tree
             one = isinstance(tree, exp.Column) and not tree.args.get("table") and names.count(fold(tree.name)) == 1
             if one or (isinstance(tree, exp.Literal) and tree.name.isdigit()):
-                text = t.slice(lo, end)
+                said.append(key.text)
             else:
-                text = self._over_totals(tree, clause, parts, keys)
-            said.append(f"{text} {rest}".rstrip())
-        return f"{t.slice(0, 1)} {', '.join(said)}"
+                said.append(self._over_totals(tree, key, parts, keys))
+        return f"{sort.keyword} {sort.listed(said)}"
 
     def _total(self, tree: exp.Expr, parts: AggregateParts, place: Place | None) -> tuple[RunningTotal, str]:
-        """An aggregate, and what Spark calls its column."""
+        """Read an aggregate; also return the name that Spark gives its column."""
         said = sql(tree)
         if type(tree) not in (exp.Count, exp.Sum, exp.Min, exp.Max) or tree.args.get("expressions"):
-            raise NoRunningSums(f"{said}: running sums give count, sum, min and max", place)
+            raise Refused(f"{said}: running sums give count, sum, min and max", place)
         inner = tree.this
         if isinstance(tree, exp.Count) and isinstance(inner, exp.Star | exp.Literal):
             if isinstance(inner, exp.Literal) and inner.is_string:
-                raise NoRunningSums(f"{said} is more than a count of rows", place)
+                raise Refused(f"{said} does not count rows", place)
             return RunningTotal(
                 "count", None, None, "BIGINT"
             ), f"count({1 if isinstance(inner, exp.Star) else inner.name})"
         if isinstance(inner, exp.Distinct):
-            raise NoRunningSums(f"{said}: DISTINCT needs the pairs themselves", place)
+            raise Refused(f"{said}: DISTINCT needs the pairs themselves", place)
         bare = inner
         while isinstance(bare, exp.Paren):
             bare = bare.this
@@ -278,9 +220,9 @@ class ItemReader:
         if isinstance(tree, exp.Sum):
             return self._placed("sum", used, parts, _sum_type(used, said, place)), name
         if not mine or not parts.points_are_hosts:
-            raise NoRunningSums(f"{said} of intervals cannot be told from sums at their ends", place)
-        if used.type.name in ("float", "double"):
-            raise NoRunningSums(f"{said}: -0.0 and 0.0 are equal and not the same", place)
+            raise Refused(f"{said} of intervals cannot be computed from running sums", place)
+        if used.type.approximate:
+            raise Refused(f"{said}: -0.0 and 0.0 are equal but not identical", place)
         function = "min" if isinstance(tree, exp.Min) else "max"
         return RunningTotal(function, parts.carry(used), None, str(used.type)), name  # type: ignore[arg-type]
 
@@ -297,21 +239,21 @@ class ItemReader:
         factors = [self.column(tree.this), self.column(tree.expression)]
         name = f"sum(({factors[0].name} * {factors[1].name}))"
         if not all(f.type.integral for f in factors):
-            raise NoRunningSums(f"{said}: products are added up over integers only", place)
+            raise Refused(f"{said}: sums of products are exact for integers only", place)
         if not parts.ansi:
-            raise NoRunningSums(f"{said}: products could wrap around, since spark.sql.ansi.enabled is false", place)
+            raise Refused(f"{said}: products could wrap around, since spark.sql.ansi.enabled is false", place)
         mine = [f for f in factors if f.side == parts.host]
         others = [f for f in factors if f.side != parts.host]
         if len(mine) != 1:
-            raise NoRunningSums(f"{said} is more than a column of either side", place)
+            raise Refused(f"{said} is more than a column of one side", place)
         if not parts.points_are_hosts and any(f.type.name == "bigint" for f in factors):
-            raise NoRunningSums(f"{said}: its sums up to an end could be too long for a DECIMAL", place)
+            raise Refused(f"{said}: its running sums could overflow DECIMAL", place)
         return RunningTotal("sum", parts.carry(mine[0]), parts.add(others[0], summed=True), "BIGINT"), name
 
     def _over_totals(self, tree: exp.Expr, clause: Scalar, parts: AggregateParts, keys: set[tuple[int, str]]) -> str:
         """An expression over aggregates and groups, as one over the columns of the aggregate."""
         if clause.plans:
-            raise NoRunningSums(f"{clause.shown} holds a subquery", clause.place)
+            raise Refused(f"{clause.shown} holds a subquery", clause.place)
         aliases = {self.ctx.names.fold(i.tree.alias) for i in self.block.project.items if i.tree.alias}
 
         def renamed(node: exp.Expr) -> exp.Expr:
@@ -321,17 +263,17 @@ class ItemReader:
             if isinstance(node, exp.Column):
                 used = self.column(node)
                 if used.key not in keys or (not node.args.get("table") and self.ctx.names.fold(node.name) in aliases):
-                    raise NoRunningSums(f"{clause.shown} names more than groups", clause.place)
+                    raise Refused(f"{clause.shown} uses more than the grouping columns", clause.place)
                 return exp.column(f"{HOST}{parts.carry(used)}")
             if not isinstance(node, _PLAIN):
-                raise NoRunningSums(f"{clause.shown} computes more than comparisons", clause.place)
+                raise Refused(f"{clause.shown} computes more than comparisons", clause.place)
             return node
 
         return sql(tree.transform(renamed))
 
 
 def plain_filter(tree: exp.Expression) -> bool:
-    """Whether a condition compares columns with constants and does nothing else, so that any row can be asked."""
+    """Whether a condition only compares columns with constants, so that it can be evaluated on any row."""
     if isinstance(tree, exp.Cast):
         return isinstance(tree.this, exp.Literal)
     if isinstance(tree, exp.Neg):
@@ -346,17 +288,17 @@ def plain_filter(tree: exp.Expression) -> bool:
 def _sum_type(used: _Used, said: str, place: Place | None) -> str:
     if used.type.integral:
         return "BIGINT"
-    if used.type.name in ("float", "double"):
-        raise NoRunningSums(f"{said}: a floating sum depends on the order in which it is added up", place)
+    if used.type.approximate:
+        raise Refused(f"{said}: a floating sum depends on the order in which it is added up", place)
     if used.type.name != "decimal" or used.type.precision > _MOST_DIGITS:
-        raise NoRunningSums(f"{said}: running sums need integers, or decimals of {_MOST_DIGITS} digits at most", place)
+        raise Refused(f"{said}: running sums need integers, or decimals of {_MOST_DIGITS} digits at most", place)
     return f"DECIMAL({used.type.precision + 10},{used.type.scale})"
 
 
 def _filler(used: _Used) -> str:
-    """Any value of a column's type that is not NULL: a column of hosts is only NULL where it was so."""
+    """Return a non-NULL value of a column's type, so that a column of the grouped side is NULL only where it was."""
     if used.type.numeric:
         return f"CAST(0 AS {used.type})"
-    if used.type.name not in _FILLERS or used.type.text not in ("", used.type.name):
-        raise NoRunningSums(f"{used.text} is {used.type}")
+    if used.type.name not in _FILLERS or used.type.text != used.type.name:
+        raise Refused(f"{used.text} is {used.type}")
     return _FILLERS[used.type.name]

@@ -1,4 +1,4 @@
-"""Which bins suit a band, for each of its shapes, and what they are estimated to cost."""
+"""Chooses the bins for each shape of band, and estimates their cost."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from planner.band.bins import (
     Common,
     Levels,
     common_bins,
+    hinted_width,
     lasting_levels,
     levels,
     levels_from,
+    likely_levels,
     met,
     neighbours,
     one_level,
@@ -22,7 +24,7 @@ from planner.band.bins import (
 )
 from planner.band.condition import DistanceBand, IntervalBand, OverlapBand
 from planner.band.linear import Side
-from planner.catalog.cost import ROW_IN_PAIRS, Cost, copies, cost
+from planner.catalog.cost import ROW_IN_PAIRS, Cost, cost, estimate_copies
 from planner.catalog.stats import LengthClass, Statistics
 from planner.logical import BandJoin, Logical
 from planner.physical.band_join import ByLength, FixedWidth, SingleAssignment
@@ -73,7 +75,7 @@ def for_sorting(ways: list[Candidate], join: BandJoin, left: Statistics, right: 
 def _distance(
     join: BandJoin, band: DistanceBand, left: Statistics, right: Statistics, times: int = 1
 ) -> list[Candidate]:
-    """Bins of about the band's width; one side is copied, and where it matters not, the kept one is not."""
+    """Bins of about the band's width; one side is copied into several bins, if possible not a preserved one."""
     bins = neighbours(band.low - band.room, band.high + band.room, band.axis, join.bin_width, times=times)
     if bins is None:
         return []
@@ -84,25 +86,33 @@ def _distance(
             continue
         side: Side = "left" if moved == "left" else "right"
         said = f"bins of {band.axis.human(bins.width)} for {band}, {side} side copied {bins.copies:.2g} times"
-        found.append(Candidate(FixedWidth(band, bins, side), said, cost(copies(left, n), copies(right, m), None)))
+        found.append(
+            Candidate(
+                FixedWidth(band, bins, side), said, cost(estimate_copies(left, n), estimate_copies(right, m), None)
+            )
+        )
     return found
 
 
 def _interval(join: BandJoin, band: IntervalBand, left: Statistics, right: Statistics, ctx: Context) -> list[Candidate]:
-    """Bins for a point in an interval: intervals copied to the bins they touch, or points to where theirs may stand."""
+    """Bins for a point in an interval: intervals are copied to the bins that they touch, or points to bins in reach."""
     kept, reach = preserved_sides(join.kind), ctx.thresholds.level_reach
     inside, size, points = (join.right, right, left) if band.side == "left" else (join.left, left, right)
     measured = _lengths(inside, band, size, ctx)
     known, found = measured is not None, []
+    beside = join.left if inside is join.right else join.right
+    computed = not (known or join.bin_width or ctx.force or size.cheap) and ctx.measures
+    likely = _likely(beside, band, points, ctx) if computed else None
     if not kept or band.side in kept:
         single = one_level(measured, band.axis, reach=reach) if kept and measured and not join.bin_width else None
-        chosen = single or _levels(measured, band, join.bin_width, ctx)
+        levels_ = lasting_levels(band.axis) if computed else _levels(measured, band, join.bin_width, ctx)
+        chosen = single or likely or levels_
         estimate = _estimate(band, points, len(chosen.widths), size, chosen, measured)
         found.append(Candidate(ByLength(band, chosen, known), f"bins of {_said(chosen, band)} for {band}", estimate))
     if band.side not in kept and (known or kept) and not (join.bin_width and not kept):
-        chosen = standing_levels(measured, band.axis) if measured is not None else _standing_unmeasured(band, ctx)
+        chosen = _standing(measured, likely, band, ctx)
         if join.bin_width:
-            width = float(join.bin_width)
+            width = hinted_width(join.bin_width, band.axis)
             chosen = Levels((width, *(w for w in chosen.widths if w > width)), 1)
         estimate = _estimate(band, points, 2 * len(chosen.widths) - 1, size, chosen, measured, standing=True)
         said = f"bins of {_said(chosen, band)}, an interval in one of them, for {band}"
@@ -111,14 +121,15 @@ def _interval(join: BandJoin, band: IntervalBand, left: Statistics, right: Stati
 
 
 def _overlap(join: BandJoin, band: OverlapBand, left: Statistics, right: Statistics, ctx: Context) -> list[Candidate]:
-    """Bins for both intervals: of one width, where that suits all; or each as its own lengths suggest."""
+    """Bins for both intervals: of one width if that suits all lengths; else of several levels, by length."""
     ones, others = ctx.lengths(
         _reaches(join.left, band.in_left, left, ctx), _reaches(join.right, band.in_right, right, ctx)
     )
     if ones is None or others is None:
-        return [_by_length(join, band, ones, others, None, ctx)]
+        return [_by_length(join, band, ones, others, (left, right), ctx)]
     meet = _count(ones), _count(others)
-    reach, width = ctx.thresholds.level_reach, float(join.bin_width) if join.bin_width else None
+    reach = ctx.thresholds.level_reach
+    width = hinted_width(join.bin_width, band.axis) if join.bin_width else None
     found = common_bins(ones, others, band.axis, reach=reach, row=ROW_IN_PAIRS, width=width)
     common = [_common(band, found, left, right, meet)] if found else []
     by_length = _by_length(join, band, ones, others, (left, right), ctx)
@@ -128,7 +139,7 @@ def _overlap(join: BandJoin, band: OverlapBand, left: Statistics, right: Statist
 def _common(band: OverlapBand, bins: Common, left: Statistics, right: Statistics, counts: tuple[int, int]) -> Candidate:
     """Both sides in bins of one width; rows that have been measured are counted."""
     sides = [
-        copies(Statistics(count, side.bytes), rows / max(count, 1))
+        estimate_copies(Statistics(count, side.bytes), rows / max(count, 1))
         for side, count, rows in zip((left, right), counts, bins.rows, strict=True)
     ]
     said = f"bins of {band.axis.human(Fraction(bins.width))} for {band}, both sides copied"
@@ -143,8 +154,14 @@ def _by_length(
     sizes: tuple[Statistics, Statistics] | None,
     ctx: Context,
 ) -> Candidate:
-    """Each side in bins by its own lengths, looked up in the other's."""
+    """Bins whose width depends on the length of each interval; each side probes the levels of the other."""
     a, b = (_levels(m, x, join.bin_width, ctx) for m, x in ((ones, band.in_left), (others, band.in_right)))
+    if sizes and not ctx.force and not join.bin_width and ctx.measures:  # what was not measured is computed
+        unknown = lasting_levels(band.axis)
+        a, b = (
+            unknown if m is None and not size.cheap else x
+            for m, x, size in zip((ones, others), (a, b), sizes, strict=True)
+        )
     known = ones is not None and others is not None
     scheme = TwoPoints(band, a, b, known)
     said = f"bins of {_said(a, band.in_left)} on the left and {_said(b, band.in_right)} on the right for {band}"
@@ -153,7 +170,10 @@ def _by_length(
     left, right = (Statistics(_count(c), size.bytes) for c, size in zip((ones, others), sizes, strict=True))
     meet = met(a, ones), met(b, others)
     pairs = None if meet[0] is None or meet[1] is None else _count(others) * meet[0] + _count(ones) * meet[1]
-    sides = copies(left, len(b.widths) + touched(a, ones)), copies(right, len(a.widths) + touched(b, others))
+    sides = (
+        estimate_copies(left, len(b.widths) + touched(a, ones)),
+        estimate_copies(right, len(a.widths) + touched(b, others)),
+    )
     return Candidate(scheme, said, cost(*sides, pairs))
 
 
@@ -177,12 +197,12 @@ def _estimate(
     meets = met(chosen, measured, standing=standing)
     pairs = None if meets is None or points.rows is None else points.rows * meets
     counted = Statistics(_count(measured), intervals.bytes)
-    sides = copies(points, looked_up), copies(counted, 1 if standing else touched(chosen, measured))
+    sides = estimate_copies(points, looked_up), estimate_copies(counted, 1 if standing else touched(chosen, measured))
     return cost(*(sides if band.side == "left" else sides[::-1]), pairs)
 
 
 def _lengths(relation: Logical, band: IntervalBand, size: Statistics, ctx: Context) -> Classes | None:
-    return ctx.lengths(Intervals(relation, *IntervalSql(band).ends(), _few(size, ctx)))[0]
+    return ctx.lengths(Intervals(relation, *IntervalSql(band).ends(), _few(size, ctx), size.cheap))[0]
 
 
 def _reaches(relation: Logical, band: IntervalBand, size: Statistics, ctx: Context) -> Intervals:
@@ -192,7 +212,9 @@ def _reaches(relation: Logical, band: IntervalBand, size: Statistics, ctx: Conte
     what is read as the beginning of the one within is its end.
     """
     low, high = IntervalSql(band).ends()
-    return Intervals(relation, low, f"CASE WHEN ({high}) < ({low}) THEN {low} ELSE {high} END", _few(size, ctx))
+    return Intervals(
+        relation, low, f"CASE WHEN ({high}) < ({low}) THEN {low} ELSE {high} END", _few(size, ctx), size.cheap
+    )
 
 
 def _few(size: Statistics, ctx: Context) -> bool:
@@ -202,16 +224,28 @@ def _few(size: Statistics, ctx: Context) -> bool:
 def _levels(measured: Classes | None, band: IntervalBand, width: Fraction | None, ctx: Context) -> Levels:
     at = ctx.thresholds
     if width is not None:
-        return levels_from(float(width), measured, band.axis, reach=at.level_reach, lasting=ctx.lasting)
-    if ctx.lasting:
+        wide = hinted_width(width, band.axis)
+        return levels_from(wide, measured, band.axis, reach=at.level_reach, generic_plan=ctx.generic_plan)
+    if ctx.generic_plan:
         return lasting_levels(band.axis)
     if measured is None:
         return unmeasured_levels(band.axis, at.level_reach)
     return levels(measured, band.axis, spread=at.level_spread, reach=at.level_reach)
 
 
-def _standing_unmeasured(band: IntervalBand, ctx: Context) -> Levels:
-    return Levels(lasting_levels(band.axis).widths, 1) if ctx.lasting else unmeasured_levels(band.axis, 1)
+def _standing(measured: Classes | None, likely: Levels | None, band: IntervalBand, ctx: Context) -> Levels:
+    if measured is not None:
+        return standing_levels(measured, band.axis)
+    if likely or ctx.generic_plan:
+        return Levels((likely or lasting_levels(band.axis)).widths, 1)
+    return unmeasured_levels(band.axis, 1)
+
+
+def _likely(points: Logical, band: IntervalBand, size: Statistics, ctx: Context) -> Levels | None:
+    """Levels for the lengths of intervals that are computed, from where the points lie; None if those are computed."""
+    at = band.axis.real_position(band.point.text, band.point.type)
+    span = ctx.extent(points, at) if size.plain and size.rows else None
+    return likely_levels(band.axis, span[1] - span[0], size.rows) if span and size.rows else None
 
 
 def _said(levels_: Levels, band: IntervalBand) -> str:

@@ -1,4 +1,4 @@
-"""How often the keys of a join meet: whether a hash join on them alone would do."""
+"""Equi-keys of a band join: whether they exist, match at most one row, and how many pairs they leave."""
 
 from collections import Counter
 from contextlib import suppress
@@ -7,78 +7,72 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from planner.band.condition import Band, DistanceBand
-from planner.band.linear import Leaf, NotABand, Vocabulary
+from planner.band.linear import Leaf, Vocabulary
+from planner.catalog.cost import KEY_SAMPLE
 from planner.catalog.stats import Statistics
 from planner.conditions.compared import Comparison, compared
-from planner.errors import Unsupported
-from planner.expr import Scalar, column_ref, sql
+from planner.errors import Refused
+from planner.expr import Scalar, sql
 from planner.logical import BandJoin
-from planner.sql.names import Unresolved
 from rules.analysis.unique import unique_keys
 from rules.context import Context
 from rules.query.vocabulary import vocabulary
 
 
 def has_keys(join: BandJoin) -> bool:
-    """Whether an equality stands in the condition, on the face of it."""
+    """Whether the condition contains an equality, judged by its syntax."""
     return any("=" in c.text and _equality(c) for c in join.condition)
 
 
 def across(join: BandJoin, ctx: Context) -> bool:
-    """Whether an equality of the condition is of one side with the other, so that Spark can join by it."""
+    """Whether an equality of the condition compares the two sides, so that Spark can join on it."""
     words = vocabulary(join, ctx)
     for found in map(compared, join.condition):
-        with suppress(NotABand):
+        with suppress(Refused):
             if found and found.sign in ("=", "<=>") and {words.side(e) for e in found.operands} == {"left", "right"}:
                 return True
     return False
 
 
-def one_partner(join: BandJoin, ctx: Context) -> bool:
-    """Whether the equalities of the condition hold a unique key of a side, as far as columns tell."""
+def matches_at_most_one(join: BandJoin, ctx: Context) -> bool:
+    """Whether the equalities of the condition contain a unique key of one side, judged by plain columns."""
     if not has_keys(join):
         return False
     sides = [ctx.names.sources(join.left), ctx.names.sources(join.right)]
-    equal: list[set[str]] = [set(), set()]
+    scope, equal = ctx.scope(join.left, join.right), (set[str](), set[str]())
     try:
         for end in (e for c in join.condition if (equality := _equality(c)) for e in equality.operands):
             if isinstance(end, exp.Column):
-                index, column = ctx.names.resolve(column_ref(end), (*sides[0], *sides[1]))
-                equal[index >= len(sides[0])].add(ctx.names.fold(column.name))
-    except (Unsupported, Unresolved):
+                found = scope.column(end).check_no_field()
+                equal[found.relation >= len(sides[0])].add(ctx.names.fold(found.column.name))
+    except Refused:
         return False
     relations = zip((join.left, join.right), sides, equal, strict=True)
     return any(len(s) == 1 and any(key <= names for key in unique_keys(r, ctx)) for r, s, names in relations)
 
 
-def pairs_of_keys(join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> float | None:
-    """About how many pairs agree in the equalities of the condition; None when that cannot be told cheaply.
-
-    From the keys of the first rows of either side, where those come at once.
-    """
+def estimate_key_pairs(join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> float | None:
+    """Estimate the pairs with equal keys from the first rows of each side; None if these are not cheap to read."""
     if left.rows is None or right.rows is None or not (left.plain and right.plain):
         return None
     rows = sample_rows(join, ctx) if _keys(join, ctx) else None
     if rows is None or not rows.keys[0] or not rows.keys[1]:
         return None
     a, b = (Counter(keys) for keys in rows.keys)
-    meet = sum(n * b[value] for value, n in a.items() if value is not None)
-    return meet / (len(rows.keys[0]) * len(rows.keys[1])) * left.rows * right.rows
+    equal = sum(n * b[value] for value, n in a.items() if value is not None)
+    return equal / (len(rows.keys[0]) * len(rows.keys[1])) * left.rows * right.rows
 
 
 @dataclass(frozen=True)
 class FirstRows:
-    """The first rows of both sides: their keys as one number each, and their positions on a band of constant width.
-
-    Either is empty where there is none.
-    """
+    """The first rows of both sides: hashes of their keys, and positions on a distance band; empty if there are none."""
 
     keys: tuple[list[float | None], list[float | None]]
     positions: tuple[list[float | None], list[float | None]]
 
 
 def sample_rows(join: BandJoin, ctx: Context) -> FirstRows | None:
-    """Read the first rows of both sides, all that is asked of them at once; None when that cannot be done."""
+    """Read keys and positions of the first rows of both sides in one query each; None if that is not possible."""
     band, keys, sides = join.band, _keys(join, ctx), []
     for n, (side, leaf) in enumerate(zip((join.left, join.right), _leaves(band), strict=True)):
         items = [_key([k[n] for k in keys])] if keys else []
@@ -86,7 +80,7 @@ def sample_rows(join: BandJoin, ctx: Context) -> FirstRows | None:
         if not items:
             return None
         sides.append((side, ", ".join(items)))
-    samples = ctx.samples(tuple(sides), ctx.thresholds.key_sample)
+    samples = ctx.samples(tuple(sides), KEY_SAMPLE)
     if samples is None:
         return None
 
@@ -99,7 +93,7 @@ def sample_rows(join: BandJoin, ctx: Context) -> FirstRows | None:
 
 
 def _keys(join: BandJoin, ctx: Context) -> list[tuple[str, str]]:
-    """What the equalities of the condition compare, left and right."""
+    """The left and right operands of the equalities."""
     words = vocabulary(join, ctx)
     return [found for c in join.condition if (found := _sides(_equality(c), words))]
 
@@ -119,7 +113,7 @@ def _equality(conjunct: Scalar) -> Comparison | None:
 
 
 def _sides(equality: Comparison | None, words: Vocabulary) -> tuple[str, str] | None:
-    """What an equality compares, left and right, brought to one type; None unless it is across the join."""
+    """The left and right operands of an equality, cast to one type; None if it does not compare the two sides."""
     if equality is None:
         return None
     try:
@@ -127,11 +121,11 @@ def _sides(equality: Comparison | None, words: Vocabulary) -> tuple[str, str] | 
         if set(ends) != {"left", "right"}:
             return None
         types = [words.type_of(ends[side]) for side in ("left", "right")]
-    except NotABand:
+    except Refused:
         return None
-    said = [sql(ends[side]) for side in ("left", "right")]
+    operands = [sql(ends[side]) for side in ("left", "right")]
     if types[0] is not None and types[1] is not None and types[0].numeric and types[1].numeric and types[0] != types[1]:
-        said = [f"CAST({end} AS DOUBLE)" for end in said]
+        operands = [f"CAST({end} AS DOUBLE)" for end in operands]
     elif types[0] != types[1]:
         return None
-    return said[0], said[1]
+    return operands[0], operands[1]

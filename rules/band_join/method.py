@@ -1,15 +1,16 @@
-"""How Spark joins over bins where it would do worse unasked: a small side is hashed, large sides are sorted."""
+"""Chooses a join hint for joins over bins: shuffle hash for a small side, merge instead of a slow broadcast."""
 
 from math import inf
 
 from planner.band.linear import Side
+from planner.catalog.cost import HASH_JOIN_SHARE
 from planner.catalog.stats import Statistics
-from planner.errors import Unsupported
+from planner.errors import Refused
 from planner.expr import Scalar, column_ref
-from planner.logical import BandJoin, JoinKind
+from planner.logical import BandJoin, JoinKind, hint_name
 from planner.physical.bin_join import Method, Pairs
-from planner.sql.names import Source, Unresolved
-from rules.analysis.correlation_keys import equal_columns, exact
+from planner.sql.names import Source
+from rules.analysis.correlation_keys import equal_columns
 from rules.context import Context
 
 _BUILT: dict[JoinKind, tuple[Side, ...]] = {
@@ -19,61 +20,65 @@ _BUILT: dict[JoinKind, tuple[Side, ...]] = {
     "semi": ("right",),
     "anti": ("right",),
     "right": ("left",),
-}  # the sides of which Spark makes a hash table, as a user would expect
+}  # the sides of which Spark builds a hash table
 
 
 def is_large(join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> bool:
-    """Whether Spark shall be told how to join: both sides are large, and the user says nothing."""
-    told = any(h.hint.strategy for h in join.hints)
-    return not told and min(left.bytes or 0, right.bytes or 0) > ctx.thresholds.hash_from_bytes
+    """Whether a join hint may help: both sides are large, and the user gave no hint."""
+    has_hint = any(h.hint.strategy for h in join.hints)
+    return not has_hint and min(left.bytes or 0, right.bytes or 0) > ctx.thresholds.hash_from_bytes
 
 
 def side_to_hash(kind: JoinKind, sizes: tuple[float, float] | None, ctx: Context) -> Side | None:
-    """The side whose rows make a hash table that is faster than sorting both; None where neither does.
+    """Choose the build side of a hash join that is faster than sorting both sides; None if there is none.
 
-    ``sizes``: bytes of both sides with their copies.  In a large table every row that is looked up is somewhere else in
-    memory, which is slower than sorting; but a semi or anti join looks up one match of a row.
+    ``sizes``: bytes of both sides with their copies.  Lookups in a large hash table miss the CPU caches, which is
+    slower than sorting; but a semi or anti join looks up only one match of a row.
     """
     if sizes is None:
         return None
     at, of = ctx.thresholds, {"left": sizes[0], "right": sizes[1]}
     small = min(_BUILT.get(kind, ()), key=lambda side: of[side], default=None)
-    most = min(at.hash_join_bytes, max(sizes) * at.hash_join_share)
+    most = min(at.hash_join_bytes, max(sizes) * HASH_JOIN_SHARE)
     if kind in ("semi", "anti"):
         most = at.hash_build_bytes
     return small if small and of[small] <= most else None
 
 
 def method_of(join: BandJoin, left: Statistics, right: Statistics, build: Side | None, ctx: Context) -> Method | None:
-    """What Spark is told of two large sides, ``build`` being the one to hash; nothing where it sorts unasked.
+    """The join hint for two large sides, ``build`` being the build side; None if Spark sorts without a hint.
 
-    Unasked it broadcasts a side that is small in its files, which may be a million rows that one thread collects.
+    Without a hint Spark broadcasts a side whose files are small, which may be a million rows that one thread collects.
+    A hint means a side by its name, so a side that is a join without an alias cannot have one.
     """
+    named = {"left": hint_name(join.left), "right": hint_name(join.right)}
     if build:
-        return Method("SHUFFLE_HASH", build)
+        return Method("SHUFFLE_HASH", build) if named[build] else None
     files: dict[Side, float] = {"left": left.bytes or inf, "right": right.bytes or inf}
     small = min(_BUILT.get(join.kind, ()), key=lambda side: files[side], default=None)
-    return Method("MERGE", small) if small and files[small] <= ctx.thresholds.broadcast_bytes else None
+    if small is None or not named[small] or files[small] > ctx.thresholds.broadcast_bytes:
+        return None
+    return Method("MERGE", small)
 
 
 def equal_columns_of(join: BandJoin, ctx: Context) -> Pairs:
-    """The columns that the condition holds equal, left and right, as text; only if equal values have one hash."""
+    """The left and right columns of the equalities, as text; only those whose equal values have equal hashes."""
     try:
         left, right = ctx.names.sources(join.left), ctx.names.sources(join.right)
         found = [_equal(conjunct, (*left, *right), len(left), ctx) for conjunct in join.condition]
-    except (Unsupported, Unresolved):
+    except Refused:
         return ()
     return tuple(pair for pair in found if pair)
 
 
 def _equal(conjunct: Scalar, sources: tuple[Source, ...], middle: int, ctx: Context) -> tuple[str, str] | None:
-    """The two columns of one conjunct; whole numbers as one type, since an INT has another hash than a BIGINT."""
+    """The two columns of an equality; integers as one type, because an INT and a BIGINT hash differently."""
     pair = equal_columns(conjunct, sources, ctx)
     if pair is None:
         return None
     columns = [ctx.names.resolve(column_ref(end.tree), sources) for end in pair]
     types = [column.type for _, column in columns]
-    if not all(map(exact, types)):
+    if not all(t and t.exact for t in types):
         return None
     first, second = (end.text if types[0] == types[1] else f"CAST({end.text} AS BIGINT)" for end in pair)
     match [index < middle for index, _ in columns]:

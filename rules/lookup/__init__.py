@@ -1,1 +1,1 @@
-"""Keys of lookups, as a condition says them, and the lookups that a hint names."""
+"""Lookup joins: the keys in their condition, and the lookups that a hint names."""

@@ -1,4 +1,4 @@
-"""The lookups of a SELECT that a hint can name."""
+"""Finds the lookups of a SELECT that a hint can name."""
 
 from __future__ import annotations
 

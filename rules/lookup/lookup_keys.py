@@ -1,4 +1,4 @@
-"""What the condition of a lookup join asks the table for: keys, constants, and when nothing has to be asked."""
+"""Reads the condition of a lookup join: its keys, its constants, and conditions that make a request unnecessary."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from sqlglot import exp
 from planner.band.linear import Side
 from planner.catalog.declared import LookupTable
 from planner.conditions.compared import Comparison, compared
+from planner.conditions.equality import equality_operands
 from planner.connectors.spec import Constant
-from planner.errors import Place, Unsupported
+from planner.errors import Place, Refused, UnknownName, Unsupported
 from planner.expr import Scalar, column_ref, columns_in, quote, sql
-from planner.expr.tokens import tokenize
 from planner.logical import Join, Scan
 from planner.logical.lookup import LookupKey
-from planner.sql.names import Source, Unresolved
+from planner.sql.join_scope import JoinScope, scope_of, using_reference
+from planner.sql.names import Source
 from planner.types.schema import SqlType
 from rules.context import Context
+from rules.lookup.unread_keys import unread_equality
 from rules.query.moving import check_deterministic
 
 _TEXTS = ("string", "char", "varchar")
@@ -29,7 +31,7 @@ _NO_KEYS = ("array", "map", "struct", "variant", "interval")
 
 @dataclass
 class LookupRequest:
-    """What is sent to the table."""
+    """A request to the table: keys, constants, and filters on the left rows."""
 
     keys: tuple[LookupKey, ...] = ()
     constants: tuple[tuple[str, Constant], ...] = ()
@@ -38,7 +40,7 @@ class LookupRequest:
 
 @dataclass
 class _Read:
-    """The conjuncts read so far; ``no`` is what an equality that is no key comes short of."""
+    """The conjuncts read so far; ``no`` has the reasons why equalities are not keys."""
 
     keys: list[LookupKey] = field(default_factory=list)
     constants: list[tuple[str, Constant]] = field(default_factory=list)
@@ -47,7 +49,7 @@ class _Read:
 
 
 def read_condition(join: Join, table: LookupTable, ctx: Context) -> LookupRequest:
-    """Read ON or USING of a lookup join.  Raises ``QueryError`` where it names no key to ask for."""
+    """Read ON or USING of a lookup join.  Raises ``QueryError`` if it has no equality with a key."""
     read = _Read()
     reader = _Reader(join, table, ctx)
     for name in join.using:
@@ -55,7 +57,7 @@ def read_condition(join: Join, table: LookupTable, ctx: Context) -> LookupReques
     for conjunct in join.condition:
         try:
             reader.conjunct(conjunct, read)
-        except (Unresolved, Unsupported) as no:
+        except Refused as no:
             read.no.append((str(no), conjunct.place))
     place = join.right.as_of.place if isinstance(join.right, Scan) and join.right.as_of else None
     if not read.keys:
@@ -75,7 +77,7 @@ def read_condition(join: Join, table: LookupTable, ctx: Context) -> LookupReques
 def _fetchable(
     read: _Read, table: LookupTable, ctx: Context, place: Place | None
 ) -> tuple[tuple[LookupKey, ...], tuple[tuple[str, Constant], ...]]:
-    """The keys and constants that the table can be asked by."""
+    """Return the keys and constants by which the table can be fetched."""
     keys = tuple(read.keys)
     constants = tuple((column, value) for column, value in read.constants if column not in {k.column for k in keys})
     if table.fetch_keys is None:
@@ -84,7 +86,10 @@ def _fetchable(
     possible = [s for s in table.fetch_keys if set(s) <= named | fixed and set(s) & named]
     if not possible:
         known = " or ".join(f"({', '.join(s)})" for s in table.fetch_keys)
-        ctx.fail(f"{table.name} can be asked by {known}, and this join gives {', '.join(sorted(named | fixed))}", place)
+        ctx.fail(
+            f"{table.name} can be fetched by {known}, but this join compares {', '.join(sorted(named | fixed))}",
+            place,
+        )
     chosen = max(possible, key=len)
     if set(chosen) & fixed:  # the source takes just these columns; what else there is, ON compares
         constants = tuple((column, value) for column, value in constants if column in chosen)
@@ -94,32 +99,37 @@ def _fetchable(
 class _Reader:
     def __init__(self, join: Join, table: LookupTable, ctx: Context):
         self.join, self.table, self.ctx = join, table, ctx
-        self.left = ctx.names.sources(join.left)
+        self.scope = _left_scope(join, ctx)
+        self.left = self.scope.sources
         (self.right,) = ctx.names.sources(join.right)
         self.sources: tuple[Source, ...] = (*self.left, self.right)
         assert isinstance(join.right, Scan)
         self.alias = join.right.alias or table.name
 
     def using(self, name: str, read: _Read) -> None:
-        value = Scalar(name, (), None)
-        tree = value.tree
         try:
-            column = self._own(exp.column(tree.name, self.alias, quoted=True))
+            column = self._own(exp.column(Scalar(name).tree.name, self.alias, quoted=True))
             if column is None:
                 self.ctx.fail(f"{self.table.name} has no column {name}")
-            self._key(value, tree, column, read)
-        except Unresolved as no:
+            value = Scalar(using_reference(self.ctx.names, self.scope, name) if self.scope.star else name)
+            self._key(value, value.tree, column, read)
+        except Refused as no:
             read.no.append((str(no), None))
 
     def conjunct(self, conjunct: Scalar, read: _Read) -> None:
         if conjunct.plans:
+            reason = "a key cannot contain a subquery; join the subquery to the left side, and compare with its column"
+            read.no.append((f"{conjunct.shown}: {reason}", conjunct.place))
+            return
+        if conjunct.known is None:
+            self._unread(conjunct, read)
             return
         tree = conjunct.tree
         while isinstance(tree, exp.Paren):
             tree = tree.this
         side = self.side(tree)
         if side == "left":
-            with suppress(Unresolved, Unsupported):
+            with suppress(Refused):
                 check_deterministic(conjunct)
                 read.only.append(conjunct)
         if side != "both" and side != "right":
@@ -142,7 +152,10 @@ class _Reader:
                     read.constants.append((column, value))
                 return
             if side == "left":
-                text = Scalar(_end(conjunct, last=other is equality.right), (), conjunct.place)
+                operands = equality_operands(conjunct)
+                if operands is None:
+                    raise Unsupported(f"{conjunct.shown} is not one equality", conjunct.place)
+                text = operands[other is equality.right]
                 check_deterministic(text)
                 self._key(text, other, column, read)
                 return
@@ -154,11 +167,28 @@ class _Reader:
                 )
                 read.no.append((f"{conjunct.shown}: {reason}", conjunct.place))
 
-    def _key(self, value: Scalar, tree: exp.Expression, column: str, read: _Read) -> None:
+    def _unread(self, conjunct: Scalar, read: _Read) -> None:
+        """Add the key of an equality that only Spark reads."""
+        found = unread_equality(conjunct, self.ctx.names, self.left, self.right)
+        own = ".".join(quote(part) for part in found.own.parts)
+        if (column := self._own(Scalar(own).tree)) is None:
+            raise Refused(f"{conjunct.shown}: {own} is not a column of {self.table.name}", conjunct.place)
+        self._key(found.other, None, column, read)
+
+    def _type_of(self, value: Scalar, tree: exp.Expression | None) -> SqlType | None:
+        if tree is not None:
+            return self.ctx.names.type_of(tree, self.left) or self.ctx.type_of(value.text, self.join.left)
+        try:
+            columns = self.ctx.catalog.schema(self.ctx.query(self.join.left, value.text))
+        except Unsupported:
+            return None
+        return columns[0].type if columns else None
+
+    def _key(self, value: Scalar, tree: exp.Expression | None, column: str, read: _Read) -> None:
         """Add a key, unless its column has one already, or the two cannot be compared by asking."""
         if any(k.column == column for k in read.keys):
             return
-        mine = self.ctx.names.type_of(tree, self.left) or self.ctx.type_of(value.text, self.join.left)
+        mine = self._type_of(value, tree)
         theirs = self._type(column)
         if theirs is not None and not _comparable(mine, theirs):
             name = f"{self.table.name}.{column}"
@@ -174,7 +204,7 @@ class _Reader:
         read.keys.append(LookupKey(value, column))
 
     def side(self, tree: exp.Expression) -> Side | Literal["both"] | None:
-        """Which sides an expression names columns of; None for neither.  Raises ``Unresolved``."""
+        """Which sides an expression names columns of; None for neither.  Raises ``Refused``."""
         found: set[Side] = set()
         for column in columns_in(tree):
             index, _ = self.ctx.names.resolve(column_ref(column), self.sources)
@@ -182,7 +212,7 @@ class _Reader:
         return "both" if len(found) > 1 else next(iter(found), None)
 
     def _own(self, tree: exp.Expression) -> str | None:
-        """The column of the table that an expression is, by its own name; None for anything else."""
+        """Return the name of the table's column if an expression is just that column; else None."""
         while isinstance(tree, exp.Paren):
             tree = tree.this
         if not isinstance(tree, exp.Column):
@@ -200,16 +230,12 @@ class _Reader:
         return next(c.type for c in self.table.columns if c.name == column)
 
 
-def _end(conjunct: Scalar, *, last: bool) -> str:
-    """The first or last end of an equality, in the user's words.  Raises ``Unsupported``."""
-    t = tokenize(conjunct.text)
-    lo, hi = 0, len(t)
-    while t[lo].word == "(" and t.match[lo] == hi - 1:
-        lo, hi = lo + 1, hi - 1
-    at = [i for i in t.top(lo, hi) if t[i].word in ("=", "==")]
-    if len(at) != 1:
-        raise Unsupported(f"{conjunct.shown} is not one equality", conjunct.place)
-    return t.slice(at[0] + 1, hi) if last else t.slice(lo, at[0])
+def _left_scope(join: Join, ctx: Context) -> JoinScope:
+    """The scope of the left side, merged columns known as such where they can be."""
+    try:
+        return scope_of(ctx.names, join.left)
+    except UnknownName:
+        return JoinScope(ctx.names.sources(join.left), None)
 
 
 def _comparable(mine: SqlType | None, theirs: SqlType) -> bool:
@@ -221,11 +247,11 @@ def _comparable(mine: SqlType | None, theirs: SqlType) -> bool:
         return False
     if mine is None or mine == theirs or (mine.name in _TEXTS and theirs.name in _TEXTS):
         return True
-    return all(t.integral or t.name == "decimal" for t in (mine, theirs))
+    return all(t.exact_numeric for t in (mine, theirs))
 
 
 def _constant(tree: exp.Expression, type_: SqlType | None) -> Constant | None:
-    """A literal of the column's own type as a value; None for any other."""
+    """Return the value of a literal that has exactly the column's type; None for any other."""
     negative = isinstance(tree, exp.Neg)
     literal = tree.this if negative else tree
     match literal:

@@ -1,1 +1,1 @@
-"""Rules of the lower batch, a file each."""
+"""Rules of the lower batch: they choose physical operators; one rule a file."""

@@ -1,36 +1,31 @@
-"""Choose running sums where a band join exists only to be aggregated."""
+"""Chooses running sums for a band join whose pairs are only aggregated."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, fields
-from math import inf, isfinite
+from math import isfinite
 
 from sqlglot import exp
 
+from planner.band.axis import real
+from planner.band.bins import EVERYTHING
 from planner.band.condition import DistanceBand, IntervalBand
 from planner.band.ends import Ends, read_ends
-from planner.band.linear import NotABand, Side, Vocabulary
-from planner.catalog.cost import at_most_pairs
+from planner.band.linear import Side, Vocabulary
+from planner.catalog.cost import count_pairs
 from planner.catalog.stats import LengthClass, Statistics
 from planner.conditions.compared import compared
-from planner.errors import Unsupported
+from planner.errors import Refused
 from planner.expr import Scalar, sql
-from planner.logical import Logical, Project, Sort
+from planner.logical import BandJoin, Logical, Project, Sort
 from planner.physical.band_aggregate import Cells, EqualKey, RunningBandAggregate, real_position
 from planner.physical.covered_band_aggregate import CoveredBandAggregate
-from planner.sql.names import Unresolved
-from rules.band_join.aggregate_items import (
-    AggregatedBlock,
-    AggregateParts,
-    ItemReader,
-    NoRunningSums,
-    block_of,
-    plain_filter,
-)
-from rules.band_join.keys import pairs_of_keys, sample_rows
-from rules.band_join.own import own_join_is_as_good
+from rules.band_join.aggregate_items import AggregateParts, ItemReader, has_aggregate, plain_filter
+from rules.band_join.keys import estimate_key_pairs, sample_rows
+from rules.band_join.spark_join import spark_join_suffices
 from rules.context import Context, Intervals
+from rules.query.query_block import QueryBlock, read_block
 from rules.query.vocabulary import vocabulary
 from rules.rule import rule
 
@@ -38,8 +33,8 @@ _CELLS = 127
 _MOST_COVERING = 4_000_000  # intervals: what covers their bins, half as many, is summed up in one task
 _ENTRY = 96  # bytes of an interval, or of what covers a bin, in a hash table
 _KEYED = 2  # so much sooner running sums pay where keys are equal: the pairs cost as much more
+_ENDLESS = 0.5  # what part of the intervals without an end hold a point
 _FEW_ROWS = 2**31  # sums of so many INTs fit BIGINT
-_KEY_TYPES = ("tinyint", "smallint", "int", "bigint", "decimal", "string", "boolean", "date", "timestamp")
 
 
 @rule(Sort, Project)
@@ -49,25 +44,30 @@ def aggregate_band_join(node: Sort | Project, ctx: Context) -> RunningBandAggreg
     Where a SELECT is nothing but counts, exact sums, min and max over a band and equalities, the number of intervals
     that hold a point is a running sum.  It pays where pairs are many more than rows.
     """
-    block = None if isinstance(ctx.above, Sort) else block_of(node)  # an ORDER BY above it has to be part of it
-    if block is None:
+    block = None if isinstance(ctx.above, Sort) else read_block(node)  # an ORDER BY above it has to be part of it
+    join = block and block.tree
+    if block is None or not isinstance(join, BandJoin) or join.kind not in ("inner", "cross"):
         return None
-    project = block.project
-    join, place = block.join, block.join.band.conjuncts[0].place
-    if not ctx.measures or join.hints or join.bin_width is not None or project.hint:
+    if not _is_aggregated(block, node) or block.project.hint or not ctx.measures:
+        return None
+    if join.hints or join.bin_width is not None:
         return None
     left, right = ctx.statistics_of(join.left, join.right)
-    if not ctx.force and own_join_is_as_good(join, left, right, ctx):
+    if not ctx.force and spark_join_suffices(join, left, right, ctx):
         return None
     try:
-        plan = _Planning(block, ctx, left, right).plan()
-    except (NoRunningSums, NotABand, Unsupported) as no:
-        ctx.decline(f"no running sums: {no.reason}", no.place or place)
-        return None
-    except Unresolved as no:
-        ctx.decline(f"no running sums: {no}", place)
+        plan = _Planning(block, join, ctx, left, right).plan()
+    except Refused as no:
+        ctx.decline(f"no running sums: {no.reason}", no.place or join.band.conjuncts[0].place)
         return None
     return plan
+
+
+def _is_aggregated(block: QueryBlock, node: Sort | Project) -> bool:
+    """Whether a block groups or aggregates, and at most sorts the result."""
+    if block.project not in (node, node.child) or not block.is_grouped:
+        return False
+    return block.aggregate is not None or any(map(has_aggregate, block.project.items))
 
 
 @dataclass(frozen=True)
@@ -85,29 +85,28 @@ class _Extent:
 
 
 class _Planning:
-    """One block on its way to an operator; its methods raise ``NoRunningSums`` where it cannot be one."""
+    """One block on its way to an operator; its methods raise ``Refused`` where it cannot be one."""
 
-    def __init__(self, block: AggregatedBlock, ctx: Context, left: Statistics, right: Statistics):
-        self.block, self.ctx = block, ctx
-        self.join = block.join
+    def __init__(self, block: QueryBlock, join: BandJoin, ctx: Context, left: Statistics, right: Statistics):
+        self.block, self.join, self.ctx = block, join, ctx
         self.sizes = {"left": left, "right": right}
         self.words: Vocabulary = vocabulary(self.join, ctx)
 
     def plan(self) -> RunningBandAggregate | None:
         """The operator; None where the pairs are too few for it."""
         if self.block.project.quantifier:
-            raise NoRunningSums("SELECT DISTINCT stands above the aggregates")
+            raise Refused("the query is SELECT DISTINCT")
         ends = self._ends()
         keys, filters = self._rest()
-        reader = ItemReader(self.block, self.ctx)
+        reader = ItemReader(self.block, self.join, self.ctx)
         host = reader.host() or ends.side
         guest: Side = "right" if host == "left" else "left"
         rows = self.sizes[guest].rows
         few = not self.ctx.force and rows is not None and rows < _FEW_ROWS
         ansi = self.ctx.catalog.settings.ansi
         read = reader.read(AggregateParts(host, host == ends.side, few, ansi))
-        if not keys and (reason := self.ctx.unrepeatable(self._side(guest))):
-            raise NoRunningSums(f"without equal keys the {guest} side is read twice, and {reason}")
+        if not keys and (reason := self.ctx.nonrepeatable_reason(self._side(guest))):
+            raise Refused(f"without equal keys the {guest} side is read twice, and {reason}")
         extent = self._extent(ends, bool(keys))
         if extent is None:
             return None
@@ -150,8 +149,8 @@ class _Planning:
 
     def _said(self) -> str:
         band = set(self.join.band.conjuncts)
-        rest = [c.shown for c in (*self.join.condition, *self.block.where) if c not in band]
-        groups = [f"by {self.block.groups.shown}"] if self.block.groups else []
+        rest = [c.shown for c in (*self.join.condition, *self.block.condition) if c not in band]
+        groups = [self.block.aggregate.detail] if self.block.aggregate else []
         having = [f"having {c.shown}" for c in self.block.having]
         order = [self.block.sort.shown] if self.block.sort else []
         return ", ".join([*groups, *rest, str(self.join.band), *having, *order])
@@ -159,7 +158,7 @@ class _Planning:
     def _ends(self) -> Ends:
         band = self.join.band
         if not isinstance(band, DistanceBand | IntervalBand):
-            raise NoRunningSums(f"{band}: both sides are intervals")
+            raise Refused(f"{band}: both sides are intervals")
         return read_ends(band, self.words)
 
     def _rest(self) -> tuple[tuple[EqualKey, ...], tuple[tuple[Scalar, ...], tuple[Scalar, ...]]]:
@@ -167,7 +166,7 @@ class _Planning:
         band = set(self.join.band.conjuncts)
         keys: list[EqualKey] = []
         filters: dict[str, list[Scalar]] = {"left": [], "right": []}
-        for conjunct in (*(c for c in self.join.condition if c not in band), *self.block.where):
+        for conjunct in (*(c for c in self.join.condition if c not in band), *self.block.condition):
             tree = conjunct.tree
             while isinstance(tree, exp.Paren):
                 tree = tree.this
@@ -177,7 +176,7 @@ class _Planning:
             elif side == "both" and (key := self._key(tree)):
                 keys.append(key)
             else:
-                raise NoRunningSums(f"{conjunct.shown} is decided pair by pair", conjunct.place)
+                raise Refused(f"{conjunct.shown} depends on both rows of a pair", conjunct.place)
         return tuple(keys), (tuple(filters["left"]), tuple(filters["right"]))
 
     def _key(self, tree: exp.Expression) -> EqualKey | None:
@@ -190,7 +189,7 @@ class _Planning:
             return None
         types = [self.words.type_of(ends[side]) for side in ("left", "right")]
         texts = [sql(ends[side]) for side in ("left", "right")]
-        if any(t is None or t.name not in _KEY_TYPES or t.text not in ("", t.name, str(t).lower()) for t in types):
+        if any(t is None or not t.exact for t in types):
             return None
         if types[0] != types[1]:
             if not all(t is not None and t.integral for t in types):
@@ -217,26 +216,30 @@ class _Planning:
         if lengths is None:
             ctx.choose("pairs, since the lengths of intervals are not known", "running sums")
             return None
-        count, total = sum(c.count for c in lengths), sum(c.total for c in lengths if isfinite(c.total))
+        count = sum(c.count for c in lengths)
         here = self._share_of_keys(keyed)
         least = ctx.thresholds.running_sum_matches / (_KEYED if keyed else 1)
-        where = _extent(lengths)
         # What intervals alone tell is the most that can be: points may lie elsewhere.
-        if where is None or here is None or _matches(total, where) * here < least:
-            self._give_up(None if where is None or here is None else _matches(total, where) * here, count)
+        if here is None or _matches(lengths, None) * here < least:
+            self._give_up(None if here is None else _matches(lengths, None) * here, count)
             return None
-        span = ctx.extent(self._side(points), at)
-        if span is None or _matches(total, (min(where[0], span[0]), max(where[1], span[1]))) * here < least:
-            self._give_up(span and _matches(total, span) * here, count)
+        if self.sizes[points].plain:
+            span = ctx.extent(self._side(points), at)
+        else:  # to measure computed points costs as much as the query; sums bound the cost, pairs have no bound
+            note = "points not measured, since they are computed; they count as lying among the intervals"
+            ctx.choices.append(f"note: {note}")
+            span = _extent(lengths)
+        matches = None if span is None else _matches(lengths, span) * here
+        if span is None or matches is None or matches < least:
+            self._give_up(matches, count)
             return None
-        matches = _matches(total, span) * here
         return _Extent(*span, count, matches)
 
     def _measure(self, side: str, low: str, high: str) -> tuple[LengthClass, ...] | None:
         size = self.sizes[side]
         few = size.bytes is not None and size.bytes < self.ctx.thresholds.one_task_bytes
         relation = self.join.left if side == "left" else self.join.right
-        return self.ctx.lengths(Intervals(relation, low, high, few))[0]
+        return self.ctx.lengths(Intervals(relation, low, high, few, size.cheap))[0]
 
     def _sampled_matches(self, band: DistanceBand, other: Side) -> float | None:
         """How many rows of the other side lie within the band of a row, by the first rows of either side."""
@@ -247,16 +250,16 @@ class _Planning:
         lefts, rights = (sorted(x for x in side if x is not None and isfinite(x)) for side in first.positions)
         if not lefts or not rights:
             return None
-        low, high = float(band.low), float(band.high)
+        low, high = real(band.low), real(band.high)
         held = sum(bisect_right(rights, x - low) - bisect_left(rights, x - high) for x in lefts)
         return held / (len(lefts) * len(rights)) * rows
 
     def _share_of_keys(self, keyed: bool) -> float | None:
-        """What part of all pairs agrees in the keys; None where that is not known."""
+        """Estimate the share of pairs with equal keys; None if unknown."""
         if not keyed:
             return 1.0
         left, right = self.sizes["left"], self.sizes["right"]
-        pairs, most = pairs_of_keys(self.join, left, right, self.ctx), at_most_pairs(left, right)
+        pairs, most = estimate_key_pairs(self.join, left, right, self.ctx), count_pairs(left, right)
         return None if pairs is None or not most else pairs / most
 
     def _rows(self, side: str) -> str:
@@ -273,12 +276,35 @@ class _Planning:
 
 def _extent(classes: tuple[LengthClass, ...] | None) -> tuple[float, float] | None:
     """From where to where intervals lie, without those of no end."""
-    finite = [c for c in classes or () if isfinite(c.first) and isfinite(c.last)]
+    finite = [c for c in classes or () if _has_ends(c)]
     if not finite:
         return None
     return min(c.first for c in finite), max(c.last for c in finite)
 
 
-def _matches(total: float, span: tuple[float, float]) -> float:
-    """How many intervals hold a point, where points are spread evenly."""
-    return total / (span[1] - span[0]) if span[1] > span[0] else inf
+def _has_ends(c: LengthClass) -> bool:
+    return c.longest < EVERYTHING and c.first > -EVERYTHING and c.last < EVERYTHING
+
+
+def _matches(classes: tuple[LengthClass, ...], span: tuple[float, float] | None) -> float:
+    """How many intervals hold a point, where the points lie evenly on ``span``, or as well as can be if that is None.
+
+    Each class of intervals is spread evenly from its first to its last end.  Of those that end nowhere, half hold a
+    point: each begins, or ends, somewhere among the points.
+    """
+    return sum(c.count * _ENDLESS if not _has_ends(c) else _held(c) * _part(c, span) for c in classes)
+
+
+def _held(c: LengthClass) -> float:
+    """How many intervals of a class hold a point among them."""
+    return min(float(c.count), c.total / (c.last - c.first)) if c.last > c.first else float(c.count)
+
+
+def _part(c: LengthClass, span: tuple[float, float] | None) -> float:
+    """Estimate the share of points that lie in intervals of a class."""
+    if span is None:
+        return 1.0
+    first, last = max(c.first, span[0]), min(c.last, span[1])
+    if last < first:
+        return 0.0
+    return (last - first) / (span[1] - span[0]) if last > first else float(c.first == c.last or span[0] == span[1])

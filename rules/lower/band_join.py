@@ -1,24 +1,23 @@
-"""Choose how a band join runs: bins, or Spark's own join where that is as good."""
+"""Chooses how a band join runs: with bins, or as Spark's own join where that is as fast."""
 
 import re
 from dataclasses import replace
 
-from planner.band.linear import NotABand, Side
-from planner.catalog.cost import at_most_pairs, said, said_pairs
+from planner.band.linear import Side
+from planner.catalog.cost import count_pairs, describe_pairs, describe_rows
 from planner.catalog.stats import UNKNOWN, Statistics
-from planner.errors import Unsupported, a
+from planner.errors import Refused, Unsupported, a
 from planner.expr import ColumnRef, Scalar, sql
 from planner.expr.calls import repeated_otherwise
 from planner.logical import BandJoin
 from planner.physical.base import Physical, Spark
 from planner.physical.bin_join import BinJoin, preserved_sides
-from planner.sql.names import Unresolved
 from planner.types.schema import SqlType
-from rules.analysis.respelling import never_raises
+from planner.types.try_expressions import UnsafeSpeculation, can_raise
+from rules.band_join.band_selection import select_band
 from rules.band_join.bins import Candidate, candidates, for_sorting
 from rules.band_join.method import equal_columns_of, is_large, method_of, side_to_hash
-from rules.band_join.own import meets_one, own_join_is_as_good
-from rules.band_join.several import most_selective
+from rules.band_join.spark_join import find_unique_match, spark_join_suffices
 from rules.context import Context
 from rules.query.vocabulary import vocabulary
 from rules.rule import rule
@@ -41,15 +40,15 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
     Intervals get bins as wide as they are long, on levels where their lengths differ widely; their lengths are
     measured, since one bin width would copy a long interval into millions of bins.
     """
-    left, right, reason = UNKNOWN, UNKNOWN, meets_one(join, ctx)
+    left, right, reason = UNKNOWN, UNKNOWN, find_unique_match(join, ctx)
     if not ctx.force and not reason:
         left, right = ctx.statistics_of(join.left, join.right)
-        reason = own_join_is_as_good(join, left, right, ctx)
+        reason = spark_join_suffices(join, left, right, ctx)
     if reason:
         ctx.decline(f"{join.band}: {reason}", join.band.conjuncts[0].place)
         ctx.choose(f"{_own_join(left, right, ctx)}: {reason}", "bins, which cost a shuffle more")
         return Spark(join.plain)
-    join = most_selective(join, left, right, ctx)
+    join = select_band(join, left, right, ctx)
     ways = candidates(join, left, right, ctx)
     if not ways:
         ctx.decline(f"{join.band}: so wide a band leaves nothing to bins", join.band.conjuncts[0].place)
@@ -75,7 +74,8 @@ def _own_join(left: Statistics, right: Statistics, ctx: Context) -> str:
         return "Spark's own join (force is set: no sizes were asked for)"
     if left.rows is None and right.rows is None:
         return "Spark's own join (no sizes are known)"
-    return f"Spark's own join, {said_pairs(at_most_pairs(left, right))} of {said(left)} × {said(right)} rows"
+    pairs = describe_pairs(count_pairs(left, right))
+    return f"Spark's own join, {pairs} of {describe_rows(left)} × {describe_rows(right)} rows"
 
 
 def _seconds(way: Candidate) -> float:
@@ -83,28 +83,28 @@ def _seconds(way: Candidate) -> float:
 
 
 def _with_matches(chosen: BinJoin, join: BandJoin, ctx: Context) -> Physical:
-    """The join with the columns by which it finds the matches of preserved rows; Spark's own where it cannot."""
+    """The join with columns that identify the matches of preserved rows; Spark's own join if that is impossible."""
     place = join.band.conjuncts[0].place
     side = " and ".join(chosen.matched)
     keeps = f"{a(join.kind)} join must keep each {side} row once, and bins copy them"
-    reason = ctx.unrepeatable(join.left, join.right)
+    reason = ctx.nonrepeatable_reason(join.left, join.right)
     if reason:
         ctx.decline(f"{keeps}; finding their matches first reads both sides twice, and {reason}", place)
         return Spark(join.plain)
     if raising := _raising(join, ctx):
-        why = f"{raising.shown} could raise an error on a row that no key and no band lets through"
+        why = UnsafeSpeculation(raising.shown).reason
         ctx.decline(f"{keeps}; finding their matches first is an inner join, in which {why}", place)
         return Spark(join.plain)
     try:
         named = _named(join, ctx)
-    except (Unsupported, Unresolved) as no:
+    except Refused as no:
         ctx.decline(f"{keeps}; finding their matches first needs to know all columns, and {no}", place)
         return Spark(join.plain)
     return replace(chosen, named=named)
 
 
 def _raising(join: BandJoin, ctx: Context) -> Scalar | None:
-    """A conjunct on one preserved side alone that might raise an error: Spark asks it of all rows in an inner join.
+    """Find a conjunct on one preserved side that might raise an error: in an inner join Spark evaluates it on all rows.
 
     In the join as written it is asked of rows that have met a partner by all that stands before it; but in a semi join.
     """
@@ -115,9 +115,9 @@ def _raising(join: BandJoin, ctx: Context) -> Scalar | None:
     for conjunct in join.condition:
         try:
             alone = not conjunct.plans and words.side(conjunct.tree) in preserved_sides(join.kind)
-            if alone and not never_raises(conjunct.tree, words.type_of, ansi=ansi):
+            if alone and can_raise(conjunct, words.type_of, ansi=ansi):
                 return conjunct
-        except (NotABand, Unsupported):
+        except Refused:
             return conjunct
     return None
 
@@ -129,7 +129,7 @@ def _named(join: BandJoin, ctx: Context) -> tuple[tuple[str, ...], tuple[str, ..
     found: dict[Side, dict[tuple[int, str], str]] = {"left": {}, "right": {}}
     for conjunct in join.condition:
         if twice := repeated_otherwise(conjunct.tree):
-            raise Unsupported(f"{sql(twice)} may be another one when it is computed twice", conjunct.place)
+            raise Unsupported(f"{sql(twice)} may have another value when it is evaluated twice", conjunct.place)
         for ref in _columns(conjunct):
             index, column = ctx.names.resolve(ref, sources)
             side: Side = "left" if index < middle else "right"
@@ -138,18 +138,18 @@ def _named(join: BandJoin, ctx: Context) -> tuple[tuple[str, ...], tuple[str, ..
 
 
 def _told_apart(text: str, type_: SqlType | None) -> str:
-    """A value that is equal only where no expression can tell the columns apart: -0.0 and 0.0, A and a are.
+    """Return a value that is equal only for indistinguishable columns; -0.0 and 0.0, or A and a, are distinguishable.
 
     Raises ``Unsupported`` for a type of whose values that cannot be told.
     """
     if type_ is None:
         raise Unsupported(f"the type of {text} is not known")
-    if type_.name in ("float", "double"):
+    if type_.approximate:
         return f"CAST({text} AS STRING)"
     if type_.name == "string" and "collate" in type_.text:
         return f"{text} COLLATE UTF8_BINARY"
     if type_.name not in _TOLD_APART or _NOT_TOLD_APART.search(type_.text):
-        raise Unsupported(f"{text} is of type {type_}, whose values Spark does not tell apart")
+        raise Unsupported(f"{text} is of type {type_}, whose values Spark cannot distinguish")
     return text
 
 

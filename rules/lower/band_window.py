@@ -1,8 +1,8 @@
-"""Choose between a self-join within a band and windows over its source."""
+"""Chooses between a self-join within a band and windows over its source."""
 
 from __future__ import annotations
 
-from planner.catalog.cost import said
+from planner.catalog.cost import KEY_SAMPLE, describe_rows
 from planner.errors import Unsupported
 from planner.expr import Scalar
 from planner.logical import Logical
@@ -34,7 +34,7 @@ def _why_not(source: WindowedSource, ctx: Context) -> tuple[str, str] | None:
     if found.rows is not None and found.rows**2 < at.nested_loop_pairs:
         return "so few rows that Spark's own join is as good (nested_loop_pairs)", ""
     if not source.keys and (found.rows is None or found.rows > at.one_task_window_rows):
-        return "one task would sort all rows (one_task_window_rows)", f"{said(found)} rows"
+        return "one task would sort all rows (one_task_window_rows)", f"{describe_rows(found)} rows"
     if source.anew and (source.own or source.kept):
         return "a condition may leave few pairs, and its frames are read again for each row of the source", ""
     for conditions, what in ((source.own, "asks about"), (source.kept, "counts")):
@@ -47,10 +47,10 @@ def _why_not(source: WindowedSource, ctx: Context) -> tuple[str, str] | None:
 
 
 def _share(relation: Logical, conditions: tuple[Scalar, ...], ctx: Context) -> float | None:
-    """What part of the rows the conditions leave, by the first rows; None where that cannot be told."""
+    """Estimate the share of rows that pass the conditions, from the first rows; None if unknown."""
     condition = " AND ".join(f"({c.text})" for c in conditions)
     try:
-        found = ctx.sample(relation, f"CASE WHEN {condition} THEN 1 END", ctx.thresholds.key_sample)
+        found = ctx.sample(relation, f"CASE WHEN {condition} THEN 1 END", KEY_SAMPLE)
     except Unsupported:
         return None
     return sum(value is not None for value in found) / len(found) if found else None

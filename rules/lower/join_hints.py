@@ -1,4 +1,4 @@
-"""What hints still have to do when operators are chosen."""
+"""Applies the hints that concern the choice of physical operators."""
 
 from dataclasses import replace
 

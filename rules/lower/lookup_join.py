@@ -1,4 +1,4 @@
-"""Choose how a lookup join fetches: by the keys of each task, by keys hashed over tasks, or shares of the table."""
+"""Chooses how a lookup join fetches: by the keys of each task, by keys hashed over tasks, or by splits of the table."""
 
 from __future__ import annotations
 
@@ -8,21 +8,24 @@ from dataclasses import fields
 from math import sqrt
 from typing import Any
 
+from planner.catalog.cost import KEY_SAMPLE
 from planner.catalog.declared import LookupTable
 from planner.connectors.spec import LookupSpec
-from planner.errors import Unsupported
+from planner.errors import Refused, Unsupported
 from planner.expr import ColumnRef, Scalar
 from planner.logical import Logical, Nested, Scan
 from planner.logical.lookup import LookupJoin
-from planner.physical import lookup_join as physical
-from planner.sql.names import Unresolved
+from planner.physical.lookup_join import LookupJoin as LookupPhysical
+from planner.physical.row_lookup_join import RowLookupJoin
+from planner.sql.join_scope import scope_of
 from planner.tree import Node
 from rules.context import Context
+from rules.lookup.row_lookup import row_parts
 from rules.rule import rule
 
 
 @rule(LookupJoin, streams="any")
-def lower_lookup_join(join: LookupJoin, ctx: Context) -> physical.LookupJoin:
+def lower_lookup_join(join: LookupJoin, ctx: Context) -> LookupPhysical:
     """Fetch the rows for the keys of the left side, and let Spark join with them.
 
     A hint may ask that equal keys meet in one task.  A table that is small, or of which most rows are needed, is read
@@ -35,7 +38,7 @@ def lower_lookup_join(join: LookupJoin, ctx: Context) -> physical.LookupJoin:
     if asked.get("shuffle") and (reason := _changes(join, ctx)):
         place = join.scan.as_of.place if join.scan.as_of else None
         ctx.decline(f"{' and '.join(join.hints)}: {reason}", place)
-        ctx.warn(f"{' and '.join(join.hints)}: rows stay where they are, since some are updates", place)
+        ctx.warn(f"{' and '.join(join.hints)}: rows are not distributed by key, since some are updates", place)
         del asked["shuffle"]
         asked.pop("skew", None)
     why = _once(join, ctx)
@@ -50,58 +53,26 @@ def lower_lookup_join(join: LookupJoin, ctx: Context) -> physical.LookupJoin:
     )
     parts = (join.left, join.right, join.kind, join.keyword, join.condition, join.using, join.keys, join.only, spec)
     if why:
-        return physical.RowLookupJoin(*parts, rows=_rows(join, why, ctx), why=why)
-    return physical.LookupJoin(*parts, skip=_skipped(join, ctx))
+        return RowLookupJoin(*parts, why=why, **vars(row_parts(join, why, ctx)))
+    return LookupPhysical(*parts, skip=_skipped(join, ctx))
 
 
 def _once(join: LookupJoin, ctx: Context) -> str:
     """Why the left side can be read only once, so that its rows must go to Python with their keys; or nothing."""
-    why = ctx.unrepeatable(_base(join.left)) or ""
+    why = ctx.nonrepeatable_reason(_base(join.left)) or ""
     return "it is a stream" if why.startswith("Streaming") else why
-
-
-def _rows(join: LookupJoin, why: str, ctx: Context) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """The relations of the left side with their columns.  Raises ``QueryError`` where rows cannot be told by name."""
-    place = join.scan.as_of.place if join.scan.as_of else None
-    left = ctx.names.sources(join.left)
-    if join.using:
-        ctx.fail(f"the left side of USING can be read only once ({why}); write ON", place)
-    for conjunct in join.condition:
-        if conjunct.plans:
-            reason = (
-                f"{conjunct.shown}: a subquery cannot be compared where the left side can be read only once ({why})"
-            )
-            ctx.fail(f"{reason}; move it to WHERE", conjunct.place)
-        for column in conjunct.columns:
-            try:
-                index, _ = ctx.names.resolve(column, (*left, *ctx.names.sources(join.right)))
-            except Unresolved as no:
-                ctx.fail(f"{no}, and the left side can be read only once ({why})", conjunct.place)
-            if index == len(left) and len(column.parts) == 1:
-                alias = join.scan.alias or join.table
-                reason = f"{conjunct.shown}: write {alias}.{column.text}; the left side can be read only once ({why})"
-                ctx.fail(reason, conjunct.place)
-    found = []
-    for source in left:
-        if not source.names or source.columns is None:
-            name = ".".join(source.names) or "a relation without a name"
-            ctx.fail(f"the columns of {name} are not known, and it can be read only once ({why})", place)
-        if source.names[-1].startswith("__dt_"):
-            continue  # the ends of versions: the join below has compared them
-        found.append((source.names[-1], tuple(c.name for c in source.columns)))
-    return tuple(found)
 
 
 def _skipped(join: LookupJoin, ctx: Context) -> int:
     """How many lookup joins on top of the left side bring nothing that the keys need."""
     skipped, left = 0, join.left
     while isinstance(left, LookupJoin):
-        below = ctx.names.sources(left.left)
         try:
+            below = scope_of(ctx.names, left.left).sources
             for scalar in (*(k.value for k in join.keys), *join.only):
                 for column in scalar.columns:
                     ctx.names.resolve(column, below)
-        except (Unresolved, Unsupported):
+        except Refused:
             return skipped
         skipped, left = skipped + 1, left.left
     return skipped
@@ -143,7 +114,7 @@ def _column_of(value: Scalar, scan: Scan, join: LookupJoin, ctx: Context) -> str
         sources = ctx.names.sources(join.left)
         index, column = ctx.names.resolve(ColumnRef(ref.parts, ref.text), sources)
         mine = ctx.names.sources(scan)[0]
-    except (Unresolved, Unsupported, ValueError):
+    except (Refused, ValueError):
         return None
     return column.name if sources[index] == mine else None
 
@@ -183,7 +154,7 @@ def _keys(join: LookupJoin, ctx: Context) -> float | None:
     found = None
     if statistics.plain:
         with suppress(Unsupported):
-            found = ctx.sample(left, f"CASE WHEN {known} THEN xxhash64({values}) END", ctx.thresholds.key_sample)
+            found = ctx.sample(left, f"CASE WHEN {known} THEN xxhash64({values}) END", KEY_SAMPLE)
     if not found:
         return statistics.rows / 10
     times = Counter(value for value in found if value is not None)

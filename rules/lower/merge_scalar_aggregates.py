@@ -1,4 +1,4 @@
-"""Scalar aggregates of one source, in one reading."""
+"""Lowers merged scalar aggregates: one scan of their source computes all of them."""
 
 from planner.logical.self_join import MergedScalarAggregates
 from planner.physical.base import Rewriting

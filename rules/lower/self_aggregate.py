@@ -1,4 +1,4 @@
-"""Choose between subqueries that read the block's rows once more, and windows over these rows."""
+"""Chooses between correlated subqueries, which scan the table again, and windows over the rows of the block."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from contextlib import suppress
 from math import prod
 
 from planner.conditions.compared import compared
-from planner.errors import Unsupported
+from planner.errors import Refused, Unsupported
 from planner.expr import Scalar
 from planner.logical import Logical
 from planner.logical.self_aggregate import Rows, SelfAggregate
 from planner.physical.base import Rewriting
-from planner.sql.names import Unresolved
 from rules.analysis.same_source import reading
 from rules.context import Context
 from rules.rule import rule
@@ -37,7 +36,7 @@ def lower_self_aggregate(node: SelfAggregate, ctx: Context) -> Logical | Rewriti
         ctx.choose(windows, subqueries)
         return window
     ctx.choose(subqueries, windows)
-    ctx.decline("to read the rows once more is cheaper than windows, which sort most of them (window_share)")
+    ctx.decline("a second scan is cheaper than a window, which would sort most of the rows (window_share)")
     return node.written
 
 
@@ -45,15 +44,15 @@ def _computed(relation: Logical, ctx: Context) -> bool:
     """Whether a relation is more than a table filtered, so that reading it once more costs more than a scan."""
     try:
         return reading(relation, ctx).key[0] == "query"
-    except (Unresolved, Unsupported):
+    except Refused:
         return False
 
 
 def _share(relation: Logical, conditions: tuple[Scalar, ...], rows: Rows, ctx: Context) -> float:
-    """What part of a relation's rows meets its conditions: counted where it is small, else as textbooks guess it."""
-    here, *there = (found.rows for found in ctx.statistics_of(relation, *rows.relations))
-    most = max((found or 0 for found in there), default=0)
-    if here is not None and most >= _WORTH_COUNTING and here * _SMALL <= most:
+    """Estimate the selectivity of a relation's conditions: counted if it is small, else by System R's defaults."""
+    own, *others = ctx.statistics_of(relation, *rows.relations)
+    here, most = own.rows, max((found.rows or 0 for found in others), default=0)
+    if here is not None and own.plain and most >= _WORTH_COUNTING and here * _SMALL <= most:
         said = " AND ".join(f"({c.text})" for c in conditions)
         with suppress(Unsupported):
             counted = ctx.measure(ctx.query(relation, f"count(*), count_if({said})"))

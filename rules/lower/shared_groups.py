@@ -1,4 +1,4 @@
-"""Choose whether copies of a definition in WITH share one exchange, or push their own constants below."""
+"""Chooses for a CTE with several readers: one shared exchange, or a copy per reader with its constants pushed down."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def _why_not(node: SharedGroups, ctx: Context) -> tuple[str, str] | None:
     """Why each copy aggregates for itself, and the figures; None where one aggregation is sooner."""
     at = ctx.thresholds
     if len(node.relations) > _MOST_RELATIONS:
-        return f"it joins {len(node.relations)} relations, and hardly all of them by broadcast", ""
+        return f"it joins {len(node.relations)} relations, and probably not all of them by broadcast", ""
     known = dict(zip(node.relations, ctx.statistics_of(*node.relations), strict=True))
     largest = max(node.relations, key=lambda r: known[r].rows or 0)
     rows = known[largest].rows
     if rows is None or any(known[r].bytes is None for r in node.relations):
-        return "how many rows are aggregated is not known", ""
+        return "the number of aggregated rows is not known", ""
     if any((known[r].bytes or 0) > at.broadcast_bytes for r in node.relations if r is not largest):
-        return "what is joined is not all small enough to broadcast (broadcast_bytes)", ""
+        return "a joined relation is too large to broadcast (broadcast_bytes)", ""
     if any(relation is largest for relation, _ in node.keys):
         return "how many groups there are is not known", ""
     bound: float = node.constants * prod(known[relation].rows or 1 for relation, _ in node.keys)
@@ -52,7 +52,10 @@ def _why_not(node: SharedGroups, ctx: Context) -> tuple[str, str] | None:
             _values(relation, keys, ctx) or known[relation].rows or 1 for relation, keys in node.keys
         )
     if bound > rows * at.shared_groups_share:
-        return "too many groups beside the rows (shared_groups_share)", f"up to {bound:,.0f} groups of {rows:,} rows"
+        return (
+            "too many groups compared with the rows (shared_groups_share)",
+            f"up to {bound:,.0f} groups of {rows:,} rows",
+        )
     return None
 
 

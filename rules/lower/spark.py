@@ -1,4 +1,4 @@
-"""Whatever nobody has a better plan for."""
+"""Leaves all other nodes to Spark."""
 
 from planner.logical import Logical
 from planner.physical.base import Spark

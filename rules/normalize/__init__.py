@@ -1,1 +1,1 @@
-"""Rules of the normalize batch, a file each."""
+"""Rules of the normalize batch: they bring equivalent SQL into one form; one rule a file."""

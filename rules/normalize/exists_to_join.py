@@ -1,4 +1,4 @@
-"""EXISTS and IN as joins: ``FROM p WHERE EXISTS (SELECT 1 FROM i WHERE p.x BETWEEN i.lo AND i.hi)`` is a semi join."""
+"""Turns EXISTS and IN into semi joins: ``FROM p WHERE EXISTS (SELECT 1 FROM i WHERE p.x BETWEEN i.lo AND i.hi)``."""
 
 from __future__ import annotations
 
@@ -8,27 +8,23 @@ from contextlib import suppress
 from sqlglot import exp
 
 from planner.band.comparisons import looks_like_band, may_equal
-from planner.errors import Unsupported
+from planner.errors import Refused
 from planner.expr import Scalar, sql
+from planner.expr.subqueries import SubqueryTest
 from planner.logical import JOIN_KEYWORDS, Filter, Join, Limit, Logical, OneRow, Project
-from planner.sql.names import Unresolved
+from planner.sql.scope import BoundColumn, Scope
 from planner.types.schema import SqlType
 from rules.context import Context
-from rules.query.exists_tests import Test, at_least_one, read_test
+from rules.query.exists_tests import simple_test
 from rules.query.moving import (
-    Home,
-    SelectBlock,
-    Sources,
-    block_of,
     bounds,
     check_deterministic,
     check_inner,
     has_lateral_view,
-    homes,
     more_than_a_block,
-    moved,
     why_not_simple,
 )
+from rules.query.query_block import QueryBlock, read_block
 from rules.rule import rule
 
 
@@ -58,51 +54,54 @@ def exists_to_join(node: Filter | Project, ctx: Context) -> Logical | None:
 
 
 def _joined(conjunct: Scalar, tree: Logical, ctx: Context) -> Join | None:
-    """The relations of a query joined with those of the subquery in a conjunct; None where that is not to be."""
-    test = read_test(conjunct)
+    """Join the relations of a query with those of the subquery in a conjunct; None if the rule does not apply."""
+    test = simple_test(conjunct)
     if not test:
         return _say_of_other_places((conjunct,), "in a larger condition", ctx)
-    block = block_of(test.query)
+    block = read_block(test.query)
     if not block:
         return None
     if bounds(block.condition) < 2:
         return None if test.value or any(map(may_equal, block.condition)) else _say_of_one_end(test, block, tree, ctx)
     place = next(c.place for c in block.condition if looks_like_band(c))
     try:
-        scopes = (ctx.names.sources(block.tree), ctx.names.sources(tree))
-        across = tuple(c for c in block.condition if looks_like_band(c) and len(homes(c, scopes, ctx.names)) > 1)
+        scope = ctx.scope(block.tree, outer=ctx.scope(tree))
+        across = tuple(c for c in block.condition if looks_like_band(c) and len(scope.bind(c).levels) > 1)
         if bounds(across) < 2:
             return None
         if why := _why_not(test, block, tree):
-            raise Unresolved(why)
+            raise Refused(why)
         return _join(test, block, tree, ctx)
-    except (Unsupported, Unresolved) as no:
+    except Refused as no:
         return ctx.decline(f"{test} stays a subquery: {no}", place)
 
 
-def _say_of_one_end(test: Test, block: SelectBlock, tree: Logical, ctx: Context) -> None:
+def _say_of_one_end(test: SubqueryTest, block: QueryBlock, tree: Logical, ctx: Context) -> None:
     """Decline where the rows of a subquery are compared by nothing but one end of a band."""
-    with suppress(Unsupported, Unresolved):
-        scopes = (ctx.names.sources(block.tree), ctx.names.sources(tree))
+    with suppress(Refused):
+        scope = ctx.scope(block.tree, outer=ctx.scope(tree))
         for c in filter(looks_like_band, block.condition):
-            if len(homes(c, scopes, ctx.names)) > 1:
-                ctx.decline(f"{test} stays a subquery: {c.shown} is open at one end, so it is no band", c.place)
+            if len(scope.bind(c).levels) > 1:
+                ctx.decline(
+                    f"{test} stays a subquery: {c.shown} bounds the value on one side only, so there is no band",
+                    c.place,
+                )
 
 
 def _say_of_other_places(scalars: tuple[Scalar, ...], where: str, ctx: Context) -> None:
     """Decline for EXISTS over a band where it is no conjunct of WHERE, and so no join."""
     for scalar in scalars:
         if scalar.plans and re.search(r"(?i)\bEXISTS\b", scalar.text):
-            blocks = [block for plan in scalar.plans if (block := block_of(plan))]
+            blocks = [block for plan in scalar.plans if (block := read_block(plan))]
             if any(bounds(block.condition) >= 2 for block in blocks):
                 ctx.decline(f"EXISTS {where} stays a subquery: it is not a whole condition of WHERE", scalar.place)
 
 
-def _why_not(test: Test, block: SelectBlock, tree: Logical) -> str:
-    """What else a subquery does, or the query around it, that a join could not."""
-    for more in block.more:
-        if test.value or not (isinstance(more, Limit) and at_least_one(more)):
-            return more_than_a_block(more)
+def _why_not(test: SubqueryTest, block: QueryBlock, tree: Logical) -> str:
+    """Return the reason why a subquery, or its outer query, cannot become a join."""
+    for clause in block.clauses:
+        if test.value or not (isinstance(clause, Limit) and clause.keeps_a_row):
+            return more_than_a_block(clause)
     if block.project.hint:
         return "the subquery has a hint of its own"
     if test.value and len(block.project.items) != 1:
@@ -115,24 +114,23 @@ def _why_not(test: Test, block: SelectBlock, tree: Logical) -> str:
     return "joins cannot be written behind LATERAL VIEW" if has_lateral_view(tree) else ""
 
 
-def _join(test: Test, block: SelectBlock, tree: Logical, ctx: Context) -> Join:
-    names = ctx.names
-    check_inner(block.tree, names)
-    inner, outer = names.sources(block.tree), names.sources(tree)
-    both = (*outer, *inner)
+def _join(test: SubqueryTest, block: QueryBlock, tree: Logical, ctx: Context) -> Join:
+    check_inner(block.tree, ctx.names)
+    outer, both = ctx.scope(tree), ctx.scope(tree, block.tree)
+    inner = ctx.scope(block.tree, outer=outer)
 
-    def beside(home: Home) -> tuple[int, str]:
-        return (len(outer) if home.scope == 0 else 0) + home.relation, home.column
+    def beside(column: BoundColumn) -> tuple[int, str]:
+        return (len(outer.sources) if column.level == 0 else 0) + column.relation, column.column.name
 
     condition = []
     for conjunct in block.condition:
         check_deterministic(conjunct)
-        condition.append(moved(conjunct, (inner, outer), both, beside, names))
+        condition.append(inner.bind(conjunct).rebind(both, beside))
     if test.value:
         item = block.project.items[0]
         wanted = Scalar(sql(item.tree.unalias()), (), item.place)
-        x = moved(test.value, ((), outer), both, beside, names)
-        y = moved(wanted, (inner, outer), both, beside, names)
+        x = ctx.scope(outer=outer).bind(test.value).rebind(both, beside)
+        y = inner.bind(wanted).rebind(both, beside)
         _check_types(x, y, both, Join(tree, block.tree, "cross", "CROSS JOIN"), ctx)
         equal = f"{_operand(x)} = {_operand(y)}"
         condition.insert(0, Scalar(f"({equal}) IS NOT FALSE" if test.negated else equal, (), test.value.place))
@@ -140,18 +138,18 @@ def _join(test: Test, block: SelectBlock, tree: Logical, ctx: Context) -> Join:
     return Join(tree, block.tree, kind, JOIN_KEYWORDS[kind], tuple(condition))  # type: ignore[arg-type, index]
 
 
-def _check_types(x: Scalar, y: Scalar, sources: Sources, both: Join, ctx: Context) -> None:
-    """Raise ``Unresolved`` unless ``=`` compares two values just as IN does: no cast, and no padding of CHAR."""
+def _check_types(x: Scalar, y: Scalar, scope: Scope, both: Join, ctx: Context) -> None:
+    """Raise ``Refused`` unless ``=`` compares two values just as IN does: no cast, and no padding of CHAR."""
     found: list[SqlType] = []
     for one in (x, y):
-        type_ = ctx.names.type_of(one.tree, sources) or ctx.type_of(one.text, both)
+        type_ = scope.bind(one).type or ctx.type_of(one.text, both)
         if type_ is None:
-            raise Unresolved(f"the type of {one.shown} is not known")
+            raise Refused(f"the type of {one.shown} is not known")
         found.append(type_)
     if "char" in (found[0].name, found[1].name):
-        raise Unresolved("IN compares CHAR columns in another way than a join does")
+        raise Refused("IN compares CHAR columns differently than a join does")
     if found[0] != found[1] and not (found[0].integral and found[1].integral):
-        raise Unresolved(f"IN compares {x.shown} {found[0]} with {y.shown} {found[1]}")
+        raise Refused(f"IN compares {x.shown} {found[0]} with {y.shown} {found[1]}")
 
 
 def _operand(value: Scalar) -> str:

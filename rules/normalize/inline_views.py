@@ -1,19 +1,18 @@
-"""Replace views by their queries: ``SELECT … FROM v``, where v holds a band join, or meets a table that it reads."""
+"""Replaces views by their queries: ``SELECT … FROM v``, where v holds a band join, or joins a table that it reads."""
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-from typing import Any
+from dataclasses import replace
 
 from planner.catalog import View
-from planner.catalog.settings import check_meaning
-from planner.errors import Unsupported
+from planner.catalog.settings import check_settings
+from planner.errors import Refused, Unsupported
 from planner.expr import Scalar, quote
 from planner.expr.calls import BUILT_IN
 from planner.expr.tokens import tokenize, words
-from planner.logical import Cte, Derived, Filter, Join, Logical, Opaque, Scan, Statement, Verbatim
+from planner.logical import Cte, Derived, Filter, Join, Logical, Opaque, Scan, Statement, Verbatim, map_expressions
 from planner.sql.from_sql import from_sql
-from planner.sql.names import Resolver, Unresolved
+from planner.sql.names import Resolver
 from planner.sql.to_sql import to_sql
 from planner.tree import Node, transform_up
 from planner.types.schema import Column
@@ -38,14 +37,14 @@ def inline_views(scan: Scan, ctx: Context) -> Logical | None:
 
 
 def _inlined(scan: Scan, ctx: Context, depth: int) -> Derived | None:
-    """The subquery that a scan of a view stands for; None where no rule needs it, or it could change its meaning."""
+    """Return the subquery that replaces a scan of a view; None if no rule needs it, or its meaning could change."""
     if scan.cte or not scan.plain or depth > _DEEPEST:
         return None
     view = ctx.catalog.view(scan.name)
     if view is None:
         return None
     try:
-        check_meaning(view.text, ctx.catalog.settings)
+        check_settings(view.text, ctx.catalog.settings)
         query, _ = from_sql(view.text, ctx.catalog.settings)
     except Unsupported:
         return None
@@ -58,7 +57,7 @@ def _inlined(scan: Scan, ctx: Context, depth: int) -> Derived | None:
         _check_text(query, view)
         _check_place(query, view, ctx)
         return _derived(scan, view, _spelt_out(query, view, ".".join(map(quote, scan.name)), met, ctx), ctx)
-    except (Unsupported, Unresolved) as no:
+    except Refused as no:
         return ctx.decline(f"the view {scan.text} stays a view: {no}")
 
 
@@ -83,35 +82,35 @@ def _conjuncts(query: Node) -> tuple[Scalar, ...]:
 
 
 def _check_text(query: Node, view: View) -> None:
-    """Raise ``Unresolved`` unless all that the text of a view names can be told."""
+    """Raise ``Refused`` unless every name in the text of a view can be resolved."""
     if isinstance(query, Statement) or words(to_sql(query)) != words(view.text):
-        raise Unresolved("its query is not supported")
+        raise Refused("its query is not supported")
     for node in query.walk():
         if isinstance(node, Verbatim) or (isinstance(node, Opaque) and not node.text.text.upper().startswith("VALUES")):
-            raise Unresolved("it holds something that Dovetail does not parse")
+            raise Refused("it holds something that Dovetail does not parse")
     t = tokenize(view.text)
     for i in range(1, len(t)):
         called = t[i].word == "(" and t[i - 1].is_name and t.word(i - 2) != "AS"
         if called and t[i - 1].text.upper() not in _CALLS:
-            raise Unresolved(f"{t[i - 1].text} could be a function of the view's own database")
+            raise Refused(f"{t[i - 1].text} could be a function of the view's own database")
 
 
 def _check_place(query: Node, view: View, ctx: Context) -> None:
-    """Raise ``Unresolved`` unless the text of a view means the same in this statement and session."""
+    """Raise ``Refused`` unless the text of a view means the same in this statement and session."""
     if "VIEW" in ctx.statement.upper().split():
-        raise Unresolved("the new view would keep the present definition of the old one")
-    if setting := ctx.catalog.other_setting(view):
-        raise Unresolved(f"{setting} has changed since the view was made")
+        raise Refused("the new view would keep the present definition of the old one")
+    if setting := ctx.catalog.changed_setting(view):
+        raise Refused(f"{setting} has changed since the view was made")
     taken = {ctx.names.fold(d.name) for d in ctx.definitions.values()}
     for table in _tables(query):
         if len(table.name) == 1 and is_temporary(table, view, ctx) and ctx.names.fold(table.name[0]) in taken:
-            raise Unresolved(f"{table.text} is a temporary view inside it, and a CTE of this statement")
+            raise Refused(f"{table.text} is a temporary view inside it, and a CTE of this statement")
 
 
 def _spelt_out(
     query: Logical, view: View, prefix: str, met: dict[tuple[str, ...], tuple[str, ...]], ctx: Context
 ) -> Logical:
-    """The query of a view with names that mean the same wherever it stands, and without places in another text."""
+    """Qualify the names in a view's query, so that it means the same in any statement, and remove its places."""
     keys = {d.key: f"__dt_{prefix}_{d.key}" for d in query.walk() if isinstance(d, Cte)}
 
     def spell(node: Node) -> Node:
@@ -127,37 +126,25 @@ def _spelt_out(
             node = at_home(node, view, ctx)
             name = met.get(node.name, node.name)
             node = replace(node, name=name, text=".".join(map(quote, name)) if name in met.values() else node.text)
-        return replace(node, **_placeless(node))  # type: ignore[type-var]
+        return map_expressions(node, lambda scalar: replace(scalar, place=None))
 
     return transform_up(query, spell)  # type: ignore[return-value]
 
 
-def _placeless(node: Node) -> dict[str, Any]:
-    """The expressions of a node without the places where they stand in the text of a view."""
-    found: dict[str, Any] = {}
-    for field in fields(node):  # type: ignore[arg-type]
-        value = getattr(node, field.name)
-        if isinstance(value, Scalar):
-            found[field.name] = replace(value, place=None)
-        elif isinstance(value, tuple) and any(isinstance(v, Scalar) for v in value):
-            found[field.name] = tuple(replace(v, place=None) for v in value)
-    return found
-
-
 def _derived(scan: Scan, view: View, query: Logical, ctx: Context) -> Derived:
-    """A query as the subquery that shows what the view shows.  Raises ``Unresolved`` where it would not."""
+    """Wrap a query in a subquery with the view's columns.  Raises ``Refused`` if they would differ."""
     alias = scan.alias or scan.name[-1]
     declared = ctx.catalog.columns(scan.name)
     own = {d.key: d for d in query.walk() if isinstance(d, Cte)}
     names = Resolver(ctx.catalog, {**ctx.definitions, **own})
     found = ctx.catalog.schema(to_sql(query)) or names.sources(Derived(query, alias))[0].columns
     if not declared or not found or tuple(c.name for c in found) != view.columns or len(declared) != len(found):
-        raise Unresolved("its query no longer returns the columns that it had when it was made")
+        raise Refused("its query no longer returns the columns that it had when it was made")
     for shown, made in zip(declared, found, strict=True):
         if made.type is None:
-            raise Unresolved(f"the type of its column {made.name} is not known")
+            raise Refused(f"the type of its column {made.name} is not known")
         if made.type != shown.type:
-            raise Unresolved(f"its column {shown.name} would be cast")
+            raise Refused(f"its column {shown.name} would be cast")
     renames = scan.renames or _renames(declared, found)
     suffix = scan.suffix if scan.renames else f"AS {quote(alias)}"
     if renames and not scan.renames:

@@ -1,4 +1,4 @@
-"""Turn LATERAL into a join: ``FROM p, LATERAL (SELECT i.lo, i.hi FROM i WHERE p.x BETWEEN i.lo AND i.hi) t``."""
+"""Turns LATERAL into a join: ``FROM p, LATERAL (SELECT i.lo, i.hi FROM i WHERE p.x BETWEEN i.lo AND i.hi) t``."""
 
 from __future__ import annotations
 
@@ -7,25 +7,21 @@ from dataclasses import replace
 from sqlglot import exp
 
 from planner.band.comparisons import looks_like_band
-from planner.errors import Unsupported
-from planner.expr import Scalar, column_ref
+from planner.errors import Refused
+from planner.expr import Scalar, is_star
 from planner.logical import JOIN_KEYWORDS, Derived, Filter, Join, Logical
-from planner.sql.names import Resolver, Source, Unresolved
+from planner.sql.names import Resolver
+from planner.sql.scope import BoundColumn, Scope
+from planner.types.schema import Column
 from rules.context import Context
 from rules.query.moving import (
-    Home,
-    SelectBlock,
-    Sources,
-    block_of,
     bounds,
     check_deterministic,
     check_inner,
-    home,
-    homes,
     more_than_a_block,
-    moved,
     why_not_simple,
 )
+from rules.query.query_block import QueryBlock, read_block
 from rules.rule import rule
 
 
@@ -41,78 +37,66 @@ def lateral_to_join(join: Join, ctx: Context) -> Logical | None:
     right = join.right
     if not isinstance(right, Derived) or not right.lateral or join.kind not in ("inner", "cross", "left"):
         return None
-    block = block_of(right.query)
+    block = read_block(right.query)
     if not block or join.using or join.natural or bounds((*block.condition, *join.condition)) < 2:
         return None
     place = next(c.place for c in (*block.condition, *join.condition) if looks_like_band(c))
     try:
         return _join(join, right, block, ctx.names)
-    except (Unsupported, Unresolved) as no:
+    except Refused as no:
         return ctx.decline(f"LATERAL stays a subquery: {no}", place)
 
 
-def _join(join: Join, right: Derived, block: SelectBlock, names: Resolver) -> Join:
-    if block.more:
-        raise Unresolved(more_than_a_block(block.more[0]))
+def _join(join: Join, right: Derived, block: QueryBlock, names: Resolver) -> Join:
+    if block.clauses:
+        raise Refused(more_than_a_block(block.clauses[0]))
     if block.project.hint or block.project.quantifier:
-        raise Unresolved("the subquery has a hint, DISTINCT or ALL of its own")
+        raise Refused("the subquery has a hint, DISTINCT or ALL of its own")
     if not right.alias:
-        raise Unresolved("the subquery has no name")
+        raise Refused("the subquery has no name")
     check_inner(block.tree, names)
-    inner, outer = names.sources(block.tree), names.sources(join.left)
-    scopes = (inner, outer)
+    outer = Scope.of(names, join.left)
+    inner = Scope.of(names, block.tree, outer=outer)
     inside: list[Scalar] = []
     across: list[Scalar] = []
     for conjunct in block.condition:
         check_deterministic(conjunct)
-        (inside if homes(conjunct, scopes, names) <= {0} else across).append(conjunct)
+        (inside if inner.bind(conjunct).levels <= {0} else across).append(conjunct)
     tree = Filter(block.tree, tuple(inside), "WHERE") if inside else block.tree
     alone = replace(right, query=replace(block.project, child=tree), lateral=False)
-    made = [m for item in block.project.items for m in _made(item, block.tree, scopes, names)]
-    (seen,) = names.sources(alone)
+    made = [m for item in block.project.items for m in _made(item, block.tree, inner)]
+    after = Scope.of(names, join.left, alone)
+    seen = after.sources[-1]
     if seen.columns is None or len(seen.columns) != len(made):
-        raise Unresolved("the columns of the subquery are not known")
+        raise Refused("the columns of the subquery are not known")
     shown = {m: column.name for m, column in zip(made, seen.columns, strict=True) if m}
 
-    def beside(origin: Home) -> tuple[int, str]:
-        if origin.scope:
-            return origin.relation, origin.column
-        if origin not in shown:
-            raise Unresolved(f"{origin.column} is not in its select list")
-        return len(outer), shown[origin]
+    def beside(origin: BoundColumn) -> tuple[int, str]:
+        if origin.level:
+            return origin.relation, origin.column.name
+        name = shown.get((origin.relation, origin.column))
+        if name is None:
+            raise Refused(f"{origin.column.name} is not in its select list")
+        return len(outer.sources), name
 
-    after = (*outer, seen)
-    condition = (*join.condition, *(moved(c, scopes, after, beside, names) for c in across))
+    condition = (*join.condition, *(inner.bind(c).rebind(after, beside) for c in across))
     kind = "left" if join.kind == "left" else "inner"
     keyword = join.keyword if join.kind == kind else JOIN_KEYWORDS["inner"]
     return Join(join.left, alone, kind, keyword, condition)  # type: ignore[arg-type]
 
 
-def _made(item: Scalar, tree: Logical, scopes: tuple[Sources, ...], names: Resolver) -> list[Home | None]:
+def _made(item: Scalar, tree: Logical, scope: Scope) -> list[tuple[int, Column] | None]:
     """For each column that an item of the select list makes, the column that it is; None for one that is computed."""
     if item.plans:
-        raise Unresolved("its select list holds a subquery")
+        raise Refused("its select list holds a subquery")
     if why := why_not_simple(item.tree):
-        raise Unresolved(why)
+        raise Refused(why)
     bare = item.tree.unalias()
-    if isinstance(bare, exp.Star) or (isinstance(bare, exp.Column) and isinstance(bare.this, exp.Star)):
-        return _all(bare, tree, scopes[0], names)
-    if any(home(c, scopes, names).scope for c in item.columns):
-        raise Unresolved(f"{item.shown} in its select list uses columns of the outer query")
-    return [home(column_ref(bare), scopes, names) if isinstance(bare, exp.Column) else None]
-
-
-def _all(star: exp.Expression, tree: Logical, inner: tuple[Source, ...], names: Resolver) -> list[Home | None]:
-    """The columns that ``*`` or ``i.*`` stands for."""
-    name = tuple(names.fold(p.name) for p in star.parts[:-1]) if isinstance(star, exp.Column) else ()
-    plain = star.this if isinstance(star, exp.Column) else star
-    if any(plain.args.values()) or any(isinstance(n, Join) and (n.using or n.natural) for n in tree.walk()):
-        raise Unresolved("the columns of its * are not known")
-    found: list[Home | None] = []
-    for index, source in enumerate(inner):
-        if name and tuple(map(names.fold, source.names))[-len(name) :] != name:
-            continue
-        if source.columns is None:
-            raise Unresolved("the columns of its * are not known")
-        found += [Home(0, index, c.name) for c in source.columns]
-    return found
+    if is_star(bare):
+        return list(scope.names.expand_star(bare, scope.sources, tree))
+    if scope.bind(item).levels - {0}:
+        raise Refused(f"{item.shown} in its select list uses columns of the outer query")
+    if not isinstance(bare, exp.Column):
+        return [None]
+    column = scope.column(bare)
+    return [(column.relation, column.column)]

@@ -1,4 +1,4 @@
-"""Remove what surrounds a plain table: ``(t) x``, ``(SELECT * FROM t) x``."""
+"""Unwraps plain tables: ``(t) x`` and ``(SELECT * FROM t) x`` become ``t x``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def plain_relations(node: Logical, ctx: Context) -> Logical | None:
 
 
 def _opened(tree: Logical) -> Logical:
-    """What stands in parentheses that have no name."""
+    """Return the relation inside parentheses without an alias."""
     return (
         tree.child if isinstance(tree, Nested) and tree.alias is None and isinstance(tree.child, Join | Scan) else tree
     )
@@ -67,6 +67,6 @@ def _unsorted(side: Logical) -> Logical:
     if not isinstance(side, Derived) or side.lateral or not isinstance(side.query, Sort):
         return side
     query = side.query
-    if query.clause.text[:5].upper() != "ORDER" or not isinstance(query.child, Project):
+    if not query.is_order_by or not isinstance(query.child, Project):
         return side
     return replace(side, query=query.child)

@@ -1,4 +1,4 @@
-"""Normalize conditions: ``ON (a.k = b.k AND NOT (b.x < a.lo OR b.x > a.hi))`` is three conjuncts."""
+"""Normalizes conditions: ``ON (a.k = b.k AND NOT (b.x < a.lo OR b.x > a.hi))`` is three conjuncts."""
 
 from dataclasses import replace
 

@@ -1,15 +1,14 @@
-"""Push filters down to joins: ``FROM a, b WHERE a.x BETWEEN b.lo AND b.hi`` is a join on that band."""
+"""Pushes filters down to joins: ``FROM a, b WHERE a.x BETWEEN b.lo AND b.hi`` is a join on that band."""
 
 from dataclasses import replace
 
 from sqlglot import exp
 
 from planner.band.comparisons import is_or_of_comparisons, looks_like_band, may_equal
-from planner.errors import Unsupported
+from planner.errors import Refused
 from planner.expr import Scalar
 from planner.expr.calls import volatile
 from planner.logical import Filter, Join, Logical, Scan
-from planner.sql.names import Unresolved
 from rules.context import Context
 from rules.rule import rule
 
@@ -52,7 +51,7 @@ def _place(conjunct: Scalar, join: Join, ctx: Context) -> Join | None:
     """The join with the conjunct added at the deepest place where it compares two sides; None if there is none."""
     try:
         sides = _sides(conjunct, join, ctx)
-    except (Unsupported, Unresolved) as no:
+    except Refused as no:
         if looks_like_band(conjunct):
             ctx.decline(f"{conjunct.shown}: {no}", conjunct.place)
         return None
@@ -78,7 +77,6 @@ def _sides(conjunct: Scalar, join: Join, ctx: Context) -> set[str]:
     if conjunct.plans or conjunct.tree.find(exp.Subquery, exp.Exists):
         return set()
     if volatile(conjunct.tree):
-        raise Unresolved("it is not known to be deterministic")
-    sources = ctx.names.sources(join)
+        raise Refused("it is not known to be deterministic")
     middle = len(ctx.names.sources(join.left))
-    return {"left" if ctx.names.resolve(c, sources)[0] < middle else "right" for c in conjunct.columns}
+    return {"left" if number < middle else "right" for number in ctx.scope(join).bind(conjunct).relations}

@@ -1,11 +1,10 @@
-"""Push conditions of WHERE down to lookup joins: ``FROM Orders o, Customers FOR … c WHERE …``."""
+"""Pushes conditions of WHERE down to lookup joins: ``FROM Orders o, Customers FOR … c WHERE …``."""
 
 from dataclasses import replace
 
-from planner.errors import Unsupported
+from planner.errors import Refused
 from planner.expr import Scalar
 from planner.logical import Filter, Join, Logical, Scan
-from planner.sql.names import Unresolved
 from rules.context import Context
 from rules.query.moving import check_deterministic
 from rules.rule import rule
@@ -36,7 +35,7 @@ def _is_lookup(join: Join, ctx: Context) -> bool:
 
 
 def _lookups(tree: Logical, ctx: Context) -> bool:
-    """Whether an inner lookup join stands on the spine of a FROM tree."""
+    """Whether a FROM tree has an inner lookup join on its left spine."""
     while isinstance(tree, Join):
         if tree.kind in ("inner", "cross") and _is_lookup(tree, ctx):
             return True
@@ -50,9 +49,9 @@ def _place(conjunct: Scalar, tree: Logical, ctx: Context) -> Join | None:
         return None
     try:
         check_deterministic(conjunct)
-        sources, middle = ctx.names.sources(tree), len(ctx.names.sources(tree.left))
-        sides = {ctx.names.resolve(c, sources)[0] >= middle for c in conjunct.columns}
-    except (Unsupported, Unresolved):
+        middle = len(ctx.names.sources(tree.left))
+        sides = {number >= middle for number in ctx.scope(tree).bind(conjunct).relations}
+    except Refused:
         return None
     if True in sides:
         if tree.kind not in ("inner", "cross") or tree.using or not _is_lookup(tree, ctx):

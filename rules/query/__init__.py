@@ -1,1 +1,1 @@
-"""The shape of a SELECT: its clauses, its FROM items, its aggregates, and what a name means where."""
+"""The structure of a SELECT: its clauses, its FROM items, its aggregates, and the scope of its names."""

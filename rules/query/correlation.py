@@ -1,17 +1,17 @@
-"""Whether a subquery names columns of the query around it."""
+"""Decides whether a subquery is correlated: whether it uses columns of the outer query."""
 
 from collections.abc import Iterator
 
-from planner.errors import Unsupported
+from planner.errors import Refused
 from planner.expr import Scalar
-from planner.expr.tokens import tokenize
-from planner.logical import Aggregate, Derived, Join, LateralView, Nested, OneRow, Opaque, Project, Relation, Verbatim
-from planner.sql.names import Resolver, Unresolved
+from planner.expr.tokens import mentioned
+from planner.logical import Derived, Join, LateralView, Nested, OneRow, Opaque, Project, Relation, Verbatim, expressions
+from planner.sql.names import Resolver
 from planner.tree import Node
 
 
 def correlated(query: Node, names: Resolver) -> bool:
-    """Whether a subquery leans on the query around it, as far as can be told: True also where it cannot be told."""
+    """Whether a subquery is correlated with the outer query; True also if that is unknown."""
     return any(isinstance(n, Project) and not _closed(n, names) for n in query.walk())
 
 
@@ -22,20 +22,11 @@ def words_of(block: Node, names: Resolver, *, but: Node | None = None) -> set[st
     """
     if block == but:
         return set()
-    texts = [block.text] if isinstance(block, Verbatim) else [s.text for s in scalars(block)]
-    found = {names.fold(word) for text in texts for word in _words(text)}
+    texts = [block.text] if isinstance(block, Verbatim) else [s.text for s in expressions(block)]
+    found = {names.fold(word) for text in texts for word in mentioned(text)}
     if isinstance(block, Join):
         found |= set(map(names.fold, block.using))
     return found.union(*(words_of(below, names, but=but) for below in (*block.children, *block.subplans)))
-
-
-def _words(text: str) -> Iterator[str]:
-    """The words of a text but for a ``*`` that multiplies, and that of ``count(*)``."""
-    t = tokenize(text)
-    for i in range(len(t)):
-        shows = not i or t.word(i - 1) in (".", ",", "SELECT", "ALL", "DISTINCT")
-        if t[i].word != "*" or shows or (t.word(i - 1) == "(" and t.word(i - 2) != "COUNT"):
-            yield t[i].text
 
 
 def leans_on_left(relation: Node) -> bool:
@@ -47,11 +38,11 @@ def leans_on_left(relation: Node) -> bool:
 
 
 def _closed(block: Project, names: Resolver) -> bool:
-    """Whether every column of one SELECT is one of its own relations' or its own select list's."""
+    """Whether every column of one SELECT belongs to its own relations or its own select list."""
     said: list[Scalar] = [*block.items]
     node: Node = block.child
     while not isinstance(node, Relation | Join | OneRow):
-        said += _apart(node.groups) if isinstance(node, Aggregate) else scalars(node)
+        said += expressions(node)
         node = node.children[0]
     said += (c for join in _joins(node) for c in join.condition)
     sources = names.sources(node)
@@ -63,7 +54,7 @@ def _closed(block: Project, names: Resolver) -> bool:
                     continue
                 if column.parts[-1] != "*":
                     names.resolve(column, sources)
-    except (Unsupported, Unresolved):
+    except Refused:
         return False
     return True
 
@@ -74,17 +65,3 @@ def _joins(node: Node) -> Iterator[Join]:
         yield node
     for child in () if isinstance(node, Derived | Project) else node.children:
         yield from _joins(child)
-
-
-def _apart(groups: Scalar) -> list[Scalar]:
-    """The expressions of a GROUP BY."""
-    t = tokenize(groups.text)
-    return [Scalar(t.slice(lo, hi), groups.plans) for lo, hi in t.split(0, len(t))]
-
-
-def scalars(node: Node) -> list[Scalar]:
-    """The expressions in the fields of one node."""
-    found: list[Scalar] = []
-    for value in vars(node).values():
-        found += [v for v in (value if isinstance(value, tuple) else (value,)) if isinstance(v, Scalar)]
-    return found

@@ -1,4 +1,4 @@
-"""A count that is only asked whether it is 0: ``(SELECT count(*) …) = 0`` is NOT EXISTS."""
+"""Recognizes counts that are only compared with 0: ``(SELECT count(*) …) = 0`` is NOT EXISTS."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from planner.band.comparisons import looks_like_band
+from planner.conditions.canonical_form import comparison
 from planner.expr import HOLE, Scalar
-from planner.expr.tokens import tokenize, words
+from planner.expr.tokens import words
 from planner.logical import Cte, Logical
-from rules.query.moving import block_of
+from rules.query.query_block import read_block
 from rules.query.tables import tables
 
 _COUNTS = (words("count(*)"), words("count(1)"))
@@ -23,15 +24,15 @@ def as_exists(conjunct: Scalar, outer: Logical, definitions: Mapping[str, Cte]) 
     A count over no groups is never NULL, so that neither is ever unknown.  Rows that are counted within a band of the
     very table stay a count, which a window tells for each row: ``outer`` is what WHERE stands over.
     """
-    block = block_of(conjunct.plans[0]) if len(conjunct.plans) == 1 else None
-    if block is None or block.more or block.project.quantifier or block.project.hint:
+    block = read_block(conjunct.plans[0]) if len(conjunct.plans) == 1 else None
+    if block is None or not block.is_plain:
         return conjunct
     if any(map(looks_like_band, block.condition)) and tables(block.tree, definitions) & tables(outer, definitions):
         return conjunct
     if len(block.project.items) != 1 or words(block.project.items[0].text) not in _COUNTS:
         return conjunct
-    t = tokenize(conjunct.text)
-    said = "".join(t[i].word for i in range(len(t))).replace(f"({HOLE}0)".upper(), "n")
+    compared = comparison(conjunct.text)
+    said = "".join(compared[:3]).replace(f"( {HOLE}0 )", "n") if compared else ""
     if said not in _NONE and said not in _SOME:
         return conjunct
     test = f"NOT EXISTS ({HOLE}0)" if said in _NONE else f"EXISTS ({HOLE}0)"

@@ -1,25 +1,32 @@
-"""Where the relations of a FROM stand: how each is joined, and which of them LATERAL could see from there.
+"""FROM as a list of relations, each with the kind of its join; rebuilds FROM after some of them have changed.
 
-Inner joins commute, also with the outer, semi and anti joins that preserve their rows; so a condition of theirs may
-move to WHERE.  A right or full join, or one with USING, counts as one relation, as whole as it is written.
+    FROM a JOIN (b LEFT JOIN c ON q) ON p        a inner   b inner   c left, on q       conjuncts: p
+
+Inner joins commute, also with the outer, semi and anti joins that preserve their rows; so their conditions may move to
+WHERE.  The caller names the kinds of join that it can move conditions across; any other join, and one with USING,
+counts as one relation and stays as written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from planner.errors import Refused
 from planner.expr import Scalar
-from planner.logical import Join, Logical, Nested
-from planner.sql.names import Unresolved
+from planner.logical import Join, JoinKind, LateralView, Logical, Nested
 
 Kind = Literal["inner", "left", "semi", "anti"]
+Kinds = frozenset[JoinKind]
+
+INNER: Kinds = frozenset(("inner", "cross"))
+PRESERVING: Kinds = INNER | {"left", "semi", "anti"}
 
 
 @dataclass(frozen=True)
 class FromItem:
-    """A relation in FROM; ``on`` is the condition of its own outer, semi or anti join.
+    """A relation in FROM; ``on`` is the condition of the outer, semi or anti join that adds it.
 
     It sees the relations from number ``first`` up to its own; ``free``: LATERAL can be written there.
     """
@@ -34,48 +41,64 @@ class FromItem:
 
 @dataclass(frozen=True)
 class FromItems:
-    """The relations of a FROM in order, and the conjuncts of its inner joins."""
+    """The relations of a FROM in order, and the conjuncts of its inner joins; ``through`` has the kinds of join read.
+
+    ``outer`` are the relations of outer, semi and anti joins, in the order in which they are joined.
+    """
 
     tree: Logical
     found: tuple[FromItem, ...]
     conjuncts: tuple[Scalar, ...]
+    outer: tuple[FromItem, ...]
+    through: Kinds
+
+    @property
+    def outer_conjuncts(self) -> tuple[Scalar, ...]:
+        """The conjuncts of outer, semi and anti joins."""
+        return tuple(conjunct for item in self.outer for conjunct in item.on)
 
     def rebuilt(
-        self, instead: dict[int, Logical | None], conjunct: Callable[[Scalar], Scalar | None]
+        self,
+        instead: Mapping[int, Logical | None],
+        conjunct: Callable[[Scalar], Scalar | None],
+        *,
+        keeps_on: bool = False,
     ) -> tuple[Logical, tuple[Scalar, ...]]:
-        """FROM with other relations, None for one that goes, and the conditions of inner joins with them.
+        """FROM with other relations, None for one that goes, and with other conditions of inner joins.
 
-        A relation put in the place of another has no condition; those there were are the second thing returned.
+        A relation put in the place of another has no condition, unless it ``keeps_on``; those there were are the
+        second thing returned.  An inner join left without a condition becomes a cross join.
         """
         moved: list[Scalar] = []
         passed = 0
 
         def go(node: Logical) -> Logical | None:
             nonlocal passed
-            if _is_leaf(node):
+            if self._is_item(node):
                 passed += 1
                 return instead.get(passed - 1, node)
             if isinstance(node, Nested):
                 child = go(node.child)
                 return child and replace(node, child=child)
             assert isinstance(node, Join)
+            assert node.kind != "right", "the replacement of its left side would be joined last"
             left, number = go(node.left), passed
-            alone = node.kind != "inner" and node.kind != "cross"
+            alone = node.kind not in INNER
             if alone:
                 passed += 1
                 right = instead.get(number, node.right)
             else:
                 right = go(node.right)
-            if number in instead and (alone or _is_leaf(node.right)):
+            if number in instead and not keeps_on and (alone or self._is_item(node.right)):
                 moved.extend(() if alone else node.condition)
                 return _crossed(node, left, right) if left and right else left or right
             if left is None or right is None:
                 if alone:
-                    raise Unresolved("the relation to remove is the left side of an outer, semi or anti join")
+                    raise Refused("the relation to remove is the left side of an outer, semi or anti join")
                 moved.extend(node.condition)
                 return left or right
             if alone:
-                return replace(node, left=left)
+                return replace(node, left=left, right=right)
             condition = tuple(new for c in node.condition if (new := conjunct(c)) is not None)
             if node.condition and not condition:
                 return _crossed(node, left, right)
@@ -85,38 +108,83 @@ class FromItems:
         assert tree is not None
         return tree, tuple(moved)
 
+    def _is_item(self, node: Logical) -> bool:
+        return _is_item(node, self.through)
 
-def read_from_items(tree: Logical) -> FromItems:
-    """Read a FROM tree."""
+
+def read_from_items(tree: Logical, through: Kinds = PRESERVING) -> FromItems:
+    """Read a FROM tree; joins of kinds that are not in ``through`` stay whole.
+
+    A right join is a left join of its left side, which stands before what it is joined with.
+    """
     found: list[FromItem] = []
+    outer: list[FromItem] = []
     conjuncts: list[Scalar] = []
 
-    def add(node: Logical, kind: Kind, on: tuple[Scalar, ...], first: int, free: bool) -> None:
+    def add(node: Logical, kind: Kind, on: tuple[Scalar, ...], first: int, free: bool) -> FromItem:
         found.append(FromItem(len(found), node, kind, on, first, free))
+        return found[-1]
 
     def go(node: Logical, first: int, free: bool) -> None:
-        if _is_leaf(node):
+        if _is_item(node, through):
             add(node, "inner", (), first, free)
         elif isinstance(node, Nested):
             go(node.child, len(found), False)
+        elif isinstance(node, Join) and node.kind == "right":
+            item = add(node.left, "left", node.condition, first, False)
+            go(node.right, first, False)
+            outer.append(item)
         elif isinstance(node, Join):
             go(node.left, first, free)
-            if node.kind in ("left", "semi", "anti"):
-                add(node.right, node.kind, node.condition, first, True)
+            if node.kind == "left" or node.kind == "semi" or node.kind == "anti":
+                outer.append(add(node.right, node.kind, node.condition, first, True))
             else:
                 alone = isinstance(node.right, Join)  # a join on the right side, in parentheses or behind a comma
                 go(node.right, len(found) if alone else first, not alone)
                 conjuncts.extend(node.condition)
 
     go(tree, 0, False)
-    return FromItems(tree, tuple(found), tuple(conjuncts))
+    return FromItems(tree, tuple(found), tuple(conjuncts), tuple(outer), through)
 
 
-def _is_leaf(node: Logical) -> bool:
-    if isinstance(node, Nested):
-        return node.alias is not None or _is_leaf(node.child)
-    plain = isinstance(node, Join) and not node.using and not node.natural
-    return not (plain and node.kind in ("inner", "cross", "left", "semi", "anti"))  # type: ignore[attr-defined]
+def leaves(tree: Logical, *, named: bool = False) -> list[Logical]:
+    """All relations of a FROM tree, in any kind of join; a LATERAL VIEW comes after those that it reads.
+
+    With ``named``, only those whose columns can be named above FROM, one for each source of names.
+    """
+    match tree:
+        case Join():
+            hides = named and tree.kind in ("semi", "anti")
+            return leaves(tree.left, named=named) + ([] if hides else leaves(tree.right, named=named))
+        case Nested() if tree.alias is None:
+            return leaves(tree.child, named=named)
+        case LateralView():
+            return [*leaves(tree.child, named=named), tree]
+    return [tree]
+
+
+def with_leaves(tree: Logical, instead: Mapping[int, Logical]) -> Logical:
+    """A FROM tree with other relations, by the ids of those in whose places they come."""
+    match tree:
+        case Join():
+            return replace(tree, left=with_leaves(tree.left, instead), right=with_leaves(tree.right, instead))
+        case Nested() if tree.alias is None:
+            return replace(tree, child=with_leaves(tree.child, instead))
+        case LateralView():
+            return replace(tree, child=with_leaves(tree.child, instead))
+    return instead.get(id(tree), tree)
+
+
+def bare(node: Logical) -> Logical:
+    """A relation without the parentheses around it, which hide no name."""
+    while isinstance(node, Nested) and node.alias is None:
+        node = node.child
+    return node
+
+
+def _is_item(node: Logical, through: Kinds) -> bool:
+    inner = bare(node)
+    return not (isinstance(inner, Join) and inner.kind in through and not inner.using and not inner.natural)
 
 
 def _crossed(join: Join, left: Logical, right: Logical) -> Join:

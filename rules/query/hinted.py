@@ -1,4 +1,4 @@
-"""The relations of a SELECT that a hint can name."""
+"""Finds the relations of a SELECT that a hint can name."""
 
 from collections.abc import Iterator
 
@@ -27,13 +27,13 @@ _TRANSPARENT = (Filter, Aggregate, Windows, Join, LateralView, Nested)
 
 
 def looks_through(node: Node) -> bool:
-    """Whether a hint reaches what is below a node."""
+    """Whether a hint applies to the relations below a node."""
     own = unwrap(node)
     return isinstance(own, _TRANSPARENT) and not (isinstance(own, Nested) and own.alias)
 
 
 def hintable_names(node: Node) -> Iterator[Name]:
-    """The names of the relations that a hint can name; an empty one where something in FROM cannot be told."""
+    """The names of the relations that a hint can name; an empty name for an item of FROM whose name is unknown."""
     match node:
         case Scan():
             yield node.name if node.alias in (None, node.name[-1]) else (node.alias,)
@@ -56,7 +56,7 @@ def is_named(relation: Name, wanted: Name, ctx: Context | None = None) -> bool:
 
 
 def no_relation(hint: Hint, name: Name, relations: list[Name]) -> str:
-    """What is said of a hint that names no relation."""
+    """Return the warning about a hint that names no relation."""
     said, possible = ".".join(map(quote, name)), {".".join(map(quote, r)) for r in relations if any(r)}
     return f"{hint.text}: this SELECT has no relation {said}; {one_of(possible, said)}"
 

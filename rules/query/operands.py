@@ -1,4 +1,4 @@
-"""Conditions and expressions as operands."""
+"""Builds the conditions and expressions of rewritings, with parentheses where an operand needs them."""
 
 from __future__ import annotations
 

@@ -1,17 +1,18 @@
-"""Columns that are more than their values.
+"""Columns that a rewriting cannot compute in a subquery: CHAR columns, ``_metadata``, hidden names.
 
-Spark pads what a CHAR is compared with, and shows ``_metadata`` of a file, only where they are columns of a table.
-A LATERAL subquery, lag() and max() make another column of them.  And a name that a LATERAL subquery of one row gives to
-a column hides the relation of that name from the columns behind it.
+Spark pads the operand that a CHAR is compared with, and resolves ``_metadata`` of a file, only if they are columns of a
+table.  A LATERAL subquery, lag() and max() return other columns.  And if a LATERAL subquery of one row names a column
+like a relation, that column hides the relation from later references.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from planner.errors import Refused
 from planner.expr import Scalar
 from planner.logical import Logical
-from planner.sql.names import Resolver, Unresolved
+from planner.sql.names import Resolver
 from planner.tree import Node
 from planner.types.schema import Column
 from rules.context import Context
@@ -21,29 +22,29 @@ _HIDDEN = "_metadata"
 
 
 def check_values(relations: Iterable[Logical], block: Node, ctx: Context) -> None:
-    """Raise ``Unresolved`` where a block asks for such a column of relations whose columns shall be other ones'."""
+    """Raise ``Refused`` if a block uses such a column of a relation whose columns are about to be replaced."""
     for relation in relations:
         words: set[str] | None = None
         for source in ctx.names.sources(relation):
             words = words_of(block, ctx.names, but=relation) if words is None else words
             if _HIDDEN in words and _HIDDEN not in {c.name for c in source.columns or ()}:
-                raise Unresolved(f"{_HIDDEN} is no column of a subquery")
+                raise Refused(f"a subquery does not return {_HIDDEN}")
             for column in source.columns or ():
                 if ctx.names.fold(column.name) in words or "*" in words:
                     check_value(column)
 
 
 def check_value(column: Column) -> None:
-    """Raise ``Unresolved`` for a CHAR."""
+    """Raise ``Refused`` for a CHAR."""
     if column.type is not None and column.type.name == "char":
-        raise Unresolved(f"{column.name} is a CHAR, which Spark compares in another way behind a subquery")
+        raise Refused(f"{column.name} is a CHAR, which Spark compares differently in a subquery")
 
 
 def check_aliases(items: tuple[Scalar, ...], names: Resolver) -> None:
-    """Raise ``Unresolved`` where an item without FROM names what an item before it is called."""
+    """Raise ``Refused`` if an item without FROM uses a name that is the alias of an earlier item."""
     before: set[str] = set()
     for item in items:
         for column in item.columns:
             if names.fold(column.parts[0]) in before:
-                raise Unresolved(f"a column is called {column.parts[0]}, which is the name of a relation, too")
+                raise Refused(f"{column.parts[0]} is the name of a column and of a relation")
         before.add(names.fold(item.tree.alias_or_name))

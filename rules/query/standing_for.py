@@ -1,4 +1,4 @@
-"""The query that a relation in FROM stands for."""
+"""Looks up the query that a relation in FROM refers to."""
 
 from planner.logical import Derived, Logical, Opaque, Scan, Verbatim
 from rules.context import Context
@@ -15,7 +15,7 @@ def definition_of(relation: Logical, ctx: Context) -> Logical | None:
 
 
 def _means_the_same(query: Logical, ctx: Context) -> bool:
-    """Whether a definition reads the same tables wherever it stands: no later WITH has the name of one of them."""
+    """Whether a definition reads the same tables in any place: no later WITH redefines the name of one of them."""
     names = [ctx.names.fold(definition.name) for definition in ctx.definitions.values()]
     for node in query.walk():
         if isinstance(node, Opaque | Verbatim):

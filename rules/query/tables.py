@@ -1,4 +1,4 @@
-"""The tables that a relation is written over."""
+"""Collects the base tables of a relation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from planner.tree import Node
 
 
 def tables(relation: Node, definitions: Mapping[str, Cte]) -> frozenset[str]:
-    """What a relation is written over, WITH names looked into, to tell cheaply that two are not the same source."""
+    """Collect the base tables of a relation, also through WITH: a cheap test that two have different sources."""
     found: set[str] = set()
     inside: dict[str, None] = {}
     waiting = [relation]

@@ -1,4 +1,4 @@
-"""Which columns of the key of a table with versions the condition of a join compares with the other side."""
+"""Finds the key columns of a versioned table that a join condition compares with the other side."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from sqlglot import exp
 
 from planner.catalog.declared import Versions
 from planner.conditions.compared import compared
-from planner.errors import Unsupported
+from planner.errors import Refused
 from planner.expr import column_ref, quote
 from planner.logical import Join
-from planner.sql.names import Resolver, Unresolved
+from planner.sql.names import Resolver
 from planner.types.schema import Column
 
 
@@ -33,12 +33,12 @@ def missing_keys(join: Join, versions: Versions, columns: tuple[Column, ...], na
                     index, column = names.resolve(column_ref(end), sources)
                     if index == len(left) and names.fold(column.name) in shown:
                         found.add(columns[shown.index(names.fold(column.name))].name)
-        except (Unsupported, Unresolved):
+        except Refused:
             continue
     return tuple(c for c in versions.key if c not in found)
 
 
 def why_missing(missing: tuple[str, ...], versions: Versions, table: str, alias: str) -> str:
-    """What to say of columns of the key that are not compared."""
+    """Return the message about key columns that the condition does not compare."""
     said = ", ".join(f"{alias}.{quote(c)}" for c in missing)
-    return f"the versions of {table} are those of ({', '.join(versions.key)}); compare {said} with = in ON"
+    return f"the versions of {table} have the key ({', '.join(versions.key)}); compare {said} with = in ON"

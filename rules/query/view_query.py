@@ -1,11 +1,11 @@
-"""The query that a view stands for, with its names as the view finds them."""
+"""Parses the query of a view, and resolves its names as Spark does when it reads the view."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from planner.catalog import View
-from planner.catalog.settings import check_meaning
+from planner.catalog.settings import check_settings
 from planner.errors import Unsupported
 from planner.expr import quote
 from planner.logical import Cte, Logical, Scan
@@ -16,13 +16,13 @@ from rules.context import Context
 
 
 def view_query(view: View, ctx: Context) -> tuple[Logical, Resolver]:
-    """The query of a view, its tables named in full, and what resolves the columns in it.
+    """Return the query of a view, with full table names, and the resolver of its columns.
 
     Raises ``Unsupported`` where the text means another thing in this session, or cannot be read.
     """
-    if setting := ctx.catalog.other_setting(view):
+    if setting := ctx.catalog.changed_setting(view):
         raise Unsupported(f"{setting} has changed since the view was made")
-    check_meaning(view.text, ctx.catalog.settings)
+    check_settings(view.text, ctx.catalog.settings)
     query, _ = from_sql(view.text, ctx.catalog.settings)
 
     def named(node: Node) -> Node:
@@ -33,7 +33,7 @@ def view_query(view: View, ctx: Context) -> tuple[Logical, Resolver]:
 
 
 def at_home(scan: Scan, view: View, ctx: Context) -> Scan:
-    """A table of a view's text, with the catalog and database in which the view finds it."""
+    """Qualify a table of a view's text with the catalog and database of the view."""
     if scan.cte or len(scan.name) != 1 or is_temporary(scan, view, ctx):
         return scan
     name = (*view.namespace, *scan.name)

@@ -1,52 +1,29 @@
-"""What the names in a join's condition mean: their side, their type, one spelling for each."""
+"""The scope of a join condition: for each name its side, its type and its canonical form."""
 
 from typing import Literal
 
 from sqlglot import exp
 
-from planner.band.linear import NotABand, Side, Vocabulary
-from planner.errors import Unsupported
-from planner.expr import canonical as spelling
-from planner.expr import column_ref, columns_in, sql
+from planner.band.linear import Side, Vocabulary
+from planner.expr import sql
 from planner.logical import BandJoin, Join
-from planner.sql.names import Unresolved
 from planner.types.schema import SqlType
 from rules.context import Context
 
 
 def vocabulary(join: Join | BandJoin, ctx: Context) -> Vocabulary:
     """The vocabulary of a condition over both sides of a join."""
-    left = ctx.names.sources(join.left)
-    sources, middle = left + ctx.names.sources(join.right), len(left)
+    scope, middle = ctx.scope(join.left, join.right), len(ctx.names.sources(join.left))
     both = Join(join.left, join.right, "cross", "CROSS JOIN")  # ON of a semi join sees both sides, too
 
     def side(tree: exp.Expression) -> Side | Literal["both"] | None:
-        found: set[Side] = set()
-        for column in columns_in(tree):
-            try:
-                index, _ = ctx.names.resolve(column_ref(column), sources)
-            except Unresolved as no:
-                raise NotABand(str(no)) from no
-            found.add("left" if index < middle else "right")
+        found: set[Side] = {"left" if number < middle else "right" for number in scope.bind(tree).relations}
         return "both" if len(found) > 1 else next(iter(found), None)
 
     def type_of(tree: exp.Expression) -> SqlType | None:
-        try:
-            return ctx.names.type_of(tree, sources) or ctx.type_of(sql(tree), both)
-        except (Unresolved, Unsupported) as no:
-            raise NotABand(str(no)) from no
-
-    def canonical(tree: exp.Expression) -> str:
-        def named(node: exp.Expression) -> exp.Expression:
-            if not isinstance(node, exp.Column):
-                return node
-            try:
-                index, column = ctx.names.resolve(column_ref(node), sources)
-            except Unresolved:
-                return node
-            return exp.column(".".join((ctx.names.fold(column.name), *column.field)), str(index), quoted=True)
-
-        return spelling(tree.transform(named))
+        return scope.bind(tree).type or ctx.type_of(sql(tree), both)
 
     settings = ctx.catalog.settings
-    return Vocabulary(side, type_of, canonical, settings.ansi, settings.fixed_zone)
+    return Vocabulary(
+        side, type_of, lambda tree: scope.bind(tree).canonical, settings.ansi, settings.has_fixed_offset_zone
+    )

@@ -1,1 +1,1 @@
-"""Rules of the recognize batch, a file each."""
+"""Rules of the recognize batch: they find patterns that have a better plan; one rule a file."""

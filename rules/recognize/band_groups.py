@@ -1,4 +1,4 @@
-"""Recognize a join of a source with itself within a band that is only aggregated.
+"""Recognizes a self-join within a band whose pairs are only aggregated.
 
 SELECT x.id, count(*), sum(y.v) FROM t x JOIN t y ON x.k = y.k AND y.ts BETWEEN x.ts - 600 AND x.ts GROUP BY x.id
 """
@@ -6,21 +6,16 @@ SELECT x.id, count(*), sum(y.v) FROM t x JOIN t y ON x.k = y.k AND y.ts BETWEEN 
 from __future__ import annotations
 
 from planner.band.comparisons import looks_like_band
-from planner.band.linear import NotABand
-from planner.errors import Unsupported
+from planner.errors import Refused
 from planner.expr import Scalar
-from planner.logical import Aggregate, Derived, Filter, Join, Logical, Project, Scan, Sort
-from planner.sql.names import Unresolved
+from planner.expr.aggregate_calls import calls
+from planner.logical import Derived, Join, Logical, Project, Scan, Sort
 from rules.analysis.containment_mapping import same_tables
 from rules.analysis.same_source import same_source
 from rules.context import Context
-from rules.query.aggregate_calls import calls
-from rules.query.moving import SelectBlock, block_of
+from rules.query.query_block import QueryBlock, read_block
 from rules.rule import rule
-from rules.window.self_band import NoWindow
 from rules.window.self_groups import Groups
-
-_NO = (NoWindow, NotABand, Unsupported)
 
 
 @rule(Project, Sort)
@@ -38,36 +33,42 @@ def band_groups(node: Project | Sort, ctx: Context) -> Logical | None:
         return None
     try:
         return found.choice(node)
-    except (*_NO, Unresolved) as no:
-        ctx.decline(f"no window: {no}", node.clause.place if isinstance(node, Sort) else None)
+    except Refused as no:
+        ctx.decline(f"no window: {no}", node.keys[0].place if isinstance(node, Sort) else None)
         return None
 
 
 def _read(project: Project, ctx: Context) -> Groups | None:
-    block = block_of(project)
+    block = read_block(project)
     if block is None or not isinstance(block.tree, Join) or block.tree.using or block.tree.natural:
         return None
     join = block.tree
     conjuncts = (*join.condition, *block.condition)
-    if join.kind not in ("inner", "cross", "left") or not conjuncts or not _aggregates(block):
+    if join.kind not in ("inner", "cross", "left") or not conjuncts:
         return None
+    place = next((c.place for c in conjuncts if looks_like_band(c)), None)
+    other: Refused | None = None
+    try:
+        if not _aggregates(block):
+            return None
+    except Refused as no:
+        other = no
     if not any(map(looks_like_band, conjuncts)):
-        return _say_of_self_joins(join, conjuncts, ctx)
-    place = next(c.place for c in conjuncts if looks_like_band(c))
+        return None if other else _say_of_self_joins(join, conjuncts, ctx)
     try:
         readings = same_source(join.left, join.right, ctx)
         if readings is None or project.hint:
             return None
+        if other:
+            raise other
         reason: tuple[str, object] | None = None
         for row in (0, 1) if join.kind != "left" else (0,):
             try:
                 return Groups(project, block, join, readings if row == 0 else readings[::-1], row, ctx)
-            except _NO as no:
+            except Refused as no:
                 reason = reason or (no.reason, no.place)
-            except Unresolved as no:
-                reason = reason or (str(no), None)
-    except (Unresolved, Unsupported) as no:
-        reason = (str(no), None)
+    except Refused as no:
+        reason = (no.reason, no.place)
     if reason and reason[0]:
         ctx.decline(f"no window: {reason[0]}", reason[1] or place)  # type: ignore[arg-type]
     return None
@@ -79,17 +80,10 @@ def _say_of_self_joins(join: Join, conjuncts: tuple[Scalar, ...], ctx: Context) 
         try:
             if same_tables(join.left, join.right, ctx) and same_source(join.left, join.right, ctx):
                 ctx.decline("no window: the aggregated self-join has no band", conjuncts[0].place)
-        except (Unresolved, Unsupported):
+        except Refused:
             return
 
 
-def _aggregates(block: SelectBlock) -> bool:
+def _aggregates(block: QueryBlock) -> bool:
     """Whether the block groups or aggregates, and does no more than that."""
-    if not all(isinstance(m, Aggregate) or (isinstance(m, Filter) and m.clause == "HAVING") for m in block.more):
-        return False
-    if any(isinstance(m, Aggregate) for m in block.more):
-        return True
-    try:
-        return any(calls(item) for item in block.project.items)
-    except (Unresolved, Unsupported):
-        return False
+    return block.is_grouped and (block.aggregate is not None or any(calls(item) for item in block.project.items))

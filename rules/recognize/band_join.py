@@ -1,4 +1,4 @@
-"""Recognize band joins: ``p.x BETWEEN i.lo AND i.hi``, ``c.ts BETWEEN v.ts AND v.ts + INTERVAL 10 MINUTES``."""
+"""Recognizes band joins: ``p.x BETWEEN i.lo AND i.hi``, ``c.ts BETWEEN v.ts AND v.ts + INTERVAL 10 MINUTES``."""
 
 from planner.band.comparisons import is_or_of_comparisons, looks_like_band, may_equal
 from planner.band.read_bands import read_bands

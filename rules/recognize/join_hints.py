@@ -1,11 +1,11 @@
-"""Attach the hints of a SELECT to its joins."""
+"""Attaches the hints of a SELECT to its joins."""
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from planner.band.condition import DistanceBand
 from planner.band.linear import Side
-from planner.errors import Unsupported
+from planner.errors import Refused
 from planner.expr import quote
 from planner.hints.blocks import DELTA_ORDER, RANGE_JOIN, Hint, SideHint, Width, names_of, read_hints, width_of
 from planner.logical import (
@@ -13,7 +13,6 @@ from planner.logical import (
     Logical,
     Project,
 )
-from planner.sql.names import Unresolved
 from planner.tree import Node
 from rules.context import Context
 from rules.query.hinted import Name, hintable_names, is_named, looks_through, no_relation, relation_name
@@ -107,7 +106,7 @@ def _usable(hint: Hint, relations: list[Name], ctx: Context) -> _RangeJoin | Non
 def _hinted(
     join: BandJoin, hints: tuple[Hint, ...], widths: list[_RangeJoin], used: set[int], ctx: Context
 ) -> BandJoin:
-    """The join with the width and the hints that are its own."""
+    """Return the join with the bin width and the hints that apply to it."""
     found: list[SideHint] = []
     amount: Fraction | None = None
     for n, w in enumerate(widths):
@@ -161,6 +160,6 @@ def _side(join: BandJoin, wanted: Name, ctx: Context) -> Side | None:
                 index, _ = ctx.names.resolve(column, sources)
                 if is_named(sources[index].names, wanted):
                     return "left" if index < len(left) else "right"
-        except (Unsupported, Unresolved):
+        except Refused:
             continue
     return None

@@ -1,12 +1,11 @@
-"""Fetch keys only for the left rows that WHERE keeps."""
+"""Adds filters of WHERE to lookup joins, so that they fetch no keys for left rows that WHERE removes."""
 
 from dataclasses import replace
 
-from planner.errors import Unsupported
+from planner.errors import Refused
 from planner.expr import Scalar
 from planner.logical import Filter, Join, Logical, Nested
 from planner.logical.lookup import LookupJoin
-from planner.sql.names import Unresolved
 from rules.context import Context
 from rules.query.moving import check_deterministic
 from rules.rule import rule
@@ -24,9 +23,8 @@ def lookup_filters(node: Filter, ctx: Context) -> Logical | None:
     for conjunct in node.condition:
         try:
             check_deterministic(conjunct)
-            sources = ctx.names.sources(node.child)
-            found = {ctx.names.resolve(c, sources)[0] for c in conjunct.columns}
-        except (Unsupported, Unresolved):
+            found = ctx.scope(node.child).bind(conjunct).relations
+        except Refused:
             continue
         if found:
             deterministic.append((conjunct, found))
@@ -45,7 +43,7 @@ def _has_lookup(tree: Logical) -> bool:
     return False
 
 
-def _noted(tree: Logical, first: int, deterministic: list[tuple[Scalar, set[int]]], ctx: Context) -> Logical:
+def _noted(tree: Logical, first: int, deterministic: list[tuple[Scalar, frozenset[int]]], ctx: Context) -> Logical:
     """The tree, its relations numbered from ``first``; sides that a join fills up with NULL are not gone into."""
     match tree:
         case LookupJoin():

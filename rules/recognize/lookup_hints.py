@@ -1,4 +1,4 @@
-"""Attach LOOKUP and SHUFFLE_HASH hints to lookup joins (Apache Flink: FLIP-204, FLIP-462)."""
+"""Attaches LOOKUP and SHUFFLE_HASH hints to lookup joins (Apache Flink: FLIP-204, FLIP-462)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def lookup_hints(project: Project, ctx: Context) -> Logical | None:
 
 
 class _Asked:
-    """What the hints of one SELECT ask of its lookup joins, by their number."""
+    """The requests of the hints of one SELECT, by the number of the lookup join."""
 
     def __init__(self, project: Project, ctx: Context):
         self.ctx = ctx

@@ -1,11 +1,11 @@
-"""Recognize lookup joins: ``JOIN Customers FOR SYSTEM_TIME AS OF o.proc_time AS c ON o.customer_id = c.id``."""
+"""Recognizes lookup joins: ``JOIN Customers FOR SYSTEM_TIME AS OF o.proc_time AS c ON o.customer_id = c.id``."""
 
 from planner.catalog.declared import LookupTable
+from planner.errors import UnknownName
 from planner.expr import Scalar
 from planner.hints.blocks import names_of
 from planner.logical import Join, Logical, Scan
 from planner.logical.lookup import LookupJoin
-from planner.sql.names import Unresolved
 from rules.context import Context
 from rules.lookup.lookup_keys import read_condition
 from rules.query.correlation import leans_on_left
@@ -62,7 +62,7 @@ def _check_kind(join: Join, table: LookupTable, ctx: Context) -> None:
 
 
 def _check_time(join: Join, scan: Scan, table: LookupTable, ctx: Context) -> None:
-    """Fail unless the table is asked for as of now."""
+    """Fail unless the join reads the table as of PROCTIME()."""
     assert scan.as_of is not None
     said, place = scan.as_of.shown, scan.as_of.place
     if said.upper().replace(" ", "") in _NOW:
@@ -78,7 +78,7 @@ def _check_time(join: Join, scan: Scan, table: LookupTable, ctx: Context) -> Non
         return
     try:
         found = ctx.names.resolve(scan.as_of.columns[0], sources)[1]
-    except Unresolved:
+    except UnknownName:
         ctx.fail(f"{said} is not a known time; {_WRITE}, or name the column proc_time", place)
     type_ = f" ({found.type})" if found.type else ""
     ctx.fail(

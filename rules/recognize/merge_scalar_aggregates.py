@@ -1,17 +1,16 @@
-"""Scalar aggregates over one table: ``SELECT (SELECT count(*) FROM t WHERE a), (SELECT count(*) FROM t WHERE b)``."""
+"""Recognizes scalar aggregates over one table: ``(SELECT count(*) FROM t WHERE a), (SELECT sum(v) FROM t)``."""
 
 from __future__ import annotations
 
 from collections import Counter
 
-from planner.errors import Unsupported
+from planner.errors import Refused
 from planner.logical import Project
 from planner.logical.self_join import MergedScalarAggregates
-from planner.sql.names import Unresolved
 from rules.context import Context
 from rules.query.correlation import correlated
 from rules.rule import rule
-from rules.shared_scan.candidates import Candidate, MergedSelect, candidates
+from rules.shared_scan.candidates import Candidate, MergedSelect, candidates, unnamed
 from rules.shared_scan.scalar_aggregates import (
     Member,
     Merged,
@@ -32,6 +31,7 @@ def merge_scalar_aggregates(project: Project, ctx: Context) -> MergedScalarAggre
     via Fusion", ICDE 2022).
     """
     asked = candidates(project, ctx)
+    _decline_unnamed(project, asked, ctx)
     times = Counter(may_be_scalar_aggregate(one.query, ctx) for one in asked)
     waiting = [
         (found, one)
@@ -46,13 +46,25 @@ def merge_scalar_aggregates(project: Project, ctx: Context) -> MergedScalarAggre
         return None
     try:
         if project.hint:
-            raise Unresolved("the SELECT has a hint")
+            raise Refused("the SELECT has a hint")
         if any(correlated(query, ctx.names) for query in ctx.enclosing):
-            raise Unresolved("it is in a correlated subquery")
-        other = MergedSelect(project, ctx).block(groups)
-    except (Unresolved, Unsupported) as no:
+            raise Refused("it is in a correlated subquery")
+        other = MergedSelect(project, ctx).merged(groups)
+    except Refused as no:
         return ctx.decline(f"scalar aggregates over one table are not merged: {no}", groups[0][0].first.place)
     return MergedScalarAggregates(project, other, "; ".join(merged.said for merged, _ in groups))
+
+
+def _decline_unnamed(project: Project, named: list[Candidate], ctx: Context) -> None:
+    """Decline for scalar aggregates that could share a scan with others if they had an alias."""
+    for one in (without := unnamed(project, ctx)):
+        read = may_be_scalar_aggregate(one.query, ctx)
+        others = [o for o in (*named, *without) if o is not one and may_be_scalar_aggregate(o.query, ctx) == read]
+        found = scalar_aggregate(one.query, ctx) if others else None
+        if found and any(o.query.children != one.query.children for o in others):
+            reason = "scalar aggregates over one table are not merged: the subquery has no name; give it one with AS"
+            ctx.decline(reason, found.place)
+            return
 
 
 Waiting = list[tuple[ScalarAggregate, Candidate]]
@@ -64,7 +76,7 @@ def _next(waiting: Waiting, ctx: Context) -> tuple[list[tuple[Merged, tuple[Cand
     try:
         members = mergeable(tuple(one for one, _ in waiting), ctx)
         merged = _merged(members, ctx) if members else None
-    except (Unresolved, Unsupported) as no:
+    except Refused as no:
         ctx.decline(f"scalar aggregates over one table are not merged: {no}", first.place)
         return [], waiting[1:]
     own = {id(member.total) for member in (merged.members if merged else members)}
@@ -77,10 +89,10 @@ def _next(waiting: Waiting, ctx: Context) -> tuple[list[tuple[Merged, tuple[Cand
 
 
 def _merged(members: tuple[Member, ...], ctx: Context) -> Merged:
-    """All of them at once, or else those that can each be read with the first.  Raises ``Unresolved``."""
+    """All of them at once, or else those that can each be read with the first.  Raises ``Refused``."""
     try:
         return Merged(members, ctx)
-    except (Unresolved, Unsupported) as no:
+    except Refused as no:
         first, *others = members
         fit = [other for other in others if _fits(first, other, ctx)]
         if not 0 < len(fit) < len(others):
@@ -92,6 +104,6 @@ def _merged(members: tuple[Member, ...], ctx: Context) -> Merged:
 def _fits(first: Member, other: Member, ctx: Context) -> bool:
     try:
         Merged((first, other), ctx)
-    except (Unresolved, Unsupported):
+    except Refused:
         return False
     return True

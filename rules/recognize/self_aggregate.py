@@ -1,4 +1,4 @@
-"""Correlated aggregates over the table of the outer query: ``x.v > (SELECT avg(v) FROM t y WHERE y.k = x.k)``."""
+"""Recognizes correlated aggregates over the outer query's table: ``x.v > (SELECT avg(v) FROM t y WHERE y.k = x.k)``."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from planner.errors import Unsupported
-from planner.logical import Project
+from planner.errors import Refused
+from planner.expr.aggregate_calls import aggregate_arguments
+from planner.logical import Project, expressions
 from planner.logical.self_aggregate import Rows, SelfAggregate
-from planner.sql.names import Unresolved
 from rules.context import Context
-from rules.query.aggregates import aggregate_positions
-from rules.query.correlation import scalars
 from rules.query.inner_joins import InnerJoins, inner_joins
-from rules.query.moving import SelectBlock, block_of
+from rules.query.query_block import read_block
 from rules.query.tables import tables
 from rules.rule import rule
-from rules.window.anti_join import as_not_exists
+from rules.window.anti_join import as_not_exists, refused_anti_join
 from rules.window.correlated_aggregate import CorrelatedAggregate, correlated_aggregate, may_ask
 from rules.window.self_joined import joined_aggregate, may_be_joined
 from rules.window.self_window import WindowedBlock
@@ -35,44 +33,45 @@ def self_aggregate(project: Project, ctx: Context) -> SelfAggregate | None:
     found = None
     if not_exists := as_not_exists(project, ctx.names):
         found = _recognized(not_exists, project, ctx)
+    elif no := refused_anti_join(project, ctx.names):
+        ctx.decline(f"not a window: {no.reason}", no.place)
     return found or _recognized(project, project, ctx)
 
 
 def _recognized(project: Project, written: Project, ctx: Context) -> SelfAggregate | None:
-    """A block that is another way to say what is ``written``, with windows."""
-    block = block_of(project)
+    """Return a block with windows that is equivalent to ``written``."""
+    block = read_block(project)
     if block is None or project.hint:
         return None
     read = tables(block.tree, ctx.definitions)
-    held = [s for node in (project, *block.tree.walk()) for s in scalars(node) if s.plans] + [*block.condition]
+    held = [s for node in (project, *block.tree.walk()) for s in expressions(node) if s.plans] + [*block.condition]
     joined = any(may_be_joined(node, read, ctx) for node in block.tree.walk())
     if not joined and not any(may_ask(s, read, ctx) for s in held):
         return None
-    outer = inner_joins(project, ctx.names)
-    if outer is None:
-        return None
-    for group in _by_relations(_requests(block, outer, ctx)):
+    outer = inner_joins(block, ctx.names)
+    for group in _by_relations(_requests(outer, ctx)):
         try:
-            _check_place(block, outer, group, ctx)
-            return _choice(WindowedBlock(project, outer, group, ctx), written)
-        except (Unresolved, Unsupported) as no:
+            _check_place(outer, group, ctx)
+            return _choice(WindowedBlock(outer, group, ctx), written)
+        except Refused as no:
             ctx.decline(f"not a window: {no}", group[0].place)
     return None
 
 
-def _requests(block: SelectBlock, outer: InnerJoins, ctx: Context) -> Iterator[CorrelatedAggregate]:
-    """What the conjuncts ask, and the items that have a name, where rows are not grouped."""
-    grouped = any(aggregate_positions(i.text) for i in block.project.items) or block.more or block.project.quantifier
+def _requests(outer: InnerJoins, ctx: Context) -> Iterator[CorrelatedAggregate]:
+    """Collect the requests of the conjuncts, and of items with a name if the block does not group."""
+    block = outer.block
+    grouped = any(aggregate_arguments(i.text) for i in block.project.items) or block.clauses or block.project.quantifier
     items = [item for item in block.project.items if item.plans]
     for scalar in dict.fromkeys((*outer.conjuncts, *items)):
         try:
             if not (request := correlated_aggregate(scalar, outer, ctx)):
                 continue
-        except (Unresolved, Unsupported) as no:
+        except Refused as no:
             ctx.decline(f"not a window: {no}", scalar.place)
             continue
         if scalar in items and (grouped or not isinstance(scalar.tree, exp.Alias)):
-            why = "it stands beside aggregates or DISTINCT" if grouped else "it has no name; give it one with AS"
+            why = "its SELECT has other aggregates or DISTINCT" if grouped else "it has no name; give it one with AS"
             ctx.decline(f"not a window: {why}", scalar.place)
         else:
             yield request
@@ -80,7 +79,7 @@ def _requests(block: SelectBlock, outer: InnerJoins, ctx: Context) -> Iterator[C
         try:
             if request := joined_aggregate(number, outer, ctx):
                 yield request
-        except (Unresolved, Unsupported) as no:
+        except Refused as no:
             ctx.decline(f"not a window: {no}")
 
 
@@ -92,16 +91,16 @@ def _by_relations(requests: Iterator[CorrelatedAggregate]) -> list[tuple[Correla
     return [tuple(group) for group in found.values()]
 
 
-def _check_place(block: SelectBlock, outer: InnerJoins, group: tuple[CorrelatedAggregate, ...], ctx: Context) -> None:
-    """Raise ``Unresolved`` where the block is itself a subquery that may lean on the query around it."""
+def _check_place(outer: InnerJoins, group: tuple[CorrelatedAggregate, ...], ctx: Context) -> None:
+    """Raise ``Refused`` if the block is itself a subquery that may be correlated."""
     if not ctx.enclosing:
         return
     asked = {r.answer[0] for r in group if isinstance(r.answer, tuple)}
-    for scalar in (*outer.conjuncts, *block.project.items, *(s for node in block.more for s in scalars(node))):
+    for scalar in (*outer.conjuncts, *outer.block.project.items, *outer.block.in_clauses):
         if scalar in asked:
             continue
         if scalar.plans:
-            raise Unresolved("it stands in a subquery that holds others")
+            raise Refused("it is in a subquery that contains other subqueries")
         for ref in scalar.columns:
             if ref.parts[-1] != "*":
                 ctx.names.resolve(ref, outer.sources)

@@ -1,26 +1,25 @@
-"""Self-joins on a unique key: in ``t x JOIN t y ON x.id = y.id``, y is another name for the row x."""
+"""Recognizes self-joins on a unique key: in ``t x JOIN t y ON x.id = y.id``, y is the same row as x."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.errors import Unsupported
+from planner.errors import Refused, Unsupported
 from planner.expr import Scalar, quote
 from planner.hints.blocks import names_of, read_hints
 from planner.logical import Join, Logical, Nested, Project, Scan
 from planner.logical.self_join import SameRowTest
-from planner.sql.names import Unresolved
 from planner.sql.to_sql import refuse_stars
 from planner.tree import Node
-from rules.analysis.respelling import over
-from rules.analysis.same_source import SourceRows
+from planner.types.try_expressions import UnsafeSpeculation
+from rules.analysis.rewrite_columns import rewrite_over_output
+from rules.analysis.same_source import RelationLineage
 from rules.context import Context
 from rules.query.correlation import correlated
 from rules.query.from_items import FromItems, read_from_items
-from rules.query.inner_joins import in_block, where
-from rules.query.moving import block_of
 from rules.query.operands import as_operand, conjoined
 from rules.query.padded import check_values
+from rules.query.query_block import read_block, where
 from rules.rule import rule
 from rules.self_join.removed_relations import RemovedRelation, RemovedRelations, Residual, raising_last
 from rules.self_join.row_tests import RowTest, row_test
@@ -36,10 +35,10 @@ def self_join_elimination(project: Project, ctx: Context) -> Logical | None:
     and full joins stay, because they keep rows without a match.  (PostgreSQL 18 removes inner self-joins in the
     same way.)
     """
-    block = block_of(project)
+    block = read_block(project)
     if block is None:
         return None
-    from_items = read_from_items(block.tree)
+    from_items = block.from_items
     tests: list[RowTest] = []
     for conjunct in block.condition:
         if test := row_test(conjunct, len(from_items.found) + len(tests)):
@@ -48,22 +47,22 @@ def self_join_elimination(project: Project, ctx: Context) -> Logical | None:
         _say_of_other_joins(from_item.relation, ctx)
     if not _reads_twice(from_items, tests, ctx):
         return None
-    rows = RemovedRelations(from_items.found, tuple(tests), (*from_items.conjuncts, *block.condition), ctx)
+    rows = RemovedRelations(from_items.found, tuple(tests), block.conjuncts, ctx)
     gone = rows.find(fixed=_has_stars(project))
     if not gone:
         return None
     try:
         if any(correlated(query, ctx.names) for query in ctx.enclosing):
-            raise Unresolved("it is in a correlated subquery")
+            raise Refused("it is in a correlated subquery")
         _check_hint(project, rows, gone)
         check_values((g.from_item.relation for g in gone if g.row is not None), project, ctx)
         tree, condition = _rewritten(from_items, block.condition, rows, gone)
-    except (Unsupported, Unresolved) as no:
+    except Refused as no:
         return ctx.decline(str(no))
     tested = ", ".join(g.said for g in gone if g.row is None)
     if tested:
-        return in_block(project, SameRowTest(tree, condition or (Scalar("true"),), "WHERE", tested))
-    return in_block(project, where(tree, condition))
+        return block.over(SameRowTest(tree, condition or (Scalar("true"),), "WHERE", tested))
+    return block.over(where(tree, condition))
 
 
 def _reads_twice(from_items: FromItems, tests: list[RowTest], ctx: Context) -> bool:
@@ -114,7 +113,7 @@ def _say_of_other_joins(relation: Logical, ctx: Context) -> None:
 
 
 def _has_stars(project: Project) -> bool:
-    """Whether an item shows the relations in the order in which they stand."""
+    """Whether an item returns the relations in the order of FROM."""
     try:
         for item in project.items:
             refuse_stars(item)
@@ -124,18 +123,18 @@ def _has_stars(project: Project) -> bool:
 
 
 def _check_hint(project: Project, rows: RemovedRelations, gone: list[RemovedRelation]) -> None:
-    """Raise ``Unresolved`` where a hint of the SELECT names a relation that would not be joined."""
+    """Raise ``Refused`` where a hint of the SELECT names a relation that would not be joined."""
     named = {names[-1].lower() for h in read_hints(project.hint) for a in h.arguments if (names := names_of(a))}
     for one in gone:
         for source in () if one.from_item.number in rows.tests else rows.ctx.names.sources(one.from_item.relation):
             if source.names and source.names[-1].lower() in named:
-                raise Unresolved(f"a hint names {source.names[-1]}, which the rewriting would remove")
+                raise Refused(f"a hint names {source.names[-1]}, which the rewriting would remove")
 
 
 def _rewritten(
     from_items: FromItems, condition: tuple[Scalar, ...], rows: RemovedRelations, gone: list[RemovedRelation]
 ) -> tuple[Logical, tuple[Scalar, ...]]:
-    """FROM and WHERE without what is gone.  Raises ``Unresolved``, ``Unsupported``."""
+    """Rebuild FROM and WHERE without the removed relations.  Raises ``Refused``, ``Unsupported``."""
     numbers = {g.from_item.number for g in gone}
     tests = {rows.tests[g.from_item.number].conjunct: g for g in gone if g.from_item.number in rows.tests}
     instead: dict[int, Logical | None] = {}
@@ -159,8 +158,7 @@ def _rewritten(
     alone = {s.number for s in from_items.found} <= numbers | {g.partner for g in gone}
     may_raise = [p for p in (*parts, *(p for g in gone for p in g.parts)) if p.may_raise]
     if may_raise and not alone:
-        said = f"{may_raise[0].scalar.shown} could raise an error on rows that the join drops"
-        raise Unresolved(said)
+        raise UnsafeSpeculation(may_raise[0].scalar.shown)
     return tree, tuple(p.scalar for p in raising_last(tuple(parts)))
 
 
@@ -171,15 +169,17 @@ def _own(conjunct: Scalar, rows: RemovedRelations) -> Scalar | None:
         return conjunct
     first = rows.stands_for[e.left[0]]
     shown = rows.sight.reading(first)
-    if e.left[0] == e.right[0] or first != rows.stands_for[e.right[0]] or not isinstance(shown, SourceRows):
+    if e.left[0] == e.right[0] or first != rows.stands_for[e.right[0]] or not isinstance(shown, RelationLineage):
         return conjunct
     if not e.strict:
         return None
-    return Scalar(f"{as_operand(over(shown, rows.sight.path(first), e.left[1]))} IS NOT NULL", (), conjunct.place)
+    return Scalar(
+        f"{as_operand(rewrite_over_output(shown, rows.sight.path(first), e.left[1]))} IS NOT NULL", (), conjunct.place
+    )
 
 
 def _kept(one: RemovedRelation) -> list[Residual]:
-    """What WHERE asks for in place of a semi or anti join."""
+    """Return the conditions of WHERE that replace a semi or anti join."""
     if one.from_item.kind == "semi":
         return list(one.parts)
     may_raise = any(p.may_raise for p in one.parts)
@@ -191,7 +191,7 @@ def _risky(conjunct: Scalar, gone: set[int], rows: RemovedRelations, *, must: bo
     scopes = (rows.visible,)
     try:
         named = rows.sight.relations_of(conjunct, scopes)
-    except (Unresolved, Unsupported):
+    except Refused:
         if must:
             raise
         return not conjunct.plans

@@ -1,17 +1,14 @@
-"""The previous or next row, written as a self-join: ``x.k = y.k AND y.rn = x.rn - 1`` is lag() over the numbers."""
+"""Recognizes self-joins with the previous or next row: ``x.k = y.k AND y.rn = x.rn - 1`` is lag() by row number."""
 
 from __future__ import annotations
 
-from planner.errors import Unsupported
+from planner.errors import Refused
 from planner.expr import Scalar
 from planner.logical import Logical, Project
-from planner.sql.names import Unresolved
 from rules.context import Context
 from rules.query.correlation import correlated
-from rules.query.from_items import read_from_items
-from rules.query.inner_joins import in_block, where
-from rules.query.moving import block_of
 from rules.query.padded import check_values
+from rules.query.query_block import read_block, where
 from rules.rule import rule
 from rules.self_join.neighbour_rows import NeighbourRows
 from rules.self_join.neighbours import NeighbourFinder, steps_in
@@ -24,32 +21,31 @@ def self_neighbour(project: Project, ctx: Context) -> Logical | None:
     The second relation becomes lag() or lead() over the numbers.  A unique key must be among the columns that the
     rows are partitioned and ordered by: then no two rows tie, and every reading gives the same numbers.
     """
-    block = block_of(project)
+    block = read_block(project)
     if block is None:
         return None
-    from_items = read_from_items(block.tree)
-    condition = block.condition
-    every = (*from_items.conjuncts, *condition, *(c for s in from_items.found for c in s.on))
+    from_items = block.from_items
+    every = (*block.conjuncts, *from_items.outer_conjuncts)
     if len(from_items.found) < 2 or not any(
         "=" in c.text and not c.plans and c.known and steps_in(c.known) for c in every
     ):
         return None
-    found = NeighbourFinder(from_items, condition, ctx)
+    found = NeighbourFinder(block, ctx)
     neighbours = found.find()
     if not neighbours:
         return None
     rows = NeighbourRows(found)
     try:
         if project.hint:
-            raise Unresolved("the SELECT has a hint")
+            raise Refused("the SELECT has a hint")
         if any(correlated(query, ctx.names) for query in ctx.enclosing):
-            raise Unresolved("it is in a correlated subquery")
+            raise Refused("it is in a correlated subquery")
         rows.check_others(neighbours)
         check_values((r for n in neighbours for r in (n.x.relation, n.y.relation)), project, ctx)
         tree, moved = from_items.rebuilt({**rows.instead(neighbours)}, lambda c: c)
-    except (Unsupported, Unresolved) as no:
+    except Refused as no:
         return ctx.decline(f"the join with a next or previous row stays a join: {no}")
-    return in_block(project, where(tree, (*condition, *moved)))
+    return block.over(where(tree, (*block.condition, *moved)))
 
 
 def _may_step(conjunct: Scalar) -> bool:

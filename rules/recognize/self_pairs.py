@@ -1,16 +1,15 @@
-"""Keys with two rows that differ, where a query asks only for the keys: ``x.k IN (SELECT a.k FROM t a, t b …)``."""
+"""Recognizes self-joins that only find keys with two different rows: ``x.k IN (SELECT a.k FROM t a, t b …)``."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.errors import Unsupported
+from planner.errors import Refused
 from planner.expr import Scalar
 from planner.logical import Filter, Logical
-from planner.sql.names import Unresolved
 from rules.context import Context
-from rules.query.exists_tests import read_test
-from rules.query.moving import block_of
+from rules.query.exists_tests import simple_test
+from rules.query.query_block import read_block
 from rules.rule import rule
 from rules.self_join.self_pairs import without_pairs
 
@@ -30,13 +29,13 @@ def self_pairs(node: Filter, ctx: Context) -> Logical | None:
 
 
 def _without(conjunct: Scalar, ctx: Context) -> Scalar:
-    test = read_test(conjunct)
-    block = test and block_of(test.query)
+    test = simple_test(conjunct)
+    block = test and read_block(test.query)
     if not test or not block:
         return conjunct
     try:
         found = without_pairs(test.query, block.project.items if test.value else (), ctx)  # type: ignore[arg-type]
-    except (Unresolved, Unsupported) as no:
+    except Refused as no:
         ctx.decline(f"the self-join stays, although only its keys are used: {no}", conjunct.place)
         return conjunct
     return conjunct.with_plans((found,)) if found else conjunct

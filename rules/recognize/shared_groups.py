@@ -1,13 +1,12 @@
-"""One CTE, read several times under different constants: ``FROM m a JOIN m b … WHERE a.month = 1 AND …``."""
+"""Recognizes CTEs with several readers and other constants in each: ``FROM m a JOIN m b … WHERE a.month = 1 AND …``."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.errors import Unsupported
+from planner.errors import Refused
 from planner.logical import Cte, With
 from planner.logical.self_join import SharedGroups
-from planner.sql.names import Unresolved
 from rules.context import Context
 from rules.rule import rule
 from rules.shared_scan.shared_groups import grouped
@@ -33,7 +32,7 @@ def _shared(cte: Cte, statement: With, ctx: Context) -> Cte:
         found = grouped(cte.query, uses, ctx)
         if found is None:
             return cte
-    except (Unresolved, Unsupported) as no:
+    except Refused as no:
         ctx.decline(f"{cte.name} is aggregated once for each of its readers: {no}")
         return cte
     said = f"{cte.name}: one for {len(uses)} relations that read it"

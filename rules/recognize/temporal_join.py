@@ -1,13 +1,12 @@
-"""Recognize temporal joins: ``JOIN Rates FOR SYSTEM_TIME AS OF p.paid AS r ON p.currency = r.currency``."""
+"""Recognizes temporal joins: ``JOIN Rates FOR SYSTEM_TIME AS OF p.paid AS r ON p.currency = r.currency``."""
 
 from dataclasses import replace
 
-from planner.errors import Unsupported
+from planner.errors import UnknownName, Unsupported
 from planner.expr import Scalar, quote
 from planner.logical import Join, Logical, Scan
-from planner.logical.stand_in import alias_of
+from planner.logical.placeholder import alias_of
 from planner.logical.versions import AsofJoin, Validity, VersionedTable
-from planner.sql.names import Unresolved
 from rules.context import Context
 from rules.query.version_keys import missing_keys, why_missing
 from rules.rule import rule
@@ -32,8 +31,8 @@ def temporal_join(join: Join, ctx: Context) -> Logical | None:
     if versions is None or time is None:
         return None
     place = scan.as_of.place
-    if declared.lapsed:
-        ctx.fail(f"{scan.text} is not what it was when its versions were declared; declare them again", place)
+    if declared.expired:
+        ctx.fail(f"{scan.text} changed after declare_versions(); call declare_versions() again", place)
     if join.kind not in ("inner", "left", "semi", "anti") or join.natural or join.using:
         kind = "a join with USING" if join.using else f"a {join.keyword.upper()}"
         ctx.fail(f"{scan.text} has versions, and {kind} cannot join with them; write JOIN or LEFT JOIN … ON", place)
@@ -71,7 +70,7 @@ def _time(scan: Scan, join: Join, ctx: Context) -> str | None:
     for column in columns:
         try:
             ctx.names.resolve(column, sources)
-        except Unresolved as no:
+        except UnknownName as no:
             if len(columns) == 1 and column.parts[-1].lower().replace("_", "") in _PROCESSING_TIMES:
                 return "current_timestamp()"
             ctx.fail(f"{scan.as_of.shown}: {no}", scan.as_of.place)

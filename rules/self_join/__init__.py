@@ -1,1 +1,1 @@
-"""Relations whose row is another one's, or a neighbour of it, and what stands for them."""
+"""Self-joins on a unique key or a row number, and the columns or windows that replace them."""

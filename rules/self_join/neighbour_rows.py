@@ -1,7 +1,7 @@
-"""What stands for a relation whose rows are neighbours of another's: columns of lag() or lead() beside that one's own.
+"""Replaces joins with neighbouring rows: the remaining relation gets the neighbour's columns by lag() or lead().
 
-A row without a neighbour gets its own values in their place, so that types and nullability stay as they were; the
-condition, which compares the numbers, keeps it out.
+A row without a neighbour gets its own values instead, so that types and nullability stay the same; the condition,
+which compares the row numbers, filters it out.
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from planner.expr import ColumnRef, Scalar, quote
+from planner.errors import Refused
+from planner.expr import Scalar, quote
 from planner.logical import Derived, Join, JoinKind, Logical, OneRow, Project, Scan
 from planner.logical.self_join import NeighbourRow, Replacement, RowsWithNeighbours, SameRow
-from planner.sql.names import Source, Unresolved
+from planner.sql.names import Source
 from planner.types.schema import Column
-from rules.analysis.respelling import never_raises, respelt
+from rules.analysis.speculation import check_speculation
 from rules.query.from_items import FromItem
 from rules.query.moving import check_deterministic
 from rules.query.operands import conjoined
 from rules.query.padded import check_aliases
 from rules.self_join.neighbours import Neighbour, NeighbourFinder, Scopes, quoted
 
-_EXACT = ("tinyint", "smallint", "int", "bigint", "decimal", "boolean", "date", "timestamp", "timestamp_ntz", "string")
 R = TypeVar("R", bound=Replacement)
 _CROSS: tuple[JoinKind, str] = ("cross", "CROSS JOIN")
 
@@ -33,7 +33,7 @@ class NeighbourRows:
     found: NeighbourFinder
 
     def instead(self, neighbours: list[Neighbour]) -> dict[int, Logical]:
-        """What stands in FROM for each relation that has neighbours, and for these.  Raises ``Unresolved``."""
+        """Return the replacements of relations with neighbours, and of the neighbours, in FROM.  Raises ``Refused``."""
         new: dict[int, Logical] = {}
         for x in {f.x.number: f.x for f in neighbours}.values():
             name = self.found.ctx.fresh("rows")
@@ -57,11 +57,11 @@ class NeighbourRows:
         return new
 
     def source(self, from_item: FromItem) -> Source:
-        """The one name and the columns of a relation.  Raises ``Unresolved``."""
+        """The one name and the columns of a relation.  Raises ``Refused``."""
         (source,) = self.found.ctx.names.sources(from_item.relation)
         renamed = isinstance(from_item.relation, Scan | Derived) and from_item.relation.renames
         if len(source.names) != 1 or source.columns is None or renamed:
-            raise Unresolved("one side has no name, or renames its columns; give it an alias")
+            raise Refused("one side has no name, or renames its columns; give it an alias")
         return source
 
     def stepped(self, one: Neighbour, column: str) -> str:
@@ -75,14 +75,14 @@ class NeighbourRows:
         )
 
     def rows(self, x: FromItem, name: str, added: tuple[Scalar, ...]) -> RowsWithNeighbours:
-        """The rows of a relation with the columns of their neighbours beside their own."""
+        """Return the rows of a relation with additional columns of their neighbours."""
         inside: Logical
         if isinstance(x.relation, Derived):
             inside = replace(x.relation, alias=name, suffix=f"AS {name}")
         elif isinstance(x.relation, Scan):
             inside = replace(x.relation, alias=None, suffix="")
         else:
-            raise Unresolved("one side is neither a table nor a subquery")
+            raise Refused("one side is neither a table nor a subquery")
         return RowsWithNeighbours(Project(inside, (Scalar("*"), *added)), name, (), f"AS {name}")
 
     def row(self, one: Neighbour, source: Source, values: list[str]) -> NeighbourRow:
@@ -103,43 +103,38 @@ class NeighbourRows:
         return _lateral(NeighbourRow, items, source, said)
 
     def when(self, one: Neighbour, rows: dict[str, str]) -> str:
-        """The condition of an outer join, said of the row that has its neighbour's columns.  Raises ``Unresolved``."""
-        scopes = self.found.scopes(one.y)
+        """Rewrite the condition of an outer join over the row that has its neighbour's columns.  Raises ``Refused``."""
+        scopes, fold = self.found.scopes(one.y), self.found.ctx.names.fold
 
-        def say(ref: ColumnRef) -> str | None:
-            number, column = self.found.sight.resolve(ref, scopes)
-            if number == one.y.number:
-                return rows[self.found.ctx.names.fold(column.name)]
-            bare = len(ref.parts) == 1
-            return ".".join(map(quote, (*self.found.sight.path(number), column.name))) if bare else None
+        def value(number: int, column: Column) -> str | None:
+            return rows[fold(column.name)] if number == one.y.number else None
 
         for conjunct in one.y.on:
             check_deterministic(conjunct)
         self.check_raising(one.y.on, {one.y.number}, scopes)
-        return conjoined([Scalar(respelt(conjunct, say)) for conjunct in one.y.on])
+        return conjoined([self.found.sight.substitute(conjunct, scopes, value) for conjunct in one.y.on])
 
     def check_others(self, neighbours: list[Neighbour]) -> None:
-        """Raise ``Unresolved`` where a condition of the block might raise an error before it leaves out a row."""
+        """Raise ``Refused`` where a condition of the block might raise an error before it leaves out a row."""
         gone = {n.y.number for n in neighbours if n.y.kind == "inner"}
         self.check_raising(self.found.conjuncts, gone, (self.found.visible,))
         for from_item in self.found.from_items.found:
             self.check_raising(from_item.on, gone, self.found.scopes(from_item))
 
     def check_raising(self, conjuncts: tuple[Scalar, ...], gone: set[int], scopes: Scopes) -> None:
-        """Raise ``Unresolved`` where a condition on a neighbour might raise an error on rows that have none."""
+        """Raise ``Refused`` where a condition on a neighbour might raise an error on rows that have none."""
         known = self.found.sight.known(scopes)
         for conjunct in conjuncts:
             if not conjunct.plans and not self.found.sight.relations_of(conjunct, scopes) & gone:
                 continue
             if self.found.step(conjunct, scopes) or self.found.sight.equality(conjunct, scopes):
                 continue
-            if conjunct.plans or not never_raises(conjunct.tree, known, ansi=self.found.ctx.catalog.settings.ansi):
-                raise Unresolved(f"{conjunct.shown} could raise an error on rows that the join drops")
+            check_speculation(conjunct, known, self.found.ctx)
 
 
 def _told_by_equality(column: Column) -> bool:
     """Whether equal values of a column are the same value: 0.0 and -0.0 are not, nor A and a in some collations."""
-    return column.type is not None and column.type.name in _EXACT and "collate" not in column.type.text.lower()
+    return column.type is not None and column.type.exact
 
 
 def _lateral(kind: type[R], items: tuple[Scalar, ...], source: Source, said: str) -> R:

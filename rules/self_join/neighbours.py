@@ -1,6 +1,6 @@
-"""Which relation of FROM has, for every row of another, the row some steps before or behind it as its only partner.
+"""Finds relations that are joined with the row a fixed number of steps before or after each of their rows.
 
-Both read one query that numbers its rows (``analysis/numbering.py``): ``x.k = y.k AND y.rn = x.rn - 1``.
+Both relations read one query that numbers its rows (``analysis/numbering.py``): ``x.k = y.k AND y.rn = x.rn - 1``.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from planner.conditions.compared import compared
-from planner.errors import Unsupported
-from planner.expr import Scalar, column_ref, sql
+from planner.errors import Refused
+from planner.expr import Scalar, sql
 from planner.logical import Derived, Logical, Scan
-from planner.sql.names import Unresolved
 from rules.analysis.equivalence_classes import EquivalenceClasses, FromScope, Value
 from rules.analysis.numbering import Numbering, numberings
-from rules.analysis.same_source import SourceRows
+from rules.analysis.same_source import RelationLineage
 from rules.context import Context
-from rules.query.from_items import FromItem, FromItems
+from rules.query.from_items import FromItem
+from rules.query.query_block import QueryBlock
 
 Scopes = tuple[frozenset[int], ...]
 
@@ -34,7 +34,7 @@ class RowOffset:
 
 @dataclass(frozen=True)
 class Neighbour:
-    """``y`` has the row that is ``steps`` behind (before, if negative) the row of ``x``, by ``numbering``."""
+    """``y`` is the row ``steps`` after the row of ``x`` (before it, if negative) by ``numbering``."""
 
     x: FromItem
     y: FromItem
@@ -77,12 +77,12 @@ def steps_in(tree: exp.Expression) -> tuple[exp.Column, exp.Column, int] | None:
 class NeighbourFinder:
     """Finds neighbouring rows in one FROM."""
 
-    def __init__(self, from_items: FromItems, condition: tuple[Scalar, ...], ctx: Context):
+    def __init__(self, block: QueryBlock, ctx: Context):
         self.ctx = ctx
-        self.from_items = from_items
-        self.sight = FromScope(from_items.found, ctx)
-        self.visible = frozenset(s.number for s in from_items.found if s.kind in ("inner", "left"))
-        self.conjuncts = (*from_items.conjuncts, *condition)
+        self.from_items = block.from_items
+        self.sight = FromScope(block.from_items.found, ctx)
+        self.visible = frozenset(s.number for s in block.from_items.found if s.kind in ("inner", "left"))
+        self.conjuncts = block.conjuncts
         self._numberings: dict[Logical, tuple[Numbering, ...]] = {}
 
     def find(self) -> list[Neighbour]:
@@ -100,7 +100,7 @@ class NeighbourFinder:
         return found
 
     def neighbour(self, x: FromItem, y: FromItem) -> Neighbour | None:
-        """What ``y`` is to ``x``; None where it is no neighbour, with the reason where it comes close."""
+        """Return ``y`` as a neighbour of ``x``; None if it is not, with a reason if it almost is."""
         shown, other = self.sight.reading(x.number), self.sight.reading(y.number)
         if isinstance(shown, str) or isinstance(other, str) or shown.key != other.key or shown.key[0] != "query":
             return None
@@ -111,18 +111,18 @@ class NeighbourFinder:
             return None
         try:
             return self.checked(x, y, shown, other, steps)
-        except (Unresolved, Unsupported) as no:
+        except Refused as no:
             self.ctx.decline(f"the join with a next or previous row stays a join: {no}", own[0].place)
             return None
 
     def checked(
-        self, x: FromItem, y: FromItem, shown: SourceRows, other: SourceRows, steps: list[RowOffset]
+        self, x: FromItem, y: FromItem, shown: RelationLineage, other: RelationLineage, steps: list[RowOffset]
     ) -> Neighbour | None:
-        """The neighbour; None where the columns compared number nothing.  Raises ``Unresolved``."""
+        """The neighbour; None where the columns compared number nothing.  Raises ``Refused``."""
         if shown.filters or other.filters:
-            raise Unresolved("one side is filtered, so its next row is not the next row of the other side")
+            raise Refused("one side is filtered, so its next row is not the next row of the other side")
         if not y.free:
-            raise Unresolved("the relation to remove is the first in parentheses, where LATERAL cannot see the other")
+            raise Refused("the relation to remove is the first in parentheses, where LATERAL cannot see the other")
         equal = EquivalenceClasses.of(e for c in self.own(y) if (e := self.sight.equality(c, self.scopes(y))))
         for numbering in self.numberings(base_query(shown, self.ctx)):
             number = quoted(numbering.number)
@@ -132,15 +132,15 @@ class NeighbourFinder:
                 how = [equal.between((x.number, quoted(p)), (y.number, quoted(p))) for p in numbering.parts]
                 if None in how:
                     part = numbering.parts[how.index(None)]
-                    raise Unresolved(f"the numbering restarts for each {part}, which the join does not compare")
+                    raise Refused(f"the numbering restarts for each {part}, which the join does not compare")
                 if numbering.known and "<=>" in how:
-                    raise Unresolved("rows whose key is NULL may tie, and <=> matches them")
+                    raise Refused("rows whose key is NULL may tie, and <=> matches them")
                 away = step.steps if step.left[0] == x.number else -step.steps
                 return Neighbour(x, y, numbering, away)
         return None
 
     def numberings(self, query: Logical) -> tuple[Numbering, ...]:
-        """The columns that number the rows of a query.  Raises ``Unresolved``, ``Unsupported``."""
+        """The columns that number the rows of a query.  Raises ``Refused``, ``Unsupported``."""
         if query not in self._numberings:
             self._numberings[query] = numberings(query, self.ctx)
         return self._numberings[query]
@@ -161,15 +161,15 @@ class NeighbourFinder:
             columns = None if conjunct.plans else steps_in(conjunct.tree)
             if columns is None:
                 return None
-            ends = [self.sight.resolve(column_ref(column), scopes) for column in columns[:2]]
+            ends = [self.sight.resolve(column, scopes) for column in columns[:2]]
             values = [self.sight.value(number, column.name) for number, column in ends]
-        except (Unresolved, Unsupported):
+        except Refused:
             return None
         return RowOffset(values[0], values[1], columns[2])
 
 
-def base_query(found: SourceRows, ctx: Context) -> Logical:
-    """The query that a reading's base is."""
+def base_query(found: RelationLineage, ctx: Context) -> Logical:
+    """Return the query that is the base of a lineage."""
     base = found.base
     if isinstance(base, Scan):
         return ctx.definitions[base.cte].query
@@ -178,5 +178,5 @@ def base_query(found: SourceRows, ctx: Context) -> Logical:
 
 
 def quoted(name: str) -> str:
-    """A folded name as a reading spells the values of its base."""
+    """Quote a folded name as lineages write the columns of their base."""
     return sql(exp.column(name, quoted=True))

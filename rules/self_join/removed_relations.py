@@ -1,4 +1,4 @@
-"""The row that a relation of FROM shares with another, and what stands for the join of the two."""
+"""Removes relations whose rows match only themselves in another relation, and replaces their join."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from planner.errors import Unsupported
-from planner.expr import ColumnRef, Scalar, column_ref, quote
+from planner.errors import Refused
+from planner.expr import Scalar, quote
 from planner.logical import Join, OneRow, Project
 from planner.logical.self_join import SameRow
-from planner.sql.names import Unresolved
+from planner.types.schema import Column
+from planner.types.try_expressions import UnsafeSpeculation, can_raise
 from rules.analysis.equivalence_classes import (
     Equality,
     EquivalenceClasses,
@@ -19,8 +20,9 @@ from rules.analysis.equivalence_classes import (
     keys_of,
     why_not_the_same_row,
 )
-from rules.analysis.respelling import never_raises, over, respelt
-from rules.analysis.same_source import SourceRows, same_source
+from rules.analysis.rewrite_columns import rewrite_over_output
+from rules.analysis.same_source import RelationLineage, same_source
+from rules.analysis.speculation import check_columns
 from rules.context import Context
 from rules.query.from_items import FromItem
 from rules.query.moving import check_deterministic
@@ -55,7 +57,7 @@ class RemovedRelation:
 
 
 class RemovedRelations:
-    """Finds relations whose rows match only themselves in another, and says what replaces them."""
+    """Finds relations whose rows match only themselves in another, and their replacements."""
 
     def __init__(
         self, from_items: tuple[FromItem, ...], tests: tuple[RowTest, ...], everywhere: tuple[Scalar, ...], ctx: Context
@@ -81,7 +83,7 @@ class RemovedRelations:
                     continue
                 try:
                     found = self.partner(x, y, fixed or any(x.number in (g.from_item.number, g.partner) for g in gone))
-                except (Unresolved, Unsupported) as no:
+                except Refused as no:
                     self.ctx.decline(str(no), y.on[0].place if y.on else None)
                     continue
                 if found:
@@ -92,7 +94,7 @@ class RemovedRelations:
         return gone
 
     def scopes(self, y: FromItem) -> Scopes:
-        """Where the names of a relation's own condition are looked for."""
+        """Return the scopes in which the names of a relation's ON condition are resolved."""
         if y.kind == "inner":
             return (self.visible,)
         if y.number in self.tests:
@@ -100,7 +102,7 @@ class RemovedRelations:
         return (frozenset(n for n in self.visible if y.first <= n < y.number) | {y.number},)
 
     def partner(self, x: FromItem, y: FromItem, fixed: bool) -> RemovedRelation | None:
-        """What stands for ``y`` where its row is that of ``x``, or the other way round.  Raises ``Unresolved``."""
+        """Return the replacement of ``y`` if its row is that of ``x``, or vice versa.  Raises ``Refused``."""
         shown, other = self.sight.reading(x.number), self.sight.reading(y.number)
         equal = EquivalenceClasses.of(self.equalities(y))
         if isinstance(shown, str) or isinstance(other, str):
@@ -109,34 +111,34 @@ class RemovedRelations:
                 and not isinstance(y.relation, Join)
                 and any({e.left[0], e.right[0]} == {x.number, y.number} for e in self.equalities(y))
             ):
-                raise Unresolved(f"a relation is joined with itself, but {other}")
+                raise Refused(f"a relation is joined with itself, but {other}")
             return None
         if shown.key != other.key:
             if shown.key[:2] == other.key[:2] and any(
                 equal.between((x.number, c.value), (y.number, c.value)) for c in shown.columns
             ):
-                raise Unresolved(f"{shown.key[1]} is joined with another version of itself")
+                raise Refused(f"{shown.key[1]} is joined with another version of itself")
             return None
         key = self.key(x, y, shown, equal)
         if key is None:
             if why := why_not_the_same_row(x.number, y.number, shown, equal, self.ctx, only=self.by_equals_only(x, y)):
-                raise Unresolved(why)
+                raise Refused(why)
             return None
         if same_source(x.relation, y.relation, self.ctx) is None:
             return None
         test = self.tests.get(y.number)
         if test and test.test.value and test.test.negated:
-            raise Unresolved("NOT IN matches no row if the subquery returns a NULL")
+            raise Refused("NOT IN matches no row if the subquery returns a NULL")
         if not y.free:
-            raise Unresolved("the relation to remove is the first in parentheses, where LATERAL cannot see the other")
+            raise Refused("the relation to remove is the first in parentheses, where LATERAL cannot see the other")
         try:
             return self.gone(x, y, shown, other, key)
-        except Unresolved as no:
+        except Refused as no:
             if fixed or x.kind != "inner" or y.kind != "inner" or y.number != x.number + 1:
                 raise
             try:  # what ``x`` does not show, ``y`` may
                 return replace(self.gone(y, x, other, shown, key), behind=y)
-            except Unresolved:
+            except Refused:
                 raise no from None
 
     def equalities(self, y: FromItem) -> tuple[Equality, ...]:
@@ -153,7 +155,7 @@ class RemovedRelations:
         for conjunct in self.conjuncts if y.kind == "inner" else y.on:
             try:
                 both = {x.number, y.number} <= self.sight.relations_of(conjunct, scopes)
-            except (Unresolved, Unsupported):
+            except Refused:
                 return False
             e = self.sight.equality(conjunct, scopes) if both else None
             if both and (e is None or e.left[1] != e.right[1]):
@@ -161,7 +163,7 @@ class RemovedRelations:
         return True
 
     def compared(self, y: FromItem) -> Equality | None:
-        """The equality that an IN asks for."""
+        """Return the equality that an IN implies."""
         test = self.tests.get(y.number)
         if test is None or test.test.value is None:
             return None
@@ -169,14 +171,14 @@ class RemovedRelations:
         if not isinstance(value, exp.Column) or not isinstance(item, exp.Column):
             return None
         try:
-            number, column = self.sight.resolve(column_ref(value), (self.visible,))
-            other, second = self.sight.resolve(column_ref(item), self.scopes(y))
+            number, column = self.sight.resolve(value, (self.visible,))
+            other, second = self.sight.resolve(item, self.scopes(y))
             left, right = self.sight.value(number, column.name), self.sight.value(other, second.name)
             return Equality(left, right, True, column.type is not None and column.type == second.type)
-        except (Unresolved, Unsupported):
+        except Refused:
             return None
 
-    def key(self, x: FromItem, y: FromItem, shown: SourceRows, equal: EquivalenceClasses) -> frozenset[str] | None:
+    def key(self, x: FromItem, y: FromItem, shown: RelationLineage, equal: EquivalenceClasses) -> frozenset[str] | None:
         """A unique key of the source that is equal on both sides, the shortest."""
         keys, nulls = keys_of(shown, self.ctx)
         for key in sorted(keys | nulls, key=lambda k: (len(k), sorted(k))):
@@ -187,7 +189,7 @@ class RemovedRelations:
         return None
 
     def gone(
-        self, x: FromItem, y: FromItem, shown: SourceRows, other: SourceRows, key: frozenset[str]
+        self, x: FromItem, y: FromItem, shown: RelationLineage, other: RelationLineage, key: frozenset[str]
     ) -> RemovedRelation:
         path = self.sight.path(x.number)
         kept = self.filters(x, y, shown, other)
@@ -201,16 +203,17 @@ class RemovedRelations:
         if y.kind == "inner":
             return RemovedRelation(y, x.number, self.row(x, y, shown, other, None, said), kept, said)
         parts = (*kept, *self.conditions(x, y, shown))
+        self.check_projected(x, parts)
         when = conjoined([p.scalar for p in raising_last(parts)])
         return RemovedRelation(y, x.number, self.row(x, y, shown, other, when, f"{said}, else NULL"), parts, said)
 
     def row(
-        self, x: FromItem, y: FromItem, shown: SourceRows, other: SourceRows, when: str | None, said: str
+        self, x: FromItem, y: FromItem, shown: RelationLineage, other: RelationLineage, when: str | None, said: str
     ) -> SameRow:
         """The columns of ``y`` from the row of ``x``, or NULL unless ``when``."""
         (source,) = self.ctx.names.sources(y.relation)
         if len(source.names) != 1 or source.columns is None or len(source.columns) != len(other.columns):
-            raise Unresolved("the relation to remove has no name; give it an alias")
+            raise Refused("the relation to remove has no name; give it an alias")
         items = []
         for column in other.columns:
             text = self.told(x, shown, column.value)
@@ -222,29 +225,38 @@ class RemovedRelations:
         query = Project(OneRow(), tuple(items))
         return SameRow(query, alias, (), f"AS {quote(alias)}", True, source.columns, said)
 
-    def told(self, x: FromItem, shown: SourceRows, value: str) -> str:
-        """A value of the base over the columns of ``x``.  Raises ``Unresolved``."""
-        text = over(shown, self.sight.path(x.number), value)
-        if shown.named(value) is None and not self.safe(Scalar(text), (frozenset((x.number,)),)):
-            raise Unresolved(f"{text} could raise an error on rows that the join drops")
+    def told(self, x: FromItem, shown: RelationLineage, value: str) -> str:
+        """A value of the base over the columns of ``x``.  Raises ``Refused``."""
+        text = rewrite_over_output(shown, self.sight.path(x.number), value)
+        if shown.output_name(value) is None and not self.safe(Scalar(text), (frozenset((x.number,)),)):
+            raise UnsafeSpeculation(text)
         return text
 
     def safe(self, scalar: Scalar, scopes: Scopes) -> bool:
         """Whether an expression has a value on every row."""
-        return never_raises(scalar.tree, self.sight.known(scopes), ansi=self.ctx.catalog.settings.ansi)
+        return not can_raise(scalar, self.sight.known(scopes), ansi=self.ctx.catalog.settings.ansi)
 
-    def filters(self, x: FromItem, y: FromItem, shown: SourceRows, other: SourceRows) -> tuple[Residual, ...]:
+    def check_projected(self, x: FromItem, parts: tuple[Residual, ...]) -> None:
+        """Raise ``UnsafeSpeculation`` where a condition in a select list names a column that might raise.
+
+        AND guards nothing there: Spark evaluates what the condition and the columns have in common before either.
+        """
+        for part in parts if len(parts) > 1 else ():
+            used = {self.ctx.names.fold(c.parts[-1]) for c in part.scalar.columns}
+            check_columns(x.relation, used, (), self.ctx)
+
+    def filters(self, x: FromItem, y: FromItem, shown: RelationLineage, other: RelationLineage) -> tuple[Residual, ...]:
         """The filters of ``y`` that ``x`` has not, over its columns."""
         path = self.sight.path(x.number)
-        return tuple(Residual(Scalar(over(shown, path, f))) for f in other.filters_beyond(shown))
+        return tuple(Residual(Scalar(rewrite_over_output(shown, path, f))) for f in other.filters_beyond(shown))
 
-    def conditions(self, x: FromItem, y: FromItem, shown: SourceRows) -> tuple[Residual, ...]:
-        """The condition of an outer, semi or anti join with ``y``, said of the row of ``x``."""
+    def conditions(self, x: FromItem, y: FromItem, shown: RelationLineage) -> tuple[Residual, ...]:
+        """Rewrite the condition of an outer, semi or anti join with ``y`` over the row of ``x``."""
         scopes = self.scopes(y)
         members = {n for n, first in self.stands_for.items() if first == self.stands_for[x.number]} | {y.number}
 
         def own(e: Equality | None) -> Residual | None:
-            """For an equality of a value with itself: that it is not NULL."""
+            """Replace an equality of a value with itself by IS NOT NULL."""
             if e is None or e.left[1] != e.right[1]:
                 return None
             both = {e.left[0], e.right[0]}
@@ -252,25 +264,23 @@ class RemovedRelations:
                 return None
             return Residual(Scalar(f"{as_operand(self.told(x, shown, e.left[1]))} IS NOT NULL" if e.strict else "true"))
 
-        def say(ref: ColumnRef) -> str | None:
-            number, column = self.sight.resolve(ref, scopes)
-            if number == y.number:
-                return self.told(x, shown, self.sight.value(number, column.name)[1])
-            bare = len(ref.parts) == 1
-            return ".".join(map(quote, (*self.sight.path(number), column.name))) if bare else None
+        def value(number: int, column: Column) -> str | None:
+            return self.told(x, shown, self.sight.value(number, column.name)[1]) if number == y.number else None
 
         found: list[Residual] = []
         if (test := self.tests.get(y.number)) and test.test.value:
             part = own(self.compared(y))
             if part is None:
-                raise Unresolved(f"IN compares {test.test.value.shown} with another column of the subquery")
+                raise Refused(f"IN compares {test.test.value.shown} with another column of the subquery")
             found.append(part)
         for conjunct in y.on:
             part = own(self.sight.equality(conjunct, scopes))
             if part is None:
                 check_deterministic(conjunct)
                 alone = self.sight.relations_of(conjunct, scopes) <= {y.number}
-                part = Residual(Scalar(respelt(conjunct, say)), not alone and not self.safe(conjunct, scopes))
+                part = Residual(
+                    self.sight.substitute(conjunct, scopes, value), not alone and not self.safe(conjunct, scopes)
+                )
             found.append(part)
         kept = list(dict.fromkeys(p for p in found if p.scalar.text != "true"))
         return tuple(kept)

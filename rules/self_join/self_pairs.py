@@ -1,9 +1,10 @@
-"""Pairs of rows of one source with equal keys that differ in a column, where nothing but the key is asked for.
+"""Pairs of rows of one source with equal keys and another column that differs, in queries that use only the key.
 
     SELECT a.k FROM t a, t b WHERE a.k = b.k AND a.w <> b.w
     SELECT a.k FROM (SELECT a.k FROM t a WHERE a.k IS NOT NULL GROUP BY a.k HAVING min(a.w) <> max(a.w)) AS a
 
-The first has a key once for every pair, the second once; in EXISTS, IN and a semi join that is the same.
+The first query returns a key once for every pair, the second once; EXISTS, IN and a semi join do not see the
+difference.
 """
 
 from __future__ import annotations
@@ -15,21 +16,21 @@ from itertools import combinations
 from sqlglot import exp
 
 from planner.conditions.compared import compared
+from planner.errors import NoSuchColumn, Refused
 from planner.expr import ColumnRef, Scalar, column_ref, quote
 from planner.logical import Aggregate, Derived, Filter, Logical, Project, Scan
 from planner.logical.self_join import DifferingKeys
-from planner.sql.names import NoSuchColumn, Unresolved
 from planner.types.schema import Column
 from rules.analysis.containment_mapping import same_tables
-from rules.analysis.correlation_keys import exact, has_order
 from rules.analysis.equivalence_classes import FromScope
-from rules.analysis.respelling import respelt
-from rules.analysis.same_source import SourceRows, over_base, same_source
+from rules.analysis.rewrite_columns import rewrite_columns
+from rules.analysis.same_source import RelationLineage, over_base, same_source
+from rules.analysis.speculation import always_evaluated_columns, check_columns, check_speculation
 from rules.context import Context
 from rules.query.correlation import leans_on_left
-from rules.query.from_items import FromItem, FromItems, read_from_items
-from rules.query.inner_joins import where
-from rules.query.moving import SelectBlock, block_of, check_deterministic, why_not_simple
+from rules.query.from_items import FromItem, FromItems
+from rules.query.moving import check_deterministic, why_not_simple
+from rules.query.query_block import QueryBlock, read_block, where
 from rules.query.standing_for import definition_of
 
 _ANY = (Scalar("1"),)
@@ -40,56 +41,48 @@ def without_pairs(query: Logical, wanted: tuple[Scalar, ...], ctx: Context) -> P
 
     ``wanted`` are items of its select list, which the new query shows; with none of them, it shows a literal.
 
-    Raises ``Unresolved``, ``Unsupported`` with the reason why pairs have to stay.
+    Raises ``Refused``, ``Unsupported`` with the reason why pairs have to stay.
     """
-    block = block_of(query)
-    if block is None or block.more or block.project.hint or not may_pair(block, ctx):
+    block = read_block(query)
+    if block is None or block.clauses or block.project.hint or not may_pair(block, ctx):
         return None
     if any(item.plans or why_not_simple(item.tree) for item in block.project.items):
         return None
-    from_items = read_from_items(block.tree)
-    inner = [from_item for from_item in from_items.found if from_item.kind == "inner"]
+    inner = [from_item for from_item in block.from_items.found if from_item.kind == "inner"]
     for one, other in combinations(inner, 2):
-        if same_tables(one.relation, other.relation, ctx) and (
-            found := _pair(one, other, from_items, block, wanted, ctx)
-        ):
+        if same_tables(one.relation, other.relation, ctx) and (found := _pair(one, other, block, wanted, ctx)):
             return found
     for from_item in inner:
-        if found := _inside(from_item, from_items, block, wanted, ctx):
+        if found := _inside(from_item, block, wanted, ctx):
             return found
     return None
 
 
-def may_pair(block: SelectBlock, ctx: Context) -> bool:
+def may_pair(block: QueryBlock, ctx: Context) -> bool:
     """Whether a query, or one that it reads, could compare two rows of one table.  Looks nothing up."""
-    from_items = read_from_items(block.tree)
-    inner = [from_item.relation for from_item in from_items.found if from_item.kind == "inner"]
+    inner = [from_item.relation for from_item in block.from_items.found if from_item.kind == "inner"]
     if any(same_tables(a, b, ctx) for a, b in combinations(inner, 2)):
-        conjuncts = (*from_items.conjuncts, *block.condition)
-        return any(sign in conjunct.text for conjunct in conjuncts for sign in ("<", ">", "!="))
-    below = (block_of(query) for relation in inner if (query := definition_of(relation, ctx)))
-    return any(found and not found.more and may_pair(found, ctx) for found in below)
+        return any(sign in conjunct.text for conjunct in block.conjuncts for sign in ("<", ">", "!="))
+    below = (read_block(query) for relation in inner if (query := definition_of(relation, ctx)))
+    return any(found and not found.clauses and may_pair(found, ctx) for found in below)
 
 
-def _inside(
-    from_item: FromItem, from_items: FromItems, block: SelectBlock, wanted: tuple[Scalar, ...], ctx: Context
-) -> Project | None:
-    """The query with one of its relations, which stands for a query, without pairs."""
+def _inside(from_item: FromItem, block: QueryBlock, wanted: tuple[Scalar, ...], ctx: Context) -> Project | None:
+    """Rewrite the pairs inside one relation of the query, which is a subquery or a CTE."""
     query = definition_of(from_item.relation, ctx)
-    held = query and block_of(query)
-    if query is None or not held or held.more or not may_pair(held, ctx):
+    held = query and read_block(query)
+    if query is None or not held or held.clauses or not may_pair(held, ctx):
         return None
-    sight = FromScope(from_items.found, ctx)
+    sight = FromScope(block.from_items.found, ctx)
     (source,) = ctx.names.sources(from_item.relation)
     renamed = isinstance(from_item.relation, Scan | Derived) and from_item.relation.renames
     if isinstance(from_item.relation, Scan):
         renamed = renamed or ctx.definitions[from_item.relation.cte].renames
     if not source.names or renamed or held.project.quantifier:
         return None
-    _check_lateral(from_items)
+    _check_lateral(block.from_items)
     used: set[str] = set()
-    on = (c for s in from_items.found for c in s.on)
-    for scalar in (*from_items.conjuncts, *block.condition, *on, *wanted):
+    for scalar in (*block.conjuncts, *block.from_items.outer_conjuncts, *wanted):
         used |= {ctx.names.fold(column.name) for number, column in _named(scalar, sight) if number == from_item.number}
     items = tuple(item for item in held.project.items if ctx.names.fold(item.tree.alias_or_name) in used)
     if len(items) != len(used) or not items:
@@ -99,14 +92,14 @@ def _inside(
         return None
     alias = source.names[-1]
     new = Derived(found, alias, (), f"AS {quote(alias)}")
-    tree, moved = from_items.rebuilt({from_item.number: new}, lambda conjunct: conjunct)
+    tree, moved = block.from_items.rebuilt({from_item.number: new}, lambda conjunct: conjunct)
     return Project(where(tree, (*block.condition, *moved)), wanted or _ANY)
 
 
 def _named(scalar: Scalar, sight: FromScope) -> Iterator[tuple[int, Column]]:
     """The relations and columns that an expression names, but for those of queries around it."""
     if scalar.plans:
-        raise Unresolved(f"{scalar.shown} contains another subquery")
+        raise Refused(f"{scalar.shown} contains another subquery")
     for ref in scalar.columns:
         if found := _resolved(ref, sight):
             yield found
@@ -114,7 +107,7 @@ def _named(scalar: Scalar, sight: FromScope) -> Iterator[tuple[int, Column]]:
 
 def _resolved(ref: ColumnRef, sight: FromScope) -> tuple[int, Column] | None:
     if ref.parts[-1] == "*":
-        raise Unresolved("the query returns all columns of the pairs")
+        raise Refused("the query returns all columns of the pairs")
     try:
         return sight.resolve(ref, (frozenset(from_item.number for from_item in sight.from_items),))
     except NoSuchColumn:
@@ -122,46 +115,45 @@ def _resolved(ref: ColumnRef, sight: FromScope) -> tuple[int, Column] | None:
 
 
 def _pair(
-    one: FromItem, other: FromItem, from_items: FromItems, block: SelectBlock, wanted: tuple[Scalar, ...], ctx: Context
+    one: FromItem, other: FromItem, block: QueryBlock, wanted: tuple[Scalar, ...], ctx: Context
 ) -> Project | None:
     """The query with one relation of keys in the place of two that are joined."""
     readings = same_source(one.relation, other.relation, ctx)
     if readings is None:
         return None
-    _check_lateral(from_items)
-    sight = FromScope(from_items.found, ctx)
+    _check_lateral(block.from_items)
+    sight = FromScope(block.from_items.found, ctx)
     pair = _Pair(one, other, readings, sight, ctx)
-    conjuncts = (*from_items.conjuncts, *block.condition)
-    for conjunct in conjuncts:
+    for conjunct in (*block.condition, *block.from_items.conjuncts):  # the order in which Spark evaluates them
         pair.read(conjunct)
     if not pair.keys or not pair.differ:
         return None
-    kept = {c: new for c in conjuncts if c not in pair.gone and (new := pair.outside(c))}
-    if any({n for n, _ in _named(c, sight)} & pair.numbers for s in from_items.found for c in s.on):
-        raise Unresolved("an outer join uses columns of the pairs")
+    kept = {c: new for c in block.conjuncts if c not in pair.gone and (new := pair.outside(c))}
+    if any({n for n, _ in _named(c, sight)} & pair.numbers for c in block.from_items.outer_conjuncts):
+        raise Refused("an outer join uses columns of the pairs")
     items = tuple(pair.shown(item) for item in wanted) or _ANY
     relation = pair.relation()
     # An ON may not see the relation that a key is told of now; WHERE does.
-    tree, moved = from_items.rebuilt(
+    tree, moved = block.from_items.rebuilt(
         {one.number: relation, other.number: None}, lambda c: c if kept.get(c) is c else None
     )
-    told = (c for c in from_items.conjuncts if c not in moved and kept.get(c) is not c)
+    told = (c for c in block.from_items.conjuncts if c not in moved and kept.get(c) is not c)
     condition = tuple(dict.fromkeys(kept[c] for c in (*block.condition, *moved, *told) if c in kept))
     return Project(where(tree, condition), items)
 
 
 def _check_lateral(from_items: FromItems) -> None:
     if any(leans_on_left(from_item.relation) for from_item in from_items.found):
-        raise Unresolved("a LATERAL relation may read the pairs")
+        raise Refused("a LATERAL relation may read the pairs")
 
 
 @dataclass
 class _Pair:
-    """Two relations of one source, and what the conditions of the block say of them."""
+    """Two relations of one source, and the conditions of the block on them."""
 
     one: FromItem
     other: FromItem
-    readings: tuple[SourceRows, SourceRows]
+    readings: tuple[RelationLineage, RelationLineage]
     sight: FromScope
     ctx: Context
     keys: dict[str, str] = field(default_factory=dict)  # values of the base that are equal, and their names
@@ -175,7 +167,7 @@ class _Pair:
         return {self.one.number, self.other.number}
 
     def read(self, conjunct: Scalar) -> None:
-        """Note what a conjunct says of the pair.  Raises ``Unresolved`` where it says more than a key can tell."""
+        """Read a conjunct on the pair.  Raises ``Refused`` if it needs more than the key."""
         named = {number for number, _ in _named(conjunct, self.sight)}
         if not named & self.numbers:
             return
@@ -185,7 +177,7 @@ class _Pair:
         elif len(named) == 1 and all(_resolved(ref, self.sight) for ref in conjunct.columns):
             side = 0 if named == {self.one.number} else 1
             from_item = (self.one, self.other)[side]
-            value = over_base(conjunct, (self.readings[side],), self.ctx.names.sources(from_item.relation), self.ctx)
+            value = over_base(self.ctx.scope(from_item.relation).bind(conjunct), (self.readings[side],))
             self.filters[side][value] = conjunct
 
     def _compares(self, conjunct: Scalar) -> bool:
@@ -201,34 +193,34 @@ class _Pair:
             return False
         first = found[0] if found[0][0] == self.one.number else found[1]
         if comparison.sign == "=":
-            if not exact(first[1].type):
-                raise Unresolved(f"{conjunct.shown} compares values that may be equal but not identical")
+            if not (first[1].type and first[1].type.exact):
+                raise Refused(f"{conjunct.shown} compares values that may be equal but not identical")
             self.keys[values[0]] = first[1].name
             return True
-        if not has_order(first[1].type):
-            raise Unresolved(f"{conjunct.shown} compares values of a type that has no order")
+        if not (first[1].type and first[1].type.ordered):
+            raise Refused(f"{conjunct.shown} compares values of a type that has no order")
         self.differ.append(first[1].name)
         return True
 
     def outside(self, conjunct: Scalar) -> Scalar | None:
-        """A conjunct over the relation of keys; None for a filter of the pair's own rows."""
+        """Rewrite a conjunct over the relation of keys; None for a filter of the pair's own rows."""
         own = [named for named in _named(conjunct, self.sight) if named[0] in self.numbers]
         if not own:
             return conjunct
         if all(self._is_key(*named) for named in own):
-            return Scalar(respelt(conjunct, self._said), (), conjunct.place)
+            return Scalar(rewrite_columns(conjunct, self._said), (), conjunct.place)
         if any(conjunct in side.values() for side in self.filters):
             return None
-        raise Unresolved(f"{conjunct.shown} uses more of the pairs than their keys")
+        raise Refused(f"{conjunct.shown} uses more of the pairs than their keys")
 
     def shown(self, item: Scalar) -> Scalar:
-        """An item over the relation of keys.  Raises ``Unresolved``."""
+        """An item over the relation of keys.  Raises ``Refused``."""
         check_deterministic(item)
         for number, column in _named(item, self.sight):
             if number in self.numbers and not self._is_key(number, column):
-                raise Unresolved(f"{item.shown} uses more of the pairs than their keys")
+                raise Refused(f"{item.shown} uses more of the pairs than their keys")
         name = item.tree.alias_or_name
-        text = respelt(item, self._said)
+        text = rewrite_columns(item, self._said)
         return Scalar(text if isinstance(item.tree, exp.Alias) or not name else f"{text} AS {quote(name)}")
 
     def _is_key(self, number: int, column: Column) -> bool:
@@ -244,18 +236,19 @@ class _Pair:
         return ".".join(map(quote, (*self.sight.path(self.one.number)[-1:], name)))
 
     def relation(self) -> DifferingKeys:
-        """The keys that two rows have which differ.  Raises ``Unresolved`` unless both sides keep the same rows."""
+        """The keys that two rows have which differ.  Raises ``Refused`` unless both sides keep the same rows."""
         if len(self.differ) > 1:
-            raise Unresolved("several comparisons make the two rows of a pair differ")
+            raise Refused("several comparisons make the two rows of a pair differ")
         own, theirs = (self._rows(side) for side in (0, 1))
         if own != theirs:
-            raise Unresolved("the two rows of a pair are filtered differently")
+            raise Refused("the two rows of a pair are filtered differently")
         names = list(self.keys.values())
         columns = [self._column(name) for name in names]
         (differ,) = self.differ
         filters = [c for value, c in self.filters[0].items() if value in own]
+        self._check_speculation(filters, (*columns, self._column(differ)))
         tree = where(self.one.relation, (*filters, *(Scalar(f"{column} IS NOT NULL") for column in columns)))
-        groups = Aggregate(tree, Scalar(", ".join(columns)))
+        groups = Aggregate(tree, tuple(map(Scalar, columns)))
         least, most = (f"{function}({self._column(differ)})" for function in ("min", "max"))
         query = Project(Filter(groups, (Scalar(f"{least} <> {most}"),), "HAVING"), tuple(map(Scalar, columns)))
         alias = self.sight.path(self.one.number)[-1]
@@ -263,6 +256,16 @@ class _Pair:
         kept = tuple(c for c in source.columns or () if c.name in names)
         said = f"{', '.join(names)} of rows that differ in {differ}"
         return DifferingKeys(query, alias, (), f"AS {quote(alias)}", False, kept, said)
+
+    def _check_speculation(self, filters: list[Scalar], compared: tuple[str, ...]) -> None:
+        """Raise ``UnsafeSpeculation`` for what Spark never evaluates on rows whose compared columns are NULL."""
+        known = self.sight.known((frozenset((self.one.number,)),))
+        for conjunct in filters:
+            check_speculation(conjunct, known, self.ctx)
+        names = self.ctx.names
+        used = {names.fold(c.parts[-1]) for scalar in (*filters, *map(Scalar, compared)) for c in scalar.columns}
+        safe = set[str]() if filters else always_evaluated_columns(compared, names)
+        check_columns(self.one.relation, used, safe, self.ctx)
 
     def _rows(self, side: int) -> set[str]:
         """The conditions on the rows of one side that are no matter of the key."""

@@ -1,1 +1,1 @@
-"""Several queries over one source, and the one scan that answers them."""
+"""Merges several queries over one source into one scan."""

@@ -1,4 +1,4 @@
-"""Where a SELECT asks for scalar aggregates, and the SELECT with one relation of all of them in their places."""
+"""Finds the scalar aggregates of a SELECT, and replaces them by columns of one relation that computes all of them."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from planner.errors import Refused
 from planner.expr import Scalar, quote
 from planner.expr.calls import unknown
+from planner.expr.subqueries import replace_scalar_subqueries
 from planner.logical import Join, Logical, OneRow, Project
 from planner.logical.self_join import ScalarAggregates, ScalarAggregatesRow
-from planner.sql.names import Unresolved
-from planner.sql.to_sql import refuse_stars, star_names
+from planner.sql.to_sql import refuse_stars, star_items
 from planner.tree import Node
 from rules.context import Context
-from rules.query.from_items import FromItem, FromItems, read_from_items
-from rules.query.inner_joins import in_block, where
-from rules.query.moving import block_of, has_lateral_view
-from rules.query.scalar_subqueries import answered
+from rules.query.from_items import FromItem
+from rules.query.moving import has_lateral_view
+from rules.query.query_block import read_block, where
 from rules.query.standing_for import definition_of
 from rules.shared_scan.scalar_aggregates import Merged, may_be_scalar_aggregate
 
@@ -32,29 +32,33 @@ class Candidate:
 
 def candidates(project: Project, ctx: Context) -> list[Candidate]:
     """The queries of a SELECT that may be scalar aggregates.  Looks nothing up."""
-    from_items, condition, plain = _parts(project)
+    block, plain = read_block(project), _is_per_row(project)
     found = []
-    for from_item in from_items.found if from_items else ():
+    for from_item in block.from_items.found if block else ():
         query = definition_of(from_item.relation, ctx) if from_item.kind == "inner" else None
         if query is not None and may_be_scalar_aggregate(query, ctx):
             found.append(Candidate(query, from_item))
-    for scalar in (*condition, *(item for item in project.items if plain and _named(item))):
+    for scalar in (*(block.condition if block else ()), *(item for item in project.items if plain and _named(item))):
 
         def note(plan: Node) -> None:
             if may_be_scalar_aggregate(plan, ctx):
                 found.append(Candidate(plan, None))  # type: ignore[arg-type]
 
-        answered(scalar, note)
+        replace_scalar_subqueries(scalar, note)
     return found
 
 
-def _parts(project: Project) -> tuple[FromItems | None, tuple[Scalar, ...], bool]:
-    """FROM, if there is one; WHERE; and whether the select list is of single rows."""
-    block = block_of(project)
-    plain = not any(map(_may_aggregate, project.items))
-    if block is None:
-        return None, (), plain and isinstance(project.child, OneRow)
-    return read_from_items(block.tree), block.condition, plain and not block.more
+def unnamed(project: Project, ctx: Context) -> list[Candidate]:
+    """The scalar subqueries of items without an alias: Spark names such an item after its text.  Looks nothing up."""
+    plans = [plan for item in project.items if _is_per_row(project) and not _named(item) for plan in item.plans]
+    return [Candidate(p, None) for p in plans if isinstance(p, Logical) and may_be_scalar_aggregate(p, ctx)]
+
+
+def _is_per_row(project: Project) -> bool:
+    """Whether the select list is computed for each row of FROM and WHERE, or for one row where there is no FROM."""
+    block = read_block(project)
+    plain = not block.clauses if block else isinstance(project.child, OneRow)
+    return plain and not any(map(_may_aggregate, project.items))
 
 
 def _may_aggregate(item: Scalar) -> bool:
@@ -70,18 +74,19 @@ def _named(item: Scalar) -> bool:
 
 
 class MergedSelect:
-    """A SELECT, and what it becomes when its scalar aggregates are merged."""
+    """Rewrites a SELECT whose scalar aggregates are merged."""
 
     def __init__(self, project: Project, ctx: Context):
         self.project, self.ctx = project, ctx
-        self.from_items, self.condition, _ = _parts(project)
+        self.block = read_block(project)
+        self.from_items = self.block.from_items if self.block else None
         self.values: dict[int, str] = {}  # of a subquery in an expression, by its id
         self.instead: dict[int, Logical | None] = {}
 
-    def block(self, groups: list[tuple[Merged, tuple[Candidate, ...]]]) -> Project:
-        """The SELECT with the aggregates of each group in a relation.  Raises ``Unresolved``, ``Unsupported``."""
+    def merged(self, groups: list[tuple[Merged, tuple[Candidate, ...]]]) -> Project:
+        """The SELECT with the aggregates of each group in a relation.  Raises ``Refused``, ``Unsupported``."""
         if self.from_items and has_lateral_view(self.from_items.tree):
-            raise Unresolved("FROM has a LATERAL VIEW")
+            raise Refused("FROM has a LATERAL VIEW")
         tree: Logical = OneRow()
         for merged, asked in groups:
             totals = self._add(merged, asked)
@@ -90,17 +95,19 @@ class MergedSelect:
         moved: tuple[Scalar, ...] = ()
         if self.from_items:
             tree, moved = self.from_items.rebuilt(self.instead, lambda conjunct: conjunct)
-        condition = tuple(answered(c, lambda plan: self.values.get(id(plan))) for c in self.condition)
-        items = tuple(answered(i, lambda plan: self.values.get(id(plan))) for i in self.project.items)
+        condition = self.block.condition if self.block else ()
+        condition = tuple(replace_scalar_subqueries(c, lambda plan: self.values.get(id(plan))) for c in condition)
+        items = tuple(replace_scalar_subqueries(i, lambda plan: self.values.get(id(plan))) for i in self.project.items)
         for item in items:
             if item.text == "*":
-                star_names(tree)
+                star_items(tree)
             else:
                 refuse_stars(item)
-        return replace(in_block(self.project, where(tree, (*condition, *moved))), items=items)  # type: ignore[return-value, type-var]
+        rows = where(tree, (*condition, *moved))
+        return self.block.over(rows, items=items) if self.block else replace(self.project, child=rows, items=items)
 
     def _beside(self, totals: ScalarAggregates, tree: Logical) -> Logical:
-        """Put the scalar aggregates that no relation of FROM stands for before the first one of it."""
+        """Put the scalar aggregates that replace no relation of FROM before its first relation."""
         if self.from_items is None:
             return totals if isinstance(tree, OneRow) else Join(tree, totals, "cross", "CROSS JOIN")
         first = self.instead.get(0) or self.from_items.found[0].relation
@@ -108,7 +115,7 @@ class MergedSelect:
         return tree
 
     def _add(self, merged: Merged, asked: tuple[Candidate, ...]) -> ScalarAggregates:
-        """Note what stands in the place of each total; return the relation that has them all."""
+        """Record the replacement of each total; return the relation that computes them all."""
         for index, one in enumerate(asked):
             texts = merged.values(index)
             if one.from_item is None:
@@ -120,18 +127,18 @@ class MergedSelect:
         if from_items:
             first = from_items[0].number
             if any(not from_item.free or from_item.first > first for from_item in from_items[1:]):
-                raise Unresolved("one of them is in parentheses, where LATERAL cannot see the others")
+                raise Refused("one of them is in parentheses, where LATERAL cannot see the others")
             row = self.instead[first]
             assert row is not None
             self.instead[first] = Join(totals, row, "cross", "CROSS JOIN")
         return totals
 
     def _row(self, from_item: FromItem, texts: list[str], said: str) -> ScalarAggregatesRow:
-        """A relation of one row, the columns of which are these."""
+        """Return a relation of one row with these columns."""
         (source,) = self.ctx.names.sources(from_item.relation)
         columns = source.columns or ()
         if len(columns) != len(texts) or not all(column.name for column in columns) or len(source.names) > 1:
-            raise Unresolved("a column of one of them has no name; give it an alias")
+            raise Refused("a column of one of them has no name; give it an alias")
         items = tuple(Scalar(f"{text} AS {quote(column.name)}") for text, column in zip(texts, columns, strict=True))
         alias = source.names[0] if source.names else self.ctx.fresh("t")
         return ScalarAggregatesRow(Project(OneRow(), items), alias, (), f"AS {quote(alias)}", True, columns, said)

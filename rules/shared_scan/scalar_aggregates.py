@@ -3,7 +3,8 @@
     SELECT count(*) AS a FROM t x WHERE x.k = 1 AND x.n < 5
     SELECT sum(y.v) AS b FROM t y WHERE y.k = 1 AND y.n > 7
 
-Two of the same relations, joined by the same conditions, differ in their *own* conditions only; these go to FILTER.
+If two queries read the same relations and join them by the same conditions, only their *own* conditions differ; these
+become FILTER clauses.
 """
 
 from __future__ import annotations
@@ -13,23 +14,22 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from planner.errors import Place, Unsupported
+from planner.errors import Place, Refused
 from planner.expr import Scalar, column_ref, uncommented
-from planner.expr.tokens import tokenize
+from planner.expr.aggregate_calls import Call, calls, outside, replaced
+from planner.expr.substitution import without_alias
+from planner.expr.tokens import mentioned
 from planner.logical import Logical, Project, Scan
-from planner.sql.names import Unresolved
 from planner.tree import Node
 from planner.types.schema import SqlType
-from rules.analysis.computed import first_said, raising_columns, surely
 from rules.analysis.containment_mapping import ContainmentMapping, Term, containment_mappings, relation_numbers
-from rules.analysis.respelling import never_raises
+from rules.analysis.speculation import Filters, always_evaluated_columns, check_columns, check_speculation
 from rules.context import Context
-from rules.query.aggregate_calls import Call, calls, outside, replaced
-from rules.query.aggregates import without_alias
 from rules.query.correlation import correlated
-from rules.query.inner_joins import InnerJoins, inner_joins, where
-from rules.query.moving import block_of, check_deterministic
+from rules.query.inner_joins import InnerJoins, inner_joins
+from rules.query.moving import check_deterministic
 from rules.query.operands import conjoined
+from rules.query.query_block import read_block, where
 from rules.query.tables import tables
 
 _FEW_DISTINCT = 3  # so many aggregates with DISTINCT are sooner merged: Spark copies each row for each of them
@@ -37,7 +37,7 @@ _FEW_DISTINCT = 3  # so many aggregates with DISTINCT are sooner merged: Spark c
 
 @dataclass(frozen=True)
 class ScalarAggregate:
-    """A query of one row: ``items`` are its columns, ``joins`` what it reads."""
+    """A query of one row: ``items`` are its columns, ``joins`` the relations that it reads."""
 
     query: Logical
     joins: InnerJoins
@@ -46,7 +46,7 @@ class ScalarAggregate:
 
     @property
     def place(self) -> Place | None:
-        """Where it stands."""
+        """Return the place of the first item in the SQL."""
         return self.items[0].place
 
     @property
@@ -57,8 +57,8 @@ class ScalarAggregate:
 
 def may_be_scalar_aggregate(query: Node, ctx: Context) -> frozenset[str]:
     """The names of the tables of a query that may be a scalar aggregate, else nothing.  Looks nothing up."""
-    block = block_of(query)
-    if block is None or block.more or block.project.quantifier or block.project.hint:
+    block = read_block(query)
+    if block is None or not block.is_plain:
         return frozenset()
     if any(item.plans or "(" not in item.text for item in block.project.items):
         return frozenset()
@@ -69,10 +69,10 @@ def may_be_scalar_aggregate(query: Node, ctx: Context) -> frozenset[str]:
 
 def scalar_aggregate(query: Logical, ctx: Context) -> ScalarAggregate | None:
     """Read a query as a scalar aggregate; None if it returns more than one row, or is correlated."""
-    joins = inner_joins(query, ctx.names)
-    if joins is None or correlated(query, ctx.names):
+    block = read_block(query)
+    if block is None or correlated(query, ctx.names):
         return None
-    items = joins.block.project.items
+    joins, items = inner_joins(block, ctx.names), block.project.items
     found = []
     try:
         for item in items:
@@ -81,7 +81,7 @@ def scalar_aggregate(query: Logical, ctx: Context) -> ScalarAggregate | None:
                 return None
             check_deterministic(item)
             found.append(own)
-    except (Unresolved, Unsupported):
+    except Refused:
         return None
     return ScalarAggregate(query, joins, items, tuple(found))
 
@@ -102,7 +102,7 @@ class Member:
 def mergeable(totals: tuple[ScalarAggregate, ...], ctx: Context) -> tuple[Member, ...]:
     """The first scalar aggregate, and those of the others that read the same relations.
 
-    Raises ``Unresolved``, ``Unsupported`` where two do, were their rows the same at every reading.
+    Raises ``Refused``, ``Unsupported`` where two do, were their rows the same at every reading.
     """
     first, *others = totals
     found = [member for other in others if (member := _member(other, first, ctx))]
@@ -123,8 +123,8 @@ def _member(other: ScalarAggregate, first: ScalarAggregate, ctx: Context) -> Mem
     ways = []
     for mapped in containment_mappings(other.joins, first.joins, ctx):
         if any(theirs.filters_beyond(own) for own, theirs in mapped.readings):
-            raise Unresolved("the first one reads a subquery that filters out rows of another one")
-        terms = (*map(mapped.term, _deterministic(other)), *mapped.filters())
+            raise Refused("the first one reads a subquery that filters out rows of another one")
+        terms = (*mapped.filters(), *map(mapped.term, _deterministic(other)))
         same = {mapped.outer_value(c) for c in _deterministic(first)} & {t.value for t in terms}
         ways.append((len(same), Member(other, mapped, terms)))
     return max(ways, key=lambda way: way[0])[1] if ways else None
@@ -137,7 +137,7 @@ def _deterministic(one: ScalarAggregate) -> tuple[Scalar, ...]:
 
 
 class Merged:
-    """Scalar aggregates merged into one query.  Raises ``Unresolved`` where that is not exact, or not faster.
+    """Scalar aggregates merged into one query.  Raises ``Refused`` if that is not exact, or not faster.
 
     Bruno et al., "Computation Reuse via Fusion in Amazon Athena", ICDE 2022.
     """
@@ -155,53 +155,50 @@ class Merged:
     def _check(self) -> None:
         """Conditions that are not pushed below joins any more could make them larger, or raise."""
         if sum(member.total.distinct for member in self.members) in range(1, _FEW_DISTINCT):
-            raise Unresolved("DISTINCT copies every row, so one scan is no faster than two")
+            raise Refused("DISTINCT copies every row, so one scan is no faster than two")
         if len(frozenset().union(*(t.relations for own in self.own for t in own))) > 1:
-            raise Unresolved("they differ in conditions on several relations")
+            raise Refused("they differ in conditions on several relations")
         if any(not term.relations for own in self.own for term in own):
-            raise Unresolved("one of them has a condition without columns")
-        self._check_common()
-        for number, relation in enumerate(self.first.joins.relations if any(self.own) else ()):
-            if raising := raising_columns(relation, self.ctx):
-                used, safe = self._words(number)
-                if item := first_said(raising, used, safe):
-                    raise Unresolved(f"{item.shown} could raise an error on rows that only another one reads")
+            raise Refused("one of them has a condition without columns")
+        if not any(self.own):
+            return
+        kept = [t for t in self.members[0].terms if t.value in self.common]
+        for term in () if self._evaluated_by_one(kept) else kept:
+            check_speculation(Scalar(term.text), self._known, self.ctx, "query")
+        for number, relation in enumerate(self.first.joins.relations):
+            used, safe = self._columns(number, kept)
+            check_columns(relation, used, safe, self.ctx, "query")
         for member, own in zip(self.members, self.own, strict=True):
-            said = [term.text for term in own]
-            if own:
-                said += [member.said(c.argument) for f in member.total.found for c in f if c.argument]
-            for text in said:
-                if not self._never_raises(text):
-                    raise Unresolved(f"{text} could raise an error on rows that only another one reads")
+            for text in [*(term.text for term in own), *(self._arguments(member) if own else ())]:
+                check_speculation(Scalar(text), self._known, self.ctx, "query")
 
-    def _words(self, number: int) -> tuple[set[str], set[str]]:
-        """The words of all of them, and of what one of them computes on every row of a relation in any case.
+    def _evaluated_by_one(self, kept: list[Term]) -> bool:
+        """Whether one of them filters by the common conditions alone, in the order in which all do now."""
+        if not self.own[0]:
+            return True
+        values = [term.value for term in kept]
+        readers = (m for m, own in zip(self.members, self.own, strict=True) if not own)
+        return len(self.first.joins.relations) == 1 and any([t.value for t in m.terms] == values for m in readers)
 
-        That are its conditions up to the first that the others do not have, and all else where it has none of its own.
-        """
-        used, safe = set(), set()
+    def _columns(self, number: int, kept: list[Term]) -> tuple[set[str], set[str]]:
+        """The words of all of them, and the columns that one of them computes for every row of a relation anyway."""
+        used, safe, names = set[str](), set[str](), self.ctx.names
         for member, own in zip(self.members, self.own, strict=True):
-            arguments = [member.said(c.argument) for f in member.total.found for c in f if c.argument]
-            terms = [t for t in member.terms if number in t.relations]
-            asked = next((i for i, t in enumerate(terms, 1) if t in own), len(terms))
-            used |= self._named([t.text for t in terms] + arguments)
-            safe |= surely([t.text for t in terms[:asked]] + ([] if own else arguments), self.ctx.names)
-        return used, safe
+            texts = tuple(t.text for t in member.terms if number in t.relations)
+            used |= self._named([*texts, *self._arguments(member)])
+            filters, then = (texts, []) if own else ((), self._arguments(member))
+            safe |= Filters(filters).always_evaluated_columns(names, then)
+        common = [t.text for t in kept if number in t.relations]
+        if self._evaluated_by_one(kept):
+            return used, safe | always_evaluated_columns(common, names)
+        return used, safe - self._named(common)
+
+    @staticmethod
+    def _arguments(member: Member) -> list[str]:
+        return [member.said(c.argument) for f in member.total.found for c in f if c.argument]
 
     def _named(self, texts: list[str]) -> set[str]:
-        return {self.ctx.names.fold(token.text) for text in texts for token in tokenize(text).items}
-
-    def _check_common(self) -> None:
-        """A common condition meets all rows now, also those that an own one before it kept from it."""
-        behind = bool(self.own[0]) and len(self.first.joins.relations) > 1  # Spark moves conditions below joins
-        for term in self.members[0].terms:
-            if term.value not in self.common:
-                behind = True
-            elif behind and not self._never_raises(term.text):
-                raise Unresolved(f"{Scalar(term.text).shown} could raise an error on rows that none of them counts")
-
-    def _never_raises(self, text: str) -> bool:
-        return never_raises(Scalar(text).tree, self._known, ansi=self.ctx.catalog.settings.ansi)
+        return {self.ctx.names.fold(word) for text in texts for word in mentioned(text)}
 
     def _known(self, tree: exp.Expression) -> SqlType | None:
         if isinstance(tree, exp.Column):
@@ -241,13 +238,13 @@ class Merged:
 
     @property
     def said(self) -> str:
-        """What is done, on one line."""
+        """Describe the merge in one line."""
         names = ", ".join(relation.detail or "a subquery" for relation in self.first.joins.relations)
         return f"{len(self.members)} scalar aggregates of {names} in one reading"
 
     @property
     def query(self) -> Project:
-        """All of the aggregates, once ``values`` has been asked for each total."""
+        """All of the aggregates, after ``values`` has been called for each total."""
         return Project(self.rows, tuple(Scalar(f"{text} AS {name}") for text, name in self.columns.items()))
 
     @cached_property
@@ -255,7 +252,7 @@ class Merged:
         """The rows that at least one of the aggregates counts."""
         joins = self.first.joins
         values = dict(zip(joins.conjuncts, (t.value for t in self.members[0].terms), strict=True))
-        tree, condition = joins.rebuilt(lambda _, leaf: leaf, lambda c: (c,) if values[c] in self.common else ())
+        tree, condition = joins.rebuilt({}, lambda c: c if values[c] in self.common else None)
         if all(self.own):
             any_of = " OR ".join(dict.fromkeys(f"({_all(own)})" for own in self.own))
             condition = (*condition, Scalar(f"({any_of})"))

@@ -1,4 +1,4 @@
-"""Groups of one definition in WITH that several relations of a FROM read, each under other constants.
+"""Grouping CTEs that several relations of a FROM read, each filtered by other constants.
 
     WITH m AS (SELECT k, month, sum(v) AS s FROM t GROUP BY k, month)
     SELECT … FROM m a JOIN m b ON a.k = b.k WHERE a.month = 1 AND b.month = 2
@@ -14,21 +14,19 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from planner.expr import Scalar, column_ref, quote, sql
-from planner.logical import Aggregate, Derived, Filter, Logical, Project
-from planner.sql.names import Unresolved
+from planner.errors import Refused
+from planner.expr import Scalar, is_star, quote, sql
+from planner.logical import Derived, Logical, Project, expressions
 from planner.tree import Node
 from rules.context import Context
-from rules.query.from_items import read_from_items
-from rules.query.inner_joins import in_block, where
-from rules.query.moving import SelectBlock, block_of
 from rules.query.padded import check_value
+from rules.query.query_block import QueryBlock, read_block, where
 from rules.shared_scan.shared_uses import Use
 
 
 @dataclass(frozen=True)
 class Grouped:
-    """A definition whose copies are one; ``relations`` are read for it, ``keys`` say what it is grouped by.
+    """A definition that its readers share; it reads ``relations`` and groups by ``keys``.
 
     Each of ``keys`` is a relation, and its columns; columns that have constants are not among them, but counted: there
     are ``constants`` different ones.
@@ -43,7 +41,7 @@ class Grouped:
 def grouped(query: Logical, uses: tuple[Use, ...], ctx: Context) -> Grouped | None:
     """A definition with the differing constants behind ``max`` and below; None where there are no such.
 
-    Raises ``Unresolved``, ``Unsupported`` where the copies would not be the same, or groups depend on each other.
+    Raises ``Refused``, ``Unsupported`` where the copies would not be the same, or groups depend on each other.
     """
     asked = [set(use.constants) for use in uses]
     common = set.intersection(*asked)
@@ -54,12 +52,12 @@ def grouped(query: Logical, uses: tuple[Use, ...], ctx: Context) -> Grouped | No
     keys = definition.keys()
     for use in uses:
         if use.compared & keys != uses[0].compared & keys or set(use.constants) & keys != asked[0] & keys:
-            raise Unresolved("they are not filtered by the same columns")
+            raise Refused("they are not filtered by the same columns")
         mine, theirs = ({said for said, names in u.alone.items() if names & keys} for u in (use, uses[0]))
         if mine != theirs:
-            raise Unresolved("one reader filters the groups by a condition that another does not have")
+            raise Refused("one reader filters the groups by a condition that another does not have")
         if use.named - keys != uses[0].named - keys:
-            raise Unresolved("the readers use different aggregates")
+            raise Refused("the readers use different aggregates")
     if not hidden <= keys:
         return None
     values = {name: tuple(dict.fromkeys(use.constants[name] for use in uses)) for name in sorted(hidden)}
@@ -68,30 +66,28 @@ def grouped(query: Logical, uses: tuple[Use, ...], ctx: Context) -> Grouped | No
 
 
 class _Definition:
-    """The block of a definition that aggregates, under blocks that only show and filter what it returns."""
+    """The block of a CTE that aggregates, below blocks that only project and filter its rows."""
 
     def __init__(self, query: Logical, ctx: Context):
         self.ctx = ctx
-        self.path: list[SelectBlock] = []
+        self.path: list[QueryBlock] = []
         node: Node = query
         while True:
-            block = block_of(node)
+            block = read_block(node)
             if block is None or not isinstance(node, Project) or node.quantifier or node.hint:
-                raise Unresolved("it is more than a SELECT that groups")
+                raise Refused("it is more than a SELECT that groups")
             if any(item.plans or item.tree.find(exp.Window, exp.UDTF, exp.Explode) for item in node.items):
-                raise Unresolved("it computes over several groups, in a window")
+                raise Refused("it computes over several groups, in a window")
             self.path.append(block)
-            if block.more:
+            if block.clauses:
                 break
             if not isinstance(block.tree, Derived) or block.tree.lateral or block.tree.renames:
-                raise Unresolved("it does not group")
+                raise Refused("it does not group")
             node = block.tree.query
-        groups = [n for n in block.more if isinstance(n, Aggregate)]
-        rest = [n for n in block.more if not isinstance(n, Aggregate)]
-        if len(groups) != 1 or any(not isinstance(n, Filter) or n.clause != "HAVING" for n in rest):
-            raise Unresolved("it is more than a SELECT that groups")
-        self.block, self.groups = block, groups[0].groups
-        self.sources = ctx.names.sources(block.tree)
+        if block.aggregate is None or not block.is_grouped:
+            raise Refused("it is more than a SELECT that groups")
+        self.block, self.aggregate = block, block.aggregate
+        self.scope = ctx.scope(block.tree)
         self.outer = self._outer()
 
     def _outer(self) -> dict[str, Scalar]:
@@ -100,12 +96,12 @@ class _Definition:
         found = {fold(i.tree.alias_or_name): i for i in self.block.project.items}
         for block in reversed(self.path[:-1]):
             shown = {}
-            sources = self.ctx.names.sources(block.tree)
+            scope = self.ctx.scope(block.tree)
             for item in block.project.items:
                 bare = item.tree.unalias()
-                if not isinstance(bare, exp.Column) or isinstance(bare.this, exp.Star):
+                if not isinstance(bare, exp.Column) or is_star(bare):
                     continue
-                column = self.ctx.names.resolve(column_ref(bare), sources)[1]
+                column = scope.column(bare).column
                 if not column.field and fold(column.name) in found:
                     shown[fold(item.tree.alias_or_name)] = found[fold(column.name)]
             found = shown
@@ -113,23 +109,16 @@ class _Definition:
 
     def _grouped_by(self) -> dict[tuple[int, str], str]:
         """The columns that are grouped by, with their texts."""
-        select = Scalar(f"(SELECT 1 GROUP BY {self.groups.text})").tree.find(exp.Select)
-        group = select and select.args.get("group")
-        if self.groups.plans or not group or any(v for k, v in group.args.items() if k != "expressions"):
-            raise Unresolved("it groups by an expression, not only by columns")
         found = {}
-        for tree in group.expressions:
-            if not isinstance(tree, exp.Column):
-                raise Unresolved("it groups by an expression, not only by columns")
-            found[self._column(tree)] = sql(tree)
+        for key in expressions(self.aggregate):
+            if key.plans or not isinstance(key.known, exp.Column):
+                raise Refused("it groups by an expression, not only by columns", key.place)
+            found[self._column(key.tree)] = sql(key.tree)
         return found
 
     def _column(self, tree: exp.Expr) -> tuple[int, str]:
-        ref = column_ref(tree)  # type: ignore[arg-type]
-        index, column = self.ctx.names.resolve(ref, self.sources)
-        if column.field:
-            raise Unresolved(f"{ref.text} is a field of a column")
-        return index, self.ctx.names.fold(column.name)
+        found = self.scope.column(tree).check_no_field()
+        return found.relation, self.ctx.names.fold(found.column.name)
 
     def keys(self) -> set[str]:
         """The columns of the definition that are groups."""
@@ -149,18 +138,18 @@ class _Definition:
         for name, said in values.items():
             item = self.outer[name]
             bare = item.tree.unalias()
-            check_value(ctx.names.resolve(column_ref(bare), self.sources)[1])  # type: ignore[arg-type]
+            check_value(self.scope.column(bare).column)
             text = by[self._column(bare)]
             hidden[item] = Scalar(f"max({text}) AS {quote(item.tree.alias_or_name)}")
             filters.append(Scalar(f"{text} IN ({', '.join(said)})"))
         items = tuple(hidden.get(item, item) for item in block.project.items)
         tree = where(block.tree, (*block.condition, *filters))
-        new: Project = replace(in_block(block.project, tree), items=items)  # type: ignore[type-var, assignment]
+        new = block.over(tree, items=items)
         for outer in reversed(self.path[:-1]):
             assert isinstance(outer.tree, Derived)
             inside = where(replace(outer.tree, query=new), outer.condition)
-            new = in_block(outer.project, inside)  # type: ignore[assignment]
-        from_items = read_from_items(block.tree).found
+            new = outer.over(inside)
+        from_items = block.from_items.found
         relations = [s.relation for s in from_items]
         shown = (s for s in from_items if s.kind not in ("semi", "anti"))
         owners = [s.number for s in shown for _ in ctx.names.sources(s.relation)]

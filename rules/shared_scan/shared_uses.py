@@ -1,4 +1,4 @@
-"""What a FROM asks of the relations that read one definition in WITH: constants, what else it compares and shows."""
+"""Collects how FROM uses the relations that read one CTE: their constants, other comparisons, and columns."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from planner.conditions.compared import compared
+from planner.errors import Refused
 from planner.expr import Scalar, canonical, column_ref, sql
-from planner.expr.rewording import put
-from planner.expr.tokens import tokenize
-from planner.logical import Aggregate, Cte, Derived, Logical, Opaque, Project, Scan, Verbatim, With
-from planner.sql.names import Unresolved
+from planner.expr.references import column_refs
+from planner.expr.substitution import replace_columns
+from planner.expr.tokens import called
+from planner.logical import Cte, Derived, Logical, Opaque, Project, Scan, Verbatim, With, expressions
 from planner.types.schema import Column
-from planner.types.trying import whole_number
-from rules.analysis.correlation_keys import exact
+from planner.types.try_expressions import whole_number
 from rules.analysis.equivalence_classes import FromScope, is_literal_of
 from rules.context import Context
-from rules.query.correlation import scalars
-from rules.query.from_items import FromItem, read_from_items
-from rules.query.moving import SelectBlock, block_of, check_deterministic
+from rules.query.from_items import FromItem
+from rules.query.moving import check_deterministic
+from rules.query.query_block import QueryBlock, read_block
 
 Constants = dict[str, str]  # by the name of a column, the value that it has to have
 
 
 @dataclass
 class Use:
-    """What a block asks of one of the relations that read a definition."""
+    """The use that a block makes of one of the relations that read a definition."""
 
     from_item: FromItem
     constants: Constants = field(default_factory=dict)
@@ -38,22 +38,19 @@ class Use:
 def uses_of(cte: Cte, statement: With, ctx: Context) -> tuple[Use, ...]:
     """The relations that read a definition, if they are several, all in one FROM, and each an operand of inner joins.
 
-    Raises ``Unresolved``, ``Unsupported`` where it cannot be told what they are asked for.
+    Raises ``Refused``, ``Unsupported`` where it cannot be told what they are asked for.
     """
     count = sum(isinstance(n, Scan) and n.cte == cte.key for n in statement.walk())
     if count < 2 or cte.renames or not _groups(cte.query):
         return ()
     for node in statement.walk():
-        block = block_of(node) if isinstance(node, Project) else None
-        from_items = read_from_items(block.tree) if block else None
-        if block is None or from_items is None:
+        block = read_block(node) if isinstance(node, Project) else None
+        if block is None:
             continue
-        own = [s for s in from_items.found if isinstance(s.relation, Scan) and s.relation.cte == cte.key]
-        constants = sum(map(_has_constant, (*from_items.conjuncts, *block.condition)))
+        own = [s for s in block.from_items.found if isinstance(s.relation, Scan) and s.relation.cte == cte.key]
+        constants = sum(map(_has_constant, block.conjuncts))
         if len(own) == count <= constants and all(s.kind == "inner" and _plain(s.relation) for s in own):
-            return (
-                () if _read_in_text(cte, statement, ctx) else _read(own, block, FromScope(from_items.found, ctx), ctx)
-            )
+            return () if _read_in_text(cte, statement, ctx) else _read(own, block, ctx)
     return ()
 
 
@@ -63,20 +60,19 @@ def _read_in_text(cte: Cte, statement: With, ctx: Context) -> bool:
     for node in statement.walk():
         if isinstance(node, Verbatim | Opaque):
             return True
-        for scalar in scalars(node):
-            t = tokenize(scalar.text)
-            for i in range(len(t)):
-                if t[i].word == "IDENTIFIER" or (ctx.names.fold(t[i].text.strip("`")) == name and t.word(i + 1) != "."):
-                    return True
+        for scalar in expressions(node):
+            alone = (ref.parts[0] for ref in column_refs(scalar.text) if len(ref.parts) == 1)
+            if "IDENTIFIER" in called(scalar.text) or name in map(ctx.names.fold, alone):
+                return True
     return False
 
 
 def _groups(query: Logical) -> bool:
-    """Whether a query aggregates groups, or shows what a subquery of it does.  Looks nothing up."""
-    block = block_of(query)
-    while block and not block.more and isinstance(block.tree, Derived):
-        block = block_of(block.tree.query)
-    return block is not None and any(isinstance(node, Aggregate) for node in block.more)
+    """Whether a query, or a subquery that it reads, groups.  Looks nothing up."""
+    block = read_block(query)
+    while block and not block.clauses and isinstance(block.tree, Derived):
+        block = read_block(block.tree.query)
+    return block is not None and block.aggregate is not None
 
 
 def _has_constant(conjunct: Scalar) -> bool:
@@ -90,19 +86,17 @@ def _plain(relation: Logical) -> bool:
     return isinstance(relation, Scan) and relation.plain and not relation.renames
 
 
-def _read(own: list[FromItem], block: SelectBlock, sight: FromScope, ctx: Context) -> tuple[Use, ...]:
+def _read(own: list[FromItem], block: QueryBlock, ctx: Context) -> tuple[Use, ...]:
     uses = {from_item.number: Use(from_item) for from_item in own}
-    from_items = read_from_items(block.tree)
-    every = frozenset(s.number for s in from_items.found)
-    conjuncts = (*from_items.conjuncts, *block.condition)
-    outer = tuple(c for s in from_items.found for c in s.on)
-    others = (s for node in (block.project, *block.more) for s in scalars(node))
-    for scalar in (*conjuncts, *outer, *others):
+    sight = FromScope(block.from_items.found, ctx)
+    every = frozenset(s.number for s in block.from_items.found)
+    conjuncts, outer = block.conjuncts, block.from_items.outer_conjuncts
+    for scalar in (*conjuncts, *outer, *expressions(block.project), *block.in_clauses):
         if scalar.plans:
-            raise Unresolved(f"{scalar.shown} holds a subquery")
+            raise Refused(f"{scalar.shown} holds a subquery")
         found = [sight.resolve(ref, (every,)) for ref in scalar.columns if ref.parts[-1] != "*"]
         if any(not isinstance(star.parent, exp.Count) for star in scalar.tree.find_all(exp.Star)):
-            raise Unresolved(f"{scalar.shown} takes all columns")
+            raise Refused(f"{scalar.shown} takes all columns")
         for number, column in found:
             if number in uses:
                 uses[number].named.add(ctx.names.fold(column.name))
@@ -132,9 +126,9 @@ def _compare(found: list[tuple[int, Column]], uses: dict[int, Use], ctx: Context
 
 
 def _constant(conjunct: Scalar, column: Column, ctx: Context) -> str | None:
-    """The value that a conjunct says a column of exact type has; None for any other conjunct."""
+    """Return the constant that a conjunct equates with a column of exact type; None for any other conjunct."""
     comparison = compared(conjunct)
-    if comparison is None or comparison.sign != "=" or not exact(column.type):
+    if comparison is None or comparison.sign != "=" or not (column.type and column.type.exact):
         return None
     left, right = comparison.operands
     if not isinstance(left, exp.Column):
@@ -153,4 +147,4 @@ def _anonymous(conjunct: Scalar, ctx: Context) -> str:
     def bare(column: exp.Expression) -> exp.Expression:
         return exp.column(ctx.names.fold(column_ref(column).parts[-1]), quoted=True)
 
-    return canonical(put(conjunct.tree, bare))
+    return canonical(replace_columns(conjunct.tree, bare))

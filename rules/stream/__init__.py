@@ -1,1 +1,1 @@
-"""A query over streams, read as a join that keeps state."""
+"""Joins of streams that keep state: from a query to the statements of each epoch."""

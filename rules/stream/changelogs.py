@@ -1,4 +1,4 @@
-"""A join of which some streams are changelogs: its columns without those that say how rows change, and its counts.
+"""Joins of changelogs: removes the columns with the kind of change from the select list, and adds a count of each row.
 
 SELECT * FROM orders o JOIN customers c ON o.customer = c.id
 
@@ -12,67 +12,63 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from planner.errors import Unsupported
-from planner.expr import Scalar, column_ref, columns_in, quote, sql
+from planner.errors import Refused, Unsupported
+from planner.expr import Scalar, column_ref, columns_in, is_star, quote, sql
 from planner.expr.calls import repeated_otherwise
-from planner.expr.of_the_query import of_the_query
+from planner.expr.stable_functions import first_stable_function
 from planner.logical import Filter, Join, Logical, Project, Scan
-from planner.sql.names import Resolver, Source, Unresolved
+from planner.sql.names import Resolver
+from planner.sql.scope import Scope
 from planner.state.changes import COUNT
 from planner.state.stream import Stream
-from rules.analysis.same_source import SourceRows
-from rules.stream.stream_blocks import NotTaken, Shape, alias_of
+from rules.analysis.same_source import RelationLineage
+from rules.stream.stream_blocks import Shape, alias_of
 
-_COUNTS = "by which Dovetail tells how a row counts"
+_COUNTS = "in which Dovetail counts rows"
 
 
-def without_changes(
-    shape: Shape, sources: Sequence[Source], owner: Sequence[int], hidden: dict[int, str], names: Resolver
-) -> Shape:
-    """The query with ``*`` spelt out, less the ``hidden`` columns, by side; ``owner``: the side of each source.
+def without_changes(shape: Shape, scope: Scope, owner: Sequence[int], hidden: dict[int, str]) -> Shape:
+    """Expand ``*`` in a query and drop the ``hidden`` columns, by side; ``owner``: the side of each relation.
 
-    Raises ``Unsupported`` where it names one of them, or computes something that may be another value another time.
+    Raises ``Unsupported`` if it names one of them, or calls a function that is not immutable.
     """
     every = (*shape.block.project.items, *shape.on, *shape.where)
     for scalar in every:
-        for column in columns_in(scalar.tree):
-            try:
-                index, found = names.resolve(column_ref(column), tuple(sources))
-            except Unresolved:
-                continue
-            if _same(names, hidden.get(owner[index]), found.name):
-                raise Unsupported(f"{found.name} says how rows change, and belongs to no row of the result")
+        for found in scope.bind(scalar).known_columns:
+            name = found.column.name
+            if _same(scope.names, hidden.get(owner[found.relation]), name):
+                raise Unsupported(f"{name} is the kind of a change, and no column of the result; leave it out")
         odd = repeated_otherwise(scalar.tree)
-        if word := of_the_query(scalar.text) or (odd and sql(odd)):
-            raise Unsupported(f"{word} may be another value when a row goes than when it came")
-    items = spelt_out(shape.block.project.items, sources, [hidden.get(n) for n in owner], names)
-    return replace(shape, block=shape.block._replace(project=replace(shape.block.project, items=items)))
+        if word := first_stable_function(scalar.text) or (odd and sql(odd)):
+            raise Unsupported(f"{word} may have another value when a row is deleted than when it was inserted")
+    items = expand_items(shape.block.project.items, scope, [hidden.get(n) for n in owner])
+    return replace(shape, block=replace(shape.block, project=replace(shape.block.project, items=items)))
 
 
 def check_alone(query: Logical, changes: Iterable[str], names: Resolver) -> None:
-    """Raise ``NotTaken`` where a query over one stream does not show how its rows change, by the columns ``changes``.
+    """Raise ``Refused`` if a query over one changelog does not return the kind of change, a column of ``changes``.
 
-    With tables, or alone, a stream is read as it comes, and so are changes; a lookup tells each by its key.
+    Alone, or with tables, a stream is read as it arrives, and so are changes; a lookup handles each by its key.
     """
     nodes = list(query.walk())
     if any(isinstance(n, Scan) and n.as_of for n in nodes):
         return
-    said = [
+    scalars = [
         s for n in nodes for s in (n.items if isinstance(n, Project) else n.condition if isinstance(n, Filter) else ())
     ]
-    shown = {names.fold(column.name) for s in said for column in columns_in(s.tree)}
-    if any(not isinstance(star.parent, exp.Count) for s in said for star in s.tree.find_all(exp.Star)):
+    shown = {names.fold(column.name) for s in scalars for column in columns_in(s.tree)}
+    if any(not isinstance(star.parent, exp.Count) for s in scalars for star in s.tree.find_all(exp.Star)):
         return
     if hidden := next((c for c in changes if c and names.fold(c) not in shown), None):
         joined = any(isinstance(n, Join) for n in nodes)
-        other = "read the other relations as streams too" if joined else "opt.keep tells the rows that are there"
-        raise NotTaken(f"no other stream is joined; {other}, or select {hidden} to see the changes as they come")
+        other = "read the other relations as streams too" if joined else "opt.materialize computes the current rows"
+        raise Refused(f"no other stream is joined; {other}, or select {hidden} to see the changes as they come")
 
 
-def hidden_in(read: SourceRows, change: str, names: Resolver) -> str | None:
-    """The name under which a relation shows the column that says how its rows change; None where it does not.
+def find_change_column(read: RelationLineage, change: str, names: Resolver) -> str | None:
+    """Return the name under which a relation returns its column of the kind of change; None if it does not.
 
-    Raises ``Unsupported`` where it does something else with it.
+    Raises ``Unsupported`` if it uses the column in any other way.
     """
     trees = {c.name: Scalar(c.value).tree for c in read.columns}
     shown = [n for n, tree in trees.items() if isinstance(tree, exp.Column) and _same(names, change, tree.name)]
@@ -80,58 +76,51 @@ def hidden_in(read: SourceRows, change: str, names: Resolver) -> str | None:
     for text in (*(c.value for c in used), *read.filters):
         for column in columns_in(Scalar(text).tree):
             if _same(names, change, column_ref(column).parts[0]):
-                raise Unsupported(f"a subquery computes or filters with {change}, which says how rows change")
+                raise Unsupported(
+                    f"a subquery computes or filters with {change}, the kind of a change; filter the result instead"
+                )
     if len(shown) > 1:
-        raise Unsupported(f"a subquery shows {change} twice, which says how rows change")
+        raise Unsupported(f"a subquery returns {change}, the kind of a change, twice; return it once")
     return shown[0] if shown else None
 
 
 def with_count(shape: Shape, sides: Iterable[int]) -> Shape:
-    """The query with one more column: the product of the counts of its ``sides``."""
+    """Add a column to the query: the product of the counts of its ``sides``."""
     counts = [f"{quote(alias_of(shape.relations[side]))}.{COUNT}" for side in sides]
     project = shape.block.project
     items = (*project.items, Scalar(f"{' * '.join(counts)} AS {COUNT}"))
-    return replace(shape, block=shape.block._replace(project=replace(project, items=items)))
+    return replace(shape, block=replace(shape.block, project=replace(project, items=items)))
 
 
-def why_not(shape: Shape, streams: Iterable[tuple[str, Stream]]) -> str:
-    """Why a join of these streams, by name, cannot take changes; nothing where it can."""
+def changes_refusal(shape: Shape, streams: Iterable[tuple[str, Stream]]) -> str:
+    """Return why a join of these streams, by name, cannot join changes; empty if it can."""
     if shape.kind not in ("inner", "cross"):
-        said = f"an {shape.kind}" if shape.kind == "anti" else f"a {shape.kind}"
-        return f"rows of {said} join do not follow from changes one by one; write an inner or a left join"
+        kind = f"an {shape.kind}" if shape.kind == "anti" else f"a {shape.kind}"
+        return f"rows of {kind} join do not follow from changes one by one; write an inner or a left join"
     for name, stream in streams:
         if stream.event_time:
-            return f"{name} has a watermark, and a change of a row is never too late; read it without withWatermark"
+            return f"{name} has a watermark, and changes are never late; read it without withWatermark"
         if any(column.lower() == COUNT for column, _ in stream.columns):
-            return f"{name} has a column {COUNT}, {_COUNTS}; name it otherwise in a temporary view over the stream"
+            return f"{name} has a column {COUNT}, {_COUNTS}; rename it in a temporary view over the stream"
     if any(item.tree.alias_or_name.lower() == COUNT for item in shape.block.project.items):
-        return f"the query returns a column {COUNT}, {_COUNTS}; name it otherwise"
+        return f"the query returns a column {COUNT}, {_COUNTS}; rename it"
     return ""
 
 
-def spelt_out(
-    items: Iterable[Scalar], sources: Sequence[Source], hidden: Sequence[str | None], names: Resolver
-) -> tuple[Scalar, ...]:
-    """A select list with columns in the place of ``*`` and ``relation.*``, less the ``hidden`` one of each source.
+def expand_items(items: Iterable[Scalar], scope: Scope, hidden: Sequence[str | None]) -> tuple[Scalar, ...]:
+    """Expand ``*`` and ``relation.*`` in a select list, without the ``hidden`` column of each source.
 
     Raises ``Unsupported``.
     """
     found: list[Scalar] = []
     for item in items:
         tree = item.tree
-        if not tree.find(exp.Star) or not isinstance(tree, exp.Star | exp.Column):
+        if not is_star(tree):
             found.append(item)
             continue
-        of = tree.table if isinstance(tree, exp.Column) else ""
-        if not item.text.strip().endswith("*") or (not of and item.text.strip() != "*"):
-            raise Unsupported(f"{item.shown} is more than all columns")
-        for source, own in zip(sources, hidden, strict=True):
-            if of and names.fold(of) != names.fold(source.names[0]):
-                continue
-            if source.columns is None:
-                raise Unsupported(f"the columns of {source.names[0]} are not known")
-            shown = (c.name for c in source.columns if not _same(names, own, c.name))
-            found += [Scalar(f"{quote(source.names[0])}.{quote(name)}") for name in shown]
+        for number, column in scope.names.expand_star(tree, scope.sources):
+            if not _same(scope.names, hidden[number], column.name):
+                found.append(Scalar(f"{quote(scope.sources[number].names[0])}.{quote(column.name)}"))
     return tuple(found)
 
 

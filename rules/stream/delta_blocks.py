@@ -1,4 +1,4 @@
-"""A query over three streams or more as a delta join: its join graph, and the statement of each path.
+"""Plans a query over three or more streams as a delta join: its join graph, and the statement of each path.
 
     FROM a JOIN b ON a.k = b.k JOIN c ON b.j = c.j
 
@@ -13,7 +13,7 @@ equality is added where a lookup needs one that follows from others.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -24,20 +24,19 @@ from planner.logical import JOIN_KEYWORDS, Join, Logical, Scan
 from planner.sql.to_sql import to_sql
 from planner.state.bounds import equalities
 from planner.state.delta import DeltaJoin, DeltaPath, Lookup, Value
-from planner.state.spec import Blocks, view
+from planner.state.spec import EpochStatements, view
 from planner.types.schema import SqlType
 from rules.analysis.delta_join import JoinGraph, Sizes, delta_join
 from rules.analysis.equivalence_classes import Equality
-from rules.query.inner_joins import in_block
 from rules.query.moving import check_deterministic
 from rules.stream.stream_blocks import Shape, alias_of
 
 
 @dataclass(frozen=True)
 class Meanings:
-    """What expressions of a query mean: the relations they name, their values in terms of a stream, their types.
+    """Resolves expressions of a query: the relations they name, their values over a stream, their types.
 
-    All of them raise ``Unresolved`` or ``Unsupported``.
+    All of them raise ``Refused``.
     """
 
     named: Callable[[exp.Expression], frozenset[int]]
@@ -50,13 +49,13 @@ class Routed:
     """The paths of a delta join, and their statements."""
 
     delta: DeltaJoin
-    blocks: Blocks
+    blocks: EpochStatements
 
 
 def routed(shape: Shape, meanings: Meanings, inputs: tuple[int, ...], sizes: Sizes, order: tuple[int, ...]) -> Routed:
-    """Plan the paths of a join; ``inputs`` are what its relations read, by number, and ``order`` is a hint's.
+    """Plan the paths of a join; ``inputs`` are the inputs of its relations, by number, and ``order`` is a hint's.
 
-    Raises ``Unsupported``, ``Unresolved`` with the reason where it is none that can be.
+    Raises ``Refused`` with the reason where it is none that can be.
     """
     names = tuple(alias_of(relation) for relation in shape.relations)
     read = Conjuncts(shape.on, meanings)
@@ -115,16 +114,16 @@ class _Statements:
     read: Conjuncts
     names: tuple[str, ...]
 
-    def blocks(self, delta: DeltaJoin) -> Blocks:
+    def blocks(self, delta: DeltaJoin) -> EpochStatements:
         """The statement of each path, and its conditions, lookup by lookup, for a reader."""
         steps = [self._conditions(path) for path in delta.paths]
         pairs = tuple(self._statement(path, on) for path, on in zip(delta.paths, steps, strict=True))
         shown = tuple(tuple(" AND ".join(c.shown for c in on) for on in path) for path in steps)
         nothing = ("",) * len(self.names)
-        return Blocks(pairs, (), nothing, nothing, shown)
+        return EpochStatements(pairs, (), nothing, nothing, shown)
 
     def _conditions(self, path: DeltaPath) -> list[tuple[Scalar, ...]]:
-        """The condition of each lookup; the first also has those on what is new alone."""
+        """Return the condition of each lookup; the first also has those on the new rows alone."""
         first, *others = map(self.read.on, path.lookups)
         return [(*first, *(self.read.all[n] for n in path.conditions)), *others]
 
@@ -132,9 +131,9 @@ class _Statements:
         tree: Logical = self._scan("d", path.input)
         for lookup, on in zip(path.lookups, conditions, strict=True):
             tree = Join(tree, self._scan(lookup.version, lookup.input), "inner", JOIN_KEYWORDS["inner"], on)
-        block = self.shape.block.project
-        items = tuple(spelt for item in block.items for spelt in self._spelt(item))
-        return to_sql(in_block(replace(block, items=items, hint=without(block.hint, DELTA_ORDER)), tree))
+        block = self.shape.block
+        items = tuple(spelt for item in block.project.items for spelt in self._spelt(item))
+        return to_sql(block.over(tree, items=items, hint=without(block.project.hint, DELTA_ORDER)))
 
     def _scan(self, version: str, number: int) -> Scan:
         name, alias = view(version, number), self.names[number]

@@ -1,7 +1,6 @@
-"""The hint ``DELTA_ORDER(a, b, c)``: the order in which the paths of a delta join look relations up.
+"""Reads the hint ``DELTA_ORDER(a, b, c)``: the order in which the paths of a delta join look relations up.
 
-A path takes, of the relations that it can look up next, the one that stands first in the hint; those it does not name
-come after.
+Of the relations that a path can look up next, it takes the first in the hint; relations not in the hint come last.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ _FORM = f"write {DELTA_ORDER}(relation, relation, …)"
 
 
 def delta_order(block: Scalar | None, relations: tuple[Logical, ...], ctx: Context) -> tuple[int, ...]:
-    """The relations that the hint of a SELECT names, by number; with a warning for what it cannot mean."""
+    """Return the relations that the hint of a SELECT names, by number; warns of arguments without effect."""
     found: tuple[int, ...] = ()
     names = [next(hintable_names(relation), ()) for relation in relations]
     first = ""

@@ -1,4 +1,4 @@
-"""Subqueries that return other rows once more has arrived, and not only more of them."""
+"""Finds subqueries whose rows change as more rows arrive: GROUP BY, DISTINCT, aggregates, window functions."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from sqlglot import exp
 
 from planner.errors import Unsupported
 from planner.expr import Scalar
-from planner.logical import Aggregate, Cte, Logical
+from planner.logical import Cte, Logical
 from planner.logical.relations import Derived
-from rules.query.moving import SelectBlock, block_of
+from rules.query.query_block import QueryBlock, read_block
 
 
 def grouped_subquery(query: Logical) -> str:
-    """The first subquery in FROM or WITH that is about many rows at once, with what makes it so; or nothing."""
+    """Describe the first subquery in FROM or WITH that groups rows, and how; empty if there is none."""
     for node in query.walk():
-        block = block_of(node.query) if isinstance(node, Derived | Cte) else None
+        block = read_block(node.query) if isinstance(node, Derived | Cte) else None
         if block and (what := _of_many_rows(block)):
             name = node.name if isinstance(node, Cte) else node.alias  # type: ignore[attr-defined]
             return f"the subquery {name or 'without a name'} has {what}"
     return ""
 
 
-def _of_many_rows(block: SelectBlock) -> str:
-    if any(isinstance(n, Aggregate) for n in block.more):
+def _of_many_rows(block: QueryBlock) -> str:
+    if block.aggregate:
         return "GROUP BY"
     if block.project.quantifier.upper() == "DISTINCT":
         return "DISTINCT"

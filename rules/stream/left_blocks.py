@@ -1,6 +1,6 @@
-"""Left joins of changelogs as a delta join: paths, and the statements with a sign for each row.
+"""Plans left joins of changelogs as delta joins: their paths, and statements with a sign for each row.
 
-A row of f has one match in d at most, so a left join is made of inner ones, and adds up like them:
+A row of f has at most one match in d, so a left join is a sum of inner joins:
 
     f ⟕ d  =  (f, NULLs)  +  f ⋈ d  −  f ⋈ (d with NULLs)
 
@@ -8,12 +8,12 @@ A row of f has one match in d at most, so a left join is made of inner ones, and
     d(d)      ±d(d) JOIN prev(f) ON …                                    a row with the match, and one against NULLs
 
 ``±d`` has each row of d twice: as it is, and with NULLs in its columns and the other sign; ON compares the columns as
-they are, which stand beside under other names.  All rows count in ``COUNT``, whose product is the row's.  So changes
-may be kept as they come: those that cancel out in d cancel out in the answer.  Where d only grows, what is new of f
-looks it up by LEFT JOIN as it stands.
+they are, which are repeated under other names.  The count of a joined row, in ``COUNT``, is the product of the counts.
+So changes can be stored as they arrive: those that cancel in d cancel in the answer.  If d only grows, new rows of f
+look it up by a plain LEFT JOIN.
 
-A left join that ON of another one needs, by an equality with a column of it, is an inner join in that one's path:
-without a match the column is NULL, and equal to nothing.
+If the ON of one left join has an equality with a column of another, the latter is an inner join in the path of the
+former: without a match the column is NULL, and equal to nothing.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from planner.sql.to_sql import to_sql
 from planner.state.bounds import equalities
 from planner.state.changes import COUNT
 from planner.state.delta import DeltaJoin, DeltaPath, Lookup, Value, version_of
-from planner.state.spec import Blocks, view
+from planner.state.spec import EpochStatements, view
 from rules.analysis.delta_join import JoinGraph, Sizes, delta_join
-from rules.query.inner_joins import in_block, where
 from rules.query.moving import check_deterministic
+from rules.query.query_block import where
 from rules.stream.delta_blocks import Conjuncts, Meanings, Routed
 from rules.stream.stream_blocks import Shape, alias_of
 
@@ -43,10 +43,10 @@ _SIGN = "__dt_sign"
 
 @dataclass(frozen=True)
 class SidesOfLeft:
-    """What is known of each side of a join: its ``columns``, and whether it has counts, since its rows are changes.
+    """The sides of a join: their ``columns``, and those that are ``counted``, since their rows are changes.
 
-    ``keys``: of each relation of a left join, by number, the columns of its key.  ``column`` tells the side of a column
-    and its name; it raises ``Unresolved``.
+    ``keys``: the key columns of each relation of a left join, by number.  ``column`` returns the side of a column and
+    its name; it raises ``Refused``.
     """
 
     columns: tuple[tuple[str, ...], ...]
@@ -60,13 +60,15 @@ def routed_left(
 ) -> Routed:
     """Plan the paths of a join with left joins; arguments as of ``routed``.
 
-    Raises ``Unsupported``, ``Unresolved`` with the reason where it is none that can be.
+    Raises ``Refused`` with the reason if that is impossible.
     """
     names = tuple(alias_of(relation) for relation in shape.relations)
     paths = [_Path(n, shape, meanings, sides, names).planned(inputs, sizes, order) for n in range(len(names))]
     delta = DeltaJoin(names, inputs, tuple(p.path for p in paths), sides.keys)
     nothing = ("",) * len(names)
-    return Routed(delta, Blocks(tuple(p.statement for p in paths), (), nothing, nothing, tuple(p.on for p in paths)))
+    return Routed(
+        delta, EpochStatements(tuple(p.statement for p in paths), (), nothing, nothing, tuple(p.on for p in paths))
+    )
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ class _Planned:
 
 
 class _Path:
-    """What is new of one side."""
+    """The path of the new rows of one side."""
 
     def __init__(self, start: int, shape: Shape, meanings: Meanings, sides: SidesOfLeft, names: tuple[str, ...]):
         self.start, self.shape, self.meanings, self.sides, self.names = start, shape, meanings, sides, names
@@ -119,13 +121,13 @@ class _Path:
         lefts = [self._left(n) for n in self.lefts if n not in self.needed]
         path = DeltaPath(self.start, (*inner, *lefts), found.conditions)
         shown = [*steps, *(self.lefts[x.input] for x in lefts)]
-        said = [" AND ".join(c.shown for c in on) for on in shown]
-        if said and (above := " AND ".join(c.shown for c in (*self.later, *self.shape.where))):
-            said[-1] += f", where {above}"
-        return _Planned(path, self._statement(inner, steps, lefts, alone), tuple(said))
+        conditions = [" AND ".join(c.shown for c in on) for on in shown]
+        if conditions and (above := " AND ".join(c.shown for c in (*self.later, *self.shape.where))):
+            conditions[-1] += f", where {above}"
+        return _Planned(path, self._statement(inner, steps, lefts, alone), tuple(conditions))
 
     def _needed(self) -> frozenset[int]:
-        """The sides without a row of which this path finds nothing."""
+        """Return the sides that need a row for this path to return one."""
         found = set(range(len(self.names))) - self.lefts.keys()
         waiting = [self.start] if self.start in self.lefts else []
         while waiting:
@@ -138,12 +140,12 @@ class _Path:
         return frozenset(found)
 
     def _left(self, number: int) -> Lookup:
-        """The lookup of a left join."""
+        """Return the lookup of a left join."""
         key = []
         for e in Conjuncts(self.lefts[number], self.meanings).equalities:
-            for own, other in ((e.left, e.right), (e.right, e.left)):
-                if own[0] == number and isinstance(other[0], int):
-                    key.append((own[1], (other[0], other[1])))
+            for value, other in ((e.left, e.right), (e.right, e.left)):
+                if value[0] == number and isinstance(other[0], int):
+                    key.append((value[1], (other[0], other[1])))
         return Lookup(number, version_of(self.start, number), tuple(key), left=True)
 
     def _statement(
@@ -172,10 +174,10 @@ class _Path:
             tree = Join(tree, self._signed(lookup.version, number), "left", JOIN_KEYWORDS["left"], on)
             above.append(Scalar(f"(NOT {own}.own OR {count} IS NOT NULL)"))
             counts.append(f"coalesce({count}, 1)")
-        project = self.shape.block.project
-        items = (*project.items, Scalar(f"{' * '.join(counts) or '1'} AS {COUNT}"))
-        project = replace(project, items=items, hint=without(project.hint, DELTA_ORDER))
-        return to_sql(in_block(project, where(tree, (*above, *self.shape.where))))
+        block = self.shape.block
+        items = (*block.project.items, Scalar(f"{' * '.join(counts) or '1'} AS {COUNT}"))
+        rows = where(tree, (*above, *self.shape.where))
+        return to_sql(block.over(rows, items=items, hint=without(block.project.hint, DELTA_ORDER)))
 
     def _alias(self, number: int) -> str:
         return quote(self.names[number])
@@ -185,7 +187,7 @@ class _Path:
         return Scan((name,), name, self.names[number], (), f"AS {self._alias(number)}")
 
     def _signed(self, version: str, number: int) -> Logical:
-        """Each row of a version as it is, and with NULLs and the other sign; its columns beside under other names."""
+        """Return each row of a version twice: as it is, and as NULLs with the other sign; columns also unmasked."""
         items = [f"IF({_SIGN} > 0, {quote(c)}, NULL) AS {quote(c)}" for c in self.sides.columns[number]]
         items += [f"{quote(c)} AS {_hidden(n)}" for n, c in enumerate(self.sides.columns[number])]
         items.append(f"{_SIGN}{f' * {COUNT}' if number in self.sides.counted else ''} AS {COUNT}")
@@ -193,7 +195,7 @@ class _Path:
         return Opaque(Scalar(f"(SELECT {', '.join(items)} FROM ({rows})) AS {self._alias(number)}"))
 
     def _as_it_is(self, conjunct: Scalar, number: int) -> Scalar:
-        """A condition over the columns of a side as they are, where the side has a sign."""
+        """Rewrite a condition on a side with signs over its columns before they became NULL."""
 
         def plain(node: exp.Expr) -> exp.Expr:
             if not isinstance(node, exp.Column):

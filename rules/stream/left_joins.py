@@ -1,4 +1,4 @@
-"""LEFT and RIGHT joins of changelogs as they are read: which relations are joined, and whether each row has one match.
+"""Reads LEFT and RIGHT joins of changelogs: the joined relations, and whether each row has at most one match.
 
     FROM orders o JOIN shops s ON o.shop = s.id LEFT JOIN customers c ON o.customer = c.id WHERE c.region = 'north'
 
@@ -15,16 +15,18 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
-from planner.expr import Scalar, column_ref, columns_in, sql
+from planner.errors import Refused
+from planner.expr import Scalar, sql
 from planner.logical import Join, Logical, Scan
 from planner.state.bounds import equalities
 from planner.types.schema import SqlType
-from rules.analysis.respelling import never_raises
-from rules.analysis.same_source import SourceRows
+from planner.types.try_expressions import can_raise
+from rules.analysis.same_source import RelationLineage
 from rules.analysis.unique import Unique, unique_keys
 from rules.context import Context
-from rules.query.moving import block_of
-from rules.stream.stream_blocks import COLUMNS, NotTaken, Shape, bare
+from rules.query.from_items import INNER, FromItem, bare, read_from_items
+from rules.query.query_block import read_block
+from rules.stream.stream_blocks import COLUMNS, Shape
 
 _NULL_OF_NULL = (
     exp.Column,
@@ -49,130 +51,105 @@ _NULL_OF_NULL = (
     exp.GTE,
     exp.Between,
 )
-"""What raises no error for a NULL that it would not raise for a value."""
+"""Nodes that raise no error for NULL."""
 
 Named = Callable[[exp.Expression], frozenset[int]]
 TypeOf = Callable[[exp.Expression], SqlType | None]
 
 
 def left_shape(query: Logical, ctx: Context) -> Shape | None:
-    """A query whose FROM has left joins, and inner ones; None where it has no outer join, or is more than a SELECT.
+    """Read a query with left joins, and inner ones; None if it has no outer join, or is more than one SELECT.
 
-    ``on`` of the shape are the conjuncts of inner joins, then those of each left join.  Raises ``NotTaken``,
-    ``Unresolved``, ``Unsupported``.
+    ``on`` of the shape are the conjuncts of inner joins, then those of each left join.  Raises ``Refused``,
+    ``Unsupported``.
     """
-    block = block_of(query)
-    if block is None or not _has_outer(block.tree):
+    block = read_block(query)
+    if block is None:
         return None
-    read = _From()
-    read.add(block.tree)
-    sources = [(n, s) for n, relation in enumerate(read.relations) for s in ctx.names.sources(relation)]
-    flat = tuple(s for _, s in sources)
-    lefts = {number for number, _ in read.lefts}
+    from_items = read_from_items(block.tree, INNER | {"left", "right"})
+    for item in from_items.found:
+        _check(item, block.tree)
+    if not from_items.outer:
+        return None
+    relations = tuple(bare(item.relation) for item in from_items.found)
+    scope = ctx.scope(*relations)
+    owner = [n for n, relation in enumerate(relations) for _ in ctx.names.sources(relation)]
+    lefts = {item.number for item in from_items.outer}
     inner: list[Scalar] = []
     where: list[Scalar] = []
-    for conjunct in (*read.inner, *block.condition):
-        named = {sources[ctx.names.resolve(column_ref(c), flat)[0]][0] for c in columns_in(conjunct.tree)}
+    for conjunct in (*from_items.conjuncts, *block.condition):
+        named = {owner[n] for n in scope.bind(conjunct).relations}
         (where if named & lefts else inner).append(conjunct)
-    on = (*inner, *(c for _, own in read.lefts for c in own))
-    return Shape(block, "inner", tuple(read.relations), on, tuple(where), lefts=tuple(read.lefts))
+    on = (*inner, *from_items.outer_conjuncts)
+    return Shape(
+        block, "inner", relations, on, tuple(where), tuple((item.number, item.on) for item in from_items.outer)
+    )
 
 
-def keys_of(relation: Logical, read: SourceRows, changed: bool, ctx: Context) -> Unique:
-    """The sets of columns of a relation, as it shows them, in which no two of the rows that are there agree."""
+def keys_of(relation: Logical, read: RelationLineage, changed: bool, ctx: Context) -> Unique:
+    """Return the unique keys of a relation, as sets of its columns."""
     if not changed:
         return unique_keys(relation, ctx)
-    said = ctx.catalog.declaration(read.base.name).changelog if isinstance(read.base, Scan) else None
-    shown = [read.named(sql(exp.column(ctx.names.fold(c), quoted=True))) for c in (said.key if said else ())]
+    declared = ctx.catalog.declaration(read.base.name).changelog if isinstance(read.base, Scan) else None
+    shown = [
+        read.output_name(sql(exp.column(ctx.names.fold(c), quoted=True))) for c in (declared.key if declared else ())
+    ]
     names = frozenset(ctx.names.fold(name) for name in shown if name)
     return frozenset((names,)) if names and all(shown) else frozenset()
 
 
 def compared(number: int, on: Sequence[Scalar], named: Named, type_of: TypeOf) -> list[exp.Column]:
-    """The columns of a relation that ON sets equal to something of others, so that one value meets one value.
+    """Return the columns of a relation that ON compares with others by equality of one type.
 
-    Values of two types may meet more: '1' and '01' are both the number 1.
+    With two types, several values may be equal: '1' and '01' are both the number 1.
     """
     found = []
     for conjunct in on:
         operands = equalities(conjunct)
         plain: list[exp.Expression] = [operand.unnest() for operand in operands or ()]  # type: ignore[misc]
-        for own, other in (plain, plain[::-1]) if plain else ():
-            if isinstance(own, exp.Column) and named(own) == {number} and number not in named(other):
-                types = type_of(own), type_of(other)
+        for operand, other in (plain, plain[::-1]) if plain else ():
+            if isinstance(operand, exp.Column) and named(operand) == {number} and number not in named(other):
+                types = type_of(operand), type_of(other)
                 if types[0] and types[1] and (types[0] == types[1] or (types[0].integral and types[1].integral)):
-                    found.append(own)
+                    found.append(operand)
     return found
 
 
-def why_not_one(name: str, change: str, keys: Unique) -> str:
-    """What to do about a relation of which a row may have several matches."""
+def key_refusal(name: str, change: str, keys: Unique) -> str:
+    """Describe why a row may have several matches in a relation, and what to do."""
     if not keys:
-        said = f"declare_changelog({name!r}, {change!r}, [its key])" if change else f"declare_key({name!r}, [its key])"
-        return f"a row may have several matches in {name}, as far as is known; declare its key: {said}"
+        call = f"declare_changelog({name!r}, {change!r}, [its key])" if change else f"declare_key({name!r}, [its key])"
+        return f"a row may have several matches in {name}, as far as is known; declare its key: {call}"
     known = " or ".join(f"({', '.join(sorted(key))})" for key in sorted(keys, key=sorted))
     return f"a row may have several matches in {name}: ON compares no key of it, {known}, with values of its types"
 
 
 def check_without_match(shape: Shape, named: Named, type_of: TypeOf, *, ansi: bool) -> str:
-    """Why expressions above left joins cannot be computed for rows without a match; nothing where they can.
+    """Return why expressions above left joins cannot be computed for rows without a match; empty if they can.
 
-    Each row is computed without its match as well, and what comes of it taken away: an error would stay.
+    Each row is also computed without its match, and the result is subtracted; an error could not be subtracted.
     """
     lefts = {number for number, _ in shape.lefts}
-    own = [(c, lefts - {number}) for number, on in shape.lefts for c in on]
+    in_on = [(c, lefts - {number}) for number, on in shape.lefts for c in on]
     above = [(s, lefts) for s in (*shape.block.project.items, *shape.where)]
-    for scalar, among in (*above, *own):
+    for scalar, among in (*above, *in_on):
         tree: exp.Expression = scalar.tree.unalias()  # type: ignore[assignment]
         if isinstance(tree, exp.Star) or not named(tree) & among:
             continue
         plain = all(isinstance(node, _NULL_OF_NULL) for node in tree.walk())
-        if not plain and not never_raises(tree, type_of, ansi=ansi):
-            return f"{scalar.shown} might raise an error for a row without a match; compute it over what is returned"
+        if not plain and can_raise(scalar, type_of, ansi=ansi):
+            return f"{scalar.shown} might raise an error for a row without a match; compute it over the result"
     return ""
 
 
-class _From:
-    """The relations of FROM in the order written, with the conjuncts of inner joins and of each left join."""
-
-    def __init__(self) -> None:
-        self.relations: list[Logical] = []
-        self.inner: list[Scalar] = []
-        self.lefts: list[tuple[int, tuple[Scalar, ...]]] = []
-
-    def add(self, node: Logical) -> None:
-        node = bare(node)
-        if not isinstance(node, Join):
-            self.relations.append(node)
-            return
-        if node.using or node.natural:
-            raise NotTaken(COLUMNS)
-        if node.kind in ("inner", "cross"):
-            self.add(node.left)
-            self.add(node.right)
-            self.inner += node.condition
-        elif node.kind == "left":
-            self.add(node.left)
-            self.lefts.append((self._alone(node.right, node), node.condition))
-        elif node.kind == "right":
-            number = self._alone(node.left, node)
-            self.add(node.right)
-            self.lefts.append((number, node.condition))
-        else:
-            raise NotTaken(
-                f"rows of a {node.kind} join do not follow from changes one by one; write an inner or a left join"
-            )
-
-    def _alone(self, node: Logical, join: Join) -> int:
-        """The number of the relation that a left join looks up."""
-        if isinstance(bare(node), Join):
-            raise NotTaken(f"a {join.keyword.upper()} looks up more than one relation; join them one after the other")
-        self.add(node)
-        return len(self.relations) - 1
-
-
-def _has_outer(node: Logical) -> bool:
-    node = bare(node)
-    if not isinstance(node, Join):
-        return False
-    return node.kind not in ("inner", "cross") or _has_outer(node.left) or _has_outer(node.right)
+def _check(item: FromItem, tree: Logical) -> None:
+    """Raise ``Refused`` for a join that cannot be split, and for a left join with several relations."""
+    join = bare(item.relation)
+    if not isinstance(join, Join):
+        return
+    if item.kind == "left":
+        over = next(n for n in tree.walk() if isinstance(n, Join) and item.relation in (n.left, n.right))
+        raise Refused(f"a {over.keyword.upper()} looks up more than one relation; join them one after the other")
+    if join.using or join.natural:
+        raise Refused(COLUMNS)
+    raise Refused(f"rows of a {join.kind} join do not follow from changes one by one; write an inner or a left join")

@@ -1,4 +1,4 @@
-"""From the relations and the condition of a join to what each epoch asks, and what has to be kept for it."""
+"""Builds the specification of a join of streams: its statements, its stored columns and their expiry."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from math import floor
 from sqlglot import exp
 
 from planner.band.linear import Leaf
-from planner.errors import Unsupported
-from planner.expr import Scalar, column_ref, columns_in, quote, sql
+from planner.errors import Refused, UnknownName
+from planner.expr import Scalar, columns_in, quote, sql
 from planner.logical import Join, Logical, Scan
-from planner.sql.names import Unresolved
 from planner.state.bounds import Bound, equalities, read_bounds, with_implied
 from planner.state.changes import COUNT, count_of
 from planner.state.shared import any_of
-from planner.state.spec import MEANING, Input, Kept, Reach, Side, StreamJoin
+from planner.state.spec import MEANING, Input, Reach, Side, StoredColumn, StreamJoin
 from rules.analysis.delta_join import Sizes
 from rules.analysis.same_source import over_base
 from rules.context import Context
@@ -29,40 +28,43 @@ from rules.stream.delta_blocks import Meanings, Routed, routed
 from rules.stream.delta_order import delta_order
 from rules.stream.expiry import Expiries, Expiry, latest, position_of
 from rules.stream.left_blocks import SidesOfLeft, routed_left
-from rules.stream.left_joins import check_without_match, compared, keys_of, why_not_one
+from rules.stream.left_joins import check_without_match, compared, key_refusal, keys_of
 from rules.stream.relations import Relation, inputs_of
-from rules.stream.stream_blocks import NotTaken, Shape, alias_of
+from rules.stream.stream_blocks import Shape, alias_of
 
 
 class Reader:
-    """Puts together what one join needs."""
+    """Builds the specification of one join."""
 
-    def __init__(self, text: str, shape: Shape, relations: tuple[Relation, ...], ctx: Context, kept: tuple[int, ...]):
-        self.text, self.shape, self.relations, self.ctx, self.kept = text, shape, relations, ctx, kept
+    def __init__(
+        self, text: str, shape: Shape, relations: tuple[Relation, ...], ctx: Context, stored_row_counts: tuple[int, ...]
+    ):
+        self.text, self.shape, self.relations, self.ctx = text, shape, relations, ctx
+        self.stored_row_counts = stored_row_counts
         self.sides = range(len(relations))
         self.inputs = inputs_of(relations)
-        self.sources = tuple(ctx.names.sources(r.node) for r in relations)
-        self.flat = tuple(source for own in self.sources for source in own)
-        self.owner = tuple(n for n, own in enumerate(self.sources) for _ in own)
+        self.scopes = tuple(ctx.scope(r.node) for r in relations)
+        self.scope = ctx.scope(*(r.node for r in relations))
+        self.owner = tuple(n for n, own in enumerate(self.scopes) for _ in own.sources)
         self.bounds = self._bounds()
         self.keys = tuple(self._keys())
 
     def read(self) -> StreamJoin:
-        """The join as data."""
+        """Build the specification."""
         if len(self.sides) == 2 and not self.keys and not self.bounds:
-            raise NotTaken("its condition has neither an equality nor a band of the two streams")
+            raise Refused("its condition has neither an equality nor a band of the two streams")
         route = self._routed() if len(self.relations) > 2 or self.shape.lefts else None
         rows = [self._rows(r) for r in self.relations]
         reaches, marks = self._reaches()
         sides = [self._side(r, rows[n]) for n, r in enumerate(self.relations)]
         streams = tuple(r.stream for r in self.relations)
-        own = [tuple(self._about(n, self.shape.on)) for n in self.sides]
-        expiries = Expiries(streams, self.bounds, self.shape, self._over_base, own, self.ctx.names.fold)
+        conditions = [tuple(self._about(n, self.shape.on)) for n in self.sides]
+        expiries = Expiries(streams, self.bounds, self.shape, self._over_base, conditions, self.ctx.names.fold)
         expires = [expiries.matched(n) for n in self.sides]
-        finals = tuple(e.position if n in self.shape.lone else "" for n, e in enumerate(expires))
-        for n in self.shape.lone:
+        finals = tuple(e.position if n in self.shape.preserved else "" for n, e in enumerate(expires))
+        for n in self.shape.preserved:
             if not expires[n].position:
-                raise NotTaken(
+                raise Refused(
                     f"no watermark says when a row of {self.relations[n].name} that has no match is final: "
                     f"{self.relations[1 - n].name} needs one, and the condition a bound on its time"
                 )
@@ -84,32 +86,32 @@ class Reader:
         )
 
     def _meaning(self) -> tuple[tuple[str, str], ...]:
-        """The settings that say what the query means."""
+        """Return the settings that the meaning of the query depends on."""
         settings = self.ctx.catalog.settings
         meaning = str(settings.ansi).lower(), str(settings.case_sensitive).lower(), settings.time_zone
         return tuple(zip(MEANING, meaning, strict=True))
 
     def _counted(self) -> Shape:
-        """The query, with a column that counts its rows where a stream is a changelog."""
+        """Return the query, with a column that counts its rows if a stream is a changelog."""
         changed = [r.number for r in self.relations if r.stream.change]
         return with_count(self.shape, changed) if changed else self.shape
 
     def _routed(self) -> Routed:
-        """The paths of a delta join.  Raises ``NotTaken``, ``Unresolved``, ``Unsupported``."""
+        """Plan the paths of a delta join.  Raises ``Refused``, ``Unsupported``."""
         names = self.ctx.names
-        said = [alias_of(relation) for relation in self.shape.relations]
-        if twice := next((a for n, a in enumerate(said) if names.fold(a) in map(names.fold, said[:n])), None):
-            raise NotTaken(f"two relations go by the name {twice}")
-        meanings = Meanings(self._named, self._over_base, lambda tree: names.type_of(tree, self.flat))
+        aliases = [alias_of(relation) for relation in self.shape.relations]
+        if twice := next((a for n, a in enumerate(aliases) if names.fold(a) in map(names.fold, aliases[:n])), None):
+            raise Refused(f"two relations have the name {twice}; give one of them an alias")
+        meanings = Meanings(self._named, self._over_base, lambda tree: self.scope.bind(tree).type)
         order = delta_order(self.shape.block.project.hint, self.shape.relations, self.ctx)
-        known = len(self.kept) == max(self.inputs) + 1
-        sizes = Sizes({n: self.kept[i] for n, i in enumerate(self.inputs)} if known else {})
+        known = len(self.stored_row_counts) == max(self.inputs) + 1
+        sizes = Sizes({n: self.stored_row_counts[i] for n, i in enumerate(self.inputs)} if known else {})
         if self.shape.lefts:
             return routed_left(self.shape, meanings, self._sides_of_left(meanings), self.inputs, sizes, order)
         return routed(self._counted(), meanings, self.inputs, sizes, order)
 
     def _sides_of_left(self, meanings: Meanings) -> SidesOfLeft:
-        """What left joins have to know of the sides.  Raises ``NotTaken`` where a row may have several matches."""
+        """Describe the sides of left joins.  Raises ``Refused`` if a row may have several matches."""
         names, keys = self.ctx.names, []
         for number, on in self.shape.lefts:
             relation = self.relations[number]
@@ -118,22 +120,22 @@ class Reader:
             columns = [self._column(c)[1] for c in compared(number, on, meanings.named, meanings.type_of)]
             found = [key for key in sorted(known, key=sorted) if key <= set(map(names.fold, columns))]
             if not found:
-                raise NotTaken(why_not_one(relation.name, change, known))
+                raise Refused(key_refusal(relation.name, change, known))
             keys.append((number, tuple(c for c in dict.fromkeys(columns) if names.fold(c) in found[0])))
         shown = tuple(tuple(c.name for c in r.read.columns if self._needed(r, c.name)) for r in self.relations)
         counted = frozenset(r.number for r in self.relations if r.stream.change)
         raising = check_without_match(self.shape, self._named, meanings.type_of, ansi=self.ctx.catalog.settings.ansi)
         if raising:
-            raise NotTaken(raising)
+            raise Refused(raising)
         return SidesOfLeft(shown, counted, tuple(keys), self._column)
 
     def _column(self, column: exp.Column) -> tuple[int, str]:
-        """The side of a column, and its name.  Raises ``Unresolved``."""
-        index, found = self.ctx.names.resolve(column_ref(column), self.flat)
-        return self.owner[index], found.name
+        """Return the side of a column, and its name.  Raises ``Refused``."""
+        found = self.scope.column(column)
+        return self.owner[found.relation], found.column.name
 
     def _bounds(self) -> tuple[Bound, ...]:
-        """How far apart the rows of each two sides lie, also where that follows over a third."""
+        """Return the distance bounds of each two sides, also those that follow over a third."""
         found: list[Bound] = []
         for pair in combinations(self.sides, 2):
             one, other = (self.relations[n].node for n in pair)
@@ -149,40 +151,40 @@ class Reader:
         return with_implied([self._over_bases(b) for b in found], len(self.sides))
 
     def _over_bases(self, bound: Bound) -> Bound:
-        """A bound whose leaves have one key, whichever pair of sides it was read for."""
+        """Rewrite a bound so that its leaves have the same keys for all pairs of sides."""
         small = replace(bound.small, key=self._over_base(bound.small.text, bound.small_side))
         large = replace(bound.large, key=self._over_base(bound.large.text, bound.large_side))
         return replace(bound, small=small, large=large)
 
     def _named(self, tree: exp.Expression) -> frozenset[int]:
-        """The sides whose columns an expression names.  Raises ``Unresolved``, ``Unsupported``."""
-        return frozenset(self.owner[self.ctx.names.resolve(column_ref(c), self.flat)[0]] for c in columns_in(tree))
+        """Return the sides whose columns an expression names.  Raises ``Refused``, ``Unsupported``."""
+        return frozenset(self.owner[n] for n in self.scope.bind(tree).relations)
 
     def _names(self, tree: exp.Expression, sides: Iterable[int]) -> bool:
-        """Whether an expression names columns, and of these sides alone."""
+        """Whether an expression names columns, all of them of these sides."""
         try:
             named = self._named(tree)
-        except (Unresolved, Unsupported):
+        except Refused:
             return False
         return bool(named) and named <= set(sides)
 
     def _keys(self) -> Iterator[Scalar]:
-        """The equalities of two sides."""
+        """Yield the equalities of two sides."""
         for conjunct in self.shape.on:
             named = [n for o in equalities(conjunct, of_nulls=True) or () for n in self.sides if self._names(o, [n])]
             if len(set(named)) == 2:
                 yield conjunct
 
     def _over_base(self, text: str, side: int) -> str:
-        """An expression over one side in terms of its stream.  Raises ``Unresolved``, ``Unsupported``."""
-        sources = self.sources[side]
-        return over_base(Scalar(text), (self.relations[side].read,) * len(sources), sources, self.ctx)
+        """Rewrite an expression over one side over its stream.  Raises ``Refused``, ``Unsupported``."""
+        scope = self.scopes[side]
+        return over_base(scope.bind(Scalar(text)), (self.relations[side].read,) * len(scope.sources))
 
     def _rows(self, relation: Relation) -> list[str]:
-        """Conditions that all rows of a side fulfil that the answer may need, in terms of its stream."""
+        """Return the filters of a side, over its stream: rows that fail them cannot be in the answer."""
         number = relation.number
         found = dict.fromkeys((*relation.read.filters, *self._about(number, self.shape.filters(number))))
-        if number in self.shape.lone:
+        if number in self.shape.preserved:
             return list(found)
         keys = self.shape.filters(number) if self.shape.lefts else self.keys
         operands = [o for c in keys for o in equalities(c) or () if self._names(o, [number])]
@@ -193,24 +195,24 @@ class Reader:
             try:
                 check_deterministic(Scalar(text))
                 found[f"{as_operand(self._over_base(text, number))} IS NOT NULL"] = None
-            except (Unresolved, Unsupported):
+            except Refused:
                 continue
         return list(found)
 
     def _about(self, side: int, conjuncts: tuple[Scalar, ...]) -> Iterator[str]:
-        """Those of the conjuncts that name columns of this side alone, in terms of its stream."""
+        """Yield the conjuncts that name columns of this side alone, over its stream."""
         for conjunct in conjuncts:
             try:
                 check_deterministic(conjunct)
                 if self._names(conjunct.tree, [side]):
                     yield self._over_base(conjunct.text, side)
-            except (Unresolved, Unsupported):
+            except Refused:
                 continue
 
     def _reaches(self) -> tuple[tuple[Reach, ...], list[list[str]]]:
-        """How far apart the rows of a pair lie, and the marks of either side that say so.
+        """Return the distance bounds of pairs, and the marks of each side that they compare.
 
-        Sides that are one stream share one list of marks.
+        Sides that read one stream share one list of marks.
         """
         shared: dict[int, list[str]] = {}
         marks = [shared.setdefault(number, []) for number in self.inputs]
@@ -238,17 +240,15 @@ class Reader:
         return wanted is None or (relation.number, self.ctx.names.fold(column)) in wanted
 
     def _wanted(self) -> set[tuple[int, str]] | None:
-        """The columns that the query names, with their sides; None for all of them."""
+        """Return the columns that the query names, with their sides; None for all columns."""
         fold, found = self.ctx.names.fold, set()
         for scalar in (*self.shape.block.project.items, *self.shape.on, *self.shape.where):
             tree = scalar.tree
             if isinstance(tree, exp.Star) or tree.find(exp.Star):
                 return None
             try:
-                for ref in scalar.columns:
-                    index, column = self.ctx.names.resolve(ref, self.flat)
-                    found.add((self.owner[index], fold(column.name)))
-            except Unresolved:
+                found |= {(self.owner[c.relation], fold(c.column.name)) for c in self.scope.bind(scalar).columns}
+            except UnknownName:
                 return None
         return found
 
@@ -256,46 +256,46 @@ class Reader:
         stored = 0
         fold = self.ctx.names.fold
         for number in range(max(self.inputs) + 1):
-            own = [n for n in self.sides if self.inputs[n] == number]
-            relation = self.relations[own[0]]
+            readers = [n for n in self.sides if self.inputs[n] == number]
+            relation = self.relations[readers[0]]
             event = relation.stream.event_time
-            values = [value for n in own for _, value in sides[n].shown]
-            conditions = [c for n in own for c in (sides[n].rows, expires[n].position) if c]
-            needed = set(map(fold, _columns_of([*values, *conditions, *marks[own[0]]])))
+            values = [value for n in readers for _, value in sides[n].shown]
+            conditions = [c for n in readers for c in (sides[n].rows, expires[n].position) if c]
+            needed = set(map(fold, _columns_of([*values, *conditions, *marks[readers[0]]])))
             named = [(name, type_) for name, type_ in relation.stream.columns if fold(name) in needed]
-            columns = tuple(Kept(f"c{stored + n}", name, type_) for n, (name, type_) in enumerate(named))
+            columns = tuple(StoredColumn(f"c{stored + n}", name, type_) for n, (name, type_) in enumerate(named))
             stored += len(columns)
-            lasting = self._expires_of([expires[n] for n in own], [sides[n].rows for n in own])
+            lasting = self._expires_of([expires[n] for n in readers], [sides[n].rows for n in readers])
             yield Input(
                 relation.name,
                 _name(relation.read.base),
                 columns,
-                any_of([sides[n].ticks for n in own]),
-                any_of([sides[n].rows for n in own]),
+                any_of([sides[n].ticks for n in readers]),
+                any_of([sides[n].rows for n in readers]),
                 quote(event) if event else "",
                 relation.stream.time,
                 relation.stream.delay,
-                tuple(marks[own[0]]),
+                tuple(marks[readers[0]]),
                 lasting.position,
-                lasting.said,
+                lasting.description,
                 event is not None and fold(event) in _columns_of(values),
                 relation.stream.change,
             )
 
     @staticmethod
     def _expires_of(expires: list[Expiry], rows: list[str]) -> Expiry:
-        """When a row has had its time on every side that reads it."""
+        """Return when a row has expired on every side that reads it."""
         if not all(e.position for e in expires) or len({*expires}) == 1 or len({*rows}) == 1:
-            return latest(expires, said="")
-        said = " and ".join(dict.fromkeys(e.said for e in expires))
+            return latest(expires, prefix="")
+        description = " and ".join(dict.fromkeys(e.description for e in expires))
         cases = [
             f"CASE WHEN {r} THEN {e.position} END" if r else e.position for e, r in zip(expires, rows, strict=True)
         ]
-        return Expiry(f"greatest({', '.join(cases)})", said)
+        return Expiry(f"greatest({', '.join(cases)})", description)
 
 
 def _name(base: Logical) -> str:
-    """A table's name as it is written."""
+    """Return the name of a table, as written in the query."""
     assert isinstance(base, Scan)
     return base.text
 
@@ -305,7 +305,7 @@ def _ends(bound: Bound) -> tuple[tuple[Leaf, int], ...]:
 
 
 def _columns_of(texts: list[str]) -> set[str]:
-    """The columns that expressions over a stream name."""
+    """Return the columns that expressions over a stream name."""
     found: set[str] = set()
     for text in texts:
         for column in columns_in(Scalar(text).tree):

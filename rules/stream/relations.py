@@ -1,4 +1,4 @@
-"""The relations of a join as streams: what each reads, and which of them read the same."""
+"""Resolves the relations of a join to streams, and finds those that read the same stream."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from planner.errors import ClauseAboveJoin, Refused
 from planner.expr import sql
 from planner.logical import Logical, Scan, With
 from planner.state.stream import Stream
-from rules.analysis.same_source import SourceRows, reading
+from rules.analysis.same_source import RelationLineage, reading
 from rules.context import Context
-from rules.stream.stream_blocks import NotTaken, Shape
+from rules.stream.stream_blocks import Shape
 
 Find = Callable[[tuple[str, ...]], Stream | None]
 
@@ -21,37 +22,37 @@ _OF_MORE_THAN_A_ROW = (exp.AggFunc, exp.Window, exp.UDTF, exp.Explode, exp.Posex
 
 @dataclass(frozen=True)
 class Relation:
-    """A relation of FROM down to the stream it reads; ``number`` says which side it is."""
+    """A relation of FROM with the stream that it reads; ``number`` is its side."""
 
     number: int
     node: Logical
-    read: SourceRows
+    read: RelationLineage
     stream: Stream
     name: str
 
 
 def relation_of(number: int, relation: Logical, ctx: Context, find: Find) -> Relation | None:
-    """Read a relation of FROM down to its stream; None where it reads none.
+    """Resolve a relation of FROM to its stream; None if it reads none.
 
-    Raises ``NotTaken``, ``Unresolved``, ``Unsupported``.
+    Raises ``Refused``, ``Unsupported``.
     """
     read = reading(relation, ctx)
     base = read.base
     if read.key[0] != "table" or not isinstance(base, Scan):
         streams = any(isinstance(n, Scan) and find(n.name) for n in relation.walk())
         if streams:
-            raise NotTaken("a subquery does more than filter and rename the rows of a stream")
+            raise Refused("a subquery does more than filter and rename the rows of a stream")
         return None
     stream = find(base.name)
     if stream is None:
         return None
     if len(read.key) > 2:
-        raise NotTaken(f"{base.text} is read with options of its own")
+        raise Refused(f"{base.text} is read with options in the query; set them where the stream is defined")
     return Relation(number, relation, read, stream, ".".join(base.name))
 
 
 def inputs_of(relations: tuple[Relation, ...]) -> tuple[int, ...]:
-    """The input that each relation reads: those of one stream, whose readings are the same, share one."""
+    """Return the input that each relation reads; relations of one deterministic stream share an input."""
     found: list[int] = []
     for n, relation in enumerate(relations):
         same = (m for m in range(n) if relations[m].read.key == relation.read.key and relation.stream.deterministic)
@@ -60,15 +61,15 @@ def inputs_of(relations: tuple[Relation, ...]) -> tuple[int, ...]:
 
 
 def check_block(shape: Shape) -> None:
-    """Raise ``NotTaken`` for a query that returns no row for each row of its join."""
+    """Raise ``Refused`` for a query that returns no row for each row of its join."""
     block = shape.block
-    if more := next((n for n in block.more if not isinstance(n, With)), None):
-        raise NotTaken(f"{more.label} stands above the join")
+    if clause := next((n for n in block.clauses if not isinstance(n, With)), None):
+        raise ClauseAboveJoin(f"{clause.label} stands above the join")
     if block.project.quantifier.upper() == "DISTINCT":
-        raise NotTaken("DISTINCT stands above the join")
+        raise ClauseAboveJoin("DISTINCT stands above the join")
     for item in (*block.project.items, *shape.on, *shape.where):
         if item.plans:
-            raise NotTaken(f"{item.shown} holds a subquery")
+            raise Refused(f"{item.shown} holds a subquery")
     for item in block.project.items:
         if found := item.tree.find(*_OF_MORE_THAN_A_ROW):
-            raise NotTaken(f"{sql(found)} is not computed row by row")
+            raise Refused(f"{sql(found)} is not computed row by row")

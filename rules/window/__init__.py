@@ -1,1 +1,1 @@
-"""Subqueries over the block's own rows, and the block with windows in their place."""
+"""Subqueries that aggregate rows of their outer query, rewritten as windows."""

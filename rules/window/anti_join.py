@@ -1,22 +1,19 @@
-"""A left join that keeps only the rows without a partner, which is NOT EXISTS.
+"""Recognizes a left join that keeps only rows without a match, which is NOT EXISTS.
 
 FROM t x LEFT JOIN t y ON x.k = y.k AND x.ts < y.ts WHERE y.k IS NULL
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from sqlglot import exp
 
-from planner.conditions.compared import compared
-from planner.errors import Unsupported
-from planner.expr import HOLE, Scalar, column_ref
-from planner.logical import Aggregate, Filter, Join, Logical, Project, Relation, Windows
-from planner.sql.names import Resolver, Unresolved
-from rules.query.correlation import scalars
-from rules.query.inner_joins import where
-from rules.query.moving import block_of
+from planner.conditions.compared import Comparison, compared
+from planner.errors import Refused
+from planner.expr import HOLE, Scalar
+from planner.logical import Filter, Join, Project, Relation, Scan
+from planner.sql.names import Resolver
+from planner.sql.scope import Scope
+from rules.query.query_block import read_block, where
 from rules.query.tables import tables
 
 
@@ -25,7 +22,7 @@ def as_not_exists(project: Project, names: Resolver) -> Project | None:
 
     The right side must be a column that the condition of the join compares, and named nowhere else.
     """
-    block = block_of(project)
+    block = read_block(project)
     join = block and block.tree
     if block is None or not isinstance(join, Join) or join.kind != "left" or not join.condition:
         return None
@@ -35,26 +32,73 @@ def as_not_exists(project: Project, names: Resolver) -> Project | None:
     try:
         is_null = next((c for c in block.condition if _is_null(c, join, names)), None)
         others = [c for c in block.condition if c is not is_null]
-        rest = [*others, *project.items, *(s for node in block.more for s in scalars(node))]
+        rest = [*others, *project.items, *block.in_clauses]
         if is_null is None or any(_names_right(scalar, join, names) for scalar in rest):
             return None
-    except (Unsupported, Unresolved):
+    except Refused:
         return None
     query = Project(Filter(join.right, join.condition), (Scalar("1"),))
     test = Scalar(f"NOT EXISTS ({HOLE}0)", (query,), is_null.place)
-    return replace(project, child=_over(project.child, where(join.left, (*others, test))))
+    return block.over(where(join.left, (*others, test)))
 
 
-def _over(node: Logical, tree: Logical) -> Logical:
-    """The clauses between a select list and WHERE, over another FROM and WHERE."""
-    if isinstance(node, Join) or (isinstance(node, Filter) and node.clause == "WHERE"):
-        return tree
-    assert isinstance(node, Aggregate | Windows | Filter)
-    return replace(node, child=_over(node.child, tree))
+def refused_anti_join(project: Project, names: Resolver) -> Refused | None:
+    """Why a query for the rows without a greater, less or different one of their key is not taken as NOT EXISTS.
+
+    None for any other query, and for one that is taken.
+    """
+    block = read_block(project)
+    join = block and block.tree
+    if block is None or not isinstance(join, Join) or not _compares_rows_of_one_table(join, names):
+        return None
+    on = " AND ".join(c.shown for c in join.condition)
+    instead = f"write WHERE NOT EXISTS (SELECT * FROM {join.right.detail} WHERE {on})"
+    if join.kind == "anti":
+        return Refused(f"it is an anti join; {instead}", join.condition[0].place)
+    test = next(
+        (c for c in block.condition if isinstance(c.tree, exp.Is) and isinstance(c.tree.this, exp.Column)), None
+    )
+    if join.kind != "left" or test is None:
+        return None
+    try:
+        if not _is_null(test, join, names):
+            return Refused(
+                f"{test.shown}: ON does not compare this column, so it may be NULL in a match, too; for the rows "
+                f"without a match test a column that ON compares, or {instead}",
+                test.place,
+            )
+        for item in project.items:
+            if item.text.endswith("*") and _names_right(item, join, names):
+                reason = (
+                    f"{item.shown} may show columns of the right side; name the columns of the left side, or {instead}"
+                )
+                return Refused(reason, item.place)
+            if _names_right(item, join, names):
+                reason = (
+                    f"{item.shown} needs the right side, whose columns are all NULL here; leave it out, and {instead}"
+                )
+                return Refused(reason, item.place)
+    except Refused:
+        return None
+    return None
+
+
+def _compares_rows_of_one_table(join: Join, names: Resolver) -> bool:
+    """Whether ON has equal columns, and one comparison of another kind, of two relations over one table."""
+    right = tables(join.right, names.definitions) if isinstance(join.right, Scan) else frozenset()
+    if not right or not isinstance(join.left, Scan) or right != tables(join.left, names.definitions):
+        return False
+    signs = [found.sign for c in join.condition if (found := compared(c)) and found.columns and _one_name(found)]
+    return len(signs) == len(join.condition) > 1 and signs.count("=") == len(signs) - 1 and "<=>" not in signs
+
+
+def _one_name(comparison: Comparison) -> bool:
+    one, other = (operand.name.lower() for operand in comparison.operands)
+    return one == other
 
 
 def _is_null(conjunct: Scalar, join: Join, names: Resolver) -> bool:
-    """Whether a conjunct asks for NULL in a column of the right side that the join compares."""
+    """Whether a conjunct tests IS NULL on a column of the right side that the join compares."""
     tree = None if conjunct.plans else conjunct.tree
     if (
         not isinstance(tree, exp.Is)
@@ -62,20 +106,21 @@ def _is_null(conjunct: Scalar, join: Join, names: Resolver) -> bool:
         or not isinstance(tree.expression, exp.Null)
     ):
         return False
-    found = names.resolve(column_ref(tree.this), names.sources(join))
-    if found[0] < len(names.sources(join.left)):
+    scope = Scope.of(names, join)
+    found = scope.column(tree.this)
+    if found.relation < len(names.sources(join.left)):
         return False
     for condition in join.condition:
         comparison = compared(condition)
         ends = comparison.operands if comparison and comparison.sign != "<=>" else ()
-        if any(names.resolve(column_ref(e), names.sources(join)) == found for e in ends if isinstance(e, exp.Column)):
+        if any(scope.column(e) == found for e in ends if isinstance(e, exp.Column)):
             return True
     return False
 
 
 def _names_right(scalar: Scalar, join: Join, names: Resolver) -> bool:
     """Whether an expression names the right side, or may."""
-    if scalar.plans:
+    if scalar.plans or isinstance(scalar.tree, exp.Star):
         return True
-    left, sources = len(names.sources(join.left)), names.sources(join)
-    return any(ref.parts[-1] == "*" or names.resolve(ref, sources)[0] >= left for ref in scalar.columns)
+    left, scope = len(names.sources(join.left)), Scope.of(names, join)
+    return any(ref.parts[-1] == "*" or scope.column(ref).relation >= left for ref in scalar.columns)

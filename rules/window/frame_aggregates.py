@@ -1,7 +1,7 @@
-"""What is counted and added up over the rows that belong to a row, as columns that its relation gets.
+"""Aggregates over window frames: counts and sums of the rows within a band of each row, as columns of its relation.
 
-A frame with two ends is read anew for every row.  What can be subtracted, a count or an exact sum, is told by two
-frames that only grow, so that it costs the same however many rows belong to one:
+Spark scans a frame with two moving ends again for every row.  A count or an exact sum is instead the difference of two
+frames that only grow, so that its cost does not depend on the number of rows in the band:
 
     count(*) OVER (… UNBOUNDED PRECEDING AND CURRENT ROW) - count(*) OVER (… UNBOUNDED PRECEDING AND 601 PRECEDING)
 """
@@ -11,10 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from planner.band.offsets import Offsets
+from planner.errors import Refused
 from planner.expr import Scalar, quote
 from planner.logical import Derived, Filter, Logical, Project, Windows
 from planner.types.schema import SqlType
-from rules.window.self_band import NoWindow, Pair, SelfBand
+from rules.window.self_band import Pair, SelfBand
 
 _MOST_DIGITS = 28  # of a decimal that is added up: Spark's sum has ten more
 
@@ -47,14 +48,14 @@ class FrameAggregates:
             sum_ = f"DECIMAL({type_.precision + 10},{type_.scale})"
             text = self._sum(argument, argument)
             return self._column("s", f"CAST({text} AS {sum_})" if self._differs else text), sum_
-        if type_.name in ("float", "double"):
+        if type_.approximate:
             return self._column("s", self._whole("sum", argument)), "DOUBLE"
-        raise NoWindow(f"sum({argument}): sums of {type_} may overflow")
+        raise Refused(f"sum({argument}): sums of {type_} may overflow")
 
     def mean(self, argument: str, type_: SqlType) -> str:
         """The average of a value."""
         if not type_.numeric or (type_.name == "decimal" and type_.precision > _MOST_DIGITS):
-            raise NoWindow(f"avg({argument}): sums of {type_} may overflow, or raise another error")
+            raise Refused(f"avg({argument}): sums of {type_} may overflow, or raise another error")
         return self._column("a", self._whole("avg", argument))
 
     def real_sum(self, argument: str) -> str:
@@ -95,7 +96,7 @@ class FrameAggregates:
     def _whole(self, function: str, argument: str) -> str:
         """An aggregate that nothing can be subtracted from."""
         if self.band.apart:
-            raise NoWindow(f"{function}({argument}): a window cannot take one row out of it again")
+            raise Refused(f"{function}({argument}): a window cannot exclude the row itself")
         self.anew = self.anew or not self.band.offsets.open
         return f"{function}({self._kept(argument)}) OVER {self._window(self.band.keys, self.band.offsets)}"
 
@@ -142,5 +143,5 @@ class FrameAggregates:
 
 
 def _closed(condition: str) -> str:
-    """A condition that can stand beside others."""
+    """Return a condition in parentheses, as an operand of AND."""
     return f"({condition})"

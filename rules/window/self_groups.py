@@ -1,7 +1,7 @@
-"""A block that joins a source with itself within a band and aggregates the pairs, as sums over windows.
+"""Rewrites a block that joins a source with itself within a band and aggregates the pairs, as sums over windows.
 
-Each row stands for as many pairs as there are rows in its band, and their totals stand beside it.  Whatever the groups
-are, as long as the row decides them, adding up the totals of its rows gives those of a group's pairs.
+Each row is in as many pairs as there are rows in its band, and windows compute the totals of these pairs.  If the row
+alone determines the group, the totals of a group's rows add up to the totals of the group's pairs.
 """
 
 from __future__ import annotations
@@ -11,74 +11,74 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from planner.errors import NoSuchColumn, Refused, UnknownName
 from planner.expr import Scalar, parse, quote
-from planner.expr.rewording import operand
-from planner.expr.tokens import tokenize
-from planner.logical import Aggregate, Filter, Join, Logical, Project, Sort
+from planner.expr.aggregate_calls import Call, calls, outside, replaced
+from planner.expr.substitution import operand
+from planner.logical import Aggregate, Filter, Join, Logical, Project, Sort, Windows, map_expressions
 from planner.logical.band_window import BandWindow, WindowedSource
-from planner.sql.names import NoSuchColumn, Unresolved
 from planner.sql.to_sql import refuse_stars
-from rules.analysis.same_source import SourceRows
+from rules.analysis.same_source import RelationLineage
+from rules.analysis.speculation import Filters
 from rules.context import Context
-from rules.query.aggregate_calls import Call, calls, outside, replaced
-from rules.query.inner_joins import where
-from rules.query.moving import SelectBlock, check_deterministic
+from rules.query.moving import check_deterministic
+from rules.query.query_block import QueryBlock, where
 from rules.window.frame_aggregates import FrameAggregates
-from rules.window.self_band import NoWindow, Pair, SelfBand
+from rules.window.self_band import Pair, SelfBand
 
 
 @dataclass
 class Groups:
-    """One such block.  Making it raises ``NoWindow`` and the like where it is another one."""
+    """One such block.  Making it raises ``Refused`` where it is another one."""
 
     project: Project
-    block: SelectBlock
+    block: QueryBlock
     join: Join
-    readings: tuple[SourceRows, ...]
+    readings: tuple[RelationLineage, ...]
     row: int
     ctx: Context
 
     def __post_init__(self) -> None:
-        names = self.ctx.names
-        sources = names.sources(self.join)
-        if len(sources) != 2:
-            raise NoWindow("a side of the join is more than one relation")
+        scope = self.ctx.scope(self.join)
+        if len(scope.sources) != 2:
+            raise Refused("a side of the join is more than one relation")
         relation = self.join.right if self.row else self.join.left
         self.relation = relation
         self.left = self.join.kind == "left"
         first, second = self.readings
-        self.pair = Pair(self.ctx, relation, (0, self.row), (0, 1 - self.row), (first, second), (sources,))
+        self.pair = Pair(self.ctx, relation, (0, self.row), (0, 1 - self.row), (first, second), scope)
         over = self.join.condition if self.left else (*self.join.condition, *self.block.condition)
         for conjunct in (*self.join.condition, *self.block.condition):
             check_deterministic(conjunct)
         band = self.pair.read(over)
         if band is None:
-            raise NoWindow("")
+            raise Refused("")
         self.band: SelfBand = band
         self.filters = self.block.condition if self.left else band.own
         below: list[str] = []
         if not self.left:
             self.band, below = self._below(band)
         asked = self.block.condition if self.left else self.filters
-        self.pair.check_computed(self.band, self.project, asked, self._computed(), None if self.left else band)
+        filters = Filters(tuple(c.text for c in asked))
+        self.pair.check_columns(self.band, self.project, filters, self._computed(), None if self.left else band)
         self.totals = FrameAggregates(self.pair, self.band, nulls=self.left)
         for conjunct in self.filters if self.left else ():
             if self.pair.side(conjunct.tree) != "left":
-                raise NoWindow(f"{conjunct.shown} comes after the LEFT JOIN", conjunct.place)
+                raise Refused(f"{conjunct.shown} comes after the LEFT JOIN", conjunct.place)
         self.counted = "" if self.left else self.totals.count()
         self.items = tuple(self._item(item) for item in self.project.items)
-        self.more = tuple(self._clause(m) for m in self.block.more)
+        self.grouped = tuple(self._clause(clause) for clause in self.block.below)
         self.below = (*below, *(f"{c} IS NOT NULL" for c in self.band.needed)) if not self.left else ()
 
     def _computed(self) -> Iterator[str]:
-        """What is computed of every row that the filters let through, whatever belongs to it."""
+        """Yield the expressions that Spark evaluates on every row that passes the filters."""
         if self.left:
             yield from self.pair.computed(self.project, ("left",))
         elif self.band.meets_itself:
             yield from self.pair.computed(self.project, ("left", "right"))
 
     def _below(self, band: SelfBand) -> tuple[SelfBand, list[str]]:
-        """Conditions that hold for both rows of a pair are asked before the window, once."""
+        """Move filters on both rows of a pair below the window, where each is evaluated once."""
         same = [c for c in band.own if self.pair.text(c).text in band.kept]
         texts = [self.pair.text(c).text for c in same]
         self.filters = tuple(c for c in band.own if c not in same)
@@ -88,7 +88,7 @@ class Groups:
 
     @property
     def _rows(self) -> str:
-        """How many rows of the join a row stands for."""
+        """Return the number of rows of the join that a row is in."""
         if not self.left:
             return self.counted
         return f"greatest({self.totals.count()}, 1)"
@@ -97,41 +97,31 @@ class Groups:
         """The block, with the ORDER BY above it, as written and as windows."""
         own = tuple(dict.fromkeys((*self.filters, *self.band.own)))
         source = WindowedSource(self.relation, self.band.keys, own, self.band.asked, self.totals.anew)
-        clause = self.ordered(written.clause) if isinstance(written, Sort) else None
-        other = Sort(self.other(), clause) if clause else self.other()
+        other = self.ordered(written, self.other()) if isinstance(written, Sort) else self.other()
         return BandWindow(written, other, self.band.said, (source,))
 
     def other(self) -> Logical:
         """The block as windows."""
         conditions = self.filters if self.left else (Scalar(f"{self.counted} > 0"), *self.filters)
-        tree: Logical = where(self.totals.relation(self.relation, self.below), conditions)
-        for node in reversed(self.more):
-            tree = replace(node, child=tree)  # type: ignore[type-var]
-        return replace(self.project, items=self.items, child=tree)
+        tree = where(self.totals.relation(self.relation, self.below), conditions)
+        return replace(self.block, below=self.grouped).over(tree, items=self.items)
 
-    def _clause(self, node: Logical) -> Logical:
+    def _clause(self, node: Filter | Windows | Aggregate) -> Filter | Aggregate:
         if isinstance(node, Filter):
             return replace(node, condition=tuple(self.said(c) for c in node.condition))
         assert isinstance(node, Aggregate)
-        return replace(node, groups=self._grouped(node.groups))
+        return node if node.is_all else map_expressions(node, self._key)
 
-    def _grouped(self, groups: Scalar) -> Scalar:
-        """GROUP BY, whose columns are those of the row; numbers and names of items stay what they are."""
-        if groups.plans:
-            raise NoWindow(f"it groups by {groups.shown}", groups.place)
-        if groups.text.upper() == "ALL":
-            return groups
-        t = tokenize(groups.text)
-        said = []
-        for lo, hi in t.split(0, len(t)):
-            one = Scalar(t.slice(lo, hi), (), groups.place)
-            try:
-                said.append(self._of_row(one).text)
-            except NoSuchColumn:
-                if not isinstance(one.tree, exp.Column) or one.tree.args.get("table"):
-                    raise
-                said.append(one.text)
-        return Scalar(", ".join(said), (), groups.place)
+    def _key(self, key: Scalar) -> Scalar:
+        """Rewrite a grouping key over the columns of the row; aliases of items stay unchanged."""
+        if key.plans:
+            raise Refused(f"it groups by {key.shown}", key.place)
+        try:
+            return self._of_row(key)
+        except NoSuchColumn:
+            if not isinstance(key.tree, exp.Column) or key.tree.args.get("table"):
+                raise
+            return key
 
     def _of_row(self, scalar: Scalar) -> Scalar:
         """An expression that a row of a group decides: of its columns, or of keys that are equal on both sides."""
@@ -144,7 +134,7 @@ class Groups:
             moved = self.pair.text(scalar)
             if {c.text for c in moved.columns} <= {*self.band.keys} or all(self._is_key(c.text) for c in moved.columns):
                 return moved
-        raise NoWindow(f"{scalar.shown} differs among the rows in a band", scalar.place)
+        raise Refused(f"{scalar.shown} differs among the rows in a band", scalar.place)
 
     def _is_key(self, text: str) -> bool:
         return any(Scalar(k).columns[0].parts[-1] == Scalar(text).columns[0].parts[-1] for k in self.band.keys)
@@ -153,17 +143,17 @@ class Groups:
         """An expression over groups, over the totals of their rows."""
         found = calls(scalar)
         if scalar.plans:
-            raise NoWindow(f"{scalar.shown} holds a subquery", scalar.place)
+            raise Refused(f"{scalar.shown} holds a subquery", scalar.place)
         if not found:
             return scalar if self._of_items(scalar, NoSuchColumn) else self._of_row(scalar)
         rest = outside(scalar, found)
         refuse_stars(rest)
         if rest.columns and self._of_row(rest).text != rest.text:
-            raise NoWindow(f"{scalar.shown} names columns of both sides", scalar.place)
+            raise Refused(f"{scalar.shown} names columns of both sides", scalar.place)
         texts = {call: self._total(call) for call in found}
         return replaced(scalar, found, lambda c: texts[c])
 
-    def _of_items(self, scalar: Scalar, unknown: type[Unresolved]) -> bool:
+    def _of_items(self, scalar: Scalar, unknown: type[Refused]) -> bool:
         """Whether an expression only uses names of items, which are ``unknown`` as columns."""
         fold = self.ctx.names.fold
         aliases = {fold(i.tree.alias_or_name) for i in self.project.items if isinstance(i.tree, exp.Alias | exp.Column)}
@@ -173,14 +163,14 @@ class Groups:
             return bool(scalar.columns) and all(
                 len(c.parts) == 1 and fold(c.parts[0]) in aliases for c in scalar.columns
             )
-        except Unresolved:
+        except UnknownName:
             return False
         return False
 
     def _item(self, item: Scalar) -> Scalar:
         tree = item.tree
         if item.text == "*" or item.text.endswith("*"):
-            raise NoWindow(f"{item.shown} shows all columns", item.place)
+            raise Refused(f"{item.shown} shows all columns", item.place)
         new = self.said(item) if calls(item) else self._of_row(item)
         if isinstance(tree, exp.Alias) or new.text == item.text:
             return new
@@ -199,7 +189,7 @@ class Groups:
                 said = str(parse(item.text).this.name)
             if said:
                 return f"{item.text[: item.text.index('(')].strip().lower()}({said})"
-        raise NoWindow(f"{item.shown} has no name of its own", item.place)
+        raise Refused(f"{item.shown} has no alias", item.place)
 
     def _total(self, call: Call) -> str:
         """An aggregate over the pairs of a group."""
@@ -210,30 +200,30 @@ class Groups:
         if side == "left":
             return self._of_rows(call, call.argument)
         if side != "right":
-            raise NoWindow(f"{call.text} is of both rows of a pair")
+            raise Refused(f"{call.text} uses both rows of a pair")
         if self.left and not isinstance(call.argument.tree, exp.Column):
-            raise NoWindow(f"{call.text}: what it is where nothing is found is not known")
+            raise Refused(f"{call.text}: its value without a match is not known")
         if call.distinct and call.function not in ("min", "max"):
-            raise NoWindow(f"{call.text}: DISTINCT needs the pairs themselves")
+            raise Refused(f"{call.text}: DISTINCT needs the pairs themselves")
         argument = self.pair.never_raising(call.argument)
         if call.function == "count":
             return f"coalesce(sum({self.totals.count(argument)}), 0)"
         type_ = self.pair.type_of(argument)
         if type_ is None:
-            raise NoWindow(f"the type of {argument} is not known")
+            raise Refused(f"the type of {argument} is not known")
         if call.function == "sum":
             text, sum_ = self.totals.sum(argument, type_)
             exact = type_.name in ("bigint", "decimal")
             return f"CAST(sum({text}) AS {sum_})" if exact else f"sum({text})"
         if call.function == "avg":
             if not type_.numeric or type_.name == "decimal":
-                raise NoWindow(f"{call.text}: an average of {type_} would be rounded, or cast, otherwise")
+                raise Refused(f"{call.text}: an average of {type_} would be rounded or cast differently")
             text = self.totals.real_sum(argument)
             return f"sum({text}) / nullif(sum({self.totals.count(argument)}), 0)"
         return f"{call.function}({self.totals.extreme(call.function, argument)})"
 
     def _of_rows(self, call: Call, argument: Scalar) -> str:
-        """An aggregate of the row's own columns, each as often as there are pairs."""
+        """Aggregate the row's own columns, weighted by the number of its pairs."""
         text = self.pair.text(argument).text
         if call.distinct or call.function in ("min", "max"):
             return f"{call.function}({'DISTINCT ' if call.distinct else ''}{text})"
@@ -241,19 +231,13 @@ class Groups:
             return f"coalesce(sum(CASE WHEN {operand(text)} IS NOT NULL THEN {self._rows} END), 0)"
         type_ = self.pair.type_of(text)
         if call.function != "sum" or type_ is None or not type_.integral or type_.name == "bigint":
-            raise NoWindow(f"{call.text} is not exact as a product")
+            raise Refused(f"{call.text} is not exact when multiplied by the number of pairs")
         return f"sum({operand(text)} * {self._rows})"
 
-    def ordered(self, clause: Scalar) -> Scalar:
-        """ORDER BY above the block."""
-        t = tokenize(clause.text)
-        start = next(i for i in range(len(t)) if t[i].word.endswith("BY")) + 1
-        said = []
-        for lo, hi in t.split(start, len(t)):
-            end = hi
-            while end > lo + 1 and t[end - 1].word in ("ASC", "DESC", "NULLS", "FIRST", "LAST"):
-                end -= 1
-            one, rest = Scalar(t.slice(lo, end), (), clause.place), t.slice(end, hi)
-            new = one if self._of_items(one, Unresolved) else self.said(one)  # an item's name comes first
-            said.append(f"{new.text} {rest}".rstrip())
-        return Scalar(f"{t.slice(0, start)} {', '.join(said)}", (), clause.place)
+    def ordered(self, written: Sort, block: Logical) -> Sort:
+        """The ORDER BY above the block, over other words for the block."""
+
+        def said(key: Scalar) -> Scalar:
+            return key if self._of_items(key, Refused) else self.said(key)  # an item's name comes first
+
+        return replace(map_expressions(written, said), child=block)

@@ -1,43 +1,42 @@
-"""A relation in FROM that is an aggregate of rows which the block reads itself, joined to them by its groups.
+"""Rewrites a join with an aggregate of the block's own rows, by its groups, as windows over the block.
 
     FROM t x JOIN (SELECT k, max(ts) AS m FROM t GROUP BY k) y ON x.k = y.k AND x.ts = y.m
 
-Every row of the block meets the one group of its own key: the aggregate is a window over the block's rows, and the
-relation one row beside each of them.
+Every row of the block matches the one group of its key, so the aggregate is a window over the block's rows, and the
+relation becomes columns of each row.
 """
 
 from __future__ import annotations
 
-from planner.expr import Scalar, column_ref, quote
-from planner.expr.tokens import tokenize
-from planner.logical import Aggregate, Derived, Logical, Scan
-from planner.sql.names import Unresolved
+from planner.errors import Refused
+from planner.expr import Scalar, quote
+from planner.expr.aggregate_calls import aggregate_arguments
+from planner.expr.substitution import without_alias
+from planner.logical import Aggregate, Derived, Logical, Scan, expressions
 from planner.tree import Node
 from rules.analysis.containment_mapping import ContainmentMapping, containment_mappings, is_column
 from rules.analysis.correlation_keys import CorrelationKey, correlation_key
 from rules.context import Context
-from rules.query.aggregates import WindowColumn, aggregate_positions, check_aggregates, without_alias
+from rules.query.aggregates import WindowColumn, check_aggregates
 from rules.query.inner_joins import InnerJoins, inner_joins
-from rules.query.moving import block_of, check_inner
+from rules.query.moving import check_inner
+from rules.query.query_block import QueryBlock, read_block
 from rules.query.standing_for import definition_of
 from rules.query.tables import tables
 from rules.window.correlated_aggregate import CorrelatedAggregate, Group
 
 
-def may_be_joined(relation: Node, read: frozenset[str], ctx: Context) -> bool:
-    """Whether a relation may be an aggregate of what a block reads besides.  Never looks anything up."""
+def may_be_joined(relation: Node, read: frozenset[str], ctx: Context) -> QueryBlock | None:
+    """Return the query of a relation if it may aggregate rows that the block reads as well.  Looks nothing up."""
     query = _grouped(relation, ctx)
-    block = block_of(query) if query else None
-    return (
-        block is not None
-        and len(block.more) == 1
-        and isinstance(block.more[0], Aggregate)
-        and tables(block.tree, ctx.definitions) <= read
-    )
+    block = read_block(query) if query else None
+    if block is None or block.aggregate is None or block.clauses != (block.aggregate,):
+        return None
+    return block if tables(block.tree, ctx.definitions) <= read else None
 
 
 def _grouped(relation: Node, ctx: Context) -> Logical | None:
-    """The query of a subquery, or of a WITH name, that shows its own columns under their names."""
+    """Return the query of a subquery or CTE that does not rename its columns."""
     if not isinstance(relation, Derived | Scan) or relation.renames or not relation.alias:
         return None
     if isinstance(relation, Scan) and relation.cte in ctx.definitions and ctx.definitions[relation.cte].renames:
@@ -46,25 +45,23 @@ def _grouped(relation: Node, ctx: Context) -> Logical | None:
 
 
 def joined_aggregate(number: int, outer: InnerJoins, ctx: Context) -> CorrelatedAggregate | None:
-    """What the relation of this number asks of the rows of others; None where it is no aggregate of them.
+    """Read a relation as an aggregate of the rows of the others; None if it is not.
 
-    Raises ``Unresolved``, ``Unsupported`` where it is one, and may not be a window.
+    Raises ``Refused``, ``Unsupported`` where it is one, and may not be a window.
     """
     relation = outer.relations[number]
     read = frozenset(name for n, r in enumerate(outer.relations) if n != number for name in tables(r, ctx.definitions))
-    if not may_be_joined(relation, read, ctx):
+    block = may_be_joined(relation, read, ctx)
+    if block is None or not isinstance(relation, Derived | Scan):
         return None
-    query = _grouped(relation, ctx)
-    inner = query and inner_joins(query, ctx.names)
-    if not inner or not isinstance(relation, Derived | Scan):
-        return None
-    refused: Unresolved | None = None
+    inner = inner_joins(block, ctx.names)
+    refused: Refused | None = None
     for mapped in containment_mappings(inner, outer, ctx):
         if number in mapped.to:
             continue
         try:
             return _Reader(number, relation, mapped, ctx).read()
-        except Unresolved as no:
+        except Refused as no:
             refused = refused or no
     if refused:
         raise refused
@@ -72,7 +69,7 @@ def joined_aggregate(number: int, outer: InnerJoins, ctx: Context) -> Correlated
 
 
 class _Reader:
-    """One relation over one mapping; its methods raise ``Unresolved`` where it is not the group of each row."""
+    """One relation over one mapping; its methods raise ``Refused`` where it is not the group of each row."""
 
     def __init__(self, number: int, relation: Derived | Scan, mapped: ContainmentMapping, ctx: Context):
         self.number, self.relation, self.mapped, self.ctx = number, relation, mapped, ctx
@@ -80,24 +77,23 @@ class _Reader:
     def read(self) -> CorrelatedAggregate:
         block = self.mapped.inner.block
         if block.project.hint or block.project.quantifier:
-            raise Unresolved("the subquery is more than an aggregate by groups")
+            raise Refused("the subquery is more than an aggregate by groups")
         check_inner(block.tree, self.ctx.names)
         own = [*self.mapped.filters()]
         for conjunct in self.mapped.inner.conjuncts:
-            if self.mapped.scopes(conjunct) - {0}:
-                raise Unresolved(f"{conjunct.shown} names no relation of its own")
+            if self.mapped.scope.bind(conjunct).levels - {0}:
+                raise Refused(f"{conjunct.shown} uses no relation of the subquery")
             own.append(self.mapped.term(conjunct))
-        aggregate = block.more[0]
-        assert isinstance(aggregate, Aggregate)
-        groups = self._groups(aggregate)
+        assert block.aggregate is not None
+        groups = self._groups(block.aggregate)
         shown: dict[str, str] = {}
         keys: list[CorrelationKey] = []
         added: list[WindowColumn] = []
         for item in block.project.items:
             name, value = item.tree.alias_or_name, without_alias(item)
             if not name or name in shown or item.plans:
-                raise Unresolved(f"{item.shown} is not one column with a name of its own")
-            if aggregate_positions(item.text):
+                raise Refused(f"{item.shown} is not one column with an alias")
+            if aggregate_arguments(item.text):
                 outside = self.mapped.outside(value)
                 check_aggregates(outside)
                 added.append(WindowColumn(self.ctx.fresh("w"), outside.text))
@@ -106,7 +102,7 @@ class _Reader:
                 keys.append(self._key(name, value, groups))
                 shown[name] = keys[-1].text
         if {k.value for k in keys} != set(groups):
-            raise Unresolved("it groups by a column that no equality compares with the outer query")
+            raise Refused("it groups by a column that no equality compares with the outer query")
         answer, relations = Group(self.number, tuple(shown.items())), tuple(sorted(self.mapped.to))
         place = block.project.items[0].place
         return CorrelatedAggregate(
@@ -114,23 +110,20 @@ class _Reader:
         )
 
     def _groups(self, aggregate: Aggregate) -> dict[str, str]:
-        """The columns of GROUP BY, in the one spelling and over the block."""
-        t = tokenize(aggregate.groups.text)
+        """Return the columns of GROUP BY, by their canonical form, as SQL over the block."""
         found = {}
-        for lo, hi in t.split(0, len(t)):
-            scalar = Scalar(t.slice(lo, hi), (), aggregate.groups.place)
-            if not is_column(scalar.tree):
-                raise Unresolved(f"{scalar.shown} is not a column to group by")
-            found[self.mapped.inner_value(scalar)] = self.mapped.outside(scalar).text
+        for key in expressions(aggregate):
+            if key.plans or not is_column(key.tree):
+                raise Refused(f"{key.shown} is not a column to group by", key.place)
+            found[self.mapped.inner_value(key)] = self.mapped.outside(key).text
         return found
 
     def _key(self, name: str, value: Scalar, groups: dict[str, str]) -> CorrelationKey:
         """A column that is a group of the relation, and equal in every row of the outer query."""
         if not is_column(value.tree) or self.mapped.inner_value(value) not in groups:
-            raise Unresolved(f"{value.shown} is not grouped by")
-        ref = column_ref(value.tree)
-        type_ = self.ctx.names.resolve(ref, self.mapped.inner.sources)[1].type
-        if type_ is None or type_.name in ("float", "double"):
-            raise Unresolved(f"{value.shown} may be shown in another way than it is compared")
+            raise Refused(f"{value.shown} is not grouped by")
+        type_ = self.mapped.scope.column(value.tree).column.type
+        if type_ is None or type_.approximate:
+            raise Refused(f"{value.shown} may have equal values that are not identical")
         shown = Scalar(f"{quote(self.relation.alias or '')}.{quote(name)}")
         return correlation_key(value, shown, self.mapped, self.ctx)

@@ -1,37 +1,40 @@
-"""A block whose subqueries ask for aggregates of its own rows, with these as columns of the rows.
+"""Rewrites a block whose subqueries aggregate its own rows: the aggregates become window columns.
 
-One relation is read in parentheses, under its own name, with the columns beside its own:
+A single relation becomes a subquery with the same name and additional columns:
 
     FROM t x                     FROM (SELECT *, avg(v) OVER (PARTITION BY x.k) AS __dt_w1 FROM t x) AS x
     WHERE x.v > (SELECT …)       WHERE x.v > (__dt_w1)
 
-Several are joined inside, and get their names back by LATERAL subqueries of one row, which Spark makes projections.
+Several relations are joined inside, and get their names back by LATERAL subqueries of one row, which Spark makes
+projections.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 
-from planner.errors import Unsupported
-from planner.expr import Scalar, quote
-from planner.logical import Aggregate, Derived, Filter, Join, Logical, OneRow, Project, Windows
-from planner.sql.names import Source, Unresolved
+from planner.errors import Refused, Unsupported
+from planner.expr import Scalar, is_star, quote
+from planner.logical import Derived, Join, Logical, OneRow, Project
+from planner.sql.names import Source
 from planner.sql.to_sql import refuse_stars
-from rules.analysis.computed import first_said, raising_columns, surely
 from rules.analysis.containment_mapping import relation_numbers
 from rules.analysis.correlation_keys import equal_columns
+from rules.analysis.speculation import EVERY, always_evaluated_columns, check_columns, check_speculation
 from rules.context import Context
-from rules.query.correlation import leans_on_left, scalars, words_of
-from rules.query.inner_joins import InnerJoins, where
+from rules.query.correlation import leans_on_left, words_of
+from rules.query.inner_joins import InnerJoins
 from rules.query.moving import check_deterministic
 from rules.query.padded import check_aliases, check_values
+from rules.query.query_block import where
 from rules.window.correlated_aggregate import CorrelatedAggregate, Group
 
 
 @dataclass(frozen=True)
 class Semi:
-    """A relation of the block that is tied to the groups by their keys alone: it keeps or drops whole groups."""
+    """A relation of the block that is joined with the groups by their keys only: it keeps or drops whole groups."""
 
     relation: Logical
     ties: tuple[Scalar, ...]
@@ -39,10 +42,10 @@ class Semi:
 
 
 class WindowedBlock:
-    """One block and the requests that ask for the rows of the same relations."""
+    """A block and its requests that aggregate rows of the same relations."""
 
-    def __init__(self, project: Project, outer: InnerJoins, requests: tuple[CorrelatedAggregate, ...], ctx: Context):
-        self.project, self.outer, self.requests, self.ctx = project, outer, requests, ctx
+    def __init__(self, outer: InnerJoins, requests: tuple[CorrelatedAggregate, ...], ctx: Context):
+        self.project, self.outer, self.requests, self.ctx = outer.block.project, outer, requests, ctx
         self.relations = requests[0].relations
         self.value = requests[0].mapped.outer_value
         self.places: dict[Scalar, frozenset[int]] = {}
@@ -53,25 +56,34 @@ class WindowedBlock:
         self.answers = dict(r.answer for r in requests if isinstance(r.answer, tuple))
         self.common = self._common()
         self.guards = tuple(dict.fromkeys(k.text for r in requests if r.strict for k in r.keys if k.guarded))
-        self._check_computed()
+        self._check_speculation()
 
-    def _check_computed(self) -> None:
-        """Raise ``Unresolved`` where rows that the block leaves out would raise an error."""
-        everywhere = (r for r in self.requests if not self._own(r))
-        safe = surely((c.text for r in everywhere for c in r.calls), self.ctx.names)
+    def _check_speculation(self) -> None:
+        """Raise ``UnsafeSpeculation`` for expressions that might raise an error on rows that the query filters out."""
+        names = self.ctx.names
+        known = partial(names.type_of, sources=self.outer.sources)
+        everywhere = [r for r in self.requests if not self._own(r)]
+        safe = always_evaluated_columns((c.text for r in everywhere for c in r.calls), names)
+        filters, values = tuple(c.text for c in self.common), list(self.common.values())
+        if len(self.relations) == 1 and any([t.value for t in r.own] == values for r in everywhere):
+            safe |= always_evaluated_columns(filters, names)
+        else:  # no subquery filters by these conditions alone
+            for conjunct in self.common:
+                check_speculation(conjunct, known, self.ctx, "query")
+            safe -= {names.fold(column.parts[-1]) for conjunct in self.common for column in conjunct.columns}
+        for own in map(self._own, self.requests):  # CASE WHEN a AND b THEN … does not guard b by a
+            for text in own if len(own) > 1 else ():
+                check_speculation(Scalar(text), known, self.ctx, "query")
         for number in self.relations:
             relation = self.outer.relations[number]
-            if not (raising := raising_columns(relation, self.ctx)):
-                continue
-            used = raising if self._shown(number) else words_of(self.project, self.ctx.names, but=relation)
-            if item := first_said(raising, used, safe):
-                raise Unresolved(f"{item.shown} could raise an error on rows that the query filters out")
+            used = {EVERY} if self._shown(number) else words_of(self.project, names, but=relation)
+            check_columns(relation, used, safe, self.ctx, "query")
 
     def _place(self, conjunct: Scalar) -> frozenset[int]:
         try:
             check_deterministic(conjunct)
             return relation_numbers(conjunct, self.outer, self.ctx)
-        except (Unresolved, Unsupported):
+        except Refused:
             return frozenset()
 
     def _common(self) -> dict[Scalar, str]:
@@ -81,22 +93,22 @@ class WindowedBlock:
             if place <= set(self.relations):
                 try:
                     value = self.value(conjunct)
-                except (Unresolved, Unsupported):
+                except Refused:
                     continue
                 if all(value in {t.value for t in r.own} for r in self.requests):
                     found[conjunct] = value
         return found
 
     def _own(self, request: CorrelatedAggregate) -> tuple[str, ...]:
-        """What a row must meet to count for one request.  Raises ``Unresolved`` where that is no matter of a row."""
+        """Return the filters on the rows of one request.  Raises ``Refused`` if they need more than the row."""
         said = []
         for term in request.own:
             if term.value in self.common.values():
                 continue
             if isinstance(request.answer, Group):
-                raise Unresolved(f"only the subquery filters by {term.text}")
+                raise Refused(f"only the subquery filters by {term.text}")
             if len(term.relations) > 1:
-                raise Unresolved(f"the outer query does not join its relations by {term.text}")
+                raise Refused(f"the outer query does not join its relations by {term.text}")
             said.append(term.text)
         guarded = [k.text for k in request.keys if k.guarded and k.text not in self.guards]
         return tuple(f"({s})" for s in said) + tuple(f"{k} IS NOT NULL" for k in dict.fromkeys(guarded))
@@ -114,7 +126,7 @@ class WindowedBlock:
                     filters.append(conjunct)
                 elif number in place and place <= {number, *self.relations} and self._ties(conjunct, number, keys):
                     ties.append(conjunct)
-            if ties and filters and not self.ctx.unrepeatable(relation):
+            if ties and filters and not self.ctx.nonrepeatable_reason(relation):
                 found.append(Semi(relation, tuple(ties), tuple(filters)))
         return tuple(found)
 
@@ -135,7 +147,7 @@ class WindowedBlock:
         return len(self.outer.relations) == len(self.relations) and asked >= set(self.outer.conjuncts)
 
     def windowed(self, semis: tuple[Semi, ...]) -> Project:
-        """The block over rows that carry the columns.  Raises ``Unresolved``, ``Unsupported``."""
+        """The block over rows that carry the columns.  Raises ``Refused``, ``Unsupported``."""
         if len(self.relations) > 1:
             return self._flat(*self._side_by_side(semis))
         (number,) = self.relations
@@ -144,24 +156,21 @@ class WindowedBlock:
         wrapped = Derived(query, alias[0], (), f"AS {quote(alias[0])}") if alias else Derived(query, None)
         if self.groups:
             return self._flat(wrapped)
-        tree, condition = self.outer.rebuilt(lambda n, relation: wrapped if n == number else relation, self._inside)
-        return self._project(tree, condition)
+        return self._project(*self.outer.rebuilt({number: wrapped}, self._inside))
 
     def _flat(self, *first: Logical) -> Project:
         """The block with its relations side by side, those that carry the columns first, and the groups last."""
         known = {*self.relations, *self.groups}
         others = [r for n, r in enumerate(self.outer.relations) if n not in known]
         if any(map(leans_on_left, others)):
-            raise Unresolved("another relation is LATERAL")
+            raise Refused("another relation is LATERAL")
         tree, *rest = first
         for relation in (*rest, *others, *map(self._group, self.groups.values())):
             tree = Join(tree, relation, "cross", ",")
-        met = self.outer.block.condition  # WHERE first, as Spark has it: it may keep ON from raising
-        on = self.outer.conjuncts[: len(self.outer.conjuncts) - len(met)]
-        return self._project(tree, tuple(n for c in (*met, *on) for n in self._inside(c)))
+        return self._project(tree, tuple(new for c in self.outer.filters if (new := self._inside(c)) is not None))
 
     def _group(self, group: Group) -> Derived:
-        """The relation that shows the group of each row, as one row beside it."""
+        """Return the relation with the group of each row: a LATERAL subquery of one row."""
         check_values((self.outer.relations[group.relation],), self.project, self.ctx)
         items = tuple(Scalar(f"{value} AS {quote(name)}") for name, value in group.columns)
         check_aliases(items, self.ctx.names)
@@ -184,7 +193,7 @@ class WindowedBlock:
                 yield Scalar(f"{call.said(self._own(request), over)} AS {call.name}")
 
     def _side_by_side(self, semis: tuple[Semi, ...]) -> Iterator[Logical]:
-        """The relations joined under one name, and then each under its own."""
+        """Join the relations under one name, and then give each its own name back."""
         check_values(self.sources(), self.project, self.ctx)
         name, mentioned = self.ctx.fresh("j"), words_of(self.project, self.ctx.names)
         inside, outside = [], []
@@ -197,40 +206,34 @@ class WindowedBlock:
                     inside.append(Scalar(f"{_of(source, column.name)} AS {new}"))
                     items.append(Scalar(f"{name}.{new} AS {quote(column.name)}"))
             if not source.names or not items:
-                raise Unresolved("a relation without a name is joined with another")
+                raise Refused("a relation without an alias is joined with another")
             outside.append(_one_row(tuple(items), source.names[-1]))
         yield Derived(Project(self._rows(semis), (*inside, *self._calls())), name, (), f"AS {name}")
         yield from outside
 
-    def _answered(self, scalar: Scalar) -> tuple[Scalar, ...]:
+    def _answered(self, scalar: Scalar) -> Scalar:
         """A conjunct or item of the block in terms of the columns."""
-        return (self.answers.get(scalar, scalar),)
+        return self.answers.get(scalar, scalar)
 
-    def _inside(self, conjunct: Scalar) -> tuple[Scalar, ...]:
-        """The same where the rows that are aggregated have met what all ask of them."""
-        return () if conjunct in self.common else self._answered(conjunct)
+    def _inside(self, conjunct: Scalar) -> Scalar | None:
+        """Drop a conjunct that the aggregated rows have already passed."""
+        return None if conjunct in self.common else self._answered(conjunct)
 
     def _source(self, number: int) -> Source:
         return self.outer.sources[self.outer.owner.index(number)]
 
     def _project(self, tree: Logical, condition: tuple[Scalar, ...]) -> Project:
         """The block over another FROM and WHERE."""
-
-        def over(node: Logical) -> Logical:
-            if isinstance(node, Aggregate | Windows) or (isinstance(node, Filter) and node.clause != "WHERE"):
-                for scalar in scalars(node):
-                    refuse_stars(scalar)
-                return replace(node, child=over(node.child))
-            return where(tree, condition)
-
         for conjunct in condition:
             refuse_stars(conjunct)
         items = tuple(new for item in self.project.items for new in self._item(item))
-        return replace(self.project, child=over(self.project.child), items=items)
+        for scalar in self.outer.block.in_clauses:
+            refuse_stars(scalar)
+        return self.outer.block.over(where(tree, condition), items=items)
 
     def _item(self, item: Scalar) -> tuple[Scalar, ...]:
-        """An item of the select list; a ``*`` that would show the columns is spelt out."""
-        answered = self._answered(item)[0]
+        """Rewrite an item of the select list; a ``*`` that would return the added columns is expanded."""
+        answered = self._answered(item)
         if answered is not item:
             return (answered,)
         sources = self._starred(item)
@@ -240,18 +243,14 @@ class WindowedBlock:
         return tuple(new for source in sources for new in self._spelt(source))
 
     def _starred(self, item: Scalar) -> tuple[Source, ...] | None:
-        """The relations all of whose columns an item shows; None where it is no ``*``."""
-        words = item.text.replace("`", "").split(".")
-        if words[-1].strip() != "*":
+        """Return the relations whose columns an item returns all; None if it is not a ``*``."""
+        if not is_star(item.known):
             return None
-        if len(words) == 1:
-            joins = (n for r in self.outer.relations for n in r.walk() if isinstance(n, Join))
-            if any(j.using or j.natural for j in joins):
-                raise Unsupported("* over USING or NATURAL would show a column that the rewriting adds", item.place)
-            return self.outer.sources
-        fold = self.ctx.names.fold
-        name = fold(words[-2].strip())
-        return tuple(s for s in self.outer.sources if s.names and fold(s.names[-1]) == name) or None
+        joins = (n for r in self.outer.relations for n in r.walk() if isinstance(n, Join))
+        if item.text.strip() == "*" and any(j.using or j.natural for j in joins):
+            raise Unsupported("* over USING or NATURAL would show a column that the rewriting adds", item.place)
+        sources = self.outer.sources
+        return tuple(sources[n] for n in self.ctx.names.starred(item.tree, sources)) or None
 
     def _spelt(self, source: Source) -> Iterator[Scalar]:
         number = self.outer.owner[self.outer.sources.index(source)]
@@ -263,7 +262,7 @@ class WindowedBlock:
             raise Unsupported("a relation without a name stands where * would show a column that the rewriting adds")
 
     def _shown(self, number: int) -> bool:
-        """Whether a ``*`` shows a relation."""
+        """Whether a ``*`` returns the columns of a relation."""
         source = self._source(number)
         return any(source in (self._starred(item) or ()) for item in self.project.items)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from comparing import rows
 from optimizer import Optimizer, Options
@@ -60,7 +61,7 @@ SELECT x.id FROM marks x WHERE NOT EXISTS (SELECT 1 FROM marks y WHERE y.k = x.k
 
 
 @pytest.fixture(scope="module")
-def session(spark):
+def session(spark: SparkSession) -> Any:
     found = for_few_rows(spark)
     for name, values in TABLES.items():
         found.sql(f"CREATE TEMPORARY VIEW {name} AS SELECT * FROM VALUES {values}")
@@ -81,17 +82,17 @@ def same(session: Any, query: str, args: Any = None) -> Any:
 
 @pytest.mark.parametrize("join", ["LEFT", "INNER"])
 @pytest.mark.parametrize(("outer", "inner"), [*PAIRS, *SUMS])
-def test_an_expression_over_an_expression(session, join, outer, inner):
+def test_an_expression_over_an_expression(session: SparkSession, join: Any, outer: Any, inner: Any) -> None:
     plan = same(session, OF_FLAGS.format(join=join, outer=outer, inner=inner))
     assert plan.rewritten or (outer, inner) in SUMS or join == "INNER"
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_what_was_wrong_once(session, query):
+def test_what_was_wrong_once(session: SparkSession, query: Any) -> None:
     same(session, query)
 
 
-def test_the_case_of_parameters_counts(session):
+def test_the_case_of_parameters_counts(session: SparkSession) -> None:
     query = (
         "SELECT x.k, x.n, y.n AS m FROM (SELECT k, count(*) AS n FROM marks WHERE v > :a GROUP BY k) x "
         "JOIN (SELECT k, count(*) AS n FROM marks WHERE v > :A GROUP BY k) y ON x.k = y.k"
@@ -107,7 +108,9 @@ def test_the_case_of_parameters_counts(session):
         ("spark.sql.legacy.consecutiveStringLiterals.enabled", "w = 'it''s'", "consecutiveStringLiterals"),
     ],
 )
-def test_settings_that_change_what_a_text_means(session, setting, condition, reason):
+def test_settings_that_change_what_a_text_means(
+    session: SparkSession, setting: Any, condition: Any, reason: Any
+) -> None:
     query = f"SELECT a.id, b.v FROM marks a JOIN (SELECT id, v, w FROM marks WHERE {condition}) b ON a.id = b.id"
     session.conf.set(setting, "true")
     try:
@@ -118,7 +121,7 @@ def test_settings_that_change_what_a_text_means(session, setting, condition, rea
     assert not any(reason in d.reason for d in same(session, query).declined)
 
 
-def test_what_spark_puts_into_a_text_is_not_read(session):
+def test_what_spark_puts_into_a_text_is_not_read(session: SparkSession) -> None:
     session.conf.set("my.condition", "1 = 1 OR 2 = 2")
     plan = same(session, "SELECT a.id FROM marks a JOIN marks b ON a.id = b.id WHERE a.id > 5 AND ${my.condition}")
     assert not plan.rewritten

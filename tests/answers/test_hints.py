@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from typer.testing import CliRunner
@@ -65,7 +66,7 @@ DISTANCE = "FROM p {} i ON abs(p.x - i.lo) <= 5"
 @pytest.mark.parametrize("hint", list(JOINS))
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("shape", [POINT, DISTANCE])
-def test_an_inner_join_runs_as_the_hint_asks(session, hint, side, shape):
+def test_an_inner_join_runs_as_the_hint_asks(session: SparkSession, hint: Any, side: Any, shape: Any) -> None:
     name = "P" if side == "left" else "`i`"
     text = check_same(
         session, f"SELECT /*+ RANGE_JOIN(i, 10), {hint}({name}) */ p.id, i.id AS j {shape.format('JOIN')}"
@@ -75,37 +76,37 @@ def test_an_inner_join_runs_as_the_hint_asks(session, hint, side, shape):
 
 @pytest.mark.parametrize("hint", list(JOINS))
 @pytest.mark.parametrize("kind", ["LEFT JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"])
-def test_the_other_side_of_a_join_that_keeps_its_left_one(session, hint, kind):
+def test_the_other_side_of_a_join_that_keeps_its_left_one(session: SparkSession, hint: Any, kind: Any) -> None:
     text = check_same(session, f"SELECT /*+ {hint}(i) */ p.id {DISTANCE.format(kind)}")
     assert joins(session, text) == [(JOINS[hint], "" if hint == "MERGE" else "right")]
 
 
-def test_hints_on_both_sides_are_spark_s_to_weigh(session):
+def test_hints_on_both_sides_are_spark_s_to_weigh(session: SparkSession) -> None:
     text = check_same(session, f"SELECT /*+ MERGE(p), BROADCAST(i) */ p.id {POINT.format('JOIN')}")
     assert joins(session, text) == [("BroadcastHashJoin", "right")]
 
 
-def test_levels_of_bins_keep_the_names_of_both_sides(session):
+def test_levels_of_bins_keep_the_names_of_both_sides(session: SparkSession) -> None:
     own = Options(force=True, strict=True, measure_lengths=False)
     text = check_same(session, f"SELECT /*+ SHUFFLE_HASH(p) */ p.id {POINT.format('JOIN')}", own)
     assert text.count("explode") > 1
     assert joins(session, text) == [("ShuffledHashJoin", "left")]
 
 
-def test_a_kept_side_that_spark_cannot_broadcast_is_said(session):
+def test_a_kept_side_that_spark_cannot_broadcast_is_said(session: SparkSession) -> None:
     query = f"SELECT /*+ BROADCAST(p) */ p.id {DISTANCE.format('LEFT JOIN')}"
     assert joins(session, check_same(session, query)) == [("SortMergeJoin", "")]
     [warned] = Optimizer(session, FORCE).plan(query).warnings
     assert "makes no hash table of the left side of a left join" in warned.reason
 
 
-def test_a_nested_loop_that_is_asked_for(session):
+def test_a_nested_loop_that_is_asked_for(session: SparkSession) -> None:
     query = f"SELECT /*+ SHUFFLE_REPLICATE_NL(i) */ p.id {POINT.format('JOIN')}"
     assert not Optimizer(session, FORCE).plan(query).rewritten
     assert joins(session, query) == [("CartesianProduct", "")]
 
 
-def test_a_hint_in_a_subquery_stays_in_it(session):
+def test_a_hint_in_a_subquery_stays_in_it(session: SparkSession) -> None:
     inner = f"SELECT /*+ BROADCAST(i), RANGE_JOIN(i, 20) */ p.id {POINT.format('JOIN')}"
     text = check_same(session, f"SELECT /*+ MERGE(a) */ a.id FROM ({inner}) a JOIN p b ON a.id = b.id")
     assert joins(session, text) == [("SortMergeJoin", ""), ("BroadcastHashJoin", "right")]
@@ -124,11 +125,11 @@ def test_a_hint_in_a_subquery_stays_in_it(session):
     ],
 )
 @pytest.mark.parametrize("width", ["1e-12", "0.3", "3600", "1e29"])
-def test_any_width_returns_the_same_rows(session, condition, kind, width):
+def test_any_width_returns_the_same_rows(session: SparkSession, condition: Any, kind: Any, width: Any) -> None:
     check_same(session, f"SELECT /*+ RANGE_JOIN(i, {width}) */ p.id, i.id AS j FROM p {kind} i ON {condition}")
 
 
-def test_warnings_are_logged_when_a_query_runs(session, caplog):
+def test_warnings_are_logged_when_a_query_runs(session: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
     opt = Optimizer(session, FORCE)
     with caplog.at_level(logging.WARNING, "dovetail"):
         rows = opt.sql(f"SELECT /*+ RANGE_JOIN(i, 0) */ p.id {POINT.format('JOIN')}").collect()
@@ -141,14 +142,30 @@ def test_warnings_are_logged_when_a_query_runs(session, caplog):
 
 
 @pytest.mark.parametrize("command", [["run"], ["rewrite"], ["explain", "--mode", "sql"], ["explain", "--mode", "cost"]])
-def test_the_command_line_says_warnings_beside_the_answer(spark, command):
+def test_the_command_line_says_warnings_beside_the_answer(spark: SparkSession, command: Any) -> None:
     done = CliRunner().invoke(app, [*command, "--sql", "SELECT /*+ BROADCAST(z) */ p.id FROM range(3) p"])
     assert done.exit_code == 0
     assert "BROADCAST(z): this SELECT" not in done.stdout
     assert "warning: BROADCAST(z): this SELECT has no relation z; possible: p (line 1, column 22)\n" in done.stderr
 
 
-def test_the_command_line_says_a_warning_once(spark):
+def test_the_command_line_says_a_warning_once(spark: SparkSession) -> None:
     done = CliRunner().invoke(app, ["explain", "--sql", "SELECT /*+ BROADCAST(z) */ p.id FROM range(3) p"])
     assert "-- warning: BROADCAST(z): this SELECT has no relation z" in done.stdout
     assert "warning" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("left", "hint"),
+    [("i a, i b", None), ("(i a CROSS JOIN i b)", None), ("i b", "b"), ("(SELECT * FROM i) b", "b")],
+)
+@pytest.mark.parametrize("options", [Options(hash_build_bytes=0, hash_join_bytes=0), Options(hash_join_bytes=2**60)])
+def test_a_side_that_is_a_join_has_no_name_for_a_hint(
+    session: SparkSession, left: str, hint: str | None, options: Options
+) -> None:
+    options = replace(options, nested_loop_pairs=0, broadcast_pairs=0, key_pairs_per_row=0, hash_from_bytes=0)
+    query = f"SELECT b.id, p.x FROM {left} RIGHT JOIN p ON abs(b.lo - p.x) <= 2 AND b.id % 7 = p.id % 7"
+    plan = Optimizer(session, options).plan(query)
+    assert plan.rewritten, plan.explain()
+    assert re.findall(r"/\*\+ \w+\((\w+)\) \*/", plan.sql()) == ([hint] if hint else [])
+    assert Counter(session.sql(plan.sql()).collect()) == Counter(session.sql(query).collect())

@@ -139,7 +139,7 @@ def test_every_place(opt: Optimizer, text: str) -> None:
 @pytest.mark.parametrize("kind", KINDS[:2])
 def test_tables_that_are_read_whole(opt: Optimizer, kind: str) -> None:
     whole = Optimizer(opt.session, Options(strict=True))
-    whole.declared, whole.sources = opt.declared, opt.sources
+    whole.declarations.tables, whole.declarations.sources = opt.declarations.tables, opt.declarations.sources
     text = f"SELECT o.id, c.name FROM orders o {kind} customers{{at}} c ON o.k = c.k AND c.n < 3"
     assert "FullLookupJoin" in whole.plan(text.format(at=" FOR SYSTEM_TIME AS OF PROCTIME() AS")).explain()
     both(whole, text)

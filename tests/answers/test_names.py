@@ -57,7 +57,7 @@ def test_two_tables_of_a_catalog_that_tells_letters_apart(own: SparkSession) -> 
         own.sql(f"CREATE TABLE letters.n.{name} AS SELECT id, id % 2 AS k, id * {n + 1} AS v FROM range({8 - n})")
     opt = Optimizer(own, FORCE)
     opt.declare_key("letters.n.T", ["id"])
-    assert list(opt.keys) == [("letters", "n", "T")]
+    assert list(opt.declarations.keys) == [("letters", "n", "T")]
     for query in TWO_NAMES:
         text = query.format("letters.n.t", "letters.n.T")
         assert_same(own, text, opt.plan(text))
@@ -86,7 +86,7 @@ def check(opt: Optimizer, *, counts: bool, text: str = SELF_JOIN) -> None:
     """Whether the declared key counts, and that the rows are right in any case."""
     plan = opt.plan(text)
     assert ("self_join_elimination" in plan.rules) == counts, plan.declined
-    assert any("does not count now" in d.reason for d in plan.declined) != counts
+    assert any("is ignored" in d.reason for d in plan.declined) != counts
     assert_same(opt.session, text, plan)
 
 
@@ -131,7 +131,7 @@ def test_a_key_is_not_one_of_the_table_that_takes_the_name(own: SparkSession, ov
         if not over:
             own.sql("DROP TABLE kk")
             replace_view(own, UNIQUE)
-            assert not any("does not count" in d.reason for d in opt.plan(SELF_JOIN).declined)
+            assert not any("is ignored" in d.reason for d in opt.plan(SELF_JOIN).declined)
     finally:
         own.sql("DROP VIEW IF EXISTS kk" if over else "DROP TABLE IF EXISTS spark_catalog.default.kk")
         own.catalog.dropTempView("kk")
@@ -141,10 +141,10 @@ def test_a_key_is_not_one_of_the_table_that_takes_the_name(own: SparkSession, ov
 def test_a_key_of_what_cannot_be_told_apart_does_not_count(own: SparkSession) -> None:
     replace_view(own, UNIQUE)
     key = UniqueKey(("id",))
-    unknown = SparkCatalog(own, declared={("kk",): (key,)}, meanings={(("kk",), key): None})
+    unknown = SparkCatalog(own, declared={("kk",): (key,)}, identities={(("kk",), key): None})
     assert unknown.keys(("kk",)) == ()
-    assert unknown.lapsed(("kk",)) == (
-        "the key (id) of kk does not count, since Spark Connect does not tell which tables it reads"
+    assert unknown.expired_key_reason(("kk",)) == (
+        "the key (id) of kk is ignored, since Spark Connect does not expose the tables that it reads"
     )
     assert SparkCatalog(own, declared={("kk",): (key,)}).keys(("kk",)) == (key,)
 
@@ -154,7 +154,7 @@ def test_a_global_view_is_not_a_local_one(own: SparkSession) -> None:
     replace_view(own, TWICE)
     opt = Optimizer(own, FORCE)
     opt.declare_key("global_temp.kk", ["id"])
-    assert list(opt.keys) == [("global_temp", "kk")]
+    assert list(opt.declarations.keys) == [("global_temp", "kk")]
     assert not opt.plan(SELF_JOIN).rewritten
     check(opt, counts=True, text=SELF_JOIN.replace("kk", "global_temp.kk"))
     own.catalog.dropGlobalTempView("kk")
@@ -171,7 +171,7 @@ def test_versions_are_those_of_the_table_they_were_declared_of(own: SparkSession
     text = "SELECT o.at, r.rate FROM orders o JOIN kk FOR SYSTEM_TIME AS OF o.at AS r ON r.k = o.k"
     assert opt.sql(text).count() == 1
     own.sql(rows.format(2)).createOrReplaceTempView("kk")
-    with pytest.raises(QueryError, match="kk is not what it was when its versions were declared"):
+    with pytest.raises(QueryError, match="kk changed after declare_versions"):
         opt.sql(text)
     opt.declare_versions("kk", ["k"], "since")
     assert opt.sql(text).count() == 1

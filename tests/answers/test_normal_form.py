@@ -8,6 +8,7 @@ import pytest
 from hypothesis import event, given, note, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from planner.conditions.normal_form import normal_form
 from planner.expr import Scalar
 
@@ -46,7 +47,7 @@ def conditions(draw: st.DrawFn, depth: int = 3) -> str:
         )
         return draw(st.sampled_from(shapes))
     c, e = draw(inner), draw(inner)
-    shapes = (
+    joined = (
         *(f"({c})", f"NOT ({c})", f"!({c})", f"NOT NOT ({c})", f"({c}) AND ({e})", f"({c}) OR ({e})"),
         *(f"({c}) AND ({e}) OR ({e}) AND ({c})", f"(({c}) AND ({e})) OR ({c})", f"NOT (({c}) OR ({e}))"),
         *(f"({c}) = TRUE", f"FALSE = ({c})", f"({c}) <=> TRUE", f"({c}) IS TRUE", f"({c}) IS NOT FALSE"),
@@ -55,11 +56,11 @@ def conditions(draw: st.DrawFn, depth: int = 3) -> str:
         *(f"({c}) OR FALSE", f"if({c}, TRUE, FALSE)", f"CASE WHEN {c} THEN TRUE ELSE FALSE END"),
         *(f"CASE WHEN {c} THEN TRUE END", f"CASE WHEN {c} THEN {e} ELSE FALSE END"),
     )
-    return draw(st.sampled_from(shapes))
+    return draw(st.sampled_from(joined))
 
 
 @pytest.mark.hypothesis
-@settings(max_examples=settings.default.max_examples // 10)
+@settings(max_examples=examples(1 / 10))
 @given(st.lists(conditions(), min_size=TOGETHER, max_size=TOGETHER))
 def test_the_same_rows_pass(session: SparkSession, written: list[str]) -> None:
     session.sql(f"CREATE OR REPLACE TEMPORARY VIEW t AS {_TABLE}")

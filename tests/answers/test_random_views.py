@@ -10,6 +10,7 @@ from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
 from comparing import assert_same
+from effort import examples
 from optimizer import Optimizer, Options
 from sessions import for_few_rows
 from shares import Share, at_least
@@ -70,7 +71,7 @@ def tables(spark: SparkSession) -> Iterator[SparkSession]:
 
 
 @pytest.mark.hypothesis
-@settings(max_examples=settings.default.max_examples // 2)
+@settings(max_examples=examples(1 / 2))
 @given(
     view=st.sampled_from(VIEWS),
     query=st.sampled_from(QUERIES),

@@ -85,4 +85,4 @@ def test_what_may_be_another_value_is_not_computed_twice(session: SparkSession) 
         f"SELECT p.id, q.id AS i FROM t p FULL JOIN t q ON p.id BETWEEN q.lo AND q.hi AND {call}"
     )
     assert not plan.rewritten
-    assert "may be another one when it is computed twice" in str(plan.declined)
+    assert "may have another value when it is evaluated twice" in str(plan.declined)

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
+from execution import DEFAULT, INTERPRETED, execution_of
 from golden_plans.approval import approved_as_written
 from golden_plans.case import read_case
 from golden_plans.catalog import CatalogFile
@@ -17,6 +19,7 @@ from golden_sessions import golden_sessions, plain_lookups
 from optimizer.plan import Plan
 from planner.connectors.memory import MemorySource
 from planner.logical import Project, Statement
+from planner.logical.base import Logical
 from planner.sql.lookup_views import lookups_of, with_tables
 from planner.sql.lookup_views import query_of as query_of_plan
 from planner.sql.names import Resolver
@@ -109,7 +112,7 @@ def query_of(plan: Plan, text: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def session_for(spark):
+def session_for(spark: SparkSession) -> Any:
     """A session for each catalog file, with its settings, and its tables as views."""
     yield from golden_sessions(spark)
 
@@ -117,7 +120,9 @@ def session_for(spark):
 def with_plain_lookups(catalog: CatalogFile, plan: Plan) -> str:
     """The query of a statement with such a view in the place of each lookup."""
     tables = {".".join(t.name): f"plain_{'_'.join(t.name)}" for t in catalog.lookups}
+    assert plan.logical is not None
     unhinted = transform_up(plan.logical, lambda n: replace(n, hint=None) if isinstance(n, Project) else n)
+    assert isinstance(unhinted, Logical)
     return with_tables(unhinted, tables, Resolver(catalog, {}).lookup)
 
 
@@ -129,12 +134,19 @@ def looked_up(session: Any, catalog: CatalogFile, plan: Plan) -> Any:
         ".".join(t.name): MemorySource(session.sql(query).toArrow(), [k.columns for k in t.keys])
         for t, query in zip(catalog.lookups, plain_lookups(catalog).values(), strict=True)
     }
+    assert plan.physical is not None
     return run_with_lookups(session, query_of_plan(plan.physical), sources, None, {})
 
 
+@pytest.mark.parametrize("execution", [DEFAULT, INTERPRETED])
 @pytest.mark.parametrize("case", [pytest.param(c, id=c.name) for c in REWRITTEN if c.name not in BY_HAND])
-def test_the_rewriting_returns_what_the_statement_returns(session_for, case):
-    session, args, catalog, plan = session_for(case), ARGUMENTS.get(case.name), catalog_of(case), plan_case(case)
+def test_the_rewriting_returns_what_the_statement_returns(session_for: Any, case: Any, execution: Any) -> None:
+    session, args, catalog, plan = (
+        session_for(case, execution),
+        ARGUMENTS.get(case.name),
+        catalog_of(case),
+        plan_case(case),
+    )
     if lookups_of(plan.physical):
         before = session.sql(with_plain_lookups(catalog, plan), args=args)
         after = looked_up(session, catalog, plan)
@@ -148,19 +160,19 @@ def test_the_rewriting_returns_what_the_statement_returns(session_for, case):
 
 
 @pytest.mark.parametrize("case", [pytest.param(c, id=c.name) for c in REWRITTEN if c.name in BY_HAND])
-def test_versions_are_those_of_their_time(session_for, case):
-    rows = looked_up(session_for(case), catalog_of(case), plan_case(case)).collect()
+def test_versions_are_those_of_their_time(session_for: Any, case: Any) -> None:
+    rows = looked_up(session_for(case, execution_of(case.name)), catalog_of(case), plan_case(case)).collect()
     found = Counter(tuple(None if v is None else v if isinstance(v, int) else str(v) for v in row) for row in rows)
     wanted = BY_HAND[case.name]
     assert wanted is None or found == Counter(wanted)
 
 
 @pytest.mark.parametrize("case", AS_WRITTEN)
-def test_spark_takes_what_runs_as_written(session_for, case):
+def test_spark_takes_what_runs_as_written(session_for: Any, case: Any) -> None:
     from pyspark.errors import PySparkException
 
     try:
-        _ = session_for(case).sql(case.sql.removesuffix(";"), args=ARGUMENTS.get(case.name)).schema
+        _ = session_for(case, DEFAULT).sql(case.sql.removesuffix(";"), args=ARGUMENTS.get(case.name)).schema
     except PySparkException:
         taken = False
     else:

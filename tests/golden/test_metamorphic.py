@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from zlib import crc32
 
 import pytest
-from hypothesis import settings
 
+from effort import SEED, fuzzing
 from golden_plans.case import Case, read_case
 from golden_plans.planned import catalog_of, options_of, plan_case, stream_plan
 from metamorphic import variants
 from optimizer.plan import Plan
 from optimizer.planning import plan_sql
 from planner.errors import Unsupported
+from planner.physical.base import Physical
 
 CASES = Path(__file__).parents[2] / "golden_plans" / "cases"
 FOLDERS = sorted(p.name for p in CASES.iterdir() if p.is_dir() and p.name not in ("carry", "refused"))
-EVERY = 24 if settings.get_current_profile_name() != "fuzz" else 1  # of so many variants one is planned
+EVERY = 1 if fuzzing() else 24  # of so many variants one is planned, another one for each seed
 
 
 @cache
@@ -31,18 +34,23 @@ def _cases(folder: str) -> list[Case]:
 
 def _operators(plan: Plan) -> list[str]:
     assert plan.physical is not None
-    return sorted(n.label for n in plan.physical.walk() if n.rewritten) if plan.rewritten else []
+    return (
+        sorted(n.label for n in plan.physical.walk() if isinstance(n, Physical) and n.rewritten)
+        if plan.rewritten
+        else []
+    )
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_other_words_get_the_same_operators(folder: str, record_property: pytest.RecordProperty) -> None:
+def test_other_words_get_the_same_operators(folder: str, record_property: Callable[[str, object], None]) -> None:
     counts: Counter[str] = Counter()
     silent = []
     for case in _cases(folder):
         plan = plan_case(case)
         known = {d.reason for d in plan.declined}
         for name, text in _variants(case):
-            if crc32(f"{case.name} {name}".encode()) % EVERY:
+            if (crc32(f"{case.name} {name}".encode()) - SEED) % EVERY:
                 continue
             other = plan_sql(text, catalog_of(case), options_of(case))
             if other.rewritten and _operators(other) == _operators(plan):
@@ -55,7 +63,8 @@ def test_other_words_get_the_same_operators(folder: str, record_property: pytest
     print(f"{folder}: {dict(counts)}")
     record_property("metamorphic", dict(counts))
     assert not silent, "\n".join(silent)
-    assert counts["explained"] <= counts["same operators"] / 20
+    usual = counts.total() / 20
+    assert counts["explained"] <= usual + 4 * math.sqrt(usual) + 1  # a sample may have some more of them by chance
 
 
 def _variants(case: Case) -> list[tuple[str, str]]:

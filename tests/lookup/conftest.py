@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from optimizer import Optimizer
     from servers import PostgresServer
 
 
@@ -23,7 +26,7 @@ def postgres() -> Iterator[str]:
 
 
 @pytest.fixture
-def sql(postgres: str) -> Callable[[str], None]:
+def sql(postgres: str) -> Callable[[str], object]:
     """Run statements on that server."""
     from servers import execute
 
@@ -44,3 +47,22 @@ def mortal(another: PostgresServer) -> Iterator[PostgresServer]:
     another.start()
     yield another
     another.start()
+
+
+@pytest.fixture(scope="module")
+def opt(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Optimizer:
+    """An optimizer with the lookups ``names``, in memory, and ``files``, of the same two rows."""
+    from optimizer import Optimizer
+    from planner.connectors.memory import MemorySource
+    from planner.connectors.spark_table import SparkTable
+    from sessions import for_few_rows
+
+    session = for_few_rows(spark)
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    folder = str(tmp_path_factory.mktemp("names") / "names")
+    rows = session.createDataFrame([(0, 1, "a"), (1, 2, "b")], "id BIGINT, kind TINYINT, name STRING")
+    rows.write.parquet(folder)
+    found = Optimizer(session)
+    found.register_lookup("names", MemorySource(rows.toArrow()))
+    found.register_lookup("files", SparkTable(path=folder))
+    return found

@@ -3,15 +3,16 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.connectors import shares
-from planner.connectors.cache import RowCache, Span, cache_of, gathered
-from planner.connectors.shares import cache_of_share, save_share
+from planner.connectors import splits
+from planner.connectors.cache import RowCache, Span, gather, task_cache
 from planner.connectors.spec import LookupSpec
+from planner.connectors.splits import load_split_cache, save_split_cache
 
 
 def put(cache: RowCache, rows: dict[int, int]) -> None:
@@ -25,8 +26,9 @@ def put(cache: RowCache, rows: dict[int, int]) -> None:
     cache.put(entries, table)
 
 
-def rows_of(span: Span) -> list[str]:
-    return span.table.slice(span.start, span.length)["v"].to_pylist()
+def rows_of(span: Span | None) -> list[Any]:
+    assert span is not None
+    return span.table.slice(span.start, span.length)["v"].to_pylist()  # type: ignore[no-any-return]
 
 
 @given(
@@ -39,7 +41,7 @@ def rows_of(span: Span) -> list[str]:
         )
     ),
 )
-def test_it_remembers_what_a_dict_with_times_remembers(size: int, steps: list[tuple[str, object]]) -> None:
+def test_it_remembers_what_a_dict_with_times_remembers(size: int, steps: list[tuple[str, Any]]) -> None:
     now = 0.0
     cache = RowCache(size, ttl=10.0, clock=lambda: now)
     model: OrderedDict[int, tuple[int, float]] = OrderedDict()
@@ -77,23 +79,24 @@ def test_rows_of_keys_that_have_gone_are_let_go() -> None:
 
 def test_spans_are_gathered_in_their_order() -> None:
     one, two = pa.table({"v": ["a", "b", "c"]}), pa.table({"v": ["d", "e"]})
-    table, spans = gathered([Span(two, 1, 1), Span(one, 0, 0), Span(one, 1, 2)])
+    table, spans = gather([Span(two, 1, 1), Span(one, 0, 0), Span(one, 1, 2)])
+    assert table is not None
     assert table["v"].to_pylist() == ["e", "b", "c"]
     assert [(span.start, span.length) for span in spans] == [(0, 1), (1, 0), (1, 2)]
-    assert gathered([]) == (None, [])
+    assert gather([]) == (None, [])
 
 
 def test_without_a_time_to_live_a_cache_ends_with_its_stage() -> None:
     spec = LookupSpec("T", ("id",), ("id",))
-    first = cache_of("a lookup", "stage 1", spec)
-    assert cache_of("a lookup", "stage 1", spec) is first
-    assert cache_of("another lookup", "stage 1", spec) is not first
-    assert cache_of("a lookup", "stage 2", spec) is not first
+    first = task_cache("a lookup", "stage 1", spec)
+    assert task_cache("a lookup", "stage 1", spec) is first
+    assert task_cache("another lookup", "stage 1", spec) is not first
+    assert task_cache("a lookup", "stage 2", spec) is not first
 
 
 def test_with_a_time_to_live_a_cache_outlives_its_stage() -> None:
     spec = LookupSpec("T", ("id",), ("id",), cache_ttl=60.0)
-    assert cache_of("a lasting lookup", "stage 1", spec) is cache_of("a lasting lookup", "stage 2", spec)
+    assert task_cache("a lasting lookup", "stage 1", spec) is task_cache("a lasting lookup", "stage 2", spec)
 
 
 # Shares, which another worker may get next.
@@ -103,16 +106,16 @@ SHARED = LookupSpec("T", ("id",), ("id",), cache_size=4, cache_ttl=60.0, shuffle
 
 def in_another_worker(where: Path, share: int) -> RowCache:
     """The cache of a share as a process reads it that knows nothing yet."""
-    shares._read.clear()
-    return cache_of_share(where, "print", share, SHARED)
+    splits._read.clear()
+    return load_split_cache(where, "print", share, SHARED)
 
 
 def test_a_share_is_what_the_last_worker_made_of_it(tmp_path: Path) -> None:
     where = tmp_path / "lookups"
-    cache = cache_of_share(where, "print", 3, SHARED)
+    cache = load_split_cache(where, "print", 3, SHARED)
     put(cache, {1: 2, 2: 0, 3: 1, 4: 1, 5: 1})
-    save_share(where, "print", 3, cache)
-    assert cache_of_share(where, "print", 3, SHARED) is cache
+    save_split_cache(where, "print", 3, cache)
+    assert load_split_cache(where, "print", 3, SHARED) is cache
     other = in_another_worker(where, 3)
     assert {key: rows_of(span) for key in range(6) if (span := other.get(key))} == {
         2: [],
@@ -121,31 +124,31 @@ def test_a_share_is_what_the_last_worker_made_of_it(tmp_path: Path) -> None:
         5: ["5.0"],
     }
     put(other, {6: 1})
-    save_share(where, "print", 3, other)
+    save_split_cache(where, "print", 3, other)
     assert [key for key in range(9) if in_another_worker(where, 3).get(key)] == [3, 4, 5, 6]
     assert len(in_another_worker(where, 2)) == 0
     assert where.stat().st_mode & 0o777 == 0o700
 
 
 def test_a_share_that_learned_nothing_is_not_written(tmp_path: Path) -> None:
-    cache = cache_of_share(tmp_path, "print", 0, SHARED)
+    cache = load_split_cache(tmp_path, "print", 0, SHARED)
     cache.get(1)
-    save_share(tmp_path, "print", 0, cache)
+    save_split_cache(tmp_path, "print", 0, cache)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_share_that_cannot_be_read_is_empty(tmp_path: Path) -> None:
-    cache = cache_of_share(tmp_path, "print", 1, SHARED)
+    cache = load_split_cache(tmp_path, "print", 1, SHARED)
     put(cache, {1: 1})
-    save_share(tmp_path, "print", 1, cache)
+    save_split_cache(tmp_path, "print", 1, cache)
     file = next(tmp_path.iterdir())
     file.write_bytes(file.read_bytes()[:20])
     assert len(in_another_worker(tmp_path, 1)) == 0
 
 
 def test_what_is_too_old_is_forgotten_by_every_worker(tmp_path: Path) -> None:
-    cache = cache_of_share(tmp_path, "old", 0, replace(SHARED, cache_ttl=0.0))
+    cache = load_split_cache(tmp_path, "old", 0, replace(SHARED, cache_ttl=0.0))
     put(cache, {1: 1})
-    save_share(tmp_path, "old", 0, cache)
-    shares._read.clear()
-    assert cache_of_share(tmp_path, "old", 0, SHARED).get(1) is None
+    save_split_cache(tmp_path, "old", 0, cache)
+    splits._read.clear()
+    assert load_split_cache(tmp_path, "old", 0, SHARED).get(1) is None

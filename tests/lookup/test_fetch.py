@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -26,10 +27,13 @@ ROWS = [(n, "ab"[n % 2], f"name {n}") for n in range(40)] + [(7, "b", "second 7"
 class Book:
     """What all copies of a source saw."""
 
-    asked: list[list[dict[str, object]]] = field(default_factory=list)
+    asked: list[list[dict[str, Any]]] = field(default_factory=list)
     opened: int = 0
     closed: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+FAR = pa.schema([("day", pa.date32()), ("at", pa.timestamp("us", "UTC"))])
 
 
 class Names(LookupSource):
@@ -66,8 +70,8 @@ class Names(LookupSource):
         return self.fault(number, keys, answer) if self.fault else answer
 
 
-def spec(**more: object) -> LookupSpec:
-    given = {"table": "Names", "keys": ("id",), "columns": ("id", "name"), "delay": 0.0, **more}
+def spec(**more: Any) -> LookupSpec:
+    given: dict[str, Any] = {"table": "Names", "keys": ("id",), "columns": ("id", "name"), "delay": 0.0, **more}
     return LookupSpec(**given)
 
 
@@ -75,7 +79,7 @@ def ids(*values: int) -> pa.Table:
     return pa.table({"id": pa.array(values, pa.int64())})
 
 
-def fetch(source: LookupSource, spec: LookupSpec, *tables: pa.Table) -> tuple[list[tuple[object, ...]], Fetcher]:
+def fetch(source: LookupSource, spec: LookupSpec, *tables: pa.Table) -> tuple[list[tuple[Any, ...]], Fetcher]:
     fetcher = Fetcher(source, spec, SCHEMA)
     try:
         answers = list(fetcher.answers(tables))
@@ -136,29 +140,52 @@ def test_constants_that_a_source_cannot_be_asked_by_are_compared_after_the_fetch
     assert source.book.asked == [[{"id": 6}, {"id": 7}]]
 
 
+def test_a_key_beyond_the_dates_of_python_is_shown_in_an_error() -> None:
+    class Far(Names):
+        def schema(self) -> pa.Schema:
+            return FAR
+
+        def fetch(self, keys: pa.Table) -> pa.Table:
+            raise ValueError("no")
+
+    days = pa.array([6585322, -800000, 10_000_000], pa.int32()).cast(pa.date32())
+    times = pa.array([2**62, -(2**62), 0]).cast(pa.timestamp("us", "UTC"))
+    fetcher = Fetcher(Far(), spec(keys=("day", "at"), columns=("day",)), FAR)
+    with pytest.raises(LookupFailed, match=r"\+20000-01-01, \+148108-07-06T14:00:27\.387904.*\(-0221-09-04, -144169-"):
+        list(fetcher.answers([pa.table({"day": days, "at": times})]))
+    fetcher.close()
+
+
 def test_composite_keys() -> None:
     keys = pa.table({"kind": ["a", "b", "b"], "id": pa.array([4, 4, 7], pa.int64())})
     rows, _ = fetch(Names(), spec(keys=("kind", "id"), columns=("name",)), keys)
     assert sorted(rows) == [("name 4",), ("name 7",), ("second 7",)]
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        ({"columns": ("id", "nme")}, "Names has no column nme; columns: id, kind, name"),
-        ({"constants": (("kind", 3),)}, "the constant 3 does not fit the column kind, string"),
-        ({"constants": (("id", "x"),)}, "the constant 'x' does not fit the column id, int64"),
-    ],
-)
-def test_what_cannot_be_asked_is_refused_before_anything_is_asked(more: dict[str, object], message: str) -> None:
-    with pytest.raises(SourceError, match=message):
-        Fetcher(Names(), spec(**more), SCHEMA)
+def test_a_column_that_does_not_exist_is_refused_before_anything_is_asked() -> None:
+    with pytest.raises(SourceError, match="Names has no column nme; columns: id, kind, name"):
+        Fetcher(Names(), spec(columns=("id", "nme")), SCHEMA)
+
+
+@pytest.mark.parametrize("constant", [("kind", 3), ("id", "x"), ("id", 10**30), ("id", 2**63)])
+@pytest.mark.parametrize("fetch_keys", [None, (("id",),)])
+def test_a_constant_that_its_column_cannot_have_finds_nothing(
+    constant: tuple[str, object], fetch_keys: tuple[tuple[str, ...], ...] | None
+) -> None:
+    source = Names()
+    source.fetch_keys = fetch_keys
+    keys = ids(6, 7) if constant[0] == "kind" else pa.table({"name": ["name 7"]})
+    source.fetch_keys = fetch_keys and (("id",), ("name",))
+    rows, fetcher = fetch(source, spec(keys=tuple(keys.column_names), constants=(constant,), retry_missing=True), keys)
+    assert rows == []
+    assert source.book.asked == []
+    assert list(fetcher.read_split(0, 1)) == []
 
 
 def test_a_source_says_by_which_columns_it_is_asked() -> None:
     source = Names()
     source.fetch_keys = (("id",), ("id", "kind"))
-    with pytest.raises(SourceError, match="is asked by id or by id, kind, not by name"):
+    with pytest.raises(SourceError, match="can be fetched by id or by id, kind, not by name"):
         Fetcher(source, spec(keys=("name",)), SCHEMA)
 
 
@@ -239,7 +266,11 @@ def test_a_slow_answer_is_given_up_and_asked_for_again() -> None:
 
 
 def test_answers_that_are_always_late_end_in_an_error_that_says_so() -> None:
-    source = Names(lambda number, keys, answer: time.sleep(0.3) or answer)
+    def late(number: int, keys: pa.Table, answer: pa.Table) -> pa.Table:
+        time.sleep(0.3)
+        return answer
+
+    source = Names(late)
     said = failure(source, spec(timeout=0.05, attempts=2), ids(1))
     assert "failed for id = 1; 2 attempts; no answer within 0.05 seconds" in said
     time.sleep(0.5)
@@ -258,8 +289,8 @@ def renamed(answer: pa.Table) -> pa.Table:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (lambda answer: with_another(answer, 77), "a row came back that was not asked for: id = 77"),
-        (lambda answer: with_another(answer, None), "a row came back that was not asked for: id = None"),
+        (lambda answer: with_another(answer, 77), "a row came back that was not requested: id = 77"),
+        (lambda answer: with_another(answer, None), "a row came back that was not requested: id = None"),
         (renamed, "the column name came back 0 times; columns: id, kind, nom"),
         (lambda answer: answer.drop_columns("name"), "the column name came back 0 times; columns: id, kind"),
         (
@@ -343,9 +374,9 @@ def test_a_reader_that_stops_early_leaves_nothing_open() -> None:
 
 
 class Scanned(Names):
-    can_scan_share = True
+    can_scan_split = True
 
-    def scan_share(self, index: int, count: int, keys: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+    def scan_split(self, index: int, count: int, keys: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
         assert keys == ("id",)
         rows = [dict(zip(SCHEMA.names, row, strict=True)) for row in ROWS if (row[0] or 0) % count == index]
         self.book.asked.append(rows)
@@ -360,7 +391,7 @@ def shares(source: LookupSource, count: int, **more: object) -> list[tuple[objec
     for index in range(count):
         fetcher = Fetcher(source, spec(**more), SCHEMA)
         try:
-            found += [tuple(row.values()) for table in fetcher.share(index, count) for row in table.to_pylist()]
+            found += [tuple(row.values()) for table in fetcher.read_split(index, count) for row in table.to_pylist()]
         finally:
             fetcher.close()
     return found
@@ -385,5 +416,5 @@ def test_a_share_is_begun_again_only_before_its_first_rows() -> None:
             raise OSError("gone")
         return answer
 
-    with pytest.raises(LookupFailed, match="failed for share 1 of 3; 1 attempt; OSError: gone"):
+    with pytest.raises(LookupFailed, match="failed for split 1 of 3; 1 attempt; OSError: gone"):
         shares(Scanned(later), 3)

@@ -110,6 +110,58 @@ def test_types_there_and_back(service: HttpService) -> None:
     assert service.requests[0][2][0] == {"day": "2024-02-29", "at": "2024-02-29T10:00:00+00:00"}
 
 
+DAY, INSTANT, LOCAL = pa.date32(), pa.timestamp("us", tz="UTC"), pa.timestamp("us")
+ODD_KEYS = [
+    (pa.float64(), float("nan"), "NaN"),
+    (pa.float64(), float("inf"), "Infinity"),
+    (pa.float32(), float("-inf"), "-Infinity"),
+    (pa.float64(), -0.0, -0.0),
+    (DAY, 3_672_434, "+12024-10-13"),
+    (DAY, -735_563, "-0044-02-06"),
+    (INSTANT, 253_402_300_800_000_000, "+10000-01-01T00:00:00+00:00"),
+    (INSTANT, -62_167_219_200_000_001, "-0001-12-31T23:59:59.999999+00:00"),
+    (LOCAL, 2**63 - 1, "+294247-01-10T04:00:54.775807"),
+    (LOCAL, -(2**63), "-290308-12-21T19:59:05.224192"),
+]
+
+
+@pytest.mark.parametrize(("type_", "value", "written"), ODD_KEYS)
+@pytest.mark.parametrize("parameter", [None, "ids"])
+def test_keys_beyond_what_python_and_json_can_write(
+    service: HttpService, type_: pa.DataType, value: Any, written: Any, parameter: str | None
+) -> None:
+    stored = {DAY: pa.int32(), INSTANT: pa.int64(), LOCAL: pa.int64()}.get(type_, type_)
+    keys = pa.table({"key": pa.array([value], stored).view(type_)})
+    source = HttpSource(
+        service.url,
+        schema=pa.schema([("key", type_), ("name", pa.string())]),
+        keys=("key",),
+        unique_keys=[["key"]],
+        parameter=parameter,
+    )
+    asked: list[Any] = []
+
+    def fault(handler: Any, number: int) -> bool:
+        asked.extend(service.requests[-1][2])
+        service.answer(handler, [{"key": written, "name": "found"}])
+        return True
+
+    service.fault = fault
+    service.words = True
+    fetcher = Fetcher(source, LookupSpec("Names", ("key",), ("key", "name"), attempts=1), source.schema())
+    try:
+        (answer,) = fetcher.answers([keys])
+    finally:
+        fetcher.close()
+    assert asked == [written if parameter is None else str(written)]
+    assert answer.counts == [1]
+    assert repr(answer.rows["key"].combine_chunks().view(stored).to_pylist()) == repr([value])
+
+    service.fault = lambda handler, number: bool(service.answer(handler, b"no", 500)) or True
+    with pytest.raises(LookupFailed, match=r"failed for key = .*; 1 attempt; ConnectionError: status 500"):
+        fetch(source, keys, attempts=1)
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
@@ -118,8 +170,10 @@ def test_types_there_and_back(service: HttpService) -> None:
         ([{"id": True, "name": "x"}], "the column id came back as True; it is int64"),
         ([{"id": 1, "nom": "x"}], "the column name did not come back; columns: id, nom"),
         ([{"id": 1, "name": "x"}, {"id": 1, "name": "y"}], "more than one row came back for a unique key: id = 1"),
-        ([{"id": 2, "name": "x"}], "a row came back that was not asked for: id = 2"),
+        ([{"id": 2, "name": "x"}], "a row came back that was not requested: id = 2"),
         (["x"], "the answer is not a list of objects"),
+        ([{"id": 1.5, "name": "x"}], "the column id came back as 1.5; it is int64"),
+        ([{"id": 1, "name": float("nan")}], 'NaN is not a JSON number; write "NaN"'),
     ],
 )
 def test_a_wrong_answer_is_an_error(service: HttpService, rows: list[Any], message: str) -> None:
@@ -134,7 +188,7 @@ def test_a_wrong_answer_is_an_error(service: HttpService, rows: list[Any], messa
     [
         (503, b"try later", "status 503 Service Unavailable: try later"),
         (302, b"", "status 302 Found"),
-        (200, b"<html>", "the answer is no JSON"),
+        (200, b"<html>", "the answer is not JSON"),
     ],
 )
 def test_what_is_no_answer_is_asked_for_again(service: HttpService, status: int, body: bytes, message: str) -> None:
@@ -210,7 +264,13 @@ def test_a_header_may_be_a_credential(service: HttpService, monkeypatch: pytest.
         (lambda: HttpSource("http://me:1/pw@x/y", schema=SCHEMA, keys=("id",)), "user or password"),
         (lambda: HttpSource("http://me:1#pw@x/y", schema=SCHEMA, keys=("id",)), "user or password"),
         (lambda: HttpSource("http://x/y", schema=SCHEMA, keys=("nr",)), "no column nr; columns: id, name"),
-        (lambda: HttpSource("http://x/y", schema=SCHEMA, keys=("id", "name"), parameter="ids"), "asks by one column"),
+        (
+            lambda: HttpSource("http://x/y", schema=SCHEMA, keys=("id", "name"), parameter="ids"),
+            "a GET takes one key column",
+        ),
+        (lambda: HttpSource("http://x/y", schema="id INT", keys=("id",)), "schema is 'id INT'; give a pyarrow.Schema"),
+        (lambda: HttpSource("http://x/y", schema=SCHEMA, keys="id"), r"keys is 'id', .*; write keys=\['id'\]"),
+        (lambda: HttpSource("http://x/y", schema={"id": "INT"}, keys=("id",)), "give a pyarrow.Schema"),
     ],
 )
 def test_a_wrong_description_is_refused(make: Callable[[], HttpSource], message: str) -> None:

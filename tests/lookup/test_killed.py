@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -25,8 +26,8 @@ def source(mortal: PostgresServer) -> PostgresSource:
     return found
 
 
-def fetcher_of(source: PostgresSource, **more: object) -> Fetcher:
-    given = {"batch": 10, "delay": 0.1, "attempts": 3, **more}
+def fetcher_of(source: PostgresSource, **more: Any) -> Fetcher:
+    given: dict[str, Any] = {"batch": 10, "delay": 0.1, "attempts": 3, **more}
     return Fetcher(source, LookupSpec("T", ("id",), ("id", "name"), **given), source.schema())
 
 

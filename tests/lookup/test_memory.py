@@ -21,7 +21,7 @@ def test_rows_of_the_keys() -> None:
 
 def test_shares_are_the_table() -> None:
     source = MemorySource(ROWS)
-    shares = [pa.Table.from_batches(source.scan_share(n, 3, ("k",)), ROWS.schema) for n in range(3)]
+    shares = [pa.Table.from_batches(source.scan_split(n, 3, ("k",)), ROWS.schema) for n in range(3)]
     assert sorted(str(row) for share in shares for row in share.to_pylist()) == sorted(map(str, ROWS.to_pylist()))
     assert sum(1 in share.column("k").to_pylist() for share in shares) == 1
 

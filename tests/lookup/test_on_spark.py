@@ -84,7 +84,7 @@ def whole(people: PostgresSource) -> list[dict[str, Any]]:
     schema = people.schema()
     fetcher = Fetcher(people, LookupSpec("People", ("id",), COLUMNS), schema)
     try:
-        return [row for table in fetcher.share(0, 1) for row in table.to_pylist()]
+        return [row for table in fetcher.read_split(0, 1) for row in table.to_pylist()]
     finally:
         fetcher.close()
 
@@ -115,7 +115,7 @@ def model(left: list[tuple[Any, ...]], right: list[dict[str, Any]], keys: tuple[
 
 @pytest.mark.parametrize("keys", [*((name,) for name in COLUMNS), ("name", "day"), ("code", "paid")], ids=" ".join)
 def test_the_rows_of_a_join(session: SparkSession, people: PostgresSource, keys: tuple[str, ...]) -> None:
-    from planner.runtime.lookup.fetched import fetched, joined_rows
+    from planner.runtime.lookup.fetch_rows import fetch_rows, join_rows
     from planner.runtime.lookup.metrics import LookupMetrics
 
     left, rows, plain = orders(session, keys), order_rows(keys), whole(people)
@@ -125,10 +125,10 @@ def test_the_rows_of_a_join(session: SparkSession, people: PostgresSource, keys:
     asked = {row[1:] for row in rows if None not in row[1:]}
     expected = [row.values() for row in plain if tuple(row[key] for key in keys) in asked]
     assert expected
-    assert counted(fetched(session, people, spec, left.select(*names), metrics).collect()) == counted(expected)
+    assert counted(fetch_rows(session, people, spec, left.select(*names), metrics).collect()) == counted(expected)
     assert metrics.counters is not None
     assert metrics.counters.keys == len(asked)
-    found = joined_rows(session, people, spec, left, "left", names)
+    found = join_rows(session, people, spec, left, "left", names)
     typed = [
         (row[0], *(row[n + 1] if row[n + 1] is None else _typed(row[n + 1]) for n in range(len(keys)))) for row in rows
     ]
@@ -142,23 +142,23 @@ def _typed(value: Any) -> Any:
 
 @pytest.mark.parametrize("more", [{}, {"shuffle": True}, {"shuffle": True, "skew": True}, {"asynchronous": True}])
 def test_every_way_to_join_whole_rows(session: SparkSession, people: PostgresSource, more: dict[str, Any]) -> None:
-    from planner.runtime.lookup.fetched import joined_rows
+    from planner.runtime.lookup.fetch_rows import join_rows
 
     left = orders(session, ("name",)).selectExpr("*", "map(nr, named_struct('a', array(nr))) AS nested", "nr AS `a.b`")
     spec = LookupSpec("People", ("name",), ("id", "name"), constants=(("paid", Decimal("0.125")),), batch=2, **more)
     plain = [{"id": row["id"], "name": row["name"]} for row in whole(people) if row["paid"] == Decimal("0.125")]
     for kind in ("inner", "left"):
-        rows = joined_rows(session, people, spec, left, kind, ["k_name"]).collect()
+        rows = join_rows(session, people, spec, left, kind, ["k_name"]).collect()
         assert counted((*row[:2], *row[4:]) for row in rows) == model(order_rows(("name",)), plain, ("name",), kind)
         assert all(row["nested"] == {row["nr"]: ([row["nr"]],)} and row["a.b"] == row["nr"] for row in rows)
-    nested = joined_rows(session, people, spec, left, "nested", ["k_name"]).collect()
+    nested = join_rows(session, people, spec, left, "nested", ["k_name"]).collect()
     assert sorted(row["nr"] for row in nested) == list(range(80))
     flat = [(*row[:2], *match) for row in nested for match in row["matches"]]
     assert counted(flat) == model(order_rows(("name",)), plain, ("name",), "inner")
 
 
 def test_a_table_that_spark_reads_itself(session: SparkSession, tmp_path: Path) -> None:
-    from planner.runtime.lookup.fetched import fetched, joined_rows, source_schema
+    from planner.runtime.lookup.fetch_rows import fetch_rows, join_rows, source_schema
 
     rows = [{"id": n, "name": None if n % 5 == 0 else f"n{n % 7}", "day": date(2024, 2, 27 + n % 3)} for n in range(30)]
     frame = session.createDataFrame(rows, "id INT, name STRING, day DATE")
@@ -170,12 +170,12 @@ def test_a_table_that_spark_reads_itself(session: SparkSession, tmp_path: Path) 
     asked = {row[1] for row in order_rows(("name",))} - {None}
     for source in (SparkTable(path=str(tmp_path / "people")), SparkTable("people_view")):
         assert source_schema(session, source) == frame.schema
-        found = fetched(session, source, spec, left.select("k_name"))
+        found = fetch_rows(session, source, spec, left.select("k_name"))
         assert counted(found.collect()) == counted(row.values() for row in plain if row["name"] in asked)
     for kind in ("inner", "left"):
-        found = joined_rows(session, source, spec, left, kind, ["k_name"])
+        found = join_rows(session, source, spec, left, kind, ["k_name"])
         assert counted(found.collect()) == model(order_rows(("name",)), plain, ("name",), kind)
-    nested = joined_rows(session, source, spec, left, "nested", ["k_name"]).collect()
+    nested = join_rows(session, source, spec, left, "nested", ["k_name"]).collect()
     assert len(nested) == 80
     flat = [(*row[:2], *match) for row in nested for match in row["matches"]]
     assert counted(flat) == model(order_rows(("name",)), plain, ("name",), "inner")
@@ -185,14 +185,14 @@ def test_a_table_that_spark_reads_itself(session: SparkSession, tmp_path: Path) 
 def test_an_http_service(session: SparkSession) -> None:
     import pyarrow as pa
 
-    from planner.runtime.lookup.fetched import fetched
+    from planner.runtime.lookup.fetch_rows import fetch_rows
     from servers import HttpService
 
     service = HttpService([{"id": n, "name": f"name {n}"} for n in range(100)])
     schema = pa.schema([("id", pa.int64()), ("name", pa.string())])
     source = HttpSource(service.url, schema=schema, keys=("id",))
     spec = LookupSpec("Names", ("id",), ("id", "name"), batch=10)
-    rows = fetched(session, source, spec, session.range(50, 150).selectExpr("if(id % 5 = 0, NULL, id) AS id"))
+    rows = fetch_rows(session, source, spec, session.range(50, 150).selectExpr("if(id % 5 = 0, NULL, id) AS id"))
     assert sorted(row["name"] for row in rows.collect()) == sorted(f"name {n}" for n in range(50, 100) if n % 5)
     asked = [key for _, _, keys in service.requests for key in keys]
     assert sorted(asked) == [n for n in range(50, 150) if n % 5]
@@ -204,28 +204,28 @@ def test_an_http_service(session: SparkSession) -> None:
     [
         ("CAST(id AS STRING) AS k", "is string, id of the lookup table is int; cast one"),
         ("CAST(id AS DOUBLE) AS k", "is double, id of the lookup table is int"),
-        ("id, id AS again", "is asked by 1 columns, not by 2"),
+        ("id, id AS again", "is fetched by 1 columns, not by 2"),
     ],
 )
 def test_keys_of_another_type_are_refused(
     session: SparkSession, people: PostgresSource, keys: str, message: str
 ) -> None:
-    from planner.runtime.lookup.fetched import fetched
+    from planner.runtime.lookup.fetch_rows import fetch_rows
 
     spec = LookupSpec("People", ("id",), ("id", "name"))
     with pytest.raises(SourceError, match=message):
-        fetched(session, people, spec, session.range(3).selectExpr(*keys.split(", ")))
+        fetch_rows(session, people, spec, session.range(3).selectExpr(*keys.split(", ")))
 
 
 def test_a_key_that_the_column_cannot_have_matches_nothing(session: SparkSession, people: PostgresSource) -> None:
-    from planner.runtime.lookup.fetched import joined_rows
+    from planner.runtime.lookup.fetch_rows import join_rows
 
     left = session.createDataFrame([(7,), (2**40,), (None,)], "k BIGINT")
-    rows = joined_rows(session, people, LookupSpec("People", ("id",), ("id",)), left, "left", ["k"]).collect()
+    rows = join_rows(session, people, LookupSpec("People", ("id",), ("id",)), left, "left", ["k"]).collect()
     assert sorted(map(tuple, rows), key=repr) == [(2**40, None), (7, 7), (None, None)]
     cents = session.createDataFrame([(Decimal("0.125"),), (Decimal("0.12504"),)], "k DECIMAL(12, 5)")
     spec = LookupSpec("People", ("paid",), ("paid",))
-    rows = joined_rows(session, people, spec, cents, "inner", ["k"]).distinct().collect()
+    rows = join_rows(session, people, spec, cents, "inner", ["k"]).distinct().collect()
     assert [tuple(row) for row in rows] == [(Decimal("0.12500"), Decimal("0.125"))]
 
 
@@ -245,31 +245,31 @@ class Seconds(LookupSource):
 
 
 def test_layouts_that_spark_does_not_know(session: SparkSession) -> None:
-    from planner.runtime.lookup.fetched import fetched, joined_rows
+    from planner.runtime.lookup.fetch_rows import fetch_rows, join_rows
 
     left = session.sql("SELECT TIMESTAMP '2024-01-01 00:00:01' AS k UNION ALL SELECT TIMESTAMP '2024-01-01 00:00:02.5'")
     spec = LookupSpec("Seconds", ("at",), ("at", "name"))
-    assert [row["name"] for row in fetched(session, Seconds(), spec, left).collect()] == ["second 01"]
-    rows = joined_rows(session, Seconds(), spec, left, "left", ["k"]).collect()
+    assert [row["name"] for row in fetch_rows(session, Seconds(), spec, left).collect()] == ["second 01"]
+    rows = join_rows(session, Seconds(), spec, left, "left", ["k"]).collect()
     assert sorted((row["at"] == row["k"], row["name"]) for row in rows if row["at"]) == [(True, "second 01")]
     assert len(rows) == 2
 
 
 def test_hot_keys_go_to_every_task_and_are_fetched_once_by_each(session: SparkSession, people: PostgresSource) -> None:
-    from planner.runtime.lookup.fetched import joined_rows
+    from planner.runtime.lookup.fetch_rows import join_rows
     from planner.runtime.lookup.metrics import LookupMetrics
-    from planner.runtime.lookup.spread import tasks
+    from planner.runtime.lookup.spread import task_count
 
     left = session.range(4000).selectExpr("id AS nr", "CAST(if(id % 2 = 0, 7, id % 400) AS INT) AS k")
     sizes = {}
     for skew in (False, True):
         spec = LookupSpec("People", ("id",), ("id", "name"), shuffle=True, skew=skew, cache_size=1)
         metrics = LookupMetrics(session)
-        rows = joined_rows(session, people, spec, left, "left", ["k"], metrics)
+        rows = join_rows(session, people, spec, left, "left", ["k"], metrics)
         parts = rows.selectExpr("spark_partition_id() AS part", "nr").groupBy("part").count().collect()
-        sizes[skew] = max(row["count"] for row in parts) / (sum(row["count"] for row in parts) / tasks(session))
+        sizes[skew] = max(row["count"] for row in parts) / (sum(row["count"] for row in parts) / task_count(session))
         assert metrics.counters is not None
-        assert metrics.counters.keys <= 200 + (tasks(session) if skew else 1)
+        assert metrics.counters.keys <= 200 + (task_count(session) if skew else 1)
     assert sizes[True] < 1.3 < sizes[False]
 
 
@@ -293,10 +293,10 @@ class Failing(LookupSource):
 def test_after_a_fault_there_is_one_error_and_nothing_is_written(session: SparkSession, tmp_path: Path) -> None:
     from pyspark.errors import PySparkException
 
-    from planner.runtime.lookup.fetched import fetched
+    from planner.runtime.lookup.fetch_rows import fetch_rows
 
     spec = LookupSpec("Numbers", ("id",), ("id",), batch=10, delay=0.01)
-    rows = fetched(session, Failing(), spec, session.range(100))
+    rows = fetch_rows(session, Failing(), spec, session.range(100))
     with pytest.raises(PySparkException) as failed:
         rows.write.parquet(str(tmp_path / "out"))
     assert "planner.errors.LookupFailed: lookup in Numbers (Failing) failed for id = 97 among " in str(failed.value)
@@ -324,7 +324,7 @@ def test_a_stream_resumes_after_the_server_died(
 ) -> None:
     from pyspark.errors import StreamingQueryException
 
-    from planner.runtime.lookup.fetched import joined_rows
+    from planner.runtime.lookup.fetch_rows import join_rows
     from planner.runtime.lookup.metrics import LookupMetrics
     from servers import execute
 
@@ -334,7 +334,7 @@ def test_a_stream_resumes_after_the_server_died(
     stream, add = clicks
     metrics = LookupMetrics(session)
     spec = LookupSpec("T", ("id",), ("id", "name"), shuffle=True, delay=0.01)
-    rows = joined_rows(session, source, spec, stream, "left", ["k"], metrics).select("nr", "k", "name")
+    rows = join_rows(session, source, spec, stream, "left", ["k"], metrics).select("nr", "k", "name")
 
     def run() -> None:
         writer = rows.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
@@ -361,7 +361,7 @@ def test_a_stream_resumes_after_the_server_died(
 def test_a_cache_with_a_time_to_live_outlives_a_micro_batch(
     session: SparkSession, people: PostgresSource, clicks: tuple[DataFrame, Callable[[int], None]]
 ) -> None:
-    from planner.runtime.lookup.fetched import joined_rows
+    from planner.runtime.lookup.fetch_rows import join_rows
     from planner.runtime.lookup.metrics import LookupMetrics
 
     stream, add = clicks
@@ -369,7 +369,7 @@ def test_a_cache_with_a_time_to_live_outlives_a_micro_batch(
         add(number)
     metrics = LookupMetrics(session)
     spec = LookupSpec("People", ("id",), ("id", "name"), shuffle=True, cache_ttl=600.0)
-    rows = joined_rows(session, people, spec, stream, "inner", ["k"], metrics)
+    rows = join_rows(session, people, spec, stream, "inner", ["k"], metrics)
     rows.writeStream.format("noop").trigger(availableNow=True).start().awaitTermination()
     assert metrics.counters is not None
     asked = metrics.counters.hits + metrics.counters.misses

@@ -165,6 +165,10 @@ def test_what_is_no_streaming_query(opt: Optimizer, tmp_path: Path, text: str, s
     [
         ({"sink": 3}, "sink is 3; name a table, or give a Sink or a function"),
         ({"sink": ""}, "sink is empty; name a table"),
+        ({"sink": "/data/out"}, r"sink is '/data/out'; a string names a table; .* Sink\('parquet', '/data/out'\)"),
+        ({"sink": "./out"}, "for files write"),
+        ({"sink": "s3a://bucket/out"}, "for files write"),
+        ({"sink": Sink("parqet", "out")}, "Spark knows no format 'parqet' for the sink; did you mean 'parquet'[?]"),
         ({"mode": "apend"}, "mode 'apend' does not exist; .*append"),
         ({"trigger": "soon"}, "trigger is 'soon'; write 'available now', or a time such as '10 seconds'"),
         ({"trigger": " "}, "trigger is ' '; write"),
@@ -173,3 +177,9 @@ def test_what_is_no_streaming_query(opt: Optimizer, tmp_path: Path, text: str, s
 def test_what_is_no_sink_mode_or_trigger(opt: Optimizer, tmp_path: Path, more: dict[str, object], said: str) -> None:
     with pytest.raises(OptionError, match=said):
         opt.stream(QUERY, checkpoint=tmp_path / "c", **{"sink": Sink("noop"), **more})  # type: ignore[arg-type]
+
+
+def test_a_name_in_backquotes_is_no_path(opt: Optimizer, tmp_path: Path) -> None:
+    with pytest.raises(Exception, match="a/b") as error:  # Spark's own: its catalog takes no such name
+        opt.stream(QUERY, checkpoint=tmp_path / "c", sink="`a/b`")
+    assert not isinstance(error.value, OptionError)

@@ -9,11 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from planner.connectors import shares
+from planner.connectors import splits
+from planner.connectors.memory import MemorySource
 from planner.connectors.source import LookupSource
 from planner.connectors.spec import LookupSpec
+from planner.errors import SourceError
 from planner.runtime.lookup import tasks as lookup_tasks
-from planner.runtime.lookup.tasks import FetchKeys, JoinRows, Task
+from planner.runtime.lookup.tasks import FetchKeys, JoinRows, LoadSplit, Task
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.large_string())])
 OUT = pa.schema([("id", pa.int64()), ("name", pa.string())])
@@ -39,8 +41,8 @@ class Sum:
         self.counts.append(counters)
 
 
-def task(**more: Any) -> Task:
-    return Task(Twice(), LookupSpec("T", ("id",), ("id", "name"), **more), SCHEMA, OUT, {}, "print", Sum())
+def task(counts: Any, **more: Any) -> Task:
+    return Task(Twice(), LookupSpec("T", ("id",), ("id", "name"), **more), SCHEMA, OUT, {}, "print", counts)
 
 
 def rows(batches: Any) -> list[dict[str, Any]]:
@@ -48,12 +50,13 @@ def rows(batches: Any) -> list[dict[str, Any]]:
 
 
 def test_keys_to_rows() -> None:
-    given = task()
+    counts = Sum()
+    given = task(counts)
     keys = pa.record_batch({"k": pa.array([7, None, 1, 100], pa.int64())})
     found = list(FetchKeys(given)(iter([keys])))
     assert rows(found) == [{"id": 7, "name": "n7"}, {"id": 7, "name": "n7"}, {"id": 1, "name": "n1"}]
     assert {batch.schema for batch in found} == {OUT}
-    assert [counters.keys for counters in given.accumulator.counts] == [3]
+    assert [counters.keys for counters in counts.counts] == [3]
 
 
 @pytest.mark.parametrize("size", [1, 100])
@@ -62,9 +65,9 @@ def test_rows_to_joined_rows(size: int, monkeypatch: pytest.MonkeyPatch) -> None
     inner = [(1, 7, "n7"), (1, 7, "n7"), (3, 1, "n1"), (5, 7, "n7"), (5, 7, "n7")]
     left = sorted([*inner, (2, None, None), (4, None, None)], key=lambda row: row[0])
     for kind, expected in (("inner", inner), ("left", left)):
-        found = JoinRows(task(cache_size=size), kind, ["number"], ["__dt_key0"])(iter([LEFT, LEFT.slice(0, 0)]))
+        found = JoinRows(task(Sum(), cache_size=size), kind, ["number"], ["__dt_key0"])(iter([LEFT, LEFT.slice(0, 0)]))
         assert [tuple(row.values()) for row in rows(found)] == expected
-    nested = rows(JoinRows(task(cache_size=size), "nested", ["number"], ["__dt_key0"])(iter([LEFT])))
+    nested = rows(JoinRows(task(Sum(), cache_size=size), "nested", ["number"], ["__dt_key0"])(iter([LEFT])))
     assert [(row["number"], [match["id"] for match in row["matches"]]) for row in nested] == [
         (1, [7, 7]),
         (2, []),
@@ -78,8 +81,25 @@ def test_a_share_is_known_to_the_next_task(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
     context = SimpleNamespace(partitionId=lambda: 5, stageId=lambda: 1)
     monkeypatch.setattr(lookup_tasks, "TaskContext", SimpleNamespace(get=lambda: context))
-    given = task(shuffle=True, cache_ttl=60.0)
+    counts = Sum()
+    given = task(counts, shuffle=True, cache_ttl=60.0)
     for _ in range(3):
-        shares._read.clear()
+        splits._read.clear()
         assert len(rows(JoinRows(given, "left", ["number"], ["__dt_key0"])(iter([LEFT])))) == 7
-    assert [(c.keys, c.hits) for c in given.accumulator.counts] == [(3, 0), (0, 3), (0, 3)]
+    assert [(c.keys, c.hits) for c in counts.counts] == [(3, 0), (0, 3), (0, 3)]
+
+
+def test_a_part_of_a_value_that_does_not_fit_is_an_error_for_all_ways() -> None:
+    listed = pa.list_(pa.timestamp("ns"))
+    table = pa.table({"id": [1, 2], "name": pa.array([[0], [1001]], pa.list_(pa.int64())).cast(listed)})
+    out = pa.schema([("id", pa.int64()), ("name", pa.list_(pa.timestamp("us")))])
+    counts: Any = Sum()
+    given = Task(MemorySource(table), LookupSpec("T", ("id",), ("id", "name")), table.schema, out, {}, "parts", counts)
+    one, both = (pa.record_batch({"k": pa.array(keys, pa.int64())}) for keys in ([1], [1, 2]))
+    assert len(rows(FetchKeys(given)(iter([one])))) == 1
+    left = pa.record_batch({"nr": [1, 2], "__dt_key0": both.column(0)})
+    numbers = pa.record_batch({"id": pa.array([0], pa.int64())})
+    for way, batch in ((FetchKeys(given), both), (JoinRows(given, "inner", ["nr"], ["__dt_key0"]), left),
+                       (LoadSplit(given, 1), numbers)):  # fmt: skip
+        with pytest.raises(SourceError, match=r"the column name of T does not fit Spark: .* would lose data"):
+            rows(way(iter([batch])))

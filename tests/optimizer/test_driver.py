@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from optimizer.driver import Outcome, Stage, drive
 from optimizer.options import Options
 from optimizer.planning import plan_sql
-from planner.catalog import Catalog, Numbers, OneByOne, Settings, UniqueKey, View
+from planner.catalog import Catalog, Numbers, SequentialCatalog, Settings, UniqueKey, View
+from planner.catalog.declared import Declaration
 from planner.catalog.stats import Statistics
 from planner.errors import OptionError, RuleError
 from planner.expr import Scalar
@@ -21,7 +23,7 @@ from rules.context import Context
 from rules.rule import Batch, rule
 
 
-class TwoTables(OneByOne):
+class TwoTables(SequentialCatalog):
     """A catalog of p(x) and i(lo, hi), all BIGINT, with as many rows as it is told."""
 
     settings = Settings()
@@ -38,7 +40,7 @@ class TwoTables(OneByOne):
     def view(self, name: tuple[str, ...]) -> View | None:
         return None
 
-    def other_setting(self, view: View) -> str | None:
+    def changed_setting(self, view: View) -> str | None:
         return None
 
     def keys(self, name: tuple[str, ...]) -> tuple[UniqueKey, ...]:
@@ -53,10 +55,16 @@ class TwoTables(OneByOne):
     def measure(self, query: str) -> tuple[Numbers, ...] | None:
         return None
 
+    def declaration(self, name: tuple[str, ...]) -> Declaration:
+        return Declaration()
+
     def streams(self, query: str) -> int:
         return 0
 
-    def unrepeatable(self, query: str) -> str | None:
+    def declared_names(self) -> tuple[tuple[str, ...], ...]:
+        return ()
+
+    def nonrepeatable_reason(self, query: str) -> str | None:
         return None
 
 
@@ -93,7 +101,9 @@ def test_a_rule_that_fails_costs_nobody_the_query(monkeypatch: pytest.MonkeyPatc
         """Fail."""
         raise ZeroDivisionError("oh")
 
-    def with_stumble(plan: Logical, catalog: Catalog, options: Options, stop_after: Stage, streams: int) -> Outcome:
+    def with_stumble(
+        plan: Logical, catalog: Catalog, options: Options, stop_after: Stage, streams: int, text: str
+    ) -> Outcome:
         return drive(plan, catalog, options, stop_after, streams, (Batch("normalize", "", (stumble,)), *BATCHES[1:]))
 
     monkeypatch.setattr("optimizer.planning.drive", with_stumble)
@@ -116,8 +126,9 @@ def test_every_rule_can_be_switched_off_and_none_other() -> None:
 
 def test_planning_stops_at_a_stage() -> None:
     labels = {}
-    for stage in ("parse", "normalize", "recognize", "lower"):
-        plan = plan_sql("SELECT p.x FROM p, i WHERE p.x BETWEEN i.lo AND i.hi", TwoTables(), stop_after=stage)  # type: ignore[arg-type]
+    stages: list[Any] = ["parse", "normalize", "recognize", "lower"]
+    for stage in stages:
+        plan = plan_sql("SELECT p.x FROM p, i WHERE p.x BETWEEN i.lo AND i.hi", TwoTables(), stop_after=stage)
         tree = plan.physical or plan.optimized
         assert tree is not None
         labels[stage] = [n.label for n in tree.walk()]  # type: ignore[attr-defined]

@@ -22,7 +22,7 @@ def logged() -> Iterator[list[logging.LogRecord]]:
     """What PySpark logs of errors in queries."""
     found: list[logging.LogRecord] = []
     handler = logging.Handler()
-    handler.emit = found.append  # type: ignore[method-assign]
+    handler.emit = found.append  # type: ignore[method-assign, assignment]
     logger = PySparkLogger.getLogger("SQLQueryContextLogger")
     before, logger.disabled = logger.disabled, False
     logger.addHandler(handler)

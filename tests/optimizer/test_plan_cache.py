@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -64,8 +64,9 @@ def test_from_the_second_time_on(asked: Asked) -> None:
 
 def test_the_plan_is_the_same_in_all_that_can_be_seen(asked: Asked) -> None:
     first, known = asked.plan(), asked.plan()
-    for mode in ("plan", "trace", "cost", "sql"):
-        assert known.explain(mode) == first.explain(mode)  # type: ignore[arg-type]
+    modes: list[Any] = ["plan", "trace", "cost", "sql"]
+    for mode in modes:
+        assert known.explain(mode) == first.explain(mode)
     assert known.declined == first.declined
     assert known.warnings == first.warnings
     assert known.dataframe() is not first.dataframe()
@@ -101,7 +102,7 @@ def test_a_key_that_is_declared_later(asked: Asked) -> None:
     asked.optimizer.declare_key("points", ["id"])
     for _ in range(3):
         assert asked.plan(SELF).rewritten
-    asked.optimizer.keys.clear()
+    asked.optimizer.declarations.keys.clear()
     assert not asked.optimizer.plan(SELF).rewritten
 
 

@@ -23,7 +23,10 @@ WITHIN = """WITH j AS (SELECT s.k, s.x, s.nr, r.nr AS other FROM s JOIN r ON s.k
 SELECT j.nr, other, t.w FROM j JOIN t ON j.x BETWEEN t.lo AND t.hi"""
 TWICE = """WITH j AS (SELECT * FROM s)
 SELECT j.nr, h.nr AS other FROM j JOIN j h ON j.k = h.k AND j.x BETWEEN h.lo AND h.hi"""
-REFUSED = "the statement reads more than one stream, and a rewriting would change Spark's state of them"
+REFUSED = (
+    "the statement reads more than one stream, and a rewriting would change Spark's state of them; "
+    "opt.stream runs joins of streams"
+)
 
 
 class Streams:
@@ -73,7 +76,8 @@ class Sink:
     """What came out of a query so far: rows, the latest of each first column where they are updated."""
 
     def __init__(self, mode: str = "append") -> None:
-        self.mode, self.found, self.batches = mode, [], 0
+        self.mode, self.batches = mode, 0
+        self.found: list[Any] = []
 
     def take(self, frame: DataFrame, _: int) -> None:
         rows = frame.collect()
@@ -151,7 +155,8 @@ def test_two_streams_are_left_to_spark(streams: Streams, text: str) -> None:
 def test_a_join_of_streams_goes_on_from_the_checkpoint_of_another_hint(streams: Streams, tmp_path: Path) -> None:
     text = TWO.replace("SELECT", "SELECT /*+ RANGE_JOIN(r, 20) */")
     sink = Sink()
-    for number, frame in enumerate((streams.opt.sql, streams.session.sql, streams.opt.sql)):
+    frames: list[Callable[[str], DataFrame]] = [streams.opt.sql, streams.session.sql, streams.opt.sql]
+    for number, frame in enumerate(frames):
         for name in ("s", "r"):
             streams.add(name, number)
         sink.run(frame(text.replace("20", str(20 + 30 * number))), tmp_path / "c")

@@ -9,7 +9,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.band.axis import Axis
+from planner.band.axis import Axis, real
 from planner.band.bins import (
     EVERYTHING,
     MOST_BINS,
@@ -18,11 +18,19 @@ from planner.band.bins import (
     Levels,
     common_bins,
     halved,
+    hinted_width,
+    lasting_levels,
     levels,
+    levels_from,
+    likely_levels,
+    met,
     neighbours,
+    one_level,
     standing_levels,
+    touched,
     unmeasured_levels,
 )
+from planner.catalog.measure import read_length_classes
 from planner.catalog.stats import LengthClass
 
 EXACT = Axis("number", exact=True, integral_types=True)
@@ -210,11 +218,13 @@ def test_intervals_of_no_length_stand_in_bins_of_some_width() -> None:
     assert all(width > 0 for width in standing_levels(mixed, REAL).widths)
 
 
-def test_unmeasured_levels_end_in_one_that_takes_everything() -> None:
+@given(st.sampled_from((0.0, 1.0, 2e6, 1e12, 1e300, 1e305)), st.integers(1, 10**12))
+def test_levels_for_lengths_that_are_not_known_end_in_one_that_takes_everything(span: float, points: int) -> None:
     for axis in (EXACT, REAL, Axis("date", exact=True, small=True), Axis("timestamp", exact=True)):
-        chosen = unmeasured_levels(axis, 65_536)
-        assert chosen.widths[-1] == EVERYTHING
-        assert len(chosen.widths) <= 5
+        for chosen in (likely_levels(axis, span, points), lasting_levels(axis), unmeasured_levels(axis, 65_536)):
+            assert list(chosen.widths) == sorted(set(chosen.widths))
+            assert chosen.widths[-1] == EVERYTHING
+        assert len(likely_levels(axis, 2e6, points).widths) <= 9
 
 
 def first_to_last(low: float, high: float, width: float) -> range:
@@ -279,3 +289,98 @@ def test_intervals_without_an_end_have_no_common_bins() -> None:
     asked = common_bins(short, short, EXACT, reach=16, row=33.0, width=7.5)
     assert asked is not None
     assert asked.width == 8.0
+
+
+# Ends that stand for none, of every size that a type has, next to ordinary ones.
+FARTHEST = (
+    -math.inf,
+    -1.7976931348623157e308,
+    -1e308,
+    -1e300,
+    -9.2e18,
+    -3.4e38,
+    0.0,
+    5e-324,
+    1.0,
+    730.0,
+    2.9e6,
+    9.2e18,
+)
+LINE = st.one_of(st.floats(-1e6, 1e6), st.sampled_from((*FARTHEST, *(-end for end in FARTHEST))))
+HINTS = st.sampled_from((None, *(Fraction(10) ** n for n in (-400, -300, -20, -4, 0, 5, 19, 40, 300, 400))))
+
+
+def asked(intervals: list[tuple[float, float]]) -> tuple[LengthClass, ...]:
+    """The classes of intervals as the measuring query returns them, and as planning reads its answer."""
+    found: dict[float, list[tuple[float, float, float]]] = {}
+    for low, high in intervals:
+        length = high - low
+        if length >= 0 or math.isnan(length):  # as Spark compares: NaN is the greatest
+            power = math.floor(math.log2(length)) if 0 < length < 1e300 else (-9999 if length == 0 else 9999)
+            found.setdefault(power, []).append((low, high, length))
+    rows = []
+    for group in found.values():
+        lows, highs, lengths = zip(*group, strict=True)
+        longest = math.nan if any(map(math.isnan, lengths)) else max(lengths)
+        rows.append((float(len(group)), sum(lengths), longest, min(lows), max(highs)))
+    return read_length_classes(rows)
+
+
+@given(st.lists(st.tuples(LINE, LINE), max_size=30), st.lists(st.tuples(LINE, LINE), max_size=30), HINTS)
+def test_bins_and_estimates_are_numbers_whatever_the_ends(
+    ones: list[tuple[float, float]], others: list[tuple[float, float]], hint: Fraction | None
+) -> None:
+    one, other = asked(ones), asked(others)
+    for axis in (EXACT, REAL, Axis("date", exact=True, small=True), Axis("number", exact=False, float32=True)):
+        width = None if hint is None else hinted_width(hint, axis)
+        chosen = [
+            levels(one, axis, spread=1024, reach=65_536),
+            standing_levels(one, axis),
+        ]
+        if single := one_level(one, axis, reach=65_536):
+            chosen.append(single)
+        hinted = []
+        if width is not None:
+            hinted = [levels_from(width, c, axis, reach=65_536, generic_plan=c is None) for c in (one, None)]
+        for found in [*chosen, *hinted]:
+            assert all(0 < w <= EVERYTHING for w in found.widths), found
+            assert list(found.widths) == sorted(set(found.widths))
+            assert not axis.exact or width is None or found.widths[0] >= 2 or found not in hinted
+            assert not one or 1 <= touched(found, one) <= 1e300
+            for standing in (False, True):
+                met_here = met(found, one, standing=standing)
+                assert met_here is None or 0 <= met_here <= sum(c.count for c in one)
+        both = common_bins(one, other, axis, reach=65_536, row=33.0, width=width)
+        if both is not None:
+            assert 0 < both.width < EVERYTHING
+            assert math.isfinite(both.pairs)
+            assert all(map(math.isfinite, both.rows))
+        for text in (axis.human(Fraction(w)) for found in [*chosen, *hinted] for w in found.widths):
+            assert len(text) < 60, text
+
+
+@given(LINE, LINE, HINTS, st.integers(1, 2))
+def test_bands_of_any_width_have_bins_that_are_numbers(
+    low: float, high: float, hint: Fraction | None, times: int
+) -> None:
+    if not -math.inf < low <= high < math.inf:
+        return
+    for axis in (EXACT, REAL, Axis("date", exact=True, small=True), Axis("number", exact=False, float32=True)):
+        bins = neighbours(Fraction(low), Fraction(high), axis, hint, times=times)
+        if bins is not None:
+            assert 0 < real(bins.width) < math.inf
+            assert math.isfinite(bins.copies)
+            assert len(axis.human(bins.width)) < 60
+
+
+def test_few_that_reach_far_do_not_hide_what_the_others_meet() -> None:
+    """Ten rows valid until the year 9999 among those of two years."""
+    short = LengthClass(1_000_000, 7e6, 15.0, 0.0, 730.0)
+    far = LengthClass(10, 2.9e7, 2.9e6, 0.0, 2.9e6)
+    alone, beside = met(Levels((7.0,), 65_536), (short,)), met(Levels((7.0, 2.9e6), 65_536), (short, far))
+    assert alone is not None
+    assert beside is not None
+    assert 0.9 * alone < beside < 1.1 * alone + 10
+    endless = LengthClass(1_000, math.inf, math.inf, 0.0, math.inf)
+    assert met(Levels((7.0, EVERYTHING), 65_536), (short, endless)) == alone + 1_000
+    assert met(Levels((EVERYTHING,), 65_536), (endless,)) == 1_000

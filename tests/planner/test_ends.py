@@ -9,8 +9,9 @@ from sqlglot import exp
 
 from planner.band.condition import DistanceBand, IntervalBand
 from planner.band.ends import Ends, read_ends
-from planner.band.linear import NotABand, Side, Vocabulary
+from planner.band.linear import Side, Vocabulary
 from planner.band.read_bands import read_bands
+from planner.errors import Refused
 from planner.expr import Scalar
 from planner.types.schema import SqlType, sql_type
 
@@ -114,5 +115,5 @@ def test_one_type_for_all(text: str, type_: str) -> None:
     ],
 )
 def test_left_alone(text: str) -> None:
-    with pytest.raises(NotABand):
+    with pytest.raises(Refused):
         ends(text)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from pyspark.sql import SparkSession
+
 from planner.expr.calls import KNOWN
 from planner.expr.functions import AGGREGATES, ROW_FUNCTIONS, VOLATILE
 
@@ -16,12 +20,13 @@ vector_sum vector_avg
 """.upper().split()
 
 
-def of_spark(spark) -> dict[str, str]:
+def of_spark(spark: SparkSession) -> dict[str, str]:
     """The names of Spark's own functions, and the group that each belongs to."""
-    from py4j.protocol import Py4JError
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
+    jvm: Any = spark._jvm
     catalog = spark._jsparkSession.sessionState().catalog()
-    identifier = spark._jvm.org.apache.spark.sql.catalyst.FunctionIdentifier
+    identifier = jvm.org.apache.spark.sql.catalyst.FunctionIdentifier
     names = [row[0] for row in spark.sql("SHOW SYSTEM FUNCTIONS").collect()]
     found = {}
     for name in (n for n in names if n[0].isalpha()):
@@ -32,7 +37,7 @@ def of_spark(spark) -> dict[str, str]:
     return found
 
 
-def test_every_function_of_spark_is_known_for_what_it_is(spark):
+def test_every_function_of_spark_is_known_for_what_it_is(spark: SparkSession) -> None:
     groups = of_spark(spark)
     listed = ROW_FUNCTIONS | VOLATILE | AGGREGATES
     assert {name for name in listed if name not in groups} <= {"EXISTS", "DECIMAL"}
@@ -43,12 +48,13 @@ def test_every_function_of_spark_is_known_for_what_it_is(spark):
     assert several.isdisjoint(listed)
 
 
-def test_what_spark_calls_volatile_is_not_steady(spark):
+def test_what_spark_calls_volatile_is_not_steady(spark: SparkSession) -> None:
     """The registry makes the expression of a call; a statement for each took fifty times as long."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    jvm, state = spark._jvm, spark._jsparkSession.sessionState()
+    jvm: Any = spark._jvm
+    state = spark._jsparkSession.sessionState()
     literals = [state.sqlParser().parseExpression(text) for text in ("1", "'a'")]
     calls = [jvm.PythonUtils.toSeq([literal] * n) for n in range(5) for literal in literals]
     identifier = getattr(jvm, "org.apache.spark.sql.catalyst.FunctionIdentifier")
@@ -64,20 +70,20 @@ def test_what_spark_calls_volatile_is_not_steady(spark):
     assert len(asked) > len(ROW_FUNCTIONS) * 0.95, sorted(ROW_FUNCTIONS - asked)
 
 
-def test_names_are_of_one_list():
+def test_names_are_of_one_list() -> None:
     assert not ROW_FUNCTIONS & VOLATILE
     assert not ROW_FUNCTIONS & AGGREGATES
     assert KNOWN >= ROW_FUNCTIONS | VOLATILE
 
 
-def test_whose_functions_names_mean(spark):
-    from planner.runtime.functions import told, user_functions
+def test_whose_functions_names_mean(spark: SparkSession) -> None:
+    from planner.runtime.functions import user_functions, user_functions_in_sql
 
     session = spark.newSession()
     session.udf.register("abs", lambda value: 42, "int")
     session.udf.register("mine", lambda value: 42, "int")
     session.sql("CREATE TEMPORARY FUNCTION theirs(a INT) RETURNS INT RETURN a")
     means = {"ABS": 42, "MINE": 42, "THEIRS": -1}
-    users = {name for name, value in means.items() if session.sql(f"SELECT {name}(-1)").first()[0] == value}
+    users = {name for name, value in means.items() if session.sql(f"SELECT {name}(-1)").collect()[0][0] == value}
     names = frozenset((*means, "SUM", "COALESCE", "CAST", "NO_SUCH_FUNCTION"))
-    assert user_functions(session, names) == told(session, names) == users
+    assert user_functions(session, names) == user_functions_in_sql(session, names) == users

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import logging
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
 from optimizer.idle_hints import idle_hints
 from optimizer.options import Options
-from optimizer.plan import Plan, Warned
+from optimizer.plan import Plan
 from optimizer.planning import plan_sql
-from planner.catalog import Numbers, OneByOne, Settings, UniqueKey, View
+from planner.catalog import Numbers, SequentialCatalog, Settings, UniqueKey, View
+from planner.catalog.declared import Declaration
 from planner.catalog.stats import UNKNOWN, Statistics
 from planner.errors import Place
+from planner.explain.records import PlanWarning
 from planner.hints.blocks import repeated
 from planner.logical import BandJoin
 from planner.types.schema import Column, sql_type
@@ -22,7 +25,7 @@ from planner.types.schema import Column, sql_type
 TABLES = {"p": "x bigint, d date, ts timestamp", "i": "lo bigint, hi bigint, d date, ts timestamp", "q": "y bigint"}
 
 
-class Tables(OneByOne):
+class Tables(SequentialCatalog):
     """p, i and q, of unknown size."""
 
     def __init__(self, *, case_sensitive: bool = False):
@@ -45,16 +48,22 @@ class Tables(OneByOne):
     def measure(self, query: str) -> tuple[Numbers, ...] | None:
         return None
 
+    def declaration(self, name: tuple[str, ...]) -> Declaration:
+        return Declaration()
+
     def streams(self, query: str) -> int:
         return 0
 
-    def unrepeatable(self, query: str) -> str | None:
+    def declared_names(self) -> tuple[tuple[str, ...], ...]:
+        return ()
+
+    def nonrepeatable_reason(self, query: str) -> str | None:
         return None
 
     def view(self, name: tuple[str, ...]) -> View | None:
         return None
 
-    def other_setting(self, view: View) -> str | None:
+    def changed_setting(self, view: View) -> str | None:
         return None
 
 
@@ -77,21 +86,21 @@ BAND = "p JOIN i ON p.x BETWEEN i.lo AND i.hi"
 
 
 @pytest.mark.parametrize("name", ["i", "I", "`i`", "'i'", "p"])
-def test_either_side_may_be_named(name):
+def test_either_side_may_be_named(name: Any) -> None:
     made = plan(f"SELECT /*+ RANGE_JOIN({name}, 60) */ p.x FROM {BAND}")
     assert widths(made) == [60]
     assert made.warnings == ()
     assert "RANGE_JOIN" not in made.sql()
 
 
-def test_the_unit_is_that_of_the_band():
+def test_the_unit_is_that_of_the_band() -> None:
     times = plan("SELECT /*+ RANGE_JOIN(i, 30.5) */ 1 FROM p JOIN i ON p.ts BETWEEN i.ts AND i.ts + INTERVAL 1 HOUR")
     assert widths(times) == [30_500_000]
     days = plan("SELECT /*+ RANGE_JOIN(i, 7) */ 1 FROM p JOIN i ON p.d BETWEEN i.d - 3 AND i.d")
     assert widths(days) == [7]
 
 
-def test_a_qualified_name():
+def test_a_qualified_name() -> None:
     made = plan("SELECT /*+ RANGE_JOIN(db.i, 60) */ 1 FROM db.p JOIN db.i ON p.x BETWEEN i.lo AND i.hi")
     assert widths(made) == [60]
     other = plan("SELECT /*+ RANGE_JOIN(other.i, 60) */ 1 FROM db.p JOIN db.i ON p.x BETWEEN i.lo AND i.hi")
@@ -99,13 +108,13 @@ def test_a_qualified_name():
     assert "no relation other.i; possible: db.i, db.p" in reasons(other)
 
 
-def test_an_alias_hides_the_name_of_the_table():
+def test_an_alias_hides_the_name_of_the_table() -> None:
     made = plan("SELECT /*+ RANGE_JOIN(i, 60) */ 1 FROM p JOIN i AS j ON p.x BETWEEN j.lo AND j.hi")
     assert widths(made) == [None]
     assert reasons(made) == "RANGE_JOIN(i, 60): this SELECT has no relation i; possible: j, p"
 
 
-def test_a_hint_reaches_only_the_bands_of_its_relation():
+def test_a_hint_reaches_only_the_bands_of_its_relation() -> None:
     text = "FROM p JOIN i ON p.x BETWEEN i.lo AND i.hi JOIN q ON abs(p.x - q.y) <= 5"
     assert widths(plan(f"SELECT /*+ RANGE_JOIN(q, 7) */ 1 {text}")) == [7, None]
     assert widths(plan(f"SELECT /*+ RANGE_JOIN(i, 7) */ 1 {text}")) == [None, 7]
@@ -113,7 +122,7 @@ def test_a_hint_reaches_only_the_bands_of_its_relation():
     assert widths(plan(f"SELECT /*+ RANGE_JOIN(q, 7), RANGE_JOIN(p, 9) */ 1 {text}")) == [7, 9]
 
 
-def test_a_hint_reaches_through_parentheses_and_not_into_subqueries():
+def test_a_hint_reaches_through_parentheses_and_not_into_subqueries() -> None:
     inside = plan("SELECT /*+ RANGE_JOIN(i, 60) */ 1 FROM (p JOIN i ON p.x BETWEEN i.lo AND i.hi)")
     assert widths(inside) == [60]
     named = plan("SELECT /*+ RANGE_JOIN(i, 60) */ 1 FROM (p JOIN i ON p.x BETWEEN i.lo AND i.hi) n")
@@ -125,7 +134,7 @@ def test_a_hint_reaches_through_parentheses_and_not_into_subqueries():
     assert widths(cte) == [60]
 
 
-def test_case_counts_for_spark_where_the_session_says_so():
+def test_case_counts_for_spark_where_the_session_says_so() -> None:
     text = f"SELECT /*+ BROADCAST(I), RANGE_JOIN(I, 60) */ 1 FROM {BAND}"
     assert plan(text).warnings == ()
     strict = plan(text, case_sensitive=True)
@@ -154,7 +163,7 @@ def test_case_counts_for_spark_where_the_session_says_so():
         ("SHUFFLE_HSAH(i)", "did you mean SHUFFLE_HASH?"),
     ],
 )
-def test_a_hint_that_cannot_be_used_is_a_warning_and_the_query_is_planned(hint, warning):
+def test_a_hint_that_cannot_be_used_is_a_warning_and_the_query_is_planned(hint: Any, warning: Any) -> None:
     made = plan(f"SELECT\n /*+ {hint} */ p.x FROM {BAND}")
     assert warning in reasons(made)
     assert [w.place.line for w in made.warnings if w.place] == [2]
@@ -167,17 +176,17 @@ def test_a_hint_that_cannot_be_used_is_a_warning_and_the_query_is_planned(hint, 
     "hint",
     ["COALESCE(3)", "REPARTITION(3, x)", "REBALANCE", "REPARTITION_BY_RANGE(x)", "SKEW(p)", "BROADCAST", "FOO(z)"],
 )
-def test_hints_that_are_none_of_our_business(hint):
+def test_hints_that_are_none_of_our_business(hint: Any) -> None:
     made = plan(f"SELECT /*+ {hint} */ p.x FROM {BAND}")
     assert made.warnings == ()
     assert made.sql().startswith(f"SELECT /*+ {hint} */ p.x\n")
 
 
-def test_relations_that_cannot_be_told_are_not_said_to_be_missing():
+def test_relations_that_cannot_be_told_are_not_said_to_be_missing() -> None:
     assert plan("SELECT /*+ BROADCAST(z) */ 1 FROM p PIVOT (sum(x) FOR d IN (1, 2))").warnings == ()
 
 
-def test_bins_too_narrow_for_the_band():
+def test_bins_too_narrow_for_the_band() -> None:
     text = "1 FROM p JOIN i ON p.ts BETWEEN i.ts AND i.ts + INTERVAL 1 HOUR"
     narrow = plan(f"SELECT /*+ RANGE_JOIN(i, 3.5) */ {text}")
     assert widths(narrow) == [None]
@@ -189,13 +198,13 @@ def test_bins_too_narrow_for_the_band():
     assert point.warnings == ()
 
 
-def test_the_first_of_several_widths_wins():
+def test_the_first_of_several_widths_wins() -> None:
     made = plan(f"SELECT /*+ RANGE_JOIN(j, 1), RANGE_JOIN(p, 5), RANGE_JOIN(i, 60) */ 1 FROM {BAND}")
     assert widths(made) == [5]
     assert [w.reason.partition(":")[0] for w in made.warnings] == ["RANGE_JOIN(j, 1)", "RANGE_JOIN(i, 60)"]
 
 
-def test_a_hint_that_does_nothing_after_all():
+def test_a_hint_that_does_nothing_after_all() -> None:
     wanted = "RANGE_JOIN(i, 60) does nothing: "
     off = plan(f"SELECT /*+ RANGE_JOIN(i, 60) */ 1 FROM {BAND}", disabled_rules=("lower_band_join",))
     assert reasons(off) == f"{wanted}Spark runs the statement as written"
@@ -208,21 +217,21 @@ def test_a_hint_that_does_nothing_after_all():
     assert plan_sql(f"SELECT /*+ RANGE_JOIN(i, 60) */ 1 FROM {BAND}", Tables(), stop_after="recognize").warnings == ()
 
 
-def test_one_join_of_two_that_runs_as_written():
+def test_one_join_of_two_that_runs_as_written() -> None:
     text = "FROM (p JOIN i ON p.x BETWEEN i.lo AND i.hi) JOIN q ON abs(p.x - q.y) <= 5"
     made = plan(f"SELECT /*+ SHUFFLE_REPLICATE_NL(q), RANGE_JOIN(q, 7), RANGE_JOIN(i, 60) */ 1 {text}")
     assert made.rewritten
     assert [w.reason.partition(" does")[0] for w in made.warnings] == ["RANGE_JOIN(q, 7)"]
 
 
-def test_nested_loops_only_where_spark_would_heed_the_hint():
+def test_nested_loops_only_where_spark_would_heed_the_hint() -> None:
     asked = "SELECT /*+ SHUFFLE_REPLICATE_NL(i){} */ p.x FROM p {} JOIN i ON abs(p.x - i.lo) <= 5"
     assert not plan(asked.format("", "")).rewritten
     assert plan(asked.format("", "LEFT")).rewritten
     assert plan(asked.format(", BROADCAST(p)", "")).rewritten
 
 
-def test_the_hints_for_a_select_of_our_own():
+def test_the_hints_for_a_select_of_our_own() -> None:
     made = plan(
         "SELECT /*+ MAPJOIN(i, q), MERGE(`p`), RANGE_JOIN(i, 5), COALESCE(2) */ 1 FROM " + BAND + " JOIN q ON q.y = 1"
     )
@@ -237,24 +246,24 @@ def test_the_hints_for_a_select_of_our_own():
     assert repeated(()) == ""
 
 
-def test_spark_hands_no_hint_through_a_join():
+def test_spark_hands_no_hint_through_a_join() -> None:
     made = plan("SELECT /*+ MERGE(q) */ 1 FROM q JOIN p ON q.y = p.x JOIN i ON p.x BETWEEN i.lo AND i.hi")
     assert made.optimized
     [join] = [n for n in made.optimized.walk() if isinstance(n, BandJoin)]
     assert [(h.relation, h.side, h.whole) for h in join.hints] == [("q", "left", False)]
 
 
-def test_no_hint_is_idle_without_a_plan():
+def test_no_hint_is_idle_without_a_plan() -> None:
     assert list(idle_hints("SELECT 1", None, None, None, {})) == []
 
 
 # Telling
 
 
-def test_warnings_are_told_wherever_a_plan_is():
+def test_warnings_are_told_wherever_a_plan_is() -> None:
     made = plan(f"SELECT\n  /*+ RANGE_JOIN(i, 0) */ p.x\nFROM {BAND}")
     [warned] = made.warnings
-    assert isinstance(warned, Warned)
+    assert isinstance(warned, PlanWarning)
     assert (warned.rule, warned.place) == ("join_hints", Place(2, 21))
     assert str(warned).startswith("RANGE_JOIN(i, 0): the width")
     assert str(warned).endswith(" (line 2, column 21)")
@@ -266,7 +275,7 @@ def test_warnings_are_told_wherever_a_plan_is():
     assert "warning" not in made.explain("sql")
 
 
-def test_a_plan_without_warnings_says_nothing_of_them(caplog):
+def test_a_plan_without_warnings_says_nothing_of_them(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "dovetail")
     made = plan(f"SELECT p.x FROM {BAND}")
     assert made.warnings == ()

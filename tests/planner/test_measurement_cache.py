@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planner.runtime.measurement_cache import MeasurementCache, asked
+from planner.runtime.measurement_cache import MeasurementCache, catalog_query
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +25,7 @@ class Asking:
 
     def __call__(self, query: str) -> float | None:
         frame = self.session.sql(query)
-        question = asked(frame)
+        question = catalog_query(frame)
         found = self.memory.find(question) if question else None
         if found is None:
             self.measured += 1
@@ -136,7 +136,7 @@ def test_tables_of_the_catalog_are_files_too(ask: Asking, tmp_path: Path) -> Non
 )
 def test_what_is_not_files_alone_is_not_remembered(ask: Asking, query: str) -> None:
     ask.session.createDataFrame([(1,), (2,)], "id BIGINT").createOrReplaceTempView("frame")
-    assert asked(ask.session.sql(query)) is None
+    assert catalog_query(ask.session.sql(query)) is None
     ask(query)
     ask(query)
     assert ask.measured == 2
@@ -151,7 +151,7 @@ def test_the_oldest_answers_are_forgotten(ask: Asking, monkeypatch: pytest.Monke
 
 def test_another_answer_to_other_words(ask: Asking) -> None:
     frame = ask.session.sql(LENGTHS)
-    one, two = asked(frame, "one"), asked(frame, "two")
+    one, two = catalog_query(frame, "one"), catalog_query(frame, "two")
     assert one is not None
     assert two is not None
     ask.memory.keep(one, (1.0,))

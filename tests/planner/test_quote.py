@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from sqlglot import exp
 from sqlglot.dialects import Spark
@@ -12,7 +14,7 @@ WORDS = sorted({word for said in Spark.Tokenizer.KEYWORDS for word in said.split
 
 
 @pytest.mark.parametrize("spelling", [str.lower, str.upper])
-def test_every_word_is_a_name(spelling) -> None:
+def test_every_word_is_a_name(spelling: Any) -> None:
     for word in (*map(spelling, WORDS), "plain", "a b", "a`b", "a.b", "1st", "ü"):
         for text in (quote(word), f"t.{quote(word)}", f"{quote(word)} + {quote(word)}"):
             tree = Scalar(text).tree

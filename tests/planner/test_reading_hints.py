@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -40,16 +41,16 @@ def block(text: str) -> Scalar:
         ("/*+ A('i) */", []),
     ],
 )
-def test_blocks_of_hints(text, found):
+def test_blocks_of_hints(text: Any, found: Any) -> None:
     assert [(h.name, [a.text for a in h.arguments]) for h in read_hints(block(text))] == found
 
 
-def test_a_select_without_hints_has_none():
+def test_a_select_without_hints_has_none() -> None:
     assert read_hints(None) == ()
     assert without(None, "RANGE_JOIN") is None
 
 
-def test_places_count_from_the_statement():
+def test_places_count_from_the_statement() -> None:
     text = "SELECT x,\n  (SELECT /*+ RANGE_JOIN(i,\n 60), MERGE(p) */ 1)\nFROM p"
     [merge] = [h for h in hints_in(text) if h.name == "MERGE"]
     assert (merge.place, merge.arguments[0].place) == (Place(3, 7), Place(3, 13))
@@ -60,19 +61,19 @@ def test_places_count_from_the_statement():
     assert [h.place for b in blocks for h in read_hints(b)] == [Place(2, 15), Place(3, 7)]
 
 
-def test_the_place_does_not_count():
+def test_the_place_does_not_count() -> None:
     a, b = read_hints(block("/*+ M(i), M(i) */"))
     assert a == b
     assert a.place != b.place
 
 
-def test_hints_of_what_nobody_reads():
+def test_hints_of_what_nobody_reads() -> None:
     assert hints_in("DELETE FROM p") == ()
     assert [h.name for h in hints_in("FROM p |> SELECT /*+ MERGE(p) */ x")] == ["MERGE"]
     assert hints_in("SELECT /*+ MERGE(p) */ 'x") == ()
 
 
-def test_a_string_is_no_hint():
+def test_a_string_is_no_hint() -> None:
     text = "SELECT '/*+ MERGE(p) */' AS s FROM p"
     assert hints_in(text) == ()
     logical, _ = from_sql(text)
@@ -80,7 +81,7 @@ def test_a_string_is_no_hint():
     assert (logical.hint, [i.text for i in logical.items]) == (None, ["'/*+ MERGE(p) */' AS s"])
 
 
-def test_every_block_is_printed_again():
+def test_every_block_is_printed_again() -> None:
     text = "SELECT /*+ A(i) */ -- why\n /*+ B(i) */ DISTINCT x\nFROM p"
     logical, _ = from_sql(text)
     assert to_sql(logical) == text
@@ -96,7 +97,7 @@ def test_every_block_is_printed_again():
         ("/*+ RANGE_JOIN(i, */", "/*+ RANGE_JOIN(i, */"),
     ],
 )
-def test_a_hint_taken_out(text, left):
+def test_a_hint_taken_out(text: Any, left: Any) -> None:
     found = without(block(text), "RANGE_JOIN")
     assert (found and found.text) == left
 
@@ -116,7 +117,7 @@ def test_a_hint_taken_out(text, left):
         ("SELECT", ()),
     ],
 )
-def test_names(text, parts):
+def test_names(text: Any, parts: Any) -> None:
     assert names_of(Scalar(text)) == parts
 
 
@@ -152,7 +153,7 @@ HOUR = Fraction(3_600_000_000)
         ("(", None),
     ],
 )
-def test_widths(text, width):
+def test_widths(text: Any, width: Any) -> None:
     assert width_of(Scalar(text)) == width
 
 
@@ -165,6 +166,6 @@ def test_widths(text, width):
         ("timestamp_ntz", Fraction(60_000_000), HOUR),
     ],
 )
-def test_units(axis, number, hour):
+def test_units(axis: Any, number: Any, hour: Any) -> None:
     of = Axis(axis, exact=True)
     assert (Width(Fraction(60)).on(of), Width(HOUR, interval=True).on(of)) == (number, hour)

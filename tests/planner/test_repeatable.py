@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from pyspark.sql import SparkSession
 
 from planner.runtime.catalog import SparkCatalog
 
@@ -22,7 +25,7 @@ BY_ORDER = [
 
 
 @pytest.fixture(scope="module")
-def catalog(spark):
+def catalog(spark: SparkSession) -> Any:
     """A catalog with a view of integers, decimals and reals."""
     session = spark.newSession()
     columns = "id AS k, CAST(id AS INT) AS i, CAST(id AS DECIMAL(8,2)) AS d, CAST(id AS DOUBLE) AS r"
@@ -31,10 +34,10 @@ def catalog(spark):
 
 
 @pytest.mark.parametrize("query", EXACT)
-def test_exact_sums_are_repeatable(catalog, query):
-    assert catalog.unrepeatable(query) is None
+def test_exact_sums_are_repeatable(catalog: Any, query: Any) -> None:
+    assert catalog.nonrepeatable_reason(query) is None
 
 
 @pytest.mark.parametrize(("query", "why"), BY_ORDER)
-def test_what_hangs_on_the_order_is_not(catalog, query, why):
-    assert why in catalog.unrepeatable(query)
+def test_what_hangs_on_the_order_is_not(catalog: Any, query: Any, why: Any) -> None:
+    assert why in catalog.nonrepeatable_reason(query)

@@ -21,7 +21,7 @@ def test_a_time_zone_that_is_not_set_is_the_machine_s(spark: SparkSession) -> No
     zones.setDefault(zones.getTimeZone("Europe/Berlin"))
     try:
         found = SparkCatalog(session).settings
-        assert (found.time_zone, found.fixed_zone) == ("Europe/Berlin", False)
+        assert (found.time_zone, found.has_fixed_offset_zone) == ("Europe/Berlin", False)
         assert session.sql("SELECT current_timezone()").collect()[0][0] == "Europe/Berlin"
     finally:
         zones.setDefault(before)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -55,7 +56,7 @@ NOT_CARRIED = [
 
 
 @pytest.mark.parametrize("text", CARRIED)
-def test_what_is_printed_is_what_was_read(text):
+def test_what_is_printed_is_what_was_read(text: Any) -> None:
     tree = parse(text)
     assert parse(sql(tree)) == tree
     other = {".5": "0.5", "sum(ALL a)": "sum(a)", "x IS NOT DISTINCT FROM y": "x <=> y"}.get(text, text)
@@ -63,7 +64,7 @@ def test_what_is_printed_is_what_was_read(text):
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_every_function_that_rules_understand_is_read(name):
+def test_every_function_that_rules_understand_is_read(name: Any) -> None:
     kind, arguments = FUNCTIONS[name]
     tree = parse(f"{name.lower()}({', '.join('abcdefg'[: len(arguments)])})")
     assert type(tree) is kind
@@ -71,7 +72,7 @@ def test_every_function_that_rules_understand_is_read(name):
 
 
 @pytest.mark.parametrize("text", NOT_CARRIED)
-def test_what_sqlglot_reads_otherwise_is_no_tree(text):
+def test_what_sqlglot_reads_otherwise_is_no_tree(text: Any) -> None:
     with pytest.raises(Unsupported):
         parse(text)
 
@@ -82,7 +83,7 @@ def _operands() -> st.SearchStrategy[exp.Expression]:
 
 
 def _joined(below: st.SearchStrategy[exp.Expression]) -> st.SearchStrategy[exp.Expression]:
-    def two(kind: type[exp.Expression]) -> st.SearchStrategy[exp.Expression]:
+    def two(kind: Any) -> st.SearchStrategy[exp.Expression]:
         return st.tuples(below, below).map(lambda p: kind(this=p[0].copy(), expression=p[1].copy()))
 
     def one(kind: type[exp.Expression]) -> st.SearchStrategy[exp.Expression]:
@@ -103,7 +104,7 @@ def _joined(below: st.SearchStrategy[exp.Expression]) -> st.SearchStrategy[exp.E
         lambda p: exp.Case(this=p[0].copy(), ifs=[exp.If(this=p[1].copy(), true=p[2].copy())])
     )
     return st.one_of(
-        *map(two, (*kinds, *more, *last)),
+        *(two(kind) for kind in (*kinds, *more, *last)),
         *map(one, (exp.Not, exp.Neg, exp.BitwiseNot)),
         between,
         in_,
@@ -137,30 +138,30 @@ def _bare(tree: exp.Expr) -> exp.Expr:
 
 
 @given(st.recursive(_operands(), _joined, max_leaves=8))
-def test_a_tree_keeps_its_meaning_when_it_is_printed(tree):
+def test_a_tree_keeps_its_meaning_when_it_is_printed(tree: Any) -> None:
     again = parse(sql(tree))
     assert _bare(again) == _bare(tree), sql(tree)
     assert sql(again) == sql(tree)
 
 
-def test_an_expression_put_in_the_place_of_a_column_is_an_operand():
+def test_an_expression_put_in_the_place_of_a_column_is_an_operand() -> None:
     inner, outer = parse("x - y"), parse("10 - c")
     found = outer.copy().transform(lambda n: inner.copy() if isinstance(n, exp.Column) else n)
     assert sql(found) == "10 - (x - y)"
 
 
-def test_no_column_is_asserted_where_there_is_none():
+def test_no_column_is_asserted_where_there_is_none() -> None:
     assert [c.text for c in Scalar("(named_struct('a', v)).a").columns] == ["v"]
     assert [c.text for c in Scalar("exists(y.a, x -> x.v > y.v)").columns] == ["y.a", "y.v"]
 
 
-def test_sqlglot_warns_nobody(caplog):
+def test_sqlglot_warns_nobody(caplog: pytest.LogCaptureFixture) -> None:
     for text in ("to_char(v, '999')", "get_json_object(a, '$[')", "percentile_approx(a, 0.5, 100)", "hash(a)"):
         sql(parse(text))
     assert not caplog.records
 
 
-def test_one_file_speaks_to_sqlglot():
+def test_one_file_speaks_to_sqlglot() -> None:
     found = []
     for folder in ("planner", "rules", "optimizer", "golden_plans"):
         for path in (ROOT / folder).rglob("*.py"):

@@ -8,7 +8,7 @@ from functools import cache
 from itertools import chain, combinations, product
 from random import Random
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import networkx as nx
 import pytest
@@ -69,7 +69,8 @@ class Example:
     def holds(self, condition: int, row: Callable[[int], Row]) -> bool:
         """Whether a condition holds of rows, by input."""
         if condition < len(self.equalities):
-            left, right = (row(i)[c] for i, c in (self.equalities[condition].left, self.equalities[condition].right))  # type: ignore[index]
+            equality: Any = self.equalities[condition]
+            left, right = (row(i)[c] for i, c in (equality.left, equality.right))
             return left is not None and left == right
         return sum(row(i)["id"] or 0 for i in self.graph.conditions[condition]) % 3 > 0
 

@@ -10,7 +10,7 @@ import pytest
 
 from golden_plans.catalog_file import read_catalog
 from optimizer import Options
-from optimizer.streams import StreamPlan, plan_stream
+from optimizer.stream_plan import StreamPlan, plan_stream
 from planner.errors import HintError
 from planner.state.spec import StreamJoin
 from planner.state.stream import Stream
@@ -91,14 +91,14 @@ def test_each_path_is_one_statement_over_views() -> None:
 
 def test_other_paths_are_no_other_query() -> None:
     """What the state has by now orders the lookups; what is written beside it stays."""
-    begun, later = join(f"SELECT * {THREE}"), join(f"SELECT * {THREE}", kept=(900, 10, 50))
+    begun, later = join(f"SELECT * {THREE}"), join(f"SELECT * {THREE}", stored_row_counts=(900, 10, 50))
     assert begun.delta
     assert later.delta
     assert begun.delta.lines[0] == "d(o) ◁ curr(p by order_id) ◁ curr(s by order_id)"
     assert later.delta.lines[0] == "d(o) ◁ curr(s by order_id) ◁ curr(p by order_id)"
     assert begun.blocks != later.blocks
-    assert begun.to_json() == later.to_json()
-    assert join(f"SELECT * {THREE}", kept=(900,)) == begun  # of another query
+    assert begun.identity == later.identity
+    assert join(f"SELECT * {THREE}", stored_row_counts=(900,)) == begun  # of another query
 
 
 def test_rows_that_meet_by_null() -> None:
@@ -114,7 +114,7 @@ def test_rows_that_meet_by_null() -> None:
         ("SELECT o.id FROM orders o JOIN customers c ON o.customer = c.id JOIN regions r ON r.name = c.region",
          "r is no stream"),
         ("SELECT o.id FROM orders o JOIN customers c ON o.customer = c.id JOIN range(3) ON range.id = o.id",
-         "Relation is not a table or a subquery"),
+         "Relation is neither a table nor a subquery"),
         ("SELECT 1 FROM (SELECT id FROM orders) JOIN (SELECT order_id AS p FROM payments) ON id = p JOIN shipments s",
          "one of its relations has no name"),
         (f"SELECT o.id {THREE.replace('JOIN shipments', 'LEFT JOIN shipments')}", "not all of them by inner joins"),
@@ -128,7 +128,7 @@ def test_rows_that_meet_by_null() -> None:
         (f"SELECT o.id {THREE} AND ts > o.ts", "ts could belong to more than one relation"),
         (f"SELECT o.id, count(*) {THREE} GROUP BY o.id", "Aggregate stands above the join"),
         ("SELECT 1 FROM orders o JOIN payments p JOIN shipments s", "no equality of two relations leads from o to p"),
-        ("SELECT p.ts FROM orders JOIN orders JOIN payments p", "two relations go by the name orders"),
+        ("SELECT p.ts FROM orders JOIN orders JOIN payments p", "two relations have the name orders"),
     ],
 )  # fmt: skip
 def test_why_not(query: str, said: str) -> None:
@@ -161,10 +161,10 @@ def test_hints_say_what_is_wrong_with_them(hint: str, said: str) -> None:
 
 
 def test_an_order_for_spark_or_for_two() -> None:
-    three = look(f"SELECT /*+ DELTA_ORDER(o) */ o.id {THREE}", asked=False)
+    three = look(f"SELECT /*+ DELTA_ORDER(o) */ o.id {THREE}", state_modules=False)
     assert str(three.warnings[0]).startswith(
         "DELTA_ORDER(o): it orders the lookups of a join of three streams or more; "
     )
-    assert "Spark's own join runs: state_modules=False asks for it" in str(three.warnings[0])
+    assert "Spark's own join runs: state_modules=False requests it" in str(three.warnings[0])
     two = look(f"SELECT /*+ DELTA_ORDER(o) */ o.id FROM orders o JOIN payments p ON {ON}")
     assert "this join has two, which look up one another (line 1, column 12)" in str(two.warnings[0])

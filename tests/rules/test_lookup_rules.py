@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from golden_plans.catalog import CatalogFile
 from golden_plans.catalog_file import read_catalog
-from optimizer.checks import reads_back
 from optimizer.options import Options
 from optimizer.plan import Plan
 from optimizer.planning import plan_sql
-from planner.catalog import Numbers, OneByOne
+from optimizer.validation import has_same_tokens
+from planner.catalog import Numbers, SequentialCatalog
 from planner.catalog.stats import Statistics
 from planner.hints.blocks import hints_in
 from planner.hints.lookup import read_lookup_hint
@@ -26,7 +29,7 @@ CATALOG = read_catalog(Path(__file__).parents[2] / "golden_plans" / "catalogs" /
 AT = "FOR SYSTEM_TIME AS OF PROCTIME()"
 
 
-class Sampled(OneByOne):
+class Sampled(SequentialCatalog):
     """The catalog of the golden plans, with a left side of so many rows whose first keys are ``sample``."""
 
     def __init__(self, rows: int | None, sample: list[float | None] | None):
@@ -79,7 +82,7 @@ def test_the_time_of_a_table_is_read(behind: str, alias: str, time: str | None) 
     logical, _ = from_sql(text)
     (scan,) = (n for n in logical.walk() if isinstance(n, Scan) and n.name == ("s", "C"))
     assert (scan.alias, scan.as_of and scan.as_of.text) == (alias, time)
-    assert reads_back(logical, text)
+    assert has_same_tokens(logical, text)
 
 
 @pytest.mark.parametrize(
@@ -114,12 +117,32 @@ def test_options_of_the_hint(option: str, field: str, value: object) -> None:
         "'batch'=5",
         "batch",
         "'a'='b'",
+        "'timeout'='999999999 d'",
+        "'fixed-delay'='864000001 s'",
+        "'batch'='٣'",
     ],
 )
 def test_values_are_strict(option: str) -> None:
     (hint,) = hints_in(f"SELECT /*+ LOOKUP('table'='c', {option}) */ 1")
     read = read_lookup_hint(hint)
     assert (read.table, read.options, len(read.complaints)) == ("c", {}, 1)
+
+
+@given(
+    option=st.sampled_from(["timeout", "fixed-delay", "cache-ttl", "batch", "max-attempts", "cache-size", "capacity"]),
+    number=st.integers(0, 10**30).map(str) | st.integers(1, 6000).map(lambda n: "9" * n),
+    unit=st.sampled_from(["", " ", "ms", "s", " sec", "m", " min", "h", "d", " d", "D", "µs"]),
+)
+def test_a_number_is_one_that_can_be_used_or_a_complaint(option: str, number: str, unit: str) -> None:
+    (hint,) = hints_in(f"SELECT /*+ LOOKUP('table'='c', '{option}'='{number}{unit}') */ 1")
+    read = read_lookup_hint(hint)
+    passed = threading.Event()
+    passed.set()
+    for value in read.options.values():
+        assert isinstance(value, int | float)
+        assert passed.wait(value)  # what takes too long a time raises
+    if option != "capacity":
+        assert len(read.options) + len(read.complaints) == 1
 
 
 # Asking

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -110,7 +111,7 @@ def _said(place: str, expression: str) -> str:
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_no_rule_raises(place):
+def test_no_rule_raises(place: Any) -> None:
     for expression in ODD:
         plan = plan_sql(_said(place, expression), CATALOG, Options(force=True, strict=True))
         for declined in plan.declined:
@@ -119,14 +120,14 @@ def test_no_rule_raises(place):
 
 
 @given(st.lists(st.sampled_from(ODD), min_size=2, max_size=3), st.sampled_from(PLACES))
-def test_no_rule_raises_over_one_in_another(expressions, place):
+def test_no_rule_raises_over_one_in_another(expressions: Any, place: Any) -> None:
     expression = "{c}"
     for one in expressions:
         expression = one.replace("{c}", expression)
     plan_sql(_said(place, expression), CATALOG, Options(force=True, strict=True))
 
 
-def test_a_column_that_has_the_name_of_a_function_is_a_column():
+def test_a_column_that_has_the_name_of_a_function_is_a_column() -> None:
     query = "SELECT p.id, i.id FROM (SELECT id, v, k AS {name} FROM t) p JOIN u i ON p.v BETWEEN i.lo AND i.hi"
     plans = [
         plan_sql(query.format(name=name), CATALOG, Options(force=True)) for name in ("current_date", "current_day")

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from golden_plans.catalog import CatalogFile
 from golden_plans.catalog_file import read_catalog
 from planner.catalog.cost import Thresholds
+from planner.errors import Refused
 from planner.logical import Cte
+from planner.logical.base import Logical
 from planner.sql.from_sql import from_sql
-from planner.sql.names import Unresolved
 from rules.analysis.same_source import same_source
 from rules.context import Context
 from rules.query.inner_joins import InnerJoins, inner_joins
+from rules.query.query_block import read_block
 
 TABLES = """
 [tables.t]
@@ -23,7 +27,7 @@ columns = { id = "BIGINT", k = "INT", v = "DOUBLE" }
 
 
 @pytest.fixture(scope="module")
-def catalog(tmp_path_factory) -> CatalogFile:
+def catalog(tmp_path_factory: pytest.TempPathFactory) -> CatalogFile:
     path = tmp_path_factory.mktemp("catalog") / "tables.toml"
     path.write_text(TABLES)
     return read_catalog(path)
@@ -32,9 +36,9 @@ def catalog(tmp_path_factory) -> CatalogFile:
 def joins_of(sql: str, catalog: CatalogFile) -> tuple[InnerJoins, Context]:
     plan, _ = from_sql(sql)
     ctx = Context(catalog, Thresholds(), definitions={n.key: n for n in plan.walk() if isinstance(n, Cte)})
-    found = inner_joins(plan, ctx.names)
-    assert found is not None
-    return found, ctx
+    block = read_block(plan)
+    assert block is not None
+    return inner_joins(block, ctx.names), ctx
 
 
 SAME = [
@@ -69,10 +73,15 @@ SAME = [
 WITH = "WITH c AS (SELECT * FROM t), d(a, b) AS (SELECT k, max(v) m FROM t GROUP BY k) "
 
 
+def two(joins: InnerJoins) -> tuple[Logical, Logical]:
+    left, right = joins.relations
+    return left, right
+
+
 @pytest.mark.parametrize(("tables", "filters"), SAME)
-def test_the_same_source(catalog, tables, filters):
+def test_the_same_source(catalog: Any, tables: Any, filters: Any) -> None:
     joins, ctx = joins_of(f"{WITH}SELECT 1 FROM {tables}", catalog)
-    found = same_source(*joins.relations, ctx)
+    found = same_source(*two(joins), ctx)
     if filters is None:
         assert found is None
     else:
@@ -87,22 +96,22 @@ def test_the_same_source(catalog, tables, filters):
     "query",
     ["SELECT id FROM t LIMIT 3", "SELECT id, rand() r FROM t", "SELECT id, row_number() OVER (ORDER BY k) n FROM t"],
 )
-def test_the_same_text_with_other_rows_each_time(catalog, query):
+def test_the_same_text_with_other_rows_each_time(catalog: Any, query: Any) -> None:
     joins, ctx = joins_of(f"SELECT 1 FROM ({query}) x, ({query}) y", catalog)
-    with pytest.raises(Unresolved, match="read twice"):
-        same_source(*joins.relations, ctx)
+    with pytest.raises(Refused, match="read twice"):
+        same_source(*two(joins), ctx)
 
 
-def test_columns_are_told_in_terms_of_the_base(catalog):
+def test_columns_are_told_in_terms_of_the_base(catalog: Any) -> None:
     joins, ctx = joins_of("SELECT 1 FROM t x, (SELECT id AS a, v + 1 AS w, K FROM t z) y(p, q, r)", catalog)
-    found = same_source(*joins.relations, ctx)
+    found = same_source(*two(joins), ctx)
     assert found is not None
     assert [(c.name, c.value) for c in found[1].columns] == [("p", "`id`"), ("q", "`v` + 1"), ("r", "`k`")]
-    assert found[1].named("`k`") == "r"
-    assert found[1].named("`v`") is None
+    assert found[1].output_name("`k`") == "r"
+    assert found[1].output_name("`v`") is None
 
 
-def test_inner_joins_in_order(catalog):
+def test_inner_joins_in_order(catalog: Any) -> None:
     tables = "t a JOIN (u b JOIN t c ON b.id = c.id) ON a.k = b.k, (u d LEFT JOIN u e ON d.id = e.id)"
     joins, _ = joins_of(f"SELECT 1 FROM {tables} WHERE a.v > 1", catalog)
     assert [r.label for r in joins.relations] == ["Scan", "Scan", "Scan", "Join"]
@@ -110,11 +119,11 @@ def test_inner_joins_in_order(catalog):
     assert joins.owner == (0, 1, 2, 3, 3)
 
 
-def test_rebuilt_in_place(catalog):
+def test_rebuilt_in_place(catalog: Any) -> None:
     joins, _ = joins_of("SELECT 1 FROM t a JOIN u b ON a.id = b.id WHERE a.v > 1", catalog)
-    tree, where = joins.rebuilt(lambda n, r: r, lambda c: () if "id" in c.text else (c,))
+    tree, where = joins.rebuilt({}, lambda c: None if "id" in c.text else c)
     assert tree.detail == "cross"
     assert [c.text for c in where] == ["a.v > 1"]
-    same, kept = joins.rebuilt(lambda n, r: r, lambda c: (c,))
+    same, kept = joins.rebuilt({}, lambda c: c)
     assert same == joins.block.tree
     assert kept == joins.block.condition

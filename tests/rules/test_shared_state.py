@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
 from golden_plans.catalog_file import read_catalog
 from optimizer import Options
-from optimizer.streams import plan_stream
+from optimizer.stream_plan import plan_stream
 from planner.errors import StateError, Unsupported
 from planner.state.shared import Shared, share
 from planner.state.spec import Input, StreamJoin
@@ -30,11 +31,11 @@ BAND = "SELECT a.k FROM s a JOIN u b ON b.id BETWEEN a.id AND a.id + 2"
 THREE = "SELECT a.k FROM s a JOIN t b ON a.k = b.k JOIN u c ON b.k = c.k WHERE c.v IS NOT NULL"
 
 
-def join(query: str, **more: object) -> StreamJoin:
+def join(query: str, **more: Any) -> StreamJoin:
     def find(name: tuple[str, ...]) -> Stream | None:
         return replace(Stream(COLUMNS), **more) if name[0] in "stu" else None
 
-    found = plan_stream(query, CATALOG, Options(strict=True), find, asked=True)
+    found = plan_stream(query, CATALOG, Options(strict=True), find, state_modules=True)
     assert found.join, found.reason
     return found.join
 
@@ -133,7 +134,7 @@ def test_a_state_that_is_there(later: str, said: str) -> None:
         return
     found = share([join(later)], begun.to_json(), "here")
     assert found.inputs == begun.inputs
-    found.hold_against(begun.to_json(), "here")
+    found.check_same(begun.to_json(), "here")
 
 
 def test_a_mark_that_is_not_known() -> None:
@@ -147,19 +148,21 @@ def test_a_mark_that_is_not_known() -> None:
 
 def test_states_of_something_else() -> None:
     one, shared = join(FIRST), share([join(FIRST)])
-    with pytest.raises(StateError, match="is of one query alone"):
+    with pytest.raises(StateError, match="belongs to one query"):
         share([one], one.to_json(), "here")
-    with pytest.raises(StateError, match="is of views that are kept together"):
-        one.hold_against(shared.to_json(), "here")
+    with pytest.raises(StateError, match="belongs to views on one state"):
+        one.check_same(shared.to_json(), "here")
     with pytest.raises(StateError, match="here cannot be read"):
         share([one], "{", "here")
     other = tuple((name, "other") for name, _ in one.settings)
-    with pytest.raises(StateError, match=r"is of other settings: .* was .* and is other.*; set them as they were, or"):
-        share([replace(one, settings=other)]).hold_against(shared.to_json(), "here")
+    with pytest.raises(
+        StateError, match=r"was written under other settings: .* was .* and is other.*; restore them, or"
+    ):
+        share([replace(one, settings=other)]).check_same(shared.to_json(), "here")
 
 
 def test_what_is_not_shared() -> None:
     with pytest.raises(Unsupported, match="s has a watermark"):
         share([join("SELECT a.k FROM s a JOIN t b ON a.k = b.k", event_time="ts")])
-    with pytest.raises(Unsupported, match="s stands twice, and is not deterministic"):
+    with pytest.raises(Unsupported, match="s occurs twice and is not deterministic"):
         share([join("SELECT a.k FROM s a JOIN s b ON a.k = b.k", deterministic=False)])

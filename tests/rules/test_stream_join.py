@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from golden_plans.catalog_file import read_catalog
 from optimizer import Options
-from optimizer.streams import StreamPlan, plan_stream
+from optimizer.stream_plan import StreamPlan, plan_stream
 from planner.state.stream import Stream
 
 CATALOG = read_catalog(Path(__file__).parents[2] / "golden_plans" / "catalogs" / "ads.toml")
@@ -16,7 +17,7 @@ BERLIN = read_catalog(Path(__file__).parents[2] / "golden_plans" / "catalogs" / 
 WITHIN = "c.ts BETWEEN v.ts AND v.ts + INTERVAL 10 MINUTES"
 
 
-def plan(query: str, catalog=CATALOG, timed: tuple[str, ...] = ("clicks", "views")) -> StreamPlan:
+def plan(query: str, catalog: Any = CATALOG, timed: tuple[str, ...] = ("clicks", "views")) -> StreamPlan:
     """The plan of a query over `clicks` and `views` as streams; those in `timed` have a watermark."""
 
     def find(name: tuple[str, ...]) -> Stream | None:
@@ -25,7 +26,7 @@ def plan(query: str, catalog=CATALOG, timed: tuple[str, ...] = ("clicks", "views
         columns = tuple((c.name, str(c.type).lower()) for c in catalog.columns(name))
         return Stream(columns, "ts" if name[0] in timed else None, 5_000)
 
-    return plan_stream(query, catalog, Options(strict=True), find, asked=True)
+    return plan_stream(query, catalog, Options(strict=True), find, state_modules=True)
 
 
 def test_an_epoch_as_it_is_explained() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from golden_plans.catalog import CatalogFile
 from golden_plans.catalog_file import read_catalog
 from planner.catalog.cost import Thresholds
 from planner.logical import Cte, Filter, Project
-from planner.runtime.keys import read_constraints
+from planner.runtime.keys import parse_constraints
 from planner.sql.from_sql import from_sql
 from rules.analysis.unique import unique_keys
 from rules.context import Context
@@ -80,7 +82,7 @@ KEYS = [
 
 
 @pytest.fixture(scope="module")
-def catalog(tmp_path_factory) -> CatalogFile:
+def catalog(tmp_path_factory: pytest.TempPathFactory) -> CatalogFile:
     path = tmp_path_factory.mktemp("catalog") / "tables.toml"
     path.write_text(TABLES)
     return read_catalog(path)
@@ -97,17 +99,17 @@ def keys_of(relation: str, catalog: CatalogFile, *, nulls: bool = False, trust: 
 
 
 @pytest.mark.parametrize(("relation", "found", "with_nulls"), KEYS)
-def test_the_keys_of_a_relation(catalog, relation, found, with_nulls):
+def test_the_keys_of_a_relation(catalog: Any, relation: Any, found: Any, with_nulls: Any) -> None:
     assert keys_of(relation, catalog) == ({found} if found else set())
     assert keys_of(relation, catalog, nulls=True) == ({with_nulls} if with_nulls else set())
 
 
-def test_an_informational_key_counts_where_it_is_trusted(catalog):
+def test_an_informational_key_counts_where_it_is_trusted(catalog: Any) -> None:
     assert keys_of("t", catalog, trust=True) == {"id", "k v"}
     assert keys_of("(SELECT v, k AS a FROM t) y", catalog, trust=True) == {"a v"}
 
 
-def test_constraints_as_a_catalog_tells_them():
+def test_constraints_as_a_catalog_tells_them() -> None:
     rows = [
         ("id", "int", None),
         ("", "", ""),
@@ -120,5 +122,5 @@ def test_constraints_as_a_catalog_tells_them():
         ("# Partitioning", "", ""),
         ("x", "UNIQUE (x) ENFORCED", ""),
     ]
-    found = read_constraints(rows)
+    found = parse_constraints(rows)
     assert [(k.columns, k.enforced) for k in found] == [(("id", "odd name"), False), (("id",), True)]

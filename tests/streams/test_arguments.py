@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from optimizer import Optimizer, StateError
-from optimizer.parameters import bound
+from optimizer.parameters import bind_literals
 from stream_feeds import Feed, out_of_order, run
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def test_literals_are_what_spark_binds(opt: Optimizer, zone: str) -> None:
     opt.session.conf.set("spark.sql.session.timeZone", zone)
     names = {f"v{n}": value for n, value in enumerate(VALUES)}
     text = f"SELECT {', '.join(f':{name} AS {name}' for name in names)}"
-    said = bound(text, names)
+    said = bind_literals(text, names)
     assert said is not None
     given, plain = opt.session.sql(text, args=names), opt.session.sql(said)
     assert plain.schema == given.schema
@@ -37,10 +37,10 @@ def test_literals_are_what_spark_binds(opt: Optimizer, zone: str) -> None:
 
 def test_what_is_no_parameter() -> None:
     text = "SELECT v:price, m[1]:price, f(x):price, (:price), a+:price, ':price', :prices"
-    assert bound(text, {"price": 3}) == "SELECT v:price, m[1]:price, f(x):price, (3), a+3, ':price', :prices"
-    assert bound("SELECT :a", {"a": [1]}) is None
-    assert bound("SELECT :a", {"a": "it's"}) is None
-    assert bound("SELECT :a", {"a": float("nan")}) is None
+    assert bind_literals(text, {"price": 3}) == "SELECT v:price, m[1]:price, f(x):price, (3), a+3, ':price', :prices"
+    assert bind_literals("SELECT :a", {"a": [1]}) is None
+    assert bind_literals("SELECT :a", {"a": "it's"}) is None
+    assert bind_literals("SELECT :a", {"a": float("nan")}) is None
 
 
 def test_conditions_and_bands(opt: Optimizer, tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_conditions_and_bands(opt: Optimizer, tmp_path: Path) -> None:
     assert found == run(opt, query, tmp_path / "spark", args=args, state_modules=False)
     assert set(found) == {tuple(row) for row in batch.collect()}
     assert opt.verify(query, args).same
-    with pytest.raises(StateError, match="another query"):
+    with pytest.raises(StateError, match="belongs to another value of m; give this query a checkpoint"):
         run(opt, query, tmp_path, args={**args, "m": 2})
 
 

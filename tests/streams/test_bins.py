@@ -7,9 +7,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyspark.errors import StreamingQueryException
 
-from optimizer import Optimizer, StateError, streams
+from optimizer import Optimizer, QueryError, StateError, stream_plan
 from stream_feeds import Feed, out_of_order, run
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ def arrive(feeds: list[Feed], epochs: range) -> None:
             feed.add(sorted(out_of_order(seed, epoch, 20), key=lambda row: row[2] or 0))
 
 
-def last(opt: Optimizer, query: str, folder: Path, key: int, mode: str = "update", **more: Any) -> set[tuple[Any, ...]]:
+def last(opt: Optimizer, query: str, folder: Path, key: int, mode: Any = "update", **more: Any) -> set[tuple[Any, ...]]:
     """The newest row of each key that a query in the mode `update` has given."""
     found: dict[tuple[Any, ...], tuple[Any, ...]] = {}
 
@@ -89,7 +88,9 @@ def test_a_checkpoint_goes_on_with_the_bins_that_it_was_begun_with(
     pinned = json.loads((tmp_path / "checkpoint" / "dovetail" / "bins.json").read_text())
     assert pinned["sql"].count("DIV 5000000") == 1
 
-    monkeypatch.setattr(streams, "over_bins", lambda *_, **__: None)  # as a version would that has no such plan
+    monkeypatch.setattr(
+        stream_plan, "plan_stream_bins", lambda *_, **__: None
+    )  # as a version would that has no such plan
     arrive(feeds, range(2, 4))
     found |= last(opt, KEYS, tmp_path, 1)
     assert set(batch(opt, feeds, KEYS)) <= found
@@ -98,12 +99,12 @@ def test_a_checkpoint_goes_on_with_the_bins_that_it_was_begun_with(
 @pytest.mark.parametrize(
     ("other", "conf", "said"),
     [
-        (KEYS.replace("3 SECONDS", "30 SECONDS"), {}, "is of another query: SELECT a.k, count"),
-        (KEYS.replace("SELECT", "SELECT /*+ RANGE_JOIN(b, 3) */", 1), {}, "is of another query"),
+        (KEYS.replace("3 SECONDS", "30 SECONDS"), {}, "belongs to another query: SELECT a.k, count"),
+        (KEYS.replace("SELECT", "SELECT /*+ RANGE_JOIN(b, 3) */", 1), {}, "belongs to another query"),
         (
             KEYS,
             {"spark.sql.session.timeZone": "Asia/Tokyo"},
-            "is of other settings: .*timeZone was UTC and is Asia/Tokyo",
+            "was written under other settings: .*timeZone was UTC and is Asia/Tokyo",
         ),
     ],
 )
@@ -150,8 +151,9 @@ def test_with_an_equality_only_where_asked(opt: Optimizer, feeds: list[Feed], tm
 def test_nowhere_if_asked(opt: Optimizer, feeds: list[Feed], tmp_path: Path) -> None:
     arrive(feeds, range(1))
     assert opt.stream_plan(KEYS, bins=False).bins is None
-    with pytest.raises(StreamingQueryException, match=REFUSED):
+    with pytest.raises(QueryError, match=REFUSED):
         last(opt, KEYS, tmp_path, 1, bins=False)
+    assert not (tmp_path / "checkpoint").exists()
 
 
 @pytest.mark.parametrize(

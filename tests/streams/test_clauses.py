@@ -7,18 +7,16 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
 from pyspark.errors import AnalysisException
 
+from effort import SEED, examples
 from optimizer import Optimizer
-from optimizer.kept import over
-from planner.errors import Unsupported
+from optimizer.materialized_view import query_rows_as
+from planner.errors import Refused
 from planner.runtime.catalog import SparkCatalog
 from planner.sql.from_sql import from_sql
-from planner.sql.names import Unresolved
 from rules.context import Context
-from rules.stream.kept_view import kept_query
-from rules.stream.stream_blocks import NotTaken
+from rules.stream.view_query import view_query
 from sessions import for_few_rows
 from shares import Share, at_least
 
@@ -64,6 +62,10 @@ WRITTEN = [
     f"SELECT transform(array(1, 2), a -> a + b.y), transform(array(1), q -> q + a.x) {APART}",
     f"SELECT a.x AS `x y`, b.`order` {APART} ORDER BY b.`order` DESC, `x y`, a.w LIMIT 3",
     f"SELECT 'a.x' AS t, a.x {JOIN}",
+    f"SELECT a.x, count(DISTINCT b.y) {JOIN} GROUP BY a.x ORDER BY x DESC LIMIT 2",
+    f"SELECT b.x {JOIN} ORDER BY x NULLS LAST, bid LIMIT 3",
+    f"SELECT max(struct(a.x, b.x, w)), count(DISTINCT w) {JOIN}",
+    f"SELECT struct(b.x AS q, a.x, a.s.p), named_struct('x', b.x) {JOIN} ORDER BY a.x",
 ]
 
 share = at_least(0.8)
@@ -80,17 +82,17 @@ def session(spark: SparkSession) -> SparkSession:
 def stored(session: SparkSession, text: str) -> list[str] | None:
     """The rows of a query over the stored rows of its join; None where it is not taken."""
     opt = Optimizer(session)
-    ctx = Context(SparkCatalog(session, None, None, {}, None, opt.meanings), opt.options)
+    ctx = Context(SparkCatalog(session, None, None, {}, None, opt.declarations.identities), opt.options)
     try:
-        kept = kept_query(from_sql(text)[0], ctx)
-    except (NotTaken, Unresolved, Unsupported):
+        kept = view_query(from_sql(text)[0], ctx)
+    except Refused:
         return None
     rows = session.sql(kept.joined)
     try:
-        over(rows.limit(0), kept.above, session.sql(text).schema)
-    except AnalysisException:  # opt.keep refuses it
+        query_rows_as(rows.limit(0), kept.above, session.sql(text).schema)
+    except AnalysisException:  # opt.materialize refuses it
         return None
-    return sorted(map(str, over(rows, kept.above, session.sql(text).schema).collect()))
+    return sorted(map(str, query_rows_as(rows, kept.above, session.sql(text).schema).collect()))
 
 
 @pytest.mark.parametrize("text", WRITTEN)
@@ -119,12 +121,20 @@ ALIASES = ["x", "w", "y", "n", "p", "id", "`order`", "a"]
 def query(random: Random) -> str:
     """A query with groups, whose items, conditions and order name columns and items in any way."""
     plain, join = ["x", *COLUMNS], APART
+    structs = [f"max(struct({', '.join(random.sample(COLUMNS[:5], 2))}))"]
     if random.random() < 0.3:
         plain, join = ["b.x", *COLUMNS], JOIN
+        structs = [f"max(struct(b.x, {random.choice(COLUMNS)}))", "min(struct(a.x AS q, b.x))"]
     groups = random.sample(plain, random.randint(1, 2))
     pick = [*groups, *groups, random.choice(plain)]
-    over = [random.choice(plain) for _ in range(4)]
-    aggregates = [f"count({over[0]})", f"max({over[1]})", f"sum({over[2]})", f"count(DISTINCT {over[3]})"]
+    query_rows_as = [random.choice(plain) for _ in range(4)]
+    aggregates = [
+        f"count({query_rows_as[0]})",
+        f"max({query_rows_as[1]})",
+        f"sum({query_rows_as[2]})",
+        f"count(DISTINCT {query_rows_as[3]})",
+    ]
+    aggregates += structs
     items = []
     for _ in range(random.randint(1, 3)):
         item = random.choice([*pick, f"-{random.choice(groups)}", f"{random.choice(groups)} + 1", *aggregates])
@@ -137,9 +147,10 @@ def query(random: Random) -> str:
     return f"SELECT {', '.join(items)} {join} GROUP BY {by}{having}{order}"
 
 
+@pytest.mark.hypothesis
 def test_any_names(session: SparkSession, share: Share) -> None:
-    random = Random("clauses")
-    for _ in range(settings.default.max_examples):
+    random = Random(f"clauses {SEED}")
+    for _ in range(examples()):
         text = query(random)
         try:
             expected = Counter(map(str, session.sql(text).collect()))

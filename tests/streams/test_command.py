@@ -70,7 +70,7 @@ def test_a_stream_of_files(spark: SparkSession, tmp_path: Path) -> None:
     [
         ((), "--stream NAME=FOLDER/ is missing"),
         (("--stream=c={c}/none",), "--stream c={c}/none: there is no file or directory"),
-        (("--stream=c={c}", "--watermark=c=1"), "--watermark wants NAME.COLUMN='1 minute', not 'c'"),
+        (("--stream=c={c}", "--watermark=c=1"), "--watermark wants NAME.COLUMN='1 minute', not 'c=1'"),
         (("--stream=c={c}", "--watermark=d.ts=1 second"), "--watermark d: there is no --stream d; the streams are c"),
         (("--stream=c={c}", "--schema=d=id INT"), "--schema d: there is no --stream d"),
         (("--stream=c={c}", "--format=xml"), "--format xml does not exist"),
@@ -104,7 +104,7 @@ def test_a_view_of_changing_files(spark: SparkSession, tmp_path: Path) -> None:
     arrive(orders, 0, {**old, "op": "insert"}, {"id": 2, "customer": 7, "paid": 5, "op": "insert"})
     arrive(customers, 0, {"id": 7, "region": "north"})
     query = "SELECT region, sum(paid) AS paid FROM orders o JOIN customers c ON o.customer = c.id GROUP BY region"
-    command = ["keep", "--sql", query, "--as", "paid", "--state", tmp_path / "state", "--changelog", "orders=op"]
+    command = ["materialize", "--sql", query, "--as", "paid", "--state", tmp_path / "state", "--changelog", "orders=op"]
     command += ["-s", f"orders={orders}", "-s", f"customers={customers}", "--json"]
     done = dovetail(*command)
     assert done.exit_code == 0, done.stderr
@@ -135,13 +135,13 @@ def test_a_view_of_changing_files(spark: SparkSession, tmp_path: Path) -> None:
     assert "orders: customer, op, paid, for paid, customers_paid" in done.stderr
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["customers_paid", "paid"]
     shown = dovetail("state", together).stdout
-    assert shown.startswith("2 views that are kept together")
+    assert shown.startswith("2 views on one state")
     assert json.loads(dovetail("state", together / "checkpoint", "--dump", "customers").stdout)["region"] == "north"
     twice = [f"--with=paid={by_customer}"]
     for wrong, said in (
         (["--as="], "--as NAME is missing"),
         (["--changelog=o=op"], "there is no --stream o"),
-        (twice, "--with paid: --as has this name already"),
+        (twice, "--with paid: --as gives this name to another view"),
     ):
         done = dovetail(*command, *wrong)
         assert done.exit_code == 2

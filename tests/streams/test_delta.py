@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -158,7 +158,7 @@ def test_each_joined_row_once(spark: SparkSession, name: str) -> None:
     check()
 
 
-def numbers(row: Row) -> Row:
+def numbers(row: Any) -> Row:
     """A row of Spark's with times as milliseconds."""
     return tuple(int(x.timestamp() * 1000) if hasattr(x, "timestamp") else x for x in row)  # type: ignore[return-value]
 

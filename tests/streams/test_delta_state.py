@@ -97,7 +97,7 @@ def test_a_restart_goes_on_by_the_paths_that_suit_the_state(
     assert "d(a) ◁ curr(c by k) ◁ curr(b by id)" in caplog.text
     assert later == run(opt, star, tmp_path / "at once")
     assert sum(later.values()) > sum(begun.values()) > 5
-    with pytest.raises(StateError, match="is of another query"):
+    with pytest.raises(StateError, match="belongs to another query"):
         run(opt, star.replace("a.k = c.k", "a.k = c.id"), tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""The examples with joins of streams, on the suite's session."""
+"""The examples with joins of streams, and the one with a band join in a batch, on the suite's session."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
             ],
         ),
         (
-            "keep_orders",
+            "materialize_orders",
             [
                 "nora|1|10.00",
                 "simon|1|7.50",
@@ -51,3 +51,12 @@ def test_an_example(spark: SparkSession, capfd: pytest.CaptureFixture[str], name
     assert said.startswith("Epoch\n")
     shown = [line for line in said.splitlines() if re.match(r"\|.*\d", line)]
     assert [line.strip("|").replace(" ", "") for line in shown] == [row.replace(" ", "") for row in rows]
+
+
+def test_the_example_of_a_band_join(spark: SparkSession, capfd: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(EXAMPLES / "band_join.py"), run_name="__main__")
+    said = capfd.readouterr().out
+    assert "LevelBandJoin" in said
+    assert said.endswith("same: 3 rows both ways\n")
+    counts = re.findall(r"\| +(\d)\| +(\d+)\|", said)
+    assert counts == [("0", "85657"), ("1", "85943"), ("2", "86229")]

@@ -105,7 +105,7 @@ def test_all_that_spark_joins(
     plans = {f"v{n}": opt.stream_plan(query, state_modules=True) for n, query in enumerate(found)}
     taken = {name: plan.text for name, plan in plans.items() if share.count(plan.join is not None)}
     if taken:
-        opt.keep_together(taken, state=folder / "state")
+        opt.materialize_all(taken, state=folder / "state")
     for name, query in taken.items():
         assert rows(opt.session, f"SELECT * FROM {name}") == expected[name], query
 

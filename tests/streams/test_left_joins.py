@@ -148,8 +148,8 @@ def test_a_kept_view_over_a_left_join(opt: Optimizer, tmp_path: Path) -> None:
     for _ in range(2):
         for table in tables:
             table.change(random, 9)
-        view = opt.keep(query, "kept", state=tmp_path / "state")
-        assert view.kept, "a row for each group, not the joined rows"
+        view = opt.materialize(query, "kept", state=tmp_path / "state")
+        assert view.accumulators, "a row for each group, not the joined rows"
         assert Counter(str(tuple(row)) for row in opt.session.table("kept").collect()) == batch(tables, query)
     assert view.verify().same
 
@@ -165,7 +165,7 @@ def test_views_that_share_a_state(opt: Optimizer, tmp_path: Path) -> None:
     for n in range(3):
         for table in tables:
             table.change(random, 9)
-        opt.keep_together({k: q for k, q in queries.items() if n or k != "outer"}, state=tmp_path / "state")
+        opt.materialize_all({k: q for k, q in queries.items() if n or k != "outer"}, state=tmp_path / "state")
         for name, query in queries.items():
             if n or name != "outer":
                 found = opt.session.table(name).collect()
@@ -176,7 +176,7 @@ def test_a_key_that_two_rows_have_ends_the_query_before_it_returns_anything(opt:
     tables = tables_of(opt, tmp_path / "in", "st")
     tables[0].write([("insert", (1, 5, None))])
     tables[1].write([("insert", (5, 1, 1)), ("insert", (None, 1, 1)), ("insert", (None, 1, 1)), ("insert", (5, 2, 2))])
-    with pytest.raises(Exception, match="two rows of t have id = 5 in epoch 0, and a left join was told"):
+    with pytest.raises(Exception, match="Two rows of t have id = 5 in epoch 0, and the declared key allows one"):
         run(opt, JOINS["two"], tmp_path)
     assert not (tmp_path / "out").exists()
 

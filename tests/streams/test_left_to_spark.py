@@ -70,7 +70,7 @@ def test_what_is_taken_unless_asked(opt: Optimizer, query: str, *, taken: bool) 
     assert (plan.join is not None) == taken
     assert taken or "by equalities alone" in plan.reason
     assert opt.stream_plan(query, state_modules=True).join
-    assert opt.stream_plan(query, state_modules=False).reason == "state_modules=False asks for it"
+    assert opt.stream_plan(query, state_modules=False).reason == "state_modules=False requests it"
 
 
 @pytest.mark.parametrize("query", ["SELECT * FROM s", "SELECT a.id FROM s a JOIN names n ON a.k = n.k", "SELECT 1"])

@@ -6,7 +6,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -118,7 +118,7 @@ def test_rows_without_a_match(spark: SparkSession, kind: str, *, one: bool, keye
             final = [[row for row in rows if row[2] is None or row[2] < 2_900_000] for rows in kept]
             pairs = [(a, b) for a in kept[0] for b in kept[1] if matches(a, b)]
             nothing = (None, None, None)
-            wanted = Counter((*at(a), *at(b)) for a, b in pairs if "pairs" in returned)
+            wanted: Counter[tuple[Any, ...]] = Counter((*at(a), *at(b)) for a, b in pairs if "pairs" in returned)
             alone = [[row for row in rows if not any(row == p[n] for p in pairs)] for n, rows in enumerate(final)]
             if "semi" in returned:
                 wanted.update(at(row) for row in kept[0] if any(row == a for a, _ in pairs))
@@ -157,7 +157,7 @@ def test_each_pair_once(spark: SparkSession, case: str, *, one: bool) -> None:
             def ticks(row: Row, side: int) -> bool:
                 return case == "band alone" or (row[1] is not None and (case != "residuals" or side == 1 or row[1] > 0))
 
-            model = Model(matches, tuple(d if d is None else d * 1000 for d in delays), ticks=ticks)  # type: ignore[arg-type]
+            model = Model(matches, tuple(d if d is None else d * 1000 for d in delays), ticks=ticks)
             wanted = model.join(streams[0], streams[-1])
             assert found == {(*at(a), *at(b)): n for (a, b), n in wanted.items()}
 

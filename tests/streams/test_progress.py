@@ -152,7 +152,7 @@ def test_as_many_epochs_are_remembered_as_spark_tells_of(opt: Optimizer, tmp_pat
         (2, 2),
         (3, 2),
     ]  # Spark keeps one less
-    assert sorted(query._told._epochs) == [1, 2, 3]  # type: ignore[attr-defined]
+    assert sorted(query._epochs._epochs) == [1, 2, 3]  # type: ignore[attr-defined]
 
 
 def test_a_join_of_spark_s_own_tells_of_spark_s_store(opt: Optimizer, tmp_path: Path) -> None:

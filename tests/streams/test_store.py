@@ -10,25 +10,30 @@ import pytest
 
 from command_line import dovetail
 from planner.errors import StateError
+from planner.state.compaction import FAN_IN, MERGED_ROWS, expired, reachable, to_rewrite
 from planner.state.folder import LocalFolder
 from planner.state.manifest import Change, InputState, Manifest, Segment
-from planner.state.spec import Blocks, Input, Kept, Reach, Side, StreamJoin
+from planner.state.spec import EpochStatements, Input, Reach, Side, StoredColumn, StreamJoin
 from planner.state.store import Store
 from planner.state.time import side_time, watermark
-from planner.state.upkeep import FAN_IN, MERGED_ROWS, expired, reachable, to_rewrite
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-INPUT = Input("s", "s", (Kept("c0", "k", "int"),), "", "", "", "", 0, ("k",), "", "", False)
+INPUT = Input("s", "s", (StoredColumn("c0", "k", "int"),), "", "", "", "", 0, ("k",), "", "", False)
 SIDE = Side(0, (("k", "k"),), "", "")
-BLOCKS = Blocks((), (), ("", ""), ("", ""))
+BLOCKS = EpochStatements((), (), ("", ""), ("", ""))
 JOIN = StreamJoin("SELECT 1", "inner", (INPUT,), (SIDE, SIDE), (), BLOCKS, ("", ""), ("a.k = b.k",), "a.k = b.k", ())
 
 
 def segment(name: str = "rows-0", **more: object) -> Segment:
     given = {"rows": 7, "marks": ((0, 10),), "times": (0, 10), "expires": None, "arrived": 0, **more}
     return Segment(name, (("part-0.parquet", 4),), **given)  # type: ignore[arg-type]
+
+
+def inside(folder: Path) -> list[str]:
+    """What a folder has; the file with the name for sinks without the hash of its place."""
+    return sorted("name" if p.name.startswith("name-") else p.name for p in folder.iterdir())
 
 
 @pytest.fixture
@@ -39,6 +44,10 @@ def store(tmp_path: Path) -> Store:
     (tmp_path / "dovetail" / "rows-3").mkdir()
     (tmp_path / "dovetail" / "rows-3" / "part-0.parquet").write_bytes(b"1234")
     found.commit(Manifest(3, (InputState((segment("rows-3"),), 9, 2),), (None, None), 12_345))
+    (tmp_path / "metadata").touch()
+    for log in ("offsets", "commits"):
+        (tmp_path / log).mkdir()
+        (tmp_path / log / "3").touch()
     return found
 
 
@@ -56,7 +65,7 @@ def test_it_goes_on_with_its_own(store: Store) -> None:
     [
         (replace(JOIN, text="SELECT 2"), "another query: SELECT 1"),
         (replace(JOIN, settings=(("spark.sql.ansi.enabled", "false"),)), "other settings"),
-        (replace(JOIN, inputs=(replace(INPUT, columns=(Kept("c0", "k", "bigint"),)),)), "k int; now k bigint"),
+        (replace(JOIN, inputs=(replace(INPUT, columns=(StoredColumn("c0", "k", "bigint"),)),)), "k int; now k bigint"),
         (replace(JOIN, inputs=(replace(INPUT, delay=5),)), "another plan"),
     ],
 )
@@ -71,11 +80,13 @@ def test_what_a_crash_has_left_behind_goes(store: Store, tmp_path: Path) -> None
         (folder / name).mkdir()
     store.commit(Manifest(4, ()))
     store.clean(store.manifest(3), all_of_it=True)
-    assert sorted(p.name for p in folder.iterdir()) == ["epoch-000000000003.json", "name", "query.json", "rows-3"]
+    assert inside(folder) == ["epoch-000000000003.json", "name", "query.json", "rows-3"]
 
 
-def test_half_a_first_offset_goes(store: Store, tmp_path: Path) -> None:
+def test_half_a_first_offset_goes(tmp_path: Path) -> None:
     """As a driver leaves it that is killed while Spark writes it; Spark would refuse the checkpoint for it."""
+    store = Store(LocalFolder(tmp_path))
+    store.open(JOIN)
     (tmp_path / "offsets").mkdir()
     (tmp_path / "offsets" / ".0.1f4a.tmp").touch()
     store.open(JOIN)
@@ -87,6 +98,28 @@ def test_half_a_first_offset_goes(store: Store, tmp_path: Path) -> None:
     assert len(list((tmp_path / "offsets").iterdir())) == 2
 
 
+@pytest.mark.parametrize(
+    ("log", "newest", "lost"),
+    [
+        ("offsets", 2, "offsets/3"),
+        ("offsets", 4, ""),
+        ("offsets", 5, "epoch-000000000004.json"),
+        ("commits", 1, "commits/2"),
+        ("commits", 2, ""),
+        ("commits", 4, "epoch-000000000004.json"),
+    ],
+)
+def test_logs_of_spark_that_do_not_fit(store: Store, tmp_path: Path, log: str, newest: int, lost: str) -> None:
+    """One epoch before or after the newest manifest, of epoch 3, a driver may have been killed."""
+    (tmp_path / log / "3").rename(tmp_path / log / str(newest))
+    if lost:
+        with pytest.raises(StateError, match=f"{lost} is missing"):
+            store.open(JOIN)
+        assert f"{lost} is missing" in dovetail("state", tmp_path, "--check").stderr
+    else:
+        store.open(JOIN)
+
+
 def test_obsolete_segments_go_once_the_next_epoch_has_begun(store: Store, tmp_path: Path) -> None:
     (tmp_path / "dovetail" / "rows-2" / "input=0").mkdir(parents=True)
     after = Manifest(4, (InputState(),), obsolete=("rows-3", "rows-2/input=0"))
@@ -94,7 +127,7 @@ def test_obsolete_segments_go_once_the_next_epoch_has_begun(store: Store, tmp_pa
     store.commit(after)
     assert (tmp_path / "dovetail" / "rows-3").is_dir()
     store.clean(after, all_of_it=False)
-    assert sorted(p.name for p in (tmp_path / "dovetail").iterdir()) == [
+    assert inside(tmp_path / "dovetail") == [
         "epoch-000000000004.json",
         "name",
         "query.json",
@@ -119,7 +152,7 @@ def test_the_command(store: Store, tmp_path: Path) -> None:
     for wrong in (tmp_path / "nothing", "hdfs://there/it"):
         assert dovetail("state", wrong).exit_code == 2
     store.folder.delete("epoch-000000000003.json")
-    assert "no epoch has come to its end yet" in dovetail("state", tmp_path).stderr
+    assert "no epoch has ended yet" in dovetail("state", tmp_path).stderr
 
 
 def test_segments_that_a_probe_opens() -> None:

@@ -6,7 +6,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -15,7 +15,7 @@ from pyspark.errors import StreamingQueryException
 
 from optimizer import Optimizer, OptionError, QueryError, Sink, StateError
 from planner.runtime.state.segments import Segments
-from planner.state import upkeep
+from planner.state import compaction
 from stream_feeds import FEW, START, Feed, Interrupted, Model, arrivals, interrupting, newest, run
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def expected(rows: Sequence[Row], versions: Sequence[Row], kind: str, least: int
     found: Counter[tuple[int | None, ...]] = Counter()
     for row in rows:
         _, k, time = row
-        valid = [v for v in versions if v[2] is not None and None not in (k, time) and v[1] == k and v[2] <= time]
+        valid = [v for v in versions if None not in (k, time, v[2]) and v[1] == k and (v[2] or 0) <= (time or 0)]
         match = max(valid, key=lambda v: v[2] or 0, default=None)
         if match and match[0] < least:
             match = None
@@ -115,7 +115,7 @@ def fed(feeds: list[Feed], epochs: Sequence[int]) -> list[list[list[Row]]]:
         for side, feed in enumerate(feeds):
             random = Random(epoch * 2 + side)
             times = [max(0, epoch * 10_000 + random.randrange(-4, 10) * 1000) for _ in range(9)]
-            rows = [(n, random.randrange(3), time) for n, time in enumerate(times)]
+            rows: list[Row] = [(n, random.randrange(3), time) for n, time in enumerate(times)]
             added[side].append([version(k, time) for _, k, time in rows] if side else rows)
             feed.add(added[side][-1])
     return added
@@ -127,13 +127,18 @@ def test_cut_off_anywhere_and_done_again(spark: SparkSession, tmp_path: Path, mo
     left = interrupting(monkeypatch)
     merges = []
     whole = Segments.merge
-    monkeypatch.setattr(Segments, "merge", lambda *given: merges.append(given[2]) or whole(*given))
-    monkeypatch.setattr(upkeep, "FAN_IN", 4)
+
+    def merge(*given: Any) -> Any:
+        merges.append(given[2])
+        return whole(*given)
+
+    monkeypatch.setattr(Segments, "merge", merge)
+    monkeypatch.setattr(compaction, "FAN_IN", 4)
     streams: list[list[list[Row]]] = [[], []]
     interrupted = 0
     for attempt in range(1, 16, 3):
-        for side, rows in enumerate(fed(feeds, [attempt // 3])):
-            streams[side] += rows
+        for side, added in enumerate(fed(feeds, [attempt // 3])):
+            streams[side] += added
         left[0] = attempt
         try:
             run(opt, query("LEFT"), tmp_path)
@@ -254,7 +259,7 @@ def test_what_is_refused(opt: Optimizer, tmp_path: Path, statement: str, said: s
 def test_what_is_asked_of_it_in_vain(opt: Optimizer, tmp_path: Path) -> None:
     more = {"checkpoint": tmp_path / "checkpoint", "sink": Sink("parquet", tmp_path / "out")}
     statement = query("LEFT")
-    with pytest.raises(QueryError, match=r"v is a stream of versions, .*: state_modules=False asks for it"):
+    with pytest.raises(QueryError, match=r"v is a stream of versions, .*: state_modules=False requests it"):
         opt.stream(statement, state_modules=False, **more)  # type: ignore[arg-type]
     with pytest.raises(QueryError, match=r"v is a stream of versions, .*: the output mode is update"):
         opt.stream(statement, mode="update", **more)  # type: ignore[arg-type]
@@ -263,10 +268,10 @@ def test_what_is_asked_of_it_in_vain(opt: Optimizer, tmp_path: Path) -> None:
     with pytest.raises(QueryError, match=r"v is a stream of versions, .*: PROCTIME\(\) is not the time of p"):
         opt.verify(statement.replace("AS OF p.ts", "AS OF PROCTIME()"))
     run(opt, statement, tmp_path)
-    with pytest.raises(StateError, match=r"is of another query: SELECT p\.id"):
+    with pytest.raises(StateError, match=r"belongs to another query: SELECT p\.id"):
         run(opt, query("LEFT SEMI"), tmp_path)
     Feed(opt.session, tmp_path / "v", "v", 2)
-    with pytest.raises(QueryError, match="v is not what it was when its versions were declared; declare them again"):
+    with pytest.raises(QueryError, match="v changed after declare_versions"):
         run(opt, statement, tmp_path)
     opt.declare_versions("v", ["k"], "ts")
     run(opt, statement, tmp_path)

@@ -56,7 +56,7 @@ def test_pairs_that_are_found_twice(opt: Optimizer, feeds: list[Feed], monkeypat
     assert plan.join is not None
     pairs = tuple(block.replace("__dt_prev_1", "__dt_curr_1") for block in plan.join.blocks.pairs)
     wrong = replace(plan, join=replace(plan.join, blocks=replace(plan.join.blocks, pairs=pairs)))
-    monkeypatch.setattr("optimizer.streams.look", lambda *_: wrong)
+    monkeypatch.setattr("optimizer.api.plan_on_session", lambda *_: wrong)
     found = opt.verify(statement)
     assert not found.same
     assert (found.missing, found.extra > 0) == (0, True)

@@ -10,8 +10,8 @@ import pytest
 from optimizer import Optimizer, Sink
 from planner.runtime.state.segments import Segments
 from planner.state.manifest import Segment
-from planner.state.spec import Input, Kept, Reach
-from planner.state.within import within
+from planner.state.segment_pruning import prune_segments
+from planner.state.spec import Input, Reach, StoredColumn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 MARKS = ("UNIX_MICROS(`at`)", "`n`", "UNIX_DATE(`day`)", "`n` + 1")
-COLUMNS = (Kept("c0", "at", "timestamp"), Kept("c1", "n", "int"), Kept("c2", "day", "date"))
+COLUMNS = (StoredColumn("c0", "at", "timestamp"), StoredColumn("c1", "n", "int"), StoredColumn("c2", "day", "date"))
 STATE = Input("s", "s", COLUMNS, "", "", "`at`", "timestamp", 0, MARKS, "", "", late=False)
 
 
@@ -44,7 +44,7 @@ STATE = Input("s", "s", COLUMNS, "", "", "`at`", "timestamp", 0, MARKS, "", "", 
 def test_a_reach_as_a_condition_on_columns(reaches: Sequence[Reach], said: str) -> None:
     segments = [Segment("one", (), 1, ((-800, 0), (0, 9), (3, 3), (0, 0), (0, 0)), None, None, 0)]
     segments.append(Segment("other", (), 1, ((0, 800), (0, 19), (0, 9), (0, 9), None), None, None, 0))
-    assert within(STATE, segments, 1, [(100, 200), (7, 9), (3, 3), (0, 0), None], reaches) == said
+    assert prune_segments(STATE, segments, 1, [(100, 200), (7, 9), (3, 3), (0, 0), None], reaches) == said
 
 
 TYPES = {
@@ -103,7 +103,7 @@ def test_merged_rows_lie_in_the_order_of_the_band(
     asked: list[tuple[str, int]] = []
     whole = Segments.side
 
-    def side(self: Segments, session: Any, number: int, segments: Any, which: str = "") -> DataFrame:
+    def side(self: Segments, session: Any, number: Any, segments: Any, which: str = "") -> DataFrame:
         rows = whole(self, session, number, segments, which)
         if which:
             asked.append((which, rows.where(f"NOT ({which})").count()))

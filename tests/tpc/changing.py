@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from tests.tpc.data import generate
+from tpc.data import generate
 
 if TYPE_CHECKING:
     from pathlib import Path

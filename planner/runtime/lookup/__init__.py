@@ -1,1 +1,1 @@
-"""Lookups as they run on Spark: keys out, rows back, the views that a statement reads."""
+"""Runs lookups on Spark: sends keys, receives rows, and defines the views that a statement reads."""

@@ -1,4 +1,4 @@
-"""What the tasks of a lookup count reaches the user through accumulators."""
+"""Reports the counters of lookup tasks through accumulators."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Sum(AccumulatorParam[Counters]):
 
 
 class LookupMetrics:
-    """Counts of all runs of a lookup until now, by those of its tasks that came to their end.
+    """The counts of all runs of a lookup so far, from completed tasks.
 
     A task that Spark runs twice counts twice.  A session on Spark Connect has no accumulators: ``counters`` is None.
     """
@@ -37,7 +37,7 @@ class LookupMetrics:
 
     @property
     def counters(self) -> Counters | None:
-        """A copy of the counts now; None where they cannot be had."""
+        """A copy of the current counts; None if they are not available."""
         return None if self.accumulator is None else Counters(*astuple(self.accumulator.value))
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Which rows go to which task: equal keys to one, hot keys and NULLs to all."""
+"""Distributes rows over tasks: equal keys to one task, hot keys and NULLs to all."""
 
 from __future__ import annotations
 
@@ -8,39 +8,39 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantT
 
 from planner.runtime.lookup.metrics import is_connect
 
-_SAMPLE = 100_000  # rows that are looked at for hot keys
+_SAMPLE = 100_000  # rows in the sample for hot keys
 _MOST = 1_000  # hot keys
 
 
-def tasks(session: SparkSession) -> int:
-    """How many tasks ask a source: as many as a shuffle makes, at most two for each core, since each connects."""
+def task_count(session: SparkSession) -> int:
+    """Return the number of tasks that fetch: the shuffle partitions, at most two per core, since each task connects."""
     partitions = int(session.conf.get("spark.sql.shuffle.partitions") or 200)
     if is_connect(session):
         return partitions
     return max(1, min(partitions, 2 * session.sparkContext.defaultParallelism))
 
 
-def spread(session: SparkSession, frame: DataFrame, keys: list[str], *, skew: bool) -> DataFrame:
-    """Send rows with equal keys to one task; rows with a NULL in the key, which ask for nothing, anywhere.
+def distribute_rows(session: SparkSession, frame: DataFrame, keys: list[str], *, skew: bool) -> DataFrame:
+    """Send rows with equal keys to one task; rows with a NULL in the key, which fetch nothing, to any.
 
     With ``skew`` the rows of hot keys are spread over all tasks too, by a hash of the whole row: rows that are equal
     stay together, and a task that runs again gets the same rows.
     """
-    count = tasks(session)
+    count = task_count(session)
     columns = [fn.col(f"`{name}`") for name in keys]
     anywhere = columns[0].isNull()
     for column in columns[1:]:
         anywhere |= column.isNull()
     if skew and (hot := hot_keys(frame.select(*columns), count)):
         anywhere |= fn.xxhash64(*columns).isin(hot)
-    row = [fn.col("`" + field.name.replace("`", "``") + "`") for field in frame.schema if _hashed(field.dataType)]
+    row = [fn.col("`" + field.name.replace("`", "``") + "`") for field in frame.schema if _is_hashable(field.dataType)]
     return frame.repartition(count, *columns, fn.when(anywhere, fn.xxhash64(*row)))
 
 
 def hot_keys(keys: DataFrame, count: int) -> list[int]:
-    """Hashes of the keys that are more than a fifth of what one of ``count`` tasks should get, by a sample of the rows.
+    """Return the hashes of keys that exceed a fifth of one task's expected rows, estimated from a sample.
 
-    This runs a job over the keys.  A key that is missed, or one that shares its hash, costs time and no answer.
+    This runs a job over the keys.  A missed key or a hash collision costs time, and never changes the result.
     """
     total = keys.count()
     if total == 0:
@@ -53,10 +53,10 @@ def hot_keys(keys: DataFrame, count: int) -> list[int]:
     return [row["key"] for row in rows]
 
 
-def _hashed(type_: DataType) -> bool:
+def _is_hashable(type_: DataType) -> bool:
     """Whether Spark hashes values of this type."""
     if isinstance(type_, MapType | VariantType):
         return False
     if isinstance(type_, ArrayType):
-        return _hashed(type_.elementType)
-    return not isinstance(type_, StructType) or all(_hashed(field.dataType) for field in type_.fields)
+        return _is_hashable(type_.elementType)
+    return not isinstance(type_, StructType) or all(_is_hashable(field.dataType) for field in type_.fields)

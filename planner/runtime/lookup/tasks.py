@@ -1,4 +1,4 @@
-"""What the tasks of a lookup do: functions from Arrow batches to Arrow batches, pickled by reference to this file."""
+"""The task functions of lookups: from Arrow batches to Arrow batches, pickled by reference to this file."""
 
 from __future__ import annotations
 
@@ -7,49 +7,50 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.accumulators import Accumulator
 
 from planner.connectors import credentials
-from planner.connectors.cache import RowCache, Span, cache_of, gathered
+from planner.connectors.cache import RowCache, Span, gather, task_cache
 from planner.connectors.fetch import Fetcher
 from planner.connectors.keys import first_rows, key_values
 from planner.connectors.metrics import Counters
-from planner.connectors.shares import cache_of_share, folder, save_share
 from planner.connectors.source import LookupSource
 from planner.connectors.spec import LookupSpec
+from planner.connectors.splits import load_split_cache, save_split_cache, shared_folder
+from planner.connectors.values import spark_types
+from planner.errors import SourceError
 
 COUNTS = pa.struct([pa.field(field.name, pa.int64()) for field in fields(Counters)])
-_ROWS_OUT = 50_000  # of one Arrow batch: keys with very many rows do not pile up in memory
+_ROWS_OUT = 50_000  # per Arrow batch: limits the memory for keys with very many rows
 
 
 @dataclass(frozen=True)
 class Task:
-    """What all tasks of a lookup are sent."""
+    """The parameters that all tasks of a lookup receive."""
 
     source: LookupSource
     spec: LookupSpec
     schema: pa.Schema  # of the source, when the query was planned
     out: pa.Schema  # of the columns of the lookup, as Spark takes them
-    environment: dict[str, str]  # credentials that the driver's environment has
+    environment: dict[str, str]  # credentials from the driver's environment
     fingerprint: str
     accumulator: Accumulator[Counters] | None
 
     @contextmanager
     def fetching(self) -> Iterator[tuple[Fetcher, RowCache]]:
-        """What asks the source, and what it remembers; in the end connections are closed and counts handed in.
+        """Open a fetcher and its cache; at the end, close the connections and report the counts.
 
-        With a time to live and a shuffle, the cache is that of the share of the keys that this task has.
+        With a time to live and a shuffle, the cache is that of this task's key split.
         """
         credentials.receive(self.environment)
         context = TaskContext.get()
-        where = folder() if self.spec.shuffle and self.spec.cache_ttl is not None and context else None
-        share = context.partitionId() if context else 0
+        where = shared_folder() if self.spec.shuffle and self.spec.cache_ttl is not None and context else None
+        split = context.partitionId() if context else 0
         if where is not None:
-            cache = cache_of_share(where, self.fingerprint, share, self.spec)
+            cache = load_split_cache(where, self.fingerprint, split, self.spec)
         else:
-            cache = cache_of(self.fingerprint, str(context.stageId()) if context else "", self.spec)
+            cache = task_cache(self.fingerprint, str(context.stageId()) if context else "", self.spec)
         fetcher = Fetcher(self.source, self.spec, self.schema)
         try:
             yield fetcher, cache
@@ -58,23 +59,42 @@ class Task:
             if self.accumulator is not None:
                 self.accumulator.add(fetcher.counters)
             if where is not None:
-                save_share(where, self.fingerprint, share, cache)
+                save_split_cache(where, self.fingerprint, split, cache)
 
     def keys(self, batch: pa.RecordBatch, names: list[str]) -> pa.Table:
-        """The key columns of a batch, under the names and with the types of the source."""
-        types = [self.schema.field(name).type for name in self.spec.keys]
-        columns = [_cast(batch.column(name), type_) for name, type_ in zip(names, types, strict=True)]
+        """Return the key columns of a batch with the names and types of the source."""
+        types = [self.columns.field(name).type for name in self.spec.keys]
+        columns = [batch.column(name).cast(type_) for name, type_ in zip(names, types, strict=True)]
         return pa.table(columns, names=list(self.spec.keys))
 
+    @property
+    def columns(self) -> pa.Schema:
+        """The columns of the source with the types of rows and keys in tasks."""
+        return spark_types(self.schema)
+
+    def as_spark(self, rows: pa.Table) -> pa.Table:
+        """Convert rows to Spark's layout, including nested values.
+
+        Raises ``SourceError`` for a nested value that does not fit.
+        """
+        if rows.schema.equals(self.out):
+            return rows
+        arrays = []
+        for field, column in zip(self.out, rows.columns, strict=True):
+            try:
+                arrays.append(column.cast(field.type))
+            except pa.ArrowInvalid as error:
+                raise SourceError(f"the column {field.name} of {self.spec.table} does not fit Spark: {error}") from None
+        return pa.table(arrays, schema=self.out)
+
     def batches(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-        """Rows of the source as Spark takes them: it knows one layout of texts, and microseconds only."""
-        table = rows if rows.schema.equals(self.out) else rows.cast(self.out, safe=False)
-        yield from table.to_batches()
+        """Yield rows for Spark, in batches."""
+        yield from self.as_spark(rows).to_batches()
 
 
 @dataclass(frozen=True)
 class FetchKeys:
-    """Distinct keys in, rows of the source out."""
+    """Fetches the rows of distinct keys."""
 
     task: Task
 
@@ -86,14 +106,14 @@ class FetchKeys:
                     yield from self.task.batches(answer.rows)
                 return
             for table in tables:
-                rows, _ = gathered(list(fetcher.look_up(table, cache).values()))
+                rows, _ = gather(list(fetcher.look_up(table, cache).values()))
                 if rows is not None:
                     yield from self.task.batches(rows)
 
 
 @dataclass(frozen=True)
-class LoadShare:
-    """Numbers of shares in, their rows out."""
+class LoadSplit:
+    """Loads the rows of splits, given their numbers."""
 
     task: Task
     count: int
@@ -102,39 +122,37 @@ class LoadShare:
         with self.task.fetching() as (fetcher, _):
             for batch in batches:
                 for index in batch.column(0).to_pylist():
-                    for rows in fetcher.share(index, self.count):
+                    for rows in fetcher.read_split(index, self.count):
                         yield from self.task.batches(rows)
 
 
 @dataclass(frozen=True)
 class JoinRows:
-    """Rows with their keys in the last columns in; the rows without these columns out, and what was found for each."""
+    """Joins rows, whose last columns are the keys, with the fetched rows; the key columns are dropped."""
 
     task: Task
     kind: str  # inner, left, nested
     left_names: list[str]  # of the columns before the keys, in the result
     key_names: list[str]
-    counting: bool = False  # a last column says what was done for each batch, in its first row
+    counting: bool = False  # adds a last column with the counts of a batch, in its first row
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with self.task.fetching() as (fetcher, cache):
-            said = Counters()
+            reported = Counters()
             for batch in batches:
                 keys = self.task.keys(batch, self.key_names)
                 values = key_values(keys, keys.column_names)
                 distinct = first_rows(values)
                 found = fetcher.look_up(keys.take(list(distinct.values())), cache) if distinct else {}
                 left = pa.Table.from_batches([batch]).drop_columns(self.key_names).rename_columns(self.left_names)
-                for out in self._joined(left, values, found):
-                    yield with_counts(out, fetcher.counters - said) if self.counting else out
-                    said = fetcher.counters + Counters() if out.num_rows else said
+                for out in self._join(left, values, found):
+                    yield with_counts(out, fetcher.counters - reported) if self.counting else out
+                    reported = fetcher.counters + Counters() if out.num_rows else reported
 
-    def _joined(self, left: pa.Table, values: list[Hashable], found: dict[Hashable, Span]) -> Iterator[pa.RecordBatch]:
-        rows, spans = gathered(list(found.values()))
+    def _join(self, left: pa.Table, values: list[Hashable], found: dict[Hashable, Span]) -> Iterator[pa.RecordBatch]:
+        rows, spans = gather(list(found.values()))
         where = dict(zip(found, spans, strict=True))
-        columns = [self.task.schema.field(name) for name in self.task.spec.columns]
-        right = pa.schema(columns).empty_table() if rows is None else rows
-        right = right.cast(self.task.out, safe=False)
+        right = self.task.out.empty_table() if rows is None else self.task.as_spark(rows)
         start = 0
         while start < len(values):
             stop, from_left, from_right, counts = self._pairs(values, where, start)
@@ -151,7 +169,7 @@ class JoinRows:
     def _pairs(
         self, values: list[Hashable], where: dict[Hashable, Span], start: int
     ) -> tuple[int, list[int], list[int | None], list[int]]:
-        """Numbers of left and right rows that belong together, from a left row on, until there are enough."""
+        """Pair the numbers of left and right rows, from a left row on, up to one batch."""
         from_left: list[int] = []
         from_right: list[int | None] = []
         counts: list[int] = []
@@ -172,27 +190,19 @@ class JoinRows:
 
 
 def with_counts(batch: pa.RecordBatch, counts: Counters) -> pa.RecordBatch:
-    """A batch with counts as a struct in a column behind the others: in its first row, the others have NULL."""
+    """Append a struct column with counts: set in the first row, NULL in the others."""
     first = [asdict(counts)] if batch.num_rows else []
     column = pa.array([*first, *[None] * (batch.num_rows - 1)], COUNTS)
     return pa.RecordBatch.from_arrays([*batch.columns, column], names=[*batch.schema.names, "__dt_counts"])
 
 
 def _nested(left: pa.Table, right: pa.Table, counts: list[int]) -> pa.Table:
-    """The left rows with an array of the right rows of each."""
+    """Append to each left row an array of its right rows."""
     offsets = [0]
     for count in counts:
         offsets.append(offsets[-1] + count)
     structs = pa.StructArray.from_arrays([_whole(column) for column in right.columns], names=right.column_names)
     return left.append_column("matches", pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), structs))
-
-
-def _cast(column: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Keys with the type of the source, NULL where one has a finer time than that type."""
-    if column.type == type_ or not pa.types.is_timestamp(type_):
-        return column.cast(type_)
-    cast = column.cast(type_, safe=False)
-    return pc.if_else(pc.equal(cast.cast(column.type, safe=False), column), cast, None)
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:

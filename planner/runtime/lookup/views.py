@@ -1,4 +1,4 @@
-"""Run a statement with holes: a view for each, over a DataFrame that fetches when it is read."""
+"""Runs a plan with fetched views: each is a view over a DataFrame that fetches when it is read."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 from planner.connectors.source import LookupSource
 from planner.connectors.spec import LookupSpec
 from planner.physical.base import Physical
-from planner.physical.lookup_join import LookupJoin, RowLookupJoin
+from planner.physical.lookup_join import LookupJoin
+from planner.physical.row_lookup_join import RowLookupJoin
 from planner.runtime.batch import Arguments, run
-from planner.sql.lookup_views import holes_of, needs_sql, with_views
+from planner.sql.lookup_views import fetched_views, needs_sql, with_views
 from planner.sql.to_sql import to_sql
 
 if TYPE_CHECKING:
@@ -32,39 +33,39 @@ def run_with_lookups(
     args: Arguments,
     metrics: Metrics,
 ) -> DataFrame:
-    """The DataFrame of a plan with holes.  Nothing is fetched before it is run.
+    """Return the DataFrame of a plan with fetched views.  Nothing is fetched before it runs.
 
-    The views have names of their own for each run, and are Spark's to make and to drop: on a classic session they are
-    gone when the statement has been analysed, over Connect they travel with it.
+    The views have unique names for each run, and Spark creates and drops them: a classic session drops them after the
+    analysis of the statement, and Connect sends them with it.
     """
     named = with_views(plan, f"_{uuid4().hex[:12]}")
     views: dict[str, DataFrame] = {}
-    for number, hole in enumerate(holes_of(named), 1):
-        rows = _run_over(session, needs_sql(named, hole), args, views)
-        views[hole.view] = _FILLERS[hole.filler](session, hole, rows, sources, metrics, number)
+    for number, view in enumerate(fetched_views(named), 1):
+        rows = _run_over(session, needs_sql(named, view), args, views)
+        views[view.view] = _FILLERS[view.filler](session, view, rows, sources, metrics, number)
     return _run_over(session, to_sql(named), args, views)
 
 
 def _rows_of_keys(
     session: SparkSession, join: LookupJoin, keys: DataFrame, sources: Sources, metrics: Metrics, number: int
 ) -> DataFrame:
-    from planner.runtime.lookup.fetched import fetched
+    from planner.runtime.lookup.fetch_rows import fetch_rows
 
-    return fetched(session, sources[join.spec.table], join.spec, keys, metrics.get(join.spec.table))
+    return fetch_rows(session, sources[join.spec.table], join.spec, keys, metrics.get(join.spec.table))
 
 
 def _rows_with_found(
     session: SparkSession, join: RowLookupJoin, left: DataFrame, sources: Sources, metrics: Metrics, number: int
 ) -> DataFrame:
-    from planner.runtime.lookup.fetched import joined_rows
+    from planner.runtime.lookup.fetch_rows import join_rows
 
     spec, observed = join.spec, f"lookup {number}: {join.spec.table}"
     source, counted = sources[spec.table], metrics.get(spec.table)
-    rows = joined_rows(session, source, spec, left, "nested", join.looked_up, counted, observed)
+    rows = join_rows(session, source, spec, left, "nested", join.looked_up, counted, observed)
     return rows.withColumnRenamed("matches", join.matches)
 
 
-# Who fills a view, given the rows that it needs.
+# Functions that fill a view, given the rows that it needs.
 _FILLERS: dict[str, Callable[..., DataFrame]] = {
     LookupJoin.filler: _rows_of_keys,
     RowLookupJoin.filler: _rows_with_found,
@@ -72,7 +73,7 @@ _FILLERS: dict[str, Callable[..., DataFrame]] = {
 
 
 def _run_over(session: SparkSession, text: str, args: Arguments, views: Mapping[str, DataFrame]) -> DataFrame:
-    """``session.sql`` with DataFrames under the names that a text has for them."""
+    """Run a statement with DataFrames bound to names in it."""
     named: dict[str, Any] = {name: frame for name, frame in views.items() if name in text}
     if not named:
         return run(session, text, args)
@@ -85,8 +86,8 @@ def _run_over(session: SparkSession, text: str, args: Arguments, views: Mapping[
 
 @contextmanager
 def whole_tables(session: SparkSession, sources: Mapping[str, LookupSource]) -> Iterator[dict[str, str]]:
-    """A view with all rows of each source, by its name; gone at the end."""
-    from planner.runtime.lookup.fetched import fetched, source_schema
+    """Define a view with all rows of each source inside the block; return the views by source."""
+    from planner.runtime.lookup.fetch_rows import fetch_rows, source_schema
 
     views: dict[str, str] = {}
     try:
@@ -96,7 +97,7 @@ def whole_tables(session: SparkSession, sources: Mapping[str, LookupSource]) -> 
             spec = LookupSpec(name, columns[:1], columns, full_load=True)
             none = session.createDataFrame([], schema).select(schema.fields[0].name)
             views[name] = f"__dt_whole_{uuid4().hex[:12]}"
-            fetched(session, source, spec, none).createOrReplaceTempView(views[name])
+            fetch_rows(session, source, spec, none).createOrReplaceTempView(views[name])
         yield views
     finally:
         for view in views.values():

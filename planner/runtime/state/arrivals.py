@@ -1,4 +1,4 @@
-"""All that the streams of a query have to give, kept as tables: what a batch can be asked about."""
+"""Stores all rows of the streams of a query as tables, which a batch query can read."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ from pyspark.sql.types import StructType
 
 from planner.expr import quote
 from planner.runtime.batch import run
+from planner.runtime.micro_batch import with_short_errors
 from planner.runtime.state.epochs import Epochs
-from planner.runtime.state.segments import INPUT, empty, exact_times, late, tagged_items
-from planner.runtime.state.streams import held
+from planner.runtime.state.paths import read_paths
+from planner.runtime.state.segments import INPUT, empty_rows, exact_times, late_condition, tagged_items
+from planner.runtime.state.streams import storable_columns
 
 _READ, _LATE, _ROW = "__dt_read", "__dt_late", "__dt_row"
 
 
 class Arrivals:
-    """The epochs of a join, run once over what its streams have now; each row that is read is kept as it came."""
+    """The epochs of a join, run once over all rows of its streams; each row that is read is stored as it arrived."""
 
     def __init__(self, epochs: Epochs, folder: str):
         self.epochs, self.folder = epochs, folder
@@ -27,53 +29,56 @@ class Arrivals:
         self.paths: list[str] = []
 
     def run(self, session: SparkSession, checkpoint: str) -> None:
-        """Take all that is there, epoch by epoch, and then what is final once nothing more comes.
+        """Run all epochs, and then return the rows that are final once no more rows arrive.
 
         Raises what Spark raises.
         """
         stream = run(session, self._whole(session))
         writer = stream.writeStream.option("checkpointLocation", checkpoint).trigger(availableNow=True)
-        writer.foreachBatch(self).start().awaitTermination()
+        writer.foreachBatch(with_short_errors(self)).start().awaitTermination()
         self.epochs.close(session_with(session, {}))
 
     def __call__(self, batch: DataFrame, epoch: int) -> None:
-        """Keep what an epoch brings, and run it."""
+        """Store the rows of an epoch, and run it."""
         join, session, path = self.epochs.join, batch.sparkSession, f"{self.folder}/{epoch}"
         before = self.epochs.store.before(epoch, len(join.inputs))
-        rows = batch.withColumn(_LATE, F.expr(late(join, before.watermark)))
+        rows = batch.withColumn(_LATE, F.expr(late_condition(join, before.watermark)))
         with exact_times(session):
             rows.write.mode("overwrite").parquet(path)
         self.schema = rows.schema
         self.paths = [*dict.fromkeys((*self.paths, path))]
-        own = [_LATE, _READ, *(f"{_ROW}{n}" for n in range(len(join.inputs)))]
-        self.epochs(session.read.schema(rows.schema).parquet(path).where(_READ).drop(*own), epoch)
+        added = [_LATE, _READ, *(f"{_ROW}{n}" for n in range(len(join.inputs)))]
+        stored = read_paths(lambda: session.read.schema(rows.schema), [path])
+        self.epochs(stored.where(_READ).drop(*added), epoch)
 
     def rows(self, session: SparkSession, number: int, schema: StructType) -> DataFrame:
-        """The rows of an input that were not late; without columns that files cannot hold, which no join here reads."""
+        """Return the rows of an input that were not late, without columns that files cannot hold."""
         if self.schema is None:
-            return empty(session, schema)
-        kept = session.read.schema(self.schema).parquet(*self.paths).where(f"{INPUT} = {number} AND NOT {_LATE}")
-        return kept.select(*(F.col(f"{_ROW}{number}").getField(name).alias(name) for name in held(schema).names))
+            return empty_rows(session, schema)
+        stored_schema = self.schema
+        stored = read_paths(lambda: session.read.schema(stored_schema), self.paths)
+        rows, names = stored.where(f"{INPUT} = {number} AND NOT {_LATE}"), storable_columns(schema).names
+        return rows.select(*(F.col(f"{_ROW}{number}").getField(name).alias(name) for name in names))
 
     def _whole(self, session: SparkSession) -> str:
-        """The tagged stream of the join, with all rows of its inputs and all columns that files can hold."""
+        """Return the query for the tagged stream of the join, with all rows and all columns that files can hold."""
         blocks, inputs = [], self.epochs.join.inputs
         for number, (items, input_) in enumerate(zip(tagged_items(self.epochs.join), inputs, strict=True)):
-            names = ", ".join(map(quote, held(session.table(input_.relation).schema).names))
-            own = [f"{f'struct({names})' if n == number else 'NULL'} AS {_ROW}{n}" for n in range(len(inputs))]
+            names = ", ".join(map(quote, storable_columns(session.table(input_.relation).schema).names))
+            structs = [f"{f'struct({names})' if n == number else 'NULL'} AS {_ROW}{n}" for n in range(len(inputs))]
             read = f"coalesce({input_.rows or 'true'}, false) AS {_READ}"
-            blocks.append(f"SELECT {', '.join([*items, read, *own])} FROM {input_.relation}")
+            blocks.append(f"SELECT {', '.join([*items, read, *structs])} FROM {input_.relation}")
         return "\nUNION ALL\n".join(blocks)
 
     @property
     def late(self) -> int:
-        """How many rows came too late for the join."""
+        """The number of rows that were late for the join."""
         states = self.epochs.store
         return sum(i.late for i in states.manifest(states.epochs()[-1]).inputs) if self.paths else 0
 
 
-def copied(session: SparkSession, name: str, folder: str) -> StructType:
-    """Write all that a stream has now into a folder, and tell its columns.  Raises what Spark raises."""
+def copy_stream(session: SparkSession, name: str, folder: str) -> StructType:
+    """Write all rows of a stream into a folder, and return its schema.  Raises what Spark raises."""
     stream = session.table(name)
     writer: Any = stream.writeStream.format("parquet").option("checkpointLocation", f"{folder}/checkpoint")
     writer.trigger(availableNow=True).start(f"{folder}/rows").awaitTermination()
@@ -81,12 +86,12 @@ def copied(session: SparkSession, name: str, folder: str) -> StructType:
 
 
 def read_copy(session: SparkSession, schema: StructType, folder: str) -> DataFrame:
-    """What ``copied`` has written."""
-    return session.read.schema(schema).parquet(f"{folder}/rows")
+    """Read the rows that ``copy_stream`` has written."""
+    return read_paths(lambda: session.read.schema(schema), [f"{folder}/rows"])
 
 
 def session_with(session: SparkSession, tables: Mapping[str, Callable[[SparkSession], DataFrame]]) -> SparkSession:
-    """A copy of a session, with its settings, views and functions, in which some names stand for other rows."""
+    """Copy a session, with its settings, views and functions; some names then stand for other rows."""
     jvm: Any = session._jsparkSession
     inside = SparkSession(session.sparkContext, jvm.cloneSession())
     for name, rows in tables.items():
@@ -94,6 +99,6 @@ def session_with(session: SparkSession, tables: Mapping[str, Callable[[SparkSess
     return inside
 
 
-def numbered(rows: DataFrame) -> DataFrame:
-    """Rows whose columns have names that no two share, as files want them."""
+def with_numbered_columns(rows: DataFrame) -> DataFrame:
+    """Rename the columns of rows to distinct names, which files need."""
     return rows.toDF(*(f"c{n}" for n in range(len(rows.columns))))

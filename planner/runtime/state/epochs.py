@@ -1,14 +1,14 @@
-"""A join of streams as one streaming query: what Spark hands over as a micro-batch is an epoch.
+"""Runs a join of streams as one streaming query: each micro-batch of Spark is an epoch.
 
     1  segments   the rows that arrived, without late ones, become segments           one job
-    2  answer     the statement over what is new, what was there before, and both     one job, planned like any other
-    3  sink       its rows, in place of those of an earlier try
-    4  upkeep     segments that have had their time are dropped, mostly expired or small ones written as one
+    2  answer     the statement over new rows, earlier rows, and both                 one job, planned like any other
+    3  sink       its rows, in place of those of an earlier attempt
+    4  compaction expired segments are dropped; mostly expired or small ones are merged
     5  manifest   the state after the epoch, written in one step
 
-Where several views share a state, steps 2 and 3 are done for each view in turn; the others are done once for all.
+If several views share a state, steps 2 and 3 run for each view in turn; the others run once for all.
 
-Whatever is interrupted before the fifth step is done again from the state before the epoch.
+An epoch that is interrupted before the fifth step runs again from the state before it.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from planner.runtime.batch import run
-from planner.runtime.state.answers import Asked, Rows
+from planner.runtime.micro_batch import only_start, with_short_errors
+from planner.runtime.state.answers import JoinRequest, Rows
 from planner.runtime.state.query import StateQuery
-from planner.runtime.state.segments import Delta, Segments, rows_of, setting, tagged, timed
+from planner.runtime.state.segments import Delta, Segments, setting, sides_with_watermark, tagged_query
+from planner.state.compaction import expired, to_rewrite
 from planner.state.manifest import Change, Manifest
-from planner.state.progress import Told
+from planner.state.progress import EpochProgress
 from planner.state.sink import trigger_of
 from planner.state.spec import StreamJoin
 from planner.state.store import Store
 from planner.state.time import side_time, watermark
-from planner.state.upkeep import expired, to_rewrite
 
 _LOG = logging.getLogger("dovetail")
 _NEVER = (2**63 - 1) // 1000  # milliseconds: a watermark that has passed all times
@@ -40,20 +41,20 @@ _NEVER = (2**63 - 1) // 1000  # milliseconds: a watermark that has passed all ti
 
 @dataclass
 class Epochs:
-    """The epochs of one streaming query.  ``join`` tells what is read and kept, and ``asked`` which joins of that.
+    """The epochs of one streaming query: ``join`` describes the stored inputs, ``requests`` the joins over them.
 
-    ``ttl`` is in seconds.  ``told``: what the last epochs left in the state.  ``of_a_view``: a view over all rows keeps
-    them, so that a state without end is no reason for a warning.
+    ``ttl`` is in seconds.  ``progress``: the state after the last epochs.  ``for_view``: a view over all rows stores
+    them all, so that a state that grows without bound is no reason for a warning.
     """
 
     join: StreamJoin
-    asked: tuple[Asked, ...]
+    requests: tuple[JoinRequest, ...]
     store: Store
     segments: Segments
     ttl: float | None
     policy: str
-    told: Told
-    of_a_view: bool = False
+    progress: EpochProgress
+    for_view: bool = False
     first: bool = True
     warned: int = 0
 
@@ -70,92 +71,92 @@ class Epochs:
             there = tuple(i.segments for i in before.inputs)
             new = tuple((arrived.segment,) if arrived.segment else () for arrived in delta.inputs)
             rows = Rows(epoch, there, new, before.watermark, now)
-            for one in self.asked:
-                own = rows if one.name in ("", *before.answered) else rows.all_new()
-                one.output.write(one.answer(session, self.segments, own), epoch, again=self.first)
-            answered = tuple(one.name for one in self.asked if one.name)
+            for request in self.requests:
+                read = rows if request.name in ("", *before.answered) else rows.all_new()
+                request.output.write(request.answer(session, self.segments, read), epoch, again=self.first)
+            answered = tuple(request.name for request in self.requests if request.name)
             after = self._after(session, before, delta, Manifest(epoch, (), times, now, answered=answered), clock)
         self.store.commit(after)
-        self.told.add(before, after, [arrived.segment.rows if arrived.segment else 0 for arrived in delta.inputs])
+        self.progress.add(before, after, [arrived.segment.rows if arrived.segment else 0 for arrived in delta.inputs])
         self.first = False
-        _LOG.info("epoch %s: state of %s", epoch, self._kept(after, range(len(after.inputs))))
+        _LOG.info("epoch %s: state of %s", epoch, self._describe_sizes(after, range(len(after.inputs))))
         self._warn(before, after)
 
     def close(self, session: SparkSession) -> None:
-        """Return what would be returned once no row arrives any more, as an epoch after the last."""
+        """Return the rows that are final once no more rows arrive, as an epoch after the last."""
         epochs = self.store.epochs()
         if not epochs:
             return
         last = self.store.manifest(epochs[-1])
         before = tuple(i.segments for i in last.inputs)
         rows = Rows(last.epoch + 1, before, ((),) * len(before), last.watermark, _NEVER)
-        for one in self.asked:
-            one.output.write(one.answer(session, self.segments, rows), rows.epoch, again=True)
+        for request in self.requests:
+            request.output.write(request.answer(session, self.segments, rows), rows.epoch, again=True)
 
     def catch_up(self, session: SparkSession) -> None:
-        """Let joins that are new on a state return what they find in it, where no epoch has come to do that."""
+        """Let joins that are new on a state return its rows, if no epoch has run that did so."""
         epochs = self.store.epochs()
         last = self.store.manifest(epochs[-1]) if epochs else None
-        if not last or all(one.name in last.answered for one in self.asked):
+        if not last or all(request.name in last.answered for request in self.requests):
             return
         there = tuple(i.segments for i in last.inputs)
         rows = Rows(last.epoch, ((),) * len(there), there)
-        late = [one for one in self.asked if one.name not in last.answered]
-        for one in late:
-            one.output.write(one.answer(session, self.segments, rows), last.epoch, again=True)
-        self.store.commit(replace(last, answered=(*last.answered, *(one.name for one in late))))
+        behind = [request for request in self.requests if request.name not in last.answered]
+        for request in behind:
+            request.output.write(request.answer(session, self.segments, rows), last.epoch, again=True)
+        self.store.commit(replace(last, answered=(*last.answered, *(request.name for request in behind))))
 
-    def _kept(self, state: Manifest, inputs: Iterable[int]) -> str:
-        told = ((self.join.inputs[n].name, state.inputs[n]) for n in inputs)
-        return ", ".join(f"{name}: {kept.rows:,} rows, {kept.bytes:,} bytes" for name, kept in told)
+    def _describe_sizes(self, state: Manifest, inputs: Iterable[int]) -> str:
+        sizes = ((self.join.inputs[n].name, state.inputs[n]) for n in inputs)
+        return ", ".join(f"{name}: {size.rows:,} rows, {size.bytes:,} bytes" for name, size in sizes)
 
     def _warn(self, before: Manifest, after: Manifest) -> None:
-        """Warn of a state without end: after the first epoch, and whenever it has doubled.  A changelog has one.
+        """Warn of a state that grows without bound: after the first epoch, and whenever it has doubled.
 
-        Of a view it is said once, and is no warning.
+        Changelogs delete rows themselves.  For a view the message comes once, and is no warning.
         """
         lasting = self.join.lasting if self.ttl is None and not self.join.changes else ()
         rows = sum(after.inputs[n].rows for n in lasting)
-        if not rows or rows < 2 * self.warned or (self.of_a_view and self.warned):
+        if not rows or rows < 2 * self.warned or (self.for_view and self.warned):
             return
         self.warned = rows
         names = " and ".join(self.join.inputs[n].name for n in lasting)
-        if self.of_a_view:
+        if self.for_view:
             _LOG.info(
                 "no row of %s ever leaves the state, which has %s; a view over all rows needs them. A watermark on the "
                 "other side's time and a band on it would bound it",
                 names,
-                self._kept(after, lasting),
+                self._describe_sizes(after, lasting),
             )
             return
         _LOG.warning(
             "no row of %s ever leaves the state, which has %s, %s rows of them from epoch %s; a watermark on the other "
             "side's time and a band on it would bound it, and so would state_ttl=seconds of opt.stream",
             names,
-            self._kept(after, lasting),
+            self._describe_sizes(after, lasting),
             f"{rows - sum(before.inputs[n].rows for n in lasting):,}",
             after.epoch,
         )
 
     def _times(self, before: Manifest, delta: Delta) -> tuple[tuple[int | None, ...], int | None]:
-        """The watermarks after the epoch: of each side, and of the query."""
+        """Compute the watermarks after the epoch: of each side, and of the query."""
         join = self.join
         delays = [join.inputs[side.input].delay for side in join.sides]
-        then = before.times if timed(join) and before.times else (None,) * len(join.sides)
+        then = before.times if sides_with_watermark(join) and before.times else (None,) * len(join.sides)
         times = tuple(side_time(t, d, delay) for t, d, delay in zip(then, delta.times, delays, strict=True))
-        known = [times[n] for n in timed(join)]
+        known = [times[n] for n in sides_with_watermark(join)]
         return times, watermark(before.watermark or 0, known, self.policy) if known else None
 
     def _after(self, session: SparkSession, before: Manifest, delta: Delta, after: Manifest, clock: int) -> Manifest:
-        """The state after the epoch, of which ``after`` tells the number and the time."""
+        """Compute the state after the epoch; ``after`` has its number and its watermarks."""
         change = Change(list(before.inputs))
         if not any(arrived.segment for arrived in delta.inputs):
-            change.obsolete.append(rows_of(after.epoch))
+            change.obsolete.append(delta.folder)
         oldest = None if self.ttl is None else clock - int(self.ttl * 1000)
         for number, arrived in enumerate(delta.inputs):
             change.add(number, arrived.segment, read=arrived.read, late=arrived.late)
-            if gone := expired(change.inputs[number].segments, after.watermark, oldest):
-                change.put(number, gone)
+            if old := expired(change.inputs[number].segments, after.watermark, oldest):
+                change.put(number, old)
             versions = bool(self.join.inputs[number].key)
             if old := to_rewrite(change.inputs[number].segments, after.watermark, versions=versions):
                 change.put(number, old, self.segments.merge(session, number, old, after.epoch, after.watermark))
@@ -166,10 +167,11 @@ def start_epochs(
     session: SparkSession, epochs: Epochs, checkpoint: str | Path, trigger: str | None, name: str | None
 ) -> StreamingQuery:
     """Start the streaming query.  Raises what Spark raises."""
-    stream = run(session, tagged(epochs.join))
+    stream = run(session, tagged_query(epochs.join))
     writer = stream.writeStream.option("checkpointLocation", str(checkpoint))
     if name is not None:
         writer = writer.queryName(name)
     if when := trigger_of(trigger):
         writer = writer.trigger(**when)
-    return StateQuery(writer.foreachBatch(epochs).start(), epochs.told)
+    with only_start(checkpoint):
+        return StateQuery(writer.foreachBatch(with_short_errors(epochs)).start(), epochs.progress)

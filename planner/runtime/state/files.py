@@ -1,17 +1,19 @@
-"""A folder on any file system that Spark reads, by Hadoop's own interface: the only place here that asks the JVM.
+"""A folder on any file system that Spark reads, by Hadoop's interface in the JVM.
 
-What is written appears whole or not at all: it is written beside its place and then given its name.
+Writes are atomic: a file is written under a temporary name and then renamed.  No file is ever replaced.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from py4j.java_gateway import is_instance_of  # type: ignore[import-untyped]
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from planner.errors import StateError
-from planner.state.folder import Found
+from planner.errors import OptionError, StateError, summarize
+from planner.state.folder import UNFINISHED, Found, exists
 
 
 class HadoopFolder:
@@ -23,15 +25,31 @@ class HadoopFolder:
         # Py4J looks for a class named in steps at each step, in all of Spark's archives; by its full name, once.
         self._path_of: Any = getattr(self._jvm, "org.apache.hadoop.fs.Path")
         conf = session._jsparkSession.sessionState().newHadoopConf()
-        root = self._path_of(path)
-        self._fs = root.getFileSystem(conf)
-        self._root = root.makeQualified(self._fs.getUri(), self._fs.getWorkingDirectory())
+        try:
+            root = self._path_of(path)
+            self._fs = single_files(session, root.getFileSystem(conf))
+            self._root = self._fs.makeQualified(root)
+        except (Py4JJavaError, PySparkException) as error:
+            raise OptionError(
+                f"The folder {_public(path)} cannot be used: {describe_error(error, path)}; name a folder on a file "
+                "system that this session reads, and add the file system's JAR and settings if they are missing"
+            ) from error
 
     def __str__(self) -> str:
         return str(self._root.toString())
 
+    @property
+    def public(self) -> str:
+        """The path as messages show it, without keys that may be in it."""
+        return _public(str(self))
+
+    @property
+    def is_file(self) -> bool:
+        """Whether a file is in its place."""
+        return bool(self._fs.exists(self._root) and self._fs.getFileStatus(self._root).isFile())
+
     def sub(self, name: str) -> HadoopFolder:
-        """A folder in it."""
+        """Return a folder in it."""
         return HadoopFolder(self._session, self.below(name))
 
     def below(self, name: str) -> str:
@@ -39,7 +57,7 @@ class HadoopFolder:
         return f"{self}/{name}"
 
     def read(self, name: str) -> str | None:
-        """The text of a file; None where there is none.  Raises ``StateError`` where it cannot be read."""
+        """Read a text file; None if it does not exist.  Raises ``StateError`` if it cannot be read."""
         path = self._at(name)
         try:
             if not self._fs.exists(path):
@@ -50,42 +68,41 @@ class HadoopFolder:
             finally:
                 stream.close()
         except Py4JJavaError as error:
-            raise StateError(f"{self.below(name)} cannot be read: {_said(error)}") from error
+            raise StateError(f"{_public(self.below(name))} cannot be read: {describe_error(error)}") from error
 
-    def write(self, name: str, text: str) -> None:
-        """Write a file whole; one that is there already is replaced.  Raises ``StateError`` where it cannot be."""
-        beside = self._at(f"{name}.new")
+    def create(self, name: str, text: str) -> None:
+        """Write a new file atomically.  Raises ``StateError`` if the file exists or cannot be written."""
+        unfinished = self._at(f"{name}{UNFINISHED}")
         try:
-            stream = self._fs.create(beside, True)
+            stream = self._fs.create(unfinished, True)
             try:
                 stream.write(text.encode())
             finally:
                 stream.close()
         except Py4JJavaError as error:
-            raise StateError(f"{self.below(name)} cannot be written: {_said(error)}") from error
-        self.delete(name)
-        self._rename(beside, self._at(name))
+            raise StateError(f"{_public(self.below(name))} cannot be written: {describe_error(error)}") from error
+        self._rename(unfinished, self._at(name))
 
     def delete(self, name: str) -> None:
-        """Remove a file, or a folder with all in it; nothing happens where there is none."""
+        """Delete a file, or a folder with its contents; does nothing if it does not exist."""
         self._fs.delete(self._at(name), True)
 
     def rename(self, name: str, to: str) -> None:
-        """Give a file another name, in a folder that is made if need be."""
+        """Rename a file to a new name; the folder of the new name is created if need be."""
         target = self._at(to)
         self._fs.mkdirs(target.getParent())
         self._rename(self._at(name), target)
 
     def inside(self, name: str = "") -> list[Found]:
-        """What is in a folder, sorted by name; nothing where there is no such folder."""
+        """List the entries of a folder by name; empty if there is no such folder."""
         path = self._at(name)
         if not self._fs.exists(path):
             return []
         found = [Found(s.getPath().getName(), s.isDirectory(), s.getLen()) for s in self._fs.listStatus(path)]
-        return sorted(found, key=lambda f: f.name)
+        return sorted((f for f in found if not _is_checksum(f.name)), key=lambda f: f.name)
 
     def walk(self, name: str = "") -> list[Found]:
-        """All files below a folder, by their path from it."""
+        """List all files below a folder, by their path from it."""
         files = []
         for found in self.inside(name):
             inner = [Found(f"{found.name}/{f.name}", False, f.size) for f in self.walk(_join(name, found.name))]
@@ -93,17 +110,48 @@ class HadoopFolder:
         return files if name or self._fs.exists(self._root) else []
 
     def _rename(self, path: Any, target: Any) -> None:
+        if self._fs.exists(target):  # the local file system would replace it, others refuse without a reason
+            raise exists(_public(str(target.toString())))
         if not self._fs.rename(path, target):
-            raise StateError(f"{path.toString()} could not be renamed to {target.toString()}")
+            names = (_public(str(p.toString())) for p in (path, target))
+            raise StateError(" could not be renamed to ".join(names))
 
     def _at(self, name: str) -> Any:
         return self._path_of(self._root, name) if name else self._root
+
+
+def single_files(session: SparkSession, files: Any) -> Any:
+    """Return a Hadoop file system that writes no files of its own.
+
+    The one for local files stores a checksum of each file in a second one, ``.NAME.crc``, and renames one after the
+    other: a crash between them leaves a file that can no longer be read if its name was used before.
+    """
+    checksums = is_instance_of(session.sparkContext._gateway, files, "org.apache.hadoop.fs.ChecksumFileSystem")
+    return files.getRawFileSystem() if checksums else files
+
+
+def _is_checksum(name: str) -> bool:
+    return name.startswith(".") and name.endswith(".crc")
 
 
 def _join(folder: str, name: str) -> str:
     return f"{folder}/{name}" if folder else name
 
 
-def _said(error: Py4JJavaError) -> str:
-    thrown = error.java_exception
-    return f"{thrown.getClass().getSimpleName()}: {thrown.getMessage()}"
+def _public(path: str) -> str:
+    """Remove from a path what may be a key: all before the ``@`` of its server, and behind a ``?``."""
+    scheme, colon, rest = path.partition("://")
+    if not colon:
+        return path
+    server, slash, name = rest.partition("/")
+    return f"{scheme}://{server.rpartition('@')[2]}{slash}{name.partition('?')[0]}"
+
+
+def describe_error(error: Py4JJavaError | PySparkException, path: str = "") -> str:
+    """Describe an error in one line, without keys that may be in ``path``."""
+    if isinstance(error, PySparkException):
+        text = summarize(error)
+    else:
+        thrown = error.java_exception
+        text = f"{thrown.getClass().getSimpleName()}: {thrown.getMessage()}"
+    return text.replace(path, _public(path)) if path else text

@@ -1,37 +1,48 @@
-"""The streaming query of a join on state modules: Spark's own, whose progress also tells what is kept."""
+"""The streaming query of a join on state modules, whose progress includes the stored inputs."""
 
 from __future__ import annotations
 
 import json
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
-from planner.state.progress import Told
+from planner.state.changes import UNKNOWN_KIND
+from planner.state.progress import EpochProgress
 
 
 class StateQuery(StreamingQuery):
-    """A ``StreamingQuery`` whose ``stateOperators`` are the inputs that are kept, after the very epoch they stand at.
+    """A ``StreamingQuery`` whose ``stateOperators`` are the stored inputs after the epoch of each progress.
 
-    Spark knows nothing of them: what it hands to a ``StreamingQueryListener`` has none.
+    Spark does not know them: the progress that a ``StreamingQueryListener`` gets has none.
     """
 
-    def __init__(self, query: StreamingQuery, told: Told):
+    def __init__(self, query: StreamingQuery, epochs: EpochProgress):
         super().__init__(query._jsq)
-        self._told = told
+        self._epochs = epochs
+
+    def awaitTermination(self, timeout: int | None = None) -> bool | None:  # noqa: N802 - Spark's name
+        """Wait for the end of the query.  Raises ``StreamingQueryException``, with a known cause first."""
+        try:
+            return super().awaitTermination(timeout)
+        except StreamingQueryException as error:
+            if cause := UNKNOWN_KIND.search(str(error)):
+                raise StreamingQueryException(f"{cause[0]}\n\n{error}") from None
+            raise
 
     @property
     def recentProgress(self) -> list[StreamingQueryProgress]:  # noqa: N802 - Spark's name
-        """What Spark tells of the last micro-batches, with what is kept after each."""
+        """The progress of the last micro-batches, with the stored inputs after each."""
         return [self._with_state(progress) for progress in super().recentProgress]
 
     @property
     def lastProgress(self) -> StreamingQueryProgress | None:  # noqa: N802 - Spark's name
-        """What Spark tells of the last micro-batch, with what is kept after it; None before the first."""
+        """The progress of the last micro-batch, with the stored inputs after it; None before the first."""
         progress = super().lastProgress
         return None if progress is None else self._with_state(progress)
 
     def _with_state(self, progress: StreamingQueryProgress) -> StreamingQueryProgress:
-        said = json.loads(progress.json)
-        said["stateOperators"] = self._told.of(said["batchId"])
-        return StreamingQueryProgress.fromJson(said)
+        document = json.loads(progress.json)
+        document["stateOperators"] = self._epochs.of(document["batchId"])
+        return StreamingQueryProgress.fromJson(document)

@@ -1,4 +1,4 @@
-"""Segments of an arrangement on Spark: written by one job, with what is to be known of them counted on the way."""
+"""Writes and reads the segments of an arrangement on Spark; one job writes them and computes their statistics."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
+from uuid import uuid4
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
@@ -13,11 +14,12 @@ from pyspark.sql.types import StructField, StructType
 
 from planner.band.axis import Axis
 from planner.expr import quote
-from planner.runtime.state.changes import netted
-from planner.runtime.state.versions import not_replaced
-from planner.state.changes import known
+from planner.runtime.state.changes import net_changes
+from planner.runtime.state.paths import read_paths
+from planner.runtime.state.versions import drop_replaced
+from planner.state.changes import checked_kind
 from planner.state.manifest import Segment, Span
-from planner.state.spec import Input, Kept, Side, StreamJoin
+from planner.state.spec import Input, Side, StoredColumn, StreamJoin
 from planner.state.store import Store
 from planner.types.schema import sql_type
 
@@ -33,7 +35,7 @@ _KEEP, _TIME, _EXPIRES = "__dt_keep", "__dt_time", "__dt_expires"
 
 @dataclass(frozen=True)
 class Arrived:
-    """What an epoch brought on one input: how many rows were read and were late, and the segment of those kept."""
+    """The new rows of an input in an epoch: how many were read and were late, and the segment of those stored."""
 
     read: int
     late: int
@@ -42,14 +44,15 @@ class Arrived:
 
 @dataclass(frozen=True)
 class Delta:
-    """What an epoch brought: on each input, and the greatest time of each side, in microseconds."""
+    """The new rows of an epoch, in a ``folder``: by input, and the greatest time of each side, in microseconds."""
 
+    folder: str
     inputs: tuple[Arrived, ...]
     times: tuple[int | None, ...]
 
 
-def tagged(join: StreamJoin) -> str:
-    """The query that is one stream of all inputs: the columns that are kept, and what is counted, row by row."""
+def tagged_query(join: StreamJoin) -> str:
+    """Return the query that reads all inputs as one stream: the stored columns, and what is computed of each row."""
     blocks = []
     for items, input_ in zip(tagged_items(join), join.inputs, strict=True):
         where = f" WHERE {input_.rows}" if input_.rows else ""
@@ -58,7 +61,7 @@ def tagged(join: StreamJoin) -> str:
 
 
 def tagged_items(join: StreamJoin) -> list[list[str]]:
-    """What that stream has of each input."""
+    """Return the select list of each input in that stream."""
     marks = max(len(i.marks) for i in join.inputs)
     blocks = []
     for number, input_ in enumerate(join.inputs):
@@ -70,7 +73,7 @@ def tagged_items(join: StreamJoin) -> list[list[str]]:
         items.append(f"CAST({input_.expires or 'NULL'} AS BIGINT) AS {_EXPIRES}")
         for n in range(marks):
             items.append(f"CAST({input_.marks[n] if n < len(input_.marks) else 'NULL'} AS BIGINT) AS __dt_mark{n}")
-        for n in timed(join):
+        for n in sides_with_watermark(join):
             side = join.sides[n]
             items.append(
                 f"{f'coalesce({side.ticks or True}, false)' if side.input == number else 'false'} AS __dt_side{n}"
@@ -79,35 +82,30 @@ def tagged_items(join: StreamJoin) -> list[list[str]]:
     return blocks
 
 
-def timed(join: StreamJoin) -> list[int]:
-    """The sides that have a watermark."""
+def sides_with_watermark(join: StreamJoin) -> list[int]:
+    """Return the sides that have a watermark."""
     return [n for n, side in enumerate(join.sides) if join.inputs[side.input].event_time]
 
 
-def late(join: StreamJoin, watermark: int | None) -> str:
-    """Whether a tagged row comes too late, once a watermark (milliseconds) has been reached."""
+def late_condition(join: StreamJoin, watermark: int | None) -> str:
+    """Return the condition for a tagged row to be late after a watermark (milliseconds), as SQL."""
     timed = [str(n) for n, i in enumerate(join.inputs) if i.late]
     if watermark is None or not timed:
         return "false"
     return f"coalesce({INPUT} IN ({', '.join(timed)}) AND {_TIME} <= {watermark * 1000}, false)"
 
 
-def _value(input_: Input, column: Kept) -> str:
-    """A column as it is kept; one that says how rows change only if it says something that is known."""
-    return known(column.name, input_.name) if column.name == input_.change else quote(column.name)
+def _value(input_: Input, column: StoredColumn) -> str:
+    """Return the value that is stored of a column; an unknown kind of change raises an error."""
+    return checked_kind(column.name, input_.name) if column.name == input_.change else quote(column.name)
 
 
 def _position(input_: Input) -> str:
-    """The event time of a row, in microseconds."""
+    """Return the event time of a row, in microseconds, as SQL."""
     if not input_.event_time:
         return "CAST(NULL AS BIGINT)"
     type_ = sql_type(input_.time)
     return f"CAST({Axis(type_.name, exact=True).position(input_.event_time, type_)} AS BIGINT)"
-
-
-def rows_of(epoch: int) -> str:
-    """The folder of what arrived in an epoch."""
-    return f"rows-{epoch:012}"
 
 
 class Segments:
@@ -121,24 +119,25 @@ class Segments:
         )
 
     def write(self, batch: DataFrame, epoch: int, watermark: int | None, clock: int) -> Delta:
-        """Write the rows of an epoch that are not late, and count."""
-        join, counted, dropped = self.join, Observation(), late(self.join, watermark)
-        asked: list[Any] = []
+        """Write the rows of an epoch that are not late, and compute their statistics."""
+        join, counted, dropped = self.join, Observation(), late_condition(self.join, watermark)
+        aggregates: list[Any] = []
         for n, input_ in enumerate(join.inputs):
-            mine = f"{INPUT} = {n}"
-            kept = f"{mine} AND {_KEEP} AND NOT {dropped}"
-            asked += [
-                F.expr(f"count_if({mine})").alias(f"read{n}"),
-                F.expr(f"count_if({mine} AND {_KEEP} AND {dropped})").alias(f"late{n}"),
-                F.expr(f"count_if({kept})").alias(f"rows{n}"),
-                *_ends(f"CASE WHEN {kept} THEN {_EXPIRES} END", n),
+            of_input = f"{INPUT} = {n}"
+            is_stored = f"{of_input} AND {_KEEP} AND NOT {dropped}"
+            aggregates += [
+                F.expr(f"count_if({of_input})").alias(f"read{n}"),
+                F.expr(f"count_if({of_input} AND {_KEEP} AND {dropped})").alias(f"late{n}"),
+                F.expr(f"count_if({is_stored})").alias(f"rows{n}"),
+                *_ends(f"CASE WHEN {is_stored} THEN {_EXPIRES} END", n),
             ]
             positions = [_TIME, *(f"__dt_mark{m}" for m in range(len(input_.marks)))]
-            asked += _spans([f"CASE WHEN {kept} THEN {p} END" for p in positions], n)
-        asked += [F.expr(f"max(CASE WHEN __dt_side{s} THEN {_TIME} END)").alias(f"time{s}") for s in timed(join)]
-        folder = rows_of(epoch)
+            aggregates += _spans([f"CASE WHEN {is_stored} THEN {p} END" for p in positions], n)
+        for s in sides_with_watermark(join):
+            aggregates.append(F.expr(f"max(CASE WHEN __dt_side{s} THEN {_TIME} END)").alias(f"time{s}"))
+        folder = f"rows-{epoch:012}-{_token()}"
         stored = [INPUT, *(c.stored for i in join.inputs for c in i.columns)]
-        rows = batch.observe(counted, *asked).where(f"{_KEEP} AND NOT {dropped}").select(*stored)
+        rows = batch.observe(counted, *aggregates).where(f"{_KEEP} AND NOT {dropped}").select(*stored)
         self._save(rows, folder)
         found = counted.get
         arrived = []
@@ -147,25 +146,25 @@ class Segments:
             if found[f"rows{n}"]:
                 segment = self._segment(f"{folder}/{INPUT}={n}", found, n, clock, 0)
             arrived.append(Arrived(found[f"read{n}"], found[f"late{n}"], segment))
-        return Delta(tuple(arrived), tuple(found.get(f"time{s}") for s in range(len(join.sides))))
+        return Delta(folder, tuple(arrived), tuple(found.get(f"time{s}") for s in range(len(join.sides))))
 
     def merge(
         self, session: SparkSession, number: int, old: tuple[Segment, ...], epoch: int, watermark: int | None
     ) -> Segment | None:
-        """Write segments of an input as one, in its order, without the rows that match no more."""
+        """Merge segments of an input into one, in its order, without expired rows."""
         input_, counted = self.join.inputs[number], Observation()
         rows = self.rows(session, number, old, watermark)
         if input_.change:
-            rows = netted(rows, input_.change)
+            rows = net_changes(rows, input_.change)
         if input_.key and watermark is not None:
-            rows = not_replaced(rows, input_.key, _position(input_), watermark)
-        asked: list[Any] = [F.expr("count(*)").alias(f"rows{number}")]
-        asked += _ends(input_.expires or "CAST(NULL AS BIGINT)", number)
+            rows = drop_replaced(rows, input_.key, _position(input_), watermark)
+        aggregates: list[Any] = [F.expr("count(*)").alias(f"rows{number}")]
+        aggregates += _ends(input_.expires or "CAST(NULL AS BIGINT)", number)
         has_times = input_.event_time in [quote(c.name) for c in input_.columns]
-        asked += _spans([_position(input_) if has_times else "CAST(NULL AS BIGINT)", *input_.marks], number)
+        aggregates += _spans([_position(input_) if has_times else "CAST(NULL AS BIGINT)", *input_.marks], number)
         order = [F.expr(by) for by in self.order(number)]
-        folder = f"merged-{epoch:012}-{number}"
-        rows = rows.observe(counted, *asked)
+        folder = f"merged-{epoch:012}-{number}-{_token()}"
+        rows = rows.observe(counted, *aggregates)
         rows = rows.coalesce(1 + sum(s.rows for s in old) // FILE_ROWS)
         rows = rows.sortWithinPartitions(*order) if order else rows
         stored = [F.col(quote(c.name)).alias(c.stored) for c in input_.columns]
@@ -180,7 +179,7 @@ class Segments:
         return replace(merged, times=(min(t[0] for t in times), max(t[1] for t in times)))
 
     def order(self, number: int) -> tuple[str, ...]:
-        """What the rows of a merged segment are sorted by: the position of a band, or else the first key."""
+        """Return the sort order of a merged segment: the position of a band, or else the first key."""
         marks = self.join.inputs[number].marks
         banded = (
             marks[mark]
@@ -193,17 +192,18 @@ class Segments:
     def rows(
         self, session: SparkSession, number: int, segments: tuple[Segment, ...], watermark: int | None = None
     ) -> DataFrame:
-        """The rows of segments under the stream's own names; without those that the watermark has passed."""
+        """Read the rows of segments under the column names of the stream, without expired rows."""
         input_ = self.join.inputs[number]
         schema = self.schemas[number]
-        frame = session.read.schema(schema).parquet(*self.store.paths(segments)) if segments else empty(session, schema)
+        paths = self.store.paths(segments)
+        frame = read_paths(lambda: session.read.schema(schema), paths) if paths else empty_rows(session, schema)
         frame = frame.toDF(*(c.name for c in input_.columns))
         if watermark is not None and input_.expires:
             return frame.where(f"NOT coalesce({input_.expires} <= {watermark * 1000}, false)")
         return frame
 
     def side(self, session: SparkSession, side: Side, segments: tuple[Segment, ...], which: str = "") -> DataFrame:
-        """The rows and columns of a side, of those of its input that fulfil a condition."""
+        """Read the rows and columns of a side, where a condition holds."""
         rows = self.rows(session, side.input, segments)
         for condition in filter(None, (side.rows, which)):
             rows = rows.where(condition)
@@ -211,18 +211,23 @@ class Segments:
 
     def _save(self, rows: DataFrame, folder: str) -> None:
         with exact_times(rows.sparkSession):
-            rows.write.mode("overwrite").partitionBy(INPUT).parquet(self.store.folder.below(folder))
+            rows.write.partitionBy(INPUT).parquet(self.store.folder.below(folder))
 
     def _segment(self, folder: str, found: dict[str, Any], number: int, arrived: int, tier: int) -> Segment:
-        """A segment as it was counted while it was written."""
+        """Describe a segment by the statistics that were computed while it was written."""
         times, *marks = (_span(found, f"{number}_{m}") for m in range(1 + len(self.join.inputs[number].marks)))
         files, rows = self.store.files(folder), found[f"rows{number}"]
         expires, half = found[f"expires{number}"], found[f"half{number}"]
         return Segment(folder, files, rows, tuple(marks), times, expires, arrived, tier, half)
 
 
-def empty(session: SparkSession, schema: StructType) -> DataFrame:
-    """No rows, with columns of a schema, each of which may be NULL; Spark knows that there are none."""
+def _token() -> str:
+    """Return a random suffix, so that another attempt of an epoch writes into another folder."""
+    return uuid4().hex[:8]
+
+
+def empty_rows(session: SparkSession, schema: StructType) -> DataFrame:
+    """Return an empty DataFrame with the columns of a schema, all nullable; Spark knows that it has no rows."""
     columns = StructType([StructField(f.name, f.dataType) for f in schema])
     jvm: Any = session._jvm
     spark: Any = session._jsparkSession
@@ -231,7 +236,7 @@ def empty(session: SparkSession, schema: StructType) -> DataFrame:
 
 
 def _ends(expires: str, number: int) -> list[Any]:
-    """When the last of the rows, and half of them, can match no more, as aggregates."""
+    """Return aggregates for the watermarks at which all rows, and half of them, have expired."""
     return [
         F.expr(f"max({expires})").alias(f"expires{number}"),
         F.expr(f"percentile_approx({expires}, 0.5D)").alias(f"half{number}"),
@@ -239,7 +244,7 @@ def _ends(expires: str, number: int) -> list[Any]:
 
 
 def _spans(positions: list[str], number: int) -> list[Any]:
-    """The least and greatest of each position, as aggregates."""
+    """Return aggregates for the least and greatest value of each position."""
     return [
         F.expr(f"{function}({position})").alias(f"{name}{number}_{m}")
         for m, position in enumerate(positions)
@@ -254,9 +259,9 @@ def _span(found: dict[str, Any], name: str) -> Span:
 
 @contextmanager
 def exact_times(session: SparkSession) -> Iterator[None]:
-    """Times in Parquet as they are, and as microseconds, of which it keeps the least and greatest.
+    """Write times to Parquet unchanged, in microseconds, for which Parquet stores statistics.
 
-    A user may want other files; these are read here alone.
+    The user's settings apply to other files; only Dovetail reads these.
     """
     with ExitStack() as settings:
         for name, value in _EXACT.items():
@@ -266,7 +271,7 @@ def exact_times(session: SparkSession) -> Iterator[None]:
 
 @contextmanager
 def setting(session: SparkSession, name: str, value: str) -> Iterator[None]:
-    """A setting of a session for a while."""
+    """Change a setting of a session temporarily."""
     before = session.conf.get(name)
     session.conf.set(name, value)
     try:

@@ -1,15 +1,20 @@
-"""What Spark tells of the streams that a statement names."""
+"""Reads the properties of streams from Spark's analyzed plans."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, CalendarIntervalType, DataType, MapType, StructType
 
-from planner.errors import brief
+from planner.errors import QueryError
+from planner.runtime.batch import classic
+from planner.runtime.keys import identity
+from planner.runtime.measurement_cache import items
+from planner.runtime.state.files import HadoopFolder
 from planner.state.stream import Stream
 
 DELAY = "spark.watermarkDelayMs"
@@ -18,19 +23,21 @@ _ROW_BY_ROW = frozenset(
     "StreamingDataSourceV2Relation StreamingDataSourceV2ScanRelation WithCTE CTERelationDef CTERelationRef "
     "ResolvedHint UnresolvedHint".split()
 )
-_ALIAS = re.compile(r"\bSubqueryAlias (\S+)")
 _OPERATOR = re.compile(r"[\s:+\-|]*['~!]*(\w+)")
 
 
 def schema_of(session: SparkSession, name: tuple[str, ...]) -> StructType:
-    """The columns of a table or view."""
-    return session.table(quoted(name)).schema
+    """Return the schema of a table or view."""
+    return session.table(quote_name(name)).schema
 
 
-def stream_of(session: SparkSession, name: tuple[str, ...]) -> Stream | None:
-    """What a name in SQL stands for, if it is a stream; None for anything else."""
+def stream_of(session: SparkSession, name: tuple[str, ...], declared: Iterable[tuple[str, ...]] = ()) -> Stream | None:
+    """Return the stream behind a name in SQL; None if it is no stream.
+
+    ``declared``: names of tables and views; the result lists those that the stream reads.
+    """
     try:
-        frame = session.table(quoted(name))
+        frame = session.table(quote_name(name))
         if not frame.isStreaming:
             return None
     except PySparkException:
@@ -42,19 +49,38 @@ def stream_of(session: SparkSession, name: tuple[str, ...]) -> Stream | None:
         tuple((f.name, f.dataType.simpleString()) for f in frame.schema.fields),
         first.name if first else None,
         int(first.metadata[DELAY]) if first else 0,
-        deterministic(frame),
-        reads=tuple(_parts(said) for said in _ALIAS.findall(plan.toString())[1:]),
+        is_deterministic(frame),
+        reads=_reads(session, plan, declared),
     )
 
 
-def _parts(said: str) -> tuple[str, ...]:
-    """A name in a plan; a table's without the catalog that all sessions have."""
-    parts = tuple(said.split("."))
-    return parts[1:] if len(parts) == 3 and parts[0] == "spark_catalog" else parts
+def _reads(session: SparkSession, plan: Any, names: Iterable[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
+    """Return those of ``names`` that the analyzed plan of a table or view reads."""
+    full = {name: identity(session, name) for name in names}
+    there = {_folded(name) for name in [*_relations(plan)][1:]} if full else set()
+    return tuple(name for name, table in full.items() if table and _folded(table) in there)
 
 
-def more_than_rows(frame: DataFrame) -> str | None:
-    """The operator of an analysed plan that is more than filters, projections and joins; None where there is none."""
+def _relations(plan: Any) -> Iterator[tuple[str, ...]]:
+    """Yield the full names of the tables and views that an analyzed plan reads, each before those that it reads itself.
+
+    Aliases in a query are left out.
+    """
+    children = items(plan.children())
+    if plan.nodeName() == "SubqueryAlias":
+        qualifier = items(plan.identifier().qualifier())
+        if children[0].nodeName() == "View" or (qualifier and not items(children[0].children())):
+            yield (*qualifier, plan.identifier().name())
+    for child in children:
+        yield from _relations(child)
+
+
+def _folded(name: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(map(str.lower, name))
+
+
+def stateful_operator(frame: DataFrame) -> str | None:
+    """Return an operator of an analyzed plan other than filters, projections and joins; None if there is none."""
     plan: Any = frame._jdf.queryExecution().analyzed()
     for line in plan.toString().splitlines():
         found = _OPERATOR.match(line)
@@ -63,8 +89,8 @@ def more_than_rows(frame: DataFrame) -> str | None:
     return None
 
 
-def why_not_appended(frame: DataFrame) -> str | None:
-    """Why Spark would not start a query over streams whose rows are only added; None where it would."""
+def append_error(frame: DataFrame) -> PySparkException | None:
+    """Return the error with which Spark refuses to run a query over streams in append mode; None if it runs it."""
     if frame.sparkSession.conf.get("spark.sql.streaming.unsupportedOperationCheck") == "false":
         return None
     plan: Any = frame._jdf.queryExecution().analyzed()
@@ -73,29 +99,75 @@ def why_not_appended(frame: DataFrame) -> str | None:
     try:
         jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker.checkForStreaming(plan, appended)
     except PySparkException as error:
-        return brief(error)
+        return error
     return None
 
 
-def deterministic(frame: DataFrame) -> bool:
-    """Whether an analysed plan computes the same from the same rows, as far as Spark knows."""
+def join_refusal(frame: DataFrame) -> str:
+    """Return why Spark cannot plan a join of two streams in a query; empty if it can.
+
+    Spark raises this error in the first micro-batch, when the checkpoint exists already.  So its planning strategy runs
+    here, on the optimized plan.
+    """
+    spark: Any = frame.sparkSession._jsparkSession
+    analyzed: Any = frame._jdf.queryExecution().analyzed()
+    if not any(_joined_streams(analyzed)):
+        return ""
+    state = spark.sessionState()
+    try:
+        for join in _joined_streams(state.optimizer().execute(analyzed)):
+            state.planner().StreamingJoinStrategy().apply(join)
+    except (AnalysisException, IllegalArgumentException) as error:
+        return str(error).strip().partition("\n")[0].rstrip(";.")
+    return ""
+
+
+def check_joins(frame: DataFrame, checkpoint: str) -> None:
+    """Raise ``QueryError`` if Spark would refuse a join of streams after it has begun to fill the checkpoint."""
+    if not classic(frame.sparkSession) or HadoopFolder(frame.sparkSession, checkpoint).inside("commits"):
+        return
+    if refused := join_refusal(frame):
+        raise QueryError(
+            f"Spark cannot run this join of streams: {refused}. Add an equality or a band of columns of both streams "
+            "to its condition; Spark's own join needs an equality or bins"
+        )
+
+
+def _joined_streams(plan: Any) -> Iterator[Any]:
+    """Yield the joins of two streams in a plan."""
+    if plan.nodeName() == "Join" and plan.left().isStreaming() and plan.right().isStreaming():
+        yield plan
+    for child in items(plan.children()):
+        yield from _joined_streams(child)
+
+
+def is_deterministic(frame: DataFrame) -> bool:
+    """Whether an analyzed plan is deterministic, as far as Spark knows."""
     plan: Any = frame._jdf.queryExecution().analyzed()
     return bool(plan.deterministic())
 
 
+def is_immutable(frame: DataFrame) -> bool:
+    """Whether all functions of a query are immutable: it has no ``rand()``, ``now()`` or ``user()``."""
+    plan: Any = frame._jdf.queryExecution().analyzed()
+    jvm: Any = frame.sparkSession._jvm
+    current = jvm.org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE()
+    return bool(plan.deterministic()) and not plan.containsPattern(current)
+
+
 def reads_variable(frame: DataFrame) -> bool:
-    """Whether an analysed plan reads a session variable, which the session of an epoch does not have."""
+    """Whether an analyzed plan reads a session variable, which the session of an epoch does not have."""
     plan: Any = frame._jdf.queryExecution().analyzed()
     return "variablereference(" in plan.toString()
 
 
-def without_files(schema: StructType) -> str | None:
-    """The first column that Parquet files cannot hold, with its type; None where they hold all."""
+def unstorable_column(schema: StructType) -> str | None:
+    """Return the first column that Parquet files cannot hold, with its type; None if they can hold all."""
     return next((f"{f.name} {f.dataType.simpleString()}" for f in schema if not _in_files(f.dataType)), None)
 
 
-def held(schema: StructType) -> StructType:
-    """The columns that Parquet files can hold."""
+def storable_columns(schema: StructType) -> StructType:
+    """Return the columns that Parquet files can hold."""
     return StructType([f for f in schema if _in_files(f.dataType)])
 
 
@@ -113,6 +185,6 @@ def _in_files(type_: DataType) -> bool:
     return True
 
 
-def quoted(name: tuple[str, ...]) -> str:
-    """A name of several parts as SQL."""
+def quote_name(name: tuple[str, ...]) -> str:
+    """Quote a name of several parts as SQL."""
     return ".".join("`" + part.replace("`", "``") + "`" for part in name)

@@ -1,4 +1,4 @@
-"""Versions that are kept: of those whose time the watermark has reached, the newest of each key."""
+"""Expires versions: of those that the watermark has passed, only the newest of each key stays."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from planner.expr import quote
 _NEWEST = "__dt_newest"
 
 
-def not_replaced(rows: DataFrame, key: Sequence[str], position: str, watermark: int) -> DataFrame:
-    """Versions without those that a newer one of their ``key`` has replaced at a watermark, in milliseconds.
+def drop_replaced(rows: DataFrame, key: Sequence[str], position: str, watermark: int) -> DataFrame:
+    """Drop the versions that a newer one of their ``key`` has replaced at a watermark, in milliseconds.
 
-    ``position`` is the time of a version in microseconds, as SQL.  Whatever asks for a version later asks for a time
-    above the watermark: so one stays if its own time is above it, or if it is the newest of those that are not.
-    Versions of one key and one time stay together.
+    ``position`` is the time of a version in microseconds, as SQL.  Later rows look up versions at times above the
+    watermark.  So a version stays if its time is above the watermark, or if it is the newest of the others.  Versions
+    of one key and one time stay together.
     """
     reached = f"CASE WHEN {position} <= {watermark * 1000} THEN {position} END"
     newest = F.expr(f"max({reached}) OVER (PARTITION BY {', '.join(map(quote, key))})")

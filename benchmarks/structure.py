@@ -1,0 +1,157 @@
+"""Measures the structure of a checkout: lines, imports, walks through the code, and what a plan enters.
+
+    python -m benchmarks.structure [CHECKOUT]
+
+Runs no Spark.  A walk is one table of ARCHITECTURE.md: the files that it names, with their lines.  *Entered* are the
+files of the project of which some function runs while a golden case is planned.  Another checkout, of an older commit,
+is only read: it has no column for what is entered.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import networkx as nx
+from rich import print as show
+from rich.table import Table
+
+HERE = Path(__file__).parents[1]
+LAYERS = ("planner", "rules", "optimizer", "golden_plans")
+CASES = ("band/point_in_interval", "self/computed_by_both", "lookup/inner", "streams/click_after_view")
+WORDS = re.compile(r"\b(said|says|say|tells?|told|asks?|asked)\b", re.IGNORECASE)
+# What a rule raises for a query that it leaves alone, by today's names and by those of older commits.
+_REFUSALS = (
+    "Refused|Unsupported|UnknownName|NoSuchColumn|UnsafeSpeculation|"
+    "Unresolved|NotABand|NoWindow|NoRunningSums|NotTaken|MightRaise"
+)
+COUNTS = {
+    "raises of refusals": re.compile(rf"raise \w*({_REFUSALS})\b"),
+    "handlers of refusals": re.compile(rf"except [^:\n]*({_REFUSALS})\b"),
+    "calls of names.resolve": re.compile(r"\.resolve\("),
+    "tests of a type's name": re.compile(r"\.name (in|not in|==|!=) "),
+}
+
+
+def main() -> None:
+    root = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else HERE
+    modules = {path: ast.parse(path.read_text()) for layer in LAYERS for path in sorted((root / layer).rglob("*.py"))}
+    show(_size_table(root, modules))
+    show(_count_table(modules))
+    show(_walk_table(root))
+    if root == HERE:
+        show(_entered_table(root))
+
+
+def _size_table(root: Path, modules: dict[Path, ast.Module]) -> Table:
+    table = Table("layer", "files", "lines", "packages", "imports between packages", "longest chain", title="Layers")
+    packages = _package_imports(root, modules)
+    for layer in (*LAYERS, ""):
+        own = [path for path in modules if not layer or path.relative_to(root).parts[0] == layer]
+        graph = packages.subgraph(n for n in packages if not layer or n.split(".")[0] == layer)
+        chain = nx.dag_longest_path_length(graph) + 1 if nx.is_directed_acyclic_graph(graph) else "circles"
+        numbers = (len(own), _lines(own), len(graph), graph.number_of_edges(), chain)
+        table.add_row(layer or "all", *map(str, numbers))
+    return table
+
+
+def _count_table(modules: dict[Path, ast.Module]) -> Table:
+    table = Table("what", "times", "files", title="Counts in planner, rules and optimizer")
+    texts = [path.read_text() for path in modules if "golden_plans" not in path.parts]
+    found = [(what, [len(pattern.findall(text)) for text in texts]) for what, pattern in COUNTS.items()]
+    found.append(("lines with said, told, tells, asks, asked", [sum(map(_has_words, t.splitlines())) for t in texts]))
+    for what, times in found:
+        table.add_row(what, str(sum(times)), str(sum(map(bool, times))))
+    return table
+
+
+def _has_words(line: str) -> bool:
+    return WORDS.search(line) is not None
+
+
+def _walk_table(root: Path) -> Table:
+    table = Table("walk", "files", "lines", title="Walks of ARCHITECTURE.md")
+    for name, files in _walks((root / "ARCHITECTURE.md").read_text()):
+        paths = [root / file for file in files]
+        table.add_row(name, str(len(paths)), str(_lines(p for p in paths if p.exists())))
+    return table
+
+
+def _walks(page: str) -> Iterator[tuple[str, list[str]]]:
+    """The walks by name, with the files of each table."""
+    section = page.partition("\n## Walks\n")[2].partition("\n## ")[0]
+    for part in re.split(r"^\*\*", section, flags=re.MULTILINE)[1:]:
+        yield part.partition("**")[0], re.findall(r"^\| `([\w/]+\.py)`", part, flags=re.MULTILINE)
+
+
+def _entered_table(root: Path) -> Table:
+    from golden_plans.case import read_case
+    from golden_plans.planned import catalog_of, options_of, stream_plan
+    from optimizer import plan_sql
+
+    table = Table("golden case", "files entered", "their lines", title="Files that planning enters")
+    for name in CASES:
+        case = read_case(root / f"golden_plans/cases/{name}.plan")
+        catalog, options = catalog_of(case), options_of(case)
+        plan_sql(case.sql, catalog, options)  # what is imported or computed once is no part of a plan
+        stream_plan(case)
+        entered: set[str] = set()
+
+        def trace(frame: FrameType, event: str, argument: Any, entered: set[str] = entered) -> None:
+            entered.add(frame.f_code.co_filename)
+
+        sys.setprofile(trace)
+        try:
+            plan_sql(case.sql, catalog, options)
+            stream_plan(case)
+        finally:
+            sys.setprofile(None)
+        own = [path for layer in LAYERS[:3] for path in map(Path, entered) if path.is_relative_to(root / layer)]
+        table.add_row(name, str(len(own)), str(_lines(own)))
+    return table
+
+
+def _package_imports(root: Path, modules: dict[Path, ast.Module]) -> nx.DiGraph:
+    """Package -> the packages that it imports; a file beside the packages of a layer is one of its own."""
+    graph: nx.DiGraph = nx.DiGraph()
+    for path, tree in modules.items():
+        own = _package(root, path)
+        if own in LAYERS:
+            continue  # what a layer exports
+        graph.add_node(own)
+        for target in _targets(tree):
+            other = root.joinpath(*target.split("."))
+            file = other / "__init__.py" if other.is_dir() else other.with_suffix(".py")
+            if target.split(".")[0] in LAYERS and file.exists():
+                package = _package(root, file)
+                if package not in (own, *LAYERS):
+                    graph.add_edge(own, package)
+    return graph
+
+
+def _targets(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{name.name}" for name in node.names)
+            yield node.module
+        elif isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+
+
+def _package(root: Path, file: Path) -> str:
+    parts = file.relative_to(root).with_suffix("").parts
+    parts = parts[:-1] if parts[-1] == "__init__" or len(parts) > 2 else parts
+    return ".".join(parts)
+
+
+def _lines(paths: Iterable[Path]) -> int:
+    return sum(len(path.read_text().splitlines()) for path in paths)
+
+
+if __name__ == "__main__":
+    main()

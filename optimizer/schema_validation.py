@@ -1,0 +1,80 @@
+"""Schema validation: Spark analyzes both statements; if their schemas differ, the original runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from optimizer.plan import Plan
+from optimizer.planning import query_of
+from optimizer.validation import schema_difference
+from planner.explain.records import Declined
+from planner.expr.calls import KNOWN
+from planner.expr.tokens import called
+from planner.sql.lookup_views import without_rows
+from planner.sql.names import Resolver
+
+if TYPE_CHECKING:
+    from planner.runtime.catalog import SparkCatalog
+
+
+def validate_schema(plan: Plan, catalog: SparkCatalog) -> Plan:
+    """Return the plan if Spark's analysis gives both statements one schema; else a plan that runs the original.
+
+    The original also runs if a user-defined function of the session has the name of a Spark function in the rewriting.
+    """
+    from planner.runtime.concurrent_calls import call_concurrently
+    from planner.runtime.functions import user_functions
+
+    assert plan.rewriting is not None
+    head = plan.prefix
+    names = (called(plan.text) | called(plan.rewriting)) & KNOWN
+    analyses: tuple[Callable[[], Any], ...] = (
+        partial(catalog.analyze, query_of(plan)),
+        partial(catalog.analyze, plan.rewriting[len(head) :]),
+        partial(user_functions, catalog.session, names),
+    )
+    before, after, users = call_concurrently(catalog.session, *analyses)
+    if isinstance(before, str):
+        return replace(plan, rewriting=None)  # Spark raises its own error when the statement runs
+    if isinstance(after, str):
+        reason: str | None = f"Spark does not take the rewriting: {after}"
+    else:
+        reason = _user_function_conflict(users) or schema_difference(before[1], after[1])
+        if reason is None:
+            return replace(plan, frame=None if head else after[0])
+    declined = (*plan.declined, Declined("schema check", f"{reason}; the original runs"))
+    return replace(plan, rewriting=None, declined=declined)
+
+
+def schema_difference_without_rows(plan: Plan, catalog: SparkCatalog) -> str | None:
+    """The difference between the schemas of a plan with lookups and of its statement; None if there is none.
+
+    Compares both statements with an empty relation in place of each lookup, which Spark can analyze.
+    """
+    from planner.runtime.functions import user_functions
+
+    names = Resolver(catalog, {})
+    assert plan.logical is not None
+    assert plan.physical is not None
+
+    def has_versions(name: tuple[str, ...]) -> bool:
+        return catalog.declaration(name).versions is not None
+
+    texts = (without_rows(tree, names.lookup, has_versions) for tree in (plan.logical, plan.physical))
+    before, after = (catalog.analyze(t) for t in texts)
+    if isinstance(before, str):
+        return None  # Spark raises its own error when the statement runs
+    users = user_functions(catalog.session, (called(plan.text) | called(plan.rewriting or "")) & KNOWN)
+    return _user_function_conflict(users) or (
+        after if isinstance(after, str) else schema_difference(before[1], after[1])
+    )
+
+
+def _user_function_conflict(users: frozenset[str]) -> str | None:
+    if not users:
+        return None
+    names = sorted(name.lower() for name in users)
+    return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} a user's function in this session"

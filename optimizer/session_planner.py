@@ -1,0 +1,151 @@
+"""Plans statements on a Spark session: caches plans, validates rewritings, falls back to the original text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from optimizer.driver import Stage
+from optimizer.lookups import apply_strict_hints, has_possible_lookup, is_rewriting_required, make_missing_time_error
+from optimizer.options import Options
+from optimizer.parameters import name_parameters
+from optimizer.plan import Plan
+from optimizer.plan_cache import PlanCache, is_worth_caching
+from optimizer.planning import plan_sql
+from optimizer.schema_validation import schema_difference_without_rows, validate_schema
+from optimizer.snapshot import Snapshot, take_snapshot
+from planner.catalog import Numbers
+from planner.errors import QueryError, is_user_error, summarize
+from planner.explain.records import Declined
+from planner.sql.lookup_views import lookups_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from optimizer.declarations import Declarations
+    from planner.runtime.catalog import SparkCatalog
+    from planner.runtime.measurement_cache import MeasurementCache
+
+
+class SessionPlanner:
+    """Plans statements on a session, with the user's options and declarations."""
+
+    def __init__(self, session: SparkSession, options: Options, declarations: Declarations) -> None:
+        self.session = session
+        self.options = options
+        self.declarations = declarations
+        self._measured: MeasurementCache[tuple[Numbers, ...]] | None = None
+        self._plans = PlanCache()
+
+    def plan(self, text: str, args: Any, stop_after: Stage) -> Plan:
+        """Plan a statement that may run later: ``Plan.dataframe`` plans it again if anything changes until then."""
+        args = dict(args) if isinstance(args, dict) else list(args) if isinstance(args, list) else args
+        return self._guard(text, args, lambda: self._plan(text, args, stop_after, runs_later=True))
+
+    def plan_to_run(self, text: str, args: Any) -> Plan:
+        """Plan a statement that runs right away."""
+        return self._guard(text, args, lambda: self._plan(text, args, "lower"))
+
+    def plan_as_written(self, text: str, args: Any) -> Plan:
+        """Create the plan that runs the original text, with the warnings about its hints."""
+        return self._guard(text, args, lambda: Plan(text, None, ()))
+
+    def _guard(self, text: str, args: Any, planning: Callable[[], Plan]) -> Plan:
+        """Catch any fault of the planning: the plan then runs the original text, with the fault in ``declined``."""
+        from planner.runtime.without_stderr import without_stderr
+
+        start = perf_counter()
+        try:
+            with without_stderr():
+                plan = planning()
+            _ = plan.warnings  # computed here, where a fault is caught
+            return plan
+        except Exception as error:
+            if self.options.strict or is_user_error(error):
+                raise
+            if has_possible_lookup(text, self.declarations.tables):
+                raise QueryError(f"the statement has a lookup, and its planning failed: {summarize(error)}") from error
+            declined = (Declined("planning", f"planning failed, so the statement runs as written: {summarize(error)}"),)
+            timings = {"total": perf_counter() - start}
+            given = {"arguments": args, "given": args, "session": self.session}
+            return Plan(text, None, declined, stopped=True, timings=timings, **given)
+
+    def _plan(self, text: str, args: Any, stop_after: Stage, *, runs_later: bool = False) -> Plan:
+        """Take a plan from the cache, or make one.
+
+        A plan that runs right away has its DataFrame if Spark analyzed the statement during planning.
+        """
+        start = perf_counter()
+        numbered, arguments = name_parameters(text, args)
+        catalog, declared = self._make_catalog(arguments), self.declarations.copy()
+        is_cacheable = stop_after == "lower" and not self.declarations.tables
+        snapshot: Snapshot | None = None
+        if is_cacheable and (cached := self._plans.find(numbered, self.options, catalog, declared)):
+            plan, snapshot = cached
+            timings: dict[str, float] = {}
+        else:
+            plan = self._make_plan(numbered, stop_after, catalog)
+            timings = plan.timings
+            should_cache = (
+                is_cacheable and (plan.rewritten or numbered == text) and is_worth_caching(plan, perf_counter() - start)
+            )
+            if should_cache or (runs_later and plan.rewritten):
+                snapshot = take_snapshot(plan, catalog, declared)
+            if should_cache:
+                self._plans.add(numbered, self.options, plan, snapshot)
+            if should_cache and not plan.rewritten and isinstance(found := catalog.analyze(numbered), tuple):
+                plan = replace(plan, frame=found[0])
+        timings = {**timings, "catalog": catalog.seconds, "total": perf_counter() - start}
+        given: dict[str, Any] = {"text": text, "given": args, "session": self.session, "timings": timings}
+        plan = replace(plan, arguments=arguments if plan.rewritten else args, **given)
+        if not runs_later:
+            return plan
+        return replace(
+            plan, frame=None, current=partial(self._plan_current, snapshot=snapshot) if plan.rewritten else None
+        )
+
+    def _plan_current(self, plan: Plan, snapshot: Snapshot | None) -> Plan:
+        """Return the plan if its snapshot is unchanged, else plan the statement again; the result runs right away."""
+
+        def plan_current() -> Plan:
+            if snapshot is not None:
+                frame = snapshot.unchanged(self._make_catalog(plan.arguments), self.declarations.copy())
+                if frame is not None:
+                    return replace(plan, frame=frame if snapshot.runs else None)
+            return self._plan(plan.text, plan.given, "lower")
+
+        return self._guard(plan.text, plan.given, plan_current)
+
+    def _make_catalog(self, arguments: Any) -> SparkCatalog:
+        from planner.runtime.catalog import SparkCatalog
+        from planner.runtime.measurement_cache import MeasurementCache
+
+        if self._measured is None:
+            self._measured = MeasurementCache()
+        declared = self.declarations
+        return SparkCatalog(
+            self.session, arguments, declared.keys, declared.tables, self._measured, declared.identities
+        )
+
+    def _make_plan(self, text: str, stop_after: Stage, catalog: SparkCatalog) -> Plan:
+        """Plan a statement against the catalog and validate the rewriting.  Raises the error of the plan."""
+        find_difference = partial(schema_difference_without_rows, catalog=catalog)
+        plan = plan_sql(text, catalog, self.options, stop_after=stop_after, find_difference=find_difference)
+        sources = self.declarations.sources
+        if plan.error:
+            raise plan.error
+        if plan.rewritten and is_rewriting_required(plan):
+            from planner.runtime.lookup.metrics import LookupMetrics
+
+            metrics = {j.spec.table: LookupMetrics(self.session) for j in lookups_of(plan.physical)}
+            plan = replace(plan, sources=dict(sources), fetched=metrics)
+        elif sources and plan.logical and (error := make_missing_time_error(plan.logical, catalog)):
+            raise error
+        elif plan.rewritten:
+            plan = apply_strict_hints(validate_schema(plan, catalog), self.options)
+            if plan.error:
+                raise plan.error
+        return plan

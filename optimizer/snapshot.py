@@ -1,0 +1,126 @@
+"""Snapshots validate cached plans: analyzed queries, their files, the session settings, and the declarations.
+
+A plan is valid while all of them are unchanged.  The comparison costs the analysis of one query, which Spark does
+anyway, and a listing of its files.  A rewriting that references all tables and functions of the original text stands
+for both; otherwise the original text is compared as well, because it may change its meaning alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from optimizer.lookups import is_rewriting_required
+from optimizer.planning import query_of
+from optimizer.validation import schema_difference
+from planner.expr.tokens import called
+from planner.logical import Scan
+from planner.sql.lookup_views import without_rows
+from planner.sql.names import Resolver
+from planner.tree import unwrap
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from optimizer.plan import Plan
+    from planner.runtime.catalog import SparkCatalog
+    from planner.runtime.measurement_cache import CatalogQuery
+    from planner.tree import Node
+
+
+@dataclass(frozen=True)
+class Text:
+    """A query with its analysis at the time of planning."""
+
+    text: str
+    question: CatalogQuery
+    schema: Any
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The queries that must be unchanged, the one that runs first; ``declared``: a copy of the user's declarations.
+
+    ``only_files``: the queries read only files.  ``runs``: whether Spark runs the first query.
+    """
+
+    texts: tuple[Text, ...]
+    declared: Hashable
+    runs: bool = True
+
+    @property
+    def only_files(self) -> bool:
+        """Whether the queries read only files, so that they hold no rows themselves."""
+        return all(text.question.only_files for text in self.texts)
+
+    def unchanged(self, catalog: SparkCatalog, declared: Hashable) -> DataFrame | None:
+        """The DataFrame of the first query if all queries are unchanged; else None."""
+        from planner.runtime.concurrent_calls import call_concurrently
+
+        if declared != self.declared:
+            return None
+        found = call_concurrently(catalog.session, *(partial(_analyze_unchanged, text, catalog) for text in self.texts))
+        return None if None in found else found[0]
+
+
+def take_snapshot(plan: Plan, catalog: SparkCatalog, declared: Hashable) -> Snapshot | None:
+    """Take the snapshot of a plan; None if changes cannot be detected: on Spark Connect, and for other sources."""
+    from planner.runtime.batch import classic
+
+    if not classic(catalog.session) or plan.logical is None:
+        return None
+    queries, runs = _queries(plan, catalog)
+    texts = tuple(_take_text(query, catalog) for query in queries)
+    return None if None in texts else Snapshot(texts, declared, runs)  # type: ignore[arg-type]
+
+
+def _queries(plan: Plan, catalog: SparkCatalog) -> tuple[tuple[str, ...], bool]:
+    """The queries that validate a plan, and whether the first of them is the statement itself."""
+    original = query_of(plan) if plan.prefix else plan.text
+    if plan.rewriting is None:
+        return (original,), not plan.prefix
+    if is_rewriting_required(plan):
+        names = Resolver(catalog, {})
+        trees = (plan.physical, plan.logical)
+        known = (
+            without_rows(t, names.lookup, lambda n: catalog.declaration(n).versions is not None) for t in trees if t
+        )
+        return tuple(known), False
+    rewriting = plan.rewriting[len(plan.prefix) :]
+    return (rewriting,) if _references_all(plan) else (rewriting, original), not plan.prefix
+
+
+def _take_text(query: str, catalog: SparkCatalog) -> Text | None:
+    from planner.runtime.measurement_cache import catalog_query
+
+    found = catalog.analyze(query)
+    if isinstance(found, str):
+        return None
+    question = catalog_query(found[0], values=True)
+    return Text(query, question, found[1]) if question else None
+
+
+def _analyze_unchanged(text: Text, catalog: SparkCatalog) -> DataFrame | None:
+    from planner.runtime.measurement_cache import catalog_query
+
+    found = catalog.analyze(text.text)
+    if isinstance(found, str):
+        return None
+    again = catalog_query(found[0], values=True)
+    if again is None or not text.question.matches(again) or schema_difference(text.schema, found[1]):
+        return None
+    return found[0]
+
+
+def _references_all(plan: Plan) -> bool:
+    """Whether a rewriting references every table and function of the text by the same name."""
+    assert plan.logical is not None
+    assert plan.physical is not None
+    calls = called(plan.text) <= called(plan.rewriting or "")
+    return calls and _names(plan.logical) <= _names(plan.physical)
+
+
+def _names(plan: Node) -> set[tuple[str, ...]]:
+    return {scan.name for node in plan.walk() if isinstance(scan := unwrap(node), Scan) and not scan.cte}

@@ -1,0 +1,214 @@
+"""Plans joins of streams: on state modules, or on Spark's own stream-stream join with the reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from optimizer.parameters import bind_literals, make_given, name_parameters
+from optimizer.plan import Plan
+from optimizer.schema_validation import validate_schema
+from optimizer.stream_bins import plan_stream_bins
+from optimizer.stream_epochs import (
+    Planner,
+    Schemas,
+    analyze_schemas,
+    declared_changelogs,
+    declared_changes_and_versions,
+)
+from planner.catalog import Catalog
+from planner.errors import ClauseAboveJoin, HintError, QueryError, Refused, is_user_error, summarize
+from planner.explain.printer import show_tree, show_warnings
+from planner.explain.records import PlanWarning
+from planner.hints.blocks import DELTA_ORDER, hints_in
+from planner.physical.half_join import epoch_of
+from planner.sql.from_sql import from_sql
+from planner.state.fingerprint import Given
+from planner.state.spec import StreamJoin
+from planner.state.stream import Stream
+from rules.context import Context
+from rules.stream.relations import Find
+from rules.stream.stream_join import stream_join
+from rules.stream.temporal import temporal_stream_join, versioned_stream
+
+NO_LITERAL = "an argument cannot be written into the query as a literal"
+OVER_BINS = "Spark's own stream-stream join runs over bins"
+_REQUESTED = "state_modules=False requests it"
+_BINS = "bins=True requests it"
+_EQUAL = "it joins two streams by equalities alone, which Spark does as well; state_modules=True uses state modules"
+
+
+@dataclass(frozen=True)
+class StreamPlan:
+    """The plan of a query over streams: a ``join`` on state modules, or the ``reason`` why Spark's own join runs.
+
+    A query that joins no streams has neither.  ``bins``: the plan with bins that Spark's own join runs over; None if
+    the query runs as written.  ``warnings``: hints on the order of lookups that have no effect.  ``changelog`` names an
+    input whose rows are changes, which Spark cannot join; empty if all rows are inserts.  ``versions`` names an input
+    that is joined by version, which Spark cannot do either.  ``schemas``: the schemas of the join, as Spark analyzed
+    them.  ``given``: the query with its arguments, if it has any; ``text`` has their values.  ``clause_above``: whether
+    the reason is a clause above the join.
+    """
+
+    text: str
+    join: StreamJoin | None = None
+    reason: str = ""
+    warnings: tuple[PlanWarning, ...] = ()
+    bins: Plan | None = None
+    changelog: str = ""
+    schemas: Schemas | None = None
+    versions: str = ""
+    given: Given | None = None
+    clause_above: bool = False
+
+    @property
+    def requires_state_modules(self) -> bool:
+        """Whether Spark cannot run the query at all: it joins changes or versions."""
+        return bool(self.changelog or self.versions)
+
+    def explain(self) -> str:
+        """Describe the plan of an epoch, or why there is none."""
+        if self.join:
+            description = show_tree(epoch_of(self.join))
+        elif self.bins and self.bins.physical:
+            description = f"{OVER_BINS}: {self.reason}\n{show_tree(self.bins.physical)}"
+        elif self.reason and self.requires_state_modules:
+            description = self.describe_refusal(self.reason)
+        elif self.reason:
+            description = f"Spark's own stream-stream join runs: {self.reason}"
+        else:
+            description = "no two streams are joined; no state is held"
+        return f"{description}\n{show_warnings(self.warnings)}" if self.warnings else description
+
+    def describe_refusal(self, reason: str) -> str:
+        """Describe why a join with a changelog, or with versions, cannot run."""
+        if self.versions:
+            return f"{self.versions} is a stream of versions, and only state modules join these: {reason}"
+        above = "; opt.materialize does" if self.clause_above else ""
+        joins = "is a changelog, and only state modules join changes"
+        return f"{self.changelog} {joins}, which do not take this: {reason}{above}"
+
+
+def plan_stream(
+    text: str,
+    catalog: Catalog,
+    options: Any,
+    find: Find,
+    *,
+    state_modules: bool | None = None,
+    bins: bool | None = None,
+    stored_row_counts: tuple[int, ...] = (),
+) -> StreamPlan:
+    """Plan a query over streams; ``find`` returns the stream behind a name.  Never raises for a query that Spark runs.
+
+    ``state_modules``: use them, or Spark's own join; None for the better one.  ``bins``: Spark's own join uses bins for
+    each band; None for bands without which Spark could not run the join; False for no band.  ``stored_row_counts``: the
+    rows of each input in the state, if there is one.  Raises ``HintError`` for a hint without effect if the options are
+    strict about hints.
+    """
+    ctx = Context(catalog, options, options.force, rule="stream_join")
+    join, reason, changelog, versioned, clause_above = None, "", "", None, False
+
+    def declared(name: tuple[str, ...]) -> Stream | None:
+        nonlocal changelog
+        stream, change = find(name), catalog.declaration(name).changelog
+        if stream is None:
+            return None
+        if change:
+            changelog = changelog or ".".join(name)
+            return replace(stream, change=change.change)
+        if read := next((r for r in stream.reads if catalog.declaration(r).changelog), None):
+            changelog, view = ".".join(read), ".".join(name)
+            raise Refused(f"{view} is a view over it; write its query out, or declare {view} as a changelog")
+        return stream
+
+    try:
+        logical, _ = from_sql(text)
+        if versioned := versioned_stream(logical, ctx, find):
+            join = temporal_stream_join(text, logical, versioned, ctx, declared)
+        else:
+            join = stream_join(text, logical, ctx, declared, stored_row_counts)
+    except Refused as no:
+        reason, clause_above = no.reason, isinstance(no, ClauseAboveJoin)
+    requires_state_modules = bool(changelog or versioned)
+    prefers_spark = state_modules is None and not requires_state_modules
+    if join and (state_modules is False or (prefers_spark and (bins or _is_equi_join(join)))):
+        join, reason = None, _REQUESTED if state_modules is False else _BINS if bins else _EQUAL
+    if reason or (join and not join.delta):
+        for hint in hints_in(text):
+            if hint.name == DELTA_ORDER:
+                why = f"Spark's own join runs: {reason}" if reason else "this join has two, which look up one another"
+                ctx.warn(f"{hint.text}: it orders the lookups of a join of three streams or more; {why}", hint.place)
+    warnings = tuple(ctx.warnings)
+    if warnings and options.strict_hints:
+        first, *more = warnings
+        raise HintError("; ".join([first.reason, *map(str, more)]), first.place)
+    without_bins = join or not reason or bins is False or requires_state_modules
+    binned = None if without_bins else plan_stream_bins(text, catalog, options, find, requested=bins)
+    versions = versioned.name if versioned else ""
+    return StreamPlan(text, join, reason, warnings, binned, changelog, versions=versions, clause_above=clause_above)
+
+
+def _is_equi_join(join: StreamJoin) -> bool:
+    """Whether a join has two streams and equalities alone."""
+    return len(join.inputs) == 2 == len(join.sides) and not join.banded
+
+
+def plan_on_session(
+    opt: Planner,
+    text: str,
+    args: Any,
+    state_modules: bool | None = None,
+    bins: bool | None = None,
+    stored_row_counts: tuple[int, ...] = (),
+) -> StreamPlan:
+    """Plan a query on the session of an optimizer, with its arguments written into its text."""
+    from functools import cache, partial
+
+    from planner.runtime.batch import analyze, classic
+    from planner.runtime.catalog import SparkCatalog
+    from planner.runtime.state.streams import stream_of
+
+    if not isinstance(text, str):
+        raise QueryError(f"The query is {text!r}, which is not a string; pass the SELECT statement as a string")
+    if not classic(opt.session):
+        return StreamPlan(text, reason="state modules need a classic session, not Spark Connect")
+    try:
+        numbered, arguments = name_parameters(text, args)
+        given_text = numbered
+        if arguments:
+            bound = bind_literals(numbered, arguments)
+            plain, given = bound and analyze(opt.session, bound), analyze(opt.session, numbered, arguments)
+            if not plain or isinstance(plain, str) or isinstance(given, str) or plain[1] != given[1]:
+                return StreamPlan(text, reason=NO_LITERAL)
+            numbered = str(bound)
+        catalog = SparkCatalog(
+            opt.session,
+            None,
+            opt.declarations.keys,
+            declared_changes_and_versions(opt),
+            None,
+            opt.declarations.identities,
+        )
+        find = cache(partial(stream_of, opt.session, declared=tuple(declared_changelogs(opt))))
+        planned = partial(plan_stream, numbered, catalog, opt.options, find, bins=bins)
+        plan = planned(state_modules=state_modules, stored_row_counts=stored_row_counts)
+        schemas = analyze_schemas(opt.session, plan.join) if plan.join else None
+        if isinstance(schemas, str):
+            plan = replace(planned(state_modules=False), reason=schemas)
+        elif schemas:
+            plan = replace(plan, schemas=schemas)
+        if plan.bins:
+            binned = validate_schema(plan.bins, catalog)
+            plan = replace(plan, bins=replace(binned, session=opt.session) if binned.rewritten else None)
+        return with_arguments(plan, make_given(given_text, arguments)) if arguments else plan
+    except Exception as error:
+        if opt.options.strict or is_user_error(error):
+            raise
+        return StreamPlan(text, reason=f"its planning failed: {summarize(error)}")
+
+
+def with_arguments(plan: StreamPlan, given: Given) -> StreamPlan:
+    """Add the arguments of a query to its plan, whose reason then shows none of their values."""
+    join = plan.join and replace(plan.join, given=given)
+    return replace(plan, given=given, reason=given.masked(plan.reason), join=join)

@@ -1,0 +1,112 @@
+"""Compares and merges pieces of a condition by their canonical form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from planner.conditions.connectives import bare
+from planner.expr import HOLE
+from planner.expr.functions import ROW_FUNCTIONS
+from planner.expr.tokens import tokenize
+
+COMPARISONS = frozenset(("<", "<=", ">", ">=", "=", "==", "<>", "!=", "<=>"))
+PREDICATES = frozenset("NOT IN IS LIKE ILIKE RLIKE REGEXP BETWEEN ESCAPE ANY SOME ALL SIMILAR EXISTS ! !> !<".split())
+_TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "==": "=", "<>": "<>", "!=": "<>", "<=>": "<=>"}
+_WITH_EQUAL = {"<": "<=", ">": ">=", "<=": "<=", ">=": ">="}
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A piece of a condition: ``kind`` is AND or OR over ``parts``, TRUE, FALSE, or empty for other SQL.
+
+    ``at`` is where it begins in the text of the condition.
+    """
+
+    kind: str
+    text: str
+    at: int
+    parts: tuple[Piece, ...] = ()
+
+
+def merge_branches(branches: list[Piece]) -> list[Piece]:
+    """Merge ``a < b OR a = b`` into ``a <= b``, if it contains no call."""
+    found: list[Piece] = []
+    of_these: dict[frozenset[str], list[int]] = {}  # comparisons of two operands, by their places in ``found``
+    for branch in branches:
+        own = None if branch.kind or "(" in branch.text else comparison(branch.text)
+        if own is None or own[0] == own[2]:
+            found.append(branch)
+            continue
+        places = of_these.setdefault(frozenset((own[0], own[2])), [])
+        for n in places:
+            if (text := _one_comparison(found[n].text, branch.text)) is not None:
+                found[n] = Piece("", text, found[n].at)
+                break
+        else:
+            places.append(len(found))
+            found.append(branch)
+    return found
+
+
+def _one_comparison(one: str, other: str) -> str | None:
+    """Merge two comparisons of the same operands into one; None if that is not possible."""
+    a, b = comparison(one), comparison(other)
+    for first, second in ((a, b), (b, a)):
+        if first and second and second[1] in ("=", "==") and first[1] in ("<", ">", "<=", ">="):
+            left, sign, right = first[3]
+            return f"{left} {_WITH_EQUAL[sign]} {right}"
+    return None
+
+
+@lru_cache(maxsize=4096)
+def comparison(text: str) -> tuple[str, str, str, tuple[str, str, str]] | None:
+    """Parse a comparison: its canonical operands and operator, and the same as written."""
+    t = tokenize(text)
+    marks = [i for i in bare(t, 0, len(t)) if t[i].word in COMPARISONS or t[i].word in PREDICATES]
+    if len(marks) != 1 or not 0 < marks[0] < len(t) - 1 or t[marks[0]].word not in _TURNED:
+        return None
+    left, right = t.slice(0, marks[0]), t.slice(marks[0] + 1, len(t))
+    sign = t[marks[0]].word
+    return words(left), sign, words(right), (left, sign, right)
+
+
+def not_null(text: str) -> str:
+    """Return the canonical form of x for ``x IS NOT NULL``; empty for any other condition."""
+    t = tokenize(text)
+    behind = [t[i].word for i in range(max(len(t) - 3, 0), len(t))]
+    marks = [i for i in bare(t, 0, len(t)) if t[i].word in COMPARISONS or t[i].word in PREDICATES]
+    return words(t.slice(0, len(t) - 3)) if behind == ["IS", "NOT", "NULL"] and len(marks) == 2 else ""
+
+
+def key(piece: Piece) -> str:
+    """Return a canonical form in which equivalent pieces are often equal: blanks and operand order are normalized."""
+    if not piece.kind and (found := comparison(piece.text)):
+        left, sign, right, _ = found
+        if left > right:
+            left, sign, right = right, _TURNED[sign], left
+        return f"{left} {_TURNED[_TURNED[sign]]} {right}"
+    return words(piece.text)
+
+
+@lru_cache(maxsize=4096)
+def words(text: str) -> str:
+    """Normalize blanks and comments; a word that can be a name keeps its case, which may be significant."""
+    t = tokenize(text)
+    return " ".join(x.text if x.is_name else x.word or repr(x.text) for x in t.items)
+
+
+def loose(text: str) -> list[str]:
+    """Split SQL into words, without parentheses."""
+    return [word for word in words(text).split(" ") if word not in "()"]
+
+
+def deterministic(key: str) -> bool:
+    """Whether a factor contains only immutable functions, and no subquery."""
+    if HOLE in key:
+        return False
+    t = tokenize(key)
+    return all(
+        t[i].word != "(" or not i or not t[i - 1].is_name or t[i - 1].word in ROW_FUNCTIONS or t[i - 1].word == "IN"
+        for i in range(len(t))
+    )

@@ -1,0 +1,98 @@
+"""Finds the aggregate calls in an expression, with their positions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from planner.errors import Refused
+from planner.expr.scalar import HOLE, Scalar, parse
+from planner.expr.substitution import operand
+from planner.expr.tokens import tokenize
+
+_KNOWN: dict[str, type[exp.AggFunc]] = {
+    "COUNT": exp.Count,
+    "SUM": exp.Sum,
+    "AVG": exp.Avg,
+    "MEAN": exp.Avg,
+    "MIN": exp.Min,
+    "MAX": exp.Max,
+}
+_BEHIND = ("OVER", "FILTER", "WITHIN", "IGNORE", "RESPECT", "[", ".")
+
+
+@dataclass(frozen=True)
+class Call:
+    """``function(argument)`` and its position in the SQL; the argument is None for ``*``."""
+
+    function: str
+    argument: Scalar | None
+    distinct: bool
+    start: int
+    end: int
+    text: str
+
+
+def aggregate_arguments(text: str) -> list[tuple[int, int]]:
+    """Find the positions of the arguments of the aggregates in an expression."""
+    t = tokenize(text)
+    found = (
+        i + 1
+        for i in range(len(t) - 1)
+        if t[i].word in _KNOWN and t[i].word != "MEAN" and t[i + 1].word == "(" and (i == 0 or t[i - 1].word != ".")
+    )
+    return [(t[opening].end, t[t.match[opening]].start) for opening in found]
+
+
+def calls(scalar: Scalar) -> tuple[Call, ...]:
+    """Return the aggregates of an expression.  Raises ``Refused`` for others than count, sum, avg, min and max."""
+    text = scalar.text
+    t = tokenize(text)
+    found: list[Call] = []
+    for i in range(len(t)):
+        kind = _KNOWN.get(t[i].word)
+        if kind is None or t.word(i + 1) != "(" or (i and t[i - 1].word == "."):
+            continue
+        close = t.match[i + 1]
+        call_text = t.slice(i, close + 1)
+        tree: exp.Expr = parse(call_text, scalar.place)
+        if (
+            not isinstance(tree, kind)
+            or tree.args.get("expressions")
+            or t.word(close + 1) in _BEHIND
+            or HOLE in call_text
+        ):
+            raise Refused(f"{call_text} is more than a plain aggregate")
+        distinct = isinstance(tree.this, exp.Distinct)
+        inner = t.slice(i + 3 if distinct or t.word(i + 2) == "ALL" else i + 2, close)
+        whole = kind is exp.Count and (inner == "*" or inner.isdigit())
+        if distinct and (whole or len(tree.this.expressions) > 1):
+            raise Refused(f"{call_text} is more than a plain aggregate of one column")
+        argument = None if whole else Scalar(inner, (), scalar.place)
+        found.append(Call(kind.__name__.lower(), argument, distinct, t[i].start, t[close].end, call_text))
+    aggregates = [n for n in scalar.tree.find_all(exp.AggFunc, exp.Any) if not _is_of_like(n)]
+    if len(aggregates) != len(found) or scalar.tree.find(exp.Window):
+        raise Refused(f"{scalar.shown} computes more than count, sum, avg, min and max")
+    return tuple(found)
+
+
+def _is_of_like(tree: exp.Expr) -> bool:
+    """Whether ANY is part of ``x LIKE ANY (…)``, and not an aggregate."""
+    return isinstance(tree, exp.Any) and isinstance(tree.parent, exp.Like | exp.ILike)
+
+
+def outside(scalar: Scalar, found: tuple[Call, ...]) -> Scalar:
+    """Replace the aggregates of an expression by NULL."""
+    return replaced(scalar, found, lambda call: "NULL")
+
+
+def replaced(scalar: Scalar, found: tuple[Call, ...], say: Callable[[Call], str]) -> Scalar:
+    """Replace every aggregate of an expression, in parentheses if needed."""
+    text = scalar.text
+    if len(found) == 1 and text.strip() == found[0].text:
+        return Scalar(say(found[0]), scalar.plans, scalar.place)
+    for call in reversed(found):
+        text = text[: call.start] + operand(say(call)) + text[call.end :]
+    return Scalar(text, scalar.plans, scalar.place)

@@ -1,0 +1,27 @@
+"""Runs small calls to Spark concurrently: most of their time is spent waiting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from typing import TypeVar
+
+from pyspark.sql import SparkSession
+from pyspark.util import inheritable_thread_target
+
+T = TypeVar("T")
+
+
+def call_concurrently(session: SparkSession, *calls: Callable[[], T]) -> tuple[T, ...]:
+    """Run calls concurrently and return their results; the threads inherit the caller's properties and tags.
+
+    Raises the error of the first call that failed.
+    """
+    if len(calls) < 2:
+        return tuple(call() for call in calls)
+    first, *others = calls
+    with ThreadPoolExecutor(len(others)) as pool:
+        inherited = map(inheritable_thread_target(session), others)
+        waiting = [pool.submit(copy_context().run, other) for other in inherited]
+        return (first(), *(future.result() for future in waiting))

@@ -1,0 +1,101 @@
+"""Checks the folder of a sink: apart from the state, and not among files that another writer's log hides."""
+
+from __future__ import annotations
+
+import re
+
+from pyspark.sql import SparkSession
+
+from planner.errors import OptionError, StateError
+from planner.runtime.state.files import HadoopFolder
+from planner.runtime.tables import find_table
+from planner.state.sink import Sink, Target
+
+_LOG = "_spark_metadata"
+_OURS = re.compile(r"[0-9a-f]{8}-\d{12}-part-.*")
+
+
+def folder_of_sink(session: SparkSession, target: Target) -> HadoopFolder | None:
+    """Return the folder that a sink writes to; None for a sink without one."""
+    if isinstance(target, Sink):
+        return None if target.path is None else HadoopFolder(session, str(target.path))
+    table = find_table(session, target) if isinstance(target, str) else None
+    return HadoopFolder(session, table.folder) if table and table.folder else None
+
+
+def has_log(folder: HadoopFolder) -> bool:
+    """Whether Spark's own sink wrote to a folder: its log makes readers skip all other files."""
+    return any(found.name == _LOG for found in folder.inside())
+
+
+def check_apart(session: SparkSession, target: Target, state: str) -> None:
+    """Raise ``OptionError`` if a sink lies in a folder of state, or the reverse, or if one of them is a file.
+
+    A reader of the sink would take rows of the state for rows of the result, and the state clears its folder.
+    """
+    folder, other = folder_of_sink(session, target), HadoopFolder(session, state)
+    for found in (other, folder):
+        if found is not None and found.is_file:
+            what = "state" if found is other else "sink"
+            raise OptionError(
+                f"{found.public} is a file, and the {what} needs a folder. Name another path, or remove it"
+            )
+    if folder is None:
+        return
+    inner, outer = sorted((f"{path}".rstrip("/") + "/" for path in (folder, other)), key=len, reverse=True)
+    if inner.startswith(outer):
+        raise OptionError(
+            f"Of the sink {folder.public} and the state {other.public}, one lies in the other, so that readers of the "
+            "sink would find files of the state. Give the sink a folder next to the state"
+        )
+
+
+def check_no_earlier(session: SparkSession, target: Target, names: HadoopFolder, view: str, files: str) -> None:
+    """Raise ``StateError`` if a sink has files of a removed view: a new view in its place writes all rows again.
+
+    ``names`` is a folder that records the names of the ``files`` of views; ``view`` is the name of a view with the
+    identifier of its folder.
+    """
+    folder = folder_of_sink(session, target)
+    if folder is None:
+        return
+    place = view.rpartition("-")[0]
+    known = [
+        m for f in names.inside() if (m := re.fullmatch(rf"({re.escape(place)}-[0-9a-f]{{8}})-([0-9a-f]{{8}})", f.name))
+    ]
+    earlier = {match[2] for match in known if match[1] != view}
+    found = folder.walk() if earlier else ()
+    if left := next((f.name for f in found if f.name.rpartition("/")[2].partition("-")[0] in earlier), None):
+        raise StateError(
+            f"{folder.public} has files of a view {place} that was removed from its state, such as {left}. The view is "
+            "built again from the state and would write all of its rows a second time. Empty this sink, or give another"
+        )
+    if not any(match[1] == view and match[2] == files for match in known):
+        names.create(f"{view}-{files}", "")
+
+
+def check_not_hidden(session: SparkSession, target: Target) -> None:
+    """Raise ``OptionError`` if Spark's own sink would hide files: its log makes readers skip all others."""
+    folder = folder_of_sink(session, target)
+    if folder is None or has_log(folder):
+        return
+    if any(_OURS.fullmatch(found.name) for found in folder.inside()):
+        raise OptionError(
+            f"{folder.public} has files of a join on state modules. Spark's own sink, which writes this query, would "
+            "hide them from readers. Give the query another folder"
+        )
+
+
+def check_no_other_log(session: SparkSession, target: Target, checkpoint: str) -> None:
+    """Raise ``OptionError`` for a new checkpoint onto a folder with a log of Spark's own sink.
+
+    Spark would find its first micro-batches in the log of the other query, and skip their rows.
+    """
+    folder = folder_of_sink(session, target)
+    if folder is None or HadoopFolder(session, checkpoint).inside("offsets"):
+        return
+    if has_log(folder):
+        raise OptionError(
+            f"{folder.public} was written by another query, with Spark's own sink, whose log would make Spark skip the "
+            "first rows of this one, since its checkpoint is new. Give the query another folder"
+        )

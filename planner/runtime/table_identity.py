@@ -1,0 +1,95 @@
+"""Identifies the table behind a name, so that a declaration does not apply to the table's successor.
+
+A view is identified by its analyzed plan, a table by its creation time.  A classic session exposes both.  Spark Connect
+exposes a hash of the plan and the creation time of a table, but not the tables that a view reads, so declared keys of
+such a view are ignored there.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from planner.expr import quote
+from planner.runtime.batch import classic
+from planner.runtime.measurement_cache import items, normalized_plan
+
+_TABLE = re.compile(
+    r"^[\s:+\-|]*(?:RelationV2|HiveTableRelation|DataSourceV2Relation|Relation spark_catalog\.)", re.MULTILINE
+)
+
+
+@dataclass(frozen=True)
+class TableIdentity:
+    """The identity of a table or view: an analyzed plan or its hash, and the tables that it reads."""
+
+    plan: Any
+    tables: tuple[str, ...]
+
+    def is_same(self, other: TableIdentity) -> bool:
+        """Whether both certainly are the same table."""
+        if self.tables != other.tables:
+            return False
+        if isinstance(self.plan, int) or isinstance(other.plan, int):
+            return bool(self.plan == other.plan)
+        return bool(self.plan.sameResult(other.plan))
+
+
+def identity_of(session: SparkSession, name: tuple[str, ...]) -> TableIdentity | None:
+    """Return the identity of the table that a name refers to now; None if unknown or if there is no such table."""
+    text = ".".join(map(quote, name))
+    try:
+        frame = session.table(text)
+        if classic(session):
+            plan = normalized_plan(frame)
+            return TableIdentity(plan, _tables(plan))
+        return TableIdentity(frame.semanticHash(), _tables_from_sql(session, text))
+    except (PySparkException, Py4JError, _UnknownTables):
+        return None
+
+
+class _UnknownTables(Exception):
+    """Spark Connect does not expose the tables that a view reads."""
+
+
+def _tables(plan: Any) -> tuple[str, ...]:
+    """Return the tables that a plan reads; those of Spark's own catalog with their creation times."""
+    found = []
+    for part in (plan, *items(plan.subqueriesAll())):
+        for leaf in items(part.collectLeaves()):
+            match leaf.nodeName():
+                case "LogicalRelation" if leaf.catalogTable().isDefined():
+                    table = leaf.catalogTable().get()
+                case "HiveTableRelation":
+                    table = leaf.tableMeta()
+                case "DataSourceV2Relation" | "RelationV2":
+                    found.append(f"{leaf.name()} {_table_id(leaf.table())}")
+                    continue
+                case _:
+                    continue
+            found.append(f"{table.identifier().unquotedString()} {table.createTime()}")
+    return tuple(sorted(found))
+
+
+def _table_id(table: Any) -> str:
+    """Return the permanent id of a table in another catalog, if the catalog provides one."""
+    try:
+        return str(table.id())
+    except Py4JError:
+        return ""
+
+
+def _tables_from_sql(session: SparkSession, text: str) -> tuple[str, ...]:
+    """Return a table's creation time, on Spark Connect.  Raises ``_UnknownTables`` for a view over tables."""
+    facts = {str(row[0]): str(row[1]) for row in session.sql(f"DESCRIBE TABLE EXTENDED {text}").collect()}
+    if facts.get("Type", "VIEW") != "VIEW" and "Created Time" in facts:
+        return (f"{text} {facts['Created Time']}",)
+    (row,) = session.sql(f"EXPLAIN EXTENDED SELECT * FROM {text}").collect()
+    if _TABLE.search(str(row[0])):
+        raise _UnknownTables
+    return ()

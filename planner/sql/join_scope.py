@@ -1,0 +1,154 @@
+"""The output columns of a FROM tree: the order of ``*``, and the columns that USING and NATURAL merge.
+
+a JOIN b USING (id)         *: id, then a's others, then b's; id is a.id; b.id needs its qualifier
+a RIGHT JOIN b USING (id)   id is b.id
+a FULL JOIN b USING (id)    id is coalesce(a.id, b.id), a column of neither
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from planner.errors import UnknownName
+from planner.expr import quote
+from planner.logical import LateralView, Nested
+from planner.sql.names import Resolver, Source
+from planner.tree import Node, unwrap
+from planner.types.schema import Column
+
+
+@dataclass(frozen=True)
+class ShownColumn:
+    """A column of ``*``: the number of its relation in the scope, and its name."""
+
+    source: int
+    name: str
+
+
+@dataclass(frozen=True)
+class JoinScope:
+    """The relations of a FROM tree with their columns, and the columns of ``*`` in order (None: not known).
+
+    ``merged`` are the columns of ``*`` that USING or NATURAL made of several.  One of a FULL JOIN is in a relation of
+    its own, without a name.  ``hidden`` are the others that went into them, and need a qualifier; the latest first.
+    """
+
+    sources: tuple[Source, ...]
+    star: tuple[ShownColumn, ...] | None
+    merged: tuple[ShownColumn, ...] = ()
+    hidden: tuple[ShownColumn, ...] = ()
+
+    def columns_of(self, source: int) -> tuple[str, ...]:
+        """The columns of a relation in the order of ``a.*``."""
+        shown = (*self.hidden, *(self.star or ()))
+        return tuple(column.name for column in shown if column.source == source)
+
+
+def scope_of(names: Resolver, plan: Node) -> JoinScope:
+    """The scope of a FROM tree.  Raises ``UnknownName`` where a merged column cannot be found."""
+    node = unwrap(plan)
+    if isinstance(node, Nested) and not node.alias:
+        return scope_of(names, node.child)
+    if isinstance(node, LateralView):
+        child = scope_of(names, node.child)
+        return _beside(child, _leaf(names.sources(plan)[-1:]))
+    kind = getattr(node, "kind", None)
+    if kind is None or not hasattr(node, "left") or not hasattr(node, "right"):
+        return _leaf(names.sources(plan))
+    left = scope_of(names, node.left)
+    using, natural = getattr(node, "using", ()), getattr(node, "natural", False)
+    if kind in ("semi", "anti") and not using and not natural:
+        return left
+    right = scope_of(names, node.right)
+    if not using and not natural:
+        return _beside(left, right)
+    merged = _merged(names, left, right, kind, using or _common(names, left, right))
+    return merged if kind not in ("semi", "anti") else _left_of(merged, len(left.sources))
+
+
+def _leaf(sources: tuple[Source, ...]) -> JoinScope:
+    if any(source.columns is None for source in sources):
+        return JoinScope(sources, None)
+    star = tuple(ShownColumn(n, column.name) for n, source in enumerate(sources) for column in source.columns or ())
+    return JoinScope(sources, star)
+
+
+def _beside(left: JoinScope, right: JoinScope) -> JoinScope:
+    def moved(columns: tuple[ShownColumn, ...]) -> tuple[ShownColumn, ...]:
+        return tuple(replace(column, source=column.source + len(left.sources)) for column in columns)
+
+    star = None if left.star is None or right.star is None else (*left.star, *moved(right.star))
+    merged, hidden = (*left.merged, *moved(right.merged)), (*left.hidden, *moved(right.hidden))
+    return JoinScope((*left.sources, *right.sources), star, merged, hidden)
+
+
+def _common(names: Resolver, left: JoinScope, right: JoinScope) -> tuple[str, ...]:
+    """The columns that NATURAL compares, in the order of the left side."""
+    if left.star is None or right.star is None:
+        raise UnknownName("the columns of a NATURAL JOIN are not known")
+    theirs = {names.fold(column.name) for column in right.star}
+    return tuple(column.name for column in left.star if names.fold(column.name) in theirs)
+
+
+def _merged(names: Resolver, left: JoinScope, right: JoinScope, kind: str, using: tuple[str, ...]) -> JoinScope:
+    both = _beside(left, right)
+    sources = list(both.sources)
+    first: list[ShownColumn] = []
+    hidden: list[list[ShownColumn]] = [[], []]
+    gone: set[ShownColumn] = set()
+    width = len(left.sources)
+    for text in using:
+        name = names.fold(bare(text))
+        ends = [shown_column(names, side, text) for side in (left, right)]
+        ends[1] = replace(ends[1], source=ends[1].source + width)
+        gone |= set(ends)
+        kept = {"full": None, "right": ends[1]}.get(kind, ends[0])
+        for end, others in zip(ends, hidden, strict=True):
+            if end != kept:
+                others.append(end)
+                source = sources[end.source]
+                sources[end.source] = replace(source, qualified_only=source.qualified_only | {name})
+        if kept is None:
+            types = {_column(sources[end.source], end.name).type for end in ends}
+            sources.append(Source((), (Column(ends[0].name, types.pop() if len(types) == 1 else None),)))
+            kept = ShownColumn(len(sources) - 1, ends[0].name)
+        first.append(kept)
+    star = both.star and (*first, *(column for column in both.star if column not in gone))
+    merged = (*first, *(column for column in both.merged if column not in gone))
+    return JoinScope(tuple(sources), star, merged, (*hidden[0], *hidden[1], *both.hidden))
+
+
+def _left_of(both: JoinScope, width: int) -> JoinScope:
+    """What a semi or anti join shows of both sides: the left one, its merged columns first."""
+    lists = (both.star, both.merged, both.hidden)
+    star, merged, hidden = (tuple(c for c in columns or () if c.source < width) for columns in lists)
+    return JoinScope(both.sources[:width], None if both.star is None else star, merged, hidden)
+
+
+def shown_column(names: Resolver, side: JoinScope, using: str) -> ShownColumn:
+    """The column of one side that USING means: the first of that name that ``*`` shows.  Raises ``UnknownName``."""
+    if side.star is None:
+        raise UnknownName(f"the columns of a side of USING ({using}) are not known")
+    name = names.fold(bare(using))
+    found = next((column for column in side.star if names.fold(column.name) == name), None)
+    if found is None:
+        raise UnknownName(f"{using} in USING is not a column of both sides")
+    return found
+
+
+def using_reference(names: Resolver, side: JoinScope, using: str) -> str:
+    """SQL for the column of one side that USING means: the name alone, unless another column has it too."""
+    name = names.fold(bare(using))
+    column = shown_column(names, side, using)
+    others = [c for c in side.star or () if names.fold(c.name) == name]
+    relation = side.sources[column.source].names
+    return using if len(others) == 1 or not relation else f"{quote(relation[-1])}.{quote(column.name)}"
+
+
+def _column(source: Source, name: str) -> Column:
+    return next(c for c in source.columns or () if c.name == name)
+
+
+def bare(name: str) -> str:
+    """A name without its backquotes."""
+    return name[1:-1].replace("``", "`") if name.startswith("`") else name

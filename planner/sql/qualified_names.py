@@ -1,0 +1,109 @@
+"""Gives merged columns that a block names alone the name of their relation: ``id`` becomes ``a.id``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NoReturn
+
+from sqlglot import exp
+
+from planner.errors import Refused, Unsupported
+from planner.expr import Scalar, column_ref, quote
+from planner.expr.references import column_refs
+from planner.expr.substitution import substitute_columns
+from planner.logical import Aggregate, Filter, Join, LateralView, Nested, Project, Relation, Windows, map_expressions
+from planner.physical.base import Spark
+from planner.physical.row_lookup_join import RowLookupJoin
+from planner.sql.to_sql import to_sql
+from planner.tree import Node
+
+Fold = Callable[[str], str]
+
+
+def check_can_qualify(
+    project: Project, above: tuple[Scalar, ...], names: frozenset[str], fold: Fold, *, alone: bool
+) -> None:
+    """Raise ``Unsupported`` where the names of a block cannot be qualified without a change of what they mean.
+
+    ``above``: ORDER BY and the like, whose names are those of the select list first.
+    """
+    outputs = {_output(item, fold) for item in project.items}
+    for scalar in above:
+        if missing := _alone(scalar, names, fold) - (outputs if "*" not in outputs else names):
+            _refuse(scalar, missing)
+    node: Node = project.child
+    while isinstance(node := _op(node), Filter | Aggregate | Windows):
+        if isinstance(node, Filter) and node.clause != "WHERE":
+            for conjunct in node.condition:
+                if found := _alone(conjunct, names, fold) & outputs:
+                    _refuse(conjunct, found)
+        node = node.child
+    if not alone:
+        _refuse(project.items[0], names)
+
+
+def qualify(project: Project, join: RowLookupJoin, names: frozenset[str], fold: Fold) -> Project:
+    """A block with the names of merged columns qualified.  Raises ``Unsupported`` where one cannot be found."""
+    owners = {fold(column): f"{join.relation(r)}.{quote(column)}" for r, column in join.merged}
+    relations = {fold(relation) for relation, _ in (*join.rows, (join.alias, ()))}
+
+    def named(column: exp.Expression) -> str | None:
+        parts = column_ref(column).parts
+        first = fold(parts[0])
+        if first not in names or (len(parts) > 1 and first in relations):
+            return None
+        return ".".join([owners[first], *map(quote, parts[1:])])
+
+    def change(scalar: Scalar) -> Scalar:
+        found = _alone(scalar, names, fold)
+        if scalar.text == "*" or not found:
+            return scalar
+        if scalar.known is None or any(_alone(Scalar(to_sql(plan)), names, fold) for plan in scalar.plans):
+            _refuse(scalar, found)
+        try:
+            return substitute_columns(scalar, named)
+        except Refused:
+            _refuse(scalar, found)
+
+    def visit(node: Any) -> Any:
+        match node:
+            case Spark():
+                return replace(node, op=visit(node.op))
+            case Filter() | Aggregate() | Windows() | LateralView():
+                return replace(map_expressions(node, change), child=visit(node.child))
+            case Join():
+                return replace(map_expressions(node, change), left=visit(node.left), right=visit(node.right))
+            case Nested() if not node.alias:
+                return replace(node, child=visit(node.child))
+            case RowLookupJoin():
+                return replace(node, matched=tuple(map(change, node.matched)))
+            case Relation():
+                return node
+        _refuse(project.items[0], names)
+
+    return replace(project, items=tuple(map(change, project.items)), child=visit(project.child))
+
+
+def _op(node: Node) -> Node:
+    return node.op if isinstance(node, Spark) else node
+
+
+def _output(item: Scalar, fold: Fold) -> str:
+    """The name of the column that an item returns; nothing where it has none of its own."""
+    tree = item.known
+    return "*" if tree is not None and tree.is_star else fold(tree.alias_or_name) if tree is not None else ""
+
+
+def _alone(scalar: Scalar, names: frozenset[str], fold: Fold) -> frozenset[str]:
+    """The names among these that begin a reference."""
+    return names & {fold(ref.parts[0]) for ref in column_refs(scalar.render(to_sql))}
+
+
+def _refuse(scalar: Scalar, names: frozenset[str]) -> NoReturn:
+    name = min(names)
+    raise Unsupported(
+        f"{quote(name)}, which USING or NATURAL merged, is named with a relation and without, and the left side can be "
+        "read only once; name it with a relation everywhere, or put the join into a subquery",
+        scalar.place,
+    )

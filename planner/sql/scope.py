@@ -1,0 +1,187 @@
+"""Binds expressions to the relations of FROM: the columns that they name, their type, and their canonical form.
+
+Names are bound as Spark does it: the relations of a subquery first, then those around it; the case of letters by
+``spark.sql.caseSensitive``; a name with dots is a column with its relation before it, or a field of a struct.
+(DuckDB calls this a binder and its result column bindings; RisingWave calls a bound column InputRef.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from sqlglot import exp
+
+from planner.errors import NoSuchColumn, Refused, UnknownName
+from planner.expr import ColumnRef, Scalar, canonical, column_ref, columns_in, quote, sql, uncommented
+from planner.expr.substitution import replace_columns, substitute_columns
+from planner.sql.names import Resolver, Source
+from planner.tree import Node
+from planner.types.schema import Column, SqlType
+
+
+@dataclass(frozen=True)
+class BoundColumn:
+    """A column of relation number ``relation``; ``level`` counts scopes, from the innermost out; ``ref`` is its name.
+
+    ``column.field``: the name means a field of the column, whose type it then has.  Two names of one column are equal.
+    """
+
+    level: int
+    relation: int
+    column: Column
+    ref: ColumnRef = field(compare=False)
+
+    @property
+    def owner(self) -> tuple[int, int]:
+        """The relation of the column: the level of its scope, and its number there."""
+        return self.level, self.relation
+
+    def check_no_field(self) -> BoundColumn:
+        """Itself.  Raises ``Refused`` where the name means a field of the column."""
+        if self.column.field:
+            raise Refused(f"{self.ref.text} is a field of a column")
+        return self
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The relations whose columns an expression can name; ``outer`` are those around the subquery that it stands in."""
+
+    names: Resolver
+    sources: tuple[Source, ...]
+    outer: Scope | None = None
+
+    @classmethod
+    def of(cls, names: Resolver, *relations: Node, outer: Scope | None = None) -> Scope:
+        """The scope of a condition over these relations."""
+        return cls(names, tuple(source for relation in relations for source in names.sources(relation)), outer)
+
+    def column(self, column: ColumnRef | exp.Expr) -> BoundColumn:
+        """The column that a name means.  Raises ``UnknownName``."""
+        ref = column if isinstance(column, ColumnRef) else column_ref(column)  # type: ignore[arg-type]
+        try:
+            return BoundColumn(0, *self.names.resolve(ref, self.sources), ref)
+        except NoSuchColumn:
+            if self.outer is None:
+                raise
+        found = self.outer.column(ref)
+        return replace(found, level=found.level + 1)
+
+    def find(self, column: ColumnRef | exp.Expr) -> BoundColumn | None:
+        """Return the column that a name refers to; None if unknown, as for the alias of an item."""
+        try:
+            return self.column(column)
+        except UnknownName:
+            return None
+
+    def source(self, column: BoundColumn) -> Source:
+        """The relation of a column."""
+        scope = self
+        for _ in range(column.level):
+            assert scope.outer is not None
+            scope = scope.outer
+        return scope.sources[column.relation]
+
+    def bind(self, expression: Scalar | exp.Expr) -> BoundExpr:
+        """An expression, or a part of one, with what its names mean."""
+        return BoundExpr(self, expression)
+
+
+@dataclass(frozen=True, eq=False)
+class BoundExpr:
+    """An expression over the relations of a scope.  What needs the meaning of a name raises ``UnknownName``."""
+
+    scope: Scope
+    expression: Scalar | exp.Expr
+
+    @property
+    def tree(self) -> exp.Expression:
+        """The parsed expression.  Raises ``Unsupported``."""
+        if isinstance(self.expression, Scalar):
+            return self.expression.tree
+        return self.expression  # type: ignore[return-value]
+
+    @property
+    def _scalar(self) -> Scalar:
+        return self.expression if isinstance(self.expression, Scalar) else Scalar(sql(self.expression))
+
+    @cached_property
+    def columns(self) -> tuple[BoundColumn, ...]:
+        """The columns that it names outside subqueries, in order."""
+        return tuple(map(self.scope.column, columns_in(self.tree)))
+
+    @property
+    def known_columns(self) -> tuple[BoundColumn, ...]:
+        """The columns among its names; any other may be the name of an item, or an error that Spark reports."""
+        return tuple(column for tree in columns_in(self.tree) if (column := self.scope.find(tree)))
+
+    @property
+    def relations(self) -> frozenset[int]:
+        """The numbers of the relations that it names, of any scope."""
+        return frozenset(column.relation for column in self.columns)
+
+    @property
+    def levels(self) -> frozenset[int]:
+        """The scopes whose columns it names: 0 is the innermost."""
+        return frozenset(column.level for column in self.columns)
+
+    @property
+    def type(self) -> SqlType | None:
+        """Its type, as far as it is known without Spark."""
+        return self.scope.names.type_of(self.tree, self.scope.sources)
+
+    @property
+    def canonical(self) -> str:
+        """One text for every spelling of the same expression: by case, quotes, qualifiers and Spark's synonyms."""
+        return canonical(self.replace(self._canonical_column))
+
+    def _canonical_column(self, column: BoundColumn) -> exp.Expression:
+        fold, path = self.scope.names.fold, "^" * column.level + str(column.relation)
+        found: exp.Expression = exp.column(fold(column.column.name), path, quoted=True)
+        for name in column.column.field:
+            found = exp.Dot(this=found, expression=exp.to_identifier(fold(name), quoted=True))
+        return found
+
+    def replace(self, columns: Callable[[BoundColumn], exp.Expression]) -> exp.Expression:
+        """A copy of its tree with expressions in the place of its columns.  Raises ``Unsupported``."""
+        return replace_columns(self.tree, lambda tree: columns(self.scope.column(tree)))
+
+    def substitute(self, columns: Callable[[BoundColumn], str | None]) -> Scalar:
+        """The expression with SQL in the place of its columns, and without comments; None keeps a column.
+
+        Raises ``Unsupported`` if a column cannot be found in the text.
+        """
+        plain = Scalar(uncommented(self._scalar.text).strip(), (), self._scalar.place)
+        return substitute_columns(plain, lambda tree: columns(self.scope.column(tree)))
+
+    def rebind(self, after: Scope, target: Callable[[BoundColumn], tuple[int, str]]) -> Scalar:
+        """The expression as it must be written over another scope, so that every column keeps its meaning.
+
+        A column of a subquery belongs to its own relations first.  In ON, those around it stand beside them, so that a
+        name may come to mean two columns, and has to be qualified.
+        ``target`` returns the relation in ``after`` and the column there.  Raises ``Refused`` if there is no such way.
+        """
+
+        def rewrite(tree: exp.Expression) -> str | None:
+            origin, fold = self.scope.column(tree), self.scope.names.fold
+            ref = origin.ref
+            index, name = target(origin)
+
+            def means(ref: ColumnRef) -> bool:
+                found = after.find(ref)
+                return found is not None and found.relation == index and fold(found.column.name) == fold(name)
+
+            if means(ref):
+                return None
+            path = tuple(map(fold, (*self.scope.source(origin).names, origin.column.name)))
+            if origin.column.field or tuple(map(fold, ref.parts)) != path[-len(ref.parts) :]:
+                raise Refused(f"{ref.text} would refer to another column in a join")
+            parts = (*after.sources[index].names[-1:], name)
+            new = ColumnRef(parts, ".".join(map(quote, parts)))
+            if not means(new):
+                raise Refused(f"{ref.text} would be ambiguous in a join")
+            return new.text
+
+        return substitute_columns(self._scalar, rewrite)

@@ -1,0 +1,370 @@
+"""Which expressions can raise an error, and try expressions: forms that never do.
+
+Bins are computed on rows that the original join never evaluates, on which the expression may raise.  Its *try form* has
+the same value if the expression has one, and is NULL (or any value) if the expression raises:
+
+    CAST(p.tag AS INT)      TRY_CAST(p.tag AS INT)
+    i.lo * 2                TRY_MULTIPLY(i.lo, 2)
+
+An expression that is its own try form never raises.  Without ANSI most of Spark's functions return NULL or wrap around,
+and stay unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Literal
+
+from sqlglot import exp
+
+from planner.errors import Place, Refused
+from planner.expr import HOLE, Scalar, sql
+from planner.types.schema import INTEGRAL, TEMPORAL, SqlType, sql_type
+from planner.types.typed import common, type_of
+
+TypeOf = Callable[[exp.Expression], SqlType | None]
+Original = Literal["join", "query"]
+
+_LEAVES = (exp.Column, exp.Literal, exp.Placeholder, exp.Parameter, exp.Null, exp.Boolean)
+_NOW = (exp.CurrentDate, exp.CurrentTimestamp)
+_CHOICES = (exp.Coalesce, exp.Greatest, exp.Least, exp.Nullif, exp.If, exp.Case)
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.Between, exp.In)
+_LOGIC = (exp.And, exp.Or, exp.Not, exp.Is, exp.Paren)
+_SAFE_TWINS: dict[type[exp.Expression], type[exp.Expression]] = {
+    exp.Add: exp.SafeAdd,
+    exp.Sub: exp.SafeSubtract,
+    exp.Mul: exp.SafeMultiply,
+    exp.Div: exp.SafeDivide,
+}
+_OF_DAYS = (exp.Year, exp.Quarter, exp.Month, exp.Week, exp.WeekOfYear, exp.Day, exp.DayOfMonth, exp.DayOfWeek)
+_OF_DATES = (*_OF_DAYS, exp.DayOfYear, exp.LastDay, exp.DateTrunc, exp.UnixDate)
+_OF_TIMESTAMPS = (exp.UnixSeconds, exp.UnixMillis, exp.UnixMicros, exp.StrToUnix, exp.TimestampTrunc)
+_OF_CLOCKS = (exp.Hour, exp.Minute, exp.Second)
+
+
+class UnsafeSpeculation(Refused):
+    """An expression that could raise an error, on rows on which the original join or query never evaluates it."""
+
+    def __init__(self, expression: str, place: Place | None = None, original: Original = "join"):
+        super().__init__(
+            f"{expression} could raise an error on rows that the original {original} never evaluates", place
+        )
+
+
+def try_form(tree: exp.Expression, known: TypeOf, *, ansi: bool) -> exp.Expression:
+    """Return the try form of an expression as a new tree.  Raises ``UnsafeSpeculation`` for a part that has none."""
+    return _TryForm(known, ansi).form(tree)
+
+
+def can_raise(expression: Scalar | exp.Expr, known: TypeOf, *, ansi: bool) -> bool:
+    """Whether an expression or a condition could raise an error on some row; ``known`` returns the types of columns.
+
+    True also where that is unknown: for subqueries, and where ``known`` raises ``Refused``.
+    """
+    try:
+        tree = (expression.tree if isinstance(expression, Scalar) else expression).unalias()
+        condition = exp.If(this=tree.copy(), true=exp.Literal.number(1), false=exp.Literal.number(0))
+        return sql(try_form(condition, known, ansi=ansi)) != sql(condition)
+    except Refused:
+        return True
+
+
+_LARGEST = {"tinyint": 2**7 - 1, "smallint": 2**15 - 1, "int": 2**31 - 1, "bigint": 2**63 - 1}
+_MOST_DIGITS = 38  # of a decimal
+_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}  # of the largest number, or of the smallest
+
+
+def _holds(wide: SqlType | None, type_: SqlType) -> bool:
+    """Whether a cast from one type to another never raises."""
+    if wide is None or type_.name == "void":
+        return wide is not None
+    if wide.name == "decimal" and type_.name in (*_DIGITS, "decimal"):
+        whole, scale = (_DIGITS.get(type_.name, type_.precision - type_.scale), type_.scale)
+        return wide.scale >= scale and wide.precision - wide.scale >= whole
+    if type_.integral and wide.integral:
+        return INTEGRAL.index(wide.name) >= INTEGRAL.index(type_.name)
+    if wide.name in ("float", "double"):
+        return type_.numeric
+    return type_ == wide or (wide.text == "string" and (type_.numeric or type_.temporal))
+
+
+def _fits(tree: exp.Expression, left: SqlType | None, right: SqlType | None) -> bool:
+    """Whether a sum or a product of decimals never overflows: its type has all digits."""
+    operands = [t for t in (left, right) if t is not None and t.exact_numeric]
+    if len(operands) < 2 or isinstance(tree, exp.Div) or all(t.integral for t in operands):
+        return False
+    (whole, scale), (other, other_scale) = (t.digits for t in operands)
+    if isinstance(tree, exp.Mul):
+        return whole + other + scale + other_scale + 1 <= _MOST_DIGITS
+    return max(whole, other) + max(scale, other_scale) + 1 <= _MOST_DIGITS
+
+
+class _TryForm:
+    def __init__(self, known: TypeOf, ansi: bool):
+        self.known = known
+        self.ansi = ansi
+
+    def form(self, tree: exp.Expression) -> exp.Expression:
+        """Build the try form.  Raises ``UnsafeSpeculation`` for the first part that has none."""
+        match tree:
+            case exp.Column() if not tree.name.startswith(HOLE):
+                return tree.copy()
+            case exp.Dot() if isinstance(tree.this, exp.Dot | exp.Column):
+                self.form(tree.this)
+                return tree.copy()
+            case exp.Interval() if isinstance(tree.this, exp.Literal):
+                return tree.copy()
+            case exp.Cast() if isinstance(tree.this, exp.Literal):
+                return tree.copy()
+            case exp.Cast():
+                return self._cast(tree)
+            case exp.Neg() if isinstance(tree.this, exp.Literal) or (literal_number(tree.this) or 0) > 0:
+                return tree.copy()
+            case exp.Neg() | exp.Abs():
+                return self._sign(tree)
+            case exp.Add() | exp.Sub() | exp.Mul() if whole_number(tree) is not None:
+                return tree.copy()
+            case exp.Add() | exp.Sub() | exp.Mul() | exp.Div():
+                return self._arithmetic(tree)
+            case exp.SafeAdd() | exp.SafeSubtract() | exp.SafeMultiply() | exp.SafeDivide():
+                return self._inside(tree)
+            case exp.Mod() | exp.IntDiv():
+                return self._divided(tree)
+            case exp.Ceil() | exp.Floor() | exp.Round():
+                return self._rounded(tree)
+            case exp.Paren():
+                return self._inside(tree)
+            case exp.TsOrDsToDate():
+                return self._to_date(tree)
+            case exp.TsOrDsAdd() | exp.DateSub() if self._is(tree.this, *TEMPORAL) and self._integral(tree.expression):
+                return self._inside(tree)
+            case exp.DateDiff() if not tree.args.get("unit"):
+                return self._inside(tree)
+        if (isinstance(tree, _LEAVES) and not isinstance(tree, exp.Column)) or isinstance(tree, _NOW):
+            return tree.copy()
+        if isinstance(tree, _OF_DATES):
+            return self._of_times(tree, *TEMPORAL)
+        if isinstance(tree, _OF_TIMESTAMPS):
+            return self._of_timestamps(tree)
+        if isinstance(tree, _OF_CLOCKS):
+            return self._of_times(tree, "timestamp", "timestamp_ntz")
+        if isinstance(tree, _CHOICES):
+            return self._choice(tree)
+        raise UnsafeSpeculation(sql(tree))
+
+    def _type(self, tree: exp.Expression) -> SqlType | None:
+        return type_of(tree, self.known)
+
+    def _is(self, tree: exp.Expression, *names: str) -> bool:
+        found = self._type(tree)
+        return found is not None and found.name in names
+
+    def _integral(self, tree: exp.Expression) -> bool:
+        found = self._type(tree)
+        return found is not None and found.integral
+
+    def _inside(self, tree: exp.Expression) -> exp.Expression:
+        """Rebuild the expression over the try forms of its operands."""
+        copy = tree.copy()
+        for name in ("this", "expression"):
+            if isinstance(inner := tree.args.get(name), exp.Expression):
+                copy.set(name, self.form(inner))
+        return copy
+
+    def _cast(self, tree: exp.Cast) -> exp.Expression:
+        copy = self._inside(tree)
+        if tree.args.get("safe"):
+            return copy
+        source = self._type(tree.this)
+        if source is None and not self.ansi:
+            raise UnsafeSpeculation(sql(tree))
+        wide = type_of(tree, self.known)
+        if source and (_holds(wide, source) or (source.integral and _remains(tree.this, wide))):
+            return copy
+        if self.ansi or (source and source.temporal and type_of(tree, self.known).temporal):  # type: ignore[union-attr]
+            return exp.TryCast(this=copy.this, to=copy.args["to"], safe=True)
+        return copy
+
+    def _sign(self, tree: exp.Expression) -> exp.Expression:
+        """``-x`` and ``abs(x)``, which overflow for the least integer."""
+        inner, type_ = self.form(tree.this), self._type(tree.this)
+        if type_ is None or not type_.numeric:
+            raise UnsafeSpeculation(sql(tree))
+        if not (self.ansi and type_.integral):
+            return self._inside(tree)
+        negative = exp.SafeSubtract(this=exp.Literal.number(0), expression=inner)
+        return exp.Greatest(this=inner.copy(), expressions=[negative]) if isinstance(tree, exp.Abs) else negative
+
+    def _arithmetic(self, tree: exp.Expression) -> exp.Expression:
+        copy = self._inside(tree)
+        types = self._type(tree.this), self._type(tree.expression)
+        if any(t is None or not (t.numeric or t.temporal or t.name == "interval") for t in types):
+            raise UnsafeSpeculation(sql(tree))
+        numbers = all(t is not None and t.numeric for t in types)
+        if not numbers and not isinstance(tree, exp.Add | exp.Sub):
+            raise UnsafeSpeculation(sql(tree))
+        if numbers and (not self.ansi or _fits(tree, *types)):
+            return copy
+        return _SAFE_TWINS[type(tree)](this=copy.this, expression=copy.expression)
+
+    def _divided(self, tree: exp.Expression) -> exp.Expression:
+        """``x DIV 5`` and ``x % 5L``: of whole numbers, the latter of any, by a number that is written down."""
+        divisor, left = tree.expression, self._type(tree.this)
+        if not (self._integral(tree.this) and self._integral(divisor)):
+            right = self._type(divisor)
+            if isinstance(tree, exp.IntDiv) or left is None or right is None or not (left.numeric and right.numeric):
+                raise UnsafeSpeculation(sql(tree))
+        if self.ansi:
+            number = literal_number(divisor)
+            overflows = isinstance(tree, exp.IntDiv) and number == -1  # of the least BIGINT
+            if not number or overflows:
+                raise UnsafeSpeculation(sql(tree))
+        return self._inside(tree)
+
+    def _rounded(self, tree: exp.Expression) -> exp.Expression:
+        type_, scale = self._type(tree.this), tree.args.get("decimals")
+        places = int(scale.name) if isinstance(scale, exp.Literal) else 0 if scale is None else -1
+        fine = type_ is not None and type_.numeric and places >= 0 and not tree.args.get("to")
+        if fine and self.ansi and type_ is not None:
+            real = type_.approximate
+            fine = isinstance(tree, exp.Round) if real else sum(type_.digits) + 1 + places <= 38
+        if not fine:
+            raise UnsafeSpeculation(sql(tree))
+        return self._inside(tree)
+
+    def _to_date(self, tree: exp.Expression) -> exp.Expression:
+        inner, type_ = self.form(tree.this), self._type(tree.this)
+        if type_ is None or not (type_.temporal or type_.name == "string"):
+            raise UnsafeSpeculation(sql(tree))
+        if self.ansi and type_.name == "string":
+            return exp.TryCast(this=inner, to=exp.DataType.build("date"), safe=True)
+        return self._inside(tree)
+
+    def _of_times(self, tree: exp.Expression, *names: str) -> exp.Expression:
+        """A function of a date or a time: Spark casts other types to it, which may raise."""
+        inner = self.form(tree.this)
+        if not self._is(tree.this, *names):
+            raise UnsafeSpeculation(sql(tree))
+        copy = tree.copy()
+        copy.set("this", inner)
+        return copy
+
+    def _of_timestamps(self, tree: exp.Expression) -> exp.Expression:
+        inner = self.form(tree.this)
+        if not self._is(tree.this, *TEMPORAL) or tree.args.get("format"):
+            raise UnsafeSpeculation(sql(tree))
+        if not self._is(tree.this, "timestamp", "timestamp_ntz"):  # Spark counts the latter as if in UTC
+            inner = exp.TryCast(this=inner, to=exp.DataType.build(exp.DType.TIMESTAMPLTZ), safe=True)
+        copy = tree.copy()
+        copy.set("this", inner)
+        return copy
+
+    def _choice(self, tree: exp.Expression) -> exp.Expression:
+        """One of several values: of one kind, or Spark would cast one to the type of another, which may raise."""
+        copy = tree.copy()
+        values = []
+        for name, value in tree.args.items():
+            pieces = value if isinstance(value, list) else [value]
+            kept = []
+            for piece in pieces:
+                if not isinstance(piece, exp.Expression):
+                    kept.append(piece)
+                elif isinstance(tree, exp.Case) and name == "this":
+                    raise UnsafeSpeculation(sql(tree))
+                elif isinstance(tree, exp.Case) and name == "ifs":
+                    whole = self._choice(piece)
+                    kept.append(whole)
+                    values.append(piece.args["true"])
+                elif isinstance(tree, exp.If) and name == "this":
+                    kept.append(self._condition(piece))
+                else:
+                    kept.append(self.form(piece))
+                    values.append(piece)
+            copy.set(name, kept if isinstance(value, list) else kept[0])
+        if not self._of_one_kind(values):
+            raise UnsafeSpeculation(sql(tree))
+        return copy
+
+    def _condition(self, tree: exp.Expression) -> exp.Expression:
+        """Build the try form of a condition."""
+        if isinstance(tree, exp.Like) and self._is(tree.this, "string") and _plain_pattern(tree):
+            like: exp.Expression = tree.copy()
+            like.set("this", self.form(tree.this))
+            return like
+        if isinstance(tree, _COMPARISONS):
+            parts: list[exp.Expression] = list(tree.iter_expressions())
+            if not self._of_one_kind(parts):
+                raise UnsafeSpeculation(sql(tree))
+            compared: exp.Expression = tree.copy()
+            for old, part in zip(list(compared.iter_expressions()), parts, strict=True):
+                old.replace(self.form(part))
+            return compared
+        if not isinstance(tree, _LOGIC):
+            return self.form(tree)
+        logic: exp.Expression = tree.copy()
+        for name in ("this", "expression"):
+            if isinstance(inner := tree.args.get(name), exp.Expression):
+                logic.set(name, inner.copy() if isinstance(inner, exp.Null) else self._condition(inner))
+        return logic
+
+    def _of_one_kind(self, trees: list[exp.Expression]) -> bool:
+        return common([self._type(t) for t in trees if not isinstance(t, exp.Null)]) is not None
+
+
+def _remains(tree: exp.Expression, wide: SqlType | None) -> bool:
+    """Whether a number is what remains of a division by a literal, and of this type in any case: ``x % 50``."""
+    while isinstance(tree, exp.Paren):
+        tree = tree.this
+    if not isinstance(tree, exp.Mod) or wide is None or not wide.integral:
+        return False
+    number = literal_number(tree.expression)
+    return number is not None and -_LARGEST[wide.name] <= number <= _LARGEST[wide.name] and number != 0
+
+
+def _plain_pattern(like: exp.Expression) -> bool:
+    """Whether LIKE compares with a literal in which nothing is escaped: a pattern may be wrong otherwise."""
+    pattern = like.expression
+    return isinstance(pattern, exp.Literal) and pattern.is_string and "\\" not in pattern.name
+
+
+_SMALLEST = Fraction(1, 10**37)  # what is closer to zero may be zero as FLOAT
+
+
+def literal_number(tree: exp.Expression) -> Fraction | None:
+    """The value of a number literal of any type, with a sign, in parentheses, or of a sum of small whole ones."""
+    match tree:
+        case exp.Paren():
+            return literal_number(tree.this)
+        case exp.Neg():
+            value = literal_number(tree.this)
+            return None if value is None else -value
+        case exp.Literal() if not tree.is_string:
+            value = Fraction(tree.name)
+        case exp.Cast() if isinstance(tree.this, exp.Literal) and not tree.this.is_string:
+            value, type_ = Fraction(tree.this.name), sql_type(sql(tree.to))
+            if value.denominator != 1 and type_.name not in ("float", "double", "decimal"):
+                return None
+        case _:
+            whole = whole_number(tree)
+            return None if whole is None else Fraction(whole)
+    return value if not value or abs(value) > _SMALLEST else None
+
+
+def whole_number(tree: exp.Expression) -> int | None:
+    """The value of integers added, subtracted and multiplied, where no step of it is too large for an INT."""
+    match tree:
+        case exp.Literal() if tree.is_int:
+            found: int | None = int(tree.name)
+        case exp.Paren():
+            found = whole_number(tree.this)
+        case exp.Add() | exp.Sub() | exp.Mul():
+            left, right = whole_number(tree.this), whole_number(tree.expression)
+            if left is None or right is None:
+                return None
+            found = (
+                left * right if isinstance(tree, exp.Mul) else left + (right if isinstance(tree, exp.Add) else -right)
+            )
+        case _:
+            return None
+    return found if found is not None and abs(found) < 2**31 else None

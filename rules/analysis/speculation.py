@@ -1,0 +1,176 @@
+"""Speculation: evaluating an expression on rows on which the original query never evaluates it.
+
+    SELECT * FROM t WHERE v <> 0 AND 10 / v > 3        never divides by v = 0: the first filter guards the second
+    SELECT id, 10 / v AS share FROM t                  a view; a query that reads rows with v <> 0 never divides by 0
+
+Under ANSI ``10 / v``, ``CAST(s AS INT)`` and ``a + b`` can raise an error.  A rewriting that evaluates one of them on
+one more row than Spark could fail a query that Spark runs.  Rules may evaluate an expression
+
+- on any row, if it never raises: columns, literals, comparisons within one type, ``try_`` forms (``can_raise``).  A
+  column may raise as well if a subquery or view computes it: Spark computes it where it is used (``raising_columns``);
+- on the rows of a relation that the original query evaluates it on, too.  Spark evaluates filters in order, WHERE
+  before ON, and stops at the first that is not true (``Filters``).  It may put ``IS NOT NULL`` of any column that a
+  filter or a join compares before them, or prune partitions by any of them, so that even the first of several is not
+  evaluated on every row.  Only a lone filter is, and what the query computes of rows without a filter.
+
+A rewriting whose filters are all those of one reader, in order, evaluates them on the same rows as that reader.
+In a select list, ``AND`` guards nothing: Spark evaluates a common subexpression of it first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from sqlglot import exp
+
+from planner.errors import Unsupported
+from planner.expr import Scalar, sql
+from planner.expr.tokens import mentioned
+from planner.logical import Project, Relation, Scan, SetOp
+from planner.sql.names import Resolver
+from planner.tree import Node
+from planner.types.schema import SqlType
+from planner.types.try_expressions import Original, TypeOf, UnsafeSpeculation, can_raise
+from rules.context import Context
+from rules.query.view_query import view_query
+
+_OF_MANY = (exp.AggFunc, exp.AnonymousAggFunc, exp.Window)  # these read all rows, in any case
+_BESIDE_A_LITERAL = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.Add, exp.Sub, exp.Mul)
+
+EVERY = "*"  # stands for all columns, where it is not known which
+
+
+def raising_columns(relation: Node, ctx: Context) -> dict[str, Scalar]:
+    """The columns of a relation that queries below it compute and that might raise an error on some row.
+
+    By folded name, with the item that might raise; ``EVERY`` where names do not tell the columns.
+    """
+    return _Computed(ctx, ctx.names, frozenset()).columns(relation)
+
+
+def check_speculation(scalar: Scalar, known: TypeOf, ctx: Context, original: Original = "join") -> None:
+    """Raise ``UnsafeSpeculation`` for an expression that can raise an error; ``known`` returns the types of columns."""
+    if can_raise(scalar, known, ansi=ctx.catalog.settings.ansi):
+        raise UnsafeSpeculation(scalar.shown, scalar.place, original)
+
+
+def check_columns(
+    relation: Node, used: Container[str], safe: Container[str], ctx: Context, original: Original = "join"
+) -> None:
+    """Raise ``UnsafeSpeculation`` for a column of a relation that can raise, is used, and is not safe on all rows.
+
+    ``used`` and ``safe`` are folded names; ``EVERY`` among those used stands for all.
+    """
+    for name, item in raising_columns(relation, ctx).items():
+        if name not in safe and (name == EVERY or EVERY in used or name in used):
+            raise UnsafeSpeculation(item.shown, original=original)
+
+
+@dataclass(frozen=True)
+class Filters:
+    """The filters on the rows of a relation, in the order in which Spark evaluates them: each guards the next."""
+
+    texts: tuple[str, ...]
+
+    def always_evaluated_columns(self, names: Resolver, then: Iterable[str] = ()) -> set[str]:
+        """Return the columns, folded, that Spark evaluates on every row; ``then``: expressions after all filters."""
+        if len(self.texts) > 1:
+            return set()
+        return always_evaluated_columns(self.texts or then, names)
+
+
+def always_evaluated_columns(texts: Iterable[str], names: Resolver) -> set[str]:
+    """The columns, folded, that evaluating these expressions computes in any case.
+
+    Spark stops at the first NULL and at a condition that decides, and folds what it knows: of ``v <> 0 AND e > 3``,
+    ``e = NULL``, ``e IS NULL`` over a column without NULL it computes no ``e``.
+    """
+    found = (_computed_first(Scalar(text).tree) for text in texts)
+    return {names.fold(column.name) for column in found if column is not None}
+
+
+def _computed_first(tree: exp.Expr) -> exp.Column | None:
+    """Return the column that an expression always evaluates: it stands alone, or is compared with literals."""
+    match tree:
+        case exp.Column():
+            return tree
+        case exp.Alias() | exp.Paren() | exp.Neg() | exp.Sum() | exp.Avg() | exp.Min() | exp.Max():
+            return _computed_first(tree.this)
+        case exp.Between() if _is_literal(tree.args["low"]) and _is_literal(tree.args["high"]):
+            return _computed_first(tree.this)
+    if not isinstance(tree, _BESIDE_A_LITERAL):
+        return None
+    rest = [side for side in (tree.this, tree.expression) if not _is_literal(side)]
+    return _computed_first(rest[0]) if len(rest) == 1 else None
+
+
+def _is_literal(tree: exp.Expr) -> bool:
+    return isinstance(tree.this if isinstance(tree, exp.Neg) else tree, exp.Literal)
+
+
+@dataclass(frozen=True)
+class _Computed:
+    """Reads a query whose names ``names`` resolves; ``views`` are the views that contain it."""
+
+    ctx: Context
+    names: Resolver
+    views: frozenset[tuple[str, ...]]
+
+    def columns(self, node: Node) -> dict[str, Scalar]:
+        match node:
+            case Project():
+                below = self.columns(node.child)
+                return dict(pair for item in node.items for pair in self._shown(item, node, below))
+            case Scan():
+                found = self._defined(node)
+            case SetOp():
+                left, right = self.columns(node.left), self.columns(node.right)
+                found = _renamed(left or right)
+            case _:
+                found = {n: item for child in node.children for n, item in self.columns(child).items()}
+        return _renamed(found) if isinstance(node, Relation) and node.renames else found
+
+    def _shown(self, item: Scalar, query: Project, below: dict[str, Scalar]) -> Iterator[tuple[str, Scalar]]:
+        """Yield the parts of an item that might raise: its own expression, and the columns that it is computed from."""
+        tree = item.tree.unalias()
+        if tree.is_star:
+            yield from below.items()
+            return
+        name = self.names.fold(item.tree.alias_or_name)
+        words = set(map(self.names.fold, mentioned(item.text))) if below else ()
+        if inner := next((i for n, i in below.items() if EVERY in (n, *words) or n in words), None):
+            yield name, inner
+        elif not isinstance(tree, exp.Column) and not tree.find(*_OF_MANY) and self._can_raise(item, query):
+            yield name, item
+
+    def _can_raise(self, item: Scalar, query: Project) -> bool:
+        return can_raise(item, partial(self._type, query=query), ansi=self.ctx.catalog.settings.ansi)
+
+    def _type(self, tree: exp.Expr, query: Project) -> SqlType | None:
+        """Return the type of an expression over a query's FROM, from its text or else from the catalog."""
+        return self.names.type_of(tree, self.names.sources(query.child)) or self.ctx.type_of(sql(tree), query.child)
+
+    def _defined(self, scan: Scan) -> dict[str, Scalar]:
+        """The same of a name of WITH or a view; nothing for a table."""
+        if scan.cte:
+            cte = self.names.definitions.get(scan.cte)
+            found = self.columns(cte.query) if cte else {}
+            return _renamed(found) if cte and cte.renames else found
+        view = None if scan.name in self.views else self.ctx.catalog.view(scan.name)
+        if view is None:
+            return {}
+        try:
+            query, names = view_query(view, self.ctx)
+        except Unsupported:
+            columns = self.ctx.catalog.columns(scan.name) or ()
+            return {self.names.fold(c.name): Scalar(f"{scan.text}.{c.name}") for c in columns}
+        found = _Computed(self.ctx, names, self.views | {scan.name}).columns(query)
+        shown = [c.name for c in self.ctx.catalog.columns(scan.name) or ()]
+        return found if shown == [*view.columns] else _renamed(found)
+
+
+def _renamed(found: dict[str, Scalar]) -> dict[str, Scalar]:
+    """The same under names that are not looked at."""
+    return {EVERY: next(iter(found.values()))} if found else found

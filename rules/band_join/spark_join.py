@@ -1,0 +1,37 @@
+"""Decides where Spark's own join suffices, so that a band join needs no bins."""
+
+from planner.catalog.cost import count_pairs, describe_pairs
+from planner.catalog.stats import Statistics
+from planner.logical import BandJoin
+from planner.physical.bin_join import preserved_sides
+from rules.band_join.keys import estimate_key_pairs, has_keys, matches_at_most_one
+from rules.context import Context
+
+
+def find_unique_match(join: BandJoin, ctx: Context) -> str | None:
+    """The reason why Spark's own join suffices for any number of rows: a unique match; None if there is none."""
+    if not ctx.force and join.bin_width is None and matches_at_most_one(join, ctx):
+        return "its equalities include a unique key of one side, so each row matches at most one in Spark's own join"
+    return None
+
+
+def spark_join_suffices(join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> str | None:
+    """The reason why Spark's own join suffices: few pairs, or few pairs with equal keys; None if there is none."""
+    pairs, at = count_pairs(left, right), ctx.thresholds
+    if pairs is None or left.rows is None or right.rows is None or join.bin_width is not None:
+        return None
+    if pairs < at.nested_loop_pairs:
+        return "so few rows that Spark's own join is as good (nested_loop_pairs)"
+    if pairs < at.broadcast_pairs and any(
+        side.bytes is not None and side.bytes <= at.broadcast_bytes
+        for name, side in (("left", left), ("right", right))
+        if name not in preserved_sides(join.kind)
+    ):
+        return "so few rows that Spark's own join is as good (broadcast_pairs)"
+    if has_keys(join):
+        keyed = estimate_key_pairs(join, left, right, ctx)
+        if keyed is not None and keyed < at.key_pairs_per_row * (left.rows + right.rows):
+            return (
+                f"{describe_pairs(keyed)} have equal keys, so few that Spark's own join is as good (key_pairs_per_row)"
+            )
+    return None

@@ -1,0 +1,114 @@
+"""The parts of a RowLookupJoin: relations of its left side, its condition on a fetched row, the columns of ``*``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.errors import NoSuchColumn, Place, Refused, UnknownName
+from planner.expr import ColumnRef, Scalar, quote
+from planner.expr.references import replace_references
+from planner.logical.lookup import LookupJoin
+from planner.physical.row_lookup_join import FOUND, Named
+from planner.sql.join_scope import JoinScope, bare, scope_of, using_reference
+from planner.sql.names import Source
+from rules.context import Context
+
+
+@dataclass(frozen=True)
+class RowParts:
+    """The additional fields of a RowLookupJoin, compared with a LookupJoin."""
+
+    rows: tuple[tuple[str, tuple[str, ...]], ...]
+    matched: tuple[Scalar, ...]
+    star: tuple[Named, ...]
+    merged: tuple[Named, ...]
+    qualified_only: tuple[Named, ...]
+
+
+def row_parts(join: LookupJoin, why: str, ctx: Context) -> RowParts:
+    """Raises ``QueryError`` where the columns of the left side are not known, or the condition cannot be moved."""
+    place = join.scan.as_of.place if join.scan.as_of else None
+    try:
+        left, both = scope_of(ctx.names, join.left), scope_of(ctx.names, join)
+    except UnknownName as no:
+        ctx.fail(f"{no}, and the left side can be read only once ({why})", place)
+    rows = _rows(left, both, why, place, ctx)
+    using = (
+        Scalar(f"{using_reference(ctx.names, left, name)} = {FOUND}.{quote(_own(name, join, ctx))}", (), place)
+        for name in join.using
+    )
+    matched = (*using, *(_over_found(c, join, left.sources, why, ctx) for c in join.condition))
+    if not both.merged:
+        return RowParts(rows, matched, (), (), ())
+    hidden = tuple((_name(source), column) for source in both.sources for column in _qualified_only(source, ctx))
+    star, merged = (
+        tuple((_name(both.sources[column.source]), column.name) for column in columns)
+        for columns in (both.star or (), both.merged)
+    )
+    return RowParts(rows, matched, star, merged, hidden)
+
+
+def _name(source: Source) -> str:
+    return source.names[-1] if source.names else ""
+
+
+def _qualified_only(source: Source, ctx: Context) -> tuple[str, ...]:
+    return tuple(c.name for c in source.columns or () if ctx.names.fold(c.name) in source.qualified_only)
+
+
+def _own(name: str, join: LookupJoin, ctx: Context) -> str:
+    """The column of the table that USING names."""
+    wanted = ctx.names.fold(bare(name))
+    (source,) = ctx.names.sources(join.scan)
+    return next(c.name for c in source.columns or () if ctx.names.fold(c.name) == wanted)
+
+
+def _rows(
+    left: JoinScope, both: JoinScope, why: str, place: Place | None, ctx: Context
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    found = []
+    for number, source in enumerate(left.sources):
+        merged = not source.names and source.columns is not None and len(source.columns) == 1 and bool(left.merged)
+        if (not source.names and not merged) or source.columns is None:
+            name = ".".join(source.names) or "a relation without a name"
+            ctx.fail(f"the columns of {name} are not known, and it can be read only once ({why})", place)
+        if source.names and source.names[-1].startswith("__dt_"):
+            continue  # the ends of versions: the join below has compared them
+        if merged and source.qualified_only:
+            continue  # merged once more
+        found.append((_name(source), both.columns_of(number) if both.merged else tuple(c.name for c in source.columns)))
+    return tuple(found)
+
+
+def _qualifiers(parts: tuple[str, ...], table: Source, ctx: Context) -> int:
+    """How many parts of a reference to a column of the table name the table itself."""
+    folded, names = tuple(map(ctx.names.fold, parts)), tuple(map(ctx.names.fold, table.names))
+    own = {ctx.names.fold(column.name) for column in table.columns or ()}
+    possible = range(min(len(names), len(parts) - 1), 0, -1)
+    return next((n for n in possible if folded[:n] == names[-n:] and folded[n] in own), 0)
+
+
+def _over_found(conjunct: Scalar, join: LookupJoin, left: tuple[Source, ...], why: str, ctx: Context) -> Scalar:
+    """A conjunct with ``FOUND`` in the place of the table's name."""
+    if conjunct.plans:
+        reason = f"{conjunct.shown}: a subquery cannot be compared where the left side can be read only once ({why})"
+        ctx.fail(f"{reason}; move it to WHERE", conjunct.place)
+    right = ctx.names.sources(join.scan)
+    known = conjunct.known is not None
+    columns = set() if not known else {column.parts for column in conjunct.columns}
+
+    def over_found(ref: ColumnRef) -> str | None:
+        if len(ref.parts) == 1 and known and ref.parts not in columns:
+            return None  # a type, a unit, a keyword
+        try:
+            index, _ = ctx.names.resolve(ref, (*left, *right))
+        except NoSuchColumn:
+            return None  # as before, in what only Spark reads; Spark's analysis refuses what is a column
+        except Refused as no:
+            ctx.fail(f"{no}, and the left side can be read only once ({why})", conjunct.place)
+        if index < len(left):
+            return None
+        return ".".join((FOUND, *map(quote, ref.parts[_qualifiers(ref.parts, right[0], ctx) :])))
+
+    text = replace_references(conjunct.text, over_found)
+    return conjunct if text == conjunct.text else Scalar(text, (), conjunct.place)

@@ -1,0 +1,61 @@
+"""Finds keys by their tokens in conditions that only Spark parses: ``CAST(o.code AS VARCHAR(10)) = c.code``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.conditions.equality import equality_operands
+from planner.errors import NoSuchColumn, Refused
+from planner.expr import ColumnRef, Scalar
+from planner.expr.calls import BUILT_IN, FUNCTIONS_WITHOUT_BRACKETS
+from planner.expr.references import column_refs, only_reference
+from planner.expr.tokens import called
+from planner.sql.names import Resolver, Source
+
+# Words before a parenthesis that are no functions.
+_NO_CALLS = frozenset(
+    "CHAR CHARACTER VARCHAR DEC DECIMAL NUMERIC TIME AND OR NOT IN IS CASE WHEN THEN ELSE BETWEEN LIKE AS".split()
+)
+
+
+@dataclass(frozen=True)
+class UnreadEquality:
+    """``own = other`` with a column of the table on one side; ``other`` is over the left side alone."""
+
+    own: ColumnRef
+    other: Scalar
+
+
+def unread_equality(conjunct: Scalar, names: Resolver, left: tuple[Source, ...], right: Source) -> UnreadEquality:
+    """The equality that a conjunct is.  Raises ``Refused`` where it is none, or its value might change."""
+    ends = equality_operands(conjunct)
+    for own, other in (ends, ends[::-1]) if ends else ():
+        ref = only_reference(own.text)
+        if ref is None or _sides((ref,), names, left, right) != {"right"}:
+            continue
+        if _sides(column_refs(other.text), names, left, right) == {"left"}:
+            _check_repeatable(other)
+            return UnreadEquality(ref, other)
+    raise Refused(
+        f"{conjunct.shown}: Dovetail cannot parse it, and it is not an equality with a column", conjunct.place
+    )
+
+
+def _sides(found: tuple[ColumnRef, ...], names: Resolver, left: tuple[Source, ...], right: Source) -> set[str]:
+    sides = set()
+    for ref in found:
+        try:
+            index, _ = names.resolve(ref, (*left, right))
+        except NoSuchColumn:
+            if len(ref.parts) > 1:
+                raise
+            continue  # a type, a unit, a keyword; Spark's analysis refuses what should be a column
+        sides.add("left" if index < len(left) else "right")
+    return sides
+
+
+def _check_repeatable(value: Scalar) -> None:
+    """Raise ``Refused`` unless an expression has the same value wherever it is evaluated."""
+    odd = [n for n in sorted(called(value.text)) if n.isidentifier() and n not in BUILT_IN and n not in _NO_CALLS]
+    if odd or value.plans or any(n in value.text.lower() for n in FUNCTIONS_WITHOUT_BRACKETS):
+        raise Refused(f"{value.shown} is not known to be deterministic", value.place)

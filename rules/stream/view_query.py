@@ -1,0 +1,246 @@
+"""Splits a query over streams in two: the joined rows, which only grow, and the clauses above the join.
+
+SELECT d.region, sum(f.amount) AS paid FROM f JOIN d ON f.k = d.k WHERE f.amount > 0 GROUP BY d.region
+
+the rows    SELECT f.amount AS c0, d.region AS c1 FROM f JOIN d ON f.k = d.k WHERE f.amount > 0
+above       SELECT region, sum(amount) AS paid FROM (SELECT c0 AS amount, c1 AS region FROM __dt_joined)
+            GROUP BY region
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlglot import exp
+
+from planner.errors import Refused, Unsupported
+from planner.expr import Scalar, quote, sql
+from planner.expr.calls import repeated_otherwise
+from planner.expr.stable_functions import first_stable_function
+from planner.logical import Aggregate, Cte, Filter, Join, Logical, Project, Scan, Sort, With, expressions
+from planner.logical.clauses import Limit, Windows
+from planner.logical.relations import Opaque
+from planner.sql.names import Source
+from planner.sql.scope import Scope
+from planner.sql.to_sql import to_sql
+from planner.state.changes import COUNT, checked_kind, count_of
+from rules.analysis.same_source import reading
+from rules.context import Context
+from rules.query.from_items import leaves
+from rules.query.query_block import where
+from rules.stream.accumulators import Accumulators, Types, accumulators
+from rules.stream.changelogs import expand_items, find_change_column
+from rules.stream.stored_rows import StoredRelation
+from rules.stream.stream_blocks import alias_of
+
+JOINED = "__dt_joined"
+"""The name under which the rows of the join are read."""
+
+_ABOVE = (Sort, Limit, Project, Aggregate, Windows)
+
+
+@dataclass(frozen=True)
+class ViewQuery:
+    """The query of a view: ``joined`` over the streams, and ``above`` over its rows, in a relation named ``JOINED``.
+
+    ``change`` is the column with the kind of change; empty if no stream is a changelog.  ``text`` is the whole query,
+    with ``*`` expanded if a stream is a changelog.  ``clauses`` are those above the join, from the outermost in, and
+    ``rows`` is a relation of the joined rows under the names of their relations.
+    """
+
+    joined: str
+    above: str
+    text: str
+    clauses: tuple[Logical, ...]
+    scope: Scope
+    rows: str
+    change: str = ""
+
+    def accumulated(self, ctx: Context, types: Types) -> Accumulators | str:
+        """Return the accumulators that are stored for each group; or why the joined rows are stored."""
+        try:
+            return accumulators(self.clauses, self.rows, JOINED, self.scope, types, changes=bool(self.change))
+        except Refused as no:
+            return str(no)
+
+
+def view_query(query: Logical, ctx: Context) -> ViewQuery:
+    """Split a query.  Raises ``Refused`` with the reason if that is impossible."""
+    with_ = query if isinstance(query, With) else None
+    path: list[Any] = []
+    node: Any = with_.child if with_ else query
+    while isinstance(node, _ABOVE) or (isinstance(node, Filter) and node.clause != "WHERE"):
+        path.append(node)
+        node = node.children[0]
+    if sum(isinstance(n, Project) for n in path) != 1:
+        raise Refused("it is more than one SELECT … FROM … WHERE")
+    condition, tree = (node.condition, node.child) if isinstance(node, Filter) else ((), node)
+    if any(isinstance(n, Join) and (n.using or n.natural) for n in tree.walk()):
+        raise Refused("USING and NATURAL merge columns of two relations; write ON")
+    ctx.define({n.key: n for n in query.walk() if isinstance(n, Cte)})
+    changes = _changes(tree, ctx)
+    scope = ctx.scope(tree)
+    if changes:
+        columns_of_kinds = {ctx.names.fold(c.source): c.column for c in changes}
+        hidden = [columns_of_kinds.get(ctx.names.fold(s.names[0])) for s in scope.sources]
+        path = [_expand_items(node, scope, hidden) for node in path]
+    columns = _Columns(scope, {c.source: c.column for c in changes})
+    for above in path:
+        columns.add(above)
+    items = tuple(Scalar(f"{source}.{quote(name)} AS c{n}") for n, (source, name) in enumerate(columns.needed_columns))
+    if changes and not any(isinstance(n, Join) for n in tree.walk()):
+        items = (*items, _change_of(changes[0], condition, columns))
+    hint = next(n.hint for n in path if isinstance(n, Project))
+    joined: Logical = Project(where(tree, condition), items or (Scalar("1 AS c0"),), hint=hint)
+    for clause in (*condition, *(c for n in tree.walk() if isinstance(n, Join) for c in n.condition)):
+        odd = repeated_otherwise(clause.tree)
+        if word := first_stable_function(clause.text) or (odd and sql(odd)):
+            raise Refused(f"{word} decides which rows are joined, and may have another value at each refresh")
+        if changes and clause.plans:
+            raise Refused(
+                f"{clause.shown} has a subquery, whose result may differ when a row is deleted and when it was inserted"
+            )
+    expanded: list[Any] = [_expand_items(node, scope, [None] * len(scope.sources)) for node in path]
+    stored = StoredRelation(columns.stored, scope, expanded)
+    rows: Any = Opaque(Scalar(stored.relation(JOINED)))
+    for above in reversed(expanded):
+        rows = replace(stored.clause(above), child=rows)
+    whole: Any = where(tree, condition)
+    for above in reversed(path):
+        whole = replace(above, child=whole)
+    joined_text, text = (to_sql(replace(with_, child=q) if with_ else q) for q in (joined, whole))
+    change = changes[0].change if changes else ""
+    counted = f", {count_of(change)} AS {COUNT}" if change else ""
+    return ViewQuery(joined_text, to_sql(rows), text, tuple(path), scope, columns.relations(counted), change)
+
+
+def _expand_items(node: Logical, scope: Scope, hidden: Sequence[str | None]) -> Logical:
+    """Expand ``*`` in a select list, without the columns of the kind of change."""
+    if not isinstance(node, Project):
+        return node
+    return replace(node, items=expand_items(node.items, scope, hidden))
+
+
+@dataclass(frozen=True)
+class _Change:
+    """A changelog in FROM: its ``change`` column, and the name under which its relation returns that, if any."""
+
+    source: str
+    table: str
+    change: str
+    column: str | None
+
+
+def _changes(tree: Logical, ctx: Context) -> list[_Change]:
+    """Return the relations that are changelogs.  Raises ``Refused``, ``Unsupported``."""
+    found = []
+    for relation in leaves(tree):
+        scans = [n for n in relation.walk() if isinstance(n, Scan) and not n.cte]
+        if any(ctx.catalog.declaration(scan.name).changelog for scan in scans) or ctx.definitions:
+            read = reading(relation, ctx)
+            base = read.base
+            declared = ctx.catalog.declaration(base.name).changelog if isinstance(base, Scan) else None
+            if declared and isinstance(base, Scan):
+                column = find_change_column(read, declared.change, ctx.names)
+                found.append(_Change(alias_of(relation), ".".join(base.name), declared.change, column))
+    return found
+
+
+def _change_of(only: _Change, condition: tuple[Scalar, ...], columns: _Columns) -> Scalar:
+    """Return the kind of change as an item of a query over one changelog."""
+    if only.column is None:
+        raise Refused(
+            f"its subquery leaves out {only.change}, the kind of the changes of {only.table}; select it there"
+        )
+    for conjunct in condition:
+        columns.check(conjunct.tree)
+    return Scalar(f"{checked_kind(only.column, only.table)} AS {quote(only.change)}")
+
+
+class _Columns:
+    """The columns of the relations of FROM that clauses name, as ``(relation, column)``, quoted."""
+
+    def __init__(self, scope: Scope, hidden: Mapping[str, str | None]):
+        self.scope, self.sources, self.names = scope, scope.sources, scope.names
+        sources = scope.sources
+        self.hidden = {(self.names.fold(source), column) for source, column in hidden.items()}
+        self.needed: set[tuple[Source, str]] = set()
+        aliases = [self.names.fold(s.names[0]) for s in sources if s.names]
+        if len(aliases) < len(sources) or len(set(aliases)) < len(aliases):
+            raise Refused("two of its relations have one name, or one has none; give each its own alias")
+        if unknown := next((s for s in sources if s.columns is None), None):
+            raise Refused(f"the columns of {unknown.names[0]} are not known")
+        self.aliases = set(aliases)
+
+    @property
+    def needed_columns(self) -> list[tuple[str, str]]:
+        """The needed columns, as ``(relation, column)``, in the order of the relations."""
+        pairs = ((source, column.name) for source in self.sources for column in source.columns or ())
+        return [(quote(source.names[0]), name) for source, name in pairs if (source, name) in self.needed]
+
+    @property
+    def stored(self) -> list[tuple[int, str]]:
+        """These columns, each with the number of its relation."""
+        pairs = ((n, source, column.name) for n, source in enumerate(self.sources) for column in source.columns or ())
+        return [(n, name) for n, source, name in pairs if (source, name) in self.needed]
+
+    def add(self, node: Logical) -> None:
+        """Add the columns that a clause names; all columns if it cannot be parsed."""
+        if node.subplans:
+            raise Refused(f"{node.label} holds a subquery above the join")
+        try:
+            for tree in _trees(node):
+                self._of(tree)
+        except Unsupported:
+            every = ((source, column.name) for source in self.sources for column in source.columns or ())
+            self.needed |= {(source, name) for source, name in every if not self._hides(source, name)}
+
+    def check(self, tree: Any) -> None:
+        """Raise ``Refused`` if an expression names a column with the kind of change."""
+        for found in self.scope.bind(tree).known_columns:
+            if self._hides(self.sources[found.relation], found.column.name):
+                raise Refused(f"{found.column.name} is the kind of a change, and no column of the result; leave it out")
+
+    def _hides(self, source: Source, column: str) -> bool:
+        return (self.names.fold(source.names[0]), column) in self.hidden
+
+    def _of(self, tree: Any) -> None:
+        if any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star)):
+            raise Unsupported("all columns")
+        self.check(tree)
+        for found in self.scope.bind(tree).known_columns:
+            self.needed.add((self.sources[found.relation], found.column.name))
+
+    def relations(self, more: str = "") -> str:
+        """Return a relation of the joined rows: each relation of FROM as a struct, and unambiguous columns by name.
+
+        So aggregates of a group stay as they are written.  ``more`` items may follow.
+        """
+        times = Counter(self.names.fold(name) for _, name in self.needed_columns)
+        structs: dict[str, list[str]] = {}
+        items = []
+        for n, (source, name) in enumerate(self.needed_columns):
+            literal = name.replace("\\", "\\\\").replace("'", "\\'")
+            structs.setdefault(source, []).append(f"'{literal}', c{n}")
+            if times[self.names.fold(name)] == 1 and self.names.fold(name) not in self.aliases:
+                items.append(f"c{n} AS {quote(name)}")
+        items += [f"named_struct({', '.join(fields)}) AS {source}" for source, fields in structs.items()]
+        return f"(SELECT {', '.join(items) or '1'}{more} FROM {JOINED})"
+
+
+def _trees(node: Logical) -> Iterator[Any]:
+    """Yield the expressions of a clause.  Raises ``Unsupported``."""
+    match node:
+        case Project():
+            yield from (item.tree for item in node.items)
+        case Aggregate():
+            yield from () if node.is_all else (key.tree for key in expressions(node))
+        case Filter():
+            yield from (conjunct.tree for conjunct in node.condition)
+        case Sort():
+            yield from (key.tree for key in node.keys)
+        case Windows():
+            raise Unsupported("named windows")

@@ -1,0 +1,92 @@
+"""Intervals whose ends stand for none, in every type, and bins of whatever width a hint asks for."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import given, note, settings
+from hypothesis import strategies as st
+
+from comparing import assert_same, few_rows
+from effort import examples
+from optimizer import Optimizer, Options
+from shares import Share, at_least
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+rewritten = at_least(0.6)
+
+# Of each type: how to say the number n, and what stands for no end.
+TYPES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "INT": ("{n}", ("-2147483648", "2147483647")),
+    "BIGINT": ("{n}", ("-9223372036854775808", "9223372036854775807")),
+    "DECIMAL(38, 2)": ("{n}", ("-99999999999999999999999999999999999.99", "99999999999999999999999999999999999.99")),
+    "FLOAT": ("{n}", ("-3.4028235e38", "3.4028235e38", "'-Infinity'", "'Infinity'", "'NaN'")),
+    "DOUBLE": (
+        "{n}",
+        (
+            *("-1.7976931348623157e308", "1.7976931348623157e308", "-1e308", "1e308", "1e300", "-9.99e299"),
+            *("'-Infinity'", "'Infinity'", "'NaN'"),
+        ),
+    ),
+    "DATE": ("DATE '2024-01-01' + {n}", ("DATE '0001-01-01'", "DATE '1900-01-01'", "DATE '9999-12-31'")),
+    "TIMESTAMP": (
+        "timestamp_seconds(1700000000 + 86400 * {n})",
+        ("TIMESTAMP '0001-01-01'", "TIMESTAMP '1970-01-01'", "TIMESTAMP '9999-12-31 23:59:59.999999'"),
+    ),
+}
+NUMBERS = ("INT", "BIGINT", "DECIMAL(38, 2)", "FLOAT", "DOUBLE", "DATE")
+QUERIES = (
+    "SELECT {h} p.id, i.id AS i FROM p JOIN i ON p.x BETWEEN i.lo AND i.hi",
+    "SELECT {h} p.id, i.id AS i FROM p LEFT JOIN i ON p.x BETWEEN i.lo AND i.hi",
+    "SELECT {h} p.id, i.id AS i FROM p RIGHT JOIN i ON p.x >= i.lo AND p.x < i.hi",
+    "SELECT {h} p.id FROM p LEFT ANTI JOIN i ON p.x BETWEEN i.lo AND i.hi",
+    "SELECT {h} i.id, b.id AS b FROM i JOIN i b ON i.lo <= b.hi AND b.lo <= i.hi",
+    "SELECT {h} i.id, count(*) AS n FROM p JOIN i ON p.x BETWEEN i.lo AND i.hi GROUP BY i.id",
+    "SELECT {h} p.id, count(*) AS n FROM p JOIN i ON p.x BETWEEN i.lo AND i.hi GROUP BY p.id",
+)
+OF_NUMBERS = (
+    "SELECT {h} p.id, i.id AS i FROM p JOIN i ON p.x BETWEEN i.lo - {c} AND i.hi + {c}",
+    "SELECT {h} p.id, i.id AS i FROM p JOIN i ON p.x BETWEEN i.lo - {c} AND i.lo + {c}",
+    "SELECT {h} p.id, i.id AS i FROM p LEFT JOIN i ON abs(p.x - i.lo) <= {c}",
+)
+CONSTANTS = ("3", "1e30D", "1e308D", "1.7976931348623157e308D")
+WIDTHS = ("0.0005", "0.000000000001", "1e-300D", "1", "2", "7.5", "1000000000000000000", "1e30D", "1e300D")
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[str, str, list[str], list[tuple[str, str]]]:
+    """A type, a query, positions of points, and ends of intervals."""
+    type_ = draw(st.sampled_from(sorted(TYPES)))
+    form, without = TYPES[type_]
+    some = st.integers(0, 60).map(lambda n: form.format(n=n))
+    no_end = st.sampled_from((*without, "NULL"))
+    ends = draw(st.sampled_from((st.tuples(some, no_end), st.tuples(no_end, some), st.tuples(no_end, no_end))))
+    intervals = draw(st.lists(st.tuples(some, some), min_size=1, max_size=8)) + draw(st.lists(ends, max_size=6))
+    points = draw(st.lists(st.one_of(some, some, no_end), min_size=1, max_size=12))
+    reals = type_ in ("FLOAT", "DOUBLE")
+    query = draw(st.sampled_from((*QUERIES, *OF_NUMBERS) if reals else QUERIES))
+    hint = ""
+    if type_ in NUMBERS and draw(st.booleans()):
+        hint = f"/*+ RANGE_JOIN(i, {draw(st.sampled_from(WIDTHS))}) */"
+    return type_, query.format(h=hint, c=draw(st.sampled_from(CONSTANTS))), points, intervals
+
+
+@settings(max_examples=examples(1 / 3))
+@given(case=cases(), generic_plan=st.sampled_from((False, False, True)))
+def test_ends_that_stand_for_none(session: SparkSession, rewritten: Share, case: Any, generic_plan: bool) -> None:
+    type_, query, points, intervals = case
+    x = ", ".join(f"({n}, CAST({at} AS {type_}))" for n, at in enumerate(points))
+    ends = ", ".join(f"({n}, CAST({lo} AS {type_}), CAST({hi} AS {type_}))" for n, (lo, hi) in enumerate(intervals))
+    few_rows(session, "p", f"SELECT * FROM VALUES {x} AS t(id, x)")
+    few_rows(session, "i", f"SELECT * FROM VALUES {ends} AS t(id, lo, hi)")
+    options = Options(
+        nested_loop_pairs=0, broadcast_pairs=0, running_sum_matches=0.5, generic_plan=generic_plan, strict=True
+    )
+    plan = Optimizer(session, options).plan(query)
+    note(f"{query}\n{plan.sql()}\n{plan.explain('cost')}")
+    rewritten.count(plan.rewritten)
+    assert not re.search(r"(?i)\b(inf|nan)D?\b|\d{40}", plan.explain("cost") + plan.sql())
+    assert_same(session, query, plan)

@@ -1,0 +1,150 @@
+"""Servers that hang: no connect waits for another, and each call has a timeout."""
+
+from __future__ import annotations
+
+import gc
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+
+import adbc_driver_postgresql.dbapi as dbapi
+import pytest
+
+from lookup_ways import keyed
+from planner.connectors import postgres_connection
+from planner.connectors.credentials import env
+from planner.connectors.postgres import PostgresSource
+from planner.errors import SourceError
+from servers import PostgresServer, execute
+
+PARENT = "CREATE TABLE {} (id int PRIMARY KEY)"
+URI = env("DOVETAIL_TEST_POSTGRES")
+
+
+@pytest.fixture
+def silent() -> Iterator[int]:
+    """The port of a server that takes connections and never answers."""
+    with closing(socket.create_server(("127.0.0.1", 0), backlog=20)) as server:
+        yield server.getsockname()[1]
+
+
+def threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name.startswith("lookup PostgreSQL")]
+
+
+def until(done: object, seconds: float = 15.0) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and not done():  # type: ignore[operator]
+        time.sleep(0.02)
+    assert done()  # type: ignore[operator]
+
+
+def test_no_connect_waits_for_one_that_hangs(postgres: str, silent: int) -> None:
+    execute(postgres, "CREATE TABLE IF NOT EXISTS reachable (id int)")
+    hung = PostgresSource("t", uri=f"host=127.0.0.1 port={silent} user=me dbname=d connect_timeout=2", timeout=60)
+    failed: list[BaseException] = []
+
+    def describe() -> None:
+        try:
+            hung.schema()
+        except SourceError as error:
+            failed.append(error)
+
+    waiting = threading.Thread(target=describe)
+    waiting.start()
+    until(threads)
+    start = time.monotonic()
+    assert PostgresSource("reachable", uri=URI, timeout=10).schema().names == ["id"]
+    assert time.monotonic() - start < 1.9
+    assert waiting.is_alive()
+    waiting.join(10)  # libpq itself gives up
+    assert isinstance(failed[0], ConnectionError)
+    assert "timeout expired" in str(failed[0])
+    until(lambda: not threads())
+
+
+def test_a_connect_string_without_a_timeout_gets_one(silent: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres_connection, "CONNECT_SECONDS", 2)
+    source = PostgresSource("t", uri=f"host=127.0.0.1 port={silent} user=me dbname=d", timeout=0.3)
+    start = time.monotonic()
+    with pytest.raises(SourceError, match=r"PostgreSQL table t: no answer within 0\.3 s; check that it is up"):
+        source.schema()
+    assert time.monotonic() - start < 1.5
+    until(lambda: not threads())
+
+
+def test_describing_a_table_has_a_timeout_and_is_cancelled(postgres: str) -> None:
+    execute(postgres, "CREATE TABLE IF NOT EXISTS locked (id int)")
+    source = PostgresSource("locked", uri=URI, timeout=0.5)
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    with closing(dbapi.connect(postgres)) as holder, closing(holder.cursor()) as cursor:
+        cursor.execute("LOCK TABLE locked IN ACCESS EXCLUSIVE MODE")
+        for call in (source.schema, lambda: source.unique_keys):
+            with pytest.raises(SourceError, match=r"no answer within 0\.5 s"):
+                call()
+        until(lambda: execute(postgres, waiting) == [(0,)])  # while the lock is still held
+        holder.rollback()
+    assert source.schema().names == ["id"]
+    assert source.rows() is not None
+
+
+def test_a_frozen_server_does_not_hold_up_planning(mortal: PostgresServer) -> None:
+    execute(mortal.uri, "CREATE TABLE IF NOT EXISTS cold (id int)")
+    source = PostgresSource("cold", uri=mortal.uri, timeout=0.5)
+    source.schema()
+    mortal.freeze(on=True)
+    try:
+        start = time.monotonic()
+        assert source.rows() is None
+        with pytest.raises(SourceError, match="no answer"):
+            PostgresSource("cold", uri=mortal.uri, timeout=0.5).schema()
+        assert time.monotonic() - start < 4
+    finally:
+        mortal.freeze(on=False)
+    assert source.rows() is not None
+    until(lambda: not threads())
+
+
+def test_a_callable_with_changing_tokens_leaves_one_database(mortal: PostgresServer) -> None:
+    execute(mortal.uri, "CREATE TABLE IF NOT EXISTS tokens AS SELECT 1 AS id")
+    before = len(postgres_connection._databases)
+    tokens = iter(range(100))
+    source = PostgresSource("tokens", uri=lambda: f"{mortal.uri}&password=token{next(tokens)}")
+    import pyarrow as pa
+
+    for _ in range(12):
+        assert keyed(source, "id", pa.array([1], pa.int32())).num_rows == 1
+    known = list(postgres_connection._databases.items())
+    assert len(known) <= min(before + 1, postgres_connection._SERVERS)
+    assert "token" not in "".join(server for server, _ in known)
+    gc.collect()
+    live = [o for o in gc.get_objects() if isinstance(o, postgres_connection._Database)]
+    assert len(live) <= postgres_connection._SERVERS + 1
+
+
+@pytest.mark.parametrize(
+    ("statements", "unique"),
+    [
+        (f"{PARENT}; CREATE TABLE {{}}_child () INHERITS ({{}})", ()),
+        (
+            f"{PARENT} PARTITION BY RANGE (id); CREATE TABLE {{}}_child PARTITION OF {{}} FOR VALUES FROM (0) TO (9)",
+            (("id",),),
+        ),
+    ],
+)
+def test_an_index_of_a_parent_is_unique_only_in_partitions(
+    postgres: str, statements: str, unique: tuple[tuple[str, ...], ...]
+) -> None:
+    import pyarrow as pa
+
+    execute(postgres, "DROP TABLE IF EXISTS parent CASCADE")
+    for statement in statements.format("parent", "parent", "parent").split("; "):
+        execute(postgres, statement)
+    source = PostgresSource("parent", uri=URI)
+    assert source.unique_keys == unique
+    if not unique:
+        execute(postgres, "INSERT INTO parent VALUES (1)")
+        execute(postgres, "INSERT INTO parent_child VALUES (1)")
+        assert keyed(source, "id", pa.array([1, 2], pa.int32())).num_rows == 2

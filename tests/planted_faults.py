@@ -1,0 +1,244 @@
+"""Wrong rewritings, each one place of the source changed: tests have to notice every one of them.
+
+``old`` stands in its file exactly once.  Where it does not any more, the fault is to be planted anew: `make
+planted-faults` says so.  ``cases``: the golden plans that are likely to notice it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong, in the place of what."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    cases: str
+
+
+BINS = "planner/physical/band_join.py"
+INTERVALS = "planner/physical/interval_sql.py"
+JOIN = "planner/physical/bin_join.py"
+OVERLAP = "planner/physical/overlap_band_join.py"
+SUMS = "planner/physical/band_aggregate.py"
+WIDTHS = "planner/band/bins.py"
+ENDS = "planner/band/ends.py"
+FILTERS = "rules/normalize/push_filters.py"
+CARRIED = "rules/normalize/carry_filters.py"
+EXISTS = "rules/normalize/exists_to_join.py"
+STEPS = "rules/self_join/neighbour_rows.py"
+SAME = "rules/recognize/self_join_elimination.py"
+PAIRS = "rules/self_join/self_pairs.py"
+FRAMES = "rules/window/frame_aggregates.py"
+WINDOWS = "rules/window/correlated_aggregate.py"
+MERGED = "rules/shared_scan/scalar_aggregates.py"
+GUARDS = "rules/analysis/speculation.py"
+REMOVED = "rules/self_join/removed_relations.py"
+
+FAULTS = (
+    Fault("the bins of a band end where they begin", BINS, "else -self.bins.low)", "else -self.bins.high)", "band"),
+    Fault("the bins of a band begin at its other end", BINS, "else -self.bins.high)", "else self.bins.high)", "band"),
+    Fault("a band is not halved with its positions", BINS, "added / 2, width / 2", "added, width / 2", "band"),
+    Fault(
+        "bins far from zero are not clipped",
+        BINS,
+        "floor(least(greatest({quotient}, -{most}), {most}))",
+        "floor({quotient})",
+        "band",
+    ),
+    Fault("a point visits one bin", INTERVALS, "array({here}, {here} - 1)", "array({here})", "band"),
+    Fault(
+        "an interval with its ends the wrong way round has bins downwards",
+        INTERVALS,
+        "sequence({first}, greatest({first}, {last}))",
+        "sequence({first}, {last})",
+        "band",
+    ),
+    Fault("an interval fills more than its bin", INTERVALS, "_FILL = 0.875", "_FILL = 1.75", "band"),
+    Fault(
+        "bins of an interval without a low end",
+        INTERVALS,
+        "CASE WHEN {low} IS NOT NULL THEN {bins} END",
+        "{bins}",
+        "band",
+    ),
+    Fault(
+        "rounding moves the ends inward",
+        INTERVALS,
+        "'+' if outward > 0 else '-'} ({size})",
+        "'-' if outward > 0 else '+'} ({size})",
+        "band",
+    ),
+    Fault(
+        "a pair meets in each common bin",
+        OVERLAP,
+        'lambda keys: (f"{keys[0]} = {later}",)',
+        "lambda keys: ()",
+        "overlap",
+    ),
+    Fault(
+        "a pair meets in the bin of the earlier start", OVERLAP, 'later = f"greatest(', 'later = f"least(', "overlap"
+    ),
+    Fault(
+        "halved bins have no room at the low end",
+        WIDTHS,
+        "Fraction(2 * floor(low / 2) - 2)",
+        "Fraction(2 * floor(low / 2))",
+        "band",
+    ),
+    Fault(
+        "bins of real numbers have no room",
+        WIDTHS,
+        "FixedWidthBins(width, low - MARGIN * width, high + MARGIN * width)",
+        "FixedWidthBins(width, low, high)",
+        "band",
+    ),
+    Fault(
+        "the ends of a band are rounded inward",
+        WIDTHS,
+        "low, high = Fraction(floor(low)), Fraction(ceil(high))",
+        "low, high = Fraction(ceil(low)), Fraction(floor(high))",
+        "band",
+    ),
+    Fault(
+        "a preserved side is copied",
+        JOIN,
+        "tuple(side for side in preserved_sides(self.kind) if side in self.scheme.copied)",
+        "()",
+        "band",
+    ),
+    Fault(
+        "the right side of a full join is not preserved", JOIN, 'return ("left", "right")', 'return ("left",)', "band"
+    ),
+    Fault("a null-safe equality is plain", JOIN, "{v} <=> {c}", "{v} = {c}", "band"),
+    Fault("matches are not distinct", JOIN, "{repeated(self.hints)}DISTINCT ", "{repeated(self.hints)}", "band"),
+    Fault(
+        "the condition of the user is dropped",
+        JOIN,
+        "[*on, *keyed.also(_left(keyed)), condition])\n        on =",
+        "[*on, *keyed.also(_left(keyed))])\n        on =",
+        "band",
+    ),
+    Fault("a strict end is closed", ENDS, "isinstance(tree, exp.GT)", "False", "aggregate"),
+    Fault(
+        "open and closed ends change places", ENDS, "low[2], high[2], common", "high[2], low[2], common", "aggregate"
+    ),
+    Fault(
+        "an open end of integers is off by one",
+        ENDS,
+        "floor(band.low) + 1 if open_",
+        "floor(band.low) if open_",
+        "aggregate",
+    ),
+    Fault(
+        "a running sum ends one row early",
+        SUMS,
+        "ROWS UNBOUNDED PRECEDING))",
+        "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING))",
+        "aggregate",
+    ),
+    Fault("hosts without a pair come out", SUMS, "_sign <> 0 AND {sql.pairs} > 0", "_sign <> 0", "aggregate"),
+    Fault("intervals without a point make a group", SUMS, "{sql.pairs}) > 0", "{sql.pairs}) >= 0", "aggregate"),
+    Fault(
+        "an end counts before the points beside it",
+        SUMS,
+        "(0 if ends.open_high else 2)",
+        "(2 if ends.open_high else 0)",
+        "aggregate",
+    ),
+    Fault("what an interval leaves is not taken away", SUMS, "ELSE -{value} END", "ELSE {value} END", "aggregate"),
+    Fault(
+        "WHERE moves below the side that a right join does not preserve",
+        FILTERS,
+        '"right" if join.kind == "right" else "left"',
+        '"left"',
+        "refused",
+    ),
+    Fault("WHERE takes the place of ON", FILTERS, "(*join.condition, conjunct)", "(conjunct,)", "band"),
+    Fault(
+        "the rest of WHERE is dropped",
+        FILTERS,
+        "return Filter(tree, tuple(kept), node.clause) if kept else tree",
+        "return tree",
+        "normalize",
+    ),
+    Fault(
+        "a filter is dropped where another is carried in",
+        CARRIED,
+        "(*block.condition, bound.substitute(inside))",
+        "(bound.substitute(inside),)",
+        "normalize",
+    ),
+    Fault(
+        "NOT EXISTS is a semi join", EXISTS, 'kind = "anti" if test.negated else "semi"', 'kind = "semi"', "subqueries"
+    ),
+    Fault("NOT IN forgets NULL", EXISTS, "({equal}) IS NOT FALSE", "({equal})", "subqueries"),
+    Fault(
+        "the row before is the one behind",
+        STEPS,
+        '"lead" if one.steps > 0 else "lag"',
+        '"lag" if one.steps > 0 else "lead"',
+        "neighbour",
+    ),
+    Fault(
+        "a neighbour is one row too far",
+        STEPS,
+        "{abs(one.steps)}, {quote(column)}",
+        "{abs(one.steps) + 1}, {quote(column)}",
+        "neighbour",
+    ),
+    Fault(
+        "a neighbour that the outer join does not find",
+        STEPS,
+        "value if when is None else",
+        "value if True else",
+        "neighbour",
+    ),
+    Fault("a row joined with itself by NULL", SAME, 'e.left[1]))} IS NOT NULL"', 'e.left[1]))} IS NULL"', "self"),
+    Fault("an anti join drops what is unknown", SAME, "IS NOT TRUE", "IS FALSE", "self"),
+    Fault("pairs that differ have one value", PAIRS, "{least} <> {most}", "{least} = {most}", "pairs"),
+    Fault("pairs of rows that are filtered in different ways", PAIRS, "if own != theirs:", "if False:", "pairs"),
+    Fault(
+        "rows with equal keys share what they count",
+        FRAMES,
+        "ORDER BY {self.band.offsets.order(self.band.column, self.nulls)} {offsets.frame}",
+        "ORDER BY {self.band.offsets.order(self.band.column, self.nulls)}",
+        "self",
+    ),
+    Fault(
+        "what lies before the frame is added",
+        FRAMES,
+        '[("-", band.offsets.before)]',
+        '[("+", band.offsets.before)]',
+        "self",
+    ),
+    Fault("all others of a group: the greatest is the least", WINDOWS, '"<": ("min",)', '"<": ("max",)', "self"),
+    Fault(
+        "an aggregate counts the rows of all", MERGED, 'if own else ""\n', 'if not own else ""\n', "scalar_aggregates"
+    ),
+    Fault(
+        "each of several filters counts as evaluated on every row",
+        GUARDS,
+        "        if len(self.texts) > 1:\n",
+        "        if False:\n",
+        "scalar_aggregates/null_before_a_guard.plan",
+    ),
+    Fault(
+        "AND counts as a guard in a select list",
+        REMOVED,
+        "        for part in parts if len(parts) > 1 else ():\n",
+        "        for part in ():\n",
+        "self/left_guarded_column.plan",
+    ),
+    Fault(
+        "common filters lose their guards",
+        MERGED,
+        "for term in () if self._evaluated_by_one(kept) else kept:",
+        "for term in ():",
+        "scalar_aggregates",
+    ),
+)
