@@ -168,7 +168,7 @@ class MaterializedView:
 
     def table(self) -> DataFrame:
         """Return the result as of the last refresh that has ended."""
-        return self._compute_result(self.rows.read(before=not self.rows.ended))
+        return self._compute_result(self.rows.read_ended())
 
     def changes(self) -> DataFrame:
         """Return how the last refresh changed the result: rows, with ``delete`` or ``insert`` in ``_change_type``.

@@ -25,7 +25,7 @@ from planner.types.schema import SqlType
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
 _FARTHEST = Fraction(float_info.max)
-_LONG = 10**21
+_DIGITS = 21
 _UNITS = {
     "MICROSECOND": 1,
     "MILLISECOND": 1_000,
@@ -167,10 +167,16 @@ def real(amount: Fraction) -> float:
 
 
 def number(amount: Fraction | float) -> str:
-    """A number in its shortest exact decimal form; with two digits where it would have more than twenty."""
-    if isinstance(amount, float):
-        amount = Fraction(amount)
-    decimal = Decimal(amount.numerator) / Decimal(amount.denominator)
-    if abs(amount) >= _LONG or decimal.adjusted() < -20:
-        return f"{decimal:.2g}"
-    return str(amount.numerator) if amount.denominator == 1 else f"{decimal.normalize():f}"
+    """A number in its shortest exact decimal form, a DOUBLE with more digits than that as Python writes it.
+
+    Any other number with more digits has two of them.
+    """
+    exact = Fraction(amount)
+    if exact.denominator == 1 and abs(exact) < 10**_DIGITS:
+        return str(exact.numerator)
+    decimal = Decimal(exact.numerator) / Decimal(exact.denominator)
+    text = f"{decimal.normalize():f}"
+    if len(text.lstrip("-")) <= _DIGITS and Fraction(text) == exact:
+        return text
+    double = real(exact)
+    return repr(double) if Fraction(double) == exact else f"{decimal:.2g}"

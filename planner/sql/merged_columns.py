@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from planner.errors import Unsupported
 from planner.expr import Scalar, quote
 from planner.expr.references import column_refs
 from planner.logical import (
@@ -48,7 +49,8 @@ Needed = dict[str, Uses]  # by the view of a lookup
 def with_qualified(plan: Node, fold: Fold) -> Node:
     """The plan with the merged columns that its queries name with a qualifier.
 
-    Raises ``Unsupported`` where a query names one in both ways, and the name alone cannot be given a qualifier.
+    Raises ``Unsupported`` where a query names one in both ways, and the name alone cannot be given a qualifier, and
+    where its relation has the name of a column.
     """
     if not any(isinstance(node, RowLookupJoin) and node.qualified_only for node in plan.walk()):
         return plan
@@ -105,6 +107,7 @@ def _block(project: Project, above: tuple[Scalar, ...], needed: Needed, fold: Fo
     for join in joins:  # the outermost first: what it takes to Python, those below have to show
         if isinstance(join, RowLookupJoin):
             found = _find(join, [*scalars, *join.matched], fold)
+            _check_shadowed(join, found, project, fold)
             if found.both:
                 lookups = sum(isinstance(node, RowLookupJoin) for node in joins)
                 check_can_qualify(project, above, found.both, fold, alone=lookups == 1)
@@ -121,6 +124,21 @@ def _joins(node: Node) -> Iterator[Node]:
         return
     for child in node.children:
         yield from _joins(child)
+
+
+def _check_shadowed(join: RowLookupJoin, found: Uses, project: Project, fold: Fold) -> None:
+    """Raise ``Unsupported`` for a merged column of the left side whose relation has the name of a column.
+
+    Spark reads ``c.id`` as the field of a column ``c`` before it looks for a merged column, and only ``c.*`` shows it.
+    """
+    columns = {fold(column) for _, columns in join.rows for column in columns}
+    for relation, column in found.qualified:
+        if relation != join.alias and fold(relation) in columns:
+            raise Unsupported(
+                f"{quote(relation)}.{quote(column)}, which USING or NATURAL merged, cannot be read by its name, since "
+                f"a column has the name {quote(relation)} as well; give the relation another alias",
+                project.items[0].place,
+            )
 
 
 def _find(join: RowLookupJoin, scalars: list[Scalar], fold: Fold) -> Uses:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -129,13 +130,23 @@ class LocalFolder:
     def inside(self, name: str = "") -> list[Found]:
         """List the entries of a folder by name; empty if there is no such folder."""
         path = self.path / name
-        if not path.is_dir():
+        try:
+            names = sorted(entry.name for entry in path.iterdir())
+        except (FileNotFoundError, NotADirectoryError):
             return []
-        with os.scandir(path) as found:
-            return sorted((Found(f.name, f.is_dir(), f.stat().st_size) for f in found), key=lambda f: f.name)
+        return [found for entry in names if (found := _found(path, entry))]
 
     def walk(self, name: str = "") -> list[Found]:
         """List all files below a folder, by their path from it."""
         root = self.path / name
-        files = sorted(p for p in root.rglob("*") if p.is_file())
-        return [Found(p.relative_to(root).as_posix(), False, p.stat().st_size) for p in files]
+        paths = sorted(Path(folder) / file for folder, _, files in os.walk(root) for file in files)
+        return [found for path in paths if (found := _found(root, path.relative_to(root).as_posix()))]
+
+
+def _found(root: Path, name: str) -> Found | None:
+    """Return an entry of a listed folder; None if another process has deleted it since."""
+    try:
+        status = (root / name).stat()
+    except FileNotFoundError:
+        return None
+    return Found(name, stat.S_ISDIR(status.st_mode), status.st_size)

@@ -6,6 +6,7 @@ STATE/parts-000000000020.json   the newest list counts; each is written once
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -17,6 +18,8 @@ OWNER = "kept"
 COMPLETE = "_complete"
 """The list of the files of a result, which is there once all of them are."""
 RESULT = "result-"
+_ATTEMPTS = 10  # to read a list while refreshes replace it
+_PAUSE = 0.01  # seconds between them
 
 
 @dataclass(frozen=True)
@@ -52,21 +55,32 @@ class Parts:
 
 
 def read_parts(folder: Folder, remedy: str = RESTORE) -> Parts:
-    """Read the newest list.  Raises ``StateError`` if it is missing or unreadable; ``remedy``: what to do then."""
-    inside = folder.inside()
-    names = [f.name for f in inside if f.name.startswith("parts-") and f.name.endswith(".json")]
-    written = folder.read(names[-1]) if names else None
-    if written is None:
-        if rows := next((f.name for f in inside if f.folder and f.name.startswith(("rows-", "part-"))), None):
-            raise damaged(f"{folder} has {rows}, and the list of its files, parts-….json, is missing", remedy)
-        return Parts()
+    """Read the newest list.  Raises ``StateError`` if it is missing or unreadable; ``remedy``: what to do then.
+
+    A refresh that runs at the same time may replace the list between the look at its name and the read.
+    """
+    rows = None
+    for attempt in range(_ATTEMPTS):
+        time.sleep(_PAUSE if attempt else 0)
+        inside = folder.inside()
+        rows = next((f.name for f in inside if f.folder and f.name.startswith(("rows-", "part-"))), None)
+        names = [f.name for f in inside if f.name.startswith("parts-") and f.name.endswith(".json")]
+        if names and (text := folder.read(names[-1])) is not None:
+            return _parts(text, folder.below(names[-1]), remedy)
+        if not names and not rows:
+            return Parts()
+    raise damaged(f"{folder} has {rows}, and the list of its files, parts-….json, is missing", remedy)
+
+
+def _parts(text: str, path: str, remedy: str) -> Parts:
+    """Parse a list."""
     try:
-        found: dict[str, Any] = json.loads(written)
+        found: dict[str, Any] = json.loads(text)
         lists: Any = {name: tuple(found.pop(name)) for name in ("merged", "old")}
         files = tuple((str(path), int(size)) for path, size in found.pop("files"))
         return Parts(**lists, files=files, **found)
     except (KeyError, ValueError, TypeError, AttributeError) as error:
-        raise damaged(f"{folder.below(names[-1])} cannot be read: {error}", remedy) from error
+        raise damaged(f"{path} cannot be read: {error}", remedy) from error
 
 
 def write_parts(folder: Folder, parts: Parts) -> None:

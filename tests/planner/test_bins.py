@@ -6,10 +6,11 @@ import math
 import struct
 from fractions import Fraction
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.band.axis import Axis, real
+from planner.band.axis import Axis, number, real
 from planner.band.bins import (
     EVERYTHING,
     MOST_BINS,
@@ -384,3 +385,19 @@ def test_few_that_reach_far_do_not_hide_what_the_others_meet() -> None:
     endless = LengthClass(1_000, math.inf, math.inf, 0.0, math.inf)
     assert met(Levels((7.0, EVERYTHING), 65_536), (short, endless)) == alone + 1_000
     assert met(Levels((EVERYTHING,), 65_536), (endless,)) == 1_000
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"),
+    [
+        (1e-12, "1e-12"),
+        (0.30000000000000004, "0.30000000000000004"),
+        (-5e-324, "-5e-324"),
+        (2**63 - 1, "9223372036854775807"),
+        (-0.5, "-0.5"),
+        (Fraction(1, 3), "0.33"),
+        (Fraction(1, 10**9), "0.000000001"),
+    ],
+)
+def test_a_number_is_printed_in_its_shortest_form(amount: Fraction | float, text: str) -> None:
+    assert number(amount) == text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,8 @@ from pyspark.errors import PySparkException
 
 from command_line import dovetail
 from optimizer import Optimizer, Sink, StateError
+from planner.state.folder import LocalFolder
+from planner.state.parts import Parts, read_parts, write_parts
 from stream_feeds import grow_ids
 
 if TYPE_CHECKING:
@@ -106,9 +109,10 @@ def test_after_a_loss_the_next_refresh_is_right_or_an_error(
     checked = dovetail("state", str(tmp_path / "state"), "--check")
     assert checked.exit_code == 0, checked.output
     wrong = [refresh_after(lambda: None, opt, way, tmp_path, "nothing is lost")]
-    for path in list(parts(tmp_path / "state")):
-        harm = partial(shutil.rmtree, path) if path.is_dir() else path.unlink
-        wrong.append(refresh_after(harm, opt, way, tmp_path, str(path.relative_to(tmp_path / "state"))))
+    for part in parts(tmp_path / "copy-state"):
+        lost = tmp_path / "state" / part.relative_to(tmp_path / "copy-state")
+        harm = partial(shutil.rmtree, lost) if part.is_dir() else lost.unlink
+        wrong.append(refresh_after(harm, opt, way, tmp_path, str(lost.relative_to(tmp_path / "state"))))
     assert not any(wrong), "\n".join(filter(None, wrong))
 
 
@@ -136,3 +140,54 @@ def test_after_a_part_is_restored_the_next_refresh_is_right_or_an_error(
 
         wrong.append(refresh_after(harm, opt, way, tmp_path, name))
     assert not any(wrong), "\n".join(filter(None, wrong))
+
+
+def test_a_list_that_is_replaced_while_it_is_read(tmp_path: Path) -> None:
+    """As by a refresh while another thread or process reads the view."""
+    folder = LocalFolder(tmp_path)
+    (tmp_path / "rows-000000000000").mkdir()
+    write_parts(folder, Parts())
+    numbers: list[int] = []
+    with ThreadPoolExecutor(1) as pool:
+
+        def replace_lists() -> None:
+            for number in range(1, 500):
+                write_parts(folder, Parts(number))
+
+        writing = pool.submit(replace_lists)
+        while not writing.done():
+            numbers.append(read_parts(folder).number)
+    assert numbers == sorted(numbers)
+    assert read_parts(folder).number == 500
+
+
+def test_a_reader_sees_refreshes_that_have_ended_and_no_half_of_one(opt: Optimizer, tmp_path: Path) -> None:
+    """A view is read by one thread while another refreshes it; each refresh adds two rows."""
+    grow_ids(opt.session, tmp_path, 0)
+    view = opt.materialize("SELECT a.id FROM s a JOIN t b ON a.id = b.id", "one", state=tmp_path / "state")
+    counts = [view.table().count()]
+    with ThreadPoolExecutor(1) as pool:
+
+        def refresh_often() -> None:
+            for start in range(10, 60, 10):
+                grow_ids(opt.session, tmp_path, start)
+                view.refresh()
+
+        refreshing = pool.submit(refresh_often)
+        while not refreshing.done():
+            counts.append(view.table().count())
+        refreshing.result()
+    assert counts == sorted(counts)
+    assert {count % counts[0] for count in counts} == {0}
+    assert len(set(counts)) > 2
+    assert view.table().count() == 6 * counts[0]
+
+
+def test_rows_of_an_epoch_that_has_not_ended_are_not_shown(opt: Optimizer, tmp_path: Path) -> None:
+    """As if a refresh began between the look at the list of files and the look at the files."""
+    grow_ids(opt.session, tmp_path, 0)
+    view = opt.materialize("SELECT a.id FROM s a JOIN t b ON a.id = b.id", "one", state=tmp_path / "state")
+    before = view.table().count()
+    view.rows.add(view.table(), 1)
+    assert view.table().count() == before
+    assert view.rows.read().count() == 2 * before

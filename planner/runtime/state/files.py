@@ -15,6 +15,8 @@ from pyspark.sql import SparkSession
 from planner.errors import OptionError, StateError, summarize
 from planner.state.folder import UNFINISHED, Found, exists
 
+_NOT_FOUND = "java.io.FileNotFoundException"
+
 
 class HadoopFolder:
     """A ``Folder`` on a file system of Hadoop's."""
@@ -95,19 +97,25 @@ class HadoopFolder:
 
     def inside(self, name: str = "") -> list[Found]:
         """List the entries of a folder by name; empty if there is no such folder."""
-        path = self._at(name)
-        if not self._fs.exists(path):
-            return []
-        found = [Found(s.getPath().getName(), s.isDirectory(), s.getLen()) for s in self._fs.listStatus(path)]
+        try:
+            listed = self._fs.listStatus(self._at(name))
+        except Py4JJavaError as error:
+            if is_instance_of(self._session.sparkContext._gateway, error.java_exception, _NOT_FOUND):
+                return []
+            raise
+        found = [Found(s.getPath().getName(), s.isDirectory(), s.getLen()) for s in listed]
         return sorted((f for f in found if not _is_checksum(f.name)), key=lambda f: f.name)
 
     def walk(self, name: str = "") -> list[Found]:
         """List all files below a folder, by their path from it."""
         files = []
         for found in self.inside(name):
-            inner = [Found(f"{found.name}/{f.name}", False, f.size) for f in self.walk(_join(name, found.name))]
-            files += inner if found.folder else [found]
-        return files if name or self._fs.exists(self._root) else []
+            if found.folder:
+                inner = self.walk(_join(name, found.name))
+                files += [Found(f"{found.name}/{f.name}", False, f.size) for f in inner]
+            else:
+                files.append(found)
+        return files
 
     def _rename(self, path: Any, target: Any) -> None:
         if self._fs.exists(target):  # the local file system would replace it, others refuse without a reason

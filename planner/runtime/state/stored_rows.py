@@ -15,7 +15,7 @@ next merge, for those who are still reading.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -199,8 +199,13 @@ class StoredRows:
         parts = self._whole()
         files = self._files(parts.live)
         in_epochs = [f"{parts.live}/{name}" for name in files if not before or _epoch_of(name) <= parts.since]
-        paths = [self.folder.below(name) for name in (*parts.merged, *in_epochs)]
-        return self._rows(paths) if paths else empty_rows(self.session, self.schema)
+        return self._rows((*parts.merged, *in_epochs))
+
+    def read_ended(self) -> DataFrame:
+        """Read the rows of the refreshes that have ended, whatever another one adds meanwhile; raises as ``read``."""
+        parts = self._whole()
+        in_epochs = (path for path, _ in parts.files if path.startswith(f"{parts.live}/"))
+        return self._rows((*parts.merged, *in_epochs))
 
     def _merge(self, parts: Parts, merged: Callable[[DataFrame], DataFrame]) -> Parts:
         """Merge the rows of the epochs since the last merge, with older parts up to twice as large."""
@@ -211,15 +216,18 @@ class StoredRows:
             size += self._bytes(taken[0])
         last = self._last(parts)
         new, live = f"part-{last:012}", f"rows-{last + 1:012}"
-        rows = self._rows(map(self.folder.below, taken))
+        rows = self._rows(taken)
         self._write(merged(rows), new, last)
         self._save(replace(parts, merged=(*left, new), live=live, old=tuple(taken)), (*left, new, *parts.results))
         for folder in parts.old:
             self.folder.delete(folder)
         return self._parts()
 
-    def _rows(self, paths: Iterable[str]) -> DataFrame:
-        return read_paths(lambda: self.session.read.schema(self.schema), paths)
+    def _rows(self, names: Sequence[str]) -> DataFrame:
+        """Read files and folders of files."""
+        if not names:
+            return empty_rows(self.session, self.schema)
+        return read_paths(lambda: self.session.read.schema(self.schema), map(self.folder.below, names))
 
     def _write(self, rows: DataFrame, folder: str, epoch: int) -> None:
         with exact_times(rows.sparkSession):
