@@ -90,6 +90,18 @@ class Axis:
             return text
         return f"CAST({text if self.name == 'number' else self.position(text, type_)} AS DOUBLE)"
 
+    def position_of_date(self, text: str, type_: SqlType) -> str:
+        """The position of a DATE on an axis of timestamps, as DOUBLE; dates beyond all timestamps keep their order.
+
+        ``TRY_CAST`` does not help: Spark 4.3 takes its result for never NULL, and returns 1969-12-31 for such a date.
+        """
+        days = f"unix_date({text})"  # not BETWEEN: Spark moves its operand to a Project, which LATERAL does not allow
+        known = f"{days} >= -{_MOST_DAYS} AND {days} <= {_MOST_DAYS}"
+        return f"CASE WHEN {known} THEN {self.real_position(text, type_)} ELSE {days} * 1e12D END"
+
+
+_MOST_DAYS = 106_751_990  # of which the microseconds fit BIGINT in every zone
+
 
 def axis_of(types: Sequence[SqlType], *, arithmetic: bool, ansi: bool, clock: bool = False) -> Axis | str:
     """The axis on which values of these types are compared, or the reason why there is none.

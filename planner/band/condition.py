@@ -21,17 +21,21 @@ from planner.expr import Scalar
 
 @dataclass(frozen=True)
 class End:
-    """An end of an interval:  Σ sign·leaf + constant, in units of the axis, give or take ``room``."""
+    """An end of an interval:  Σ sign·leaf + constant, in units of the axis, give or take ``room``.
+
+    ``as_date``: it is compared as a DATE, on an axis of timestamps, so that it may lie beyond all of them.
+    """
 
     terms: tuple[tuple[int, Leaf], ...]
     constant: Fraction = Fraction(0)
     room: Fraction = Fraction(0)  # how far outward the end may lie in truth
+    as_date: bool = False
 
     @property
     def bare(self) -> Leaf | None:
         """The leaf, where the end is nothing but one."""
         alone = len(self.terms) == 1 and self.terms[0][0] == 1
-        return self.terms[0][1] if alone and not self.constant and not self.room else None
+        return self.terms[0][1] if alone and not self.constant and not self.room and not self.as_date else None
 
 
 @dataclass(frozen=True)

@@ -181,6 +181,8 @@ def _overlaps(uppers: list[_Bound], words: Vocabulary) -> list[OverlapBand]:
                 left_end, right_end = _in_units(right, axis, words), _in_units(left, axis, words)
             except Refused:
                 continue
+            if left_end.as_date or right_end.as_date:  # a start may lie beyond all timestamps, too
+                continue
             conjuncts = tuple(dict.fromkeys((left.conjunct, right.conjunct)))
             starts = End(((1, left.point),)), End(((1, right.point),))
             in_left = IntervalBand(right.point, "right", starts[0], left_end, axis, conjuncts)
@@ -244,4 +246,4 @@ def _in_units(bound: _Bound, axis: Axis, words: Vocabulary) -> End:
         calendar = bound.mixed or amount.lengths or amount.reach + abs(amount.number) * DAY >= DAY
         if calendar or (amount.reach and "timestamp_ntz" in types):
             room = sign * 26 * Fraction(DAY, 24)
-    return End(end.terms, amount.number * DAY + length, room)
+    return End(end.terms, amount.number * DAY + length, room, as_date=types == {"date"} and not amount.clock)

@@ -107,7 +107,8 @@ class IntervalSql:
     def _real(self, end: End, outward: int) -> str:
         """An end as a sum of DOUBLEs that cannot raise, moved outward by more than the sum can be off."""
         axis = self.band.axis
-        positions = [(sign, axis.real_position(leaf.text, leaf.type)) for sign, leaf in end.terms]
+        position = axis.position_of_date if end.as_date else axis.real_position
+        positions = [(sign, position(leaf.text, leaf.type)) for sign, leaf in end.terms]
         total = " ".join(f"{'+' if sign > 0 else '-'} {p}" for sign, p in positions).removeprefix("+ ")
         constant = end.constant + end.room
         if constant:
