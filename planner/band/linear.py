@@ -155,7 +155,7 @@ class Sum:
             return True
         try:
             types = [type_of(e, self.words.type_of) for e in days]
-        except Refused:  # its leaves will say why
+        except Refused:  # its leaves have the reason
             return False
         return any(t and t.name == "date" for t in types) and any(t and t.numeric for t in types)
 

@@ -95,7 +95,7 @@ class RunningBandAggregate(Rendered, Physical):
     left: Node
     right: Node
     items: tuple[Scalar, ...]
-    said: str
+    description: str
     ends: Ends
     host: Side
     keys: tuple[EqualKey, ...]
@@ -115,7 +115,7 @@ class RunningBandAggregate(Rendered, Physical):
 
     @property
     def detail(self) -> str:
-        return f"{', '.join(show_all(self.items))}; {self.said}"
+        return f"{', '.join(show_all(self.items))}; {self.description}"
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -114,7 +114,7 @@ class _Planning:
             self.join.left,
             self.join.right,
             self.block.project.items,
-            self._said(),
+            self._describe(),
             ends,
             host,
             keys,
@@ -147,7 +147,7 @@ class _Planning:
     def _side(self, side: Side) -> Logical:
         return self.join.left if side == "left" else self.join.right
 
-    def _said(self) -> str:
+    def _describe(self) -> str:
         band = set(self.join.band.conjuncts)
         rest = [c.shown for c in (*self.join.condition, *self.block.condition) if c not in band]
         groups = [self.block.aggregate.detail] if self.block.aggregate else []
@@ -267,9 +267,9 @@ class _Planning:
         return "an unknown number of" if rows is None else f"about {rows:,}"
 
     def _give_up(self, matches: float | None, count: int) -> None:
-        said = "an unknown number of pairs" if matches is None else f"about {matches:,.1f} pairs"
+        amount = "an unknown number of pairs" if matches is None else f"about {matches:,.1f} pairs"
         self.ctx.choose(
-            f"pairs, {said} for each point",
+            f"pairs, {amount} for each point",
             f"running sums over all points and {2 * count:,} ends (running_sum_matches)",
         )
 

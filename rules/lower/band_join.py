@@ -22,12 +22,12 @@ from rules.context import Context
 from rules.query.vocabulary import vocabulary
 from rules.rule import rule
 
-_TOLD_APART = frozenset(
+_DISTINGUISHABLE = frozenset(
     "tinyint smallint int bigint decimal boolean date time timestamp timestamp_ntz interval string char varchar binary "
     "array struct".split()
 )
 # Types that DISTINCT does not take, that Spark drops from keys, or that hold values which are equal and yet differ.
-_NOT_TOLD_APART = re.compile(
+_NOT_DISTINGUISHABLE = re.compile(
     r"\b(map|variant|void|float|double|collate|interval(?! (year|month|day|hour|minute|second)))\b"
 )
 
@@ -133,14 +133,14 @@ def _named(join: BandJoin, ctx: Context) -> tuple[tuple[str, ...], tuple[str, ..
         for ref in _columns(conjunct):
             index, column = ctx.names.resolve(ref, sources)
             side: Side = "left" if index < middle else "right"
-            found[side].setdefault((index, ref.text), _told_apart(ref.text, column.type))
+            found[side].setdefault((index, ref.text), _distinguishing_value(ref.text, column.type))
     return tuple(found["left"].values()), tuple(found["right"].values())
 
 
-def _told_apart(text: str, type_: SqlType | None) -> str:
+def _distinguishing_value(text: str, type_: SqlType | None) -> str:
     """Return a value that is equal only for indistinguishable columns; -0.0 and 0.0, or A and a, are distinguishable.
 
-    Raises ``Unsupported`` for a type of whose values that cannot be told.
+    Raises ``Unsupported`` for a type whose values Spark cannot distinguish.
     """
     if type_ is None:
         raise Unsupported(f"the type of {text} is not known")
@@ -148,7 +148,7 @@ def _told_apart(text: str, type_: SqlType | None) -> str:
         return f"CAST({text} AS STRING)"
     if type_.name == "string" and "collate" in type_.text:
         return f"{text} COLLATE UTF8_BINARY"
-    if type_.name not in _TOLD_APART or _NOT_TOLD_APART.search(type_.text):
+    if type_.name not in _DISTINGUISHABLE or _NOT_DISTINGUISHABLE.search(type_.text):
         raise Unsupported(f"{text} is of type {type_}, whose values Spark cannot distinguish")
     return text
 

@@ -20,13 +20,13 @@ _AROUND = (*_ARITHMETIC, exp.Literal, exp.Cast, exp.DataType, exp.DataTypeParam,
 class WindowColumn:
     """An expression of aggregates over the block's columns, and its name among the columns that are added.
 
-    ``said`` writes it: given conditions that a row must meet to count, and what is to follow each aggregate.
+    ``render`` prints it: given conditions that a row must meet to count, and what is to follow each aggregate.
     """
 
     name: str
     text: str
 
-    def said(self, conditions: tuple[str, ...], over: str) -> str:
+    def render(self, conditions: tuple[str, ...], over: str) -> str:
         """The expression; raises ``Unsupported`` when its aggregates cannot be found in the text."""
         text, at = "", 0
         for start, end in aggregate_arguments(self.text):

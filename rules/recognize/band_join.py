@@ -22,7 +22,7 @@ def band_join(join: Join, ctx: Context) -> Logical | None:
         if is_or_of_comparisons(conjunct):
             ctx.decline(f"{conjunct.shown}: it is an OR, so rows may match outside the band", conjunct.place)
     if not candidates:
-        return _say_of_other_joins(join, ctx)
+        return _report_other_joins(join, ctx)
     place = candidates[0].place
     if leans_on_left(join.right):
         return ctx.decline("the right side is LATERAL and is computed for each left row", place)
@@ -36,11 +36,11 @@ def band_join(join: Join, ctx: Context) -> Logical | None:
     return BandJoin(join.left, join.right, join.kind, bands[0], join.condition, bands[1:])
 
 
-def _say_of_other_joins(join: Join, ctx: Context) -> None:
+def _report_other_joins(join: Join, ctx: Context) -> None:
     """Decline for a condition in which nothing is equal and nothing lies between two values."""
     if leans_on_left(join.right) or not join.condition or any(map(may_equal, join.condition)):
         return
     if any(map(is_or_of_comparisons, join.condition)):
         return
-    said = " AND ".join(c.shown for c in join.condition)
-    ctx.decline(f"{said}: no equality and no band, so every pair is compared", join.condition[0].place)
+    condition = " AND ".join(c.shown for c in join.condition)
+    ctx.decline(f"{condition}: no equality and no band, so every pair is compared", join.condition[0].place)

@@ -95,9 +95,9 @@ def _check_place(outer: InnerJoins, group: tuple[CorrelatedAggregate, ...], ctx:
     """Raise ``Refused`` if the block is itself a subquery that may be correlated."""
     if not ctx.enclosing:
         return
-    asked = {r.answer[0] for r in group if isinstance(r.answer, tuple)}
+    answered = {r.answer[0] for r in group if isinstance(r.answer, tuple)}
     for scalar in (*outer.conjuncts, *outer.block.project.items, *outer.block.in_clauses):
-        if scalar in asked:
+        if scalar in answered:
             continue
         if scalar.plans:
             raise Refused("it is in a subquery that contains other subqueries")

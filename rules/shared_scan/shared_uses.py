@@ -38,7 +38,7 @@ class Use:
 def uses_of(cte: Cte, statement: With, ctx: Context) -> tuple[Use, ...]:
     """The relations that read a definition, if they are several, all in one FROM, and each an operand of inner joins.
 
-    Raises ``Refused``, ``Unsupported`` where it cannot be told what they are asked for.
+    Raises ``Refused``, ``Unsupported`` where the requested columns are not known.
     """
     count = sum(isinstance(n, Scan) and n.cte == cte.key for n in statement.walk())
     if count < 2 or cte.renames or not _groups(cte.query):

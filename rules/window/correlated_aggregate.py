@@ -95,7 +95,7 @@ def may_ask(scalar: Scalar, read: frozenset[str], ctx: Context) -> Form | None:
     if block is None:
         return None
     wanted = tables(block.tree, ctx.definitions)
-    if not wanted or not wanted <= read or (form == "scalar") != _asks_an_aggregate(block):
+    if not wanted or not wanted <= read or (form == "scalar") != _returns_aggregate(block):
         return None
     return form
 
@@ -106,7 +106,7 @@ def _form(scalar: Scalar) -> Form | None:
     return kind if kind in ("exists", "scalar") else None
 
 
-def _asks_an_aggregate(block: QueryBlock) -> bool:
+def _returns_aggregate(block: QueryBlock) -> bool:
     return any(aggregate_arguments(item.text) for item in block.project.items)
 
 
@@ -157,10 +157,10 @@ class _Reader:
             for inner, outer in self.keys
         )
         added, test, strict = self._exists() if self.form == "exists" else self._value()
-        said = replace(self.scalar, text=test, plans=())
+        answer = replace(self.scalar, text=test, plans=())
         relations = tuple(sorted(self.mapped.to))
-        exists, answer, place = self.form == "exists", (self.scalar, said), self.scalar.place
-        return CorrelatedAggregate(place, answer, relations, keys, tuple(own), added, strict, exists, self.mapped)
+        exists, pair, place = self.form == "exists", (self.scalar, answer), self.scalar.place
+        return CorrelatedAggregate(place, pair, relations, keys, tuple(own), added, strict, exists, self.mapped)
 
     def _correlation(self, conjunct: Scalar) -> None:
         comparison = compared(conjunct)
@@ -187,13 +187,13 @@ class _Reader:
             added: tuple[WindowColumn, ...] = (WindowColumn(self.ctx.fresh("w"), "max(1)"),)
             test = f"{added[0].name} = 1"
         else:
-            inner, said, outer = self.compared[0]
+            inner, sign, outer = self.compared[0]
             self._check_order(inner, outer)
             value = self.mapped.outside(Scalar(sql(inner))).text
             other = self.mapped.outside(Scalar(sql(outer))).text
-            functions = {"<>": ("min", "max"), "<": ("min",), "<=": ("min",), ">": ("max",), ">=": ("max",)}[said]
+            functions = {"<>": ("min", "max"), "<": ("min",), "<=": ("min",), ">": ("max",), ">=": ("max",)}[sign]
             added = tuple(WindowColumn(self.ctx.fresh("w"), f"{f}({value})") for f in functions)
-            test = " OR ".join(f"{call.name} {said} {other}" for call in added)
+            test = " OR ".join(f"{call.name} {sign} {other}" for call in added)
         text, (exists,) = self.scalar.text, subqueries(self.scalar)
         if exists.end - exists.start == len(text):
             return added, f"({test})" if len(added) > 1 else test, True
