@@ -10,7 +10,7 @@ from planner.band.linear import Side
 from planner.errors import NoSuchColumn, Place, Refused, Unsupported
 from planner.expr import Scalar, column_ref, sql
 from planner.logical import BandJoin, Sort, expressions
-from planner.physical.band_aggregate import HOST, TOTAL, Added, Carried, OutputColumn, RunningTotal
+from planner.physical.band_aggregate import GROUPED, TOTAL, Added, Carried, OutputColumn, RunningTotal
 from planner.types.schema import SqlType
 from rules.context import Context
 from rules.query.query_block import QueryBlock
@@ -41,11 +41,11 @@ class _Used:
 
 @dataclass
 class AggregateParts:
-    """The output of a block, after the grouped side (the host) has been chosen."""
+    """The output of a block, after the grouped side has been chosen."""
 
-    host: Side
-    points_are_hosts: bool
-    few_guests: bool
+    grouped_side: Side
+    points_are_grouped: bool
+    few_summed_rows: bool
     ansi: bool
     carried: dict[tuple[int, str], Carried] = field(default_factory=dict)
     added: dict[tuple[int, str], Added] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class AggregateParts:
     def _running(self, used: _Used) -> str:
         if used.type.name == "decimal":
             return f"DECIMAL(38,{used.type.scale})"
-        return "BIGINT" if used.type.name != "bigint" and self.few_guests else "DECIMAL(38,0)"
+        return "BIGINT" if used.type.name != "bigint" and self.few_summed_rows else "DECIMAL(38,0)"
 
     def total(self, total: RunningTotal) -> int:
         """The number of a total."""
@@ -95,7 +95,7 @@ class ItemReader:
         left = ctx.names.sources(join.left)
         self.sources, self.middle = left + ctx.names.sources(join.right), len(left)
 
-    def host(self) -> Side | None:
+    def grouped_side(self) -> Side | None:
         """The side that has to keep its rows: that of the groups, or of min and max; None where either may."""
         sides = {u.side: u.text for u in self.grouped()}
         if len(sides) > 1:
@@ -168,7 +168,7 @@ class ItemReader:
                 used = self.column(inner)
                 if used.key not in keys:
                     raise Refused(f"{item.shown} is neither grouped by nor an aggregate", item.place)
-                parts.columns.append(OutputColumn(tree.alias or used.name, "host", parts.carry(used)))
+                parts.columns.append(OutputColumn(tree.alias or used.name, "grouped", parts.carry(used)))
             else:
                 total, name = self._total(inner, parts, item.place)
                 parts.columns.append(OutputColumn(tree.alias or name, "total", parts.total(total)))
@@ -214,12 +214,12 @@ class ItemReader:
             return self._product(bare, parts, shown, place)
         used = self.column(inner)
         name = f"{type(tree).__name__.lower()}({used.name})"
-        mine = used.side == parts.host
+        mine = used.side == parts.grouped_side
         if isinstance(tree, exp.Count):
             return self._placed("count", used, parts, "BIGINT"), name
         if isinstance(tree, exp.Sum):
             return self._placed("sum", used, parts, _sum_type(used, shown, place)), name
-        if not mine or not parts.points_are_hosts:
+        if not mine or not parts.points_are_grouped:
             raise Refused(f"{shown} of intervals cannot be computed from running sums", place)
         if used.type.approximate:
             raise Refused(f"{shown}: -0.0 and 0.0 are equal but not identical", place)
@@ -228,7 +228,7 @@ class ItemReader:
 
     @staticmethod
     def _placed(function: str, used: _Used, parts: AggregateParts, type_: str) -> RunningTotal:
-        if used.side == parts.host:
+        if used.side == parts.grouped_side:
             return RunningTotal(function, parts.carry(used), None, type_)  # type: ignore[arg-type]
         return RunningTotal(function, None, parts.add(used, summed=function == "sum"), type_)  # type: ignore[arg-type]
 
@@ -242,11 +242,11 @@ class ItemReader:
             raise Refused(f"{shown}: sums of products are exact for integers only", place)
         if not parts.ansi:
             raise Refused(f"{shown}: products could wrap around, since spark.sql.ansi.enabled is false", place)
-        mine = [f for f in factors if f.side == parts.host]
-        others = [f for f in factors if f.side != parts.host]
+        mine = [f for f in factors if f.side == parts.grouped_side]
+        others = [f for f in factors if f.side != parts.grouped_side]
         if len(mine) != 1:
             raise Refused(f"{shown} is more than a column of one side", place)
-        if not parts.points_are_hosts and any(f.type.name == "bigint" for f in factors):
+        if not parts.points_are_grouped and any(f.type.name == "bigint" for f in factors):
             raise Refused(f"{shown}: its running sums could overflow DECIMAL", place)
         return RunningTotal("sum", parts.carry(mine[0]), parts.add(others[0], summed=True), "BIGINT"), name
 
@@ -264,7 +264,7 @@ class ItemReader:
                 used = self.column(node)
                 if used.key not in keys or (not node.args.get("table") and self.ctx.names.fold(node.name) in aliases):
                     raise Refused(f"{clause.shown} uses more than the grouping columns", clause.place)
-                return exp.column(f"{HOST}{parts.carry(used)}")
+                return exp.column(f"{GROUPED}{parts.carry(used)}")
             if not isinstance(node, _PLAIN):
                 raise Refused(f"{clause.shown} computes more than comparisons", clause.place)
             return node

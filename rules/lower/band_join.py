@@ -19,7 +19,7 @@ from rules.band_join.bins import Candidate, candidates, for_sorting
 from rules.band_join.method import equal_columns_of, is_large, method_of, side_to_hash
 from rules.band_join.spark_join import find_unique_match, spark_join_suffices
 from rules.context import Context
-from rules.query.vocabulary import vocabulary
+from rules.query.condition_scope import condition_scope
 from rules.rule import rule
 
 _DISTINGUISHABLE = frozenset(
@@ -110,12 +110,12 @@ def _raising(join: BandJoin, ctx: Context) -> Scalar | None:
     """
     if join.kind == "semi":
         return None
-    words = vocabulary(join, ctx)
+    scope = condition_scope(join, ctx)
     ansi = ctx.catalog.settings.ansi
     for conjunct in join.condition:
         try:
-            alone = not conjunct.plans and words.side(conjunct.tree) in preserved_sides(join.kind)
-            if alone and can_raise(conjunct, words.type_of, ansi=ansi):
+            alone = not conjunct.plans and scope.side(conjunct.tree) in preserved_sides(join.kind)
+            if alone and can_raise(conjunct, scope.type_of, ansi=ansi):
                 return conjunct
         except Refused:
             return conjunct

@@ -15,8 +15,7 @@ from planner.logical import JOIN_KEYWORDS, Filter, Join, Limit, Logical, OneRow,
 from planner.sql.scope import BoundColumn, Scope
 from planner.types.schema import SqlType
 from rules.context import Context
-from rules.query.exists_tests import simple_test
-from rules.query.moving import (
+from rules.query.decorrelation import (
     bounds,
     check_deterministic,
     check_inner,
@@ -24,6 +23,7 @@ from rules.query.moving import (
     more_than_a_block,
     why_not_simple,
 )
+from rules.query.exists_tests import simple_test
 from rules.query.query_block import QueryBlock, read_block
 from rules.rule import rule
 

@@ -17,7 +17,7 @@ from planner.sql.to_sql import to_sql
 from planner.tree import Node, transform_up
 from planner.types.schema import Column
 from rules.context import Context
-from rules.query.moving import bounds
+from rules.query.decorrelation import bounds
 from rules.query.view_query import at_home, is_temporary
 from rules.rule import rule
 

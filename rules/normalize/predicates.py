@@ -6,7 +6,7 @@ from planner.conditions.normal_form import normal_form
 from planner.errors import Unsupported
 from planner.logical import Filter, Join, Logical
 from rules.context import Context
-from rules.query.counted import as_exists
+from rules.query.count_as_exists import as_exists
 from rules.rule import rule
 
 

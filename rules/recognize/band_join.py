@@ -4,8 +4,8 @@ from planner.band.comparisons import is_or_of_comparisons, looks_like_band, may_
 from planner.band.read_bands import read_bands
 from planner.logical import BandJoin, Join, Logical
 from rules.context import Context
+from rules.query.condition_scope import condition_scope
 from rules.query.correlation import correlated, leans_on_left
-from rules.query.vocabulary import vocabulary
 from rules.rule import rule
 
 
@@ -28,7 +28,7 @@ def band_join(join: Join, ctx: Context) -> Logical | None:
         return ctx.decline("the right side is LATERAL and is computed for each left row", place)
     if any(correlated(query, ctx.names) for query in ctx.enclosing):
         return ctx.decline("it is in a correlated subquery", place)
-    bands, refusals = read_bands(join.condition, vocabulary(join, ctx))
+    bands, refusals = read_bands(join.condition, condition_scope(join, ctx))
     if not bands:
         for no in refusals:
             ctx.decline(no.reason, no.place)

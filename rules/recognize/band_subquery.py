@@ -24,9 +24,9 @@ from planner.tree import Node
 from rules.analysis.same_source import same_source
 from rules.analysis.speculation import Filters
 from rules.context import Context
+from rules.query.decorrelation import check_deterministic
 from rules.query.from_items import leaves, with_leaves
 from rules.query.inner_joins import InnerJoins, inner_joins
-from rules.query.moving import check_deterministic
 from rules.query.query_block import QueryBlock, read_block
 from rules.query.query_block import where as filtered
 from rules.rule import rule

@@ -15,10 +15,10 @@ from planner.types.try_expressions import UnsafeSpeculation
 from rules.analysis.rewrite_columns import rewrite_over_output
 from rules.analysis.same_source import RelationLineage
 from rules.context import Context
+from rules.query.char_columns import check_values
 from rules.query.correlation import correlated
 from rules.query.from_items import FromItems, read_from_items
 from rules.query.operands import as_operand, conjoined
-from rules.query.padded import check_values
 from rules.query.query_block import read_block, where
 from rules.rule import rule
 from rules.self_join.removed_relations import RemovedRelation, RemovedRelations, Residual, raising_last

@@ -16,10 +16,10 @@ from planner.logical.self_join import NeighbourRow, Replacement, RowsWithNeighbo
 from planner.sql.names import Source
 from planner.types.schema import Column
 from rules.analysis.speculation import check_speculation
+from rules.query.char_columns import check_aliases
+from rules.query.decorrelation import check_deterministic
 from rules.query.from_items import FromItem
-from rules.query.moving import check_deterministic
 from rules.query.operands import conjoined
-from rules.query.padded import check_aliases
 from rules.self_join.neighbours import Neighbour, NeighbourFinder, Scopes, quoted
 
 R = TypeVar("R", bound=Replacement)

@@ -24,10 +24,10 @@ from rules.analysis.rewrite_columns import rewrite_over_output
 from rules.analysis.same_source import RelationLineage, same_source
 from rules.analysis.speculation import check_columns
 from rules.context import Context
+from rules.query.char_columns import check_aliases
+from rules.query.decorrelation import check_deterministic
 from rules.query.from_items import FromItem
-from rules.query.moving import check_deterministic
 from rules.query.operands import as_operand, conjoined
-from rules.query.padded import check_aliases
 from rules.self_join.row_tests import RowTest
 
 Scopes = tuple[frozenset[int], ...]

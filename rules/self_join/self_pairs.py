@@ -28,10 +28,10 @@ from rules.analysis.same_source import RelationLineage, over_base, same_source
 from rules.analysis.speculation import always_evaluated_columns, check_columns, check_speculation
 from rules.context import Context
 from rules.query.correlation import leans_on_left
+from rules.query.decorrelation import check_deterministic, why_not_simple
+from rules.query.definitions import definition_of
 from rules.query.from_items import FromItem, FromItems
-from rules.query.moving import check_deterministic, why_not_simple
 from rules.query.query_block import QueryBlock, read_block, where
-from rules.query.standing_for import definition_of
 
 _ANY = (Scalar("1"),)
 

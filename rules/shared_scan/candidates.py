@@ -15,10 +15,10 @@ from planner.logical.self_join import ScalarAggregates, ScalarAggregatesRow
 from planner.sql.to_sql import refuse_stars, star_items
 from planner.tree import Node
 from rules.context import Context
+from rules.query.decorrelation import has_lateral_view
+from rules.query.definitions import definition_of
 from rules.query.from_items import FromItem
-from rules.query.moving import has_lateral_view
 from rules.query.query_block import read_block, where
-from rules.query.standing_for import definition_of
 from rules.shared_scan.scalar_aggregates import Merged, may_be_scalar_aggregate
 
 

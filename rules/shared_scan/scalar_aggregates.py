@@ -26,8 +26,8 @@ from rules.analysis.containment_mapping import ContainmentMapping, Term, contain
 from rules.analysis.speculation import Filters, always_evaluated_columns, check_columns, check_speculation
 from rules.context import Context
 from rules.query.correlation import correlated
+from rules.query.decorrelation import check_deterministic
 from rules.query.inner_joins import InnerJoins, inner_joins
-from rules.query.moving import check_deterministic
 from rules.query.operands import conjoined
 from rules.query.query_block import read_block, where
 from rules.query.tables import tables

@@ -19,7 +19,7 @@ from planner.expr import Scalar, is_star, quote, sql
 from planner.logical import Derived, Logical, Project, expressions
 from planner.tree import Node
 from rules.context import Context
-from rules.query.padded import check_value
+from rules.query.char_columns import check_value
 from rules.query.query_block import QueryBlock, read_block, where
 from rules.shared_scan.shared_uses import Use
 

@@ -17,8 +17,8 @@ from planner.types.schema import Column
 from planner.types.try_expressions import whole_number
 from rules.analysis.equivalence_classes import FromScope, is_literal_of
 from rules.context import Context
+from rules.query.decorrelation import check_deterministic
 from rules.query.from_items import FromItem
-from rules.query.moving import check_deterministic
 from rules.query.query_block import QueryBlock, read_block
 
 Constants = dict[str, str]  # by the name of a column, the value that it has to have

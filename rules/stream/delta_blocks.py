@@ -28,7 +28,7 @@ from planner.state.spec import EpochStatements, view
 from planner.types.schema import SqlType
 from rules.analysis.delta_join import JoinGraph, Sizes, delta_join
 from rules.analysis.equivalence_classes import Equality
-from rules.query.moving import check_deterministic
+from rules.query.decorrelation import check_deterministic
 from rules.stream.stream_blocks import Shape, alias_of
 
 

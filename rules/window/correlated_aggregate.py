@@ -25,8 +25,8 @@ from rules.analysis.containment_mapping import ContainmentMapping, Term, contain
 from rules.analysis.correlation_keys import CorrelationKey, correlation_key, plainly_compared
 from rules.context import Context
 from rules.query.aggregates import WindowColumn, check_aggregates
+from rules.query.decorrelation import check_deterministic, check_inner
 from rules.query.inner_joins import InnerJoins, inner_joins
-from rules.query.moving import check_deterministic, check_inner
 from rules.query.query_block import QueryBlock, read_block
 from rules.query.tables import tables
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from planner.band.ends import comparisons
-from planner.band.linear import Side, Vocabulary
+from planner.band.linear import ConditionScope, Side
 from planner.band.offsets import Offsets, read_offsets
 from planner.conditions.compared import Comparison, compared
 from planner.errors import Refused
@@ -30,7 +30,7 @@ from rules.analysis.same_source import RelationLineage
 from rules.analysis.speculation import Filters, always_evaluated_columns, check_columns
 from rules.context import Context
 from rules.query.correlation import words_of
-from rules.query.moving import check_deterministic
+from rules.query.decorrelation import check_deterministic
 
 _PAIRED = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.And)
 
@@ -172,7 +172,7 @@ class Pair:
         return own.text
 
     @property
-    def words(self) -> Vocabulary:
+    def condition_scope(self) -> ConditionScope:
         """The scope of the band's condition."""
 
         def side(tree: exp.Expression) -> Side | None:
@@ -188,7 +188,7 @@ class Pair:
             return canonical_text(self.scope.bind(tree).replace(base))
 
         settings = self.ctx.catalog.settings
-        return Vocabulary(
+        return ConditionScope(
             side,
             lambda t: self.type_of(self.text(Scalar(sql(t))).text),
             canonical,
@@ -262,7 +262,7 @@ class Pair:
         type_ = self.type_of(column)
         if type_ is None:
             raise Refused(f"the type of {column} is not known", ranges[0].place)
-        return column, read_offsets((r.tree for r in ranges), type_, self.words)
+        return column, read_offsets((r.tree for r in ranges), type_, self.condition_scope)
 
     def _of_source(self, text: str) -> str:
         """A filter of the other side that is written over the source."""

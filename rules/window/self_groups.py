@@ -21,7 +21,7 @@ from planner.sql.to_sql import refuse_stars
 from rules.analysis.same_source import RelationLineage
 from rules.analysis.speculation import Filters
 from rules.context import Context
-from rules.query.moving import check_deterministic
+from rules.query.decorrelation import check_deterministic
 from rules.query.query_block import QueryBlock, where
 from rules.window.frame_aggregates import FrameAggregates
 from rules.window.self_band import Pair, SelfBand

@@ -24,10 +24,10 @@ from rules.analysis.containment_mapping import relation_numbers
 from rules.analysis.correlation_keys import equal_columns
 from rules.analysis.speculation import EVERY, always_evaluated_columns, check_columns, check_speculation
 from rules.context import Context
+from rules.query.char_columns import check_aliases, check_values
 from rules.query.correlation import leans_on_left, words_of
+from rules.query.decorrelation import check_deterministic
 from rules.query.inner_joins import InnerJoins
-from rules.query.moving import check_deterministic
-from rules.query.padded import check_aliases, check_values
 from rules.query.query_block import where
 from rules.window.correlated_aggregate import CorrelatedAggregate, Group
 
