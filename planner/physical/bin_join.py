@@ -27,7 +27,7 @@ from planner.physical.base import Physical
 from planner.rendered import NameGenerator, Rendered
 from planner.tree import Node, plan_node
 
-Say = Callable[[tuple[Scalar, ...]], str]
+RenderConjunction = Callable[[tuple[Scalar, ...]], str]
 Pairs = tuple[tuple[str, str], ...]
 
 
@@ -158,7 +158,7 @@ class BinJoin(Rendered, Physical):
             lines.append(f"{who} only in bins with a match, which the inner join finds first")
         return tuple(lines)
 
-    def render(self, sides: tuple[str, ...], names: NameGenerator, conjunction: Say) -> str:
+    def render(self, sides: tuple[str, ...], names: NameGenerator, conjunction: RenderConjunction) -> str:
         """``left JOIN right ON keys AND condition``, each side with its keys."""
         keyed = self.scheme.keyed(sides, names)
         condition = conjunction(self.condition)

@@ -106,7 +106,7 @@ def _with_matches(chosen: BinJoin, join: BandJoin, ctx: Context) -> Physical:
 def _raising(join: BandJoin, ctx: Context) -> Scalar | None:
     """Find a conjunct on one preserved side that might raise an error: in an inner join Spark evaluates it on all rows.
 
-    In the join as written it is asked of rows that have met a partner by all that stands before it; but in a semi join.
+    The original join evaluates it only on rows that have a match by all conditions before it, except in a semi join.
     """
     if join.kind == "semi":
         return None

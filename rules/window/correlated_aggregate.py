@@ -66,7 +66,7 @@ def correlated_aggregate(scalar: Scalar, outer: InnerJoins, ctx: Context) -> Cor
     Raises ``Refused``, ``Unsupported`` where it does, and may not be answered by a column.
     """
     read = frozenset(name for relation in outer.relations for name in tables(relation, ctx.definitions))
-    form = may_ask(scalar, read, ctx)
+    form = correlated_form(scalar, read, ctx)
     block = read_block(scalar.plans[0]) if form else None
     if form is None or block is None:
         return None
@@ -85,8 +85,8 @@ def correlated_aggregate(scalar: Scalar, outer: InnerJoins, ctx: Context) -> Cor
     return None
 
 
-def may_ask(scalar: Scalar, read: frozenset[str], ctx: Context) -> Form | None:
-    """Whether an expression has one subquery that might be a request, and how it uses it.  Never looks anything up.
+def correlated_form(scalar: Scalar, read: frozenset[str], ctx: Context) -> Form | None:
+    """Return how an expression uses its one subquery if that might be a correlated aggregate.  Never looks anything up.
 
     ``read``: the tables of the block.
     """
