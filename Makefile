@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PYTHON ?= $(if $(wildcard $(BIN)/pip),$(BIN)/python,python3)
 STAMP := $(VENV)/.installed
 # New examples with each change of a Python file; the same tree draws the same ones, so that a failure in CI is there again.
-SOURCES = $(shell find optimizer rules planner golden_plans tests -name '*.py' | LC_ALL=C sort)
+SOURCES = $(shell find dovetail optimizer rules planner golden_plans tests -name '*.py' | LC_ALL=C sort)
 ifndef SEED
 SEED := $(shell cat $(SOURCES) | cksum | cut -d ' ' -f 1)
 NEW_SEED := $(shell date +%s)

@@ -22,7 +22,7 @@ from rich import print as show
 from rich.table import Table
 
 HERE = Path(__file__).parents[1]
-LAYERS = ("planner", "rules", "optimizer", "golden_plans")
+LAYERS = ("planner", "rules", "optimizer", "dovetail", "golden_plans")
 CASES = ("band/point_in_interval", "self/computed_by_both", "lookup/inner", "streams/click_after_view")
 WORDS = re.compile(r"\b(said|says|say|tells?|told|asks?|asked)\b", re.IGNORECASE)
 # What a rule raises for a query that it leaves alone, by today's names and by those of older commits.

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import adbc_driver_postgresql.dbapi as postgres
 
-from optimizer import Optimizer, PostgresSource, Sink, env
+from dovetail import Optimizer, PostgresSource, Sink, env
 from planner.runtime.session import local_session  # quiet, for this machine; a session of yours does as well
 
 QUERY = """

@@ -9,7 +9,7 @@ import sqlite3
 import tempfile
 from pathlib import Path
 
-from optimizer import Optimizer, SQLiteSource
+from dovetail import Optimizer, SQLiteSource
 from planner.runtime.session import local_session  # quiet, for this machine; a session of yours does as well
 
 QUERY = """

@@ -8,7 +8,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from optimizer import Optimizer, Sink
+from dovetail import Optimizer, Sink
 from planner.runtime.session import local_session  # quiet, for this machine; a session of yours does as well
 
 # There is no key: a click matches all views of the five seconds before it; clicks without a view are returned, too.

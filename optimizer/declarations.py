@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.catalog import UniqueKey
 from planner.catalog.declared import NOTHING, Changelog, Declaration, LookupTable, Versions
-from planner.errors import CatalogError, one_of
+from planner.errors import CatalogError, EnvironmentProblem, one_of
 from planner.expr import quote
 from planner.sql.table_names import name_of
 from planner.types.schema import Column, sql_type
@@ -41,7 +41,13 @@ class Declarations:
 
     def register_lookup(self, table: str, source: LookupSource) -> None:
         """Register the source of a lookup; see ``Optimizer.register_lookup``."""
-        from planner.runtime.lookup.fetch_rows import source_schema
+        try:
+            from planner.runtime.lookup.fetch_rows import source_schema
+        except ModuleNotFoundError as missing:
+            remedy = "pip install pyarrow, or dovetail with the extra `lookup`, here and on the executors"
+            raise EnvironmentProblem(
+                f"{table} cannot be a lookup: {missing.name} is not installed", remedy=remedy
+            ) from None
 
         name = name_of(table)
         columns = tuple(

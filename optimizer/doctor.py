@@ -51,6 +51,16 @@ def require_java() -> None:
         raise EnvironmentProblem(f"Spark needs Java {JAVA} or newer: {check.found}", remedy=check.remedy)
 
 
+def require_pyspark() -> None:
+    """Raise `EnvironmentProblem` unless this Python has a PySpark that Dovetail knows."""
+    from planner.errors import EnvironmentProblem
+
+    check = pyspark()
+    if not check.ok:
+        wanted = f"Dovetail needs PySpark {dotted(PYSPARK)} or newer"
+        raise EnvironmentProblem(f"{wanted}: {check.found}", remedy=check.remedy)
+
+
 def java() -> Check:
     """Find the Java that Spark's launcher takes: that of JAVA_HOME and no other, else the first on PATH."""
     examples = f"`apt-get install openjdk-{JAVA}-jdk-headless` or `brew install openjdk@{JAVA}`"

@@ -36,7 +36,7 @@ from rules.rule import Batch, Rule
 BATCHES = (
     Batch(
         "normalize",
-        "so that every later rule meets one spelling",
+        "so that every later rule reads one form",
         (
             inline_views,
             plain_relations,

@@ -236,7 +236,7 @@ class Context:
 
     def query(self, relation: Logical, item: str = "*") -> str:
         """Build ``SELECT item FROM relation`` as a standalone statement.  Raises ``Unsupported``."""
-        return self.names.standing_alone(Project(relation, (Scalar(item),)))
+        return self.names.standalone_query(Project(relation, (Scalar(item),)))
 
     def _standalone_query(self, relation: Logical, item: str = "*") -> str | None:
         try:

@@ -141,7 +141,7 @@ FAULTS = (
         "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING))",
         "aggregate",
     ),
-    Fault("hosts without a pair come out", SUMS, "_sign <> 0 AND {sql.pairs} > 0", "_sign <> 0", "aggregate"),
+    Fault("grouped rows without a pair come out", SUMS, "_sign <> 0 AND {sql.pairs} > 0", "_sign <> 0", "aggregate"),
     Fault("intervals without a point make a group", SUMS, "{sql.pairs}) > 0", "{sql.pairs}) >= 0", "aggregate"),
     Fault(
         "an end counts before the points beside it",

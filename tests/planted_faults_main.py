@@ -21,7 +21,7 @@ from random import Random
 from planted_faults import FAULTS, Fault
 
 ROOT = Path(__file__).parents[1]
-COPIED = ("planner", "rules", "optimizer", "golden_plans", "tests", "docs", "pyproject.toml")
+COPIED = ("planner", "rules", "optimizer", "dovetail", "golden_plans", "tests", "docs", "pyproject.toml")
 FAILED = 1  # pytest: tests ran, and some of them failed
 COPIES = 2
 

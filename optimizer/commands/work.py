@@ -15,7 +15,7 @@ from optimizer.api import Optimizer
 from optimizer.commands.failures import located, reason_of
 from optimizer.commands.inputs import Job, OutputPath, Table
 from optimizer.commands.terminal import show_status
-from optimizer.doctor import available_memory, require_java
+from optimizer.doctor import available_memory, require_java, require_pyspark
 from planner.errors import EnvironmentProblem, InputError
 
 if TYPE_CHECKING:
@@ -28,8 +28,9 @@ _CONNECT_PORT = 15002
 def optimizer_for(job: Job, app: str = "dovetail") -> Iterator[Optimizer]:
     """An optimizer over a session that knows the job's tables.
 
-    Raises ``EnvironmentProblem`` without a Java, without a server, or when Spark does not start.
+    Raises ``EnvironmentProblem`` without PySpark, without a Java, without a server, or when Spark does not start.
     """
+    require_pyspark()
     if job.remote is None or job.here:
         require_java()
     else:

@@ -14,7 +14,7 @@ from math import ceil, floor
 from sqlglot import exp
 
 from planner.band.condition import DistanceBand, IntervalBand
-from planner.band.linear import Leaf, Side, Vocabulary
+from planner.band.linear import ConditionScope, Leaf, Side
 from planner.errors import Refused
 from planner.expr import sql
 from planner.types.schema import SqlType
@@ -43,17 +43,17 @@ class Ends:
     type: SqlType
 
 
-def read_ends(band: DistanceBand | IntervalBand, words: Vocabulary) -> Ends:
+def read_ends(band: DistanceBand | IntervalBand, scope: ConditionScope) -> Ends:
     """Read the exact ends of a band whose conjuncts have no other condition.  Raises ``Refused`` with the reason."""
     found = [c for conjunct in band.conjuncts for c in comparisons(conjunct.tree)]
-    sides = [(words.side(small), words.side(large)) for small, large, _ in found]
+    sides = [(scope.side(small), scope.side(large)) for small, large, _ in found]
     plain = len(found) == 2 and all({"left", "right"} == {a, b} for a, b in sides)
     if plain:
         one, other = found
         for low, high in ((one, other), (other, one)):
-            if words.canonical(low[1]) == words.canonical(high[0]):
-                return _as_written(low, high, words)
-    if isinstance(band, DistanceBand) and words.ansi:
+            if scope.canonical(low[1]) == scope.canonical(high[0]):
+                return _as_written(low, high, scope)
+    if isinstance(band, DistanceBand) and scope.ansi:
         return _of_integers(band, found)
     raise Refused(f"{band}: it does not compare one expression with two ends")
 
@@ -77,23 +77,23 @@ def comparisons(tree: exp.Expression) -> Iterator[Comparison]:
             raise Refused(f"{sql(tree)} is not a comparison")
 
 
-def _as_written(low: Comparison, high: Comparison, words: Vocabulary) -> Ends:
+def _as_written(low: Comparison, high: Comparison, scope: ConditionScope) -> Ends:
     point = low[1]
-    types = [_type(tree, words) for tree in (point, low[0], high[1])]
+    types = [_type(tree, scope) for tree in (point, low[0], high[1])]
     common = _common(types)
     if common is None:
         type_names = " and ".join(sorted({str(t) for t in types}))
         raise Refused(f"{sql(point)}: no common type keeps the order of {type_names}")
-    side = words.side(point)
+    side = scope.side(point)
     assert side in ("left", "right")
     trees = zip((point, low[0], high[1]), types, strict=True)
-    at, first, last = (_cast(_careful(tree, words), type_, common) for tree, type_ in trees)
+    at, first, last = (_cast(_careful(tree, scope), type_, common) for tree, type_ in trees)
     return Ends(side, at, first, last, low[2], high[2], common)
 
 
-def _type(tree: exp.Expression, words: Vocabulary) -> SqlType:
+def _type(tree: exp.Expression, scope: ConditionScope) -> SqlType:
     """The type of an end of a band.  Raises ``Refused`` where it is not known."""
-    found = type_of(tree, words.type_of)
+    found = type_of(tree, scope.type_of)
     if found is None:
         raise Refused(f"the type of {sql(tree)} is not known")
     return found
@@ -119,7 +119,7 @@ def _cast(text: str, own: SqlType, common: SqlType) -> str:
     return text if str(own) == str(common) else f"CAST({text} AS {common.sql})"
 
 
-def _careful(tree: exp.Expression, words: Vocabulary) -> str:
+def _careful(tree: exp.Expression, scope: ConditionScope) -> str:
     """An expression that is NULL where it would raise an error: Spark might not have computed it for any pair.
 
     A pair for which it did would have failed the query, so none of those can be missed.  Without ANSI sums wrap around,
@@ -127,15 +127,15 @@ def _careful(tree: exp.Expression, words: Vocabulary) -> str:
     """
     match tree:
         case exp.Paren():
-            return f"({_careful(tree.this, words)})"
-        case exp.Add() | exp.Sub() if words.ansi:
+            return f"({_careful(tree.this, scope)})"
+        case exp.Add() | exp.Sub() if scope.ansi:
             name = "try_add" if isinstance(tree, exp.Add) else "try_subtract"
-            return f"{name}({_careful(tree.this, words)}, {_careful(tree.expression, words)})"
+            return f"{name}({_careful(tree.this, scope)}, {_careful(tree.expression, scope)})"
         case exp.Add() | exp.Sub():
             for side in (tree.this, tree.expression):
-                _careful(side, words)
+                _careful(side, scope)
             return sql(tree)
-    if can_raise(tree, words.type_of, ansi=words.ansi):
+    if can_raise(tree, scope.type_of, ansi=scope.ansi):
         raise UnsafeSpeculation(sql(tree))
     return sql(tree)
 

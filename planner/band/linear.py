@@ -35,7 +35,7 @@ class Leaf:
 
 
 @dataclass(frozen=True)
-class Vocabulary:
+class ConditionScope:
     """What the reader of bands needs to know about names: the side of a column, the type of an expression.
 
     ``side`` returns None for an expression without columns of either side, and raises ``Refused`` for a column that
@@ -83,8 +83,8 @@ _MOST_DAYS = 2**30
 class Sum:
     """A sum of leaves over a common axis."""
 
-    def __init__(self, words: Vocabulary):
-        self.words = words
+    def __init__(self, scope: ConditionScope):
+        self.scope = scope
         self.terms: dict[str, tuple[Side | Literal["both"] | None, int, Leaf]] = {}
         self.amount = Amount()
         self._unit: Fraction | None = None  # in which differences of times are counted
@@ -154,8 +154,8 @@ class Sum:
         if isinstance(tree, exp.TsOrDsAdd | exp.DateSub):
             return True
         try:
-            types = [type_of(e, self.words.type_of) for e in days]
-        except Refused:  # its leaves will say why
+            types = [type_of(e, self.scope.type_of) for e in days]
+        except Refused:  # its leaves have the reason
             return False
         return any(t and t.name == "date" for t in types) and any(t and t.numeric for t in types)
 
@@ -169,7 +169,7 @@ class Sum:
 
     def _add_date(self, tree: exp.Expression, sign: int) -> None:
         """The date that Spark makes of an argument where it needs one."""
-        found = type_of(tree, self.words.type_of)
+        found = type_of(tree, self.scope.type_of)
         if found is None or not found.temporal:
             raise Refused(f"{sql(tree)} is no date; Spark would cast it")
         self.add(tree if found.name == "date" else exp.cast(tree.copy(), "date"), sign)
@@ -187,12 +187,12 @@ class Sum:
             return
         if each.spread:
             raise Refused(f"{sql(tree)} adds months, of which every row has its own number")
-        found = type_of(count, self.words.type_of)
+        found = type_of(count, self.scope.type_of)
         if found is None or not found.numeric:
             raise Refused(f"the type of {sql(count)} is not known")
-        tried = sql(try_form(count, self.words.type_of, ansi=self.words.ansi))
+        tried = sql(try_form(count, self.scope.type_of, ansi=self.scope.ansi))
         text = f"(CAST({tried} AS DOUBLE) * {float(each.micros)!r}D)"
-        self._add_term(self.words.side(count), sign, Leaf(text, SqlType("micros"), f"{text} micros"))
+        self._add_term(self.scope.side(count), sign, Leaf(text, SqlType("micros"), f"{text} micros"))
         rounding = Fraction(1)  # Spark's own, to whole microseconds
         self.amount = self.amount.plus(Amount(spread=rounding, clock=not each.whole_days, lengths=True), 1)
 
@@ -206,17 +206,17 @@ class Sum:
             raise Refused("it counts differences of times in several units")
         self._unit = each.micros
         for part, way in ((tree.this, sign), (tree.expression, -sign)):
-            found = type_of(part, self.words.type_of)
+            found = type_of(part, self.scope.type_of)
             if found is None or found.name not in ("date", "timestamp"):
                 raise Refused(f"{sql(part)} is no TIMESTAMP; Spark would cast it")
             self.add(part, way)
         self.amount = self.amount.plus(Amount(spread=each.micros, reach=Fraction(DAY), clock=True), 1)
 
     def _add_leaf(self, tree: exp.Expression, sign: int) -> None:
-        leaf = leaf_of(tree, self.words)
+        leaf = leaf_of(tree, self.scope)
         if leaf.type.name == "interval":
             self.amount = self.amount.plus(Amount(clock=True, lengths=True), 1)
-        self._add_term(self.words.side(tree), sign, leaf)
+        self._add_term(self.scope.side(tree), sign, leaf)
 
     def _add_term(self, side: Side | Literal["both"] | None, sign: int, leaf: Leaf) -> None:
         old = self.terms.get(leaf.key)
@@ -227,16 +227,16 @@ class Sum:
             del self.terms[leaf.key]
 
 
-def leaf_of(tree: exp.Expression, words: Vocabulary) -> Leaf:
+def leaf_of(tree: exp.Expression, scope: ConditionScope) -> Leaf:
     """An expression as one leaf.  Raises ``Refused`` where it cannot be computed on every row."""
     if any(c.name.startswith(HOLE) for c in tree.find_all(exp.Column)):
         raise Refused("a subquery stands in it")
-    key = words.canonical(tree)
-    if words.side(tree) == "both":  # never computed
+    key = scope.canonical(tree)
+    if scope.side(tree) == "both":  # never computed
         return Leaf(sql(tree), UNKNOWN, key)
-    tried = try_form(tree, words.type_of, ansi=words.ansi)
+    tried = try_form(tree, scope.type_of, ansi=scope.ansi)
     text = sql(tried) if holds_together(tried) else f"({sql(tried)})"
-    return Leaf(text, type_of(tree, words.type_of) or UNKNOWN, key)
+    return Leaf(text, type_of(tree, scope.type_of) or UNKNOWN, key)
 
 
 def constant(tree: exp.Expression) -> Fraction | None:

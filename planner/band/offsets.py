@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from planner.band.axis import DAY, SECOND
 from planner.band.ends import Comparison, comparisons
-from planner.band.linear import Sum, Vocabulary
+from planner.band.linear import ConditionScope, Sum
 from planner.errors import Refused
 from planner.expr import parse, sql
 from planner.types.schema import SqlType, sql_type
@@ -91,8 +91,8 @@ class Offsets:
         return f"INTERVAL '{seconds}{f'.{rest:06}' if rest else ''}' SECOND"
 
 
-def read_offsets(trees: Iterable[exp.Expression], type_: SqlType, words: Vocabulary) -> Offsets:
-    """The offsets of ``words``' right side from its left one, where both are one column of this type.
+def read_offsets(trees: Iterable[exp.Expression], type_: SqlType, scope: ConditionScope) -> Offsets:
+    """The offsets of ``scope``'s right side from its left one, where both are one column of this type.
 
     Raises ``Refused`` where the comparisons, which must all hold, are anything else.
     """
@@ -100,7 +100,7 @@ def read_offsets(trees: Iterable[exp.Expression], type_: SqlType, words: Vocabul
     highs: list[int] = []
     for tree in trees:
         for comparison in _plain(tree):
-            lower, steps = _end(comparison, type_, words)
+            lower, steps = _end(comparison, type_, scope)
             (lows if lower else highs).append(steps)
     low, high = max(lows, default=None), min(highs, default=None)
     if low is not None and high is not None and low > high:
@@ -129,10 +129,10 @@ def _plain(tree: exp.Expression) -> Iterator[Comparison]:
             yield small, large, strict
 
 
-def _end(comparison: Comparison, type_: SqlType, words: Vocabulary) -> tuple[bool, int]:
+def _end(comparison: Comparison, type_: SqlType, scope: ConditionScope) -> tuple[bool, int]:
     """Whether a comparison is a lower end, and how many steps away."""
     small, large, strict = comparison
-    sum_ = Sum(words)
+    sum_ = Sum(scope)
     sum_.add(small, 1)
     sum_.add(large, -1)
     sum_.finish()
@@ -143,9 +143,9 @@ def _end(comparison: Comparison, type_: SqlType, words: Vocabulary) -> tuple[boo
         raise Refused(f"{shown}: not a constant distance between two rows")
     if not all(isinstance(text, exp.Column) for text, _ in leaves) or len({key.name for _, key in leaves}) != 1:
         raise Refused(f"{shown}: not a distance between two values of one column")
-    mixed = "both" in (words.side(small), words.side(large))
+    mixed = "both" in (scope.side(small), scope.side(large))
     lower = terms["left"] > 0
-    distance = _distance(sum_, type_, shown, words, mixed=mixed, strict=strict, trees=(small, large))
+    distance = _distance(sum_, type_, shown, scope, mixed=mixed, strict=strict, trees=(small, large))
     distance *= 1 if lower else -1
     if lower:
         return True, floor(distance) + 1 if strict else ceil(distance)
@@ -156,7 +156,7 @@ def _distance(
     sum_: Sum,
     type_: SqlType,
     shown: str,
-    words: Vocabulary,
+    scope: ConditionScope,
     *,
     mixed: bool,
     strict: bool,
@@ -168,7 +168,7 @@ def _distance(
         raise Refused(f"{shown}: the distance is not the same for every row")
     moved = bool(amount.number or amount.micros or mixed)
     if type_.exact_numeric:
-        return _number(sum_, type_, shown, words, moved=moved, trees=trees)
+        return _number(sum_, type_, shown, scope, moved=moved, trees=trees)
     if type_.name == "date":
         days = amount.number + amount.micros / DAY
         if amount.clock or days.denominator != 1:
@@ -177,7 +177,7 @@ def _distance(
     if type_.name in ("timestamp", "timestamp_ntz"):
         if amount.number or amount.micros.denominator != 1:
             raise Refused(f"{shown}: not a whole number of microseconds")
-        calendar = type_.name == "timestamp" and not words.has_fixed_offset_zone
+        calendar = type_.name == "timestamp" and not scope.has_fixed_offset_zone
         if calendar and (mixed or amount.reach >= DAY - 1):  # a frame may end a microsecond further
             raise Refused(f"{shown}: days have 23 or 25 hours now and then in this time zone")
         return amount.micros
@@ -187,14 +187,14 @@ def _distance(
 
 
 def _number(
-    sum_: Sum, type_: SqlType, shown: str, words: Vocabulary, *, moved: bool, trees: tuple[exp.Expression, ...]
+    sum_: Sum, type_: SqlType, shown: str, scope: ConditionScope, *, moved: bool, trees: tuple[exp.Expression, ...]
 ) -> Fraction:
     amount = sum_.amount
     if amount.micros or amount.clock:
         raise Refused(f"{shown}: it adds a time to a number")
     if not moved:
         return Fraction(0)
-    if type_.integral and not words.ansi:
+    if type_.integral and not scope.ansi:
         raise Refused(f"{shown}: sums could wrap around, since spark.sql.ansi.enabled is false")
     before, scale = type_.digits
     for tree in trees:

@@ -16,7 +16,7 @@ from sqlglot import exp
 from planner.band.axis import DAY, Axis, axis_of
 from planner.band.comparisons import bare, comparisons, looks_like_band
 from planner.band.condition import Band, DistanceBand, End, IntervalBand, OverlapBand
-from planner.band.linear import UNKNOWN, Amount, Leaf, Side, Sum, Vocabulary, leaf_of
+from planner.band.linear import UNKNOWN, Amount, ConditionScope, Leaf, Side, Sum, leaf_of
 from planner.errors import Refused
 from planner.expr import Scalar
 
@@ -35,7 +35,7 @@ class _Bound:
     conjunct: Scalar
 
 
-def read_bands(conjuncts: tuple[Scalar, ...], words: Vocabulary) -> tuple[tuple[Band, ...], tuple[Refused, ...]]:
+def read_bands(conjuncts: tuple[Scalar, ...], scope: ConditionScope) -> tuple[tuple[Band, ...], tuple[Refused, ...]]:
     """Find the bands in a condition.
 
     Returns the bands, those of constant width first and otherwise in the order in which they are written, and a reason
@@ -50,19 +50,19 @@ def read_bands(conjuncts: tuple[Scalar, ...], words: Vocabulary) -> tuple[tuple[
         guarded = isinstance(bare(conjunct.tree).this, exp.Abs) or isinstance(bare(conjunct.tree).expression, exp.Abs)
         for small, large in comparisons(conjunct.tree):
             try:
-                bounds += _read_bounds(small, large, conjunct, words, guarded=guarded)
+                bounds += _read_bounds(small, large, conjunct, scope, guarded=guarded)
             except Refused as no:
                 refusals.append(Refused(f"{conjunct.shown}: {no.reason}", no.place or conjunct.place))
                 refused.add(conjunct)
-    bands, more = _pair(bounds, words, refused)
+    bands, more = _pair(bounds, scope, refused)
     return bands, (*refusals, *more)
 
 
 def _read_bounds(
-    small: exp.Expression, large: exp.Expression, conjunct: Scalar, words: Vocabulary, *, guarded: bool
+    small: exp.Expression, large: exp.Expression, conjunct: Scalar, scope: ConditionScope, *, guarded: bool
 ) -> list[_Bound]:
     """The bounds that ``small ≤ large`` puts on a leaf of either side; none when it is not across the join."""
-    sum_ = Sum(words)
+    sum_ = Sum(scope)
     sum_.add(small, 1)
     sum_.add(large, -1)
     sum_.finish()
@@ -74,9 +74,9 @@ def _read_bounds(
             raise Refused(f"{leaf.text} mixes both sides of the join")
         if leaf.type == UNKNOWN:
             raise Refused(f"the type of {leaf.text} is not known")
-    mixed = "both" in (words.side(small), words.side(large))
-    wraps = not words.ansi and any(_adds_integers(operand, words) for operand in (small, large))
-    nan_passes = words.side(large) == "both" and not guarded
+    mixed = "both" in (scope.side(small), scope.side(large))
+    wraps = not scope.ansi and any(_adds_integers(operand, scope) for operand in (small, large))
+    nan_passes = scope.side(large) == "both" and not guarded
     found = []
     reason = Refused("it does not bound one expression of either side")
     for point_side, other in (("left", "right"), ("right", "left")):
@@ -85,7 +85,7 @@ def _read_bounds(
         amount = sum_.amount
         if len(points) != 1 or abs(points[0][0]) != 1:
             try:
-                points, rest, amount = _whole(small, large, point_side, other, words) or ([], [], amount)
+                points, rest, amount = _whole(small, large, point_side, other, scope) or ([], [], amount)
             except Refused as no:
                 reason, points = no, []
         if len(points) != 1 or points[0][1].type.name == "micros" or any(abs(c) != 1 for c, _ in rest):
@@ -101,22 +101,22 @@ def _read_bounds(
     return found
 
 
-def _adds_integers(operand: exp.Expression, words: Vocabulary) -> bool:
-    sum_ = Sum(words)
+def _adds_integers(operand: exp.Expression, scope: ConditionScope) -> bool:
+    sum_ = Sum(scope)
     sum_.add(operand, 1)
     integers = [c for _, c, leaf in sum_.terms.values() if leaf.type.integral]
     return sum(map(abs, integers)) + bool(sum_.amount.number) > 1 and bool(integers)
 
 
 def _whole(
-    small: exp.Expression, large: exp.Expression, side: str, other: str, words: Vocabulary
+    small: exp.Expression, large: exp.Expression, side: str, other: str, scope: ConditionScope
 ) -> tuple[list[tuple[int, Leaf]], list[tuple[int, Leaf]], Amount] | None:
     """One operand as the point, a sum that Spark computes; the other's terms, and what is added to them."""
     for point, rest, coefficient in ((small, large, 1), (large, small, -1)):
-        if words.side(point) == side and words.side(rest) == other:
-            sum_ = Sum(words)
+        if scope.side(point) == side and scope.side(rest) == other:
+            sum_ = Sum(scope)
             sum_.add(rest, -coefficient)
-            leaf = leaf_of(bare(point), words)
+            leaf = leaf_of(bare(point), scope)
             if leaf.type == UNKNOWN:
                 raise Refused(f"the type of {leaf.text} is not known")
             return [(coefficient, leaf)], [(c, term) for _, c, term in sum_.terms.values()], sum_.amount
@@ -124,7 +124,7 @@ def _whole(
 
 
 def _pair(
-    bounds: list[_Bound], words: Vocabulary, refused: set[Scalar]
+    bounds: list[_Bound], scope: ConditionScope, refused: set[Scalar]
 ) -> tuple[tuple[Band, ...], tuple[Refused, ...]]:
     """Put lower and upper bounds of the same point together; ``refused`` conjuncts already have a reason."""
     distances: dict[tuple[str, str], Band] = {}
@@ -135,8 +135,8 @@ def _pair(
         for high in (b for b in bounds if not b.lower and b.side == low.side and b.point == low.point):
             conjuncts = tuple(dict.fromkeys((low.conjunct, high.conjunct)))
             try:
-                axis = _axis((low, high), words)
-                low_end, high_end = _in_units(low, axis, words), _in_units(high, axis, words)
+                axis = _axis((low, high), scope)
+                low_end, high_end = _in_units(low, axis, scope), _in_units(high, axis, scope)
             except Refused as no:
                 refusals.append(Refused(no.reason, no.place or low.conjunct.place))
                 used.update(conjuncts)
@@ -154,7 +154,7 @@ def _pair(
             elif not same:
                 interval = IntervalBand(low.point, low.side, low_end, high_end, axis, conjuncts)
                 intervals.setdefault((low.side, low.point.key), interval)
-    overlaps = _overlaps([b for b in bounds if b.conjunct not in used and not b.lower], words)
+    overlaps = _overlaps([b for b in bounds if b.conjunct not in used and not b.lower], scope)
     used.update(c for overlap in overlaps for c in overlap.conjuncts)
     for b in bounds:
         if b.conjunct not in used:
@@ -170,15 +170,15 @@ def _pair(
     return (*distances.values(), *intervals.values(), *overlaps), tuple(refusals)
 
 
-def _overlaps(uppers: list[_Bound], words: Vocabulary) -> list[OverlapBand]:
+def _overlaps(uppers: list[_Bound], scope: ConditionScope) -> list[OverlapBand]:
     """Put upper bounds of either side together, in the order in which they are written."""
     found = []
     rights = [b for b in uppers if b.side == "right"]
     for left in (b for b in uppers if b.side == "left"):
         for right in rights:
             try:
-                axis = _axis((left, right), words)
-                left_end, right_end = _in_units(right, axis, words), _in_units(left, axis, words)
+                axis = _axis((left, right), scope)
+                left_end, right_end = _in_units(right, axis, scope), _in_units(left, axis, scope)
             except Refused:
                 continue
             if left_end.as_date or right_end.as_date:  # a start may lie beyond all timestamps, too
@@ -193,13 +193,13 @@ def _overlaps(uppers: list[_Bound], words: Vocabulary) -> list[OverlapBand]:
     return found
 
 
-def _axis(bounds: tuple[_Bound, ...], words: Vocabulary) -> Axis:
+def _axis(bounds: tuple[_Bound, ...], scope: ConditionScope) -> Axis:
     """The axis of points and their ends.  Raises ``Refused`` where real arithmetic is not a safe guide."""
     low = bounds[0]
     leaves = [*(b.point for b in bounds), *(leaf for b in bounds for _, leaf in b.end.terms)]
     arithmetic = any(b.mixed or not b.end.bare for b in bounds)
     clock = any(b.amount.clock for b in bounds)
-    axis = axis_of([leaf.type for leaf in leaves], arithmetic=arithmetic, ansi=words.ansi, clock=clock)
+    axis = axis_of([leaf.type for leaf in leaves], arithmetic=arithmetic, ansi=scope.ansi, clock=clock)
     if isinstance(axis, str):
         raise Refused(f"{low.conjunct.shown}: {axis}", low.conjunct.place)
     if any(b.nan_passes for b in bounds) and any(leaf.type.approximate for leaf in leaves):
@@ -207,7 +207,7 @@ def _axis(bounds: tuple[_Bound, ...], words: Vocabulary) -> Axis:
             f"{low.conjunct.shown}: a difference with NaN is NaN, which would pass as the greatest value",
             low.conjunct.place,
         )
-    if axis.name in ("number", "date") and not words.ansi:
+    if axis.name in ("number", "date") and not scope.ansi:
         for b in bounds:
             if b.wraps and not _wraps_harmlessly(b):
                 raise Refused(
@@ -226,7 +226,7 @@ def _wraps_harmlessly(bound: _Bound) -> bool:
     return not bound.mixed and len(end.terms) == 1 and end.terms[0][0] == 1 and outward
 
 
-def _in_units(bound: _Bound, axis: Axis, words: Vocabulary) -> End:
+def _in_units(bound: _Bound, axis: Axis, scope: ConditionScope) -> End:
     """The end of a bound with its constant in units of the axis, outward where months differ.
 
     On TIMESTAMP room is left for calendar and clock to differ, by up to 26 hours: a day or more that is added is
@@ -242,7 +242,7 @@ def _in_units(bound: _Bound, axis: Axis, words: Vocabulary) -> End:
     if axis.name in ("number", "date"):
         return End(end.terms, amount.number + length / DAY)
     room = Fraction(0)
-    if axis.name == "timestamp" and not words.has_fixed_offset_zone:
+    if axis.name == "timestamp" and not scope.has_fixed_offset_zone:
         calendar = bound.mixed or amount.lengths or amount.reach + abs(amount.number) * DAY >= DAY
         if calendar or (amount.reach and "timestamp_ntz" in types):
             room = sign * 26 * Fraction(DAY, 24)

@@ -174,7 +174,7 @@ PLANNING: Mapping[str, Key] = {
     "scans": Key(Flag()),
     "data": Key(Text(empty=True)),
 }
-"""What planning without a source may know of a lookup; a source tells it by itself."""
+"""Facts of a lookup for planning without its source; a source describes itself."""
 
 _UNIQUE = Key(_KEYS)
 _DECLARED = TableOf(Text('"DECIMAL(10, 2)"', check=wrong_sqlite_type), '{ total = "DECIMAL(10, 2)" }')

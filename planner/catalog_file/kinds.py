@@ -46,7 +46,7 @@ def nothing_wrong(_text: str) -> str:
 
 @dataclass(frozen=True)
 class Text(Kind):
-    """A text that is not blank, unless it may be ``empty``; ``check`` says what else is wrong with it."""
+    """A text that is not blank, unless it may be ``empty``; ``check`` returns what else is wrong with it."""
 
     example: str = '"…"'
     empty: bool = False

@@ -2,9 +2,9 @@
 
 ``normal_form`` takes a condition of WHERE, HAVING or ON, where FALSE and NULL are the same: the row is not there.
 It cuts through parentheses, pushes NOT in, takes out what all branches of an OR have in common, and looks through
-what only says again that a condition holds (``c = TRUE``, ``coalesce(c, FALSE)``).  Each step keeps what the condition
-says of every row, in three-valued logic below a NOT, and the order in which its parts are looked at; so none of them
-is looked at on a row where it was not before, but for common factors, which Spark takes out itself.
+what only repeats that a condition holds (``c = TRUE``, ``coalesce(c, FALSE)``).  Each step keeps the value of the
+condition for every row, in three-valued logic below a NOT, and the order in which its parts are evaluated; so none of
+them is evaluated on a row where it was not before, but for common factors, which Spark takes out itself.
 
 ``NOT (x < y)`` is ``x >= y`` since Spark has one order for all values of a type: NaN equals NaN and is greatest.
 sqlglot's ``simplify`` and ``normalize`` do much of this on trees.  They do not keep the words, and are not Spark's in

@@ -156,7 +156,7 @@ class SQLiteSource(DatabaseSource):
         """Yield the rows of a statement whose keys fit; with ``numbered``, the key's number is the first column."""
         import pyarrow as pa
 
-        columns = [*([_NUMBER] if numbered else []), *(self._column(name) for name in self._names())]
+        columns = [*([_number()] if numbered else []), *(self._column(name) for name in self._names())]
         tables = []
         for rows in self._rows(statement, parameters):
             pairs = zip(columns, zip(*rows, strict=True), strict=True)
@@ -204,7 +204,7 @@ def _filter_equal_rows(table: pa.Table, names: Sequence[str], requested: Sequenc
     """Keep the rows that equal the key they were found by, and drop the key's number."""
     import pyarrow as pa
 
-    numbers, rows = table.column(_NUMBER.name).to_pylist(), table.drop_columns(_NUMBER.name)
+    numbers, rows = table.column(_NUMBER).to_pylist(), table.drop_columns(_NUMBER)
     equal = [value == requested[number] for value, number in zip(key_values(rows, names), numbers, strict=True)]
     return rows if all(equal) else rows.filter(pa.array(equal, pa.bool_()))
 
@@ -220,4 +220,8 @@ def _hash_sql(name: str, column: DbColumn) -> str:
 
 _LENGTH = 7919
 _LETTERS = ((1, -1), (257, -2), (66_049, -3), (31, 1), (8_191, 2))
-_NUMBER = DbColumn("", type_of("INTEGER"), "INTEGER")
+_NUMBER = ""  # the column of a row's number among the requested keys
+
+
+def _number() -> DbColumn:
+    return DbColumn(_NUMBER, type_of("INTEGER"), "INTEGER")

@@ -88,11 +88,11 @@ def outside(scalar: Scalar, found: tuple[Call, ...]) -> Scalar:
     return replaced(scalar, found, lambda call: "NULL")
 
 
-def replaced(scalar: Scalar, found: tuple[Call, ...], say: Callable[[Call], str]) -> Scalar:
+def replaced(scalar: Scalar, found: tuple[Call, ...], substitute: Callable[[Call], str]) -> Scalar:
     """Replace every aggregate of an expression, in parentheses if needed."""
     text = scalar.text
     if len(found) == 1 and text.strip() == found[0].text:
-        return Scalar(say(found[0]), scalar.plans, scalar.place)
+        return Scalar(substitute(found[0]), scalar.plans, scalar.place)
     for call in reversed(found):
-        text = text[: call.start] + operand(say(call)) + text[call.end :]
+        text = text[: call.start] + operand(substitute(call)) + text[call.end :]
     return Scalar(text, scalar.plans, scalar.place)

@@ -36,7 +36,7 @@ def parse_statement(text: str) -> list[exp.Expr | None]:
     return parse(tokens(text), text)
 
 
-def say(tree: exp.Expr) -> str:
+def render_tree(tree: exp.Expr) -> str:
     """Print a tree with sqlglot's own Spark dialect, which may change it.  Raises ``UnsupportedError``."""
     return tree.sql(
         dialect=_DIALECT,

@@ -7,19 +7,19 @@ from sqlglot.errors import SqlglotError
 
 from planner.errors import Unsupported
 from planner.expr.calls import call_parts
-from planner.expr.dialect import COMMAS, INFIX, PREDICATES, RAW, say
+from planner.expr.dialect import COMMAS, INFIX, PREDICATES, RAW, render_tree
 from planner.expr.precedence import enclosed
 
 
 def print_sql(tree: exp.Expr) -> str:
     """Print a tree as Spark SQL.  Raises ``Unsupported`` if sqlglot cannot print it."""
     try:
-        return say(_spelt(enclosed(tree)))
+        return render_tree(_spark_form(enclosed(tree)))
     except SqlglotError as error:
         raise Unsupported(str(error).splitlines()[0]) from error
 
 
-def plain_spelling(tree: exp.Expr) -> exp.Expr:
+def plain_form(tree: exp.Expr) -> exp.Expr:
     """Normalize the syntax of a tree: synonyms of functions, forms of casts, quotes.
 
     The case of names that are no columns (of parameters, map keys, variables) is left alone.
@@ -42,7 +42,7 @@ def plain_spelling(tree: exp.Expr) -> exp.Expr:
     return root
 
 
-def _spelt(tree: exp.Expr) -> exp.Expr:
+def _spark_form(tree: exp.Expr) -> exp.Expr:
     """Rewrite a tree in place so that sqlglot's printer keeps its meaning."""
     for node in list(tree.walk(bfs=False))[::-1]:
         new = _printed(node)
@@ -61,29 +61,29 @@ def _printed(node: exp.Expr) -> exp.Expr | None:
         return exp.Var(this=node.meta[RAW])
     match node:
         case exp.Interval() if isinstance(node.this, exp.Literal) and node.args.get("unit") is None:
-            return exp.Var(this=f"INTERVAL {say(node.this)}")
+            return exp.Var(this=f"INTERVAL {render_tree(node.this)}")
         case exp.CurrentDate() | exp.CurrentTimestamp() if not node.meta:
             return exp.Var(this="current_date" if isinstance(node, exp.CurrentDate) else "current_timestamp")
         case exp.Not() if node.meta.get(INFIX) and isinstance(node.this, PREDICATES):
-            operand, whole = say(node.this.this), say(node.this)
+            operand, whole = render_tree(node.this.this), render_tree(node.this)
             rest = whole[len(operand) :].strip()
             return exp.Var(
                 this=f"{operand} " + (f"IS NOT {rest[3:]}" if isinstance(node.this, exp.Is) else f"NOT {rest}")
             )
         case exp.NullSafeEQ():
-            return exp.Var(this=f"{say(node.this)} <=> {say(node.expression)}")
+            return exp.Var(this=f"{render_tree(node.this)} <=> {render_tree(node.expression)}")
         case exp.BitwiseLeftShift() | exp.BitwiseRightShift():
             sign = "<<" if isinstance(node, exp.BitwiseLeftShift) else ">>"
-            return exp.Var(this=f"{say(node.this)} {sign} {say(node.expression)}")
+            return exp.Var(this=f"{render_tree(node.this)} {sign} {render_tree(node.expression)}")
     if commas := node.meta.get(COMMAS):
-        first, *others = map(say, node.expressions)
+        first, *others = map(render_tree, node.expressions)
         rest = "".join(f" {word} {argument}" for word, argument in zip(commas, others, strict=False))
         return exp.Var(this=f"{node.name}({first}{rest})") if len(others) == len(commas) else None
     if found := call_parts(node):
         return exp.Anonymous(this=found[0], expressions=found[1])
     if isinstance(node, exp.Cast):
-        form, type_ = node.meta.get("form"), say(node.to)
+        form, type_ = node.meta.get("form"), render_tree(node.to)
         if form == "::":
-            return exp.Var(this=f"{say(node.this)}::{type_}")
-        return exp.Var(this=f"{type_} {say(node.this)}") if form == "typed" else None
+            return exp.Var(this=f"{render_tree(node.this)}::{type_}")
+        return exp.Var(this=f"{type_} {render_tree(node.this)}") if form == "typed" else None
     return None

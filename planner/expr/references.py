@@ -27,11 +27,11 @@ def only_reference(text: str) -> ColumnRef | None:
     return ColumnRef(found[0].parts, t.slice(lo, hi))
 
 
-def replace_references(text: str, say: Callable[[ColumnRef], str | None]) -> str:
-    """Replace the references of an expression for which ``say`` returns SQL."""
+def replace_references(text: str, substitute: Callable[[ColumnRef], str | None]) -> str:
+    """Replace the references of an expression for which ``substitute`` returns SQL."""
     t = tokenize(text)
     for ref in reversed(list(references_in(t))):
-        if (new := say(ColumnRef(ref.parts, t.slice(ref.start, ref.end)))) is not None:
+        if (new := substitute(ColumnRef(ref.parts, t.slice(ref.start, ref.end)))) is not None:
             text = text[: t[ref.start].start] + new + text[t[ref.end - 1].end :]
     return text
 

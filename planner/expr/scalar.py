@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from planner.errors import Place, Unsupported
 from planner.expr.mask_functions import HOLE as HOLE
-from planner.expr.printing import plain_spelling, print_sql
+from planner.expr.printing import plain_form, print_sql
 from planner.expr.spark_sql import read
 from planner.tree import Holder, Node
 
@@ -52,11 +52,11 @@ class Scalar(Holder):
         """Return the same expression over other subqueries."""
         return replace(self, plans=plans)
 
-    def render(self, say: Callable[[Node], str]) -> str:
-        """Return the text, with every subquery printed by ``say``."""
+    def render(self, print_query: Callable[[Node], str]) -> str:
+        """Return the text, with every subquery printed by ``print_query``."""
         if not self.plans:
             return self.text
-        return HOLES.sub(lambda m: say(self.plans[int(m.group(1))]), self.text)
+        return HOLES.sub(lambda m: print_query(self.plans[int(m.group(1))]), self.text)
 
     @property
     def shown(self) -> str:
@@ -122,7 +122,7 @@ def sql(tree: exp.Expr) -> str:
 
 def canonical(tree: exp.Expr) -> str:
     """Return the canonical SQL of an expression, equal for equivalent syntax.  Raises ``Unsupported``."""
-    return print_sql(plain_spelling(tree))
+    return print_sql(plain_form(tree))
 
 
 _NO_NAMES = frozenset(

@@ -13,17 +13,17 @@ class Alternatives(Logical):
     """A query block as ``written``, and ``other``, which returns the same rows; a lowering rule takes one of them.
 
     Both are visited by the rules that follow.  A kind of choice is a subclass of its own, with what its cost is
-    decided by; ``said`` is what the other block does, on one line.
+    decided by; ``description`` is what the other block does, on one line.
     """
 
     label: ClassVar[str] = "Alternatives"
     written: Logical
     other: Logical
-    said: str
+    description: str
 
     @property
     def detail(self) -> str:
-        return self.said
+        return self.description
 
     @property
     def printed(self) -> Logical:

@@ -15,15 +15,16 @@ from planner.tree import plan_node
 class WindowedSource:
     """What windows are computed over: ``keys`` in SQL over ``relation``.
 
-    ``own``: which of its rows are asked about; ``kept``: which of them are counted.  ``anew``: an aggregate reads all
-    rows of a frame again for each row, since nothing can be subtracted from it.
+    ``row_filters`` decide which of its rows get a value, and ``match_filters`` which of them are counted.
+    ``rescans_frame``: an aggregate reads all rows of a frame again for each row, since nothing can be subtracted from
+    it.
     """
 
     relation: Logical
     keys: tuple[str, ...]
-    own: tuple[Scalar, ...]
-    kept: tuple[Scalar, ...]
-    anew: bool = False
+    row_filters: tuple[Scalar, ...]
+    match_filters: tuple[Scalar, ...]
+    rescans_frame: bool = False
 
 
 @plan_node

@@ -65,7 +65,7 @@ class BandJoin(Logical):
     band: Band
     condition: tuple[Scalar, ...]
     others: tuple[Band, ...] = ()  # further bands of the same condition
-    bin_width: Fraction | None = None  # what a RANGE_JOIN hint asks for, in units of the band's axis
+    bin_width: Fraction | None = None  # the width of a RANGE_JOIN hint, in units of the band's axis
     hints: tuple[SideHint, ...] = ()  # all that ask for something here, the one that set the width first
 
     @property

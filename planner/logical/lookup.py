@@ -28,7 +28,7 @@ class LookupKey:
 class LookupJoin(Logical):
     """A lookup join: ``condition`` is all of ON, including the equalities of ``keys``.
 
-    ``constants`` go to the fetch, too.  Keys are asked for only where all of ``only`` hold: conditions on the left side
+    ``constants`` go to the fetch, too.  Keys are requested only where all of ``only`` hold: conditions on the left side
     without which no row needs them.  ``options`` are what hints ask for, by the names of ``LookupSpec``.
     """
 

@@ -12,11 +12,11 @@ from planner.types.schema import Column
 
 @plan_node
 class Replacement(Derived):
-    """A subquery that replaces a relation: it has the same ``columns``, and ``said`` describes where they come from."""
+    """A subquery that replaces a relation: it has the same ``columns``; ``description``: where they come from."""
 
     rewritten: ClassVar[bool] = True
     columns: tuple[Column, ...] = ()
-    said: str = ""
+    description: str = ""
 
     @property
     def declared_columns(self) -> tuple[tuple[str | None, tuple[Column, ...]], ...]:
@@ -24,7 +24,7 @@ class Replacement(Derived):
 
     @property
     def detail(self) -> str:
-        return self.said
+        return self.description
 
 
 @plan_node
@@ -36,15 +36,15 @@ class SameRow(Replacement):
 
 @plan_node
 class SameRowTest(Filter):
-    """A WHERE in which conditions on the row replace semi or anti joins with it; ``said`` describes these joins."""
+    """A WHERE in which conditions on the row replace semi or anti joins; ``description``: these joins."""
 
     label: ClassVar[str] = "SameRowTest"
     rewritten: ClassVar[bool] = True
-    said: str = ""
+    description: str = ""
 
     @property
     def detail(self) -> str:
-        return f"{self.said}: {super().detail}"
+        return f"{self.description}: {super().detail}"
 
 
 @plan_node

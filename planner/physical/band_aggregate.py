@@ -10,11 +10,11 @@ of intervals that hold it, or the sum of something over them:
     points                ·       ·        ·
     count(*) = 1 + 2 + 1,  sum(i.w) = 5 + 7 + 2,  sum(p.v * i.w) = 5·v₁ + 7·v₂ + 2·v₃
 
-One side, the *host*, keeps its rows and is grouped; the other, the *guest*, is only added up.  With intervals as the
-host the running sums are over points, and an interval's share is the sum at its end less the one at its beginning.
+One side, the *grouped side*, keeps its rows; the other, the *summed side*, is only added up.  Where intervals are
+grouped, the running sums are over points, and an interval's share is the sum at its end less the one at its beginning.
 
 Events of equal keys are sorted together.  Without keys the line is cut into cells that are sorted apart; what the cells
-before add up to comes from a small aggregate of the guests, which are read a second time for it.
+before add up to comes from a small aggregate of the summed side, which is read a second time for it.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ class Added:
 
 @dataclass(frozen=True)
 class RunningTotal:
-    """An aggregate of a grouped (host) column, a summed (guest) one, their product, or of pairs; by their numbers."""
+    """An aggregate of a grouped column, a summed one, their product, or of pairs; by their numbers."""
 
     function: Literal["count", "sum", "min", "max"]
-    host: int | None
-    guest: int | None
+    grouped_column: int | None
+    summed_column: int | None
     type: str
 
 
@@ -74,7 +74,7 @@ class OutputColumn:
     """An output column: its name, and the number of its column of the grouped side or of its total."""
 
     name: str
-    source: Literal["host", "total"]
+    source: Literal["grouped", "total"]
     number: int
 
 
@@ -95,9 +95,9 @@ class RunningBandAggregate(Rendered, Physical):
     left: Node
     right: Node
     items: tuple[Scalar, ...]
-    said: str
+    description: str
     ends: Ends
-    host: Side
+    grouped_side: Side
     keys: tuple[EqualKey, ...]
     filters: tuple[tuple[Scalar, ...], tuple[Scalar, ...]]
     carried: tuple[Carried, ...]
@@ -115,25 +115,25 @@ class RunningBandAggregate(Rendered, Physical):
 
     @property
     def detail(self) -> str:
-        return f"{', '.join(show_all(self.items))}; {self.said}"
+        return f"{', '.join(show_all(self.items))}; {self.description}"
 
     @property
     def notes(self) -> tuple[str, ...]:
-        guests = "intervals" if self._points_are_hosts else "points"
-        where = "at the points" if self._points_are_hosts else "at both ends of the intervals"
+        summed = "intervals" if self._points_are_grouped else "points"
+        where = "at the points" if self._points_are_grouped else "at both ends of the intervals"
         if self.cells is None:
             apart = "each key for itself"
         else:
-            apart = f"in {self.cells.count + 1} cells of the line; {self.guest} side read twice"
-        return (f"no pairs are made: {guests} of the {self.guest} side are summed up {where}", apart)
+            apart = f"in {self.cells.count + 1} cells of the line; {self.summed_side} side read twice"
+        return (f"no pairs are made: {summed} of the {self.summed_side} side are summed up {where}", apart)
 
     @property
-    def guest(self) -> Side:
-        return "right" if self.host == "left" else "left"
+    def summed_side(self) -> Side:
+        return "right" if self.grouped_side == "left" else "left"
 
     @property
-    def _points_are_hosts(self) -> bool:
-        return self.ends.side == self.host
+    def _points_are_grouped(self) -> bool:
+        return self.ends.side == self.grouped_side
 
     def render(
         self, sides: tuple[str, ...], names: NameGenerator, conjunction: Callable[[tuple[Scalar, ...]], str]
@@ -148,13 +148,13 @@ class RunningBandAggregate(Rendered, Physical):
         ]
         if self.groups:
             lines.append(f"GROUP BY {', '.join(sql.carried[g] for g in self.groups)}")
-            if not self._points_are_hosts:
+            if not self._points_are_grouped:
                 lines.append(f"HAVING sum({name}_sign * {sql.pairs}) > 0")
         lines[-1] += f") AS {name}"
         if self.having:
             lines.append(f"WHERE {self.having}")
         lines += [self.order] if self.order else []
-        return "\n".join(lines).replace(TOTAL, f"{name}_t").replace(HOST, f"{name}_h")
+        return "\n".join(lines).replace(TOTAL, f"{name}_t").replace(GROUPED, f"{name}_h")
 
     def rows(self, sql: Sql) -> list[str]:
         """Render FROM and WHERE: rows of the grouped side with their running sums."""
@@ -170,7 +170,7 @@ class RunningBandAggregate(Rendered, Physical):
 
 
 TOTAL = "__dt_total_"  # in ``having`` and ``order``, followed by the number of a total
-HOST = "__dt_host_"  # the same for a host column
+GROUPED = "__dt_grouped_"  # the same for a grouped column
 
 
 @dataclass(frozen=True)
@@ -207,12 +207,12 @@ class Sql:
 
     def events(self) -> list[str]:
         """The three kinds of sorted rows: of the grouped side, of the summed side, and the totals of earlier cells."""
-        guests = self._side(self.plan.guest)
-        found = [self._side(self.plan.host), guests]
+        summed = self._side(self.plan.summed_side)
+        found = [self._side(self.plan.grouped_side), summed]
         if (cells := self.plan.cells) is not None:
             name, (copies, cell) = self.name, self.end
             sums = (self.pairs, *self.sums)
-            before = f"SELECT {name}_cell, {', '.join(f'sum({c}) AS {c}' for c in sums)}\nFROM ({guests})"
+            before = f"SELECT {name}_cell, {', '.join(f'sum({c}) AS {c}' for c in sums)}\nFROM ({summed})"
             found.append(
                 f"SELECT {cell}, CAST(NULL AS {self.plan.ends.type.sql}), 0, 0L"
                 f"{''.join(f', {c.filler}' for c in self.plan.carried)}, {', '.join(sums)}\n"
@@ -240,7 +240,7 @@ class Sql:
             known.append(f"{ends.low} {'<' if ends.open_low or ends.open_high else '<='} {ends.high}")
         parts = [self.cell(at)] if plan.cells else [key for key, _ in keys]
         values = [*zip(parts, self.parts, strict=True), (at, f"{self.name}_at"), (rank, f"{self.name}_rank")]
-        if side == plan.host:
+        if side == plan.grouped_side:
             share = sign if side == ends.side else f"-{sign}"
             values += [(share, f"{self.name}_sign")]
             values += list(zip((c.text for c in plan.carried), self.carried, strict=True))
@@ -287,41 +287,44 @@ class Sql:
 
     def _total(self, total: RunningTotal) -> str:
         if total.function in ("min", "max"):
-            assert total.host is not None
-            return f"{total.function}({self.carried[total.host]})"
-        count = self._signed(self.pairs if total.guest is None else f"{self.name}_n{total.guest}")
+            assert total.grouped_column is not None
+            return f"{total.function}({self.carried[total.grouped_column]})"
+        count = self._signed(self.pairs if total.summed_column is None else f"{self.name}_n{total.summed_column}")
         counted = count
-        if total.host is not None:
-            counted = f"CASE WHEN {self.carried[total.host]} IS NOT NULL THEN {count} ELSE 0L END"
+        if total.grouped_column is not None:
+            counted = f"CASE WHEN {self.carried[total.grouped_column]} IS NOT NULL THEN {count} ELSE 0L END"
         if total.function == "count":
             return f"coalesce(sum({counted}), 0L)"
-        if total.host is None:
-            value = f"CAST({self._signed(f'{self.name}_s{total.guest}')} AS {self._wide(total.guest)})"
+        if total.grouped_column is None:
+            value = self._summed(total.summed_column)
         else:
-            type_ = self.plan.carried[total.host].type
+            type_ = self.plan.carried[total.grouped_column].type
             digits, scale = (type_.precision, type_.scale) if type_.name == "decimal" else (19, 0)
-            value = f"CAST({self.carried[total.host]} AS DECIMAL({digits},{scale}))"
-            if total.guest is None:
+            value = f"CAST({self.carried[total.grouped_column]} AS DECIMAL({digits},{scale}))"
+            if total.summed_column is None:
                 value += f" * CAST({count} AS DECIMAL({37 - digits},0))"
             else:
-                value += f" * CAST({self._signed(f'{self.name}_s{total.guest}')} AS {self._wide(total.guest)})"
+                value += f" * {self._summed(total.summed_column)}"
         return f"CASE WHEN sum({counted}) > 0 THEN CAST(sum({value}) AS {total.type}) END"
 
-    def _wide(self, guest: int | None) -> str:
-        assert guest is not None
-        running = self.plan.added[guest].running or ""
-        return "DECIMAL(19,0)" if running == "BIGINT" else running
+    def _summed(self, column: int | None) -> str:
+        """Render the running sum of a column of the summed side, in a type that holds its products."""
+        assert column is not None
+        running = self.plan.added[column].running or ""
+        type_ = "DECIMAL(19,0)" if running == "BIGINT" else running
+        return f"CAST({self._signed(f'{self.name}_s{column}')} AS {type_})"
 
     def _signed(self, column: str) -> str:
         """A running sum at a point, or with its sign at an end."""
-        if self.plan._points_are_hosts:
+        if self.plan._points_are_grouped:
             return column
         return f"CASE WHEN {self.name}_sign > 0 THEN {column} ELSE -{column} END"
 
     def columns(self) -> list[str]:
         """The output columns by name."""
         return [
-            f"{self.name}_{'h' if c.source == 'host' else 't'}{c.number} AS {quote(c.name)}" for c in self.plan.columns
+            f"{self.name}_{'h' if c.source == 'grouped' else 't'}{c.number} AS {quote(c.name)}"
+            for c in self.plan.columns
         ]
 
 

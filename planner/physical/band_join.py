@@ -115,20 +115,20 @@ class ByLength(Scheme):
         """``bin(point) = bin``, from ``LATERAL explode(sequence(…))``; on several levels, the width as well."""
         points, intervals = sides if self.band.side == "left" else sides[::-1]
         bins, bin_ = names.new("bin")
-        say = IntervalSql(self.band, self.levels)
+        of_interval = IntervalSql(self.band, self.levels)
         if len(self.levels.widths) == 1:
             width = double(self.levels.widths[0])
-            intervals = f"{intervals} JOIN LATERAL explode({say.bins(width)}) AS {bins}({bin_})"
-            keys: Pairs = ((say.bin(say.point, width), bin_),)
+            intervals = f"{intervals} JOIN LATERAL explode({of_interval.bins(width)}) AS {bins}({bin_})"
+            keys: Pairs = ((of_interval.bin(of_interval.point, width), bin_),)
         else:
             (points_at, at), (intervals_at, on) = names.new("width"), names.new("width")
             widths = ", ".join(map(double, self.levels.widths))
             points = f"({points} JOIN LATERAL explode(array({widths})) AS {points_at}({at}))"
             intervals = (
-                f"{intervals} JOIN LATERAL explode(array({say.level()})) AS {intervals_at}({on})"
-                f" JOIN LATERAL explode({say.bins(on)}) AS {bins}({bin_})"
+                f"{intervals} JOIN LATERAL explode(array({of_interval.level()})) AS {intervals_at}({on})"
+                f" JOIN LATERAL explode({of_interval.bins(on)}) AS {bins}({bin_})"
             )
-            keys = ((say.bin(say.point, at), bin_), (at, on))
+            keys = ((of_interval.bin(of_interval.point, at), bin_), (at, on))
         return _placed(self.band, points, f"({intervals})", keys)
 
 
@@ -154,13 +154,13 @@ class SingleAssignment(Scheme):
         """``bin = bin(low end) AND width = width(interval)``, the former from ``LATERAL explode`` over the points."""
         points, intervals = sides if self.band.side == "left" else sides[::-1]
         (levels, at), (bins, bin_) = names.new("width"), names.new("bin")
-        say = IntervalSql(self.band, self.levels)
+        of_interval = IntervalSql(self.band, self.levels)
         widths = ", ".join(map(double, self.levels.widths))
         points = (
             f"({points} JOIN LATERAL explode(array({widths})) AS {levels}({at})"
-            f" JOIN LATERAL explode({say.visited(at)}) AS {bins}({bin_}))"
+            f" JOIN LATERAL explode({of_interval.visited(at)}) AS {bins}({bin_}))"
         )
-        width, bin_of = say.standing()
+        width, bin_of = of_interval.standing()
         return _placed(self.band, points, intervals, ((bin_, bin_of), (at, width)))
 
 

@@ -83,14 +83,14 @@ RewritingName = Literal["BandWindow", "MergedScalarAggregates", "SelfWindow", "S
 
 @plan_node
 class Rewriting(Physical):
-    """A query block that a rule substituted for another: ``name`` and ``said`` describe it.
+    """A query block that a rule substituted for another: ``name`` and ``description`` describe it.
 
     ``shown`` is the output of the original block.
     """
 
     child: Node
     name: RewritingName
-    said: str
+    description: str
     shown: tuple[str, ...]
 
     @classmethod
@@ -104,7 +104,7 @@ class Rewriting(Physical):
 
     @property
     def detail(self) -> str:
-        return self.said
+        return self.description
 
     @property
     def output(self) -> tuple[str, ...]:

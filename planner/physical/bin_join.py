@@ -1,7 +1,8 @@
 """Joins over bins: a scheme adds bin keys to both sides, Spark joins on the keys, and the original condition filters.
 
 A side is *copied* when its rows go to several bins.  A preserved side must come out once whatever its rows match, so
-one that is copied is *matched* first: the inner join says in which bins a row has a match, and the row goes there only.
+one that is copied is *matched* first: the inner join finds the bins in which a row has a match, and the row goes only
+there.
 
     left ⟕ right, left copied        left ⟕ (SELECT DISTINCT left's values, bin FROM left ⋈ right)
                                        ⟕ right  ON the bin AND the condition
@@ -26,7 +27,7 @@ from planner.physical.base import Physical
 from planner.rendered import NameGenerator, Rendered
 from planner.tree import Node, plan_node
 
-Say = Callable[[tuple[Scalar, ...]], str]
+RenderConjunction = Callable[[tuple[Scalar, ...]], str]
 Pairs = tuple[tuple[str, str], ...]
 
 
@@ -93,7 +94,7 @@ class Scheme(ABC):
 class BinJoin(Rendered, Physical):
     """A join over the bins of a scheme.
 
-    ``named``: the columns of either side that the condition names, as text.  ``hints``: what the user asks for.
+    ``named``: the columns of either side that the condition names, as text.  ``hints``: the hints of the query.
     ``method``: how Spark is to join, where it shall not decide.  ``equal``: columns as text that the condition holds
     equal, left and right, whose equal values have one hash; they are hashed into the bins.
     """
@@ -157,7 +158,7 @@ class BinJoin(Rendered, Physical):
             lines.append(f"{who} only in bins with a match, which the inner join finds first")
         return tuple(lines)
 
-    def render(self, sides: tuple[str, ...], names: NameGenerator, conjunction: Say) -> str:
+    def render(self, sides: tuple[str, ...], names: NameGenerator, conjunction: RenderConjunction) -> str:
         """``left JOIN right ON keys AND condition``, each side with its keys."""
         keyed = self.scheme.keyed(sides, names)
         condition = conjunction(self.condition)

@@ -37,16 +37,16 @@ class CoveredBandAggregate(RunningBandAggregate):
         bins = f"{self.cells.count + 1} bins"
         return (
             f"intervals that cover one of {bins} are added up beforehand; only those with an end in it are compared",
-            f"{self.guest} side read twice",
+            f"{self.summed_side} side read twice",
         )
 
     def rows(self, sql: Sql) -> list[str]:
         """Render FROM: grouped rows, the totals of intervals that cover their bin, and the intervals that end in it."""
         assert self.cells is not None
-        name, ends, number = sql.name, self.ends, 0 if self.host == "left" else 1
+        name, ends, number = sql.name, self.ends, 0 if self.grouped_side == "left" else 1
         known = sql.where(number, f"{ends.point} IS NOT NULL")
         carried = "".join(f", {c.text} AS {n}" for c, n in zip(self.carried, sql.carried, strict=True))
-        hosts = (
+        grouped = (
             f"SELECT {sql.cell(ends.point)} AS {name}_at, {ends.point} AS {name}_point{carried}\n"
             f"FROM {sql.sides[number]}\nWHERE {known}"
         )
@@ -55,14 +55,14 @@ class CoveredBandAggregate(RunningBandAggregate):
         hint = f"/*+ {'SHUFFLE_HASH' if self.hashed else 'MERGE'}({name}_g) */ "
         return [
             f"FROM (SELECT {hint}{', '.join((*sql.carried, sql.pairs, *sql.sums))}",
-            f"FROM ({hosts}) AS {name}_p",
+            f"FROM ({grouped}) AS {name}_p",
             f"JOIN ({self._end_rows(sql)}\nUNION ALL\n{self._covering(sql)}) AS {name}_g",
             f"ON {name}_at = {name}_cell AND ({name}_low IS NULL OR ({inside})))",
         ]
 
     def _intervals(self, sql: Sql) -> str:
         """The intervals: their first and last bins, ends, and what each adds."""
-        name, ends, number = sql.name, self.ends, 1 if self.host == "left" else 0
+        name, ends, number = sql.name, self.ends, 1 if self.grouped_side == "left" else 0
         strictly = "<" if ends.open_low or ends.open_high else "<="
         values = [
             (sql.cell(ends.low), f"{name}_first"),

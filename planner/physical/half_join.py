@@ -39,7 +39,7 @@ _WORDS: dict[Version, str] = {
 
 @plan_node
 class Build(Physical):
-    """A stream whose rows become part of its arrangement; ``notes`` say which, and for how long."""
+    """A stream whose rows become part of its arrangement; ``notes`` describe which, and for how long."""
 
     label: ClassVar[str] = "Build"
     name: str

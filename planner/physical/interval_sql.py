@@ -10,7 +10,7 @@ from planner.band.condition import End, IntervalBand
 
 _NO_LEVELS = Levels((), 0)
 _FARTHEST = "1e15D"  # bins beyond are one bin: DOUBLE counts exactly up to 9e15
-_NEAR = "1e14D"  # the same where a seventh of a bin must be told apart
+_NEAR = "1e14D"  # the same where a seventh of a bin must be exact
 _FILL = 0.875  # how much of a bin an interval fills at most that stands in one: the rest is for rounding
 
 

@@ -8,7 +8,8 @@ is taken.
     right   │         │  ━━━━━━━│━━━━━━━━━│        bins 2, 3: taken in bin 2, its first
 
 ``TwoPoints``, where lengths differ too widely for that: the later start lies in the other interval, so it is two
-points in intervals, told apart by which start is the later one.  Each pair meets once, in the bin of the later start.
+points in intervals, distinguished by which start is the later one.  Each pair is found once, in the later
+start's bin.
 
 Both only prune: the original condition is evaluated together with the equality of bins.
 """

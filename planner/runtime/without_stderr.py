@@ -9,7 +9,7 @@ from logging import LogRecord
 
 from pyspark.logger import PySparkLogger
 
-_IS_SILENT = ContextVar("hushed", default=False)
+_IS_SILENT = ContextVar("is_silent", default=False)
 
 
 @contextmanager

@@ -33,8 +33,8 @@ def narrowed(plan: Node, text: str) -> Node:
             return node
         if {(node.scan.alias or "").lower(), node.scan.name[-1].lower()} & stars:
             return node
-        asked = {*node.spec.keys, *(column for column, _ in node.spec.constants)}
-        columns = tuple(c for c in node.spec.columns if c.lower() in names or c in asked)
+        requested = {*node.spec.keys, *(column for column, _ in node.spec.constants)}
+        columns = tuple(c for c in node.spec.columns if c.lower() in names or c in requested)
         return node if columns == node.spec.columns else replace(node, spec=replace(node.spec, columns=columns))
 
     return transform_up(plan, narrow)

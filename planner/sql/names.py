@@ -129,11 +129,11 @@ class Resolver:
             columns = self.columns(query)
             if columns is None or not all(c.name and c.type for c in columns):
                 with suppress(Unsupported):
-                    columns = self.catalog.schema(self.standing_alone(query)) or columns
+                    columns = self.catalog.schema(self.standalone_query(query)) or columns
             self._queries[query] = columns
         return self._queries[query]
 
-    def standing_alone(self, query: Logical) -> str:
+    def standalone_query(self, query: Logical) -> str:
         """A query as SQL, with the WITH definitions that it may need before it, and without any row of a lookup."""
         definitions = self._needed(query)
         return to_sql(transform_up(With(definitions, query) if definitions else query, self._stand_in))

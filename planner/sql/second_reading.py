@@ -120,10 +120,10 @@ class _Comparison:
 
     def tails(self, ours: Node, theirs: exp.Expr) -> None:
         """ORDER BY, LIMIT and their like, and the query before them."""
-        said = set()
+        present = set()
         while isinstance(ours, Sort | Limit):
             name = _TAILS[ours.keyword.split()[0].upper()]
-            said.add(name)
+            present.add(name)
             if isinstance(ours, Sort):
                 self.sort(ours, theirs.args.get(name))
             else:
@@ -131,7 +131,7 @@ class _Comparison:
             ours = ours.child
         if not isinstance(ours, Verbatim):
             self.same(
-                "the clauses behind a query", sorted(said), sorted(n for n in _TAILS.values() if theirs.args.get(n))
+                "the clauses behind a query", sorted(present), sorted(n for n in _TAILS.values() if theirs.args.get(n))
             )
         self.body(ours, theirs)
 
@@ -177,7 +177,7 @@ class _Comparison:
         self.same("DISTINCT", ours.quantifier.upper() == "DISTINCT", bool(theirs.args.get("distinct")))
         self.same("the number of columns", len(ours.items), len(theirs.expressions))
         self.pieces("the select list", ours.items, theirs.expressions)
-        said: set[str] = set()
+        present: set[str] = set()
         node: Node = ours.child
         while isinstance(node, Filter | Aggregate | Windows):
             match node:
@@ -191,10 +191,10 @@ class _Comparison:
                 case Windows():
                     name = "windows"
                     self.subqueries(node.definitions.plans, theirs.args.get(name) or [])
-            said.add(name)
+            present.add(name)
             node = node.child
         clauses = ("where", "group", "having", "qualify", "windows")
-        self.same("the clauses of a SELECT", said, {name for name in clauses if theirs.args.get(name)})
+        self.same("the clauses of a SELECT", present, {name for name in clauses if theirs.args.get(name)})
         self.from_clause(node, theirs)
 
     def from_clause(self, ours: Node, theirs: exp.Select) -> None:
@@ -345,10 +345,10 @@ class _Comparison:
     @staticmethod
     def same(what: str, ours: object, theirs: object) -> None:
         if ours != theirs:
-            raise Differs(f"{what}: {_said(ours)} and {_said(theirs)}")
+            raise Differs(f"{what}: {_shown(ours)} and {_shown(theirs)}")
 
 
-def _said(value: object) -> str:
+def _shown(value: object) -> str:
     if isinstance(value, tuple | list | set):
         return ", ".join(map(str, sorted(value) if isinstance(value, set) else value)) or "none"
     return str(value) or "none"

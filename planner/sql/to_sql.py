@@ -119,8 +119,8 @@ class _Printer:
             for scalar in read:
                 refuse_stars(scalar)
         hint = self.scalar(project.hint) if project.hint else ""
-        if asked := list(dict.fromkeys(_asked(node))):
-            hint = f"{hint} /*+ {', '.join(asked)} */".strip()
+        if hints := list(dict.fromkeys(_hints(node))):
+            hint = f"{hint} /*+ {', '.join(hints)} */".strip()
         select = " ".join(w for w in ("SELECT", hint, project.quantifier) if w)
         lines = [f"{select} {', '.join(self.items(project, node))}"]
         if not isinstance(node, OneRow):
@@ -129,17 +129,17 @@ class _Printer:
         return "\n".join([*lines, *(f"{word} {clauses[word]}" for word in order if word in clauses)])
 
     def items(self, project: Project, source: Node) -> list[str]:
-        """The select list; a ``*`` over a relation that carries added columns is spelt out by relation."""
+        """The select list; a ``*`` over a relation that carries added columns is expanded by relation."""
         if not adds_columns(source):
             return [self.scalar(i) for i in project.items]
-        said = []
+        items = []
         for item in project.items:
             if item.text == "*":
-                said += star_items(source)
+                items += star_items(source)
             else:
                 refuse_stars(item)
-                said.append(self.scalar(item))
-        return said
+                items.append(self.scalar(item))
+        return items
 
     def relation(self, plan: Node, *, commas: Commas = "none", operand: bool = False) -> str:
         """Print a relation in FROM; ``operand`` adds parentheses around joins."""
@@ -184,10 +184,10 @@ class _Printer:
             return f"{left}, {right}" if comma else f"{left} CROSS JOIN {right}"
         left = self.relation(node.left, commas="none" if commas == "none" else "left")
         right = self.relation(node.right, operand=True)
-        said = f"{left}\n{node.keyword} {right}"
+        joined = f"{left}\n{node.keyword} {right}"
         if node.condition:
-            return f"{said} ON {self.conjunction(node.condition)}"
-        return f"{said} USING ({', '.join(node.using)})" if node.using else said
+            return f"{joined} ON {self.conjunction(node.condition)}"
+        return f"{joined} USING ({', '.join(node.using)})" if node.using else joined
 
     def scalar(self, scalar: Scalar) -> str:
         return scalar.render(self.query)
@@ -253,14 +253,14 @@ def refuse_stars(scalar: Scalar) -> None:
         raise Unsupported(f"{scalar.shown} would show a column that the rewriting adds", scalar.place)
 
 
-def _asked(node: Node) -> Iterator[str]:
+def _hints(node: Node) -> Iterator[str]:
     """Return the hints that the operators of one SELECT request."""
     node = unwrap(node)
     if isinstance(node, Rendered) and node.spark_hint:
         yield node.spark_hint
     if not isinstance(node, Relation) or (isinstance(node, Nested) and not node.alias):
         for child in node.children:
-            yield from _asked(child)
+            yield from _hints(child)
 
 
 def star_items(node: Node) -> list[str]:

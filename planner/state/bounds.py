@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from planner.band.axis import DAY, Axis, axis_of
 from planner.band.comparisons import comparisons
-from planner.band.linear import UNKNOWN, Leaf, Sum, Vocabulary
+from planner.band.linear import UNKNOWN, ConditionScope, Leaf, Sum
 from planner.errors import Refused, Unsupported
 from planner.expr import Scalar
 
@@ -33,12 +33,14 @@ class Bound:
     axis: Axis
 
 
-def read_bounds(conjuncts: Iterable[Scalar], words: Vocabulary, sides: tuple[int, int] = (0, 1)) -> tuple[Bound, ...]:
+def read_bounds(
+    conjuncts: Iterable[Scalar], scope: ConditionScope, sides: tuple[int, int] = (0, 1)
+) -> tuple[Bound, ...]:
     """The bounds that a condition puts on pairs of two sides, in the order in which they are written.
 
     Only whole positions (integers, dates, times); what cannot be read is left out, which is always sound.
     """
-    return tuple(b for c in conjuncts if not c.plans for b in _bounds_of(c, words, sides))
+    return tuple(b for c in conjuncts if not c.plans for b in _bounds_of(c, scope, sides))
 
 
 def with_implied(bounds: Sequence[Bound], sides: int) -> tuple[Bound, ...]:
@@ -87,7 +89,7 @@ def equalities(conjunct: Scalar, *, of_nulls: bool = False) -> tuple[exp.Express
     return (tree.this, tree.expression) if isinstance(tree, kinds) else None
 
 
-def _bounds_of(conjunct: Scalar, words: Vocabulary, sides: tuple[int, int]) -> Iterator[Bound]:
+def _bounds_of(conjunct: Scalar, scope: ConditionScope, sides: tuple[int, int]) -> Iterator[Bound]:
     try:
         pairs = list(comparisons(conjunct.tree))
     except Unsupported:
@@ -96,15 +98,15 @@ def _bounds_of(conjunct: Scalar, words: Vocabulary, sides: tuple[int, int]) -> I
         pairs = [equal, equal[::-1]]
     for small, large in pairs:
         try:
-            found = _bound(small, large, words, sides)
+            found = _bound(small, large, scope, sides)
         except Refused:
             continue
         if found:
             yield found
 
 
-def _bound(small: exp.Expression, large: exp.Expression, words: Vocabulary, sides: tuple[int, int]) -> Bound | None:
-    total = Sum(words)
+def _bound(small: exp.Expression, large: exp.Expression, scope: ConditionScope, sides: tuple[int, int]) -> Bound | None:
+    total = Sum(scope)
     total.add(small, 1)
     total.add(large, -1)
     total.finish()
@@ -116,13 +118,13 @@ def _bound(small: exp.Expression, large: exp.Expression, words: Vocabulary, side
     if {small_side, large_side} != {"left", "right"} or UNKNOWN in (small_leaf.type, large_leaf.type):
         return None
     amount, types = total.amount, [small_leaf.type, large_leaf.type]
-    mixed = "both" in (words.side(small), words.side(large))
+    mixed = "both" in (scope.side(small), scope.side(large))
     adds = bool(amount.number or amount.reach or amount.lengths)
-    axis = axis_of(types, arithmetic=mixed or adds, ansi=words.ansi, clock=amount.clock)
+    axis = axis_of(types, arithmetic=mixed or adds, ansi=scope.ansi, clock=amount.clock)
     if isinstance(axis, str) or not axis.exact:
         return None
     if axis.name in ("number", "date"):
-        if (amount.number or mixed) and not words.ansi:
+        if (amount.number or mixed) and not scope.ansi:
             return None  # sums may wrap around
         least = amount.number + (amount.micros - amount.spread) / DAY
         if axis.name == "number" and amount.reach:
@@ -132,7 +134,7 @@ def _bound(small: exp.Expression, large: exp.Expression, words: Vocabulary, side
     else:
         least = amount.micros - amount.spread
     names = {type_.name for type_ in types}
-    if axis.name == "timestamp" and not words.has_fixed_offset_zone:
+    if axis.name == "timestamp" and not scope.has_fixed_offset_zone:
         calendar = mixed or amount.lengths or amount.reach >= DAY
         if calendar or "date" in names or (amount.reach and "timestamp_ntz" in names):
             least -= _ROOM

@@ -17,7 +17,7 @@ from rules.context import Context
 class CorrelationKey:
     """A column that correlates a subquery: ``text`` over the outer query's relations, ``value`` in canonical form.
 
-    ``guarded``: it may be NULL in a row of the block, which then meets no row of the subquery.
+    ``guarded``: it may be NULL in a row of the block, which then matches no row of the subquery.
     """
 
     text: str

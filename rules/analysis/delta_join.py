@@ -126,10 +126,10 @@ class _Solver:
             others = [value for s in seen for value in group if value[0] == s]
             own = [value for value in group if value[0] == number]
             if own and others:
-                found[n] = [(value[1], self._partner(value, others)) for value in own]
+                found[n] = [(value[1], self._matching_value(value, others)) for value in own]
         return found
 
-    def _partner(self, own: Value, others: Sequence[Value]) -> Value:
+    def _matching_value(self, own: Value, others: Sequence[Value]) -> Value:
         """Return an earlier value that a written equality compares with this one; else the first."""
         return next((o for o in others if frozenset((own, o)) in self.written), others[0])
 

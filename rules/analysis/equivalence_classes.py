@@ -229,9 +229,9 @@ def keys_of(found: RelationLineage, ctx: Context) -> tuple[Unique, Unique]:
 def why_not_the_same_row(
     x: int, y: int, found: RelationLineage, equal: EquivalenceClasses, ctx: Context, *, only: bool
 ) -> str:
-    """Why a row of one reading may have other partners than itself in the other, where a column of theirs is equal.
+    """Why a row of one reading may have other matches than itself in the other, where a column of theirs is equal.
 
-    Nothing is said where they are not compared by equal columns ``only``: other rules know such self-joins.
+    No reason is given where they are not compared by equal columns ``only``: other rules know such self-joins.
     """
     shared = [c for c in found.columns if equal.between((x, c.value), (y, c.value))]
     if not shared:
@@ -250,5 +250,5 @@ def why_not_the_same_row(
     known = sorted(", ".join(sorted(key)) for key in keys | nulls)
     if not only:
         return ""
-    said = f"its unique key is {' or '.join(known)}" if known else "it has no known unique key"
-    return f"{what} is joined with itself by {by}, and {said}"
+    known_keys = f"its unique key is {' or '.join(known)}" if known else "it has no known unique key"
+    return f"{what} is joined with itself by {by}, and {known_keys}"

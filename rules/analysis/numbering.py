@@ -84,8 +84,8 @@ class _Numbered:
         if not name or None in parts:
             raise Refused(f"{sql(window)} restarts for a column that the query does not return")
         if (known := self.without_ties(window)) is None:
-            said = f"no unique key is known among the columns of {sql(window)}"
-            raise Refused(f"rows may tie, so their numbers may change: {said}")
+            reason = f"no unique key is known among the columns of {sql(window)}"
+            raise Refused(f"rows may tie, so their numbers may change: {reason}")
         return Numbering(name, tuple(p for p in parts if p), known)
 
     def parts(self, window: exp.Window) -> list[exp.Expression]:

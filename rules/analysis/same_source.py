@@ -22,7 +22,7 @@ from planner.sql.scope import BoundColumn, BoundExpr, Scope
 from planner.sql.to_sql import to_sql
 from planner.tree import Node, transform_up
 from rules.context import Context
-from rules.query.moving import check_deterministic
+from rules.query.decorrelation import check_deterministic
 from rules.query.query_block import read_block
 
 # Computed from several rows, or producing several: its value differs above and below a filter.

@@ -82,10 +82,10 @@ class _Keys:
     def table(self, scan: Scan) -> Unique:
         """The keys of a table or view, as it is now."""
         trusted = self.ctx.thresholds.trust_informational_keys
-        told = () if self.nulls else self.ctx.catalog.keys(scan.name)
+        declared = () if self.nulls else self.ctx.catalog.keys(scan.name)
         if not self.nulls and (why := self.ctx.catalog.expired_key_reason(scan.name)):
             self.ctx.decline(why)
-        found = frozenset(self.folded(key.columns) for key in told if key.enforced or trusted) | self.view(scan)
+        found = frozenset(self.folded(key.columns) for key in declared if key.enforced or trusted) | self.view(scan)
         columns = self.names.sources(Scan(scan.name, scan.text, None))[0].columns
         return _renamed(found, [self.names.fold(c.name) for c in columns or ()], self.fold_all(scan.renames))
 

@@ -10,7 +10,7 @@ from planner.band.linear import Side
 from planner.errors import NoSuchColumn, Place, Refused, Unsupported
 from planner.expr import Scalar, column_ref, sql
 from planner.logical import BandJoin, Sort, expressions
-from planner.physical.band_aggregate import HOST, TOTAL, Added, Carried, OutputColumn, RunningTotal
+from planner.physical.band_aggregate import GROUPED, TOTAL, Added, Carried, OutputColumn, RunningTotal
 from planner.types.schema import SqlType
 from rules.context import Context
 from rules.query.query_block import QueryBlock
@@ -41,11 +41,11 @@ class _Used:
 
 @dataclass
 class AggregateParts:
-    """The output of a block, after the grouped side (the host) has been chosen."""
+    """The output of a block, after the grouped side has been chosen."""
 
-    host: Side
-    points_are_hosts: bool
-    few_guests: bool
+    grouped_side: Side
+    points_are_grouped: bool
+    few_summed_rows: bool
     ansi: bool
     carried: dict[tuple[int, str], Carried] = field(default_factory=dict)
     added: dict[tuple[int, str], Added] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class AggregateParts:
     def _running(self, used: _Used) -> str:
         if used.type.name == "decimal":
             return f"DECIMAL(38,{used.type.scale})"
-        return "BIGINT" if used.type.name != "bigint" and self.few_guests else "DECIMAL(38,0)"
+        return "BIGINT" if used.type.name != "bigint" and self.few_summed_rows else "DECIMAL(38,0)"
 
     def total(self, total: RunningTotal) -> int:
         """The number of a total."""
@@ -95,7 +95,7 @@ class ItemReader:
         left = ctx.names.sources(join.left)
         self.sources, self.middle = left + ctx.names.sources(join.right), len(left)
 
-    def host(self) -> Side | None:
+    def grouped_side(self) -> Side | None:
         """The side that has to keep its rows: that of the groups, or of min and max; None where either may."""
         sides = {u.side: u.text for u in self.grouped()}
         if len(sides) > 1:
@@ -168,13 +168,13 @@ class ItemReader:
                 used = self.column(inner)
                 if used.key not in keys:
                     raise Refused(f"{item.shown} is neither grouped by nor an aggregate", item.place)
-                parts.columns.append(OutputColumn(tree.alias or used.name, "host", parts.carry(used)))
+                parts.columns.append(OutputColumn(tree.alias or used.name, "grouped", parts.carry(used)))
             else:
                 total, name = self._total(inner, parts, item.place)
                 parts.columns.append(OutputColumn(tree.alias or name, "total", parts.total(total)))
         if self.block.having:
-            said = [self._over_totals(c.tree, c, parts, keys) for c in self.block.having]
-            parts.having = " AND ".join(f"({s})" for s in said)
+            conditions = [self._over_totals(c.tree, c, parts, keys) for c in self.block.having]
+            parts.having = " AND ".join(f"({c})" for c in conditions)
         if self.block.sort:
             parts.order = self._order(self.block.sort, parts, keys)
         return parts
@@ -183,71 +183,71 @@ class ItemReader:
         """Return ORDER BY over the output columns and the columns below them."""
         fold = self.ctx.names.fold
         names = [fold(c.name) for c in parts.columns]
-        said = []
+        keys_of_sort = []
         for key in sort.keys:
             tree = key.tree
             one = isinstance(tree, exp.Column) and not tree.args.get("table") and names.count(fold(tree.name)) == 1
             if one or (isinstance(tree, exp.Literal) and tree.name.isdigit()):
-                said.append(key.text)
+                keys_of_sort.append(key.text)
             else:
-                said.append(self._over_totals(tree, key, parts, keys))
-        return f"{sort.keyword} {sort.listed(said)}"
+                keys_of_sort.append(self._over_totals(tree, key, parts, keys))
+        return f"{sort.keyword} {sort.listed(keys_of_sort)}"
 
     def _total(self, tree: exp.Expr, parts: AggregateParts, place: Place | None) -> tuple[RunningTotal, str]:
         """Read an aggregate; also return the name that Spark gives its column."""
-        said = sql(tree)
+        shown = sql(tree)
         if type(tree) not in (exp.Count, exp.Sum, exp.Min, exp.Max) or tree.args.get("expressions"):
-            raise Refused(f"{said}: running sums give count, sum, min and max", place)
+            raise Refused(f"{shown}: running sums give count, sum, min and max", place)
         inner = tree.this
         if isinstance(tree, exp.Count) and isinstance(inner, exp.Star | exp.Literal):
             if isinstance(inner, exp.Literal) and inner.is_string:
-                raise Refused(f"{said} does not count rows", place)
+                raise Refused(f"{shown} does not count rows", place)
             return RunningTotal(
                 "count", None, None, "BIGINT"
             ), f"count({1 if isinstance(inner, exp.Star) else inner.name})"
         if isinstance(inner, exp.Distinct):
-            raise Refused(f"{said}: DISTINCT needs the pairs themselves", place)
+            raise Refused(f"{shown}: DISTINCT needs the pairs themselves", place)
         bare = inner
         while isinstance(bare, exp.Paren):
             bare = bare.this
         if isinstance(tree, exp.Sum) and isinstance(bare, exp.Mul):
-            return self._product(bare, parts, said, place)
+            return self._product(bare, parts, shown, place)
         used = self.column(inner)
         name = f"{type(tree).__name__.lower()}({used.name})"
-        mine = used.side == parts.host
+        mine = used.side == parts.grouped_side
         if isinstance(tree, exp.Count):
             return self._placed("count", used, parts, "BIGINT"), name
         if isinstance(tree, exp.Sum):
-            return self._placed("sum", used, parts, _sum_type(used, said, place)), name
-        if not mine or not parts.points_are_hosts:
-            raise Refused(f"{said} of intervals cannot be computed from running sums", place)
+            return self._placed("sum", used, parts, _sum_type(used, shown, place)), name
+        if not mine or not parts.points_are_grouped:
+            raise Refused(f"{shown} of intervals cannot be computed from running sums", place)
         if used.type.approximate:
-            raise Refused(f"{said}: -0.0 and 0.0 are equal but not identical", place)
+            raise Refused(f"{shown}: -0.0 and 0.0 are equal but not identical", place)
         function = "min" if isinstance(tree, exp.Min) else "max"
         return RunningTotal(function, parts.carry(used), None, str(used.type)), name  # type: ignore[arg-type]
 
     @staticmethod
     def _placed(function: str, used: _Used, parts: AggregateParts, type_: str) -> RunningTotal:
-        if used.side == parts.host:
+        if used.side == parts.grouped_side:
             return RunningTotal(function, parts.carry(used), None, type_)  # type: ignore[arg-type]
         return RunningTotal(function, None, parts.add(used, summed=function == "sum"), type_)  # type: ignore[arg-type]
 
     def _product(
-        self, tree: exp.Expression, parts: AggregateParts, said: str, place: Place | None
+        self, tree: exp.Expression, parts: AggregateParts, shown: str, place: Place | None
     ) -> tuple[RunningTotal, str]:
         """``sum(p.v * i.w)``: a factor of either side."""
         factors = [self.column(tree.this), self.column(tree.expression)]
         name = f"sum(({factors[0].name} * {factors[1].name}))"
         if not all(f.type.integral for f in factors):
-            raise Refused(f"{said}: sums of products are exact for integers only", place)
+            raise Refused(f"{shown}: sums of products are exact for integers only", place)
         if not parts.ansi:
-            raise Refused(f"{said}: products could wrap around, since spark.sql.ansi.enabled is false", place)
-        mine = [f for f in factors if f.side == parts.host]
-        others = [f for f in factors if f.side != parts.host]
+            raise Refused(f"{shown}: products could wrap around, since spark.sql.ansi.enabled is false", place)
+        mine = [f for f in factors if f.side == parts.grouped_side]
+        others = [f for f in factors if f.side != parts.grouped_side]
         if len(mine) != 1:
-            raise Refused(f"{said} is more than a column of one side", place)
-        if not parts.points_are_hosts and any(f.type.name == "bigint" for f in factors):
-            raise Refused(f"{said}: its running sums could overflow DECIMAL", place)
+            raise Refused(f"{shown} is more than a column of one side", place)
+        if not parts.points_are_grouped and any(f.type.name == "bigint" for f in factors):
+            raise Refused(f"{shown}: its running sums could overflow DECIMAL", place)
         return RunningTotal("sum", parts.carry(mine[0]), parts.add(others[0], summed=True), "BIGINT"), name
 
     def _over_totals(self, tree: exp.Expr, clause: Scalar, parts: AggregateParts, keys: set[tuple[int, str]]) -> str:
@@ -264,7 +264,7 @@ class ItemReader:
                 used = self.column(node)
                 if used.key not in keys or (not node.args.get("table") and self.ctx.names.fold(node.name) in aliases):
                     raise Refused(f"{clause.shown} uses more than the grouping columns", clause.place)
-                return exp.column(f"{HOST}{parts.carry(used)}")
+                return exp.column(f"{GROUPED}{parts.carry(used)}")
             if not isinstance(node, _PLAIN):
                 raise Refused(f"{clause.shown} computes more than comparisons", clause.place)
             return node
@@ -285,13 +285,13 @@ def plain_filter(tree: exp.Expression) -> bool:
     return isinstance(tree, _PLAIN) and all(plain_filter(e) for e in tree.iter_expressions())
 
 
-def _sum_type(used: _Used, said: str, place: Place | None) -> str:
+def _sum_type(used: _Used, shown: str, place: Place | None) -> str:
     if used.type.integral:
         return "BIGINT"
     if used.type.approximate:
-        raise Refused(f"{said}: a floating sum depends on the order in which it is added up", place)
+        raise Refused(f"{shown}: a floating sum depends on the order in which it is added up", place)
     if used.type.name != "decimal" or used.type.precision > _MOST_DIGITS:
-        raise Refused(f"{said}: running sums need integers, or decimals of {_MOST_DIGITS} digits at most", place)
+        raise Refused(f"{shown}: running sums need integers, or decimals of {_MOST_DIGITS} digits at most", place)
     return f"DECIMAL({used.type.precision + 10},{used.type.scale})"
 
 

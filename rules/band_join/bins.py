@@ -45,7 +45,7 @@ class Candidate:
     """
 
     scheme: Scheme
-    said: str
+    description: str
     cost: Cost | None
 
     @property
@@ -53,7 +53,7 @@ class Candidate:
         return self.cost.sizes if self.cost else None
 
     def __str__(self) -> str:
-        return f"{self.said}: {self.cost}" if self.cost else self.said
+        return f"{self.description}: {self.cost}" if self.cost else self.description
 
 
 def candidates(join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> list[Candidate]:
@@ -85,12 +85,9 @@ def _distance(
         if len(kept) == 1 and moved in kept:
             continue
         side: Side = "left" if moved == "left" else "right"
-        said = f"bins of {band.axis.human(bins.width)} for {band}, {side} side copied {bins.copies:.2g} times"
-        found.append(
-            Candidate(
-                FixedWidth(band, bins, side), said, cost(estimate_copies(left, n), estimate_copies(right, m), None)
-            )
-        )
+        description = f"bins of {band.axis.human(bins.width)} for {band}, {side} side copied {bins.copies:.2g} times"
+        copies = cost(estimate_copies(left, n), estimate_copies(right, m), None)
+        found.append(Candidate(FixedWidth(band, bins, side), description, copies))
     return found
 
 
@@ -108,15 +105,15 @@ def _interval(join: BandJoin, band: IntervalBand, left: Statistics, right: Stati
         levels_ = lasting_levels(band.axis) if computed else _levels(measured, band, join.bin_width, ctx)
         chosen = single or likely or levels_
         estimate = _estimate(band, points, len(chosen.widths), size, chosen, measured)
-        found.append(Candidate(ByLength(band, chosen, known), f"bins of {_said(chosen, band)} for {band}", estimate))
+        found.append(Candidate(ByLength(band, chosen, known), f"bins of {_widths(chosen, band)} for {band}", estimate))
     if band.side not in kept and (known or kept) and not (join.bin_width and not kept):
         chosen = _standing(measured, likely, band, ctx)
         if join.bin_width:
             width = hinted_width(join.bin_width, band.axis)
             chosen = Levels((width, *(w for w in chosen.widths if w > width)), 1)
         estimate = _estimate(band, points, 2 * len(chosen.widths) - 1, size, chosen, measured, standing=True)
-        said = f"bins of {_said(chosen, band)}, an interval in one of them, for {band}"
-        found.append(Candidate(SingleAssignment(band, chosen, known), said, estimate))
+        description = f"bins of {_widths(chosen, band)}, an interval in one of them, for {band}"
+        found.append(Candidate(SingleAssignment(band, chosen, known), description, estimate))
     return found
 
 
@@ -142,8 +139,8 @@ def _common(band: OverlapBand, bins: Common, left: Statistics, right: Statistics
         estimate_copies(Statistics(count, side.bytes), rows / max(count, 1))
         for side, count, rows in zip((left, right), counts, bins.rows, strict=True)
     ]
-    said = f"bins of {band.axis.human(Fraction(bins.width))} for {band}, both sides copied"
-    return Candidate(CommonBin(band, bins.width), said, cost(sides[0], sides[1], bins.pairs))
+    description = f"bins of {band.axis.human(Fraction(bins.width))} for {band}, both sides copied"
+    return Candidate(CommonBin(band, bins.width), description, cost(sides[0], sides[1], bins.pairs))
 
 
 def _by_length(
@@ -164,9 +161,10 @@ def _by_length(
         )
     known = ones is not None and others is not None
     scheme = TwoPoints(band, a, b, known)
-    said = f"bins of {_said(a, band.in_left)} on the left and {_said(b, band.in_right)} on the right for {band}"
+    widths = f"{_widths(a, band.in_left)} on the left and {_widths(b, band.in_right)} on the right"
+    description = f"bins of {widths} for {band}"
     if ones is None or others is None or sizes is None:
-        return Candidate(scheme, said, None)
+        return Candidate(scheme, description, None)
     left, right = (Statistics(_count(c), size.bytes) for c, size in zip((ones, others), sizes, strict=True))
     meet = met(a, ones), met(b, others)
     pairs = None if meet[0] is None or meet[1] is None else _count(others) * meet[0] + _count(ones) * meet[1]
@@ -174,7 +172,7 @@ def _by_length(
         estimate_copies(left, len(b.widths) + touched(a, ones)),
         estimate_copies(right, len(a.widths) + touched(b, others)),
     )
-    return Candidate(scheme, said, cost(*sides, pairs))
+    return Candidate(scheme, description, cost(*sides, pairs))
 
 
 def _count(classes: Classes) -> int:
@@ -208,7 +206,7 @@ def _lengths(relation: Logical, band: IntervalBand, size: Statistics, ctx: Conte
 def _reaches(relation: Logical, band: IntervalBand, size: Statistics, ctx: Context) -> Intervals:
     """The intervals to be measured, among which those that end before they begin count as points.
 
-    No point lies in such an interval; but two intervals are also said to overlap where one holds the other, and then
+    No point lies in such an interval; but two intervals also overlap where one holds the other, and then
     what is read as the beginning of the one within is its end.
     """
     low, high = IntervalSql(band).ends()
@@ -248,6 +246,6 @@ def _likely(points: Logical, band: IntervalBand, size: Statistics, ctx: Context)
     return likely_levels(band.axis, span[1] - span[0], size.rows) if span and size.rows else None
 
 
-def _said(levels_: Levels, band: IntervalBand) -> str:
+def _widths(levels_: Levels, band: IntervalBand) -> str:
     axis = band.axis
     return ", ".join(axis.human(Fraction(w)) if w < EVERYTHING else "any width" for w in levels_.widths)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from planner.band.condition import Band, DistanceBand
-from planner.band.linear import Leaf, Vocabulary
+from planner.band.linear import ConditionScope, Leaf
 from planner.catalog.cost import KEY_SAMPLE
 from planner.catalog.stats import Statistics
 from planner.conditions.compared import Comparison, compared
@@ -16,7 +16,7 @@ from planner.expr import Scalar, sql
 from planner.logical import BandJoin
 from rules.analysis.unique import unique_keys
 from rules.context import Context
-from rules.query.vocabulary import vocabulary
+from rules.query.condition_scope import condition_scope
 
 
 def has_keys(join: BandJoin) -> bool:
@@ -26,10 +26,10 @@ def has_keys(join: BandJoin) -> bool:
 
 def across(join: BandJoin, ctx: Context) -> bool:
     """Whether an equality of the condition compares the two sides, so that Spark can join on it."""
-    words = vocabulary(join, ctx)
+    scope = condition_scope(join, ctx)
     for found in map(compared, join.condition):
         with suppress(Refused):
-            if found and found.sign in ("=", "<=>") and {words.side(e) for e in found.operands} == {"left", "right"}:
+            if found and found.sign in ("=", "<=>") and {scope.side(e) for e in found.operands} == {"left", "right"}:
                 return True
     return False
 
@@ -94,8 +94,8 @@ def sample_rows(join: BandJoin, ctx: Context) -> FirstRows | None:
 
 def _keys(join: BandJoin, ctx: Context) -> list[tuple[str, str]]:
     """The left and right operands of the equalities."""
-    words = vocabulary(join, ctx)
-    return [found for c in join.condition if (found := _sides(_equality(c), words))]
+    scope = condition_scope(join, ctx)
+    return [found for c in join.condition if (found := _sides(_equality(c), scope))]
 
 
 def _leaves(band: Band) -> tuple[Leaf | None, Leaf | None]:
@@ -112,15 +112,15 @@ def _equality(conjunct: Scalar) -> Comparison | None:
     return found if found and found.equal else None
 
 
-def _sides(equality: Comparison | None, words: Vocabulary) -> tuple[str, str] | None:
+def _sides(equality: Comparison | None, scope: ConditionScope) -> tuple[str, str] | None:
     """The left and right operands of an equality, cast to one type; None if it does not compare the two sides."""
     if equality is None:
         return None
     try:
-        ends = {words.side(end): end for end in equality.operands}
+        ends = {scope.side(end): end for end in equality.operands}
         if set(ends) != {"left", "right"}:
             return None
-        types = [words.type_of(ends[side]) for side in ("left", "right")]
+        types = [scope.type_of(ends[side]) for side in ("left", "right")]
     except Refused:
         return None
     operands = [sql(ends[side]) for side in ("left", "right")]

@@ -23,7 +23,7 @@ from planner.sql.names import Source
 from planner.types.schema import SqlType
 from rules.context import Context
 from rules.lookup.unread_keys import unread_equality
-from rules.query.moving import check_deterministic
+from rules.query.decorrelation import check_deterministic
 
 _TEXTS = ("string", "char", "varchar")
 _NO_KEYS = ("array", "map", "struct", "variant", "interval")

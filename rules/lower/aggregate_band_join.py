@@ -12,7 +12,7 @@ from planner.band.axis import real
 from planner.band.bins import EVERYTHING
 from planner.band.condition import DistanceBand, IntervalBand
 from planner.band.ends import Ends, read_ends
-from planner.band.linear import Side, Vocabulary
+from planner.band.linear import ConditionScope, Side
 from planner.catalog.cost import count_pairs
 from planner.catalog.stats import LengthClass, Statistics
 from planner.conditions.compared import compared
@@ -25,8 +25,8 @@ from rules.band_join.aggregate_items import AggregateParts, ItemReader, has_aggr
 from rules.band_join.keys import estimate_key_pairs, sample_rows
 from rules.band_join.spark_join import spark_join_suffices
 from rules.context import Context, Intervals
+from rules.query.condition_scope import condition_scope
 from rules.query.query_block import QueryBlock, read_block
-from rules.query.vocabulary import vocabulary
 from rules.rule import rule
 
 _CELLS = 127
@@ -90,7 +90,7 @@ class _Planning:
     def __init__(self, block: QueryBlock, join: BandJoin, ctx: Context, left: Statistics, right: Statistics):
         self.block, self.join, self.ctx = block, join, ctx
         self.sizes = {"left": left, "right": right}
-        self.words: Vocabulary = vocabulary(self.join, ctx)
+        self.scope: ConditionScope = condition_scope(self.join, ctx)
 
     def plan(self) -> RunningBandAggregate | None:
         """The operator; None where the pairs are too few for it."""
@@ -99,14 +99,14 @@ class _Planning:
         ends = self._ends()
         keys, filters = self._rest()
         reader = ItemReader(self.block, self.join, self.ctx)
-        host = reader.host() or ends.side
-        guest: Side = "right" if host == "left" else "left"
-        rows = self.sizes[guest].rows
+        grouped = reader.grouped_side() or ends.side
+        summed: Side = "right" if grouped == "left" else "left"
+        rows = self.sizes[summed].rows
         few = not self.ctx.force and rows is not None and rows < _FEW_ROWS
         ansi = self.ctx.catalog.settings.ansi
-        read = reader.read(AggregateParts(host, host == ends.side, few, ansi))
-        if not keys and (reason := self.ctx.nonrepeatable_reason(self._side(guest))):
-            raise Refused(f"without equal keys the {guest} side is read twice, and {reason}")
+        read = reader.read(AggregateParts(grouped, grouped == ends.side, few, ansi))
+        if not keys and (reason := self.ctx.nonrepeatable_reason(self._side(summed))):
+            raise Refused(f"without equal keys the {summed} side is read twice, and {reason}")
         extent = self._extent(ends, bool(keys))
         if extent is None:
             return None
@@ -114,9 +114,9 @@ class _Planning:
             self.join.left,
             self.join.right,
             self.block.project.items,
-            self._said(),
+            self._describe(),
             ends,
-            host,
+            grouped,
             keys,
             filters,
             tuple(read.carried.values()),
@@ -128,7 +128,7 @@ class _Planning:
             read.order,
             None if keys else extent.cells(_CELLS),
         )
-        if keys or host != ends.side or extent.intervals > _MOST_COVERING:
+        if keys or grouped != ends.side or extent.intervals > _MOST_COVERING:
             self._choose("running sums over", extent, ends)
             return running
         bins = max(_CELLS, extent.intervals // 2)
@@ -147,7 +147,7 @@ class _Planning:
     def _side(self, side: Side) -> Logical:
         return self.join.left if side == "left" else self.join.right
 
-    def _said(self) -> str:
+    def _describe(self) -> str:
         band = set(self.join.band.conjuncts)
         rest = [c.shown for c in (*self.join.condition, *self.block.condition) if c not in band]
         groups = [self.block.aggregate.detail] if self.block.aggregate else []
@@ -159,7 +159,7 @@ class _Planning:
         band = self.join.band
         if not isinstance(band, DistanceBand | IntervalBand):
             raise Refused(f"{band}: both sides are intervals")
-        return read_ends(band, self.words)
+        return read_ends(band, self.scope)
 
     def _rest(self) -> tuple[tuple[EqualKey, ...], tuple[tuple[Scalar, ...], tuple[Scalar, ...]]]:
         """The equalities as keys, and the conditions on one side."""
@@ -170,7 +170,7 @@ class _Planning:
             tree = conjunct.tree
             while isinstance(tree, exp.Paren):
                 tree = tree.this
-            side = None if conjunct.plans else self.words.side(tree)
+            side = None if conjunct.plans else self.scope.side(tree)
             if side in ("left", "right") and plain_filter(tree):
                 filters[side].append(conjunct)
             elif side == "both" and (key := self._key(tree)):
@@ -184,10 +184,10 @@ class _Planning:
         comparison = compared(tree)
         if comparison is None or not comparison.equal or not comparison.columns:
             return None
-        ends = {self.words.side(end): end for end in comparison.operands}
+        ends = {self.scope.side(end): end for end in comparison.operands}
         if set(ends) != {"left", "right"}:
             return None
-        types = [self.words.type_of(ends[side]) for side in ("left", "right")]
+        types = [self.scope.type_of(ends[side]) for side in ("left", "right")]
         texts = [sql(ends[side]) for side in ("left", "right")]
         if any(t is None or not t.exact for t in types):
             return None
@@ -267,9 +267,9 @@ class _Planning:
         return "an unknown number of" if rows is None else f"about {rows:,}"
 
     def _give_up(self, matches: float | None, count: int) -> None:
-        said = "an unknown number of pairs" if matches is None else f"about {matches:,.1f} pairs"
+        amount = "an unknown number of pairs" if matches is None else f"about {matches:,.1f} pairs"
         self.ctx.choose(
-            f"pairs, {said} for each point",
+            f"pairs, {amount} for each point",
             f"running sums over all points and {2 * count:,} ends (running_sum_matches)",
         )
 

@@ -19,15 +19,15 @@ from rules.band_join.bins import Candidate, candidates, for_sorting
 from rules.band_join.method import equal_columns_of, is_large, method_of, side_to_hash
 from rules.band_join.spark_join import find_unique_match, spark_join_suffices
 from rules.context import Context
-from rules.query.vocabulary import vocabulary
+from rules.query.condition_scope import condition_scope
 from rules.rule import rule
 
-_TOLD_APART = frozenset(
+_DISTINGUISHABLE = frozenset(
     "tinyint smallint int bigint decimal boolean date time timestamp timestamp_ntz interval string char varchar binary "
     "array struct".split()
 )
 # Types that DISTINCT does not take, that Spark drops from keys, or that hold values which are equal and yet differ.
-_NOT_TOLD_APART = re.compile(
+_NOT_DISTINGUISHABLE = re.compile(
     r"\b(map|variant|void|float|double|collate|interval(?! (year|month|day|hour|minute|second)))\b"
 )
 
@@ -106,16 +106,16 @@ def _with_matches(chosen: BinJoin, join: BandJoin, ctx: Context) -> Physical:
 def _raising(join: BandJoin, ctx: Context) -> Scalar | None:
     """Find a conjunct on one preserved side that might raise an error: in an inner join Spark evaluates it on all rows.
 
-    In the join as written it is asked of rows that have met a partner by all that stands before it; but in a semi join.
+    The original join evaluates it only on rows that have a match by all conditions before it, except in a semi join.
     """
     if join.kind == "semi":
         return None
-    words = vocabulary(join, ctx)
+    scope = condition_scope(join, ctx)
     ansi = ctx.catalog.settings.ansi
     for conjunct in join.condition:
         try:
-            alone = not conjunct.plans and words.side(conjunct.tree) in preserved_sides(join.kind)
-            if alone and can_raise(conjunct, words.type_of, ansi=ansi):
+            alone = not conjunct.plans and scope.side(conjunct.tree) in preserved_sides(join.kind)
+            if alone and can_raise(conjunct, scope.type_of, ansi=ansi):
                 return conjunct
         except Refused:
             return conjunct
@@ -133,14 +133,14 @@ def _named(join: BandJoin, ctx: Context) -> tuple[tuple[str, ...], tuple[str, ..
         for ref in _columns(conjunct):
             index, column = ctx.names.resolve(ref, sources)
             side: Side = "left" if index < middle else "right"
-            found[side].setdefault((index, ref.text), _told_apart(ref.text, column.type))
+            found[side].setdefault((index, ref.text), _distinguishing_value(ref.text, column.type))
     return tuple(found["left"].values()), tuple(found["right"].values())
 
 
-def _told_apart(text: str, type_: SqlType | None) -> str:
+def _distinguishing_value(text: str, type_: SqlType | None) -> str:
     """Return a value that is equal only for indistinguishable columns; -0.0 and 0.0, or A and a, are distinguishable.
 
-    Raises ``Unsupported`` for a type of whose values that cannot be told.
+    Raises ``Unsupported`` for a type whose values Spark cannot distinguish.
     """
     if type_ is None:
         raise Unsupported(f"the type of {text} is not known")
@@ -148,7 +148,7 @@ def _told_apart(text: str, type_: SqlType | None) -> str:
         return f"CAST({text} AS STRING)"
     if type_.name == "string" and "collate" in type_.text:
         return f"{text} COLLATE UTF8_BINARY"
-    if type_.name not in _TOLD_APART or _NOT_TOLD_APART.search(type_.text):
+    if type_.name not in _DISTINGUISHABLE or _NOT_DISTINGUISHABLE.search(type_.text):
         raise Unsupported(f"{text} is of type {type_}, whose values Spark cannot distinguish")
     return text
 

@@ -25,7 +25,7 @@ def lower_band_window(node: BandWindow, ctx: Context) -> Logical | Rewriting:
         ctx.decline(f"no window: {reason[0]}")
         return node.written
     ctx.choose("RANGE windows over the source", "the join as it is written")
-    return Rewriting(node.other, "BandWindow", node.said, node.output)
+    return Rewriting(node.other, "BandWindow", node.description, node.output)
 
 
 def _why_not(source: WindowedSource, ctx: Context) -> tuple[str, str] | None:
@@ -35,9 +35,9 @@ def _why_not(source: WindowedSource, ctx: Context) -> tuple[str, str] | None:
         return "so few rows that Spark's own join is as good (nested_loop_pairs)", ""
     if not source.keys and (found.rows is None or found.rows > at.one_task_window_rows):
         return "one task would sort all rows (one_task_window_rows)", f"{describe_rows(found)} rows"
-    if source.anew and (source.own or source.kept):
+    if source.rescans_frame and (source.row_filters or source.match_filters):
         return "a condition may leave few pairs, and its frames are read again for each row of the source", ""
-    for conditions, what in ((source.own, "asks about"), (source.kept, "counts")):
+    for conditions, what in ((source.row_filters, "asks about"), (source.match_filters, "counts")):
         share = _share(source.relation, conditions, ctx) if found.plain and conditions else None
         if conditions and share is None:
             return f"how many rows it {what} is not known", ""

@@ -42,12 +42,12 @@ def drop_range_join(project: Project, ctx: Context) -> Spark | None:
 
 @rule(BandJoin, streams="any")
 def keep_nested_loop(join: BandJoin, ctx: Context) -> Spark | None:
-    """Leave a join to Spark if a hint asks for a nested loop join.
+    """Leave a join to Spark if a hint requests a nested loop join.
 
     Spark heeds SHUFFLE_REPLICATE_NL on inner joins, and when no other hint names the join.
     """
-    asked = {h.hint.strategy for h in join.hints if h.whole} - {""}
-    if asked != {"SHUFFLE_REPLICATE_NL"} or join.kind not in ("inner", "cross"):
+    strategies = {h.hint.strategy for h in join.hints if h.whole} - {""}
+    if strategies != {"SHUFFLE_REPLICATE_NL"} or join.kind not in ("inner", "cross"):
         return None
     hint = next(h.hint for h in join.hints if h.hint.strategy)
     ctx.decline(f"{join.band}: {hint.text} asks for Spark's nested loop", join.band.conjuncts[0].place)

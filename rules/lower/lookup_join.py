@@ -34,13 +34,13 @@ def lower_lookup_join(join: LookupJoin, ctx: Context) -> LookupPhysical:
     table = ctx.names.lookup(join.scan)
     assert table is not None
     known = {f.name for f in fields(LookupSpec)}
-    asked: dict[str, Any] = {name: value for name, value in join.options if name in known}
-    if asked.get("shuffle") and (reason := _changes(join, ctx)):
+    options: dict[str, Any] = {name: value for name, value in join.options if name in known}
+    if options.get("shuffle") and (reason := _changes(join, ctx)):
         place = join.scan.as_of.place if join.scan.as_of else None
         ctx.decline(f"{' and '.join(join.hints)}: {reason}", place)
         ctx.warn(f"{' and '.join(join.hints)}: rows are not distributed by key, since some are updates", place)
-        del asked["shuffle"]
-        asked.pop("skew", None)
+        del options["shuffle"]
+        options.pop("skew", None)
     why = _once(join, ctx)
     full = not join.hints and not why and _read_whole(join, table, ctx)
     spec = LookupSpec(
@@ -49,7 +49,7 @@ def lower_lookup_join(join: LookupJoin, ctx: Context) -> LookupPhysical:
         columns=tuple(c.name for c in table.columns),
         constants=join.constants,
         full_load=full,
-        **asked,
+        **options,
     )
     parts = (join.left, join.right, join.kind, join.keyword, join.condition, join.using, join.keys, join.only, spec)
     if why:
@@ -133,8 +133,8 @@ def _read_whole(join: LookupJoin, table: LookupTable, ctx: Context) -> bool:
     keys = _keys(join, ctx)
     few = table.rows <= ctx.thresholds.lookup_full_rows
     most = keys is not None and table.rows <= ctx.thresholds.lookup_rows_per_key * keys
-    said = "an unknown number of" if keys is None else f"about {keys:,.0f}"
-    ways = f"read the {table.rows:,} rows of {table.name} whole, by shares", f"ask {table.name} for {said} keys"
+    amount = "an unknown number of" if keys is None else f"about {keys:,.0f}"
+    ways = f"read the {table.rows:,} rows of {table.name} whole, by shares", f"ask {table.name} for {amount} keys"
     ctx.choose(*(ways if few or most else ways[::-1]))
     return few or most
 

@@ -9,4 +9,4 @@ from rules.rule import rule
 @rule(MergedScalarAggregates)
 def lower_merged_scalar_aggregates(node: MergedScalarAggregates, ctx: Context) -> Rewriting:
     """Compute the merged scalar aggregates in one scan, since a FILTER costs less than another scan."""
-    return Rewriting(node.other, "MergedScalarAggregates", node.said, node.output)
+    return Rewriting(node.other, "MergedScalarAggregates", node.description, node.output)

@@ -27,7 +27,7 @@ def lower_self_aggregate(node: SelfAggregate, ctx: Context) -> Logical | Rewriti
     the rows, or the rows are themselves computed; and for EXISTS, which joins all rows as they are, where there are two
     or nothing but the rows.
     """
-    window, rows = Rewriting(node.other, "SelfWindow", node.said, node.output), node.rows
+    window, rows = Rewriting(node.other, "SelfWindow", node.description, node.output), node.rows
     if ctx.force or rows.exists > 1 or (rows.exists and rows.alone) or all(_computed(r, ctx) for r in rows.relations):
         return window
     share = prod(_share(relation, conditions, rows, ctx) for relation, conditions in rows.kept)
@@ -53,9 +53,9 @@ def _share(relation: Logical, conditions: tuple[Scalar, ...], rows: Rows, ctx: C
     own, *others = ctx.statistics_of(relation, *rows.relations)
     here, most = own.rows, max((found.rows or 0 for found in others), default=0)
     if here is not None and own.plain and most >= _WORTH_COUNTING and here * _SMALL <= most:
-        said = " AND ".join(f"({c.text})" for c in conditions)
+        conjunction = " AND ".join(f"({c.text})" for c in conditions)
         with suppress(Unsupported):
-            counted = ctx.measure(ctx.query(relation, f"count(*), count_if({said})"))
+            counted = ctx.measure(ctx.query(relation, f"count(*), count_if({conjunction})"))
             if counted and counted[0][0]:
                 return (counted[0][1] or 0) / counted[0][0]
     return prod(map(_guess, conditions))

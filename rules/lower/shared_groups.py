@@ -21,7 +21,7 @@ def lower_shared_groups(node: SharedGroups, ctx: Context) -> Logical | Rewriting
     That the copies are one, all but the largest relation have to be small enough to broadcast: a join that exchanges
     rows by the groups leaves no exchange above it.
     """
-    shared = Rewriting(node.other, "SharedGroups", node.said, node.output)
+    shared = Rewriting(node.other, "SharedGroups", node.description, node.output)
     why = None if ctx.force else _why_not(node, ctx)
     if why is None:
         ctx.choose("one aggregation for all copies", "an aggregation for each copy")

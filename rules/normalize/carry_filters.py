@@ -13,10 +13,10 @@ from planner.logical import Derived, Filter, Join, Logical, Project, Scan
 from planner.sql.names import Source
 from planner.sql.scope import BoundColumn
 from rules.context import Context
+from rules.query.decorrelation import check_deterministic, why_not_simple
+from rules.query.definitions import definition_of
 from rules.query.from_items import INNER, bare, read_from_items
-from rules.query.moving import check_deterministic, why_not_simple
 from rules.query.query_block import QueryBlock, read_block, where
-from rules.query.standing_for import definition_of
 from rules.rule import rule
 
 

@@ -15,8 +15,7 @@ from planner.logical import JOIN_KEYWORDS, Filter, Join, Limit, Logical, OneRow,
 from planner.sql.scope import BoundColumn, Scope
 from planner.types.schema import SqlType
 from rules.context import Context
-from rules.query.exists_tests import simple_test
-from rules.query.moving import (
+from rules.query.decorrelation import (
     bounds,
     check_deterministic,
     check_inner,
@@ -24,6 +23,7 @@ from rules.query.moving import (
     more_than_a_block,
     why_not_simple,
 )
+from rules.query.exists_tests import simple_test
 from rules.query.query_block import QueryBlock, read_block
 from rules.rule import rule
 
@@ -38,9 +38,9 @@ def exists_to_join(node: Filter | Project, ctx: Context) -> Logical | None:
     "On Optimizing an SQL-like Nested Query", TODS 1982.)
     """
     if isinstance(node, Project):
-        return _say_of_other_places(node.items, "in the select list", ctx)
+        return _report_other_places(node.items, "in the select list", ctx)
     if node.clause != "WHERE" or isinstance(node.child, OneRow):
-        return _say_of_other_places(node.condition, f"in {node.clause}", ctx)
+        return _report_other_places(node.condition, f"in {node.clause}", ctx)
     tree, kept = node.child, []
     for conjunct in node.condition:
         join = _joined(conjunct, tree, ctx) if conjunct.plans else None
@@ -57,12 +57,12 @@ def _joined(conjunct: Scalar, tree: Logical, ctx: Context) -> Join | None:
     """Join the relations of a query with those of the subquery in a conjunct; None if the rule does not apply."""
     test = simple_test(conjunct)
     if not test:
-        return _say_of_other_places((conjunct,), "in a larger condition", ctx)
+        return _report_other_places((conjunct,), "in a larger condition", ctx)
     block = read_block(test.query)
     if not block:
         return None
     if bounds(block.condition) < 2:
-        return None if test.value or any(map(may_equal, block.condition)) else _say_of_one_end(test, block, tree, ctx)
+        return None if test.value or any(map(may_equal, block.condition)) else _report_one_bound(test, block, tree, ctx)
     place = next(c.place for c in block.condition if looks_like_band(c))
     try:
         scope = ctx.scope(block.tree, outer=ctx.scope(tree))
@@ -76,7 +76,7 @@ def _joined(conjunct: Scalar, tree: Logical, ctx: Context) -> Join | None:
         return ctx.decline(f"{test} stays a subquery: {no}", place)
 
 
-def _say_of_one_end(test: SubqueryTest, block: QueryBlock, tree: Logical, ctx: Context) -> None:
+def _report_one_bound(test: SubqueryTest, block: QueryBlock, tree: Logical, ctx: Context) -> None:
     """Decline where the rows of a subquery are compared by nothing but one end of a band."""
     with suppress(Refused):
         scope = ctx.scope(block.tree, outer=ctx.scope(tree))
@@ -88,7 +88,7 @@ def _say_of_one_end(test: SubqueryTest, block: QueryBlock, tree: Logical, ctx: C
                 )
 
 
-def _say_of_other_places(scalars: tuple[Scalar, ...], where: str, ctx: Context) -> None:
+def _report_other_places(scalars: tuple[Scalar, ...], where: str, ctx: Context) -> None:
     """Decline for EXISTS over a band where it is no conjunct of WHERE, and so no join."""
     for scalar in scalars:
         if scalar.plans and re.search(r"(?i)\bEXISTS\b", scalar.text):

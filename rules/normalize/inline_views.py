@@ -17,7 +17,7 @@ from planner.sql.to_sql import to_sql
 from planner.tree import Node, transform_up
 from planner.types.schema import Column
 from rules.context import Context
-from rules.query.moving import bounds
+from rules.query.decorrelation import bounds
 from rules.query.view_query import at_home, is_temporary
 from rules.rule import rule
 
@@ -29,9 +29,9 @@ _CALLS = BUILT_IN | set("OVER FILTER WITHIN VALUES CHAR VARCHAR USING DISTINCT A
 def inline_views(scan: Scan, ctx: Context) -> Logical | None:
     """Replace a view by its query where that could hold a band join, or reads a table of the statement.
 
-    Spark does this as well, but later; the rules need to see now that there is a band, or that a table meets itself.
-    Names inside the view are qualified, so that they mean the same tables as in the view.  A view stays as it is if it
-    was made under other settings, or if its query no longer returns the columns that it had when it was made.
+    Spark does this as well, but later; the rules need to see now that there is a band, or that a table is joined with
+    itself.  Names inside the view are qualified, so that they mean the same tables as in the view.  A view stays as it
+    is if it was made under other settings, or if its query no longer returns the columns that it had when it was made.
     """
     return _inlined(scan, ctx, 0)
 
@@ -50,13 +50,13 @@ def _inlined(scan: Scan, ctx: Context, depth: int) -> Derived | None:
         return None
     inside = tuple(_inlined(at_home(n, view, ctx), ctx, depth + 1) for n in _tables(query))
     met = _met(scan, query, view, ctx)
-    meets_its_table = met and not ctx.catalog.keys(scan.name)  # keys of its own, which its query would not show
-    if not any(inside) and bounds(_conjuncts(query)) < 2 and not meets_its_table:
+    joins_its_table = met and not ctx.catalog.keys(scan.name)  # keys of its own, which its query would not show
+    if not any(inside) and bounds(_conjuncts(query)) < 2 and not joins_its_table:
         return None
     try:
         _check_text(query, view)
         _check_place(query, view, ctx)
-        return _derived(scan, view, _spelt_out(query, view, ".".join(map(quote, scan.name)), met, ctx), ctx)
+        return _derived(scan, view, _expand_star(query, view, ".".join(map(quote, scan.name)), met, ctx), ctx)
     except Refused as no:
         return ctx.decline(f"the view {scan.text} stays a view: {no}")
 
@@ -107,7 +107,7 @@ def _check_place(query: Node, view: View, ctx: Context) -> None:
             raise Refused(f"{table.text} is a temporary view inside it, and a CTE of this statement")
 
 
-def _spelt_out(
+def _expand_star(
     query: Logical, view: View, prefix: str, met: dict[tuple[str, ...], tuple[str, ...]], ctx: Context
 ) -> Logical:
     """Qualify the names in a view's query, so that it means the same in any statement, and remove its places."""

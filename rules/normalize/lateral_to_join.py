@@ -14,7 +14,7 @@ from planner.sql.names import Resolver
 from planner.sql.scope import BoundColumn, Scope
 from planner.types.schema import Column
 from rules.context import Context
-from rules.query.moving import (
+from rules.query.decorrelation import (
     bounds,
     check_deterministic,
     check_inner,

@@ -6,7 +6,7 @@ from planner.conditions.normal_form import normal_form
 from planner.errors import Unsupported
 from planner.logical import Filter, Join, Logical
 from rules.context import Context
-from rules.query.counted import as_exists
+from rules.query.count_as_exists import as_exists
 from rules.rule import rule
 
 
@@ -14,7 +14,7 @@ from rules.rule import rule
 def predicates(node: Join | Filter, ctx: Context) -> Logical | None:
     """Normalize a condition: split it into conjuncts, push NOT inward, and take the common part out of OR.
 
-    Every later rule then meets one spelling of what SQL can say in many.  A condition that no rule has changed is
+    Later rules then read one canonical form where SQL has many.  A condition that no rule has changed is
     still printed as it was written.
     """
     if not node.condition or (isinstance(node, Filter) and node.clause == "QUALIFY"):

@@ -25,7 +25,7 @@ def push_filters(node: Filter, ctx: Context) -> Logical | None:
     if node.clause != "WHERE" or not isinstance(node.child, Join):
         return None
     if not any(looks_like_band(c) or is_or_of_comparisons(c) for c in node.condition):
-        return _say_of_pairs(node, ctx)
+        return _report_pairs(node, ctx)
     tree, kept = node.child, []
     for conjunct in node.condition:
         moved = _place(conjunct, tree, ctx)
@@ -38,7 +38,7 @@ def push_filters(node: Filter, ctx: Context) -> Logical | None:
     return Filter(tree, tuple(kept), node.clause) if kept else tree
 
 
-def _say_of_pairs(node: Filter, ctx: Context) -> None:
+def _report_pairs(node: Filter, ctx: Context) -> None:
     """Decline where two tables are joined by no condition, and WHERE compares nothing as equal."""
     join = node.child
     if not isinstance(join, Join) or join.kind != "cross" or any(map(may_equal, node.condition)):

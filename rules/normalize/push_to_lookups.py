@@ -6,7 +6,7 @@ from planner.errors import Refused
 from planner.expr import Scalar
 from planner.logical import Filter, Join, Logical, Scan
 from rules.context import Context
-from rules.query.moving import check_deterministic
+from rules.query.decorrelation import check_deterministic
 from rules.rule import rule
 
 

@@ -9,7 +9,7 @@ from sqlglot import exp
 from planner.errors import Refused
 from planner.expr import Scalar, sql
 from planner.expr.aggregate_calls import aggregate_arguments
-from rules.query.moving import check_deterministic
+from rules.query.decorrelation import check_deterministic
 
 _AGGREGATES = (exp.Avg, exp.Sum, exp.Min, exp.Max, exp.Count)
 _ARITHMETIC = (exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div)
@@ -20,13 +20,13 @@ _AROUND = (*_ARITHMETIC, exp.Literal, exp.Cast, exp.DataType, exp.DataTypeParam,
 class WindowColumn:
     """An expression of aggregates over the block's columns, and its name among the columns that are added.
 
-    ``said`` writes it: given conditions that a row must meet to count, and what is to follow each aggregate.
+    ``render`` prints it: given conditions that a row must meet to count, and what is to follow each aggregate.
     """
 
     name: str
     text: str
 
-    def said(self, conditions: tuple[str, ...], over: str) -> str:
+    def render(self, conditions: tuple[str, ...], over: str) -> str:
         """The expression; raises ``Unsupported`` when its aggregates cannot be found in the text."""
         text, at = "", 0
         for start, end in aggregate_arguments(self.text):

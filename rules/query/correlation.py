@@ -39,16 +39,16 @@ def leans_on_left(relation: Node) -> bool:
 
 def _closed(block: Project, names: Resolver) -> bool:
     """Whether every column of one SELECT belongs to its own relations or its own select list."""
-    said: list[Scalar] = [*block.items]
+    scalars: list[Scalar] = [*block.items]
     node: Node = block.child
     while not isinstance(node, Relation | Join | OneRow):
-        said += expressions(node)
+        scalars += expressions(node)
         node = node.children[0]
-    said += (c for join in _joins(node) for c in join.condition)
+    scalars += (c for join in _joins(node) for c in join.condition)
     sources = names.sources(node)
     try:
         aliases = {names.fold(i.tree.alias) for i in block.items if i.tree.alias}
-        for scalar in said:
+        for scalar in scalars:
             for column in scalar.columns:
                 if len(column.parts) == 1 and names.fold(column.parts[0]) in aliases:
                     continue

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from planner.expr import Scalar
 from planner.expr.subqueries import SubqueryTest, subquery_test
-from rules.query.moving import why_not_simple
+from rules.query.decorrelation import why_not_simple
 
 
 def simple_test(conjunct: Scalar) -> SubqueryTest | None:

@@ -57,8 +57,8 @@ def is_named(relation: Name, wanted: Name, ctx: Context | None = None) -> bool:
 
 def no_relation(hint: Hint, name: Name, relations: list[Name]) -> str:
     """Return the warning about a hint that names no relation."""
-    said, possible = ".".join(map(quote, name)), {".".join(map(quote, r)) for r in relations if any(r)}
-    return f"{hint.text}: this SELECT has no relation {said}; {one_of(possible, said)}"
+    shown, possible = ".".join(map(quote, name)), {".".join(map(quote, r)) for r in relations if any(r)}
+    return f"{hint.text}: this SELECT has no relation {shown}; {one_of(possible, shown)}"
 
 
 def relation_name(argument: Scalar) -> Name:

@@ -40,5 +40,5 @@ def missing_keys(join: Join, versions: Versions, columns: tuple[Column, ...], na
 
 def why_missing(missing: tuple[str, ...], versions: Versions, table: str, alias: str) -> str:
     """Return the message about key columns that the condition does not compare."""
-    said = ", ".join(f"{alias}.{quote(c)}" for c in missing)
-    return f"the versions of {table} have the key ({', '.join(versions.key)}); compare {said} with = in ON"
+    columns = ", ".join(f"{alias}.{quote(c)}" for c in missing)
+    return f"the versions of {table} have the key ({', '.join(versions.key)}); compare {columns} with = in ON"

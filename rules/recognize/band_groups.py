@@ -54,7 +54,7 @@ def _read(project: Project, ctx: Context) -> Groups | None:
     except Refused as no:
         other = no
     if not any(map(looks_like_band, conjuncts)):
-        return None if other else _say_of_self_joins(join, conjuncts, ctx)
+        return None if other else _report_self_joins(join, conjuncts, ctx)
     try:
         readings = same_source(join.left, join.right, ctx)
         if readings is None or project.hint:
@@ -74,7 +74,7 @@ def _read(project: Project, ctx: Context) -> Groups | None:
     return None
 
 
-def _say_of_self_joins(join: Join, conjuncts: tuple[Scalar, ...], ctx: Context) -> None:
+def _report_self_joins(join: Join, conjuncts: tuple[Scalar, ...], ctx: Context) -> None:
     """Decline for a table that is joined with itself by no band, and aggregated."""
     if isinstance(join.left, Scan | Derived) and isinstance(join.right, Scan | Derived):
         try:

@@ -4,8 +4,8 @@ from planner.band.comparisons import is_or_of_comparisons, looks_like_band, may_
 from planner.band.read_bands import read_bands
 from planner.logical import BandJoin, Join, Logical
 from rules.context import Context
+from rules.query.condition_scope import condition_scope
 from rules.query.correlation import correlated, leans_on_left
-from rules.query.vocabulary import vocabulary
 from rules.rule import rule
 
 
@@ -22,13 +22,13 @@ def band_join(join: Join, ctx: Context) -> Logical | None:
         if is_or_of_comparisons(conjunct):
             ctx.decline(f"{conjunct.shown}: it is an OR, so rows may match outside the band", conjunct.place)
     if not candidates:
-        return _say_of_other_joins(join, ctx)
+        return _report_other_joins(join, ctx)
     place = candidates[0].place
     if leans_on_left(join.right):
         return ctx.decline("the right side is LATERAL and is computed for each left row", place)
     if any(correlated(query, ctx.names) for query in ctx.enclosing):
         return ctx.decline("it is in a correlated subquery", place)
-    bands, refusals = read_bands(join.condition, vocabulary(join, ctx))
+    bands, refusals = read_bands(join.condition, condition_scope(join, ctx))
     if not bands:
         for no in refusals:
             ctx.decline(no.reason, no.place)
@@ -36,11 +36,11 @@ def band_join(join: Join, ctx: Context) -> Logical | None:
     return BandJoin(join.left, join.right, join.kind, bands[0], join.condition, bands[1:])
 
 
-def _say_of_other_joins(join: Join, ctx: Context) -> None:
+def _report_other_joins(join: Join, ctx: Context) -> None:
     """Decline for a condition in which nothing is equal and nothing lies between two values."""
     if leans_on_left(join.right) or not join.condition or any(map(may_equal, join.condition)):
         return
     if any(map(is_or_of_comparisons, join.condition)):
         return
-    said = " AND ".join(c.shown for c in join.condition)
-    ctx.decline(f"{said}: no equality and no band, so every pair is compared", join.condition[0].place)
+    condition = " AND ".join(c.shown for c in join.condition)
+    ctx.decline(f"{condition}: no equality and no band, so every pair is compared", join.condition[0].place)

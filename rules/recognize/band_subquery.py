@@ -24,9 +24,9 @@ from planner.tree import Node
 from rules.analysis.same_source import same_source
 from rules.analysis.speculation import Filters
 from rules.context import Context
+from rules.query.decorrelation import check_deterministic
 from rules.query.from_items import leaves, with_leaves
 from rules.query.inner_joins import InnerJoins, inner_joins
-from rules.query.moving import check_deterministic
 from rules.query.query_block import QueryBlock, read_block
 from rules.query.query_block import where as filtered
 from rules.rule import rule
@@ -45,7 +45,7 @@ def band_subquery(project: Project, ctx: Context) -> BandWindow | None:
     block = read_block(project)
     if block is not None:
         for plan in (p for s in (*project.items, *block.condition) for p in s.plans):
-            _say_of_one_row(plan, block, ctx)
+            _report_one_row(plan, block, ctx)
     if block is None or not any(_is_candidate(p) for s in (*project.items, *block.condition) for p in s.plans):
         return None
     found = _Found(inner_joins(block, ctx.names), ctx)
@@ -57,10 +57,10 @@ def band_subquery(project: Project, ctx: Context) -> BandWindow | None:
         other = found.block(items, where)
     except Refused as no:
         return ctx.decline(f"no window: {no}", None)
-    return BandWindow(project, other, "; ".join(dict.fromkeys(found.said)), tuple(found.sources.values()))
+    return BandWindow(project, other, "; ".join(dict.fromkeys(found.descriptions)), tuple(found.sources.values()))
 
 
-def _say_of_one_row(plan: Node, outer: QueryBlock, ctx: Context) -> None:
+def _report_one_row(plan: Node, outer: QueryBlock, ctx: Context) -> None:
     """Decline for ``(SELECT y.v FROM t y WHERE y.ts <= x.ts ORDER BY y.ts DESC LIMIT 1)``: the row before another."""
     inner = read_block(plan)
     if inner is None or [type(node) for node in inner.clauses] != [Limit, Sort]:
@@ -91,7 +91,7 @@ class _Found:
         self.relations = leaves(self.joins.block.tree, named=True)
         self.totals: dict[int, list[FrameAggregates]] = {}
         self.sources: dict[int, WindowedSource] = {}
-        self.said: list[str] = []
+        self.descriptions: list[str] = []
 
     def rewritten(self, scalar: Scalar, *, item: bool) -> Scalar:
         """An expression with columns in the place of subqueries, where they are such; else itself."""
@@ -137,7 +137,7 @@ class _Found:
             band = pair.read(block.condition)
             if band is None:
                 return None
-            own = (*self._own(at), *map(pair.text, band.own))
+            own = (*self._own(at), *map(pair.text, band.row_filters))
             alone = len(self.relations) == 1  # Spark groups all rows by what the subquery names of them
             project = self.joins.block.project
             computed = (*pair.computed(project, ("left",)), *band.keys, band.column) if alone else ()
@@ -145,12 +145,12 @@ class _Found:
             pair.check_columns(band, project, Filters(filters), computed, None)
             totals = next((x for x in self.totals.get(at, []) if x.band == band), None)
             totals = totals or FrameAggregates(pair, band, nulls=True)
-            value = self._said(block.project.items[0], found, totals)
+            value = self._over_windows(block.project.items[0], found, totals)
             if not any(totals is known for known in self.totals.setdefault(at, [])):
                 self.totals[at].append(totals)
-            source = self.sources.get(at, WindowedSource(relation, band.keys, own, band.asked))
-            self.sources[at] = replace(source, anew=source.anew or totals.anew)
-            self.said.append(f"{relation.detail}: {band.said}")
+            source = self.sources.get(at, WindowedSource(relation, band.keys, own, band.match_conditions))
+            self.sources[at] = replace(source, rescans_frame=source.rescans_frame or totals.rescans_frame)
+            self.descriptions.append(f"{relation.detail}: {band.description}")
             return value
         if any(len(scope.bind(c).levels) > 1 for c in block.condition if looks_like_band(c)):
             raise Refused("the subquery reads another table; a window sees only the rows of its own")
@@ -170,7 +170,7 @@ class _Found:
                 own.append(conjunct)
         return tuple(own)
 
-    def _said(self, item: Scalar, found: tuple[Call, ...], totals: FrameAggregates) -> str:
+    def _over_windows(self, item: Scalar, found: tuple[Call, ...], totals: FrameAggregates) -> str:
         """Return the value of the subquery, which Spark considers nullable in any case."""
         inner = without_alias(item)
         rest = outside(inner, found)
@@ -219,9 +219,9 @@ class _Found:
                 relation = total.relation(relation)
             new[id(self.relations[at])] = relation
         tree = filtered(with_leaves(block.tree, new), where)
-        return block.over(tree, items=tuple(spelt for item in items for spelt in self._spelt(item)))
+        return block.over(tree, items=tuple(column for item in items for column in self._expanded(item)))
 
-    def _spelt(self, item: Scalar) -> list[Scalar]:
+    def _expanded(self, item: Scalar) -> list[Scalar]:
         """Return an item, with ``*`` expanded to its columns."""
         if not is_star(item.known):
             return [item]

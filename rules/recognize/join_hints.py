@@ -119,8 +119,9 @@ def _hinted(
             reason = "the band lies on numbers, and bins of them cannot be as wide as an interval; write a number"
             ctx.warn(f"{w.hint.text}: {reason}", w.hint.place)
         elif isinstance(join.band, DistanceBand) and (span := _span(join.band)) > wide * _MOST_COPIES:
-            said = f"a row would go to more than {_MOST_COPIES} bins, the band being {join.band.axis.human(span)} wide"
-            ctx.warn(f"{w.hint.text}: {said}; write a greater width", w.hint.place)
+            width = join.band.axis.human(span)
+            reason = f"a row would go to more than {_MOST_COPIES} bins, the band being {width} wide"
+            ctx.warn(f"{w.hint.text}: {reason}; write a greater width", w.hint.place)
         elif amount is not None:
             ctx.warn(f"{w.hint.text}: {found[0].hint.text} already sets the bins of this join; keep one", w.hint.place)
         else:

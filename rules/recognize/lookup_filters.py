@@ -7,7 +7,7 @@ from planner.expr import Scalar
 from planner.logical import Filter, Join, Logical, Nested
 from planner.logical.lookup import LookupJoin
 from rules.context import Context
-from rules.query.moving import check_deterministic
+from rules.query.decorrelation import check_deterministic
 from rules.rule import rule
 
 

@@ -26,28 +26,28 @@ def lookup_hints(project: Project, ctx: Context) -> Logical | None:
     hints = read_hints(project.hint)
     if not any(h.name == LOOKUP or h.strategy == "SHUFFLE_HASH" for h in hints):
         return None
-    asked = _Asked(project, ctx)
+    requests = _Requests(project, ctx)
     for hint in hints:
         if hint.name == LOOKUP:
-            asked.lookup(hint)
+            requests.lookup(hint)
     for hint in hints:
         if hint.strategy == "SHUFFLE_HASH":
-            asked.shuffle(hint)
+            requests.shuffle(hint)
 
     def visit(node: Node) -> Node:
         if not looks_through(node):
             return node
         if isinstance(node, LookupJoin):  # by identity: its inputs may change
-            number = next(n for n, j in enumerate(asked.lookups) if j is node)
-            options, said = asked.options[number], asked.said[number]
+            number = next(n for n, j in enumerate(requests.lookups) if j is node)
+            options, applied = requests.options[number], requests.applied[number]
             node = node.map_nodes(visit)
-            return replace(node, options=tuple(sorted(options.items())), hints=tuple(said))  # type: ignore[type-var]
+            return replace(node, options=tuple(sorted(options.items())), hints=tuple(applied))  # type: ignore[type-var]
         return node.map_nodes(visit)
 
     return replace(project, child=visit(project.child))  # type: ignore[arg-type]
 
 
-class _Asked:
+class _Requests:
     """The requests of the hints of one SELECT, by the number of the lookup join."""
 
     def __init__(self, project: Project, ctx: Context):
@@ -55,7 +55,7 @@ class _Asked:
         self.lookups = lookups_in(project.child)
         self.relations = list(hintable_names(project.child))
         self.options: list[dict[str, Value]] = [{} for _ in self.lookups]
-        self.said: list[list[str]] = [[] for _ in self.lookups]
+        self.applied: list[list[str]] = [[] for _ in self.lookups]
         self.hashed: set[int] = set()
 
     def lookup(self, hint: Hint) -> None:
@@ -68,11 +68,11 @@ class _Asked:
         if not found:
             self._nothing(hint, Scalar(repr(read.table), (), hint.place))
         for n in found:
-            if self.said[n]:
-                self.ctx.warn(f"{hint.text}: {self.said[n][0]} already applies to this lookup; keep one", hint.place)
+            if self.applied[n]:
+                self.ctx.warn(f"{hint.text}: {self.applied[n][0]} already applies to this lookup; keep one", hint.place)
             else:
                 self.options[n] = dict(read.options)
-                self.said[n].append(hint.text)
+                self.applied[n].append(hint.text)
 
     def shuffle(self, hint: Hint) -> None:
         for argument in hint.arguments:
@@ -83,24 +83,24 @@ class _Asked:
                 if n in self.hashed:
                     self.ctx.warn(f"{hint.text}: {argument.shown} is named twice; once will do", argument.place)
                 elif self.options[n].get("shuffle") is False:
-                    reason = f"{self.said[n][0]} says 'shuffle'='false', and it is the one that counts"
+                    reason = f"{self.applied[n][0]} says 'shuffle'='false', and it is the one that counts"
                     self.ctx.warn(f"{hint.text}: {reason}", argument.place)
                 else:
                     self.hashed.add(n)
                     self.options[n]["shuffle"] = True
-                    self.said[n].append(f"{hint.name}({argument.shown})")
+                    self.applied[n].append(f"{hint.name}({argument.shown})")
 
     def _nothing(self, hint: Hint, argument: Scalar) -> None:
         """Warn of a hint that names no lookup."""
         name = relation_name(argument)
-        said = ".".join(map(quote, name))
+        shown = ".".join(map(quote, name))
         if not any(is_named(r, name) for r in self.relations if r):
             if () not in self.relations:
                 self.ctx.warn(no_relation(hint, name, self.relations), argument.place)
             return
         tables = ", ".join(dict.fromkeys(quote(j.scan.alias or j.table) for j in self.lookups))
         if left_of(argument, self.lookups):
-            reason = f"{said} is the left side of a lookup join, and the hint names what is looked up: {tables}"
+            reason = f"{shown} is the left side of a lookup join, and the hint names what is looked up: {tables}"
         else:
-            reason = f"{said} is not looked up in this SELECT" + (f"; name {tables}" if tables else "")
+            reason = f"{shown} is not looked up in this SELECT" + (f"; name {tables}" if tables else "")
         self.ctx.warn(f"{hint.text}: {reason}", argument.place)

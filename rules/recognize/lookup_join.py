@@ -64,25 +64,25 @@ def _check_kind(join: Join, table: LookupTable, ctx: Context) -> None:
 def _check_time(join: Join, scan: Scan, table: LookupTable, ctx: Context) -> None:
     """Fail unless the join reads the table as of PROCTIME()."""
     assert scan.as_of is not None
-    said, place = scan.as_of.shown, scan.as_of.place
-    if said.upper().replace(" ", "") in _NOW:
+    time, place = scan.as_of.shown, scan.as_of.place
+    if time.upper().replace(" ", "") in _NOW:
         return
     column = _column(scan.as_of)
     if column is None:
-        ctx.fail(f"{table.name} is a lookup and knows only its present rows, not those as of {said}; {_WRITE}", place)
+        ctx.fail(f"{table.name} is a lookup and knows only its present rows, not those as of {time}; {_WRITE}", place)
     sources = ctx.names.sources(join.left)
     names = {ctx.names.fold(s.names[-1]) for s in sources if s.names}
     if len(column) > 1 and ctx.names.fold(column[-2]) not in names:
-        ctx.fail(f"{said}: {column[-2]} is not a relation to the left of {table.name}; {_WRITE}", place)
+        ctx.fail(f"{time}: {column[-2]} is not a relation to the left of {table.name}; {_WRITE}", place)
     if column[-1].lower().replace("_", "") in _PROCESSING_TIMES:
         return
     try:
         found = ctx.names.resolve(scan.as_of.columns[0], sources)[1]
     except UnknownName:
-        ctx.fail(f"{said} is not a known time; {_WRITE}, or name the column proc_time", place)
+        ctx.fail(f"{time} is not a known time; {_WRITE}, or name the column proc_time", place)
     type_ = f" ({found.type})" if found.type else ""
     ctx.fail(
-        f"{said}{type_} is a time in the data, and {table.name}, a lookup, has only its present rows; {_WRITE}",
+        f"{time}{type_} is a time in the data, and {table.name}, a lookup, has only its present rows; {_WRITE}",
         place,
     )
 

@@ -30,12 +30,12 @@ def merge_scalar_aggregates(project: Project, ctx: Context) -> MergedScalarAggre
     scalar subqueries only if their conditions are the same; Athena merges more (Bruno et al., "Computation Reuse
     via Fusion", ICDE 2022).
     """
-    asked = candidates(project, ctx)
-    _decline_unnamed(project, asked, ctx)
-    times = Counter(may_be_scalar_aggregate(one.query, ctx) for one in asked)
+    subqueries = candidates(project, ctx)
+    _decline_unnamed(project, subqueries, ctx)
+    times = Counter(may_be_scalar_aggregate(one.query, ctx) for one in subqueries)
     waiting = [
         (found, one)
-        for one in asked
+        for one in subqueries
         if times[may_be_scalar_aggregate(one.query, ctx)] > 1 and (found := scalar_aggregate(one.query, ctx))
     ]
     groups: list[tuple[Merged, tuple[Candidate, ...]]] = []
@@ -52,7 +52,7 @@ def merge_scalar_aggregates(project: Project, ctx: Context) -> MergedScalarAggre
         other = MergedSelect(project, ctx).merged(groups)
     except Refused as no:
         return ctx.decline(f"scalar aggregates over one table are not merged: {no}", groups[0][0].first.place)
-    return MergedScalarAggregates(project, other, "; ".join(merged.said for merged, _ in groups))
+    return MergedScalarAggregates(project, other, "; ".join(merged.description for merged, _ in groups))
 
 
 def _decline_unnamed(project: Project, named: list[Candidate], ctx: Context) -> None:
@@ -80,7 +80,7 @@ def _next(waiting: Waiting, ctx: Context) -> tuple[list[tuple[Merged, tuple[Cand
         ctx.decline(f"scalar aggregates over one table are not merged: {no}", first.place)
         return [], waiting[1:]
     own = {id(member.total) for member in (merged.members if merged else members)}
-    group = tuple(asked for one, asked in waiting if id(one) in own)
+    group = tuple(candidate for one, candidate in waiting if id(one) in own)
     rest = [pair for pair in waiting[1:] if id(pair[0]) not in own]
     # Spark reads scalar subqueries with equal conditions once.
     if merged is None or (all(a.from_item is None for a in group) and len({m.terms for m in merged.members}) == 1):

@@ -16,7 +16,7 @@ from rules.query.query_block import read_block
 from rules.query.tables import tables
 from rules.rule import rule
 from rules.window.anti_join import as_not_exists, refused_anti_join
-from rules.window.correlated_aggregate import CorrelatedAggregate, correlated_aggregate, may_ask
+from rules.window.correlated_aggregate import CorrelatedAggregate, correlated_aggregate, correlated_form
 from rules.window.self_joined import joined_aggregate, may_be_joined
 from rules.window.self_window import WindowedBlock
 
@@ -46,7 +46,7 @@ def _recognized(project: Project, written: Project, ctx: Context) -> SelfAggrega
     read = tables(block.tree, ctx.definitions)
     held = [s for node in (project, *block.tree.walk()) for s in expressions(node) if s.plans] + [*block.condition]
     joined = any(may_be_joined(node, read, ctx) for node in block.tree.walk())
-    if not joined and not any(may_ask(s, read, ctx) for s in held):
+    if not joined and not any(correlated_form(s, read, ctx) for s in held):
         return None
     outer = inner_joins(block, ctx.names)
     for group in _by_relations(_requests(outer, ctx)):
@@ -95,9 +95,9 @@ def _check_place(outer: InnerJoins, group: tuple[CorrelatedAggregate, ...], ctx:
     """Raise ``Refused`` if the block is itself a subquery that may be correlated."""
     if not ctx.enclosing:
         return
-    asked = {r.answer[0] for r in group if isinstance(r.answer, tuple)}
+    answered = {r.answer[0] for r in group if isinstance(r.answer, tuple)}
     for scalar in (*outer.conjuncts, *outer.block.project.items, *outer.block.in_clauses):
-        if scalar in asked:
+        if scalar in answered:
             continue
         if scalar.plans:
             raise Refused("it is in a subquery that contains other subqueries")

@@ -15,10 +15,10 @@ from planner.types.try_expressions import UnsafeSpeculation
 from rules.analysis.rewrite_columns import rewrite_over_output
 from rules.analysis.same_source import RelationLineage
 from rules.context import Context
+from rules.query.char_columns import check_values
 from rules.query.correlation import correlated
 from rules.query.from_items import FromItems, read_from_items
 from rules.query.operands import as_operand, conjoined
-from rules.query.padded import check_values
 from rules.query.query_block import read_block, where
 from rules.rule import rule
 from rules.self_join.removed_relations import RemovedRelation, RemovedRelations, Residual, raising_last
@@ -44,7 +44,7 @@ def self_join_elimination(project: Project, ctx: Context) -> Logical | None:
         if test := row_test(conjunct, len(from_items.found) + len(tests)):
             tests.append(test)
     for from_item in from_items.found:
-        _say_of_other_joins(from_item.relation, ctx)
+        _report_other_joins(from_item.relation, ctx)
     if not _reads_twice(from_items, tests, ctx):
         return None
     rows = RemovedRelations(from_items.found, tuple(tests), block.conjuncts, ctx)
@@ -59,7 +59,7 @@ def self_join_elimination(project: Project, ctx: Context) -> Logical | None:
         tree, condition = _rewritten(from_items, block.condition, rows, gone)
     except Refused as no:
         return ctx.decline(str(no))
-    tested = ", ".join(g.said for g in gone if g.row is None)
+    tested = ", ".join(g.description for g in gone if g.row is None)
     if tested:
         return block.over(SameRowTest(tree, condition or (Scalar("true"),), "WHERE", tested))
     return block.over(where(tree, condition))
@@ -92,7 +92,7 @@ def _tables(relation: Node, ctx: Context) -> set[str]:
     return found
 
 
-def _say_of_other_joins(relation: Logical, ctx: Context) -> None:
+def _report_other_joins(relation: Logical, ctx: Context) -> None:
     """Decline for a join that is looked at as a whole, and would pair each row with itself alone."""
     join = relation.child if isinstance(relation, Nested) and relation.alias is None else relation
     if not isinstance(join, Join):
@@ -155,7 +155,7 @@ def _rewritten(
             parts += _kept(tests[conjunct])
         elif (new := _own(conjunct, rows)) is not None and (new is conjunct or Residual(new) not in parts):
             parts.append(Residual(new, new is conjunct and _risky(new, numbers, rows, must=new in moved)))
-    alone = {s.number for s in from_items.found} <= numbers | {g.partner for g in gone}
+    alone = {s.number for s in from_items.found} <= numbers | {g.match for g in gone}
     may_raise = [p for p in (*parts, *(p for g in gone for p in g.parts)) if p.may_raise]
     if may_raise and not alone:
         raise UnsafeSpeculation(may_raise[0].scalar.shown)

@@ -6,8 +6,8 @@ from planner.errors import Refused
 from planner.expr import Scalar
 from planner.logical import Logical, Project
 from rules.context import Context
+from rules.query.char_columns import check_values
 from rules.query.correlation import correlated
-from rules.query.padded import check_values
 from rules.query.query_block import read_block, where
 from rules.rule import rule
 from rules.self_join.neighbour_rows import NeighbourRows

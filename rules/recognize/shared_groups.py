@@ -35,5 +35,6 @@ def _shared(cte: Cte, statement: With, ctx: Context) -> Cte:
     except Refused as no:
         ctx.decline(f"{cte.name} is aggregated once for each of its readers: {no}")
         return cte
-    said = f"{cte.name}: one for {len(uses)} relations that read it"
-    return replace(cte, query=SharedGroups(cte.query, found.query, said, found.relations, found.keys, found.constants))
+    description = f"{cte.name}: one for {len(uses)} relations that read it"
+    shared = SharedGroups(cte.query, found.query, description, found.relations, found.keys, found.constants)
+    return replace(cte, query=shared)

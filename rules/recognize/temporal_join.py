@@ -57,7 +57,7 @@ def temporal_join(join: Join, ctx: Context) -> Logical | None:
 def _time(scan: Scan, join: Join, ctx: Context) -> str | None:
     """The time as SQL; None for a constant, which is Spark's own time travel."""
     assert scan.as_of is not None
-    said = scan.as_of.text
+    time = scan.as_of.text
     if scan.as_of.shown.upper().replace(" ", "") in _NOW:
         return "current_timestamp()"
     try:
@@ -74,4 +74,4 @@ def _time(scan: Scan, join: Join, ctx: Context) -> str | None:
             if len(columns) == 1 and column.parts[-1].lower().replace("_", "") in _PROCESSING_TIMES:
                 return "current_timestamp()"
             ctx.fail(f"{scan.as_of.shown}: {no}", scan.as_of.place)
-    return said
+    return time

@@ -16,10 +16,10 @@ from planner.logical.self_join import NeighbourRow, Replacement, RowsWithNeighbo
 from planner.sql.names import Source
 from planner.types.schema import Column
 from rules.analysis.speculation import check_speculation
+from rules.query.char_columns import check_aliases
+from rules.query.decorrelation import check_deterministic
 from rules.query.from_items import FromItem
-from rules.query.moving import check_deterministic
 from rules.query.operands import conjoined
-from rules.query.padded import check_aliases
 from rules.self_join.neighbours import Neighbour, NeighbourFinder, Scopes, quoted
 
 R = TypeVar("R", bound=Replacement)
@@ -42,7 +42,7 @@ class NeighbourRows:
                 source, step = self.source(one.y), self.found.ctx.fresh("row")
                 values: list[str] = []
                 for number, column in enumerate(source.columns or ()):
-                    if self.found.ctx.names.fold(column.name) in one.numbering.parts and _told_by_equality(column):
+                    if self.found.ctx.names.fold(column.name) in one.numbering.parts and _is_exact(column):
                         values.append(f"{name}.{quote(column.name)}")
                         continue
                     added.append(Scalar(f"{self.stepped(one, column.name)} AS {step}_{number}"))
@@ -99,8 +99,8 @@ class NeighbourRows:
         away = f"{'' if abs(one.steps) == 1 else f'{abs(one.steps)} '}{'behind' if one.steps > 0 else 'before'}"
         parts = f" of {', '.join(one.numbering.parts)}" if one.numbering.parts else ""
         path = ".".join(self.found.sight.path(one.x.number))
-        said = f"the row {away} {path}, by {one.numbering.number}{parts}{', else NULL' if when else ''}"
-        return _lateral(NeighbourRow, items, source, said)
+        description = f"the row {away} {path}, by {one.numbering.number}{parts}{', else NULL' if when else ''}"
+        return _lateral(NeighbourRow, items, source, description)
 
     def when(self, one: Neighbour, rows: dict[str, str]) -> str:
         """Rewrite the condition of an outer join over the row that has its neighbour's columns.  Raises ``Refused``."""
@@ -132,13 +132,13 @@ class NeighbourRows:
             check_speculation(conjunct, known, self.found.ctx)
 
 
-def _told_by_equality(column: Column) -> bool:
+def _is_exact(column: Column) -> bool:
     """Whether equal values of a column are the same value: 0.0 and -0.0 are not, nor A and a in some collations."""
     return column.type is not None and column.type.exact
 
 
-def _lateral(kind: type[R], items: tuple[Scalar, ...], source: Source, said: str) -> R:
+def _lateral(kind: type[R], items: tuple[Scalar, ...], source: Source, description: str) -> R:
     name = source.names[0]
     return kind(
-        Project(OneRow(), items), name, (), f"AS {quote(name)}", True, source.columns or (), f"{name} is {said}"
+        Project(OneRow(), items), name, (), f"AS {quote(name)}", True, source.columns or (), f"{name} is {description}"
     )

@@ -146,7 +146,7 @@ class NeighbourFinder:
         return self._numberings[query]
 
     def own(self, y: FromItem) -> tuple[Scalar, ...]:
-        """The conjuncts that hold of a row of ``y`` and its partners."""
+        """The conjuncts that hold of a row of ``y`` and its matches."""
         return self.conjuncts if y.kind == "inner" else y.on
 
     def scopes(self, y: FromItem) -> Scopes:

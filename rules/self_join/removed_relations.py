@@ -24,10 +24,10 @@ from rules.analysis.rewrite_columns import rewrite_over_output
 from rules.analysis.same_source import RelationLineage, same_source
 from rules.analysis.speculation import check_columns
 from rules.context import Context
+from rules.query.char_columns import check_aliases
+from rules.query.decorrelation import check_deterministic
 from rules.query.from_items import FromItem
-from rules.query.moving import check_deterministic
 from rules.query.operands import as_operand, conjoined
-from rules.query.padded import check_aliases
 from rules.self_join.row_tests import RowTest
 
 Scopes = tuple[frozenset[int], ...]
@@ -49,10 +49,10 @@ class RemovedRelation:
     """
 
     from_item: FromItem
-    partner: int
+    match: int
     row: SameRow | None
     parts: tuple[Residual, ...]
-    said: str
+    description: str
     behind: FromItem | None = None
 
 
@@ -82,14 +82,16 @@ class RemovedRelations:
                 if x.number < y.first or x.kind not in ("inner", "left") or x.number in self.tests:
                     continue
                 try:
-                    found = self.partner(x, y, fixed or any(x.number in (g.from_item.number, g.partner) for g in gone))
+                    found = self.unique_match(
+                        x, y, fixed or any(x.number in (g.from_item.number, g.match) for g in gone)
+                    )
                 except Refused as no:
                     self.ctx.decline(str(no), y.on[0].place if y.on else None)
                     continue
                 if found:
                     gone.append(found)
                     if y.kind == "inner":
-                        self.stands_for[found.from_item.number] = self.stands_for[found.partner]
+                        self.stands_for[found.from_item.number] = self.stands_for[found.match]
                     break
         return gone
 
@@ -101,7 +103,7 @@ class RemovedRelations:
             return frozenset((y.number,)), self.visible
         return (frozenset(n for n in self.visible if y.first <= n < y.number) | {y.number},)
 
-    def partner(self, x: FromItem, y: FromItem, fixed: bool) -> RemovedRelation | None:
+    def unique_match(self, x: FromItem, y: FromItem, fixed: bool) -> RemovedRelation | None:
         """Return the replacement of ``y`` if its row is that of ``x``, or vice versa.  Raises ``Refused``."""
         shown, other = self.sight.reading(x.number), self.sight.reading(y.number)
         equal = EquivalenceClasses.of(self.equalities(y))
@@ -142,7 +144,7 @@ class RemovedRelations:
                 raise no from None
 
     def equalities(self, y: FromItem) -> tuple[Equality, ...]:
-        """The equalities that hold of the rows that ``y`` is joined to, and of its partner."""
+        """The equalities that hold of the rows that ``y`` is joined to, and of its match."""
         if y.kind == "inner":
             return self.everywhere
         around = tuple(e for e in self.everywhere if y.number not in (e.left[0], e.right[0]))
@@ -199,16 +201,23 @@ class RemovedRelations:
             return RemovedRelation(
                 y, x.number, None, (*kept, *self.conditions(x, y, shown)), f"{what} of {'.'.join(path)}{by}"
             )
-        said = f"{self.sight.path(y.number)[-1]} is {'.'.join(path)}{by}"
+        description = f"{self.sight.path(y.number)[-1]} is {'.'.join(path)}{by}"
         if y.kind == "inner":
-            return RemovedRelation(y, x.number, self.row(x, y, shown, other, None, said), kept, said)
+            return RemovedRelation(y, x.number, self.row(x, y, shown, other, None, description), kept, description)
         parts = (*kept, *self.conditions(x, y, shown))
         self.check_projected(x, parts)
         when = conjoined([p.scalar for p in raising_last(parts)])
-        return RemovedRelation(y, x.number, self.row(x, y, shown, other, when, f"{said}, else NULL"), parts, said)
+        row = self.row(x, y, shown, other, when, f"{description}, else NULL")
+        return RemovedRelation(y, x.number, row, parts, description)
 
     def row(
-        self, x: FromItem, y: FromItem, shown: RelationLineage, other: RelationLineage, when: str | None, said: str
+        self,
+        x: FromItem,
+        y: FromItem,
+        shown: RelationLineage,
+        other: RelationLineage,
+        when: str | None,
+        description: str,
     ) -> SameRow:
         """The columns of ``y`` from the row of ``x``, or NULL unless ``when``."""
         (source,) = self.ctx.names.sources(y.relation)
@@ -216,16 +225,16 @@ class RemovedRelations:
             raise Refused("the relation to remove has no name; give it an alias")
         items = []
         for column in other.columns:
-            text = self.told(x, shown, column.value)
+            text = self.value_of(x, shown, column.value)
             text = text if when is None else f"if({when}, {text}, NULL)"
             plain = when is None and text.rsplit(".", 1)[-1] == quote(column.name)
             items.append(Scalar(text if plain else f"{text} AS {quote(column.name)}"))
         check_aliases(tuple(items), self.ctx.names)
         alias = source.names[0]
         query = Project(OneRow(), tuple(items))
-        return SameRow(query, alias, (), f"AS {quote(alias)}", True, source.columns, said)
+        return SameRow(query, alias, (), f"AS {quote(alias)}", True, source.columns, description)
 
-    def told(self, x: FromItem, shown: RelationLineage, value: str) -> str:
+    def value_of(self, x: FromItem, shown: RelationLineage, value: str) -> str:
         """A value of the base over the columns of ``x``.  Raises ``Refused``."""
         text = rewrite_over_output(shown, self.sight.path(x.number), value)
         if shown.output_name(value) is None and not self.safe(Scalar(text), (frozenset((x.number,)),)):
@@ -262,10 +271,12 @@ class RemovedRelations:
             both = {e.left[0], e.right[0]}
             if y.number not in both or both - members:
                 return None
-            return Residual(Scalar(f"{as_operand(self.told(x, shown, e.left[1]))} IS NOT NULL" if e.strict else "true"))
+            if not e.strict:
+                return Residual(Scalar("true"))
+            return Residual(Scalar(f"{as_operand(self.value_of(x, shown, e.left[1]))} IS NOT NULL"))
 
         def value(number: int, column: Column) -> str | None:
-            return self.told(x, shown, self.sight.value(number, column.name)[1]) if number == y.number else None
+            return self.value_of(x, shown, self.sight.value(number, column.name)[1]) if number == y.number else None
 
         found: list[Residual] = []
         if (test := self.tests.get(y.number)) and test.test.value:

@@ -7,9 +7,9 @@ from typing import NamedTuple
 from planner.expr import Scalar
 from planner.expr.subqueries import SubqueryTest
 from planner.logical import Limit
+from rules.query.decorrelation import why_not_simple
 from rules.query.exists_tests import simple_test
 from rules.query.from_items import FromItem
-from rules.query.moving import why_not_simple
 from rules.query.query_block import read_block
 
 

@@ -28,10 +28,10 @@ from rules.analysis.same_source import RelationLineage, over_base, same_source
 from rules.analysis.speculation import always_evaluated_columns, check_columns, check_speculation
 from rules.context import Context
 from rules.query.correlation import leans_on_left
+from rules.query.decorrelation import check_deterministic, why_not_simple
+from rules.query.definitions import definition_of
 from rules.query.from_items import FromItem, FromItems
-from rules.query.moving import check_deterministic, why_not_simple
 from rules.query.query_block import QueryBlock, read_block, where
-from rules.query.standing_for import definition_of
 
 _ANY = (Scalar("1"),)
 
@@ -133,12 +133,12 @@ def _pair(
         raise Refused("an outer join uses columns of the pairs")
     items = tuple(pair.shown(item) for item in wanted) or _ANY
     relation = pair.relation()
-    # An ON may not see the relation that a key is told of now; WHERE does.
+    # An ON may not see the relation that now has the key; WHERE does.
     tree, moved = block.from_items.rebuilt(
         {one.number: relation, other.number: None}, lambda c: c if kept.get(c) is c else None
     )
-    told = (c for c in block.from_items.conjuncts if c not in moved and kept.get(c) is not c)
-    condition = tuple(dict.fromkeys(kept[c] for c in (*block.condition, *moved, *told) if c in kept))
+    changed = (c for c in block.from_items.conjuncts if c not in moved and kept.get(c) is not c)
+    condition = tuple(dict.fromkeys(kept[c] for c in (*block.condition, *moved, *changed) if c in kept))
     return Project(where(tree, condition), items)
 
 
@@ -208,7 +208,7 @@ class _Pair:
         if not own:
             return conjunct
         if all(self._is_key(*named) for named in own):
-            return Scalar(rewrite_columns(conjunct, self._said), (), conjunct.place)
+            return Scalar(rewrite_columns(conjunct, self._substitute), (), conjunct.place)
         if any(conjunct in side.values() for side in self.filters):
             return None
         raise Refused(f"{conjunct.shown} uses more of the pairs than their keys")
@@ -220,13 +220,13 @@ class _Pair:
             if number in self.numbers and not self._is_key(number, column):
                 raise Refused(f"{item.shown} uses more of the pairs than their keys")
         name = item.tree.alias_or_name
-        text = rewrite_columns(item, self._said)
+        text = rewrite_columns(item, self._substitute)
         return Scalar(text if isinstance(item.tree, exp.Alias) or not name else f"{text} AS {quote(name)}")
 
     def _is_key(self, number: int, column: Column) -> bool:
         return self.sight.value(number, column.name)[1] in self.keys
 
-    def _said(self, ref: ColumnRef) -> str | None:
+    def _substitute(self, ref: ColumnRef) -> str | None:
         found = _resolved(ref, self.sight)
         if found is None or found[0] not in self.numbers:
             return None
@@ -254,8 +254,8 @@ class _Pair:
         alias = self.sight.path(self.one.number)[-1]
         (source,) = self.ctx.names.sources(self.one.relation)
         kept = tuple(c for c in source.columns or () if c.name in names)
-        said = f"{', '.join(names)} of rows that differ in {differ}"
-        return DifferingKeys(query, alias, (), f"AS {quote(alias)}", False, kept, said)
+        description = f"{', '.join(names)} of rows that differ in {differ}"
+        return DifferingKeys(query, alias, (), f"AS {quote(alias)}", False, kept, description)
 
     def _check_speculation(self, filters: list[Scalar], compared: tuple[str, ...]) -> None:
         """Raise ``UnsafeSpeculation`` for what Spark never evaluates on rows whose compared columns are NULL."""

@@ -15,10 +15,10 @@ from planner.logical.self_join import ScalarAggregates, ScalarAggregatesRow
 from planner.sql.to_sql import refuse_stars, star_items
 from planner.tree import Node
 from rules.context import Context
+from rules.query.decorrelation import has_lateral_view
+from rules.query.definitions import definition_of
 from rules.query.from_items import FromItem
-from rules.query.moving import has_lateral_view
 from rules.query.query_block import read_block, where
-from rules.query.standing_for import definition_of
 from rules.shared_scan.scalar_aggregates import Merged, may_be_scalar_aggregate
 
 
@@ -88,9 +88,9 @@ class MergedSelect:
         if self.from_items and has_lateral_view(self.from_items.tree):
             raise Refused("FROM has a LATERAL VIEW")
         tree: Logical = OneRow()
-        for merged, asked in groups:
-            totals = self._add(merged, asked)
-            if not any(one.from_item for one in asked):
+        for merged, group in groups:
+            totals = self._add(merged, group)
+            if not any(one.from_item for one in group):
                 tree = self._beside(totals, tree)
         moved: tuple[Scalar, ...] = ()
         if self.from_items:
@@ -114,16 +114,16 @@ class MergedSelect:
         self.instead[0] = Join(totals, first, "cross", "CROSS JOIN")
         return tree
 
-    def _add(self, merged: Merged, asked: tuple[Candidate, ...]) -> ScalarAggregates:
+    def _add(self, merged: Merged, group: tuple[Candidate, ...]) -> ScalarAggregates:
         """Record the replacement of each total; return the relation that computes them all."""
-        for index, one in enumerate(asked):
+        for index, one in enumerate(group):
             texts = merged.values(index)
             if one.from_item is None:
                 self.values[id(one.query)] = texts[0] if merged.nullable(index) else f"if(true, {texts[0]}, NULL)"
             else:
-                self.instead[one.from_item.number] = self._row(one.from_item, texts, merged.said_of(index))
+                self.instead[one.from_item.number] = self._row(one.from_item, texts, merged.describe_rows(index))
         totals = ScalarAggregates(merged.query, merged.name, (), f"AS {merged.name}")
-        from_items = [one.from_item for one in asked if one.from_item]
+        from_items = [one.from_item for one in group if one.from_item]
         if from_items:
             first = from_items[0].number
             if any(not from_item.free or from_item.first > first for from_item in from_items[1:]):
@@ -133,7 +133,7 @@ class MergedSelect:
             self.instead[first] = Join(totals, row, "cross", "CROSS JOIN")
         return totals
 
-    def _row(self, from_item: FromItem, texts: list[str], said: str) -> ScalarAggregatesRow:
+    def _row(self, from_item: FromItem, texts: list[str], description: str) -> ScalarAggregatesRow:
         """Return a relation of one row with these columns."""
         (source,) = self.ctx.names.sources(from_item.relation)
         columns = source.columns or ()
@@ -141,4 +141,5 @@ class MergedSelect:
             raise Refused("a column of one of them has no name; give it an alias")
         items = tuple(Scalar(f"{text} AS {quote(column.name)}") for text, column in zip(texts, columns, strict=True))
         alias = source.names[0] if source.names else self.ctx.fresh("t")
-        return ScalarAggregatesRow(Project(OneRow(), items), alias, (), f"AS {quote(alias)}", True, columns, said)
+        query = Project(OneRow(), items)
+        return ScalarAggregatesRow(query, alias, (), f"AS {quote(alias)}", True, columns, description)

@@ -26,8 +26,8 @@ from rules.analysis.containment_mapping import ContainmentMapping, Term, contain
 from rules.analysis.speculation import Filters, always_evaluated_columns, check_columns, check_speculation
 from rules.context import Context
 from rules.query.correlation import correlated
+from rules.query.decorrelation import check_deterministic
 from rules.query.inner_joins import InnerJoins, inner_joins
-from rules.query.moving import check_deterministic
 from rules.query.operands import conjoined
 from rules.query.query_block import read_block, where
 from rules.query.tables import tables
@@ -94,7 +94,7 @@ class Member:
     mapped: ContainmentMapping | None  # None for the first itself
     terms: tuple[Term, ...]
 
-    def said(self, argument: Scalar) -> str:
+    def argument(self, argument: Scalar) -> str:
         """The argument of an aggregate in the names of the first total."""
         return uncommented((self.mapped.outside(argument) if self.mapped else argument).text).strip()
 
@@ -195,7 +195,7 @@ class Merged:
 
     @staticmethod
     def _arguments(member: Member) -> list[str]:
-        return [member.said(c.argument) for f in member.total.found for c in f if c.argument]
+        return [member.argument(c.argument) for f in member.total.found for c in f if c.argument]
 
     def _named(self, texts: list[str]) -> set[str]:
         return {self.ctx.names.fold(word) for text in texts for word in mentioned(text)}
@@ -217,27 +217,27 @@ class Merged:
         member, own = self.members[index], self.own[index]
         condition = f" FILTER (WHERE {_all(own)})" if own else ""
 
-        def say(call: Call) -> str:
-            argument = member.said(call.argument) if call.argument else "*"
+        def substitute(call: Call) -> str:
+            argument = member.argument(call.argument) if call.argument else "*"
             text = f"{call.function}({'DISTINCT ' if call.distinct else ''}{argument}){condition}"
             if text not in self.columns:
                 self.columns[text] = self.ctx.fresh("total")
             return f"{self.name}.{self.columns[text]}"
 
         bare = without_alias(item)
-        return replaced(bare, calls(bare), say).text if found else bare.text
+        return replaced(bare, calls(bare), substitute).text if found else bare.text
 
     def nullable(self, index: int) -> bool:
         """Whether Spark takes the one item of a total for a value that may be NULL, as it takes every subquery."""
         (item,), (found,) = self._items(index)
         return len(found) == 1 and found[0].function != "count" and without_alias(item).text == found[0].text
 
-    def said_of(self, index: int) -> str:
+    def describe_rows(self, index: int) -> str:
         """Which rows a total is of, on one line."""
         return Scalar(_all(self.own[index])).shown if self.own[index] else "all of them"
 
     @property
-    def said(self) -> str:
+    def description(self) -> str:
         """Describe the merge in one line."""
         names = ", ".join(relation.detail or "a subquery" for relation in self.first.joins.relations)
         return f"{len(self.members)} scalar aggregates of {names} in one reading"

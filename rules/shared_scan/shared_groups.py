@@ -19,7 +19,7 @@ from planner.expr import Scalar, is_star, quote, sql
 from planner.logical import Derived, Logical, Project, expressions
 from planner.tree import Node
 from rules.context import Context
-from rules.query.padded import check_value
+from rules.query.char_columns import check_value
 from rules.query.query_block import QueryBlock, read_block, where
 from rules.shared_scan.shared_uses import Use
 
@@ -43,17 +43,17 @@ def grouped(query: Logical, uses: tuple[Use, ...], ctx: Context) -> Grouped | No
 
     Raises ``Refused``, ``Unsupported`` where the copies would not be the same, or groups depend on each other.
     """
-    asked = [set(use.constants) for use in uses]
-    common = set.intersection(*asked)
+    constants = [set(use.constants) for use in uses]
+    common = set.intersection(*constants)
     hidden = {name for name in common if len({use.constants[name] for use in uses}) > 1}
     if not hidden:
         return None
     definition = _Definition(query, ctx)
     keys = definition.keys()
     for use in uses:
-        if use.compared & keys != uses[0].compared & keys or set(use.constants) & keys != asked[0] & keys:
+        if use.compared & keys != uses[0].compared & keys or set(use.constants) & keys != constants[0] & keys:
             raise Refused("they are not filtered by the same columns")
-        mine, theirs = ({said for said, names in u.alone.items() if names & keys} for u in (use, uses[0]))
+        mine, theirs = ({condition for condition, names in u.alone.items() if names & keys} for u in (use, uses[0]))
         if mine != theirs:
             raise Refused("one reader filters the groups by a condition that another does not have")
         if use.named - keys != uses[0].named - keys:
@@ -135,13 +135,13 @@ class _Definition:
         by, block, ctx = self._grouped_by(), self.block, self.ctx
         hidden: dict[Scalar, Scalar] = {}
         filters = []
-        for name, said in values.items():
+        for name, literals in values.items():
             item = self.outer[name]
             bare = item.tree.unalias()
             check_value(self.scope.column(bare).column)
             text = by[self._column(bare)]
             hidden[item] = Scalar(f"max({text}) AS {quote(item.tree.alias_or_name)}")
-            filters.append(Scalar(f"{text} IN ({', '.join(said)})"))
+            filters.append(Scalar(f"{text} IN ({', '.join(literals)})"))
         items = tuple(hidden.get(item, item) for item in block.project.items)
         tree = where(block.tree, (*block.condition, *filters))
         new = block.over(tree, items=items)

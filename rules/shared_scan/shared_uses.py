@@ -17,8 +17,8 @@ from planner.types.schema import Column
 from planner.types.try_expressions import whole_number
 from rules.analysis.equivalence_classes import FromScope, is_literal_of
 from rules.context import Context
+from rules.query.decorrelation import check_deterministic
 from rules.query.from_items import FromItem
-from rules.query.moving import check_deterministic
 from rules.query.query_block import QueryBlock, read_block
 
 Constants = dict[str, str]  # by the name of a column, the value that it has to have
@@ -38,7 +38,7 @@ class Use:
 def uses_of(cte: Cte, statement: With, ctx: Context) -> tuple[Use, ...]:
     """The relations that read a definition, if they are several, all in one FROM, and each an operand of inner joins.
 
-    Raises ``Refused``, ``Unsupported`` where it cannot be told what they are asked for.
+    Raises ``Refused``, ``Unsupported`` where the requested columns are not known.
     """
     count = sum(isinstance(n, Scan) and n.cte == cte.key for n in statement.walk())
     if count < 2 or cte.renames or not _groups(cte.query):

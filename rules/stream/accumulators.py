@@ -34,7 +34,7 @@ from planner.sql.to_sql import to_sql
 from planner.state.changes import COUNT
 from planner.types.schema import SqlType
 from planner.types.try_expressions import can_raise
-from rules.query.moving import check_deterministic
+from rules.query.decorrelation import check_deterministic
 from rules.query.query_block import where
 
 Types = Callable[[Sequence[str]], Sequence[SqlType]]

@@ -28,7 +28,7 @@ from planner.state.spec import EpochStatements, view
 from planner.types.schema import SqlType
 from rules.analysis.delta_join import JoinGraph, Sizes, delta_join
 from rules.analysis.equivalence_classes import Equality
-from rules.query.moving import check_deterministic
+from rules.query.decorrelation import check_deterministic
 from rules.stream.stream_blocks import Shape, alias_of
 
 
@@ -132,14 +132,14 @@ class _Statements:
         for lookup, on in zip(path.lookups, conditions, strict=True):
             tree = Join(tree, self._scan(lookup.version, lookup.input), "inner", JOIN_KEYWORDS["inner"], on)
         block = self.shape.block
-        items = tuple(spelt for item in block.project.items for spelt in self._spelt(item))
+        items = tuple(column for item in block.project.items for column in self._expanded(item))
         return to_sql(block.over(tree, items=items, hint=without(block.project.hint, DELTA_ORDER)))
 
     def _scan(self, version: str, number: int) -> Scan:
         name, alias = view(version, number), self.names[number]
         return Scan((name,), name, alias, (), f"AS {quote(alias)}")
 
-    def _spelt(self, item: Scalar) -> tuple[Scalar, ...]:
+    def _expanded(self, item: Scalar) -> tuple[Scalar, ...]:
         """An item of the select list; ``*`` as the relations in the order in which they are written."""
         if not isinstance(item.tree, exp.Star):
             return (item,)

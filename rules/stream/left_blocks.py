@@ -33,7 +33,7 @@ from planner.state.changes import COUNT
 from planner.state.delta import DeltaJoin, DeltaPath, Lookup, Value, version_of
 from planner.state.spec import EpochStatements, view
 from rules.analysis.delta_join import JoinGraph, Sizes, delta_join
-from rules.query.moving import check_deterministic
+from rules.query.decorrelation import check_deterministic
 from rules.query.query_block import where
 from rules.stream.delta_blocks import Conjuncts, Meanings, Routed
 from rules.stream.stream_blocks import Shape, alias_of

@@ -20,9 +20,9 @@ from planner.state.spec import MEANING, Input, Reach, Side, StoredColumn, Stream
 from rules.analysis.delta_join import Sizes
 from rules.analysis.same_source import over_base
 from rules.context import Context
-from rules.query.moving import check_deterministic
+from rules.query.condition_scope import condition_scope
+from rules.query.decorrelation import check_deterministic
 from rules.query.operands import as_operand
-from rules.query.vocabulary import vocabulary
 from rules.stream.changelogs import with_count
 from rules.stream.delta_blocks import Meanings, Routed, routed
 from rules.stream.delta_order import delta_order
@@ -139,13 +139,13 @@ class Reader:
         found: list[Bound] = []
         for pair in combinations(self.sides, 2):
             one, other = (self.relations[n].node for n in pair)
-            words = vocabulary(Join(one, other, "cross", "CROSS JOIN"), self.ctx)
+            scope = condition_scope(Join(one, other, "cross", "CROSS JOIN"), self.ctx)
             conjuncts = (
                 self.shape.on
                 if len(self.sides) == 2 and not self.shape.lefts
                 else [c for c in self.shape.bounding(pair) if self._names(c.tree, pair)]
             )
-            found += read_bounds(conjuncts, words, pair)
+            found += read_bounds(conjuncts, scope, pair)
         if len(self.sides) == 2 or self.shape.lefts:
             return tuple(found)
         return with_implied([self._over_bases(b) for b in found], len(self.sides))

@@ -34,7 +34,7 @@ from planner.state.spec import AsOf, EpochStatements, StreamJoin, view
 from planner.tree import transform_up
 from planner.types.schema import sql_type
 from rules.context import Context
-from rules.query.moving import check_deterministic
+from rules.query.decorrelation import check_deterministic
 from rules.query.operands import as_operand
 from rules.query.query_block import where
 from rules.query.version_keys import missing_keys, why_missing

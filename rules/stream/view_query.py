@@ -20,7 +20,7 @@ from planner.errors import Refused, Unsupported
 from planner.expr import Scalar, quote, sql
 from planner.expr.calls import repeated_otherwise
 from planner.expr.stable_functions import first_stable_function
-from planner.logical import Aggregate, Cte, Filter, Join, Logical, Project, Scan, Sort, With, expressions
+from planner.logical import Aggregate, Cte, Filter, Join, Logical, Project, Scan, Sort, With
 from planner.logical.clauses import Limit, Windows
 from planner.logical.relations import Opaque
 from planner.sql.names import Source
@@ -236,8 +236,10 @@ def _trees(node: Logical) -> Iterator[Any]:
     match node:
         case Project():
             yield from (item.tree for item in node.items)
+        case Aggregate() if node.sets and not node.is_all:  # sqlglot reads ROLLUP(x, y) as a column with two aliases
+            raise Unsupported("grouping sets")
         case Aggregate():
-            yield from () if node.is_all else (key.tree for key in expressions(node))
+            yield from (key.tree for key in node.keys)
         case Filter():
             yield from (conjunct.tree for conjunct in node.condition)
         case Sort():

@@ -25,8 +25,8 @@ from rules.analysis.containment_mapping import ContainmentMapping, Term, contain
 from rules.analysis.correlation_keys import CorrelationKey, correlation_key, plainly_compared
 from rules.context import Context
 from rules.query.aggregates import WindowColumn, check_aggregates
+from rules.query.decorrelation import check_deterministic, check_inner
 from rules.query.inner_joins import InnerJoins, inner_joins
-from rules.query.moving import check_deterministic, check_inner
 from rules.query.query_block import QueryBlock, read_block
 from rules.query.tables import tables
 
@@ -66,7 +66,7 @@ def correlated_aggregate(scalar: Scalar, outer: InnerJoins, ctx: Context) -> Cor
     Raises ``Refused``, ``Unsupported`` where it does, and may not be answered by a column.
     """
     read = frozenset(name for relation in outer.relations for name in tables(relation, ctx.definitions))
-    form = may_ask(scalar, read, ctx)
+    form = correlated_form(scalar, read, ctx)
     block = read_block(scalar.plans[0]) if form else None
     if form is None or block is None:
         return None
@@ -85,8 +85,8 @@ def correlated_aggregate(scalar: Scalar, outer: InnerJoins, ctx: Context) -> Cor
     return None
 
 
-def may_ask(scalar: Scalar, read: frozenset[str], ctx: Context) -> Form | None:
-    """Whether an expression has one subquery that might be a request, and how it uses it.  Never looks anything up.
+def correlated_form(scalar: Scalar, read: frozenset[str], ctx: Context) -> Form | None:
+    """Return how an expression uses its one subquery if that might be a correlated aggregate.  Never looks anything up.
 
     ``read``: the tables of the block.
     """
@@ -95,7 +95,7 @@ def may_ask(scalar: Scalar, read: frozenset[str], ctx: Context) -> Form | None:
     if block is None:
         return None
     wanted = tables(block.tree, ctx.definitions)
-    if not wanted or not wanted <= read or (form == "scalar") != _asks_an_aggregate(block):
+    if not wanted or not wanted <= read or (form == "scalar") != _returns_aggregate(block):
         return None
     return form
 
@@ -106,7 +106,7 @@ def _form(scalar: Scalar) -> Form | None:
     return kind if kind in ("exists", "scalar") else None
 
 
-def _asks_an_aggregate(block: QueryBlock) -> bool:
+def _returns_aggregate(block: QueryBlock) -> bool:
     return any(aggregate_arguments(item.text) for item in block.project.items)
 
 
@@ -157,10 +157,10 @@ class _Reader:
             for inner, outer in self.keys
         )
         added, test, strict = self._exists() if self.form == "exists" else self._value()
-        said = replace(self.scalar, text=test, plans=())
+        answer = replace(self.scalar, text=test, plans=())
         relations = tuple(sorted(self.mapped.to))
-        exists, answer, place = self.form == "exists", (self.scalar, said), self.scalar.place
-        return CorrelatedAggregate(place, answer, relations, keys, tuple(own), added, strict, exists, self.mapped)
+        exists, pair, place = self.form == "exists", (self.scalar, answer), self.scalar.place
+        return CorrelatedAggregate(place, pair, relations, keys, tuple(own), added, strict, exists, self.mapped)
 
     def _correlation(self, conjunct: Scalar) -> None:
         comparison = compared(conjunct)
@@ -187,13 +187,13 @@ class _Reader:
             added: tuple[WindowColumn, ...] = (WindowColumn(self.ctx.fresh("w"), "max(1)"),)
             test = f"{added[0].name} = 1"
         else:
-            inner, said, outer = self.compared[0]
+            inner, sign, outer = self.compared[0]
             self._check_order(inner, outer)
             value = self.mapped.outside(Scalar(sql(inner))).text
             other = self.mapped.outside(Scalar(sql(outer))).text
-            functions = {"<>": ("min", "max"), "<": ("min",), "<=": ("min",), ">": ("max",), ">=": ("max",)}[said]
+            functions = {"<>": ("min", "max"), "<": ("min",), "<=": ("min",), ">": ("max",), ">=": ("max",)}[sign]
             added = tuple(WindowColumn(self.ctx.fresh("w"), f"{f}({value})") for f in functions)
-            test = " OR ".join(f"{call.name} {said} {other}" for call in added)
+            test = " OR ".join(f"{call.name} {sign} {other}" for call in added)
         text, (exists,) = self.scalar.text, subqueries(self.scalar)
         if exists.end - exists.start == len(text):
             return added, f"({test})" if len(added) > 1 else test, True

@@ -24,8 +24,8 @@ _MOST_DIGITS = 28  # of a decimal that is added up: Spark's sum has ten more
 class FrameAggregates:
     """The columns that the row's relation gets.
 
-    ``nulls``: rows to which nothing belongs stay, so that their totals have to be NULL.  ``anew``: one of the columns
-    reads all rows of a frame again for each row.
+    ``nulls``: rows to which nothing belongs stay, so that their totals have to be NULL.  ``rescans_frame``: one of the
+    columns reads all rows of a frame again for each row.
     """
 
     pair: Pair
@@ -33,7 +33,7 @@ class FrameAggregates:
     nulls: bool
     windows: dict[str, str] = field(default_factory=dict)
     columns: dict[str, str] = field(default_factory=dict)
-    anew: bool = False
+    rescans_frame: bool = False
 
     def count(self, argument: str = "") -> str:
         """How many rows belong, or how many with a value; NULL where none can."""
@@ -77,27 +77,27 @@ class FrameAggregates:
 
     @property
     def _differs(self) -> bool:
-        return bool(self.band.apart) or not self.band.offsets.open
+        return bool(self.band.inequality_column) or not self.band.offsets.open
 
     def _count(self, argument: str) -> str:
-        call = f"count({self._kept(argument or '1')})" if argument or self.band.kept else "count(*)"
-        said = ""
+        call = f"count({self._kept(argument or '1')})" if argument or self.band.match_filters else "count(*)"
+        text = ""
         for sign, window in self._growing():
-            said += f" {sign} {call} OVER {window}" if said else f"{call} OVER {window}"
-        return said
+            text += f" {sign} {call} OVER {window}" if text else f"{call} OVER {window}"
+        return text
 
     def _sum(self, argument: str, counted: str) -> str:
         """An exact sum; NULL where there is no value."""
-        said, call = "", f"sum({self._kept(argument)})"
+        text, call = "", f"sum({self._kept(argument)})"
         for sign, window in self._growing():
-            said += f" {sign} coalesce({call} OVER {window}, 0)" if said else f"{call} OVER {window}"
-        return f"CASE WHEN {self._count(counted)} > 0 THEN {said} END" if self._differs else said
+            text += f" {sign} coalesce({call} OVER {window}, 0)" if text else f"{call} OVER {window}"
+        return f"CASE WHEN {self._count(counted)} > 0 THEN {text} END" if self._differs else text
 
     def _whole(self, function: str, argument: str) -> str:
         """An aggregate that nothing can be subtracted from."""
-        if self.band.apart:
+        if self.band.inequality_column:
             raise Refused(f"{function}({argument}): a window cannot exclude the row itself")
-        self.anew = self.anew or not self.band.offsets.open
+        self.rescans_frame = self.rescans_frame or not self.band.offsets.open
         return f"{function}({self._kept(argument)}) OVER {self._window(self.band.keys, self.band.offsets)}"
 
     def _growing(self) -> list[tuple[str, str]]:
@@ -106,15 +106,17 @@ class FrameAggregates:
         steps = [("+", band.offsets if band.offsets.open else band.offsets.until)]
         steps += [] if band.offsets.open else [("-", band.offsets.before)]
         found = [(sign, self._window(band.keys, offsets)) for sign, offsets in steps]
-        if band.apart:
+        if band.inequality_column:
             other = {"+": "-", "-": "+"}
-            found += [(other[sign], self._window((*band.keys, band.apart), offsets)) for sign, offsets in steps]
+            found += [
+                (other[sign], self._window((*band.keys, band.inequality_column), offsets)) for sign, offsets in steps
+            ]
         return found
 
     def _kept(self, argument: str) -> str:
-        if not self.band.kept:
+        if not self.band.match_filters:
             return argument
-        return f"CASE WHEN {' AND '.join(_closed(k) for k in self.band.kept)} THEN {argument} END"
+        return f"CASE WHEN {' AND '.join(_closed(k) for k in self.band.match_filters)} THEN {argument} END"
 
     def _window(self, keys: tuple[str, ...], offsets: Offsets) -> str:
         parts = f"PARTITION BY {', '.join((*keys, *self._spread))} " if keys else ""
@@ -138,7 +140,7 @@ class FrameAggregates:
 
     @property
     def _present(self) -> str:
-        own = [_closed(self.pair.never_raising(c)) for c in self.band.own]
+        own = [_closed(self.pair.never_raising(c)) for c in self.band.row_filters]
         return " AND ".join([*(f"{column} IS NOT NULL" for column in self.band.needed), *own])
 
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from planner.band.ends import comparisons
-from planner.band.linear import Side, Vocabulary
+from planner.band.linear import ConditionScope, Side
 from planner.band.offsets import Offsets, read_offsets
 from planner.conditions.compared import Comparison, compared
 from planner.errors import Refused
 from planner.expr import Scalar, quote, sql
-from planner.expr import canonical as spelling
+from planner.expr import canonical as canonical_text
 from planner.expr.aggregate_calls import calls
 from planner.logical import Logical, Project
 from planner.sql.scope import BoundColumn, Scope
@@ -30,7 +30,7 @@ from rules.analysis.same_source import RelationLineage
 from rules.analysis.speculation import Filters, always_evaluated_columns, check_columns
 from rules.context import Context
 from rules.query.correlation import words_of
-from rules.query.moving import check_deterministic
+from rules.query.decorrelation import check_deterministic
 
 _PAIRED = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.And)
 
@@ -39,29 +39,30 @@ _PAIRED = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.And)
 class SelfBand:
     """The rows in the band of a row, as SQL over the row's own relation.
 
-    ``needed``: columns whose NULL means that nothing belongs to the row; ``own``: conditions on the row, as written;
-    ``kept``: conditions on what belongs; ``apart``: a column in which both differ, or nothing.
+    ``needed``: columns whose NULL means that nothing belongs to the row; ``row_filters``: conditions on the row, as
+    written; ``match_filters``: conditions on what belongs; ``inequality_column``: a column in which both differ, or
+    nothing.
     """
 
     keys: tuple[str, ...]
     column: str
     offsets: Offsets
     needed: tuple[str, ...]
-    own: tuple[Scalar, ...]
-    kept: tuple[str, ...]
-    apart: str
-    said: str
+    row_filters: tuple[Scalar, ...]
+    match_filters: tuple[str, ...]
+    inequality_column: str
+    description: str
 
     @property
-    def meets_itself(self) -> bool:
+    def includes_self(self) -> bool:
         """Whether every row with keys and a value of the column belongs to itself."""
         low, high = self.offsets.low, self.offsets.high
-        return not (self.own or self.kept or self.apart) and (low or 0) <= 0 <= (high or 0)
+        return not (self.row_filters or self.match_filters or self.inequality_column) and (low or 0) <= 0 <= (high or 0)
 
     @property
-    def asked(self) -> tuple[Scalar, ...]:
+    def match_conditions(self) -> tuple[Scalar, ...]:
         """Return the filters on the rows in a band, as conditions on a row."""
-        return tuple(map(Scalar, self.kept))
+        return tuple(map(Scalar, self.match_filters))
 
 
 @dataclass
@@ -87,19 +88,19 @@ class Pair:
     ) -> None:
         """Raise ``UnsafeSpeculation`` if a window would evaluate an expression that may raise on rows without a pair.
 
-        ``filters``: what ``block`` asks of the row; ``computed``: what it computes of each row that meets them.
-        ``pairs``: the band as written where rows without a partner are left out, and with them those whose columns of
-        the band are NULL.  Spark asks first of all whether these are NULL, so that they are computed for all rows on a
+        ``filters``: the conditions of ``block`` on the row; ``computed``: what it computes of each row that passes
+        them.  ``pairs``: the band as written where rows without a match are left out, and with them those whose columns
+        of the band are NULL.  Spark first checks whether these are NULL, so that they are computed for all rows on a
         side without filters.
         """
         names, safe, joined = self.ctx.names, set[str](), (*band.keys, band.column)
         if not self.readings[0].filters:
             safe |= filters.always_evaluated_columns(names, (*computed, *(joined if pairs else ())))
-        if not self.readings[1].filters and not band.kept:
+        if not self.readings[1].filters and not band.match_filters:
             safe |= always_evaluated_columns(joined, names)
         if pairs:
-            kept = tuple(text for text in pairs.kept if text != f"{pairs.apart} IS NOT NULL")
-            for side in (tuple(c.text for c in pairs.own), kept):
+            kept = tuple(text for text in pairs.match_filters if text != f"{pairs.inequality_column} IS NOT NULL")
+            for side in (tuple(c.text for c in pairs.row_filters), kept):
                 safe |= Filters(side).always_evaluated_columns(names)
         check_columns(self.relation, words_of(block, names, but=self.relation), safe, self.ctx)
 
@@ -165,13 +166,13 @@ class Pair:
         Raises ``Refused`` where it could raise an error on a row that is in no pair.
         """
         check_deterministic(scalar)
-        said = self.text(scalar)
-        if can_raise(said, lambda t: self.type_of(sql(t)), ansi=self.ctx.catalog.settings.ansi):
+        own = self.text(scalar)
+        if can_raise(own, lambda t: self.type_of(sql(t)), ansi=self.ctx.catalog.settings.ansi):
             raise UnsafeSpeculation(scalar.shown, scalar.place)
-        return said.text
+        return own.text
 
     @property
-    def words(self) -> Vocabulary:
+    def condition_scope(self) -> ConditionScope:
         """The scope of the band's condition."""
 
         def side(tree: exp.Expression) -> Side | None:
@@ -184,10 +185,10 @@ class Pair:
             def base(column: BoundColumn) -> exp.Expression:
                 return exp.column(self.base(column), "left" if column.owner == self.row else "right", quoted=True)
 
-            return spelling(self.scope.bind(tree).replace(base))
+            return canonical_text(self.scope.bind(tree).replace(base))
 
         settings = self.ctx.catalog.settings
-        return Vocabulary(
+        return ConditionScope(
             side,
             lambda t: self.type_of(self.text(Scalar(sql(t))).text),
             canonical,
@@ -233,9 +234,9 @@ class Pair:
         needed.append(column)
         if apart:
             kept.append(f"{apart} IS NOT NULL")
-        said = " AND ".join(c.shown for c in conjuncts)
+        description = " AND ".join(c.shown for c in conjuncts)
         return SelfBand(
-            tuple(keys), column, offsets, tuple(dict.fromkeys(needed)), tuple(own), tuple(kept), apart, said
+            tuple(keys), column, offsets, tuple(dict.fromkeys(needed)), tuple(own), tuple(kept), apart, description
         )
 
     def _column(self, comparison: Comparison, conjunct: Scalar) -> str:
@@ -261,13 +262,13 @@ class Pair:
         type_ = self.type_of(column)
         if type_ is None:
             raise Refused(f"the type of {column} is not known", ranges[0].place)
-        return column, read_offsets((r.tree for r in ranges), type_, self.words)
+        return column, read_offsets((r.tree for r in ranges), type_, self.condition_scope)
 
     def _of_source(self, text: str) -> str:
         """A filter of the other side that is written over the source."""
-        said = Scalar(rewrite_over_output(self.readings[0], (self.name,), text))
+        own = Scalar(rewrite_over_output(self.readings[0], (self.name,), text))
         inside = Pair(self.ctx, self.relation, (0, 0), (1, 0), self.readings, replace(self.after, outer=self.after))
-        return inside.never_raising(said)
+        return inside.never_raising(own)
 
 
 def _columns(*trees: exp.Expression) -> list[exp.Column]:

@@ -21,7 +21,7 @@ from planner.sql.to_sql import refuse_stars
 from rules.analysis.same_source import RelationLineage
 from rules.analysis.speculation import Filters
 from rules.context import Context
-from rules.query.moving import check_deterministic
+from rules.query.decorrelation import check_deterministic
 from rules.query.query_block import QueryBlock, where
 from rules.window.frame_aggregates import FrameAggregates
 from rules.window.self_band import Pair, SelfBand
@@ -54,12 +54,12 @@ class Groups:
         if band is None:
             raise Refused("")
         self.band: SelfBand = band
-        self.filters = self.block.condition if self.left else band.own
+        self.filters = self.block.condition if self.left else band.row_filters
         below: list[str] = []
         if not self.left:
             self.band, below = self._below(band)
-        asked = self.block.condition if self.left else self.filters
-        filters = Filters(tuple(c.text for c in asked))
+        conditions = self.block.condition if self.left else self.filters
+        filters = Filters(tuple(c.text for c in conditions))
         self.pair.check_columns(self.band, self.project, filters, self._computed(), None if self.left else band)
         self.totals = FrameAggregates(self.pair, self.band, nulls=self.left)
         for conjunct in self.filters if self.left else ():
@@ -74,17 +74,17 @@ class Groups:
         """Yield the expressions that Spark evaluates on every row that passes the filters."""
         if self.left:
             yield from self.pair.computed(self.project, ("left",))
-        elif self.band.meets_itself:
+        elif self.band.includes_self:
             yield from self.pair.computed(self.project, ("left", "right"))
 
     def _below(self, band: SelfBand) -> tuple[SelfBand, list[str]]:
         """Move filters on both rows of a pair below the window, where each is evaluated once."""
-        same = [c for c in band.own if self.pair.text(c).text in band.kept]
+        same = [c for c in band.row_filters if self.pair.text(c).text in band.match_filters]
         texts = [self.pair.text(c).text for c in same]
-        self.filters = tuple(c for c in band.own if c not in same)
-        texts += [f"{band.apart} IS NOT NULL"]  # asked of every row
-        kept = tuple(k for k in band.kept if k not in texts)
-        return replace(band, own=self.filters, kept=kept), texts[:-1]
+        self.filters = tuple(c for c in band.row_filters if c not in same)
+        texts += [f"{band.inequality_column} IS NOT NULL"]  # a condition on every row
+        kept = tuple(k for k in band.match_filters if k not in texts)
+        return replace(band, row_filters=self.filters, match_filters=kept), texts[:-1]
 
     @property
     def _rows(self) -> str:
@@ -95,10 +95,12 @@ class Groups:
 
     def choice(self, written: Project | Sort) -> BandWindow:
         """The block, with the ORDER BY above it, as written and as windows."""
-        own = tuple(dict.fromkeys((*self.filters, *self.band.own)))
-        source = WindowedSource(self.relation, self.band.keys, own, self.band.asked, self.totals.anew)
+        own = tuple(dict.fromkeys((*self.filters, *self.band.row_filters)))
+        source = WindowedSource(
+            self.relation, self.band.keys, own, self.band.match_conditions, self.totals.rescans_frame
+        )
         other = self.ordered(written, self.other()) if isinstance(written, Sort) else self.other()
-        return BandWindow(written, other, self.band.said, (source,))
+        return BandWindow(written, other, self.band.description, (source,))
 
     def other(self) -> Logical:
         """The block as windows."""
@@ -108,7 +110,7 @@ class Groups:
 
     def _clause(self, node: Filter | Windows | Aggregate) -> Filter | Aggregate:
         if isinstance(node, Filter):
-            return replace(node, condition=tuple(self.said(c) for c in node.condition))
+            return replace(node, condition=tuple(self._over_totals(c) for c in node.condition))
         assert isinstance(node, Aggregate)
         return node if node.is_all else map_expressions(node, self._key)
 
@@ -139,7 +141,7 @@ class Groups:
     def _is_key(self, text: str) -> bool:
         return any(Scalar(k).columns[0].parts[-1] == Scalar(text).columns[0].parts[-1] for k in self.band.keys)
 
-    def said(self, scalar: Scalar) -> Scalar:
+    def _over_totals(self, scalar: Scalar) -> Scalar:
         """An expression over groups, over the totals of their rows."""
         found = calls(scalar)
         if scalar.plans:
@@ -171,7 +173,7 @@ class Groups:
         tree = item.tree
         if item.text == "*" or item.text.endswith("*"):
             raise Refused(f"{item.shown} shows all columns", item.place)
-        new = self.said(item) if calls(item) else self._of_row(item)
+        new = self._over_totals(item) if calls(item) else self._of_row(item)
         if isinstance(tree, exp.Alias) or new.text == item.text:
             return new
         return Scalar(f"{new.text} AS {quote(self._name(item))}", (), item.place)
@@ -184,11 +186,11 @@ class Groups:
         found = calls(item)
         if len(found) == 1 and found[0].text == item.text and not found[0].distinct:
             inner = found[0].argument
-            said = "1" if inner is None else inner.tree.name if isinstance(inner.tree, exp.Column) else ""
+            argument = "1" if inner is None else inner.tree.name if isinstance(inner.tree, exp.Column) else ""
             if inner is None and not item.text.endswith("*)"):
-                said = str(parse(item.text).this.name)
-            if said:
-                return f"{item.text[: item.text.index('(')].strip().lower()}({said})"
+                argument = str(parse(item.text).this.name)
+            if argument:
+                return f"{item.text[: item.text.index('(')].strip().lower()}({argument})"
         raise Refused(f"{item.shown} has no alias", item.place)
 
     def _total(self, call: Call) -> str:
@@ -237,7 +239,7 @@ class Groups:
     def ordered(self, written: Sort, block: Logical) -> Sort:
         """The ORDER BY above the block, over other words for the block."""
 
-        def said(key: Scalar) -> Scalar:
-            return key if self._of_items(key, Refused) else self.said(key)  # an item's name comes first
+        def over_totals(key: Scalar) -> Scalar:
+            return key if self._of_items(key, Refused) else self._over_totals(key)  # an item's name comes first
 
-        return replace(map_expressions(written, said), child=block)
+        return replace(map_expressions(written, over_totals), child=block)

@@ -18,10 +18,10 @@ from rules.analysis.containment_mapping import ContainmentMapping, containment_m
 from rules.analysis.correlation_keys import CorrelationKey, correlation_key
 from rules.context import Context
 from rules.query.aggregates import WindowColumn, check_aggregates
+from rules.query.decorrelation import check_inner
+from rules.query.definitions import definition_of
 from rules.query.inner_joins import InnerJoins, inner_joins
-from rules.query.moving import check_inner
 from rules.query.query_block import QueryBlock, read_block
-from rules.query.standing_for import definition_of
 from rules.query.tables import tables
 from rules.window.correlated_aggregate import CorrelatedAggregate, Group
 

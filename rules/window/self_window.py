@@ -24,10 +24,10 @@ from rules.analysis.containment_mapping import relation_numbers
 from rules.analysis.correlation_keys import equal_columns
 from rules.analysis.speculation import EVERY, always_evaluated_columns, check_columns, check_speculation
 from rules.context import Context
+from rules.query.char_columns import check_aliases, check_values
 from rules.query.correlation import leans_on_left, words_of
+from rules.query.decorrelation import check_deterministic
 from rules.query.inner_joins import InnerJoins
-from rules.query.moving import check_deterministic
-from rules.query.padded import check_aliases, check_values
 from rules.query.query_block import where
 from rules.window.correlated_aggregate import CorrelatedAggregate, Group
 
@@ -101,7 +101,7 @@ class WindowedBlock:
 
     def _own(self, request: CorrelatedAggregate) -> tuple[str, ...]:
         """Return the filters on the rows of one request.  Raises ``Refused`` if they need more than the row."""
-        said = []
+        filters = []
         for term in request.own:
             if term.value in self.common.values():
                 continue
@@ -109,9 +109,9 @@ class WindowedBlock:
                 raise Refused(f"only the subquery filters by {term.text}")
             if len(term.relations) > 1:
                 raise Refused(f"the outer query does not join its relations by {term.text}")
-            said.append(term.text)
+            filters.append(term.text)
         guarded = [k.text for k in request.keys if k.guarded and k.text not in self.guards]
-        return tuple(f"({s})" for s in said) + tuple(f"{k} IS NOT NULL" for k in dict.fromkeys(guarded))
+        return tuple(f"({f})" for f in filters) + tuple(f"{k} IS NOT NULL" for k in dict.fromkeys(guarded))
 
     def semis(self) -> tuple[Semi, ...]:
         """The relations that keep or drop whole groups, and have a filter that may make it worth while."""
@@ -143,8 +143,8 @@ class WindowedBlock:
     @property
     def alone(self) -> bool:
         """Whether the block reads all of these rows, and nothing else."""
-        asked = {*self.common, *self.answers}
-        return len(self.outer.relations) == len(self.relations) and asked >= set(self.outer.conjuncts)
+        answered = {*self.common, *self.answers}
+        return len(self.outer.relations) == len(self.relations) and answered >= set(self.outer.conjuncts)
 
     def windowed(self, semis: tuple[Semi, ...]) -> Project:
         """The block over rows that carry the columns.  Raises ``Refused``, ``Unsupported``."""
@@ -190,7 +190,7 @@ class WindowedBlock:
         for request in self.requests:
             over = f" OVER (PARTITION BY {', '.join(dict.fromkeys(k.text for k in request.keys))})"
             for call in request.calls:
-                yield Scalar(f"{call.said(self._own(request), over)} AS {call.name}")
+                yield Scalar(f"{call.render(self._own(request), over)} AS {call.name}")
 
     def _side_by_side(self, semis: tuple[Semi, ...]) -> Iterator[Logical]:
         """Join the relations under one name, and then give each its own name back."""
@@ -240,7 +240,7 @@ class WindowedBlock:
         if sources is None:
             refuse_stars(item)
             return (item,)
-        return tuple(new for source in sources for new in self._spelt(source))
+        return tuple(new for source in sources for new in self._expanded(source))
 
     def _starred(self, item: Scalar) -> tuple[Source, ...] | None:
         """Return the relations whose columns an item returns all; None if it is not a ``*``."""
@@ -252,7 +252,7 @@ class WindowedBlock:
         sources = self.outer.sources
         return tuple(sources[n] for n in self.ctx.names.starred(item.tree, sources)) or None
 
-    def _spelt(self, source: Source) -> Iterator[Scalar]:
+    def _expanded(self, source: Source) -> Iterator[Scalar]:
         number = self.outer.owner[self.outer.sources.index(source)]
         if number in self.relations:
             yield from (Scalar(_of(source, c.name)) for c in source.columns or ())

@@ -14,7 +14,7 @@ from planner.band.axis import DAY
 from planner.band.comparisons import is_or_of_comparisons, looks_like_band
 from planner.band.condition import DistanceBand
 from planner.band.lengths import months
-from planner.band.linear import Side, Vocabulary
+from planner.band.linear import ConditionScope, Side
 from planner.band.read_bands import read_bands
 from planner.expr import Scalar
 from planner.types.schema import SqlType, sql_type
@@ -35,7 +35,7 @@ TYPES = {
 }
 
 
-def words(*, ansi: bool = True, has_fixed_offset_zone: bool = True) -> Vocabulary:
+def scope(*, ansi: bool = True, has_fixed_offset_zone: bool = True) -> ConditionScope:
     """Columns of ``p`` stand on the left, of ``i`` on the right; the name tells the type."""
 
     def side(tree: exp.Expression) -> Side | Literal["both"] | None:
@@ -48,11 +48,11 @@ def words(*, ansi: bool = True, has_fixed_offset_zone: bool = True) -> Vocabular
         )
         return sql_type(text) if text else SqlType("date") if isinstance(tree, exp.Cast) else None
 
-    return Vocabulary(side, type_of, lambda tree: tree.sql().lower(), ansi, has_fixed_offset_zone)
+    return ConditionScope(side, type_of, lambda tree: tree.sql().lower(), ansi, has_fixed_offset_zone)
 
 
 def bands(text: str, **settings: bool) -> tuple[list[str], list[str]]:
-    found, refused = read_bands(tuple(Scalar(c) for c in text.split(" && ")), words(**settings))
+    found, refused = read_bands(tuple(Scalar(c) for c in text.split(" && ")), scope(**settings))
     return [str(b) for b in found], [no.reason for no in refused]
 
 
@@ -150,7 +150,7 @@ def test_room_where_local_times_differ_from_the_clock() -> None:
         ("p.ts BETWEEN i.d AND i.d + INTERVAL 1 HOUR", 0),
         ("p.ts BETWEEN i.d AND i.d + 1", 26),
     ):
-        found, _ = read_bands((Scalar(text),), words(has_fixed_offset_zone=False))
+        found, _ = read_bands((Scalar(text),), scope(has_fixed_offset_zone=False))
         assert [b.room for b in found if isinstance(b, DistanceBand)] == [room * 3600 * 10**6], text
 
 
@@ -235,7 +235,7 @@ def test_without_ansi_only_sums_that_wrap_harmlessly_are_taken() -> None:
 def test_a_day_is_given_room_where_clocks_change() -> None:
     text = "p.ts BETWEEN i.start AND i.start + INTERVAL 1 DAY"
     assert bands(text)[0] == ["p.ts - i.start in [0s, 1d]"]
-    found, _ = read_bands((Scalar(text),), words(has_fixed_offset_zone=False))
+    found, _ = read_bands((Scalar(text),), scope(has_fixed_offset_zone=False))
     assert [(str(b), b.room) for b in found if isinstance(b, DistanceBand)] == [
         ("p.ts - i.start in [0s, 1d]", Fraction(26 * 3600 * 10**6))
     ]

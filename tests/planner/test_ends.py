@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from planner.band.condition import DistanceBand, IntervalBand
 from planner.band.ends import Ends, read_ends
-from planner.band.linear import Side, Vocabulary
+from planner.band.linear import ConditionScope, Side
 from planner.band.read_bands import read_bands
 from planner.errors import Refused
 from planner.expr import Scalar
@@ -34,11 +34,11 @@ def ends(text: str, *, ansi: bool = True) -> Ends:
         text = TYPES.get(tree.name) if isinstance(tree, exp.Column) else None
         return sql_type(text) if text else SqlType("int") if isinstance(tree, exp.Literal) else None
 
-    words = Vocabulary(side, type_of, lambda tree: tree.sql().lower(), ansi, True)
-    bands, refused = read_bands(tuple(Scalar(c) for c in text.split(" && ")), words)
+    scope = ConditionScope(side, type_of, lambda tree: tree.sql().lower(), ansi, True)
+    bands, refused = read_bands(tuple(Scalar(c) for c in text.split(" && ")), scope)
     assert bands, refused
     assert isinstance(bands[0], DistanceBand | IntervalBand)
-    return read_ends(bands[0], words)
+    return read_ends(bands[0], scope)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlglot import exp
 
-from planner.band.linear import Side, Vocabulary
+from planner.band.linear import ConditionScope, Side
 from planner.band.offsets import Offsets, read_offsets
 from planner.errors import Refused
 from planner.expr import Scalar
@@ -20,8 +20,8 @@ def offsets(text: str, type_: str = "int", *, ansi: bool = True, has_fixed_offse
     def type_of(tree: exp.Expression) -> SqlType | None:
         return sql_type(type_) if isinstance(tree, exp.Column) else None
 
-    words = Vocabulary(side, type_of, lambda tree: tree.sql(dialect="spark"), ansi, has_fixed_offset_zone)  # type: ignore[arg-type]
-    return read_offsets((Scalar(c).tree for c in text.split(" && ")), sql_type(type_), words)
+    scope = ConditionScope(side, type_of, lambda tree: tree.sql(dialect="spark"), ansi, has_fixed_offset_zone)  # type: ignore[arg-type]
+    return read_offsets((Scalar(c).tree for c in text.split(" && ")), sql_type(type_), scope)
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,8 @@ WRITTEN = [
     f"SELECT a.x, b.y, count(*), grouping(a.x) {APART} GROUP BY GROUPING SETS ((a.x), (b.y, a.x), ())",
     f"SELECT a.x, b.y, count(*), grouping_id(a.x, b.y) {APART} GROUP BY a.x, b.y WITH ROLLUP",
     f"SELECT a.x, b.x, count(*) {JOIN} GROUP BY CUBE(a.x, b.x)",
+    f"SELECT y + 1, y + 1 AS `order` {APART} GROUP BY ROLLUP(`order`, y)",
+    f"SELECT y + 1 AS w, count(*) {APART} GROUP BY CUBE(w, y)",
     f"SELECT a.x % 2 AS x, count(DISTINCT w) {APART} GROUP BY x",
     f"SELECT s.p, count(DISTINCT y) {APART} GROUP BY a.s.p HAVING a.s.p > 1 ORDER BY s.p",
     f"SELECT a.x, sum(sum(a.id)) OVER (ORDER BY x) {APART} GROUP BY a.x",

@@ -4,15 +4,15 @@ from typing import Literal
 
 from sqlglot import exp
 
-from planner.band.linear import Side, Vocabulary
+from planner.band.linear import ConditionScope, Side
 from planner.expr import sql
 from planner.logical import BandJoin, Join
 from planner.types.schema import SqlType
 from rules.context import Context
 
 
-def vocabulary(join: Join | BandJoin, ctx: Context) -> Vocabulary:
-    """The vocabulary of a condition over both sides of a join."""
+def condition_scope(join: Join | BandJoin, ctx: Context) -> ConditionScope:
+    """The scope of a condition over both sides of a join."""
     scope, middle = ctx.scope(join.left, join.right), len(ctx.names.sources(join.left))
     both = Join(join.left, join.right, "cross", "CROSS JOIN")  # ON of a semi join sees both sides, too
 
@@ -24,6 +24,6 @@ def vocabulary(join: Join | BandJoin, ctx: Context) -> Vocabulary:
         return scope.bind(tree).type or ctx.type_of(sql(tree), both)
 
     settings = ctx.catalog.settings
-    return Vocabulary(
+    return ConditionScope(
         side, type_of, lambda tree: scope.bind(tree).canonical, settings.ansi, settings.has_fixed_offset_zone
     )

@@ -22,7 +22,7 @@ def as_exists(conjunct: Scalar, outer: Logical, definitions: Mapping[str, Cte]) 
     """EXISTS in the place of a count that is more than 0, NOT EXISTS where it is 0; any other conjunct as it is.
 
     A count over no groups is never NULL, so that neither is ever unknown.  Rows that are counted within a band of the
-    very table stay a count, which a window tells for each row: ``outer`` is what WHERE stands over.
+    very table stay a count, which a window computes for each row: ``outer`` is what WHERE stands over.
     """
     block = read_block(conjunct.plans[0]) if len(conjunct.plans) == 1 else None
     if block is None or not block.is_plain:
@@ -32,8 +32,8 @@ def as_exists(conjunct: Scalar, outer: Logical, definitions: Mapping[str, Cte]) 
     if len(block.project.items) != 1 or words(block.project.items[0].text) not in _COUNTS:
         return conjunct
     compared = comparison(conjunct.text)
-    said = "".join(compared[:3]).replace(f"( {HOLE}0 )", "n") if compared else ""
-    if said not in _NONE and said not in _SOME:
+    normalized = "".join(compared[:3]).replace(f"( {HOLE}0 )", "n") if compared else ""
+    if normalized not in _NONE and normalized not in _SOME:
         return conjunct
-    test = f"NOT EXISTS ({HOLE}0)" if said in _NONE else f"EXISTS ({HOLE}0)"
+    test = f"NOT EXISTS ({HOLE}0)" if normalized in _NONE else f"EXISTS ({HOLE}0)"
     return Scalar(test, (replace(block.project, items=(Scalar("1"),)),), conjunct.place)
