@@ -26,10 +26,12 @@ from planner.errors import (
     GoldenError,
     HintError,
     InputError,
+    LookupFailed,
     OptionError,
     Place,
     QueryError,
     RuleError,
+    SourceError,
     StateError,
 )
 from planner.explain.records import Declined, PlanWarning
@@ -44,6 +46,7 @@ __all__ = [
     "HintError",
     "HttpSource",
     "InputError",
+    "LookupFailed",
     "LookupSource",
     "MaterializedView",
     "MaterializedViews",
@@ -59,6 +62,7 @@ __all__ = [
     "RuleError",
     "SQLiteSource",
     "Sink",
+    "SourceError",
     "SparkTable",
     "StateError",
     "Verification",

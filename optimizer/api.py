@@ -59,8 +59,11 @@ class Optimizer:
         """Run a statement: drop-in for ``spark.sql``.
 
         ``args``: named or positional parameters.  ``frames``: DataFrames and values for ``{name}`` in the text, as in
-        ``spark.sql``; a statement with ``frames`` is passed to Spark unchanged.  Raises exactly what Spark raises.
-        Logs ``Plan.warnings`` to the logger ``dovetail``.
+        ``spark.sql``; a statement with ``frames`` is passed to Spark unchanged.  Logs ``Plan.warnings`` to the logger
+        ``dovetail``.
+
+        Raises what Spark raises, and besides: ``QueryError`` for a lookup (FOR SYSTEM_TIME AS OF) that cannot be
+        rewritten, since Spark has none; with ``Options(strict=True)``, the error that made planning fail.
         """
         if frames:
             _log_warnings(self._planner.plan_as_written(text, args))

@@ -73,7 +73,9 @@ def _casts_a_typed_literal(words: list[Token]) -> bool:
 
 
 def _is_plain(tree: exp.Expr) -> bool:
-    """Whether names stand where names should: ``a:b`` is no alias."""
+    """Whether names stand where names should: ``a:b`` is no alias, ``ROLLUP(x, y)`` no column with two."""
+    if any(isinstance(node.this, exp.Column) for node in tree.find_all(exp.Aliases)):
+        return False
     if not all(isinstance(node.args.get("alias"), exp.Identifier) for node in tree.find_all(exp.Alias)):
         return False
     if not all(isinstance(node.this, exp.Identifier | exp.Star) for node in tree.find_all(exp.Column)):

@@ -236,8 +236,8 @@ def _trees(node: Logical) -> Iterator[Any]:
     match node:
         case Project():
             yield from (item.tree for item in node.items)
-        case Aggregate() if node.sets and not node.is_all:  # sqlglot reads ROLLUP(x, y) as a column with two aliases
-            raise Unsupported("grouping sets")
+        case Aggregate() if node.sets and not node.is_all:
+            raise Unsupported(f"the columns of {node.sets.shown} are not known", node.sets.place)
         case Aggregate():
             yield from (key.tree for key in node.keys)
         case Filter():

@@ -47,6 +47,8 @@ NOT_CARRIED = [
     "'a' 'b'",
     "CAST(a AS CHAR(5))",
     "a:b",
+    "ROLLUP(x, y)",
+    "CUBE (x)",
     "a IS UNKNOWN",
     "+a",
     "a, b",
