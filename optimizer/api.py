@@ -55,25 +55,32 @@ class Optimizer:
         """The options of this optimizer; another optimizer takes others."""
         return self._planner.options
 
-    def sql(self, text: str, args: dict[str, Any] | list[Any] | None = None, **frames: Any) -> DataFrame:
+    def sql(self, text: str, /, args: dict[str, Any] | list[Any] | None = None, **frames: Any) -> DataFrame:
         """Run a statement: drop-in for ``spark.sql``.
 
         ``args``: named or positional parameters.  ``frames``: DataFrames and values for ``{name}`` in the text, as in
-        ``spark.sql``; a statement with ``frames`` is passed to Spark unchanged.  Logs ``Plan.warnings`` to the logger
-        ``dovetail``.
+        ``spark.sql``.  Logs ``Plan.warnings`` to the logger ``dovetail``.
 
         Raises what Spark raises, and besides: ``QueryError`` for a lookup (FOR SYSTEM_TIME AS OF) that cannot be
         rewritten, since Spark has none; with ``Options(strict=True)``, the error that made planning fail.
         """
-        if frames:
-            _log_warnings(self._planner.plan_as_written(text, args))
-            return self.session.sql(text, args=args, **frames) if args else self.session.sql(text, **frames)
-        plan = self._planner.plan_to_run(text, args)
+        plan = self._planner.plan_to_run(text, args, frames)
         _log_warnings(plan)
         return plan.run()
 
-    def plan(self, text: str, args: dict[str, Any] | list[Any] | None = None, *, stop_after: Stage = "lower") -> Plan:
+    def plan(
+        self,
+        text: str,
+        /,
+        args: dict[str, Any] | list[Any] | None = None,
+        *,
+        stop_after: Stage = "lower",
+        **frames: Any,
+    ) -> Plan:
         """Plan a statement without running it.
+
+        ``args`` and ``frames`` as in ``sql``.  A plan shows a DataFrame as a table whose name begins with that in the
+        braces.
 
         Spark resolves the tables and analyzes the rewriting.  Planning may run small queries over the data
         (``Options.measure_lengths``).  Their results and the plan are cached until the files that they depend on
@@ -83,7 +90,7 @@ class Optimizer:
         reason, the plan runs the original text, with the reason in ``declined``; ``Options(strict=True)`` raises the
         error instead.
         """
-        return self._planner.plan(text, args, stop_after)
+        return self._planner.plan(text, args, stop_after, frames)
 
     def stream(
         self,

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from planner.connectors.metrics import Counters
     from planner.connectors.source import LookupSource
     from planner.runtime.lookup.metrics import LookupMetrics
+    from planner.runtime.named_frames import NamedFrames
 
 Mode = Literal["plan", "trace", "cost", "sql", "json"]
 MODES: tuple[Mode, ...] = ("plan", "trace", "cost", "sql", "json")
@@ -38,8 +39,8 @@ class Plan:
     in order.  ``declined``: rules that declined, with reason and place.  ``logical``, ``optimized``, ``physical``: the
     trees, None if the statement was not parsed or planning stopped earlier.  ``timings``: seconds per stage; ``total``
     includes ``catalog``.  ``error``: why neither Spark nor Dovetail can run it.  ``frame``: its DataFrame, if the
-    plan runs right away.  ``current``: plans for the current tables, views and settings; None if the text runs as
-    written.
+    plan runs right away.  ``named``: the DataFrames that the text names in braces.  ``current``: plans for the current
+    tables, views and settings; None if the text runs as written.
     """
 
     text: str
@@ -55,6 +56,7 @@ class Plan:
     arguments: Any = None
     given: Any = None
     frame: DataFrame | None = None
+    named: NamedFrames | None = field(default=None, repr=False, compare=False)
     current: Callable[[Plan], Plan] | None = field(default=None, repr=False, compare=False)
     session: Any = None
     error: QueryError | None = None
@@ -112,16 +114,19 @@ class Plan:
 
     def run(self) -> DataFrame:
         """Create the DataFrame of the plan as it is, without checking for changes since planning."""
-        from planner.runtime.batch import run
+        from planner.runtime.batch import run_over_frames
 
         if self.frame is not None:
             return self.frame
+        frames = self.named.frames if self.named else {}
         if self.rewritten and fetched_views(self.physical):
             from planner.runtime.lookup.views import run_with_lookups
 
             assert self.physical is not None
-            return run_with_lookups(self.session, self.physical, self.sources, self.arguments, self.fetched)
-        return run(self.session, self.sql(), self.arguments)
+            return run_with_lookups(self.session, self.physical, self.sources, self.arguments, self.fetched, frames)
+        if self.named and not self.rewritten:
+            return self.named.run_as_written(self.session, self.arguments)
+        return run_over_frames(self.session, self.sql(), self.arguments, frames)
 
     def metrics(self) -> dict[str, Counters | None]:
         """Counters of the lookups of this plan so far, by table; None on Spark Connect, which cannot count."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
@@ -40,18 +40,39 @@ class SessionPlanner:
         self._measured: MeasurementCache[tuple[Numbers, ...]] | None = None
         self._plans = PlanCache()
 
-    def plan(self, text: str, args: Any, stop_after: Stage) -> Plan:
+    def plan(self, text: str, args: Any, stop_after: Stage, frames: Mapping[str, Any] | None = None) -> Plan:
         """Plan a statement that may run later: ``Plan.dataframe`` plans it again if anything changes until then."""
         args = dict(args) if isinstance(args, dict) else list(args) if isinstance(args, list) else args
+        if frames:
+            return self._plan_over_frames(text, args, frames, stop_after, runs_later=True)
         return self._guard(text, args, lambda: self._plan(text, args, stop_after, runs_later=True))
 
-    def plan_to_run(self, text: str, args: Any) -> Plan:
+    def plan_to_run(self, text: str, args: Any, frames: Mapping[str, Any] | None = None) -> Plan:
         """Plan a statement that runs right away."""
+        if frames:
+            return self._plan_over_frames(text, args, frames, "lower", runs_later=False)
         return self._guard(text, args, lambda: self._plan(text, args, "lower"))
 
-    def plan_as_written(self, text: str, args: Any) -> Plan:
-        """Create the plan that runs the original text, with the warnings about its hints."""
-        return self._guard(text, args, lambda: Plan(text, None, ()))
+    def _plan_over_frames(
+        self, text: str, args: Any, frames: Mapping[str, Any], stop_after: Stage, *, runs_later: bool
+    ) -> Plan:
+        """Plan a statement that names DataFrames and values in braces."""
+        from planner.runtime.named_frames import NamedFrames, name_frames
+
+        def plan_over_views() -> Plan:
+            named = name_frames(self.session, text, frames)
+            with named.views():
+                plan = self._plan(named.text, args, stop_after, may_cache=False)
+            current = None
+            if runs_later and plan.rewritten:  # the views are gone by then
+                current = partial(self._plan_frames_again, text=text, frames=frames)
+            return replace(plan, named=named, frame=None, current=current)
+
+        plan = self._guard(text, args, plan_over_views)
+        return plan if plan.named else replace(plan, named=NamedFrames(text, frames, text, {}))
+
+    def _plan_frames_again(self, plan: Plan, text: str, frames: Mapping[str, Any]) -> Plan:
+        return self._plan_over_frames(text, plan.given, frames, "lower", runs_later=False)
 
     def _guard(self, text: str, args: Any, planning: Callable[[], Plan]) -> Plan:
         """Catch any fault of the planning: the plan then runs the original text, with the fault in ``declined``."""
@@ -73,7 +94,9 @@ class SessionPlanner:
             given = {"arguments": args, "given": args, "session": self.session}
             return Plan(text, None, declined, stopped=True, timings=timings, **given)
 
-    def _plan(self, text: str, args: Any, stop_after: Stage, *, runs_later: bool = False) -> Plan:
+    def _plan(
+        self, text: str, args: Any, stop_after: Stage, *, runs_later: bool = False, may_cache: bool = True
+    ) -> Plan:
         """Take a plan from the cache, or make one.
 
         A plan that runs right away has its DataFrame if Spark analyzed the statement during planning.
@@ -81,7 +104,7 @@ class SessionPlanner:
         start = perf_counter()
         numbered, arguments = name_parameters(text, args)
         catalog, declared = self._make_catalog(arguments), self.declarations.copy()
-        is_cacheable = stop_after == "lower" and not self.declarations.tables
+        is_cacheable = may_cache and stop_after == "lower" and not self.declarations.tables
         snapshot: Snapshot | None = None
         if is_cacheable and (cached := self._plans.find(numbered, self.options, catalog, declared)):
             plan, snapshot = cached

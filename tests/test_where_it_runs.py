@@ -37,6 +37,9 @@ def expect(seen: dict[str, Any], *session: str) -> None:
         "spark_band_rows": sorted(inside, key=repr),
         "spark_no_join_rows": sorted(above, key=repr),
         "lookup_rows": sorted(named, key=repr),
+        "frames_rewritten": True,
+        "frames_rows": sorted(inside, key=repr),
+        "frames_rows_later": sorted(inside, key=repr),
         "kept": KEPT[session[0]],
         "views_left": ["i", "p"],
     }

@@ -41,8 +41,21 @@ def observe(session: SparkSession) -> dict[str, Any]:
         "spark_band_rows": rows(session.sql(BAND)),
         "spark_no_join_rows": rows(session.sql(NO_JOIN)),
         "lookup_rows": looked_up(opt),
+        **over_frames(session, opt),
         "kept": kept(opt),
         "views_left": sorted(t.name for t in session.catalog.listTables()),
+    }
+
+
+def over_frames(session: SparkSession, opt: Any) -> dict[str, Any]:
+    """The same band over DataFrames that no view has, planned, planned to run later, and run."""
+    frames: dict[str, Any] = {"points": session.table("p"), "ends": session.table("i")}
+    text = "SELECT p.id, i.id FROM {points} p JOIN {ends} i ON p.x BETWEEN i.lo AND i.hi WHERE '{{' <> {text}"
+    plan = opt.plan(text, text="it's", **frames)
+    return {
+        "frames_rewritten": plan.rewritten,
+        "frames_rows": rows(opt.sql(text, text="it's", **frames)),
+        "frames_rows_later": rows(plan.dataframe()),
     }
 
 
@@ -69,6 +82,9 @@ def looked_up(opt: Any) -> list[list[int | None]]:
         opt.register_lookup("names", SQLiteSource("names", path=Path(folder, "names.db")))
         braces = rows(opt.sql(LOOKUP.replace("p.id,", "p.id, '{n}' AS braces,")))
         again = rows(opt.sql(LOOKUP))
+        over_a_frame = opt.sql(LOOKUP.replace("FROM p", "FROM {points} p"), points=opt.session.table("p"))
+        if rows(over_a_frame) != again:
+            return rows(over_a_frame)
         return again if [[row[0], row[2]] for row in braces] == again else braces
 
 

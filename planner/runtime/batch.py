@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -15,6 +17,21 @@ Arguments = dict[str, Any] | list[Any] | None
 def run(session: SparkSession, text: str, args: Arguments = None) -> DataFrame:
     """``session.sql`` with exactly this text."""
     return session.sql(text, args=args) if args else session.sql(text)
+
+
+def run_over_frames(session: SparkSession, text: str, args: Arguments, frames: Mapping[str, DataFrame]) -> DataFrame:
+    """Run a statement over DataFrames whose names in it are unique.
+
+    Spark makes views of them: a classic session drops them after the analysis of the statement, and Connect sends them
+    with it.
+    """
+    named: dict[str, Any] = {name: frame for name, frame in frames.items() if name in text}
+    if not named:
+        return run(session, text, args)
+    text = text.replace("{", "{{").replace("}", "}}")
+    for name in named:
+        text = re.sub(rf"\b{name}\b", f"{{{name}}}", text)
+    return session.sql(text, args=args, **named) if args else session.sql(text, **named)
 
 
 def classic(session: object) -> bool:

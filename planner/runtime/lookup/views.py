@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
@@ -15,7 +14,7 @@ from planner.connectors.spec import LookupSpec
 from planner.physical.base import Physical
 from planner.physical.lookup_join import LookupJoin
 from planner.physical.row_lookup_join import RowLookupJoin
-from planner.runtime.batch import Arguments, run
+from planner.runtime.batch import Arguments, run_over_frames
 from planner.sql.lookup_views import fetched_views, needs_sql, with_views
 from planner.sql.to_sql import to_sql
 
@@ -32,18 +31,21 @@ def run_with_lookups(
     sources: Sources,
     args: Arguments,
     metrics: Metrics,
+    frames: Mapping[str, DataFrame] | None = None,
 ) -> DataFrame:
     """Return the DataFrame of a plan with fetched views.  Nothing is fetched before it runs.
+
+    ``frames``: DataFrames that the plan reads, by name.
 
     The views have unique names for each run, and Spark creates and drops them: a classic session drops them after the
     analysis of the statement, and Connect sends them with it.
     """
     named = with_views(plan, f"_{uuid4().hex[:12]}")
-    views: dict[str, DataFrame] = {}
+    views: dict[str, DataFrame] = dict(frames or {})
     for number, view in enumerate(fetched_views(named), 1):
-        rows = _run_over(session, needs_sql(named, view), args, views)
+        rows = run_over_frames(session, needs_sql(named, view), args, views)
         views[view.view] = _FILLERS[view.filler](session, view, rows, sources, metrics, number)
-    return _run_over(session, to_sql(named), args, views)
+    return run_over_frames(session, to_sql(named), args, views)
 
 
 def _rows_of_keys(
@@ -70,18 +72,6 @@ _FILLERS: dict[str, Callable[..., DataFrame]] = {
     LookupJoin.filler: _rows_of_keys,
     RowLookupJoin.filler: _rows_with_found,
 }
-
-
-def _run_over(session: SparkSession, text: str, args: Arguments, views: Mapping[str, DataFrame]) -> DataFrame:
-    """Run a statement with DataFrames bound to names in it."""
-    named: dict[str, Any] = {name: frame for name, frame in views.items() if name in text}
-    if not named:
-        return run(session, text, args)
-    for brace in "{}":
-        text = text.replace(brace, 2 * brace)
-    for name in named:
-        text = re.sub(rf"\b{name}\b", f"{{{name}}}", text)
-    return session.sql(text, args=args, **named) if args else session.sql(text, **named)
 
 
 @contextmanager
