@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from optimizer import streams
 from optimizer.declarations import Declarations
@@ -15,11 +15,13 @@ from optimizer.materialized_view import MaterializedView
 from optimizer.materialized_views import MaterializedViews, materialize_all
 from optimizer.options import Options
 from optimizer.plan import Plan
+from optimizer.session_options import options_of_session
 from optimizer.session_planner import SessionPlanner
 from optimizer.stream_plan import StreamPlan, plan_on_session
 from optimizer.verify import Verification, verify
 from optimizer.verify_streams import verify_over_copies, verify_streams
 from planner.errors import QueryError, Unsupported
+from planner.runtime.installation import install, uninstall
 from planner.sql.reader import not_a_query
 from planner.state.sink import Mode, Target, check, trigger_of
 
@@ -42,8 +44,33 @@ class Optimizer:
     """
 
     def __init__(self, session: SparkSession, options: Options | None = None):
+        """Create an optimizer.
+
+        ``options``: if None, read from the settings ``spark.dovetail.…`` of the session.  Raises ``OptionError``.
+        """
         self.declarations = Declarations(session)
-        self._planner = SessionPlanner(session, options or Options(), self.declarations)
+        options = options_of_session(session) if options is None else options
+        self._planner = SessionPlanner(session, options, self.declarations)
+
+    @classmethod
+    def install(cls, session: SparkSession, options: Options | None = None) -> Self:
+        """Let ``session.sql`` plan every statement, in all threads, for code that cannot be changed.
+
+        Returns the optimizer; its ``uninstall`` undoes this.  ``with Optimizer(spark):`` does both.  Where several are
+        installed, the last one plans.  Raises ``OptionError`` as ``Optimizer`` does.
+        """
+        return cls(session, options).__enter__()
+
+    def uninstall(self) -> None:
+        """Undo ``install``: ``session.sql`` is what it was before.  Nothing happens if it is not installed."""
+        uninstall(self.session, self)
+
+    def __enter__(self) -> Self:
+        install(self.session, self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.uninstall()
 
     @property
     def session(self) -> SparkSession:

@@ -11,12 +11,15 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from planner.runtime.installation import uninstalled_sql
+
 Arguments = dict[str, Any] | list[Any] | None
 
 
 def run(session: SparkSession, text: str, args: Arguments = None) -> DataFrame:
     """``session.sql`` with exactly this text."""
-    return session.sql(text, args=args) if args else session.sql(text)
+    sql = uninstalled_sql(session)
+    return sql(text, args=args) if args else sql(text)
 
 
 def run_over_frames(session: SparkSession, text: str, args: Arguments, frames: Mapping[str, DataFrame]) -> DataFrame:
@@ -31,7 +34,8 @@ def run_over_frames(session: SparkSession, text: str, args: Arguments, frames: M
     text = text.replace("{", "{{").replace("}", "}}")
     for name in named:
         text = re.sub(rf"\b{name}\b", f"{{{name}}}", text)
-    return session.sql(text, args=args, **named) if args else session.sql(text, **named)
+    sql = uninstalled_sql(session)
+    return sql(text, args=args, **named) if args else sql(text, **named)
 
 
 def classic(session: object) -> bool:

@@ -9,6 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from planner.runtime.batch import classic
+from planner.runtime.installation import uninstalled_sql
 
 _OWN = "org.apache.spark.sql.catalyst.expressions."
 
@@ -39,12 +40,12 @@ def _user_functions_in_catalog(session: SparkSession, names: frozenset[str]) -> 
 def user_functions_in_sql(session: SparkSession, names: frozenset[str]) -> frozenset[str]:
     """Resolve the names with SQL, for Spark Connect."""
     try:
-        users = {row[0].rpartition(".")[2].upper() for row in session.sql("SHOW USER FUNCTIONS").collect()}
+        users = {row[0].rpartition(".")[2].upper() for row in uninstalled_sql(session)("SHOW USER FUNCTIONS").collect()}
         return frozenset(name for name in names & users if not _is_own(session, name))
     except PySparkException:
         return names
 
 
 def _is_own(session: SparkSession, function: str) -> bool:
-    rows = session.sql(f"DESCRIBE FUNCTION {function}").collect()
+    rows = uninstalled_sql(session)(f"DESCRIBE FUNCTION {function}").collect()
     return any(row[0].startswith(f"Class: {_OWN}") for row in rows)

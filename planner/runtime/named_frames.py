@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from planner.runtime.batch import Arguments, classic
+from planner.runtime.installation import uninstalled_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,9 +49,8 @@ class NamedFrames:
 
     def run_as_written(self, session: SparkSession, args: Arguments) -> DataFrame:
         """Run the statement as the user wrote it.  Raises what Spark raises."""
-        if args:
-            return session.sql(self.written, args=args, **self.values)
-        return session.sql(self.written, **self.values)
+        sql = uninstalled_sql(session)
+        return sql(self.written, args=args, **self.values) if args else sql(self.written, **self.values)
 
 
 def name_frames(session: SparkSession, written: str, values: Mapping[str, Any]) -> NamedFrames:

@@ -1,0 +1,68 @@
+"""Installs optimizers on a session: ``session.sql`` then plans with the one that was installed last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_KEPT = "_dovetail_sql"  # the attribute of a session that holds its InstalledSql
+_LOCK = Lock()
+
+
+class RunsSql(Protocol):
+    """What can be installed."""
+
+    def sql(self, text: str, /, args: Any = None, **frames: Any) -> DataFrame:
+        """Run a statement."""
+
+
+class InstalledSql:
+    """The ``sql`` of a session on which optimizers are installed; ``uninstalled`` is what the session had before."""
+
+    def __init__(self, uninstalled: Callable[..., DataFrame]) -> None:
+        self.uninstalled = uninstalled
+        self.optimizers: tuple[RunsSql, ...] = ()
+
+    def __call__(self, sqlQuery: str, args: Any = None, **kwargs: Any) -> DataFrame:  # noqa: N803  # Spark's name
+        """Run a statement, as ``SparkSession.sql``."""
+        optimizers = self.optimizers
+        return (optimizers[-1].sql if optimizers else self.uninstalled)(sqlQuery, args=args, **kwargs)
+
+
+def install(session: SparkSession, optimizer: RunsSql) -> None:
+    """Let ``session.sql`` plan with an optimizer until ``uninstall``, in all threads."""
+    with _LOCK:
+        installed = vars(session).get(_KEPT)
+        if installed is None:
+            installed = InstalledSql(session.sql)
+            setattr(session, _KEPT, installed)
+            session.sql = installed  # type: ignore[method-assign]
+        installed.optimizers = (*installed.optimizers, optimizer)
+
+
+def uninstall(session: SparkSession, optimizer: RunsSql) -> None:
+    """Undo the last ``install`` of an optimizer; nothing happens if it is not installed."""
+    with _LOCK:
+        installed = vars(session).get(_KEPT)
+        if installed is None:
+            return
+        places = [n for n, other in enumerate(installed.optimizers) if other is optimizer]
+        for place in places[-1:]:
+            installed.optimizers = (*installed.optimizers[:place], *installed.optimizers[place + 1 :])
+        called_directly = vars(session).get("sql") is installed  # else by a wrapper of others
+        if not installed.optimizers and called_directly:
+            delattr(session, _KEPT)
+            del session.sql
+            before: Any = installed.uninstalled
+            if session.sql != before:  # a wrapper of others
+                session.sql = before  # type: ignore[method-assign]
+
+
+def uninstalled_sql(session: SparkSession) -> Callable[..., DataFrame]:
+    """Return the ``sql`` of a session for statements of Dovetail's own, which are not planned again."""
+    installed = vars(session).get(_KEPT)
+    return session.sql if installed is None else installed.uninstalled
