@@ -20,7 +20,7 @@ WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all planted-faults check lint format fuzz crash-test bench clean java python
+.PHONY: help demo test test-all planted-faults check lint format fuzz crash-test test-versions bench clean java python
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ fuzz: java $(STAMP) ## the property tests, longer, and elsewhere each time; SEED
 crash-test: java $(STAMP) ## joins of streams, killed 50 times, KILLS=… another number; and ended at each call for files
 	DOVETAIL_KILLS=$(or $(KILLS),50) DOVETAIL_SEED=$(SEED) $(BIN)/python -m pytest -q tests/streams/test_killed.py
 	DOVETAIL_POINTS=$(or $(POINTS),::) $(BIN)/python -m pytest -q -s tests/streams/test_crash_points.py
+
+test-versions: $(STAMP) ## every kind of rewriting on other versions of PySpark; VERSIONS="3.5.9 4.0.5"
+	$(BIN)/python tests/versions.py $(VERSIONS)
 
 bench: java $(STAMP) ## the benchmarks, as tables
 	$(BIN)/python -m benchmarks

@@ -31,7 +31,8 @@ class RetryingSource:
     def fetch(self, keys: pa.Table, check: Callable[[pa.Table], T]) -> T:
         """Fetch the rows of keys; ``check`` raises ``WrongAnswer`` for rows that do not fit the request.
 
-        Raises ``LookupFailed`` after the last attempt.  If a single key causes the failure, the error names it.
+        After the last attempt, halves are fetched to find a single key that causes the failure.  If both halves are
+        answered, their rows are returned.  Raises ``LookupFailed``.
         """
         try:
             return self._fetch_with_retries(keys, check)
@@ -53,7 +54,12 @@ class RetryingSource:
                 if isinstance(failed, SourceError):
                     break
         clear = isinstance(error, SourceError | TimeoutError | WrongAnswer) or self._stopped
-        blamed = keys if clear else self._find_failing_keys(keys)
+        blamed, answers = (keys, []) if clear else self._find_failing_keys(keys)
+        if answers:
+            try:
+                return check(_concatenate(answers))
+            except Exception as failed:  # noqa: BLE001
+                reason = self._describe_error(failed)
         what = format_sample(blamed)
         if keys.num_rows > 1:
             what = f"{keys.num_rows} keys, {what}" if blamed is keys else f"{what} among {keys.num_rows} keys"
@@ -114,24 +120,28 @@ class RetryingSource:
         while (batch := self._call(lambda _: next(batches, None))) is not None:
             yield pa.Table.from_batches([batch])
 
-    def _find_failing_keys(self, keys: pa.Table) -> pa.Table:
-        """Bisect for the smallest set of keys that fails alone; all keys if the failure has no single cause."""
+    def _find_failing_keys(self, keys: pa.Table) -> tuple[pa.Table, list[pa.Table]]:
+        """Bisect for the smallest set of keys that fails alone; the current set if the failure has no single cause.
+
+        Returns the answers, too, if both halves of all keys have one.
+        """
+        is_whole = True
         while keys.num_rows > 1:
             half = keys.num_rows // 2
             parts = (keys.slice(0, half), keys.slice(half))
-            failing = [part for part in parts if not self._succeeds(part)]
+            answers = [self._try_once(part) for part in parts]
+            failing = [part for part, answer in zip(parts, answers, strict=True) if answer is None]
             if len(failing) != 1:
-                return keys
-            keys = failing[0]
-        return keys
+                return keys, [answer for answer in answers if answer is not None] if is_whole and not failing else []
+            keys, is_whole = failing[0], False
+        return keys, []
 
-    def _succeeds(self, keys: pa.Table) -> bool:
+    def _try_once(self, keys: pa.Table) -> pa.Table | None:
         try:
-            self._fetch_once(keys)
+            return self._fetch_once(keys)
         except Exception:  # noqa: BLE001
             self.close()
-            return False
-        return True
+            return None
 
     def _describe_error(self, error: Exception) -> str:
         """Describe an error in one line without credentials, which only an open source knows."""
@@ -142,3 +152,9 @@ class RetryingSource:
     def _failure(self, what: str, attempts: int, reason: str) -> LookupFailed:
         times = "1 attempt" if attempts == 1 else f"{attempts} attempts"
         return LookupFailed(f"lookup in {self._spec.table} ({self._source!r}) failed for {what}; {times}; {reason}")
+
+
+def _concatenate(answers: list[pa.Table]) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.concat_tables(answers)

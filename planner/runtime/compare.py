@@ -6,7 +6,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql.types import (
     ArrayType,
-    CalendarIntervalType,
     DataType,
     DoubleType,
     FloatType,
@@ -14,8 +13,9 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
-    VariantType,
 )
+
+from planner.runtime.pyspark_versions import CalendarIntervalType, VariantType, collation
 
 
 def compare(left: DataFrame, right: DataFrame) -> tuple[int, int, int]:
@@ -83,7 +83,7 @@ def _hides(type_: DataType) -> bool:
     """Whether GROUP BY merges different values of a type, or rejects the type."""
     match type_:
         case StringType():
-            return type_.collation != "UTF8_BINARY"
+            return collation(type_) != "UTF8_BINARY"
         case ArrayType():
             return _hides(type_.elementType)
         case StructType():

@@ -8,7 +8,8 @@ from contextvars import copy_context
 from typing import TypeVar
 
 from pyspark.sql import SparkSession
-from pyspark.util import inheritable_thread_target
+
+from planner.runtime.pyspark_versions import thread_target
 
 T = TypeVar("T")
 
@@ -22,6 +23,5 @@ def call_concurrently(session: SparkSession, *calls: Callable[[], T]) -> tuple[T
         return tuple(call() for call in calls)
     first, *others = calls
     with ThreadPoolExecutor(len(others)) as pool:
-        inherited = map(inheritable_thread_target(session), others)
-        waiting = [pool.submit(copy_context().run, other) for other in inherited]
+        waiting = [pool.submit(copy_context().run, thread_target(session, other)) for other in others]
         return (first(), *(future.result() for future in waiting))

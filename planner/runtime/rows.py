@@ -23,8 +23,9 @@ from pyspark.sql.types import (
     MapType,
     StringType,
     StructType,
-    VariantType,
 )
+
+from planner.runtime.pyspark_versions import VariantType
 
 _JSON_TYPES = (BinaryType, BooleanType, DoubleType, FloatType, IntegralType, StringType)  # bytes become base64
 _SPATIAL = ("geometry", "geography")

@@ -15,11 +15,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from planner.errors import EnvironmentProblem, InputError
 from planner.runtime.failures import spark_failure
+from planner.runtime.pyspark_versions import pyspark_logger
 
 _MOST_MEMORY = 8 << 30
 
@@ -39,9 +39,7 @@ def local_session(
     over the user's Spark configuration, which wins over what is chosen here.  Raises ``EnvironmentProblem`` when Spark
     does not start.
     """
-    PySparkLogger.getLogger(
-        "SQLQueryContextLogger"
-    ).disabled = True  # else a JSON stack trace for every error in a query
+    pyspark_logger("SQLQueryContextLogger").disabled = True  # else a JSON stack trace for every error in a query
     settings = settings or {}
     running = SparkSession.getActiveSession()
     if running is not None:

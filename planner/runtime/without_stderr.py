@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from logging import LogRecord
 
-from pyspark.logger import PySparkLogger
+from planner.runtime.pyspark_versions import pyspark_logger
 
 _IS_SILENT = ContextVar("is_silent", default=False)
 
@@ -16,7 +16,7 @@ _IS_SILENT = ContextVar("is_silent", default=False)
 def without_stderr() -> Iterator[None]:
     """Suppress PySpark's error log inside the block, and in threads that run in a copy of its context."""
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-        logger = PySparkLogger.getLogger(name)
+        logger = pyspark_logger(name)
         if _is_logged not in logger.filters:
             logger.addFilter(_is_logged)
     token = _IS_SILENT.set(True)

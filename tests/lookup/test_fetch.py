@@ -242,6 +242,24 @@ def test_after_the_last_attempt_there_is_one_error() -> None:
     assert source.book.opened == source.book.closed
 
 
+def test_a_source_that_comes_back_while_halves_are_fetched_has_answered() -> None:
+    rows, fetcher = fetch(Names(fails(1, 2, 3)), spec(), ids(1, 2, 3, 4))
+    assert sorted(row[0] for row in rows) == [1, 2, 3, 4]
+    assert fetcher.counters.fetches == 5
+    said = failure(Names(fails(1, 2, 3, 5)), spec(), ids(1, 2, 3, 4, 5, 6))
+    assert "failed for id = 4, 5, 6 among 6 keys" in said
+
+
+def test_a_batch_that_is_too_large_is_answered_by_halves() -> None:
+    def small(_: int, keys: pa.Table, answer: pa.Table) -> pa.Table:
+        if keys.num_rows > 5:
+            raise OSError("414 URI Too Long")
+        return answer
+
+    rows, _ = fetch(Names(small), spec(batch=10), ids(*range(1, 21)))
+    assert sorted(row[0] for row in rows) == sorted(r[0] for r in fetch(Names(), spec(), ids(*range(1, 21)))[0])
+
+
 def test_a_key_that_fails_is_named() -> None:
     def poison(_: int, keys: pa.Table, answer: pa.Table) -> pa.Table:
         if 23 in keys["id"].to_pylist():

@@ -8,7 +8,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql.types import (
     ArrayType,
-    CalendarIntervalType,
     DataType,
     IntegerType,
     MapType,
@@ -18,6 +17,8 @@ from pyspark.sql.types import (
     StructType,
     YearMonthIntervalType,
 )
+
+from planner.runtime.pyspark_versions import CalendarIntervalType
 
 Convert = Callable[[Column], Column]
 

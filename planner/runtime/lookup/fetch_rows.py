@@ -30,6 +30,7 @@ from planner.runtime.lookup.arrow_types import pack, packed_schema, unpack, why_
 from planner.runtime.lookup.metrics import LookupMetrics
 from planner.runtime.lookup.spread import distribute_rows, task_count
 from planner.runtime.lookup.tasks import COUNTS, FetchKeys, JoinRows, LoadSplit, Task
+from planner.runtime.pyspark_versions import collation, try_cast
 
 _KEY = "__dt_key"
 
@@ -185,15 +186,15 @@ def _as_key(frame: DataFrame, name: str, wanted: StructField) -> Column:
     column = frame[_quoted(name)]
     have, want = frame.schema[name].dataType, wanted.dataType
     for type_ in (have, want):
-        if isinstance(type_, StringType) and type_.collation != "UTF8_BINARY":
-            raise SourceError(f"{name}: a string with the collation {type_.collation} cannot be a lookup key")
+        if isinstance(type_, StringType) and collation(type_) != "UTF8_BINARY":
+            raise SourceError(f"{name}: a string with the collation {collation(type_)} cannot be a lookup key")
     if have == want or (isinstance(have, StringType) and isinstance(want, StringType)):
         return column
     if not (isinstance(have, NumericType) and isinstance(want, NumericType)) or _real(have) != _real(want):
         raise SourceError(
             f"{name} is {have.simpleString()}, {wanted.name} of the lookup table is {want.simpleString()}; cast one"
         )
-    narrowed = column.try_cast(want)
+    narrowed = try_cast(column, _quoted(name), want)
     return fn.when(narrowed == column, narrowed)
 
 

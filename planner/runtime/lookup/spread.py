@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from planner.runtime.lookup.metrics import is_connect
+from planner.runtime.pyspark_versions import VariantType
 
 _SAMPLE = 100_000  # rows in the sample for hot keys
 _MOST = 1_000  # hot keys

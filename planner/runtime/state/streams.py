@@ -8,12 +8,13 @@ from typing import Any
 
 from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import ArrayType, CalendarIntervalType, DataType, MapType, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from planner.errors import QueryError
 from planner.runtime.batch import classic
 from planner.runtime.keys import identity
 from planner.runtime.measurement_cache import items
+from planner.runtime.pyspark_versions import CalendarIntervalType
 from planner.runtime.state.files import HadoopFolder
 from planner.state.stream import Stream
 

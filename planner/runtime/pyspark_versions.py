@@ -1,0 +1,51 @@
+"""Names of PySpark 4 that PySpark 3.5 does not have, or has otherwise."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pyspark.sql.types
+import pyspark.util
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as fn
+from pyspark.sql.types import DataType, StringType
+
+
+class _NoType(DataType):
+    """Stands for a type that this PySpark does not have; no column has it."""
+
+
+VariantType: Any = getattr(pyspark.sql.types, "VariantType", _NoType)
+CalendarIntervalType: Any = getattr(pyspark.sql.types, "CalendarIntervalType", _NoType)
+
+
+def pyspark_logger(name: str) -> logging.Logger:
+    """Return the logger that PySpark 4 prints errors with; of PySpark 3.5, which prints none, an ordinary logger."""
+    try:
+        from pyspark.logger import PySparkLogger
+    except ImportError:
+        return logging.getLogger(name)
+    return PySparkLogger.getLogger(name)
+
+
+def try_cast(column: Column, text: str, type_: DataType) -> Column:
+    """Return TRY_CAST of a column, which ``text`` names in the statement of its frame."""
+    if hasattr(Column, "try_cast"):
+        return column.try_cast(type_)
+    return fn.expr(f"TRY_CAST({text} AS {type_.simpleString()})")
+
+
+def collation(type_: StringType) -> str:
+    """Return the collation of a string type; PySpark 3.5 has the one of UTF-8 only."""
+    return str(getattr(type_, "collation", "UTF8_BINARY"))
+
+
+def thread_target(session: SparkSession, call: Callable[[], Any]) -> Callable[[], Any]:
+    """Return a function for another thread, which inherits the caller's properties and, from PySpark 4 on, tags."""
+    try:
+        wrapped: Callable[[], Any] = pyspark.util.inheritable_thread_target(session)(call)
+    except TypeError:
+        wrapped = pyspark.util.inheritable_thread_target(call)
+    return wrapped

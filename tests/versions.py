@@ -1,0 +1,67 @@
+"""Runs ``versions_main.py`` on other versions of PySpark, each in a virtual environment below ``.data/versions``.
+
+Prints a table, and ends with exit code 1 where rows differ or a version fails.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+VERSIONS = ("3.5.9", "4.0.5", "4.1.4", "4.2.1", "4.3.0")
+NEEDS = ("networkx", "sqlglot", "typer", "rich", "pyarrow", "adbc-driver-manager", "adbc-driver-sqlite", "pandas")
+_PYSPARK = "pyspark=="
+
+
+def main(versions: list[str]) -> int:
+    """Run every version, and print what each shows."""
+    seen = {version: run(version) for version in versions or VERSIONS}
+    width = max(len(what) for each in seen.values() for what in each)
+    print(" " * width, *(f"{version:12}" for version in seen))
+    for what in dict.fromkeys(what for each in seen.values() for what in each):
+        print(f"{what:{width}}", *(f"{each.get(what, 'not run'):12}" for each in seen.values()))
+    return int(any(not is_right(word) for each in seen.values() for word in each.values()))
+
+
+def is_right(word: str) -> bool:
+    """Whether the rows were those of plain Spark."""
+    return word in ("rewritten", "as written")
+
+
+def run(version: str) -> dict[str, str]:
+    """Run one version; return what came of each kind."""
+    python = environment(version)
+    settings = os.environ | {"PYSPARK_PYTHON": str(python), "PYTHONPATH": str(ROOT)}
+    command = [str(python), str(ROOT / "tests" / "versions_main.py")]
+    done = subprocess.run(
+        command, cwd=python.parent, env=settings, capture_output=True, text=True, timeout=900, check=False
+    )
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    found = {line["what"]: line["seen"] for line in lines}
+    return found or {"start": " ".join(done.stderr.splitlines()[-1:]) or "nothing printed"}
+
+
+def environment(version: str) -> Path:
+    """Make the virtual environment of a version unless it is there; return its Python."""
+    folder = ROOT / ".data" / "versions" / version
+    python = folder / "bin" / "python"
+    if not (folder / "installed").exists():
+        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "setuptools"]
+        subprocess.run([*pip, f"{_PYSPARK}{version}", *map(_pinned, NEEDS)], check=True)
+        (folder / "installed").touch()
+    return python
+
+
+def _pinned(name: str) -> str:
+    """Return a requirement with the version of ``constraints.txt``."""
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    return next((line.strip() for line in lines if line.lower().startswith(f"{name}==")), name)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

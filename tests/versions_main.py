@@ -1,0 +1,172 @@
+"""Every kind of rewriting on the installed PySpark, rows compared with plain Spark's: a line each, and exit code 1 on a
+difference.
+
+`make test-versions` runs it in an environment of its own for each version.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyspark
+from pyspark.sql import SparkSession
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from dovetail import Optimizer, Options, Sink, SQLiteSource
+
+BAND = "p.x BETWEEN i.lo AND i.hi"
+QUERIES = {
+    **{f"band, {join or 'INNER'}": f"SELECT p.id, i.id AS i FROM p {join} JOIN i ON {BAND}" for join in ("", "LEFT")},
+    **{f"band, {join}": f"SELECT p.id, i.id AS i FROM p {join} JOIN i ON {BAND}" for join in ("RIGHT", "FULL")},
+    "band and equality": f"SELECT p.id, i.id AS i FROM p JOIN i ON p.k = i.k AND {BAND}",
+    "band, LEFT SEMI": f"SELECT p.id FROM p LEFT SEMI JOIN i ON {BAND} AND p.k = i.k",
+    "band, LEFT ANTI": f"SELECT p.id FROM p LEFT ANTI JOIN i ON {BAND} AND p.k = i.k",
+    "band, EXISTS": f"SELECT id FROM p WHERE EXISTS (SELECT 1 FROM i WHERE {BAND})",
+    "distance": "SELECT p.id, q.id AS q FROM p JOIN p q ON p.x BETWEEN q.x - 3 AND q.x + 2",
+    "overlap": "SELECT a.id, b.id AS b FROM i a JOIN i b ON a.lo <= b.hi AND b.lo <= a.hi",
+    "aggregate by interval": f"SELECT i.id, count(*) AS n, sum(p.v) AS s FROM p JOIN i ON {BAND} GROUP BY i.id",
+    "aggregate by point": f"SELECT p.id, count(*) AS n FROM p JOIN i ON {BAND} GROUP BY p.id",
+    "unique key": "SELECT a.id, b.v FROM t a JOIN t b ON a.id = b.id",
+    "correlated aggregate": "SELECT id, (SELECT sum(b.v) FROM t b WHERE b.k = a.k AND b.x <= a.x) AS s FROM t a",
+    "own group": "SELECT a.id FROM t a WHERE a.v > (SELECT avg(b.v) FROM t b WHERE b.k = a.k)",
+    "pairs that differ": "SELECT id FROM t a WHERE EXISTS (SELECT 1 FROM t b WHERE b.k = a.k AND b.v <> a.v)",
+    "scalar aggregates": "SELECT (SELECT count(*) FROM t WHERE v = 1) AS n, (SELECT sum(v) FROM t WHERE k = 2) AS s",
+}
+FRAMES = "SELECT e.id, i.id AS i FROM {e} e JOIN i ON e.x BETWEEN i.lo AND i.hi"
+LOOKUP = "SELECT p.id, n.name FROM p LEFT JOIN names FOR SYSTEM_TIME AS OF PROCTIME() AS n ON p.x = n.x"
+STREAMS = "SELECT a.id, b.id AS b FROM a JOIN b ON a.k = b.k AND a.x BETWEEN b.x - 3 AND b.x + 3"
+
+
+def main() -> int:
+    """Run everything, and print a line each."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        session = (
+            SparkSession.builder.master("local[2]")
+            .config("spark.ui.enabled", "false")
+            .config("spark.sql.shuffle.partitions", "3")
+            .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+            .getOrCreate()
+        )
+        session.sparkContext.setLogLevel("OFF")
+        differ = 0
+        for what, seen in observe(session, folder):
+            differ += seen not in ("rewritten", "as written")
+            print(json.dumps({"spark": pyspark.__version__, "what": what, "seen": seen}), flush=True)
+        session.stop()
+    return bool(differ)
+
+
+def observe(session: SparkSession, folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield what was tried, and what came of it."""
+    opt = Optimizer(session, Options(force=True))
+    columns = ("id", "cast(id * 7 % 100 AS INT) AS x", "cast(id % 5 AS INT) AS k", "id % 3 AS v")
+    session.range(300).selectExpr(*columns).createOrReplaceTempView("p")
+    ends = ("id", "cast(id * 2 AS INT) AS lo", "cast(id * 2 + 3 AS INT) AS hi", "cast(id % 5 AS INT) AS k")
+    session.range(50).selectExpr(*ends).createOrReplaceTempView("i")
+    session.table("p").write.parquet(str(folder / "t"))
+    session.read.parquet(str(folder / "t")).createOrReplaceTempView("t")
+    opt.declare_key("t", ["id"])
+    for what, text in QUERIES.items():
+        yield what, outcome(lambda text=text: (opt.plan(text), session.sql(text)))  # type: ignore[misc]
+    events = session.table("p")
+    yield "frames", outcome(lambda: (opt.plan(FRAMES, e=events), session.sql(FRAMES, e=events)))
+    yield "installed", installed(session, opt.options)
+    yield "lookup", lookup(opt, folder)
+    streams_of(session, folder)
+    yield "stream", stream(opt, folder)
+    yield "materialized view", view(opt, folder)
+
+
+def outcome(run: Callable[[], tuple[Any, Any]]) -> str:
+    """``rewritten`` or ``as written`` where the rows are those of plain Spark; else what differs."""
+    try:
+        plan, plain = run()
+        found, expected = rows(plan.dataframe()), rows(plain)
+    except Exception as error:  # noqa: BLE001
+        return f"{type(error).__name__}: {error}".splitlines()[0]
+    if found != expected:
+        return f"{len(found)} rows differ from {len(expected)} of plain Spark"
+    return "rewritten" if plan.rewritten else "as written"
+
+
+def installed(session: SparkSession, options: Options) -> str:
+    """Run a band by ``spark.sql`` of a session on which Dovetail is installed."""
+    text = QUERIES["band, FULL"]
+    expected = rows(session.sql(text))
+    with Optimizer(session, options):
+        frame = session.sql(text)
+    if rows(frame) != expected:
+        return "other rows"
+    return "rewritten" if "explode" in frame._jdf.queryExecution().toString() else "as written"
+
+
+def lookup(opt: Optimizer, folder: Path) -> str:
+    """Look up names in an SQLite file."""
+    with sqlite3.connect(folder / "names.db") as database:
+        database.execute("CREATE TABLE names (x INTEGER, name TEXT)")
+        database.executemany("INSERT INTO names VALUES (?, ?)", [(n, f"n{n}") for n in range(0, 100, 3)])
+    database.close()
+    opt.session.sql("SELECT id AS x, concat('n', id) AS name FROM range(0, 100, 3)").createOrReplaceTempView("plain")
+    try:
+        opt.register_lookup("names", SQLiteSource("names", path=folder / "names.db"))
+        found = rows(opt.sql(LOOKUP))
+    except Exception as error:  # noqa: BLE001
+        return f"{type(error).__name__}: {error}".splitlines()[0]
+    expected = rows(opt.session.sql("SELECT p.id, n.name FROM p LEFT JOIN plain n ON p.x = n.x"))
+    return "rewritten" if found == expected else "other rows"
+
+
+def streams_of(session: SparkSession, folder: Path) -> None:
+    """Make the streams ``a`` and ``b`` of files, and the tables ``a_rows`` and ``b_rows`` of the same rows."""
+    for name, part in (("a", "id < 200"), ("b", "id >= 100")):
+        path = str(folder / "streams" / name)
+        session.table("p").where(part).write.parquet(path)
+        frame = session.read.parquet(path)
+        frame.createOrReplaceTempView(f"{name}_rows")
+        session.readStream.schema(frame.schema).parquet(path).createOrReplaceTempView(name)
+
+
+def stream(opt: Optimizer, folder: Path) -> str:
+    """Join two streams into files, until all is read."""
+    out = folder / "out"
+    try:
+        query = opt.stream(
+            STREAMS, checkpoint=folder / "checkpoint", sink=Sink("parquet", out), trigger="available now"
+        )
+        query.awaitTermination()
+        found = rows(opt.session.read.parquet(str(out)))
+    except Exception as error:  # noqa: BLE001
+        return f"{type(error).__name__}: {error}".splitlines()[0]
+    return "rewritten" if found == _expected(opt.session) else "other rows"
+
+
+def view(opt: Optimizer, folder: Path) -> str:
+    """Build a materialized view of the join of two streams, and refresh it."""
+    try:
+        kept = opt.materialize(STREAMS, "joined", state=folder / "state")
+        kept.refresh()
+        found = rows(kept.table())
+    except Exception as error:  # noqa: BLE001
+        return f"{type(error).__name__}: {error}".splitlines()[0]
+    return "rewritten" if found == _expected(opt.session) else "other rows"
+
+
+def _expected(session: SparkSession) -> list[str]:
+    return rows(session.sql(STREAMS.replace("FROM a ", "FROM a_rows a ").replace("JOIN b ", "JOIN b_rows b ")))
+
+
+def rows(frame: Any) -> list[str]:
+    """Return the rows of a frame in one order."""
+    return sorted(map(str, frame.collect()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
