@@ -19,7 +19,10 @@ _PYSPARK = "pyspark=="
 
 def main(versions: list[str]) -> int:
     """Run every version, and print what each shows."""
-    seen = {version: run(version) for version in versions or VERSIONS}
+    seen = {}
+    for version in versions or VERSIONS:
+        seen[version] = run(version)
+        print(version, json.dumps(seen[version]), flush=True)
     width = max(len(what) for each in seen.values() for what in each)
     print(" " * width, *(f"{version:12}" for version in seen))
     for what in dict.fromkeys(what for each in seen.values() for what in each):

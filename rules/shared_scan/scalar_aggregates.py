@@ -33,6 +33,7 @@ from rules.query.query_block import read_block, where
 from rules.query.tables import tables
 
 _FEW_DISTINCT = 3  # so many aggregates with DISTINCT are sooner merged: Spark copies each row for each of them
+_NAME_FIELDS = ("struct", "arrays_zip")  # whose fields have the names of their arguments
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,13 @@ def scalar_aggregate(query: Logical, ctx: Context) -> ScalarAggregate | None:
     except Refused:
         return None
     return ScalarAggregate(query, joins, items, tuple(found))
+
+
+def _name_fields(outside_calls: Scalar) -> bool:
+    """Whether an aggregate, NULL here, is an argument of a function that takes names of fields from its arguments."""
+    functions = outside_calls.tree.find_all(exp.Anonymous)
+    naming = (f for f in functions if f.name.lower() in _NAME_FIELDS)
+    return any(isinstance(argument, exp.Null) for f in naming for argument in f.expressions)
 
 
 @dataclass(frozen=True)
@@ -156,6 +164,9 @@ class Merged:
         """Conditions that are not pushed below joins any more could make them larger, or raise."""
         if sum(member.total.distinct for member in self.members) in range(1, _FEW_DISTINCT):
             raise Refused("DISTINCT copies every row, so one scan is no faster than two")
+        totals = [member.total for member in self.members]
+        if any(_name_fields(outside(*each)) for total in totals for each in zip(total.items, total.found, strict=True)):
+            raise Refused("struct() and arrays_zip() name their fields after the aggregates in them")
         if len(frozenset().union(*(t.relations for own in self.own for t in own))) > 1:
             raise Refused("they differ in conditions on several relations")
         if any(not term.relations for own in self.own for term in own):
