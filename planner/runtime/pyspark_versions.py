@@ -1,16 +1,20 @@
-"""Names of PySpark 4 that PySpark 3.5 does not have, or has otherwise."""
+"""Names of the newest PySpark that older ones, from 3.5 on, do not have, or have otherwise."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any
+from inspect import signature
+from typing import TYPE_CHECKING, Any
 
 import pyspark.sql.types
 import pyspark.util
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as fn
-from pyspark.sql.types import DataType, StringType
+from pyspark.sql.types import DataType, StringType, StructType
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class _NoType(DataType):
@@ -28,6 +32,15 @@ def pyspark_logger(name: str) -> logging.Logger:
     except ImportError:
         return logging.getLogger(name)
     return PySparkLogger.getLogger(name)
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """Return the schema as Arrow's, with timestamps in UTC, which PySpark before 4.2 has without a word."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    if "timezone" in signature(to_arrow_schema).parameters:
+        return to_arrow_schema(schema, timezone="UTC")
+    return to_arrow_schema(schema)
 
 
 def try_cast(column: Column, text: str, type_: DataType) -> Column:

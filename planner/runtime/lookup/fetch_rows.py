@@ -16,7 +16,7 @@ from pyspark import cloudpickle
 from pyspark.errors import PySparkTypeError
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
-from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type, to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type
 from pyspark.sql.types import ArrayType, NumericType, StringType, StructField, StructType
 
 from planner.connectors import credentials
@@ -30,7 +30,7 @@ from planner.runtime.lookup.arrow_types import pack, packed_schema, unpack, why_
 from planner.runtime.lookup.metrics import LookupMetrics
 from planner.runtime.lookup.spread import distribute_rows, task_count
 from planner.runtime.lookup.tasks import COUNTS, FetchKeys, JoinRows, LoadSplit, Task
-from planner.runtime.pyspark_versions import collation, try_cast
+from planner.runtime.pyspark_versions import arrow_schema, collation, try_cast
 
 _KEY = "__dt_key"
 
@@ -165,7 +165,7 @@ def _task(session: SparkSession, source: LookupSource, spec: LookupSpec, metrics
     fingerprint = hashlib.sha256(pickled).hexdigest()
     accumulator = metrics.accumulator if metrics is not None else None
     out = _spark_schema(source, pa.schema([schema.field(name) for name in spec.columns]))
-    return Task(source, spec, schema, to_arrow_schema(out, timezone="UTC"), environment, fingerprint, accumulator)
+    return Task(source, spec, schema, arrow_schema(out), environment, fingerprint, accumulator)
 
 
 def _distinct_keys(keys: DataFrame, spec: LookupSpec, wanted: StructType) -> DataFrame:
