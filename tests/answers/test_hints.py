@@ -138,7 +138,7 @@ def test_warnings_are_logged_when_a_query_runs(session: SparkSession, caplog: py
     said = [r.getMessage() for r in caplog.records]
     assert said[0].startswith("RANGE_JOIN(i, 0): the width of bins must be above zero; ")
     assert said[0].endswith("(line 1, column 26)")
-    assert said[1] == "RANGE_JOIN(t, 60) does nothing: Spark runs the statement as written (line 1, column 12)"
+    assert said[1] == "RANGE_JOIN(t, 60): no join of t in this SELECT has a band to cut into bins (line 1, column 12)"
 
 
 @pytest.mark.parametrize("command", [["run"], ["rewrite"], ["explain", "--mode", "sql"], ["explain", "--mode", "cost"]])
