@@ -41,6 +41,8 @@ class RetryingSource:
                 self.close()
 
     def _fetch_with_retries(self, keys: pa.Table, check: Callable[[pa.Table], T]) -> T:
+        import pyarrow as pa
+
         error, reason, attempts = None, "it was stopped", 0
         while attempts < self._spec.attempts and not self._stopped:
             if attempts:
@@ -57,7 +59,7 @@ class RetryingSource:
         blamed, answers = (keys, []) if clear else self._find_failing_keys(keys)
         if answers:
             try:
-                return check(_concatenate(answers))
+                return check(pa.concat_tables(answers))
             except Exception as failed:  # noqa: BLE001
                 reason = self._describe_error(failed)
         what = format_sample(blamed)
@@ -152,9 +154,3 @@ class RetryingSource:
     def _failure(self, what: str, attempts: int, reason: str) -> LookupFailed:
         times = "1 attempt" if attempts == 1 else f"{attempts} attempts"
         return LookupFailed(f"lookup in {self._spec.table} ({self._source!r}) failed for {what}; {times}; {reason}")
-
-
-def _concatenate(answers: list[pa.Table]) -> pa.Table:
-    import pyarrow as pa
-
-    return pa.concat_tables(answers)

@@ -16,10 +16,10 @@ from planner.runtime.installation import uninstalled_sql
 Arguments = dict[str, Any] | list[Any] | None
 
 
-def run(session: SparkSession, text: str, args: Arguments = None) -> DataFrame:
-    """``session.sql`` with exactly this text."""
+def run(session: SparkSession, text: str, args: Arguments = None, /, **values: Any) -> DataFrame:
+    """``session.sql`` with exactly this text, as it was before Dovetail was installed; ``values`` stand for braces."""
     sql = uninstalled_sql(session)
-    return sql(text, args=args) if args else sql(text)
+    return sql(text, args=args, **values) if args else sql(text, **values)
 
 
 def run_over_frames(session: SparkSession, text: str, args: Arguments, frames: Mapping[str, DataFrame]) -> DataFrame:
@@ -34,8 +34,7 @@ def run_over_frames(session: SparkSession, text: str, args: Arguments, frames: M
     text = text.replace("{", "{{").replace("}", "}}")
     for name in named:
         text = re.sub(rf"\b{name}\b", f"{{{name}}}", text)
-    sql = uninstalled_sql(session)
-    return sql(text, args=args, **named) if args else sql(text, **named)
+    return run(session, text, args, **named)
 
 
 def classic(session: object) -> bool:

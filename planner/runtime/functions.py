@@ -8,8 +8,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from planner.runtime.batch import classic
-from planner.runtime.installation import uninstalled_sql
+from planner.runtime.batch import classic, run
 
 _OWN = "org.apache.spark.sql.catalyst.expressions."
 
@@ -40,12 +39,12 @@ def _user_functions_in_catalog(session: SparkSession, names: frozenset[str]) -> 
 def user_functions_in_sql(session: SparkSession, names: frozenset[str]) -> frozenset[str]:
     """Resolve the names with SQL, for Spark Connect."""
     try:
-        users = {row[0].rpartition(".")[2].upper() for row in uninstalled_sql(session)("SHOW USER FUNCTIONS").collect()}
+        users = {row[0].rpartition(".")[2].upper() for row in run(session, "SHOW USER FUNCTIONS").collect()}
         return frozenset(name for name in names & users if not _is_own(session, name))
     except PySparkException:
         return names
 
 
 def _is_own(session: SparkSession, function: str) -> bool:
-    rows = uninstalled_sql(session)(f"DESCRIBE FUNCTION {function}").collect()
+    rows = run(session, f"DESCRIBE FUNCTION {function}").collect()
     return any(row[0].startswith(f"Class: {_OWN}") for row in rows)

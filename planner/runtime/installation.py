@@ -37,7 +37,7 @@ def install(session: SparkSession, optimizer: RunsSql) -> None:
     """Let ``session.sql`` plan with an optimizer until ``uninstall``, in all threads."""
     with _LOCK:
         installed = vars(session).get(_KEPT)
-        if installed is None:
+        if installed is None or "sql" not in vars(session):  # else ours is there, or a wrapper of others calls it
             installed = InstalledSql(session.sql)
             setattr(session, _KEPT, installed)
             session.sql = installed  # type: ignore[method-assign]

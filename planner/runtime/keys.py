@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from planner.catalog import UniqueKey
 from planner.errors import Unsupported
 from planner.expr.tokens import tokenize
-from planner.runtime.installation import uninstalled_sql
+from planner.runtime.batch import run
 
 Declared = Mapping[tuple[str, ...], tuple[UniqueKey, ...]]
 
@@ -48,7 +48,7 @@ def catalog_keys(session: SparkSession, table: tuple[str, ...]) -> tuple[UniqueK
     if len(table) < 3 or (table[0] == _OWN and not session.conf.get(f"spark.sql.catalog.{_OWN}", None)):
         return ()
     try:
-        rows = uninstalled_sql(session)(f"DESCRIBE TABLE EXTENDED {'.'.join(map(_quoted, table))}").collect()
+        rows = run(session, f"DESCRIBE TABLE EXTENDED {'.'.join(map(_quoted, table))}").collect()
     except PySparkException:
         return ()
     return parse_constraints(tuple(row) for row in rows)

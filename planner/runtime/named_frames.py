@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from planner.runtime.batch import Arguments, classic
-from planner.runtime.installation import uninstalled_sql
+from planner.runtime.batch import Arguments, classic, run
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,8 +48,7 @@ class NamedFrames:
 
     def run_as_written(self, session: SparkSession, args: Arguments) -> DataFrame:
         """Run the statement as the user wrote it.  Raises what Spark raises."""
-        sql = uninstalled_sql(session)
-        return sql(self.written, args=args, **self.values) if args else sql(self.written, **self.values)
+        return run(session, self.written, args, **self.values)
 
 
 def name_frames(session: SparkSession, written: str, values: Mapping[str, Any]) -> NamedFrames:

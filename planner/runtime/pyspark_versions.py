@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class _NoType(DataType):
-    """Stands for a type that this PySpark does not have; no column has it."""
+    """A type that no column has, in place of one that this PySpark does not have."""
 
 
 VariantType: Any = getattr(pyspark.sql.types, "VariantType", _NoType)
@@ -35,7 +35,7 @@ def pyspark_logger(name: str) -> logging.Logger:
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """Return the schema as Arrow's, with timestamps in UTC, which PySpark before 4.2 has without a word."""
+    """Return the schema as Arrow's, with timestamps in UTC: the only zone before PySpark 4.2."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     if "timezone" in signature(to_arrow_schema).parameters:

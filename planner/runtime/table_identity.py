@@ -16,8 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from planner.expr import quote
-from planner.runtime.batch import classic
-from planner.runtime.installation import uninstalled_sql
+from planner.runtime.batch import classic, run
 from planner.runtime.measurement_cache import items, normalized_plan
 
 _TABLE = re.compile(
@@ -87,10 +86,10 @@ def _table_id(table: Any) -> str:
 
 def _tables_from_sql(session: SparkSession, text: str) -> tuple[str, ...]:
     """Return a table's creation time, on Spark Connect.  Raises ``_UnknownTables`` for a view over tables."""
-    facts = {str(row[0]): str(row[1]) for row in uninstalled_sql(session)(f"DESCRIBE TABLE EXTENDED {text}").collect()}
+    facts = {str(row[0]): str(row[1]) for row in run(session, f"DESCRIBE TABLE EXTENDED {text}").collect()}
     if facts.get("Type", "VIEW") != "VIEW" and "Created Time" in facts:
         return (f"{text} {facts['Created Time']}",)
-    (row,) = uninstalled_sql(session)(f"EXPLAIN EXTENDED SELECT * FROM {text}").collect()
+    (row,) = run(session, f"EXPLAIN EXTENDED SELECT * FROM {text}").collect()
     if _TABLE.search(str(row[0])):
         raise _UnknownTables
     return ()

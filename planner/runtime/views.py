@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 
 from planner.catalog import View
 from planner.errors import QueryError
+from planner.runtime.settings import classic_settings, to_dict
 
 _OWN = "spark_catalog"
-_MARK = "\u0001"
 _SETTING = "view.sqlConfig."
 # Settings that Spark does not store with a view, since they do not affect its semantics.
 _HARMLESS = (
@@ -57,7 +57,7 @@ class Views:
             sql, facts = text.get(), found.properties()
         except (Py4JError, PySparkException):
             return None
-        return _view(sql, _to_dict(facts))
+        return _view(sql, to_dict(facts))
 
 
 def check_view_name(session: SparkSession, name: str) -> None:
@@ -81,8 +81,7 @@ def changed_setting(session: SparkSession, view: View) -> str | None:
     for key, value in kept.items():
         if _now(session, key) != value:
             return key
-    java: Any = getattr(session, "_jsparkSession", None)
-    for key in _to_dict(java.sessionState().conf().getAllConfs()) if java is not None else ():
+    for key in classic_settings(session):
         means = key.startswith("spark.sql.") and not key.startswith(_HARMLESS) and key not in kept
         if means and session.conf.isModifiable(key):
             return key
@@ -91,8 +90,7 @@ def changed_setting(session: SparkSession, view: View) -> str | None:
 
 def legacy_settings(session: SparkSession) -> tuple[tuple[str, str], ...]:
     """Return the legacy and ANSI settings of a classic session; plans depend on them."""
-    java: Any = getattr(session, "_jsparkSession", None)
-    known = _to_dict(java.sessionState().conf().getAllConfs()) if java is not None else {}
+    known = classic_settings(session)
     return tuple(sorted((k, v) for k, v in known.items() if k.startswith(("spark.sql.legacy.", "spark.sql.ansi."))))
 
 
@@ -123,9 +121,3 @@ def _view(text: str, facts: dict[str, str]) -> View | None:
 
 def _numbered(facts: dict[str, str], count: str, each: str) -> tuple[str, ...]:
     return tuple(facts[f"{each}{n}"] for n in range(int(facts.get(count, "0"))))
-
-
-def _to_dict(scala_map: Any) -> dict[str, str]:
-    """Convert a Scala map with one call."""
-    pairs = (entry.partition(" -> ") for entry in scala_map.mkString(_MARK).split(_MARK))
-    return {key: value for key, arrow, value in pairs if arrow}

@@ -246,8 +246,8 @@ def test_a_source_that_comes_back_while_halves_are_fetched_has_answered() -> Non
     rows, fetcher = fetch(Names(fails(1, 2, 3)), spec(), ids(1, 2, 3, 4))
     assert sorted(row[0] for row in rows) == [1, 2, 3, 4]
     assert fetcher.counters.fetches == 5
-    said = failure(Names(fails(1, 2, 3, 5)), spec(), ids(1, 2, 3, 4, 5, 6))
-    assert "failed for id = 4, 5, 6 among 6 keys" in said
+    error = failure(Names(fails(1, 2, 3, 5)), spec(), ids(1, 2, 3, 4, 5, 6))
+    assert "failed for id = 4, 5, 6 among 6 keys" in error
 
 
 def test_a_batch_that_is_too_large_is_answered_by_halves() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -107,6 +108,30 @@ def test_beside_the_wrapper_of_another_library(session: SparkSession) -> None:
     assert vars(session)["sql"] is wrapper
     assert any("explode" in text for text in calls)
     del session.sql
+
+
+def test_after_a_wrapper_on_top_has_gone(session: SparkSession) -> None:
+    opt = Optimizer.install(session, FORCE)
+    planned = session.sql
+    setattr(session, "sql", partial(planned))  # noqa: B010
+    assert is_rewritten(session)
+    opt.uninstall()
+    assert not is_rewritten(session)
+    del session.sql  # the other library takes its wrapper away, and ours with it
+    with Optimizer(session, FORCE):
+        assert is_rewritten(session)
+
+
+def test_making_an_optimizer_reads_all_settings_at_once(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyspark.sql.conf import RuntimeConfig
+
+    def refuse(*_: object) -> Any:
+        raise AssertionError("a call for each setting")
+
+    monkeypatch.setattr(RuntimeConfig, "get", refuse)
+    monkeypatch.setattr(RuntimeConfig, "getAll", property(refuse))
+    session.conf.set("spark.dovetail.force", "true")
+    assert Optimizer(session).options.force
 
 
 def test_options_are_read_from_the_session(session: SparkSession) -> None:

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from pyspark.sql.types import DataType, StructType
 
 from planner.errors import OptionError, StateError
-from planner.runtime.installation import uninstalled_sql
+from planner.runtime.batch import run
 from planner.runtime.state.file_sink import FileOutput
 from planner.runtime.state.output import Output
 from planner.runtime.state.segments import empty_rows
@@ -112,9 +112,7 @@ def check_table(session: SparkSession, target: object, returned: StructType, *, 
 def _check_insert(session: SparkSession, table: Table, returned: StructType) -> None:
     """Raise ``OptionError`` if Spark cannot plan an INSERT of rows of a schema into a table; nothing is written."""
     with temporary_view(session, _WRITTEN, empty_rows(session, returned)):
-        lines = uninstalled_sql(session)(
-            f"EXPLAIN INSERT OVERWRITE TABLE {table.name} SELECT * FROM {_WRITTEN}"
-        ).collect()
+        lines = run(session, f"EXPLAIN INSERT OVERWRITE TABLE {table.name} SELECT * FROM {_WRITTEN}").collect()
     _, failed, why = "\n".join(line[0] for line in lines).partition("Error occurred during query planning:")
     if failed:
         why = why.strip().partition("\n")[0]
