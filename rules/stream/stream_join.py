@@ -22,6 +22,7 @@ from rules.context import Context
 from rules.query.hinted import hintable_names
 from rules.stream.changelogs import changes_refusal, check_alone, find_change_column, without_changes
 from rules.stream.left_joins import left_shape
+from rules.stream.outer_to_inner import outer_to_inner
 from rules.stream.reader import Reader
 from rules.stream.relations import Find, Relation, check_block, relation_of
 from rules.stream.stream_blocks import Shape, shape_of
@@ -42,6 +43,8 @@ def stream_join(
         check_alone(query, [s.change for n in named if (s := find(n.name))], ctx.names)
         return None
     changes = any(s.change for n in named if (s := find(n.name)))
+    if changes:
+        query = outer_to_inner(query, ctx)
     shape = (left_shape(query, ctx) if changes else None) or shape_of(query)
     if isinstance(shape, str):
         raise Refused(shape)

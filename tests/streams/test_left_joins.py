@@ -118,6 +118,10 @@ JOINS = {
     "mixed": """SELECT a.id, b.v, c.v AS cv FROM t b RIGHT JOIN s a ON a.k = b.id JOIN u c ON a.v = c.id
         WHERE coalesce(b.v, 9) > 0""",
     "itself": "SELECT a.id, a.k, b.v FROM t a LEFT JOIN t b ON a.k = b.id AND a.v <> b.v",
+    "dropped": """SELECT a.id, b.v, c.v AS cv FROM s a LEFT JOIN t b ON a.k <= b.id AND a.k = b.k
+        JOIN u c ON b.v = c.id""",
+    "dropped in a chain": """SELECT a.id, b.v, c.v AS cv FROM t b RIGHT JOIN s a ON a.k = b.id
+        LEFT JOIN u c ON b.v = c.id JOIN s d ON c.k = d.id WHERE d.k < 4""",
     "later": """SELECT a.id, b.id AS bid, c.v FROM t b RIGHT JOIN s a ON a.k = b.id
         LEFT JOIN u c ON a.v = c.id AND coalesce(b.v, 1) = c.k""",
 }
