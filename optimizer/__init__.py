@@ -5,7 +5,7 @@
 >>> opt.plan("SELECT * FROM p JOIN i ON p.x BETWEEN i.lo AND i.hi").explain()   # doctest: +SKIP
 """
 
-from optimizer.api import Optimizer
+from optimizer.api import Optimizer, optimized
 from optimizer.materialized_view import MaterializedView
 from optimizer.materialized_views import MaterializedViews
 from optimizer.options import Options
@@ -67,5 +67,6 @@ __all__ = [
     "StateError",
     "Verification",
     "env",
+    "optimized",
     "plan_sql",
 ]

@@ -28,7 +28,7 @@ from planner.state.sink import Mode, Target, check, trigger_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from planner.connectors.source import LookupSource
@@ -95,16 +95,42 @@ class Optimizer:
         _log_warnings(plan)
         return plan.run()
 
+    def dataframe(self, frame: DataFrame, /) -> DataFrame:
+        """Plan a DataFrame, and return the one that runs the rewriting: the same rows, columns and types.
+
+        Joins of the DataFrame, and the filters, columns, aggregates, ORDER BY and LIMIT above them, are written as a
+        statement over its relations.  It counts only if Spark optimizes it to the plan of the DataFrame.  Where no rule
+        applies, ``frame`` itself is returned; ``plan(frame)`` shows why.  Columns of the result go by their names:
+        ``result["id"]``, not ``left["id"]``.
+
+        Raises nothing; with ``Options(strict=True)``, the error that made planning fail.
+        """
+        plan = self._planner.plan_frame(frame)
+        _log_warnings(plan)
+        return plan.run()
+
+    def join(
+        self, left: DataFrame, right: DataFrame, on: str | Column | list[str] | list[Column], how: str = "inner"
+    ) -> DataFrame:
+        """Join two DataFrames, with the columns that ``left.join(right, on, how)`` returns.
+
+        ``on``: a condition in SQL over the columns and aliases of both, as ``"e.ts BETWEEN w.start AND w.stop"``; a
+        Column; or what else ``DataFrame.join`` takes but a string.  Raises what Spark raises.
+        """
+        from planner.runtime.dataframes.condition import condition
+
+        return self.dataframe(left.join(right, condition(left, on) if isinstance(on, str) else on, how))
+
     def plan(
         self,
-        text: str,
+        text: str | DataFrame,
         /,
         args: dict[str, Any] | list[Any] | None = None,
         *,
         stop_after: Stage = "lower",
         **frames: Any,
     ) -> Plan:
-        """Plan a statement without running it.
+        """Plan a statement, or a DataFrame as in ``dataframe``, without running it.
 
         ``args`` and ``frames`` as in ``sql``.  A plan shows a DataFrame as a table whose name begins with that in the
         braces.
@@ -117,7 +143,9 @@ class Optimizer:
         reason, the plan runs the original text, with the reason in ``declined``; ``Options(strict=True)`` raises the
         error instead.
         """
-        return self._planner.plan(text, args, stop_after, frames)
+        if isinstance(text, str):
+            return self._planner.plan(text, args, stop_after, frames)
+        return self._planner.plan_frame(text, stop_after)
 
     def stream(
         self,
@@ -300,6 +328,11 @@ class Optimizer:
         for a table or column that does not exist.
         """
         self.declarations.declare_key(table, columns, enforced=enforced)
+
+
+def optimized(frame: DataFrame, options: Options | None = None) -> DataFrame:
+    """Plan a DataFrame as ``Optimizer.dataframe`` does, on its own session."""
+    return Optimizer(frame.sparkSession, options).dataframe(frame)
 
 
 def _log_warnings(plan: Plan) -> None:

@@ -18,16 +18,19 @@ from optimizer.planning import plan_sql
 from optimizer.schema_validation import schema_difference_without_rows, validate_schema
 from optimizer.snapshot import Snapshot, take_snapshot
 from planner.catalog import Numbers
-from planner.errors import QueryError, is_user_error, summarize
+from planner.errors import QueryError, Refused, is_user_error, summarize
 from planner.explain.records import Declined
 from planner.sql.lookup_views import lookups_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from optimizer.declarations import Declarations
     from planner.runtime.catalog import SparkCatalog
     from planner.runtime.measurement_cache import MeasurementCache
+
+
+_FRAME = "SELECT * FROM {frame}"  # the text of a DataFrame that cannot be written as SQL
 
 
 class SessionPlanner:
@@ -52,6 +55,22 @@ class SessionPlanner:
         if frames:
             return self._plan_over_frames(text, args, frames, "lower", runs_later=False)
         return self._guard(text, args, lambda: self._plan(text, args, "lower"))
+
+    def plan_frame(self, frame: DataFrame, stop_after: Stage = "lower") -> Plan:
+        """Plan a DataFrame.  A plan that is not rewritten runs as the DataFrame itself."""
+        from planner.runtime.dataframes.statement import frame_as_statement
+
+        def plan_statement() -> Plan:
+            try:
+                with frame_as_statement(self.session, frame) as named:
+                    plan = self._plan(named.text, None, stop_after, may_cache=False)
+            except Refused as refused:
+                declined = (Declined("dataframe", refused.reason),)
+                return Plan(_FRAME, None, declined, stopped=True, session=self.session)
+            return replace(plan, named=named, frame=None, current=lambda _: self.plan_frame(frame))
+
+        plan = self._guard(_FRAME, None, plan_statement)
+        return plan if plan.rewritten else replace(plan, frame=frame, current=None)
 
     def _plan_over_frames(
         self, text: str, args: Any, frames: Mapping[str, Any], stop_after: Stage, *, runs_later: bool

@@ -28,13 +28,19 @@ def run_over_frames(session: SparkSession, text: str, args: Arguments, frames: M
     Spark makes views of them: a classic session drops them after the analysis of the statement, and Connect sends them
     with it.
     """
-    named: dict[str, Any] = {name: frame for name, frame in frames.items() if name in text}
+    text, named = in_braces(text, frames)
+    return run(session, text, args, **named)
+
+
+def in_braces(text: str, frames: Mapping[str, DataFrame]) -> tuple[str, dict[str, DataFrame]]:
+    """Put the names of DataFrames in a statement into braces; returns it with the DataFrames that it names."""
+    named = {name: frame for name, frame in frames.items() if name in text}
     if not named:
-        return run(session, text, args)
+        return text, named
     text = text.replace("{", "{{").replace("}", "}}")
     for name in named:
         text = re.sub(rf"\b{name}\b", f"{{{name}}}", text)
-    return run(session, text, args, **named)
+    return text, named
 
 
 def classic(session: object) -> bool:

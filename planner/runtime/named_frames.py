@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from planner.runtime.batch import Arguments, classic, run
+from planner.runtime.batch import Arguments, classic, in_braces, run
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,6 +32,12 @@ class NamedFrames:
     values: Mapping[str, Any]
     text: str
     frames: Mapping[str, DataFrame]
+
+    @classmethod
+    def of_views(cls, text: str, frames: Mapping[str, DataFrame]) -> NamedFrames:
+        """The same, of a statement over views, from the DataFrame of each view."""
+        written, named = in_braces(text, frames)
+        return cls(written, named, text, frames)
 
     @contextmanager
     def views(self) -> Iterator[None]:

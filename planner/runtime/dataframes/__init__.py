@@ -1,0 +1,1 @@
+"""DataFrames that exist already, written as SQL: their plans, relations and expressions."""

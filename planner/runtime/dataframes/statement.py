@@ -1,0 +1,64 @@
+"""A DataFrame as a statement, proved: Spark optimizes both to the same plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+
+from planner.errors import Refused
+from planner.runtime.batch import classic, run
+from planner.runtime.dataframes.plan_writer import PlanWriter
+from planner.runtime.named_frames import NamedFrames
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+
+@contextmanager
+def frame_as_statement(session: SparkSession, frame: DataFrame) -> Iterator[NamedFrames]:
+    """Write a DataFrame as a statement over views of its relations, which are there while the context lasts.
+
+    Raises ``Refused`` if the DataFrame cannot be written as a statement whose optimized plan is its own.
+    """
+    if not classic(session):
+        raise Refused(
+            "only the plan of a classic session can be read; on Spark Connect use opt.sql() with the DataFrames"
+        )
+    if frame.sparkSession is not session:
+        raise Refused("the DataFrame belongs to another session than the optimizer")
+    if frame.isStreaming:
+        raise Refused("the DataFrame is a stream; opt.stream() runs joins of streams")
+    reason = ""
+    for coerced in (True, False):
+        writer = PlanWriter(frame, coerced)
+        named = NamedFrames.of_views(writer.write(), writer.frames)
+        with named.views():
+            if not (reason := _difference(session, frame, named)):
+                yield named
+                return
+    raise Refused(f"the DataFrame is not what its SQL would be: {reason}")
+
+
+def _difference(session: SparkSession, frame: DataFrame, named: NamedFrames) -> str:
+    """Return how a statement over views differs from the DataFrame; empty if it does not."""
+    try:
+        written = run(session, named.text)
+        if _fields(written.schema) != _fields(frame.schema):
+            return "a column has another type"
+        plans: list[Any] = [f._jdf.queryExecution().optimizedPlan() for f in (frame, written)]
+        return "" if plans[0].sameResult(plans[1]) else "Spark plans it otherwise"
+    except (PySparkException, Py4JError) as error:
+        return str(error).strip().splitlines()[0]
+
+
+def _fields(schema: StructType) -> list[Any]:
+    """Return the columns with their metadata, but for Spark's own."""
+    return [
+        (f.name, f.dataType, f.nullable, {k: v for k, v in f.metadata.items() if not k.startswith("__")})
+        for f in schema
+    ]

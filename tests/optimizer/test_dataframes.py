@@ -1,0 +1,344 @@
+"""DataFrames that exist already: planned where Spark proves that their SQL is the same, and otherwise left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dovetail import optimized
+from effort import examples
+from optimizer import Optimizer, Options
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def opt(spark: SparkSession) -> Optimizer:
+    return Optimizer(spark.newSession(), Options(force=True))
+
+
+@pytest.fixture
+def events(opt: Optimizer) -> Iterator[DataFrame]:
+    yield opt.session.range(200).selectExpr("id", "id * 7 % 100 AS ts")
+    assert [t.name for t in opt.session.catalog.listTables()] == []
+
+
+@pytest.fixture
+def windows(opt: Optimizer) -> DataFrame:
+    return opt.session.range(40).selectExpr("id", "id * 2 AS lo", "id * 2 + 3 AS hi")
+
+
+def rows(frame: DataFrame) -> list[str]:
+    return sorted(map(str, frame.collect()))
+
+
+def check(opt: Optimizer, frame: DataFrame, *, rewritten: bool = True) -> None:
+    """The same rows and schema; or the very frame, with a reason."""
+    plan = opt.plan(frame)
+    assert plan.rewritten == rewritten, plan.explain()
+    found = opt.dataframe(frame)
+    if rewritten:
+        assert [(f.name, f.dataType, f.nullable) for f in found.schema] == [
+            (f.name, f.dataType, f.nullable) for f in frame.schema
+        ]
+        assert rows(found) == rows(frame) == rows(plan.dataframe())
+    else:
+        assert found is frame
+        assert plan.dataframe() is frame
+        assert plan.declined
+
+
+def test_what_is_written_and_what_comes_back(opt: Optimizer, events: DataFrame, windows: DataFrame) -> None:
+    joined = events.alias("e").join(windows, events.ts.between(windows.lo, windows.hi), "left")
+    frame = joined.filter("e.id > 3").select("e.id", windows.id, "ts")
+    plan = opt.plan(frame)
+    assert "BandJoin" in plan.explain()
+    assert "`e`.`ts` >= `t2`.`lo`" in plan.text
+    check(opt, frame)
+    assert frame.columns == ["id", "id", "ts"]
+
+
+def test_above_the_join(opt: Optimizer, events: DataFrame, windows: DataFrame) -> None:
+    from pyspark.sql import functions as f
+
+    joined = events.alias("e").join(windows.alias("w"), f.expr("e.ts BETWEEN w.lo AND w.hi"))
+    check(opt, joined.groupBy("e.id").agg(f.sum("lo").alias("total"), f.countDistinct("hi")))
+    check(opt, joined.groupBy().agg(f.count("*"), f.avg("lo")))
+    check(opt, joined.select("e.id", "lo").distinct())
+    check(opt, joined.select("ts", "lo").orderBy(f.desc("ts"), f.asc_nulls_last("lo")).limit(1000))
+    check(opt, joined.withColumn("kind", f.when(f.col("ts") > 50, "late").otherwise("it's {early}")).filter("ts < 90"))
+    check(opt, joined.select(f.struct("e.id", "lo").alias("s")).select("s.lo", "s"))
+    check(opt, joined.join(windows.alias("x"), f.expr("e.ts = x.lo"), "left_anti"))
+
+
+def test_the_order_of_rows_stays(opt: Optimizer, events: DataFrame, windows: DataFrame) -> None:
+    frame = events.join(windows, (events.ts >= windows.lo) & (events.ts <= windows.hi)).orderBy(
+        events.id.desc(), windows.id
+    )
+    assert opt.dataframe(frame).collect() == frame.collect()
+    assert opt.dataframe(frame.limit(7)).collect() == frame.limit(7).collect()
+
+
+def test_the_call_for_a_join(opt: Optimizer, events: DataFrame, windows: DataFrame) -> None:
+    from pyspark.errors import PySparkException
+
+    e, w = events.alias("e"), windows.alias("w")
+    for how in ("inner", "left", "right", "full", "semi", "anti"):
+        found = opt.join(e, w, "e.ts BETWEEN w.lo AND w.hi", how)
+        assert found.columns == (["id", "ts"] if how in ("semi", "anti") else ["id", "ts", "id", "lo", "hi"])
+        assert rows(found) == rows(e.join(w, (e.ts >= w.lo) & (e.ts <= w.hi), how))
+    assert rows(opt.join(events, windows, ["id"], "full")) == rows(events.join(windows, ["id"], "full"))
+    for bad in ("e.ts BETWEEN", "nowhere > 3", "id = 3"):
+        with pytest.raises(PySparkException):
+            opt.join(e, w, bad)
+
+
+def test_on_its_own_session_and_installed(opt: Optimizer, events: DataFrame, windows: DataFrame) -> None:
+    frame = events.join(windows, (events.ts >= windows.lo) & (events.ts <= windows.hi))
+    assert rows(optimized(frame, Options(force=True))) == rows(frame)
+    with Optimizer(opt.session, Options(force=True)) as installed:
+        assert rows(installed.dataframe(frame)) == rows(frame)
+
+
+def test_what_is_left_alone(opt: Optimizer, events: DataFrame, windows: DataFrame, spark: SparkSession) -> None:
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    def reason(frame: DataFrame) -> str:
+        check(opt, frame, rewritten=False)
+        return opt.plan(frame).declined[0].reason
+
+    joined = events.join(windows, (events.ts >= windows.lo) & (events.ts <= windows.hi))
+    assert "has no join" in reason(events)
+    numbered = joined.withColumn("n", f.row_number().over(Window.partitionBy("lo").orderBy("ts")))
+    assert "below Project" in reason(numbered)
+    assert "below Union" in reason(joined.union(joined))
+    assert "below Sort" in reason(joined.sortWithinPartitions("ts"))
+    double = f.udf(lambda x: x * 2, "long")
+    assert "is not what its SQL would be" in reason(joined.select(double("ts")))
+    other = spark.newSession().range(3)
+    assert "another session" in reason(other.crossJoin(other))
+    equal = events.join(windows, "id")
+    assert opt.dataframe(equal) is equal, "no rule applies"
+    stream = opt.session.readStream.format("rate").load()
+    assert "is a stream" in opt.plan(stream.join(stream, "value")).declined[0].reason
+
+
+def test_a_frame_that_is_cached_is_not_computed_again(opt: Optimizer, events: DataFrame, windows: DataFrame) -> None:
+    joined = events.join(windows, (events.ts >= windows.lo) & (events.ts <= windows.hi)).cache()
+    try:
+        check(opt, joined, rewritten=False)
+        check(opt, joined.filter("lo > 3").select("ts"), rewritten=False)
+        above = joined.select("ts").join(windows.select("lo", "hi"), "ts BETWEEN lo AND hi" and (joined.ts >= 0))
+        check(opt, above, rewritten=False)
+    finally:
+        joined.unpersist()
+    check(opt, joined)
+
+
+def test_a_setting_that_the_frame_was_made_under(opt: Optimizer, events: DataFrame, windows: DataFrame) -> None:
+    """What the analyzed plan holds of the settings cannot be written as SQL under others."""
+    from pyspark.sql import functions as f
+
+    for key, then, now in (
+        ("spark.sql.ansi.enabled", "false", "true"),
+        ("spark.sql.session.timeZone", "Asia/Tokyo", "Europe/Berlin"),
+    ):
+        before = str(opt.session.conf.get(key))
+        try:
+            opt.session.conf.set(key, then)
+            joined = events.join(windows, (events.ts >= windows.lo) & (events.ts <= windows.hi))
+            frame = joined.select((f.col("ts") * 2).alias("d"), f.timestamp_seconds("ts").cast("string").alias("t"))
+            opt.session.conf.set(key, now)
+            check(opt, frame, rewritten=False)
+        finally:
+            opt.session.conf.set(key, before)
+
+
+def test_a_fault_of_ours_costs_nobody_a_frame(
+    opt: Optimizer, events: DataFrame, windows: DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> Any:
+        raise RuntimeError("broken")
+
+    frame = events.join(windows, (events.ts >= windows.lo) & (events.ts <= windows.hi))
+    for place in ("plan_writer.PlanWriter.write", "statement._difference"):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"planner.runtime.dataframes.{place}", broken)
+            quiet = Optimizer(opt.session)
+            assert quiet.dataframe(frame) is frame
+            assert "RuntimeError: broken" in quiet.plan(frame).declined[0].reason
+
+
+# A random program over DataFrames: two or three relations, conditions and clauses of every kind that is written, and
+# some that are not.
+COLUMNS = (
+    *("x", "x + 1", "-x", "x % 3", "x * 2L", "x / 2", "x div 2", "abs(x)", "CAST(x AS STRING)", "CAST(x AS DOUBLE)"),
+    *("d", "d + INTERVAL 3 DAY", "date_add(d, 2)", "datediff(d, DATE '2024-01-05')", "year(d)", "trunc(d, 'MONTH')"),
+    *(
+        "t",
+        "t - INTERVAL '1:30' HOUR TO MINUTE",
+        "unix_micros(t)",
+        "date_trunc('hour', t)",
+        "t - TIMESTAMP '2024-01-03'",
+    ),
+    *("n", "n * 1.50", "CAST(n AS DECIMAL(20, 4))", "round(n, 1)", "-n", "n IS NULL", "nvl(n, 0)", "coalesce(n, x)"),
+    *(
+        "s",
+        "upper(s)",
+        "concat(s, '{', 'it''s')",
+        "substring(s, 2)",
+        "s LIKE 'a%'",
+        "s || x",
+        "length(s)",
+        "if(x > 2, s, 'q')",
+    ),
+    *(
+        "r.a",
+        "r",
+        "r.b.c",
+        "array(x, 1)[0]",
+        "named_struct('a', x)",
+        "map(s, x)",
+        "CASE x WHEN 1 THEN 'o' END",
+        "f",
+        "isnan(f)",
+    ),
+    *(
+        "f + 1",
+        "-0.0D",
+        "CAST('nan' AS DOUBLE)",
+        "1e300D",
+        "-9223372036854775808",
+        "127Y",
+        "NULL",
+        "X'00FF'",
+        "INTERVAL 2 MONTH",
+    ),
+    *(
+        "TIMESTAMP_NTZ '2024-01-02 03:04:05.678'",
+        "timestampdiff(HOUR, t, TIMESTAMP '2024-01-03')",
+        "map(s, x)['a']",
+        "x BETWEEN 1 AND 3",
+    ),
+    *(
+        "try_add(x, 1)",
+        "rand(5) > 2",
+        "x IN (1, 2, NULL)",
+        "NOT (x = 1 OR n > 2)",
+        "x <=> 2",
+        "greatest(x, 2)",
+        "d::timestamp",
+    ),
+)
+FILTERS = (
+    "x > 1",
+    "x IN (1, 2, 3)",
+    "n IS NOT NULL",
+    "d BETWEEN DATE '2024-01-02' AND DATE '2024-01-20'",
+    "s <> 'b' OR x = 2",
+)
+BANDS = (
+    *("l.x BETWEEN r.x AND r.x + 2", "l.x >= r.x AND l.x < r.x + 3", "l.d BETWEEN r.d AND r.d + INTERVAL 2 DAY"),
+    *("l.t >= r.t AND l.t <= r.t + INTERVAL 5 HOUR", "l.x = r.x AND l.d BETWEEN r.d AND date_add(r.d, 3)", "l.s = r.s"),
+    *(
+        "l.n BETWEEN r.n - 1.5 AND r.n + 1.5",
+        "l.f >= r.f AND l.f <= r.f + 2",
+        "l.x <=> r.x AND l.t BETWEEN r.t AND r.t",
+    ),
+)
+HOWS = ("inner", "left", "right", "full", "left_semi", "left_anti", "cross")
+
+
+def relation(opt: Optimizer, random: Random) -> DataFrame:
+    size = random.choice((0, 3, 12))
+    return opt.session.range(size).selectExpr(
+        f"IF(id % 7 = 6, NULL, id * {random.choice((1, 2))} % 5) AS x",
+        f"DATE '2024-01-01' + CAST(id * {random.randrange(4)} AS INT) AS d",
+        f"timestamp_seconds(1704067200 + id * {random.choice((1800, 7200, 50_000))}) AS t",
+        "CAST(IF(id % 5 = 4, NULL, id * 0.75) AS DECIMAL(10, 2)) AS n",
+        "IF(id % 6 = 5, NULL, substring('abcab', CAST(id % 3 AS INT) + 1, 2)) AS s",
+        "CASE WHEN id % 8 = 7 THEN CAST('nan' AS DOUBLE) WHEN id % 5 = 3 THEN -0.0D ELSE id / 2 END AS f",
+        "named_struct('a', id, 'b', named_struct('c', id % 2)) AS r",
+    )
+
+
+def program(opt: Optimizer, random: Random) -> DataFrame:
+    """A DataFrame made as people make them."""
+    from pyspark.sql import functions as f
+
+    left, right = relation(opt, random), relation(opt, random)
+    if random.random() < 0.2:
+        right = left  # joined with itself
+    how = random.choice(HOWS)
+    if random.random() < 0.3:
+        frame = left.filter(random.choice(FILTERS)).join(right.select("x", "d", "n", f.col("s").alias("s2")), "x", how)
+        names = ["x"]
+    else:
+        on = f.expr(random.choice(BANDS))
+        frame = left.alias("l").join(right.alias("r"), on, how)
+        names = ["l.x", "l.d"]
+        if how not in ("left_semi", "left_anti") and random.random() < 0.5:
+            names += ["r.x", "r.n"]
+        if random.random() < 0.4:
+            frame = frame.filter(
+                f.expr(
+                    random.choice(FILTERS)
+                    .replace("x", "l.x")
+                    .replace("n ", "l.n ")
+                    .replace("d B", "l.d B")
+                    .replace("s <", "l.s <")
+                )
+            )
+        if random.random() < 0.6 and how in ("left_semi", "left_anti"):
+            return frame.selectExpr(*random.sample(COLUMNS, 3))
+    step = random.randrange(6)
+    if step == 0:
+        return frame.groupBy(names[0]).agg(f.count("*"), f.max(names[-1]), f.sum(f.expr(names[0])).alias("total"))
+    if step == 1:
+        return frame.select(*names, f.expr(f"count({names[0]}) OVER ()") if random.random() < 0.3 else f.lit(3))
+    if step == 2:
+        return frame.select(*names).distinct()
+    if step == 3:
+        return frame.agg(
+            f.expr(f"count(DISTINCT {names[0]})"), f.expr(f"min({names[0]}) FILTER (WHERE {names[0]} > 1)")
+        )
+    if step == 4:
+        return frame.select(names).withColumn("more", f.lit(1.5)).dropDuplicates()
+    return frame.select(names[0], f.expr(random.choice(COLUMNS[:1])) if names == ["x"] else f.lit("é{"))
+
+
+@pytest.mark.hypothesis
+@settings(max_examples=examples(2))
+@given(seed=st.integers(0, 10**9))
+def test_the_same_rows_columns_and_types(opt: Optimizer, seed: int) -> None:
+    frame = program(opt, Random(seed))
+    found = opt.dataframe(frame)
+    if found is not frame:
+        assert [(f.name, f.dataType, f.nullable) for f in found.schema] == [
+            (f.name, f.dataType, f.nullable) for f in frame.schema
+        ]
+        assert rows(found) == rows(frame)
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_an_expression_is_written_or_refused(opt: Optimizer, column: str) -> None:
+    left = relation(opt, Random(1))
+    right = opt.session.range(5).selectExpr("id AS lo", "id + 2 AS hi")
+    frame = left.join(right, (left.x >= right.lo) & (left.x <= right.hi)).selectExpr(column, "lo")
+    plan = opt.plan(frame)
+    assert plan.rewritten or plan.declined
+    assert plan.rewritten == (column not in UNWRITTEN), plan.explain()
+    found = opt.dataframe(frame)
+    assert rows(found) == rows(frame)
+
+
+UNWRITTEN = ("X'00FF'",)
