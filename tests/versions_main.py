@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pyspark
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -78,6 +78,7 @@ def observe(session: SparkSession, folder: Path) -> Iterator[tuple[str, str]]:
         yield what, outcome(lambda text=text: (opt.plan(text), session.sql(text)))  # type: ignore[misc]
     events = session.table("p")
     yield "frames", outcome(lambda: (opt.plan(FRAMES, e=events), session.sql(FRAMES, e=events)))
+    yield "an existing frame", outcome(lambda: existing_frame(opt, events, session.table("i")))
     yield "installed", installed(session, opt.options)
     yield "lookup", lookup(opt, folder)
     streams_of(session, folder)
@@ -95,6 +96,13 @@ def outcome(run: Callable[[], tuple[Any, Any]]) -> str:
     if found != expected:
         return f"{len(found)} rows differ from {len(expected)} of plain Spark"
     return "rewritten" if plan.rewritten else "as written"
+
+
+def existing_frame(opt: Optimizer, events: DataFrame, intervals: DataFrame) -> tuple[Any, DataFrame]:
+    """Plan a DataFrame that exists already."""
+    band = (events.x >= intervals.lo) & (events.x <= intervals.hi)
+    frame = events.alias("e").join(intervals.alias("i"), band, "left").filter("e.x > 3").groupBy("i.id").count()
+    return opt.plan(frame), frame
 
 
 def installed(session: SparkSession, options: Options) -> str:

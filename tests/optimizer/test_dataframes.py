@@ -342,3 +342,15 @@ def test_an_expression_is_written_or_refused(opt: Optimizer, column: str) -> Non
 
 
 UNWRITTEN = ("X'00FF'",)
+
+
+def test_names_of_every_kind(opt: Optimizer) -> None:
+    """Names with what the text of a plan is made of, and two that differ in case only."""
+    names = ["a#1", "b,c#2L", "d`e", "f.g", "h AS i#3", "J", "j", "k\nl", "ä", "", "{m}", "n", "n"]
+    left = opt.session.range(9).selectExpr("id AS x", *(f"id * 2 + {n} AS c{n}" for n in range(len(names))))
+    left = left.toDF("x", *names)
+    right = opt.session.range(5).selectExpr("id AS lo", "id + 2 AS hi")
+    joined = left.join(right, (left.x >= right.lo) & (left.x <= right.hi))
+    check(opt, joined)
+    check(opt, joined.groupBy("`a#1`", "`d``e`", "`f.g`", "`k\nl`", "`{m}`").count())
+    check(opt, joined.select("`h AS i#3`", "`b,c#2L`", "ä").orderBy("ä").limit(10))

@@ -11,7 +11,7 @@ are IDs in an analyzed plan, so that two columns of one name remain two.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -120,14 +120,14 @@ class PlanWriter:
             return self._distinct(node, wanted)
         if name == "Aggregate":
             rows = self._rows(_children(node)[0])
-            items = _expressions(node.aggregateExpressions())
+            items = _named(node.aggregateExpressions(), rows.columns)
             keys = tuple(self._scalar(k, rows.columns) for k in _expressions(node.groupingExpressions()))
             return self._project(Aggregate(rows.plan, keys) if keys else rows.plan, rows.columns, items, wanted)
         if name == "Project":
             rows = self._rows(_children(node)[0])
-            return self._project(rows.plan, rows.columns, _expressions(node.projectList()), wanted)
+            return self._project(rows.plan, rows.columns, _named(node.projectList(), rows.columns), wanted)
         rows = self._rows(node)
-        return self._project(rows.plan, rows.columns, _expressions(node.output()), wanted)
+        return self._project(rows.plan, rows.columns, _named(node.output()), wanted)
 
     def _rows(self, node: Any) -> _Rows:
         """Write what stands in FROM and WHERE."""
@@ -167,7 +167,7 @@ class PlanWriter:
     def _scan(self, node: Any, alias: str) -> _Rows:
         """Carry a relation: a view of the rows that its plan returns, with columns of different names."""
         alias = self._new_alias(alias)
-        attributes = _expressions(node.output())
+        attributes = _named(node.output())
         names = _different([str(a.fields["name"]) for a in attributes])
         frame = self._as_frame(node)
         if names != frame.columns:
@@ -271,6 +271,19 @@ def _children(node: Any) -> list[Any]:
 
 def _listed(found: Any) -> list[Any]:
     return [found.apply(n) for n in range(found.size())]
+
+
+def _named(found: Any, known: Container[int] | None = None) -> list[Catalyst]:
+    """Read named expressions; attributes, all of them or those of ``known`` IDs, in one call for any number."""
+    items = []
+    for number, text in enumerate(str(found.mkString("\0")).split("\0") if found.size() else ()):
+        attribute = re.fullmatch(r"(.*)#(\d+)L?", text, re.DOTALL)
+        if attribute and (known is None or int(attribute[2]) in known):
+            fields = {"name": attribute[1], "exprId": {"id": attribute[2]}}
+            items.append(Catalyst("AttributeReference", fields, ()))
+        else:
+            items.append(read_catalyst(found.apply(number).toJSON()))
+    return items
 
 
 def _expressions(found: Any) -> list[Catalyst]:

@@ -29,7 +29,7 @@ def frame_as_statement(session: SparkSession, frame: DataFrame) -> Iterator[Name
         raise Refused(
             "only the plan of a classic session can be read; on Spark Connect use opt.sql() with the DataFrames"
         )
-    if frame.sparkSession is not session:
+    if not frame.sparkSession._jsparkSession.equals(session._jsparkSession):
         raise Refused("the DataFrame belongs to another session than the optimizer")
     if frame.isStreaming:
         raise Refused("the DataFrame is a stream; opt.stream() runs joins of streams")
