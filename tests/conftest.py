@@ -97,14 +97,14 @@ def pytest_report_header() -> str:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add ``--minutes``."""
-    parser.addoption("--minutes", type=float, help="random tests that have not begun by then are skipped")
+    parser.addoption("--minutes", type=float, help="tests that have not begun by then are skipped")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Sessions run each test in the way that its name says; a random test may come too late."""
+    """Sessions run each test in the way that its name says; with ``--minutes`` a test may come too late."""
     minutes = item.config.getoption("minutes")
-    if minutes and any(item.iter_markers("hypothesis")) and time.monotonic() - BEGAN > 60 * minutes:
+    if minutes and time.monotonic() - BEGAN > 60 * minutes:
         pytest.skip(f"{minutes:g} minutes are over; another seed has other tests first")
     execution.begin(item.nodeid)
 

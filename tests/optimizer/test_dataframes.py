@@ -40,9 +40,10 @@ def rows(frame: DataFrame) -> list[str]:
     return sorted(map(str, frame.collect()))
 
 
-def check(opt: Optimizer, frame: DataFrame, *, rewritten: bool = True) -> None:
-    """The same rows and schema; or the very frame, with a reason."""
+def check(opt: Optimizer, frame: DataFrame, *, rewritten: bool | None = True) -> None:
+    """The same rows and schema; or the very frame, with a reason.  None: either."""
     plan = opt.plan(frame)
+    rewritten = plan.rewritten if rewritten is None else rewritten
     assert plan.rewritten == rewritten, plan.explain()
     found = opt.dataframe(frame)
     if rewritten:
@@ -77,6 +78,19 @@ def test_above_the_join(opt: Optimizer, events: DataFrame, windows: DataFrame) -
     check(opt, joined.withColumn("kind", f.when(f.col("ts") > 50, "late").otherwise("it's {early}")).filter("ts < 90"))
     check(opt, joined.select(f.struct("e.id", "lo").alias("s")).select("s.lo", "s"))
     check(opt, joined.join(windows.alias("x"), f.expr("e.ts = x.lo"), "left_anti"))
+
+
+def test_a_frame_joined_with_itself_is_one_relation(opt: Optimizer, events: DataFrame) -> None:
+    from pyspark.sql import functions as f
+
+    cut = events.selectExpr("id % 20 AS k", "ts")
+    frame = cut.alias("a").join(cut.alias("b"), f.expr("a.k = b.k AND a.ts BETWEEN b.ts AND b.ts + 9"))
+    check(opt, frame)
+    plan = opt.plan(frame)
+    assert plan.named
+    assert len(plan.named.frames) == 1
+    shuffled = events.select("id", f.floor(f.rand(3) * 9).alias("x"))
+    check(opt, shuffled.alias("a").join(shuffled.alias("b"), f.expr("a.x BETWEEN b.x AND b.x + 1")), rewritten=None)
 
 
 def test_the_order_of_rows_stays(opt: Optimizer, events: DataFrame, windows: DataFrame) -> None:

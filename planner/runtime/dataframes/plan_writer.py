@@ -88,6 +88,7 @@ class PlanWriter:
         self.jvm_zone = str(jvm.java.util.TimeZone.getDefault().getID())
         self.has_cached = not self.session._jsparkSession.sharedState().cacheManager().isEmpty()
         self.aliases: set[str] = set()
+        self.plans: dict[str, Any] = {}
 
     def write(self) -> str:
         """Write the plan as a statement over views, whose DataFrames are then in ``frames``.  Raises ``Refused``."""
@@ -172,11 +173,19 @@ class PlanWriter:
         frame = self._as_frame(node)
         if names != frame.columns:
             frame = frame.toDF(*names)
-        view = f"{re.sub('[^a-z0-9]+', '_', alias.lower()).strip('_') or 'frame'}_{uuid4().hex[:12]}"
-        view = view if view[0].isalpha() else f"frame_{view}"
-        self.frames[view] = frame
+        view = self._view(node, frame, alias)
         scan = Scan((view,), view, alias, (), f"AS {quote(alias)}")
         return _Rows(scan, {a.id: _column(alias, name) for a, name in zip(attributes, names, strict=True)})
+
+    def _view(self, node: Any, frame: DataFrame, alias: str) -> str:
+        """Return the name of the view of a relation: one for all whose plans return the same."""
+        for view, plan in self.plans.items():
+            if self.frames[view].columns == frame.columns and plan.sameResult(node):
+                return view
+        name = re.sub("[^a-z0-9]+", "_", alias.lower()).strip("_")
+        view = f"{name if name[:1].isalpha() else f'frame_{name}'}_{uuid4().hex[:12]}"
+        self.frames[view], self.plans[view] = frame, node
+        return view
 
     def _selected(self, node: Any, alias: str = "") -> _Rows:
         """Write a plan as a subquery in FROM."""
