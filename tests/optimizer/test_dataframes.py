@@ -80,6 +80,19 @@ def test_above_the_join(opt: Optimizer, events: DataFrame, windows: DataFrame) -
     check(opt, joined.join(windows.alias("x"), f.expr("e.ts = x.lo"), "left_anti"))
 
 
+def test_set_operations(opt: Optimizer, events: DataFrame, windows: DataFrame) -> None:
+    from pyspark.sql import functions as f
+
+    joined = events.alias("e").join(windows.alias("w"), f.expr("e.ts BETWEEN w.lo AND w.hi")).select("e.id", "ts", "lo")
+    check(opt, joined.union(joined.filter("ts > 50").limit(1000)).select("lo", "ts"), rewritten=None)
+    named = joined.unionByName(events.withColumn("lo", f.lit(1)), allowMissingColumns=True)
+    check(opt, named.groupBy("lo").count(), rewritten=None)
+    check(opt, joined.select("ts").union(opt.session.range(5)).distinct())
+    check(opt, joined.exceptAll(joined.filter("ts < 30")), rewritten=None)
+    check(opt, joined.select("ts").intersect(events.select("ts")).orderBy("ts"), rewritten=None)
+    check(opt, joined.select("ts").subtract(opt.session.range(90).filter("id > 7")))
+
+
 def test_a_frame_joined_with_itself_is_one_relation(opt: Optimizer, events: DataFrame) -> None:
     from pyspark.sql import functions as f
 
@@ -133,9 +146,9 @@ def test_what_is_left_alone(opt: Optimizer, events: DataFrame, windows: DataFram
     joined = events.join(windows, (events.ts >= windows.lo) & (events.ts <= windows.hi))
     assert "has no join" in reason(events)
     numbered = joined.withColumn("n", f.row_number().over(Window.partitionBy("lo").orderBy("ts")))
-    assert "below Project" in reason(numbered)
-    assert "below Union" in reason(joined.union(joined))
-    assert "below Sort" in reason(joined.sortWithinPartitions("ts"))
+    assert "below Window" in reason(numbered)
+    assert "below Generate" in reason(joined.select(f.explode(f.array("lo", "hi"))))
+    assert "partitions that are sorted" in reason(joined.sortWithinPartitions("ts"))
     double = f.udf(lambda x: x * 2, "long")
     assert "is not what its SQL would be" in reason(joined.select(double("ts")))
     other = spark.newSession().range(3)

@@ -143,7 +143,10 @@ class ExpressionWriter:
         return exp.In(this=value, expressions=found)
 
     def _between(self, node: Catalyst) -> exp.Expression:
-        value, low, high = self._operands(node, node.parameters())
+        # In a self-join Spark gives new IDs to what Between is replaced by, and not to its own operands.
+        both, definition = node.child.children
+        operands = (definition.child, *(comparison.children[1] for comparison in both.children))
+        value, low, high = self._operands(node, operands)
         return exp.Between(this=value, low=low, high=high)
 
     def _case(self, node: Catalyst) -> exp.Expression:

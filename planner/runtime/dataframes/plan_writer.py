@@ -31,6 +31,7 @@ from planner.logical import (
     Logical,
     Project,
     Scan,
+    SetOp,
     Sort,
 )
 from planner.runtime.dataframes.catalyst_tree import Catalyst, read_catalyst
@@ -51,7 +52,18 @@ _KINDS: dict[str, JoinKind] = {
 }
 _TRANSPARENT = ("SubqueryAlias", "View")
 _LIMITS = ("GlobalLimit", "LocalLimit")
-_ONE_CHILD = (*_TRANSPARENT, *_LIMITS, "Project", "Filter", "Aggregate", "Sort", "Distinct", "Deduplicate")
+_SET_OPERATIONS = {"Union": "UNION ALL", "Except": "EXCEPT", "Intersect": "INTERSECT"}
+_ABOVE_JOINS = (
+    *_TRANSPARENT,
+    *_LIMITS,
+    "Project",
+    "Filter",
+    "Aggregate",
+    "Sort",
+    "Distinct",
+    "Deduplicate",
+    *_SET_OPERATIONS,
+)
 Columns = dict[int, exp.Expression]
 
 
@@ -94,10 +106,7 @@ class PlanWriter:
         """Write the plan as a statement over views, whose DataFrames are then in ``frames``.  Raises ``Refused``."""
         plan = self.frame._jdf.queryExecution().analyzed()
         if not self._has_join(plan):
-            operator = _name(_below_aliases(plan))
-            raise Refused(
-                f"the plan of the DataFrame has no join, or one below {operator}, which is not written as SQL"
-            )
+            raise Refused(self._without_join(plan))
         return to_sql(self._query(plan, self.frame.columns).plan)
 
     def _has_join(self, node: Any) -> bool:
@@ -107,7 +116,20 @@ class PlanWriter:
             return False
         if name == "Sort" and not getattr(node, "global")():  # Python has no such name
             return False
-        return name == "Join" or (name in _ONE_CHILD and self._has_join(_children(node)[0]))
+        return name == "Join" or (name in _ABOVE_JOINS and any(map(self._has_join, _children(node))))
+
+    def _without_join(self, node: Any) -> str:
+        """Return why a plan has no join that is written as such."""
+        if not _contains_join(node):
+            return "the plan of the DataFrame has no join"
+        while _name(node) in _ABOVE_JOINS and (below := [c for c in _children(node) if _contains_join(c)]):
+            if self.has_cached and _name(node) not in _TRANSPARENT and _is_cached(self._as_frame(node)):
+                break
+            node = below[0]
+        name = _name(node)
+        if name in ("Join", *_ABOVE_JOINS):
+            return "the joins of the DataFrame are cached, or within partitions that are sorted"
+        return f"the joins of the DataFrame are below {name}, which is not written as SQL"
 
     def _query(self, node: Any, wanted: Sequence[str] | None = None) -> _Query:
         """Write a plan as a query; ``wanted``: the names of its columns, which may repeat."""
@@ -119,6 +141,8 @@ class PlanWriter:
             return self._sort(node, wanted)
         if name in ("Distinct", "Deduplicate"):
             return self._distinct(node, wanted)
+        if name in _SET_OPERATIONS:
+            return self._set_operation(node, wanted)
         if name == "Aggregate":
             rows = self._rows(_children(node)[0])
             items = _named(node.aggregateExpressions(), rows.columns)
@@ -214,11 +238,7 @@ class PlanWriter:
         found = _expressions(node.order())
         columns: Columns = {id_: exp.column(name, quoted=True) for id_, name in query.names.items()}
         keys = tuple(self._scalar(key.child, columns) for key in found)
-        directions = tuple(
-            f"{_word(key, 'direction', Ascending='ASC', Descending='DESC')} "
-            f"{_word(key, 'nullOrdering', NullsFirst='NULLS FIRST', NullsLast='NULLS LAST')}"
-            for key in found
-        )
+        directions = tuple(map(_direction, found))
         return _Query(Sort(query.plan, "ORDER BY", keys, directions), query.names)
 
     def _distinct(self, node: Any, wanted: Sequence[str] | None) -> _Query:
@@ -227,6 +247,22 @@ class PlanWriter:
             query = self._nested(_children(node)[0], wanted)
             assert isinstance(query.plan, Project)
         return _Query(replace(query.plan, quantifier="DISTINCT"), query.names)
+
+    def _set_operation(self, node: Any, wanted: Sequence[str] | None) -> _Query:
+        attributes = _named(node.output())
+        names = list(wanted) if wanted else _different([str(a.fields["name"]) for a in attributes])
+        keyword = _SET_OPERATIONS[_name(node)]
+        if keyword != "UNION ALL" and node.isAll():
+            keyword += " ALL"
+        first, *others = (self._operand(child, names) for child in _children(node))
+        for other in others:
+            first = SetOp(first, other, keyword)
+        return _Query(first, {a.id: name for a, name in zip(attributes, names, strict=True)})
+
+    def _operand(self, node: Any, names: Sequence[str]) -> Logical:
+        """Write an operand of a set operation."""
+        query = self._query(node, names)
+        return query.plan if isinstance(query.plan, Project) else self._nested(node, names).plan
 
     def _nested(self, node: Any, wanted: Sequence[str] | None) -> _Query:
         """Select all columns of a subquery."""
@@ -305,6 +341,10 @@ def _below_aliases(node: Any) -> Any:
     return node
 
 
+def _contains_join(node: Any) -> bool:
+    return _name(node) == "Join" or any(map(_contains_join, _children(node)))
+
+
 def _is_cached(frame: DataFrame) -> bool:
     level = frame.storageLevel
     return bool(level.useMemory or level.useDisk or level.useOffHeap)
@@ -335,8 +375,7 @@ def _item(tree: exp.Expression, name: str) -> Scalar:
     return Scalar(f"{sql(tree)} AS {quote(name)}")
 
 
-def _word(node: Catalyst, name: str, **words: str) -> str:
-    found = str(node.fields[name]).rstrip("$'}").rpartition(".")[2]
-    if found not in words:
-        raise Refused(f"the order {found} is not written as SQL")
-    return words[found]
+def _direction(key: Catalyst) -> str:
+    """Write what stands behind a key of ORDER BY."""
+    way, nulls = (str(key.fields[name]) for name in ("direction", "nullOrdering"))
+    return f"{'ASC' if 'Ascending' in way else 'DESC'} NULLS {'FIRST' if 'NullsFirst' in nulls else 'LAST'}"
