@@ -2,7 +2,7 @@
 
     events.alias("e").join(sessions.alias("s"), expr("e.ts BETWEEN s.start AND s.stop")).select("e.id")
 
-    SELECT e.id AS id FROM {e} e JOIN {s} s ON e.ts BETWEEN s.start AND s.stop
+    SELECT e.id FROM {e} e JOIN {s} s ON e.ts BETWEEN s.start AND s.stop
 
 What has no join below it is a relation, however it was made: its plan is carried over as it is.  The names of columns
 are IDs in an analyzed plan, so that two columns of one name remain two.
@@ -372,7 +372,8 @@ def _column(alias: str, name: str) -> exp.Expression:
 
 
 def _item(tree: exp.Expression, name: str) -> Scalar:
-    return Scalar(f"{sql(tree)} AS {quote(name)}")
+    same = isinstance(tree, exp.Column) and tree.name == name
+    return Scalar(sql(tree) if same else f"{sql(tree)} AS {quote(name)}")
 
 
 def _direction(key: Catalyst) -> str:
