@@ -60,17 +60,22 @@ class SessionPlanner:
         """Plan a DataFrame.  A plan that is not rewritten runs as the DataFrame itself."""
         from planner.runtime.dataframes.statement import frame_as_statement
 
+        if not hasattr(frame, "sparkSession"):
+            raise TypeError(f"a DataFrame is needed, not a {type(frame).__name__}; opt.sql() and opt.plan() take SQL")
+
         def plan_statement() -> Plan:
             try:
                 with frame_as_statement(self.session, frame) as named:
                     plan = self._plan(named.text, None, stop_after, may_cache=False)
             except Refused as refused:
-                declined = (Declined("dataframe", refused.reason),)
-                return Plan(_FRAME, None, declined, stopped=True, session=self.session)
+                return self._as_written(_FRAME, refused.reason)
             return replace(plan, named=named, frame=None, current=lambda _: self.plan_frame(frame))
 
         plan = self._guard(_FRAME, None, plan_statement)
         return plan if plan.rewritten else replace(plan, frame=frame, current=None)
+
+    def _as_written(self, text: str, reason: str) -> Plan:
+        return Plan(text, None, (Declined("dataframe", reason),), stopped=True, session=self.session)
 
     def _plan_over_frames(
         self, text: str, args: Any, frames: Mapping[str, Any], stop_after: Stage, *, runs_later: bool

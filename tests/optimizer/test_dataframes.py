@@ -150,7 +150,11 @@ def test_what_is_left_alone(opt: Optimizer, events: DataFrame, windows: DataFram
     assert "below Generate" in reason(joined.select(f.explode(f.array("lo", "hi"))))
     assert "partitions that are sorted" in reason(joined.sortWithinPartitions("ts"))
     double = f.udf(lambda x: x * 2, "long")
-    assert "is not what its SQL would be" in reason(joined.select(double("ts")))
+    assert "a function of yours" in reason(joined.select(double("ts")))
+    assert "is not what its SQL would be" in reason(joined.withColumn("p", f.spark_partition_id()))
+    for text in ("SELECT 1", None, [3]):
+        with pytest.raises(TypeError, match="a DataFrame is needed, not a"):
+            opt.dataframe(text)  # type: ignore[arg-type]
     other = spark.newSession().range(3)
     assert "another session" in reason(other.crossJoin(other))
     equal = events.join(windows, "id")
@@ -169,6 +173,19 @@ def test_a_frame_that_is_cached_is_not_computed_again(opt: Optimizer, events: Da
     finally:
         joined.unpersist()
     check(opt, joined)
+
+
+def test_metrics_are_those_of_the_users_action(opt: Optimizer, events: DataFrame, windows: DataFrame) -> None:
+    """Planning may read a frame, and the first to read it would set its metrics."""
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as f
+
+    seen = Observation()
+    observed = events.filter("ts < 50").observe(seen, f.count("*").alias("n"), f.max("ts").alias("last"))
+    joined = observed.join(windows, (observed.ts >= windows.lo) & (observed.ts <= windows.hi))
+    assert opt.dataframe(joined) is joined
+    joined.collect()
+    assert seen.get == {"n": 100, "last": 49}
 
 
 def test_a_setting_that_the_frame_was_made_under(opt: Optimizer, events: DataFrame, windows: DataFrame) -> None:

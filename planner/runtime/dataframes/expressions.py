@@ -79,6 +79,12 @@ _FUNCTIONS = {
     "RLike": "rlike",
 }
 
+_FUNCTION, _SUBQUERY = "a function of yours is not written as SQL", "a subquery is not written as SQL"
+_NO_SQL = {
+    **dict.fromkeys(("PythonUDF", "PythonUDAF", "ScalaUDF", "ScalaAggregator"), _FUNCTION),
+    **dict.fromkeys(("InSubquery", "ScalarSubquery", "Exists", "ListQuery", "LateralSubquery"), _SUBQUERY),
+}
+
 
 @dataclass(frozen=True)
 class ExpressionWriter:
@@ -93,6 +99,8 @@ class ExpressionWriter:
 
     def tree(self, node: Catalyst) -> exp.Expression:
         """Write an expression.  Raises ``Refused``."""
+        if reason := _NO_SQL.get(node.name):
+            raise Refused(reason)
         if special := _SPECIAL.get(node.name):
             return special(self, node)
         children = node.parameters() or node.children

@@ -33,6 +33,8 @@ def frame_as_statement(session: SparkSession, frame: DataFrame) -> Iterator[Name
         raise Refused("the DataFrame belongs to another session than the optimizer")
     if frame.isStreaming:
         raise Refused("the DataFrame is a stream; opt.stream() runs joins of streams")
+    if _observes(frame):
+        raise Refused("the DataFrame observes metrics, and planning may read it before your action does")
     reason = ""
     for coerced in (True, False):
         writer = PlanWriter(frame, coerced)
@@ -62,3 +64,15 @@ def _fields(schema: StructType) -> list[Any]:
         (f.name, f.dataType, f.nullable, {k: v for k, v in f.metadata.items() if not k.startswith("__")})
         for f in schema
     ]
+
+
+def _observes(frame: DataFrame) -> bool:
+    """Whether a DataFrame has ``observe`` in it: whoever reads it first sets the metrics."""
+    waiting = [frame._jdf.queryExecution().analyzed()]
+    while waiting:
+        node = waiting.pop()
+        if node.getClass().getSimpleName() == "CollectMetrics":
+            return True
+        children = node.children()
+        waiting += [children.apply(n) for n in range(children.size())]
+    return False
