@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyspark.sql.types
 import pyspark.util
+from py4j.java_gateway import JavaClass  # type: ignore[import-untyped]
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.types import DataType, StringType, StructType
@@ -62,3 +63,11 @@ def thread_target(session: SparkSession, call: Callable[[], Any]) -> Callable[[]
     except TypeError:
         wrapped = pyspark.util.inheritable_thread_target(call)
     return wrapped
+
+
+def dataset_class(session: SparkSession) -> Any:
+    """Return the class of the JVM that makes DataFrames of plans; PySpark 3.5 has it in another package."""
+    packages: Any = session._jvm
+    packages = packages.org.apache.spark.sql
+    found = packages.classic.Dataset
+    return found if isinstance(found, JavaClass) else packages.Dataset

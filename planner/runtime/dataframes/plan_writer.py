@@ -36,6 +36,7 @@ from planner.logical import (
 )
 from planner.runtime.dataframes.catalyst_tree import Catalyst, read_catalyst
 from planner.runtime.dataframes.expressions import ExpressionWriter
+from planner.runtime.pyspark_versions import dataset_class
 from planner.sql.to_sql import to_sql
 
 if TYPE_CHECKING:
@@ -299,10 +300,7 @@ class PlanWriter:
         """Make a DataFrame of a part of the plan."""
         from pyspark.sql import DataFrame
 
-        jvm: Any = self.session._jvm
-        sql_package = jvm.org.apache.spark.sql
-        classic = sql_package.classic.Dataset
-        dataset = classic if hasattr(classic, "ofRows") else sql_package.Dataset  # PySpark 3.5
+        dataset = dataset_class(self.session)
         return DataFrame(dataset.ofRows(self.session._jsparkSession, node), self.session)
 
 
