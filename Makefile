@@ -12,8 +12,7 @@ NEW_SEED := $(shell date +%s)
 else
 NEW_SEED := $(SEED)
 endif
-# A machine that runs many others at once may take twice the time: tests that have not begun by then are skipped, other ones
-# with each seed.
+# Tests that have not begun after so many minutes are skipped, others with each seed: CI takes twice as long on a busy machine.
 MINUTES ?= 8
 FIXED_MINUTES ?= 30
 FRESH = DOVETAIL_SEED=$(SEED) $(BIN)/python -m pytest $(WORKERS) --hypothesis-profile=fresh --hypothesis-seed=$(SEED)

@@ -103,7 +103,8 @@ class Optimizer:
         applies, ``frame`` itself is returned; ``plan(frame)`` shows why.  Columns of the result go by their names:
         ``result["id"]``, not ``left["id"]``.
 
-        Raises nothing; with ``Options(strict=True)``, the error that made planning fail.
+        Raises ``TypeError`` for anything but a DataFrame; with ``Options(strict=True)``, the error that made planning
+        fail.
         """
         plan = self._planner.plan_frame(frame)
         _log_warnings(plan)

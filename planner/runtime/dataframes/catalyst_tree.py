@@ -31,12 +31,6 @@ class Catalyst:
         nested = (value for name, value in self.fields.items() if name != "replacement")
         return tuple(node for value in nested if isinstance(value, list) for node in _expressions(value))
 
-    def walk(self) -> Iterator[Catalyst]:
-        """The node and all below it."""
-        yield self
-        for child in self.children:
-            yield from child.walk()
-
 
 def read_catalyst(document: str) -> Catalyst:
     """Read an expression from its JSON."""

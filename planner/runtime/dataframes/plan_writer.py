@@ -1,4 +1,4 @@
-"""Writes the analyzed plan of a DataFrame as SQL over its relations: the joins, and what stands above them.
+"""Writes the analyzed plan of a DataFrame as SQL over its relations: the joins, and the operators above them.
 
     events.alias("e").join(sessions.alias("s"), expr("e.ts BETWEEN s.start AND s.stop")).select("e.id")
 
@@ -11,7 +11,7 @@ are IDs in an analyzed plan, so that two columns of one name remain two.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -36,6 +36,7 @@ from planner.logical import (
 )
 from planner.runtime.dataframes.catalyst_tree import Catalyst, read_catalyst
 from planner.runtime.dataframes.expressions import ExpressionWriter
+from planner.runtime.dataframes.jvm_plan import PlanNode, read_expressions, read_named
 from planner.runtime.pyspark_versions import dataset_class
 from planner.sql.to_sql import to_sql
 
@@ -65,12 +66,13 @@ _ABOVE_JOINS = (
     "Deduplicate",
     *_SET_OPERATIONS,
 )
+_MOST_OPERATORS = 30  # 20 subqueries in each other are planned in 2 s; at 60, Python's and Spark's parsers give up
 Columns = dict[int, exp.Expression]
 
 
 @dataclass(frozen=True)
 class _Rows:
-    """What stands in FROM and WHERE, with the column of each ID."""
+    """The clauses FROM and WHERE, with the column of each ID."""
 
     plan: Logical
     columns: Columns
@@ -101,41 +103,58 @@ class PlanWriter:
         self.jvm_zone = str(jvm.java.util.TimeZone.getDefault().getID())
         self.has_cached = not self.session._jsparkSession.sharedState().cacheManager().isEmpty()
         self.aliases: set[str] = set()
-        self.plans: dict[str, Any] = {}
+        self.plans: dict[str, PlanNode] = {}
+        self.joins: dict[PlanNode, bool] = {}
 
     def write(self) -> str:
         """Write the plan as a statement over views, whose DataFrames are then in ``frames``.  Raises ``Refused``."""
-        plan = self.frame._jdf.queryExecution().analyzed()
+        plan = PlanNode(self.frame._jdf.queryExecution().analyzed())
         if not self._has_join(plan):
             raise Refused(self._without_join(plan))
+        if self._depth(plan) > _MOST_OPERATORS:
+            raise Refused(
+                f"more than {_MOST_OPERATORS} operators follow each other, each of which would be a subquery; "
+                "withColumns() adds many columns in one"
+            )
         return to_sql(self._query(plan, self.frame.columns).plan)
 
-    def _has_join(self, node: Any) -> bool:
+    def _has_join(self, node: PlanNode) -> bool:
         """Whether there is a join that is written as such."""
-        name = _name(node)
-        if self.has_cached and name not in _TRANSPARENT and _is_cached(self._as_frame(node)):
-            return False
-        if name == "Sort" and not getattr(node, "global")():  # Python has no such name
-            return False
-        return name == "Join" or (name in _ABOVE_JOINS and any(map(self._has_join, _children(node))))
+        if node not in self.joins:
+            above = node.name in _ABOVE_JOINS and not self._is_cached(node) and not _sorts_partitions(node)
+            here = node.name == "Join" and not self._is_cached(node)
+            self.joins[node] = here or (above and any(map(self._has_join, node.children)))
+        return self.joins[node]
 
-    def _without_join(self, node: Any) -> str:
+    def _depth(self, node: PlanNode) -> int:
+        """Return how many operators with a join below them follow each other."""
+        deepest = max((self._depth(child) for child in node.children if self._has_join(child)), default=0)
+        return deepest + (node.name not in _TRANSPARENT)
+
+    def _is_cached(self, node: PlanNode) -> bool:
+        """Whether Spark has the rows of an operator already."""
+        if not self.has_cached or node.name in _TRANSPARENT:
+            return False
+        level = self._as_frame(node).storageLevel
+        return bool(level.useMemory or level.useDisk or level.useOffHeap)
+
+    def _without_join(self, node: PlanNode) -> str:
         """Return why a plan has no join that is written as such."""
-        if not _contains_join(node):
-            return "the plan of the DataFrame has no join"
-        while _name(node) in _ABOVE_JOINS and (below := [c for c in _children(node) if _contains_join(c)]):
-            if self.has_cached and _name(node) not in _TRANSPARENT and _is_cached(self._as_frame(node)):
+        while not self._is_cached(node) and not _sorts_partitions(node):
+            below = next((child for child in node.children if child.contains("Join")), None)
+            if node.name not in _ABOVE_JOINS or below is None:
                 break
-            node = below[0]
-        name = _name(node)
-        if name in ("Join", *_ABOVE_JOINS):
-            return "the joins of the DataFrame are cached, or within partitions that are sorted"
-        return f"the joins of the DataFrame are below {name}, which is not written as SQL"
+            node = below
+        if not node.contains("Join"):
+            return "the plan of the DataFrame has no join"
+        if self._is_cached(node):
+            return "the joins of the DataFrame are cached, so Spark has their rows already"
+        return f"the joins of the DataFrame are below {node.name}, which is not written as SQL"
 
-    def _query(self, node: Any, wanted: Sequence[str] | None = None) -> _Query:
+    def _query(self, node: PlanNode, wanted: Sequence[str] | None = None) -> _Query:
         """Write a plan as a query; ``wanted``: the names of its columns, which may repeat."""
         node = _below_aliases(node)
-        name = _name(node)
+        name = node.name
         if name in _LIMITS:
             return self._limit(node, wanted)
         if name == "Sort":
@@ -145,55 +164,55 @@ class PlanWriter:
         if name in _SET_OPERATIONS:
             return self._set_operation(node, wanted)
         if name == "Aggregate":
-            rows = self._rows(_children(node)[0])
-            items = _named(node.aggregateExpressions(), rows.columns)
-            keys = tuple(self._scalar(k, rows.columns) for k in _expressions(node.groupingExpressions()))
+            rows = self._rows(node.child)
+            items = read_named(node.java.aggregateExpressions(), rows.columns)
+            keys = tuple(self._scalar(k, rows.columns) for k in read_expressions(node.java.groupingExpressions()))
             return self._project(Aggregate(rows.plan, keys) if keys else rows.plan, rows.columns, items, wanted)
         if name == "Project":
-            rows = self._rows(_children(node)[0])
-            return self._project(rows.plan, rows.columns, _named(node.projectList(), rows.columns), wanted)
+            rows = self._rows(node.child)
+            return self._project(rows.plan, rows.columns, read_named(node.java.projectList(), rows.columns), wanted)
         rows = self._rows(node)
-        return self._project(rows.plan, rows.columns, _named(node.output()), wanted)
+        return self._project(rows.plan, rows.columns, node.output(), wanted)
 
-    def _rows(self, node: Any) -> _Rows:
-        """Write what stands in FROM and WHERE."""
+    def _rows(self, node: PlanNode) -> _Rows:
+        """Write the clauses FROM and WHERE."""
         node = _below_aliases(node)
-        if _name(node) != "Filter" or not self._has_join(node):
+        if node.name != "Filter" or not self._has_join(node):
             return self._relation(node)
-        rows = self._rows(_children(node)[0])
-        condition = self._conjuncts(node.condition(), rows.columns)
+        rows = self._rows(node.child)
+        condition = self._conjuncts(node.java.condition(), rows.columns)
         if isinstance(rows.plan, Filter):
             return _Rows(Filter(rows.plan.child, (*rows.plan.condition, *condition)), rows.columns)
         return _Rows(Filter(rows.plan, condition), rows.columns)
 
-    def _relation(self, node: Any, alias: str = "") -> _Rows:
-        """Write what stands in FROM: joins, relations, subqueries."""
-        while _name(node) in _TRANSPARENT:
-            alias = str(node.alias()) if _name(node) == "SubqueryAlias" and not alias else alias
-            node = _children(node)[0]
+    def _relation(self, node: PlanNode, alias: str = "") -> _Rows:
+        """Write an item of FROM: a join, a relation, a subquery."""
+        while node.name in _TRANSPARENT:
+            alias = str(node.java.alias()) if node.name == "SubqueryAlias" and not alias else alias
+            node = node.child
         if not self._has_join(node):
             return self._scan(node, alias)
-        return self._join(node) if _name(node) == "Join" else self._selected(node, alias)
+        return self._join(node) if node.name == "Join" else self._selected(node, alias)
 
-    def _join(self, node: Any) -> _Rows:
-        kind = _KINDS.get(re.sub(r"\W.*", "", str(node.joinType().toString())))
+    def _join(self, node: PlanNode) -> _Rows:
+        kind = _KINDS.get(re.sub(r"\W.*", "", str(node.java.joinType().toString())))
         if kind is None:
-            raise Refused(f"a {node.joinType().toString()} join is not written as SQL")
-        if str(node.hint().toString()) != "":
+            raise Refused(f"a {node.java.joinType().toString()} join is not written as SQL")
+        if str(node.java.hint().toString()) != "":
             raise Refused("a join has hints")
-        left, right = map(self._relation, _children(node))
+        left, right = map(self._relation, node.children)
         columns = {**left.columns, **right.columns}
-        condition = self._conjuncts(node.condition().get(), columns) if node.condition().isDefined() else ()
+        condition = self._conjuncts(node.java.condition().get(), columns) if node.java.condition().isDefined() else ()
         if kind == "cross" and condition:
             kind = "inner"
         keyword = JOIN_KEYWORDS["cross" if kind == "inner" and not condition else kind]
         joined = Join(left.plan, right.plan, kind, keyword, condition)
         return _Rows(joined, left.columns if kind in ("semi", "anti") else columns)
 
-    def _scan(self, node: Any, alias: str) -> _Rows:
+    def _scan(self, node: PlanNode, alias: str) -> _Rows:
         """Carry a relation: a view of the rows that its plan returns, with columns of different names."""
         alias = self._new_alias(alias)
-        attributes = _named(node.output())
+        attributes = node.output()
         names = _different([str(a.fields["name"]) for a in attributes])
         frame = self._as_frame(node)
         if names != frame.columns:
@@ -202,70 +221,70 @@ class PlanWriter:
         scan = Scan((view,), view, alias, (), f"AS {quote(alias)}")
         return _Rows(scan, {a.id: _column(alias, name) for a, name in zip(attributes, names, strict=True)})
 
-    def _view(self, node: Any, frame: DataFrame, alias: str) -> str:
+    def _view(self, node: PlanNode, frame: DataFrame, alias: str) -> str:
         """Return the name of the view of a relation: one for all whose plans return the same."""
         for view, plan in self.plans.items():
-            if self.frames[view].columns == frame.columns and plan.sameResult(node):
+            if self.frames[view].columns == frame.columns and plan.java.sameResult(node.java):
                 return view
         name = re.sub("[^a-z0-9]+", "_", alias.lower()).strip("_")
         view = f"{name if name[:1].isalpha() else f'frame_{name}'}_{uuid4().hex[:12]}"
         self.frames[view], self.plans[view] = frame, node
         return view
 
-    def _selected(self, node: Any, alias: str = "") -> _Rows:
+    def _selected(self, node: PlanNode, alias: str = "") -> _Rows:
         """Write a plan as a subquery in FROM."""
         query = self._query(node)
         alias = self._new_alias(alias)
         columns = {id_: _column(alias, name) for id_, name in query.names.items()}
         return _Rows(Derived(query.plan, alias, (), f"AS {quote(alias)}"), columns)
 
-    def _limit(self, node: Any, wanted: Sequence[str] | None) -> _Query:
-        below = _children(node)[0]
-        if _name(node) == "GlobalLimit" and _name(below) == "LocalLimit":
-            below = _children(below)[0]
+    def _limit(self, node: PlanNode, wanted: Sequence[str] | None) -> _Query:
+        below = node.child
+        if node.name == "GlobalLimit" and below.name == "LocalLimit":
+            below = below.child
         query = self._query(below, wanted)
         if isinstance(query.plan, Limit):
             query = self._nested(below, wanted)
-        count = self._scalar(read_catalyst(node.limitExpr().toJSON()), {})
+        count = self._scalar(read_catalyst(node.java.limitExpr().toJSON()), {})
         return _Query(Limit(query.plan, "LIMIT", count), query.names)
 
-    def _sort(self, node: Any, wanted: Sequence[str] | None) -> _Query:
-        below = _children(node)[0]
+    def _sort(self, node: PlanNode, wanted: Sequence[str] | None) -> _Query:
+        below = node.child
         if wanted and _different(wanted) != list(wanted):  # the keys would be ambiguous
             return self._nested(node, wanted)
         query = self._query(below, wanted)
         if isinstance(query.plan, Limit | Sort):
             query = self._nested(below, wanted)
-        found = _expressions(node.order())
+        found = read_expressions(node.java.order())
         columns: Columns = {id_: exp.column(name, quoted=True) for id_, name in query.names.items()}
         keys = tuple(self._scalar(key.child, columns) for key in found)
         directions = tuple(map(_direction, found))
         return _Query(Sort(query.plan, "ORDER BY", keys, directions), query.names)
 
-    def _distinct(self, node: Any, wanted: Sequence[str] | None) -> _Query:
-        query = self._query(_children(node)[0], wanted)
+    def _distinct(self, node: PlanNode, wanted: Sequence[str] | None) -> _Query:
+        query = self._query(node.child, wanted)
         if not isinstance(query.plan, Project) or query.plan.quantifier:
-            query = self._nested(_children(node)[0], wanted)
+            query = self._nested(node.child, wanted)
             assert isinstance(query.plan, Project)
         return _Query(replace(query.plan, quantifier="DISTINCT"), query.names)
 
-    def _set_operation(self, node: Any, wanted: Sequence[str] | None) -> _Query:
-        attributes = _named(node.output())
+    def _set_operation(self, node: PlanNode, wanted: Sequence[str] | None) -> _Query:
+        attributes = node.output()
         names = list(wanted) if wanted else _different([str(a.fields["name"]) for a in attributes])
-        keyword = _SET_OPERATIONS[_name(node)]
-        if keyword != "UNION ALL" and node.isAll():
+        keyword = _SET_OPERATIONS[node.name]
+        if keyword != "UNION ALL" and node.java.isAll():
             keyword += " ALL"
-        first, *others = (self._operand(child, names) for child in _children(node))
+        first, *others = (self._operand(child, names) for child in node.children)
         for other in others:
             first = SetOp(first, other, keyword)
         return _Query(first, {a.id: name for a, name in zip(attributes, names, strict=True)})
 
-    def _operand(self, node: Any, names: Sequence[str]) -> Logical:
+    def _operand(self, node: PlanNode, names: Sequence[str]) -> Logical:
         """Write an operand of a set operation."""
         query = self._query(node, names)
         return query.plan if isinstance(query.plan, Project) else self._nested(node, names).plan
 
-    def _nested(self, node: Any, wanted: Sequence[str] | None) -> _Query:
+    def _nested(self, node: PlanNode, wanted: Sequence[str] | None) -> _Query:
         """Select all columns of a subquery."""
         rows = self._selected(node)
         names = list(wanted) if wanted else [column.name for column in rows.columns.values()]
@@ -296,56 +315,22 @@ class PlanWriter:
         self.aliases.add(name.lower())
         return name
 
-    def _as_frame(self, node: Any) -> DataFrame:
+    def _as_frame(self, node: PlanNode) -> DataFrame:
         """Make a DataFrame of a part of the plan."""
         from pyspark.sql import DataFrame
 
         dataset = dataset_class(self.session)
-        return DataFrame(dataset.ofRows(self.session._jsparkSession, node), self.session)
+        return DataFrame(dataset.ofRows(self.session._jsparkSession, node.java), self.session)
 
 
-def _name(node: Any) -> str:
-    return str(node.getClass().getSimpleName()).rstrip("$")
-
-
-def _children(node: Any) -> list[Any]:
-    return _listed(node.children())
-
-
-def _listed(found: Any) -> list[Any]:
-    return [found.apply(n) for n in range(found.size())]
-
-
-def _named(found: Any, known: Container[int] | None = None) -> list[Catalyst]:
-    """Read named expressions; attributes, all of them or those of ``known`` IDs, in one call for any number."""
-    items = []
-    for number, text in enumerate(str(found.mkString("\0")).split("\0") if found.size() else ()):
-        attribute = re.fullmatch(r"(.*)#(\d+)L?", text, re.DOTALL)
-        if attribute and (known is None or int(attribute[2]) in known):
-            fields = {"name": attribute[1], "exprId": {"id": attribute[2]}}
-            items.append(Catalyst("AttributeReference", fields, ()))
-        else:
-            items.append(read_catalyst(found.apply(number).toJSON()))
-    return items
-
-
-def _expressions(found: Any) -> list[Catalyst]:
-    return [read_catalyst(expression.toJSON()) for expression in _listed(found)]
-
-
-def _below_aliases(node: Any) -> Any:
-    while _name(node) in _TRANSPARENT:
-        node = _children(node)[0]
+def _below_aliases(node: PlanNode) -> PlanNode:
+    while node.name in _TRANSPARENT:
+        node = node.child
     return node
 
 
-def _contains_join(node: Any) -> bool:
-    return _name(node) == "Join" or any(map(_contains_join, _children(node)))
-
-
-def _is_cached(frame: DataFrame) -> bool:
-    level = frame.storageLevel
-    return bool(level.useMemory or level.useDisk or level.useOffHeap)
+def _sorts_partitions(node: PlanNode) -> bool:
+    return node.name == "Sort" and not getattr(node.java, "global")()  # Python has no such name
 
 
 def _split(node: Catalyst) -> list[Catalyst]:
@@ -375,6 +360,6 @@ def _item(tree: exp.Expression, name: str) -> Scalar:
 
 
 def _direction(key: Catalyst) -> str:
-    """Write what stands behind a key of ORDER BY."""
+    """Write the direction of a key of ORDER BY."""
     way, nulls = (str(key.fields[name]) for name in ("direction", "nullOrdering"))
     return f"{'ASC' if 'Ascending' in way else 'DESC'} NULLS {'FIRST' if 'NullsFirst' in nulls else 'LAST'}"

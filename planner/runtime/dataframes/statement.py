@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 
 from planner.errors import Refused
 from planner.runtime.batch import classic, run
+from planner.runtime.dataframes.jvm_plan import PlanNode
 from planner.runtime.dataframes.plan_writer import PlanWriter
 from planner.runtime.named_frames import NamedFrames
 
@@ -33,7 +34,7 @@ def frame_as_statement(session: SparkSession, frame: DataFrame) -> Iterator[Name
         raise Refused("the DataFrame belongs to another session than the optimizer")
     if frame.isStreaming:
         raise Refused("the DataFrame is a stream; opt.stream() runs joins of streams")
-    if _observes(frame):
+    if PlanNode(frame._jdf.queryExecution().analyzed()).contains("CollectMetrics"):
         raise Refused("the DataFrame observes metrics, and planning may read it before your action does")
     reason = ""
     for coerced in (True, False):
@@ -64,15 +65,3 @@ def _fields(schema: StructType) -> list[Any]:
         (f.name, f.dataType, f.nullable, {k: v for k, v in f.metadata.items() if not k.startswith("__")})
         for f in schema
     ]
-
-
-def _observes(frame: DataFrame) -> bool:
-    """Whether a DataFrame has ``observe`` in it: whoever reads it first sets the metrics."""
-    waiting = [frame._jdf.queryExecution().analyzed()]
-    while waiting:
-        node = waiting.pop()
-        if node.getClass().getSimpleName() == "CollectMetrics":
-            return True
-        children = node.children()
-        waiting += [children.apply(n) for n in range(children.size())]
-    return False
