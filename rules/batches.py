@@ -6,6 +6,7 @@ from rules.lower.band_window import lower_band_window
 from rules.lower.join_hints import drop_lookup_hints, drop_range_join, keep_nested_loop
 from rules.lower.lookup_join import lower_lookup_join
 from rules.lower.merge_scalar_aggregates import lower_merged_scalar_aggregates
+from rules.lower.nearest_join import lower_nearest_join
 from rules.lower.self_aggregate import lower_self_aggregate
 from rules.lower.shared_groups import lower_shared_groups
 from rules.lower.spark import leave_to_spark
@@ -25,6 +26,8 @@ from rules.recognize.lookup_filters import lookup_filters
 from rules.recognize.lookup_hints import lookup_hints
 from rules.recognize.lookup_join import lookup_join
 from rules.recognize.merge_scalar_aggregates import merge_scalar_aggregates
+from rules.recognize.nearest_groups import nearest_groups
+from rules.recognize.nearest_row import nearest_row
 from rules.recognize.self_aggregate import self_aggregate
 from rules.recognize.self_join_elimination import self_join_elimination
 from rules.recognize.self_neighbour import self_neighbour
@@ -60,6 +63,8 @@ BATCHES = (
             self_aggregate,
             band_subquery,
             band_groups,
+            nearest_row,
+            nearest_groups,
             shared_groups,
         ),
     ),
@@ -82,6 +87,7 @@ BATCHES = (
             aggregate_band_join,
             keep_nested_loop,
             lower_lookup_join,
+            lower_nearest_join,
             lower_band_join,
             leave_to_spark,
         ),

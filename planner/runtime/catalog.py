@@ -255,7 +255,7 @@ def _numbers(frame: DataFrame) -> tuple[Numbers, ...]:
 
 
 def _columns(schema: StructType) -> tuple[Column, ...]:
-    return tuple(Column(f.name, sql_type(_type_text(f))) for f in schema.fields)
+    return tuple(Column(f.name, sql_type(_type_text(f)), nullable=f.nullable) for f in schema.fields)
 
 
 def _type_text(field: StructField) -> str:

@@ -257,7 +257,7 @@ class Resolver:
             sources = self.sources(query.child)
             tree = item.tree
             if is_star(tree):
-                return [column for _, column in self.expand_star(tree, sources, query.child)]
+                return [Column(c.name, c.type) for _, c in self.expand_star(tree, sources, query.child)]
             name = tree.alias_or_name if isinstance(tree, exp.Alias | exp.Column) else ""
         except Refused:  # also where only Spark reads the item
             return None

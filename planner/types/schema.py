@@ -19,6 +19,13 @@ _ALIASES = {
     "timestampntz": "timestamp_ntz",
     "timestampltz": "timestamp",
 }
+_FILLERS = {
+    "string": "''",
+    "boolean": "false",
+    "date": "DATE '1970-01-01'",
+    "timestamp": "TIMESTAMP_LTZ '1970-01-01 00:00:00'",
+    "timestamp_ntz": "TIMESTAMP_NTZ '1970-01-01 00:00:00'",
+}
 _ZONED = re.compile(r"\btimestamp\b(?![`\s]*:)", re.IGNORECASE)  # not the name of a field
 # Digits before the point and behind it that hold every value of an integral type, as Spark widens it.
 _DIGITS = {"tinyint": (3, 0), "smallint": (5, 0), "int": (10, 0), "bigint": (20, 0)}
@@ -103,6 +110,13 @@ class SqlType:
         return sql_type(found[0]).field(names[1:]) if len(found) == 1 and found[0].strip() else None
 
     @property
+    def filler(self) -> str | None:
+        """A value that is not NULL, so that a column of a union is NULL only where it was; None if there is none."""
+        if self.numeric:
+            return f"CAST(0 AS {self})"
+        return _FILLERS.get(self.name) if self.text == self.name else None
+
+    @property
     def sql(self) -> str:
         """The type in SQL; plain TIMESTAMP would depend on a session setting."""
         text = self.text if "<" in self.text else self.text.upper()  # names of fields keep their case
@@ -116,12 +130,14 @@ class SqlType:
 class Column:
     """A column of a relation; ``type`` is None if unknown.
 
-    ``field``: what follows the column where a name means a field of it, whose ``type`` it then is.
+    ``field``: what follows the column where a name means a field of it, whose ``type`` it then is.  ``nullable``:
+    whether a row may have no value in it, or that is not known.
     """
 
     name: str
     type: SqlType | None = None
     field: tuple[str, ...] = ()
+    nullable: bool = True
 
 
 def sql_type(text: str) -> SqlType:

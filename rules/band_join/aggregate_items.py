@@ -15,13 +15,6 @@ from planner.types.schema import SqlType
 from rules.context import Context
 from rules.query.query_block import QueryBlock
 
-_FILLERS = {
-    "string": "''",
-    "boolean": "false",
-    "date": "DATE '1970-01-01'",
-    "timestamp": "TIMESTAMP_LTZ '1970-01-01 00:00:00'",
-    "timestamp_ntz": "TIMESTAMP_NTZ '1970-01-01 00:00:00'",
-}
 _MOST_DIGITS = 18  # of a decimal that is added up: 20 more are left for the sums
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.Between, exp.In)
 _PLAIN = (exp.And, exp.Or, exp.Not, exp.Is, exp.Paren, exp.Literal, exp.Null, exp.Boolean, *_COMPARISONS)
@@ -297,8 +290,6 @@ def _sum_type(used: _Used, shown: str, place: Place | None) -> str:
 
 def _filler(used: _Used) -> str:
     """Return a non-NULL value of a column's type, so that a column of the grouped side is NULL only where it was."""
-    if used.type.numeric:
-        return f"CAST(0 AS {used.type})"
-    if used.type.name not in _FILLERS or used.type.text != used.type.name:
+    if (filler := used.type.filler) is None:
         raise Refused(f"{used.text} is {used.type}")
-    return _FILLERS[used.type.name]
+    return filler

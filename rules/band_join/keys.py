@@ -13,7 +13,7 @@ from planner.catalog.stats import Statistics
 from planner.conditions.compared import Comparison, compared
 from planner.errors import Refused
 from planner.expr import Scalar, sql
-from planner.logical import BandJoin
+from planner.logical import BandJoin, Logical
 from rules.analysis.unique import unique_keys
 from rules.context import Context
 from rules.query.condition_scope import condition_scope
@@ -56,11 +56,31 @@ def estimate_key_pairs(join: BandJoin, left: Statistics, right: Statistics, ctx:
     if left.rows is None or right.rows is None or not (left.plain and right.plain):
         return None
     rows = sample_rows(join, ctx) if _keys(join, ctx) else None
-    if rows is None or not rows.keys[0] or not rows.keys[1]:
+    return _extrapolated(rows.keys, left.rows, right.rows) if rows else None
+
+
+def key_pairs(
+    sides: tuple[Logical, Logical], keys: list[tuple[str, str]], left: Statistics, right: Statistics, ctx: Context
+) -> float | None:
+    """The same for two relations and the left and right operands of their equalities."""
+    if left.rows is None or right.rows is None or not (left.plain and right.plain):
         return None
-    a, b = (Counter(keys) for keys in rows.keys)
+    samples = ctx.samples(tuple((side, _key([k[n] for k in keys])) for n, side in enumerate(sides)), KEY_SAMPLE)
+    if samples is None:
+        return None
+    first, second = ([row[0] for row in rows] for rows in samples)
+    return _extrapolated((first, second), left.rows, right.rows)
+
+
+def _extrapolated(
+    samples: tuple[list[float | None], list[float | None]], left_rows: int, right_rows: int
+) -> float | None:
+    """The pairs with equal keys of so many rows, by a sample of the keys of either side."""
+    if not samples[0] or not samples[1]:
+        return None
+    a, b = map(Counter, samples)
     equal = sum(n * b[value] for value, n in a.items() if value is not None)
-    return equal / (len(rows.keys[0]) * len(rows.keys[1])) * left.rows * right.rows
+    return equal / (len(samples[0]) * len(samples[1])) * left_rows * right_rows
 
 
 @dataclass(frozen=True)

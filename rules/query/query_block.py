@@ -121,6 +121,14 @@ def read_block(query: Node) -> QueryBlock | None:
     return None if isinstance(node, OneRow) else QueryBlock(tuple(above), project, tuple(below), condition, node)
 
 
+def in_place(query: Logical, project: Project, new: Logical) -> Logical:
+    """A query with another SELECT in the place of the one of its block."""
+    if query is project:
+        return new
+    assert isinstance(query, With | Sort | Limit | Wrapped)
+    return replace(query, child=in_place(query.child, project, new))
+
+
 def where(tree: Logical, condition: tuple[Scalar, ...]) -> Logical:
     """A FROM tree under a WHERE, if there is one."""
     return Filter(tree, condition) if condition else tree

@@ -1,0 +1,97 @@
+"""Reads ranking functions with their windows: ``row_number() OVER (PARTITION BY a ORDER BY b DESC, c)``.
+
+On tokens, since sqlglot prints the order of NULLs otherwise than it is written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.expr.scalar import Scalar
+from planner.expr.tokens import Tokens, tokenize
+
+RANKINGS = ("ROW_NUMBER", "RANK", "DENSE_RANK")
+
+
+@dataclass(frozen=True)
+class SortKey:
+    """An expression by which rows are sorted."""
+
+    expression: Scalar
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """A ranking function in lower case, where it restarts, its sort keys, and its alias."""
+
+    function: str
+    partition: tuple[Scalar, ...]
+    order: tuple[SortKey, ...]
+    name: str
+
+
+def read_ranking(item: Scalar) -> Ranking | None:
+    """Read an item that is a ranking function and nothing else; None for any other."""
+    if item.plans or "over" not in item.text.lower():
+        return None
+    t = tokenize(item.text)
+    end = _end(t)
+    behind = range(end + (t.word(end) == "AS"), len(t))
+    if not end or len(behind) > 1 or any(not t[i].is_name for i in behind) or (t.word(end) == "AS" and not behind):
+        return None
+    parts = _window(t, 5, end - 1, item)
+    return parts and Ranking(t[0].word.lower(), *parts, t[behind[0]].text if behind else "")
+
+
+def read_ranking_test(test: Scalar) -> tuple[Ranking, str, int] | None:
+    """Read a condition that compares a ranking function with a number: ``row_number() OVER (…) <= 3``."""
+    if test.plans or "over" not in test.text.lower():
+        return None
+    t = tokenize(test.text)
+    end = _end(t)
+    if not end or len(t) != end + 2 or not t[end + 1].text.isdigit():
+        return None
+    parts = _window(t, 5, end - 1, test)
+    return parts and (Ranking(t[0].word.lower(), *parts, ""), t[end].word, int(t[end + 1].text))
+
+
+def _end(t: Tokens) -> int:
+    """Where the ranking function ends that a text begins with; 0 if it begins with none."""
+    if len(t) < 6 or t[0].word not in RANKINGS or t[1].word != "(" or t.match[1] != 2:
+        return 0
+    return t.match[4] + 1 if t[3].word == "OVER" and t[4].word == "(" else 0
+
+
+def is_windowed(item: Scalar) -> bool:
+    """Whether an expression may have a window."""
+    t = tokenize(item.text)
+    return any(t[i].word == "OVER" for i in range(len(t)))
+
+
+def _window(t: Tokens, lo: int, hi: int, item: Scalar) -> tuple[tuple[Scalar, ...], tuple[SortKey, ...]] | None:
+    """Read ``PARTITION BY … ORDER BY …``; None for a frame, a name and the other spellings of Hive."""
+    tops = t.top(lo, hi)
+    heads = {i: t[i].word.partition(" ")[0] for i in tops}  # PARTITION BY is one token
+    order = next((i for i in tops if heads[i] == "ORDER"), hi)
+    if any(word in ("ROWS", "RANGE", "DISTRIBUTE", "SORT", "CLUSTER") for word in heads.values()):
+        return None
+    partition: tuple[Scalar, ...] = ()
+    if lo < order:
+        if heads[lo] != "PARTITION":
+            return None
+        partition = tuple(Scalar(t.slice(a, b), (), item.place) for a, b in t.split(lo + 1, order))
+    if order == hi:
+        return partition, ()
+    return partition, tuple(_sort_key(t, a, b, item) for a, b in t.split(order + 1, hi))
+
+
+def _sort_key(t: Tokens, lo: int, hi: int, item: Scalar) -> SortKey:
+    nulls = ""
+    if hi - lo > 2 and t.word(hi - 2) == "NULLS" and t.word(hi - 1) in ("FIRST", "LAST"):
+        nulls, hi = t.word(hi - 1), hi - 2
+    descending = hi - lo > 1 and t.word(hi - 1) == "DESC"
+    if hi - lo > 1 and t.word(hi - 1) in ("ASC", "DESC"):
+        hi -= 1
+    return SortKey(Scalar(t.slice(lo, hi), (), item.place), descending, nulls == "FIRST" if nulls else not descending)

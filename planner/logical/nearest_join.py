@@ -1,0 +1,130 @@
+"""A join that needs only the nearest row of its right side: the last one before a time, or the first one after it.
+
+    trades t JOIN quotes q ON q.sym = t.sym AND q.ts <= t.ts        every earlier quote of each trade
+    of which the query uses the last:  row_number() … ORDER BY q.ts DESC = 1,  max_by(q.price, q.ts)
+
+(DuckDB, Snowflake and kdb+ call it an as-of join.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from planner.expr import Scalar
+from planner.expr.substitution import operand
+from planner.logical.base import Logical
+from planner.logical.joins import Join, JoinKind
+from planner.tree import plan_node
+from planner.types.schema import Column
+
+Direction = Literal["backward", "forward"]
+
+
+@dataclass(frozen=True)
+class NearestKey:
+    """An equality of the condition: its left and right operand, of one type; ``null_safe``: NULL equals NULL."""
+
+    left: str
+    right: str
+    null_safe: bool = False
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far the nearest row may be: ``time sign bound``, with an expression over the left row.
+
+    ``other``: an expression over the left row whose difference from the time is compared instead: ``other - time``, or
+    ``time - other`` where the time is ``later``.
+    """
+
+    other: str
+    later: bool
+    sign: str
+    bound: str
+
+    def show(self, time: str) -> str:
+        """The condition with a time in its place."""
+        if not self.other:
+            return f"{time} {self.sign} {operand(self.bound)}"
+        first, second = (time, operand(self.other)) if self.later else (operand(self.other), time)
+        return f"{first} - {second} {self.sign} {operand(self.bound)}"
+
+
+@dataclass(frozen=True)
+class TieBreak:
+    """A sort key over the right side, and how it is sorted, so that the last of tied rows is the nearest."""
+
+    text: str
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True)
+class ShownRelation:
+    """A relation of the join: its name, and those of its columns that the query uses."""
+
+    name: str
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """Which right row is the nearest to a left row.
+
+    ``times``: the left and the right expression that are compared.  ``direction``: backward is the last right row that
+    is not after the left time, forward the first that is not before it; with ``strict``, an equal time does not count.
+    ``ties``: how right rows of one time are sorted, the nearest last.
+    ``filters``: conditions on the left and on the right side alone.  ``left`` and ``right`` are their relations.
+    """
+
+    times: tuple[str, str]
+    direction: Direction
+    strict: bool
+    keys: tuple[NearestKey, ...]
+    ties: tuple[TieBreak, ...]
+    tolerances: tuple[Tolerance, ...]
+    filters: tuple[tuple[Scalar, ...], tuple[Scalar, ...]]
+    left: tuple[ShownRelation, ...]
+    right: tuple[ShownRelation, ...]
+
+    def __str__(self) -> str:
+        which, sign = ("the last", "<") if self.direction == "backward" else ("the first", ">")
+        left, right = self.times
+        equal = [f"{k.left} {'<=>' if k.null_safe else '='} {k.right}" for k in self.keys]
+        own = [c.shown for side in self.filters for c in side]
+        near = [one.show(right) for one in self.tolerances]
+        match = f"{which} with {right} {sign if self.strict else sign + '='} {left}"
+        return ", ".join([match, *equal, *own, *near])
+
+
+@plan_node
+class NearestJoin(Logical):
+    """An inner or left join of which only the pair of each left row with its nearest right row counts."""
+
+    label: ClassVar[str] = "NearestJoin"
+    left: Logical
+    right: Logical
+    kind: JoinKind
+    keyword: str
+    condition: tuple[Scalar, ...]
+    comma: Literal["", "left", "last"]
+    nearest: Nearest
+
+    @classmethod
+    def of(cls, join: Join, nearest: Nearest) -> NearestJoin:
+        """A join of which only the nearest rows count."""
+        return cls(join.left, join.right, join.kind, join.keyword, join.condition, join.comma, nearest)
+
+    @property
+    def plain(self) -> Join:
+        """The join as written."""
+        return Join(self.left, self.right, self.kind, self.keyword, self.condition, comma=self.comma)
+
+    @property
+    def printed(self) -> Join:
+        return self.plain
+
+    @property
+    def detail(self) -> str:
+        return f"{self.kind}, {self.nearest}"

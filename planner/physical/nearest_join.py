@@ -1,0 +1,193 @@
+"""The nearest right row of each left row in one sort: a union of both sides, and the last right row so far.
+
+    key  time  side   right row        last right row so far
+    A    1     right  {price: 10}      {price: 10}
+    A    3     left                    {price: 10}      a left row, and its nearest right row
+    A    4     right  {price: NULL}    {price: NULL}    a right row all the same
+    A    4     left                    {price: NULL}
+
+The right row travels as a struct, so that a row of NULLs is not taken for no row.  Where a time is equal on both sides,
+right rows stand first, or last if an equal time does not count.  For the first row after a time the order is turned:
+a frame that ends at UNBOUNDED FOLLOWING would be quadratic in Spark.  (tempo, "Time series joins", has the same union.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import ClassVar, Literal
+
+from planner.expr import Scalar, quote
+from planner.expr.substitution import operand
+from planner.logical.nearest_join import Nearest, ShownRelation, Tolerance
+from planner.physical.base import Physical
+from planner.rendered import NameGenerator, Rendered
+from planner.tree import Node, plan_node
+from planner.types.schema import Column
+
+
+@plan_node
+class NearestJoin(Rendered, Physical):
+    """Each left row with its nearest right row; left rows without one stay in a left join."""
+
+    label: ClassVar[str] = "NearestJoin"
+    left: Node
+    right: Node
+    kind: Literal["inner", "left"]
+    nearest: Nearest
+
+    @property
+    def detail(self) -> str:
+        return f"{self.kind}, {self.nearest}"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        keys = ", ".join(key.left for key in self.nearest.keys)
+        return (
+            "no pairs are made: the last right row so far, in one sort of both sides",
+            f"each {keys} for itself" if keys else "without equal keys all rows are sorted in one task",
+        )
+
+    def render(
+        self, sides: tuple[str, ...], names: NameGenerator, conjunction: Callable[[tuple[Scalar, ...]], str]
+    ) -> str:
+        """Render the hidden relation of both sides, and the relations that show its columns."""
+        name, _ = names.new("row")
+        sql = _Sql(self.nearest, name, self.kind, conjunction)
+        return "\n".join(
+            [
+                f"(SELECT {', '.join([*sql.shown, sql.found()])}",
+                f"FROM (SELECT {', '.join([f'{name}_side', *sql.carried, f'{sql.last()} AS {name}_near'])}",
+                f"FROM ({sql.left(sides[0])}\nUNION ALL\n{sql.right(sides[1])}))",
+                f"WHERE {sql.kept()}) AS {name}",
+                *(f"JOIN LATERAL (SELECT {columns}) AS {quote(alias)}" for alias, columns in sql.relations()),
+            ]
+        )
+
+
+class _Sql:
+    """Renders the parts of the union; every column that it adds begins with ``name``."""
+
+    def __init__(
+        self, nearest: Nearest, name: str, kind: str, conjunction: Callable[[tuple[Scalar, ...]], str]
+    ) -> None:
+        self.nearest, self.name, self.kind, self.conjunction = nearest, name, kind, conjunction
+        self.columns = [column for relation in nearest.left for column in _qualified(relation)]
+        self.fields = [column for relation in nearest.right for column in _qualified(relation)]
+        self.fillers = [(c.type and c.type.filler) or "NULL" for relation in nearest.left for c in relation.columns]
+        self.keys = [f"{name}_k{n}" for n in range(len(nearest.keys))]
+        self.ties = [f"{name}_t{n}" for n in range(len(nearest.ties))]
+        self.shown = [f"{name}_l{n}" for n in range(len(self.columns))]
+        self.tolerances = [
+            Tolerance(one.other and f"{name}_o{n}", one.later, one.sign, f"{name}_b{n}")
+            for n, one in enumerate(nearest.tolerances)
+            for n, one in enumerate(nearest.tolerances)
+        ]
+        self.bounds = [  # what tolerances need of a left row, and its name
+            pair
+            for one, named in zip(nearest.tolerances, self.tolerances, strict=True)
+            for pair in ((one.other, named.other), (one.bound, named.bound))
+            if pair[0]
+        ]
+        self.guard = [f"{name}_on"] if kind == "left" and nearest.filters[0] else []
+
+    @property
+    def ranks(self) -> tuple[int, int]:
+        """How left and right rows of one time are sorted."""
+        return (0, 1) if self.nearest.strict else (1, 0)
+
+    @property
+    def carried(self) -> list[str]:
+        """The columns of a left row: those that are shown, and what its nearest row must fulfil."""
+        return [*self.shown, *(name for _, name in self.bounds), *self.guard]
+
+    def left(self, text: str) -> str:
+        """The rows of the left side; in an inner join those that can match at all."""
+        near, name = self.nearest, self.name
+        filters = near.filters[0]
+        values = [
+            (str(self.ranks[0]), f"{name}_side"),
+            (near.times[0], f"{name}_at"),
+            *zip((key.left for key in near.keys), self.keys, strict=True),
+            *(("NULL", tie) for tie in self.ties),
+            *zip(self.columns, self.shown, strict=True),
+            *self.bounds,
+            *((self.conjunction(filters), guard) for guard in self.guard),
+            ("NULL", f"{name}_near"),
+        ]
+        known = _known(near.times[0], *(key.left for key in near.keys if not key.null_safe))
+        return self._select(values, text, (*filters, *known) if self.kind == "inner" else ())
+
+    def right(self, text: str) -> str:
+        """The rows of the right side that can match at all."""
+        near, name = self.nearest, self.name
+        fields = [f"'c{n}', {column}" for n, column in enumerate(self.fields)]
+        fields += [f"'at', {near.times[1]}"] if near.tolerances or not fields else []
+        values = [
+            (str(self.ranks[1]), f"{name}_side"),
+            (near.times[1], f"{name}_at"),
+            *zip((key.right for key in near.keys), self.keys, strict=True),
+            *zip((tie.text for tie in near.ties), self.ties, strict=True),
+            *zip(self.fillers, self.shown, strict=True),
+            *(("NULL", column) for column in self.carried[len(self.shown) :]),
+            (f"named_struct({', '.join(fields)})", f"{name}_near"),
+        ]
+        known = _known(near.times[1], *(key.right for key in near.keys if not key.null_safe))
+        return self._select(values, text, (*near.filters[1], *known))
+
+    def _select(self, values: list[tuple[str, str]], text: str, where: tuple[Scalar, ...]) -> str:
+        condition = f"\nWHERE {self.conjunction(where)}" if where else ""
+        return f"SELECT {', '.join(f'{value} AS {name}' for value, name in values)}\nFROM {text}{condition}"
+
+    def last(self) -> str:
+        """The last right row so far."""
+        parts = f"PARTITION BY {', '.join(self.keys)} " if self.keys else ""
+        way = "ASC" if self.nearest.direction == "backward" else "DESC"
+        ties = (
+            f"{name} {'DESC' if tie.descending else 'ASC'} NULLS {'FIRST' if tie.nulls_first else 'LAST'}"
+            for name, tie in zip(self.ties, self.nearest.ties, strict=True)
+        )
+        order = ", ".join([f"{self.name}_at {way} NULLS FIRST", f"{self.name}_side", *ties])
+        return f"last_value({self.name}_near, TRUE) OVER ({parts}ORDER BY {order} ROWS UNBOUNDED PRECEDING)"
+
+    def near_enough(self) -> list[str]:
+        """What the last right row so far must fulfil to be the match."""
+        return [*self.guard, *(one.show(f"{self.name}_near.at") for one in self.tolerances)]
+
+    def found(self) -> str:
+        """The match, or NULL."""
+        conditions = self.near_enough()
+        if self.kind == "inner" or not conditions:
+            return f"{self.name}_near"
+        return f"CASE WHEN {' AND '.join(conditions)} THEN {self.name}_near END AS {self.name}_near"
+
+    def kept(self) -> str:
+        """The condition on rows of the union: those of the left side, in an inner join with a match."""
+        conditions = [f"{self.name}_side = {self.ranks[0]}"]
+        if self.kind == "inner":
+            conditions += [f"{self.name}_near IS NOT NULL", *self.near_enough()]
+        return " AND ".join(conditions)
+
+    def relations(self) -> Iterator[tuple[str, str]]:
+        """The relations of the join by name, each with its columns as they are shown; none of those without any."""
+        left = (f"{self.name}.{column}" for column in self.shown)
+        matched = [c for relation in self.nearest.right for c in relation.columns]
+        right = (self.matched(f"{self.name}.{self.name}_near.c{n}", c) for n, c in enumerate(matched))
+        for side, values in ((self.nearest.left, left), (self.nearest.right, right)):
+            for relation in side:
+                columns = [f"{next(values)} AS {quote(c.name)}" for c in relation.columns]
+                if columns:
+                    yield relation.name, ", ".join(columns)
+
+    def matched(self, value: str, column: Column) -> str:
+        """A column of the match: in an inner join one that is never NULL stays such a column."""
+        filler = column.type.filler if column.type and self.kind == "inner" and not column.nullable else None
+        return f"coalesce({value}, {filler})" if filler else value
+
+
+def _qualified(relation: ShownRelation) -> list[str]:
+    return [f"{quote(relation.name)}.{quote(column.name)}" for column in relation.columns]
+
+
+def _known(*expressions: str) -> list[Scalar]:
+    """The conditions that these are not NULL: then a row can match."""
+    return [Scalar(f"{operand(expression)} IS NOT NULL") for expression in dict.fromkeys(expressions)]

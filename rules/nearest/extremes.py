@@ -1,0 +1,111 @@
+"""Aggregates that the nearest rows decide: ``max(q.ts)``, ``max_by(q.price, q.ts)``, ``max(struct(q.ts, q.price))``.
+
+Each of them has the same value over all pairs of a left row as over the last of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from planner.band.comparisons import bare
+from planner.errors import Refused
+from planner.expr import Scalar, sql
+from planner.expr.calls import unknown
+from planner.logical.nearest_join import Direction
+from rules.nearest.pairs import Pairs, Wanted
+from rules.query.query_block import QueryBlock
+
+_LAST: dict[str, Direction] = {"MAX": "backward", "MAX_BY": "backward", "MIN": "forward", "MIN_BY": "forward"}
+_OF_LEFT = ("MAX", "MIN", "ANY_VALUE")
+_STRUCTS = {"STRUCT": 1, "NAMED_STRUCT": 2}
+
+
+def wanted_by_aggregates(block: QueryBlock, pairs: Pairs) -> Wanted | None:
+    """What the aggregates of a block need of the pairs of one left row; None where none is of a bounded time.
+
+    Raises ``Refused`` for an aggregate that needs other pairs, too.
+    """
+    found: Wanted | None = None
+    refused: Refused | None = None
+    for scalar in (*block.project.items, *block.in_clauses):
+        if scalar.plans:
+            refused = refused or Refused(f"{scalar.shown} holds a subquery", scalar.place)
+            continue
+        try:
+            for wanted in _read(scalar, pairs):
+                found = _both(found, wanted, scalar)
+        except Refused as no:
+            refused = refused or Refused(no.reason, no.place or scalar.place)
+    if found is None or not pairs.bounds(found):
+        return None
+    if refused:
+        raise refused
+    return found
+
+
+def _read(scalar: Scalar, pairs: Pairs) -> Iterator[Wanted]:
+    """What each aggregate of an expression needs; aggregates over the left side alone need any pair of each row."""
+    rest = scalar.tree.copy()
+    calls = [node for node in rest.walk() if _name(node) in _LAST or _name(node) in _OF_LEFT]
+    for node in calls:
+        name, arguments = _name(node), _arguments(node)
+        if any(isinstance(n, exp.Distinct | exp.AggFunc | exp.Window) for a in arguments for n in a.walk()):
+            raise Refused(f"{sql(node)} is more than a plain aggregate", scalar.place)
+        if isinstance(node.parent, exp.Filter | exp.Window | exp.IgnoreNulls | exp.RespectNulls):
+            raise Refused(f"{sql(node.parent)} is more than a plain aggregate", scalar.place)
+        wanted = _wanted(name, arguments, pairs)
+        if wanted is not None:
+            yield wanted
+        elif name not in _OF_LEFT or any(pairs.side(a) not in ("left", None) for a in arguments):
+            raise Refused(f"{sql(node)} needs all pairs", scalar.place)
+    for node in calls:
+        if node is rest:
+            return
+        node.replace(exp.Null())
+    odd = rest.find(exp.AggFunc) or unknown(rest)
+    if odd is not None:
+        raise Refused(f"{sql(odd)} needs all pairs", scalar.place)
+
+
+def _wanted(name: str, arguments: list[exp.Expression], pairs: Pairs) -> Wanted | None:
+    """The time of which an aggregate takes the last or the first pair; None if it takes that of nothing."""
+    if name not in _LAST or not arguments:
+        return None
+    direction = _LAST[name]
+    by = arguments[1] if name.endswith("_BY") and len(arguments) == 2 else arguments[0]
+    fields = [by]
+    if name in ("MAX", "MIN") and (step := _STRUCTS.get(_name(by))):
+        fields = [bare(field.unalias()) for field in _arguments(by)[step - 1 :: step]]  # type: ignore[arg-type]
+    sides = [pairs.side(field) for field in fields]
+    while sides and sides[0] in ("left", None):  # the same for all pairs of a left row
+        fields, sides = fields[1:], sides[1:]
+    if not fields or "both" in sides:
+        return None
+    ties = [field for field, side in zip(fields[1:], sides[1:], strict=True) if side == "right"]
+    turned = direction == "forward"
+    return Wanted(bare(fields[0]), direction, tuple((tie, turned, not turned) for tie in ties))
+
+
+def _both(found: Wanted | None, wanted: Wanted, scalar: Scalar) -> Wanted:
+    """What both need, if one row can be it."""
+    if found is None:
+        return wanted
+    if found.time != wanted.time or found.direction != wanted.direction:
+        raise Refused(f"{scalar.shown} needs other pairs than another aggregate", scalar.place)
+    if found.ties and wanted.ties and found.ties != wanted.ties:
+        raise Refused(f"{scalar.shown} takes another of the rows that tie than another aggregate", scalar.place)
+    return found if found.ties else wanted
+
+
+def _name(node: exp.Expr) -> str:
+    """The name of a function in capitals; empty for anything else."""
+    if isinstance(node, exp.Max | exp.Min):
+        return type(node).__name__.upper()
+    named = isinstance(node, exp.Anonymous | exp.AnonymousAggFunc) and isinstance(node.this, str)
+    return node.this.upper() if named else ""
+
+
+def _arguments(node: exp.Expr) -> list[exp.Expression]:
+    return [node.this, *node.expressions] if isinstance(node, exp.Max | exp.Min) else list(node.expressions)

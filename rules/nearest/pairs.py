@@ -1,0 +1,247 @@
+"""Reads the condition of a join as: equal keys, one bound on a time of the right side, and conditions on one side.
+
+The pairs of a left row are then the right rows with its keys up to a time.  The nearest of them is the last one.  A
+further condition on both sides must hold of the nearest row wherever it holds of any: a tolerance does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from planner.band.comparisons import bare, looks_like_band
+from planner.conditions.compared import Comparison, compared
+from planner.errors import Refused
+from planner.expr import Scalar, sql
+from planner.expr.substitution import operand
+from planner.logical import Join
+from planner.logical.nearest_join import Direction, Nearest, NearestKey, TieBreak, Tolerance
+from planner.types.schema import SqlType
+from planner.types.try_expressions import try_form
+from rules.context import Context
+from rules.nearest.shown_columns import shown_relations
+from rules.query.condition_scope import condition_scope
+from rules.query.correlation import correlated, leans_on_left
+from rules.query.decorrelation import check_deterministic
+from rules.query.query_block import QueryBlock
+
+_NEAR: dict[Direction, tuple[str, str]] = {"backward": ("<", "<="), "forward": (">", ">=")}
+_MOST_DIGITS = 38  # of a decimal
+_FAR: dict[Direction, tuple[str, str]] = {"backward": (">", ">="), "forward": ("<", "<=")}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a query needs of the pairs of a left row: those with the last or the first value of an expression.
+
+    ``time`` is an expression over the right side.  ``ties``: how right rows of one time are sorted, the one that is
+    needed last.
+    """
+
+    time: exp.Expression
+    direction: Direction
+    ties: tuple[tuple[exp.Expression, bool, bool], ...] = ()
+
+
+def may_be_nearest(block: QueryBlock, join: Join) -> bool:
+    """Whether a join has a condition that may be a bound on a time; cheap, and never looks anything up."""
+    if join.kind not in ("inner", "cross", "left") or join.using or join.natural or block.project.hint:
+        return False
+    return any(map(looks_like_band, (*join.condition, *block.condition)))
+
+
+class Pairs:
+    """The join that is the whole FROM of a block."""
+
+    def __init__(self, block: QueryBlock, join: Join, ctx: Context):
+        self.block, self.join, self.ctx = block, join, ctx
+        self.scope = condition_scope(join, ctx)
+
+    @property
+    def conjuncts(self) -> tuple[Scalar, ...]:
+        """The conditions that a pair fulfils; WHERE above an outer join is none of them."""
+        return self.join.condition if self.join.kind == "left" else (*self.join.condition, *self.block.condition)
+
+    def side(self, tree: exp.Expression) -> str | None:
+        """The side on which an expression depends: left, right, both, or None for a constant."""
+        return self.scope.side(tree)
+
+    def bounds(self, wanted: Wanted) -> list[tuple[Scalar, exp.Expression, bool]]:
+        """The conditions that keep the wanted time before or after a left expression: which, and whether strictly."""
+        near = _NEAR[wanted.direction]
+        return [
+            (conjunct, turned.right, turned.sign == near[0])
+            for conjunct in self.conjuncts
+            for one in _comparisons(conjunct)
+            for turned in (one, one.turned)
+            if turned.sign in near and self.is_time(turned.left, wanted) and self.side(turned.right) == "left"
+        ]
+
+    def check_where(self) -> None:
+        """Raise ``Refused`` where WHERE reads the right side of an outer join, whose pairs are made before."""
+        for conjunct in self.block.condition if self.join.kind == "left" else ():
+            check_deterministic(conjunct)
+            if self.side(conjunct.tree) not in ("left", None):
+                raise Refused(f"{conjunct.shown} in WHERE is of the outer join's right side", conjunct.place)
+
+    def nearest(self, wanted: Wanted) -> Nearest:
+        """The nearest row of each left row, by the time that has ``bounds``.
+
+        Raises ``Refused`` where the pairs are not of this kind.
+        """
+        if any(correlated(query, self.ctx.names) for query in self.ctx.enclosing):
+            raise Refused("it is in a correlated subquery")
+        if leans_on_left(self.join.right):
+            raise Refused("the right side is LATERAL and is computed for each left row")
+        bounds = self.bounds(wanted)
+        if len(bounds) > 1:
+            raise Refused(
+                f"{len(bounds)} conditions bound {sql(wanted.time)}; write one, with least()", bounds[1][0].place
+            )
+        ((match, left_time, strict),) = bounds
+        self.check_types(left_time, wanted.time, match)
+        found = _Conditions([], [], ([], []))
+        for conjunct in self.conjuncts:
+            self.add(conjunct, wanted, left_time, found)
+        left, right = shown_relations(self.block, self.join, self.ctx)
+        return Nearest(
+            (self.safe(left_time), self.safe(wanted.time)),
+            wanted.direction,
+            strict,
+            tuple(found.keys),
+            tuple(TieBreak(self.safe(tree), descending, first) for tree, descending, first in wanted.ties),
+            tuple(found.tolerances),
+            (tuple(found.filters[0]), tuple(found.filters[1])),
+            left,
+            right,
+        )
+
+    def add(self, conjunct: Scalar, wanted: Wanted, left_time: exp.Expression, found: _Conditions) -> None:
+        """Add a condition to those of its kind.  Raises ``Refused`` for one that the nearest row need not fulfil."""
+        check_deterministic(conjunct)
+        if (side := self.side(conjunct.tree)) != "both":
+            found.filters[side == "right"].append(self.filter(conjunct))
+            return
+        parts = _comparisons(conjunct)
+        for part in parts or (None,):
+            if part is None:
+                raise Refused(f"{conjunct.shown} depends on both rows of a pair", conjunct.place)
+            side = self.side(exp.Tuple(expressions=[part.left.copy(), part.right.copy()]))
+            if self.is_match(part, wanted, left_time):
+                continue
+            if side != "both":
+                found.filters[side == "right"].append(self.filter(Scalar(_text(part), (), conjunct.place)))
+            elif key := self.key(part):
+                found.keys.append(key)
+            elif tolerance := self.tolerance(part, wanted):
+                found.tolerances.append(tolerance)
+            else:
+                raise Refused(f"{conjunct.shown} depends on both rows of a pair", conjunct.place)
+
+    def check_fixed(self, part: Scalar) -> None:
+        """Raise ``Refused`` unless an expression has one value for all pairs of a left row: it is of the left side.
+
+        So is the right side of an equality.
+        """
+        tree = bare(part.tree.unalias())  # type: ignore[arg-type]
+        if not part.plans and self.side(tree) in ("left", None):
+            return
+        value = self.scope.canonical(tree)
+        ends = (end for c in self.conjuncts for one in _comparisons(c) if one.sign == "=" for end in one.operands)
+        if not any(self.side(end) == "right" and self.scope.canonical(end) == value for end in ends):
+            raise Refused(f"{part.shown} is not of the left side", part.place)
+
+    def is_match(self, part: Comparison, wanted: Wanted, left_time: exp.Expression) -> bool:
+        """Whether a comparison is the bound that the nearest row is nearest to."""
+        return any(
+            turned.sign in _NEAR[wanted.direction] and turned.right == left_time and self.is_time(turned.left, wanted)
+            for turned in (part, part.turned)
+        )
+
+    def key(self, part: Comparison) -> NearestKey | None:
+        """An equality of the two sides.  Raises ``Refused`` for one of types that a window groups otherwise."""
+        if not part.equal:
+            return None
+        ends = {self.side(end): end for end in part.operands}
+        if set(ends) != {"left", "right"}:
+            return None
+        types = self.scope.type_of(ends["left"]), self.scope.type_of(ends["right"])
+        if not _comparable(*types) or not all(t is not None and (t.exact or t.approximate) for t in types):
+            raise Refused(f"{_text(part)} compares {types[0]} with {types[1]}")
+        return NearestKey(self.safe(ends["left"]), self.safe(ends["right"]), part.sign == "<=>")
+
+    def tolerance(self, part: Comparison, wanted: Wanted) -> Tolerance | None:
+        """A condition that holds of the nearest row if it holds of any: it bounds the time from the other side."""
+        near, far = _NEAR[wanted.direction], _FAR[wanted.direction]
+        for turned in (part, part.turned):
+            bounded, bound = turned.left, turned.right
+            if self.side(bound) not in ("left", None):
+                continue
+            if self.is_time(bounded, wanted) and turned.sign in far:
+                return Tolerance("", False, turned.sign, self.safe(bound))
+            if isinstance(bounded, exp.Sub):
+                for time, other in ((bounded.expression, bounded.this), (bounded.this, bounded.expression)):
+                    later = time is bounded.this
+                    fits = self.is_time(time.unnest(), wanted) and self.side(other) in ("left", None)
+                    if fits and turned.sign in (far if later else near):
+                        return Tolerance(self.safe(other), later, turned.sign, self.safe(bound))
+        return None
+
+    def is_time(self, tree: exp.Expression, wanted: Wanted) -> bool:
+        """Whether an expression is the wanted time."""
+        return self.side(tree) == "right" and self.scope.canonical(tree) == self.scope.canonical(wanted.time)
+
+    def check_types(self, left: exp.Expression, right: exp.Expression, match: Scalar) -> None:
+        """Raise ``Refused`` unless both times are sorted as they are compared."""
+        types = self.scope.type_of(left), self.scope.type_of(right)
+        if not _comparable(*types) or not all(t is not None and t.ordered and "collate" not in t.text for t in types):
+            raise Refused(f"{match.shown} compares {types[0]} with {types[1]}", match.place)
+
+    def safe(self, tree: exp.Expression) -> str:
+        """An expression that is NULL where it would raise: it is evaluated on rows that have no pair."""
+        return sql(tree if isinstance(tree, exp.Column) else self._tried(tree))
+
+    def filter(self, conjunct: Scalar) -> Scalar:
+        """The same for a condition, in the user's words where it never raises."""
+        tree = conjunct.tree
+        tried = self._tried(exp.If(this=tree.copy(), true=exp.Literal.number(1), false=exp.Literal.number(0))).this
+        return conjunct if sql(tried) == sql(tree) else Scalar(sql(tried), (), conjunct.place)
+
+    def _tried(self, tree: exp.Expression) -> exp.Expression:
+        return try_form(tree, self.scope.type_of, ansi=self.scope.ansi)
+
+
+@dataclass(frozen=True)
+class _Conditions:
+    keys: list[NearestKey]
+    tolerances: list[Tolerance]
+    filters: tuple[list[Scalar], list[Scalar]]
+
+
+def _comparisons(conjunct: Scalar) -> tuple[Comparison, ...]:
+    """The comparisons of which a conjunct is made: one, or the two of BETWEEN."""
+    if conjunct.plans or conjunct.known is None:
+        return ()
+    tree = bare(conjunct.known)
+    if isinstance(tree, exp.Between) and not tree.args.get("symmetric"):
+        value = tree.this.unnest()
+        low, high = tree.args["low"].unnest(), tree.args["high"].unnest()
+        return Comparison(value, ">=", low), Comparison(value, "<=", high)
+    found = compared(tree)
+    return (found,) if found else ()
+
+
+def _text(part: Comparison) -> str:
+    return f"{operand(sql(part.left))} {part.sign} {operand(sql(part.right))}"
+
+
+def _comparable(left: SqlType | None, right: SqlType | None) -> bool:
+    """Whether a union makes one type of both, without loss, and compares its values as the two are compared."""
+    if left is None or right is None:
+        return False
+    if left == right:
+        return True
+    if not (left.exact_numeric and right.exact_numeric):
+        return False
+    return sum(max(ends) for ends in zip(left.digits, right.digits, strict=True)) <= _MOST_DIGITS

@@ -1,0 +1,82 @@
+"""The columns of a join that a block uses: only these travel with the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from planner.errors import Refused
+from planner.expr import Scalar
+from planner.expr.tokens import mentioned
+from planner.logical import Join, expressions
+from planner.logical.nearest_join import ShownRelation
+from planner.sql.names import Source
+from planner.sql.scope import Scope
+from rules.context import Context
+from rules.query.from_items import bare
+from rules.query.query_block import QueryBlock
+
+_Shown = tuple[ShownRelation, ...]
+
+
+def shown_relations(block: QueryBlock, join: Join, ctx: Context) -> tuple[_Shown, _Shown]:
+    """The relations of both sides, with the columns that the clauses above FROM use.
+
+    Raises ``Refused`` where a relation has no name of its own, or columns that are not known.
+    """
+    sides = ctx.names.sources(join.left), ctx.names.sources(join.right)
+    sources = (*sides[0], *sides[1])
+    names = [_checked(source, ctx) for source in sources]
+    if len(set(map(ctx.names.fold, names))) < len(names):
+        raise Refused("two relations have one name")
+    if any(isinstance(node, Join) and (node.using or node.natural) for node in join.walk()):
+        raise Refused("it has USING or NATURAL")
+    used = {column for scalar in _above(block) for column in _used(scalar, ctx.scope(join.left, join.right))}
+    joined = isinstance(bare(join.right), Join)  # an outer join in it may leave out any value
+    shown = [
+        ShownRelation(
+            name,
+            tuple(
+                replace(c, nullable=c.nullable or joined)
+                for c in source.columns or ()
+                if used & _references(n, ctx.names.fold(c.name))
+            ),
+        )
+        for n, (name, source) in enumerate(zip(names, sources, strict=True))
+    ]
+    return tuple(shown[: len(sides[0])]), tuple(shown[len(sides[0]) :])
+
+
+def _above(block: QueryBlock) -> Iterator[Scalar]:
+    """The expressions of a block that read its rows."""
+    yield from block.condition
+    for node in (block.project, *block.clauses):
+        yield from expressions(node)
+
+
+def _used(scalar: Scalar, scope: Scope) -> set[tuple[int | None, str]]:
+    """The columns that an expression names, with the number of their relation; None where it may be any of them.
+
+    All columns, as ``*``, where it holds a subquery.
+    """
+    words = {scope.names.fold(word) for word in mentioned(scalar.text)}
+    if scalar.plans or "*" in words:
+        return {(None, "*")}
+    try:
+        return {(column.relation, scope.names.fold(column.column.name)) for column in scope.bind(scalar).known_columns}
+    except Refused:
+        return {(None, word) for word in words}
+
+
+def _references(relation: int, name: str) -> set[tuple[int | None, str]]:
+    """What a use of a column can look like."""
+    return {(relation, name), (None, name), (None, "*")}
+
+
+def _checked(source: Source, ctx: Context) -> str:
+    if len(source.names) != 1:
+        raise Refused(f"{'.'.join(source.names) or 'a relation'} has no name of one word; give it an alias")
+    columns = [ctx.names.fold(c.name) for c in source.columns or ()]
+    if source.columns is None or not all(columns) or len(set(columns)) < len(columns):
+        raise Refused(f"the columns of {source.names[0]} are not known, or two of them have one name")
+    return source.names[0]

@@ -1,0 +1,64 @@
+"""Recognizes joins that are grouped for the nearest row: ``max_by(q.price, q.ts) … GROUP BY t.id``."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from planner.errors import Refused
+from planner.expr import Scalar
+from planner.logical import Join, Logical, Project, Sort
+from planner.logical.nearest_join import NearestJoin
+from rules.context import Context
+from rules.nearest.extremes import wanted_by_aggregates
+from rules.nearest.pairs import Pairs, may_be_nearest
+from rules.query.query_block import QueryBlock, in_place, read_block, where
+from rules.rule import rule
+
+
+@rule(Project, Sort)
+def nearest_groups(node: Project | Sort, ctx: Context) -> Logical | None:
+    """Join each row only with its nearest row, where aggregates take the last or the first of them.
+
+    The aggregates stay, over fewer rows: the greatest time of all pairs is the greatest of the nearest pairs.
+    """
+    block = None if isinstance(ctx.above, Sort) else read_block(node)  # an ORDER BY above it has to be part of it
+    if block is None or not block.is_grouped or not isinstance(block.tree, Join):
+        return None
+    if not may_be_nearest(block, block.tree):
+        return None
+    try:
+        pairs = Pairs(block, block.tree, ctx)
+        wanted = wanted_by_aggregates(block, pairs)
+        if wanted is None:
+            return None
+        pairs.check_where()
+        nearest = pairs.nearest(wanted)
+        for key in _keys(block, ctx):
+            pairs.check_fixed(key)
+    except Refused as no:
+        return ctx.decline(f"not only the nearest rows: {no.reason}", no.place)
+    rows = where(NearestJoin.of(block.tree, nearest), block.condition)
+    return in_place(node, block.project, block.over(rows))
+
+
+def _keys(block: QueryBlock, ctx: Context) -> list[Scalar]:
+    """The expressions by which a block groups.  Raises ``Refused`` where it groups rows more than once."""
+    if block.aggregate is None:
+        return []
+    items = block.project.items
+    if block.aggregate.is_all:
+        return [Scalar(i.text, i.plans, i.place) for i in items if not i.tree.find(exp.AggFunc)]
+    if block.aggregate.sets is not None:
+        raise Refused("it has grouping sets")
+    return [_written(key, items, block, ctx) for key in block.aggregate.keys]
+
+
+def _written(key: Scalar, items: tuple[Scalar, ...], block: QueryBlock, ctx: Context) -> Scalar:
+    """A grouping key, or the item that it means by its number or its alias."""
+    tree = key.tree
+    if isinstance(tree, exp.Literal) and tree.is_int and 0 < int(tree.name) <= len(items):
+        return items[int(tree.name) - 1]
+    if isinstance(tree, exp.Column) and not tree.table and ctx.scope(block.tree).find(tree) is None:
+        fold = ctx.names.fold
+        return next((i for i in items if fold(i.tree.alias) == fold(tree.name)), key)
+    return key

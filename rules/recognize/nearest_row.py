@@ -1,0 +1,104 @@
+"""Recognizes joins of which a ranking keeps the nearest row: ``row_number() OVER (… ORDER BY q.ts DESC) = 1``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from planner.errors import Refused
+from planner.expr import Scalar
+from planner.expr.ranking import Ranking
+from planner.logical import Derived, Join, Logical, Project, Scan, Sort, With
+from planner.logical.nearest_join import NearestJoin
+from rules.context import Context
+from rules.nearest.first_row import keeps_first, read_first_row, wanted_by
+from rules.nearest.pairs import Pairs, may_be_nearest
+from rules.query.from_items import bare, with_leaves
+from rules.query.query_block import QueryBlock, in_place, read_block, where
+from rules.rule import rule
+
+
+@rule(Project, Sort, With)
+def nearest_row(node: Project | Sort | With, ctx: Context) -> Logical | None:
+    """Join each row only with its nearest row, where the query keeps the first of them by a ranking.
+
+    The ranking stays, over fewer rows: the first of all pairs is the first of the nearest pairs.  So nothing needs to
+    be unique, and of rows that tie any may be kept, as before.
+    """
+    if isinstance(node, With):
+        return _definitions(node, ctx)
+    block = None if isinstance(ctx.above, Sort) else read_block(node)  # an ORDER BY above it has to be part of it
+    if block is None:
+        return None
+    found = read_first_row(block, ctx.names)
+    if found is not None:
+        new = _nearest(block, found.ranking, ctx) if found.is_kept_here else None
+        return new and in_place(node, block.project, new)
+    instead: dict[int, Logical] = {}
+    for relation, tests in _tested(block):
+        if isinstance(relation, Derived) and relation.alias and not relation.lateral and not relation.renames:
+            query = _kept(relation.query, relation.alias, tests, ctx)
+            if query is not None:
+                instead[id(relation)] = replace(relation, query=query)
+    if not instead:
+        return None
+    return in_place(node, block.project, block.over(where(with_leaves(block.tree, instead), block.condition)))
+
+
+def _definitions(node: With, ctx: Context) -> Logical | None:
+    """The same for definitions that are read once, where the first rows are kept."""
+    changed = []
+    for definition in node.definitions:
+        readers = [n for n in node.walk() if isinstance(n, Scan) and n.cte == definition.key]
+        tests = [
+            (relation.alias, tests)
+            for project in node.walk()
+            if len(readers) == 1 and isinstance(project, Project) and (block := read_block(project))
+            for relation, tests in _tested(block)
+            if relation is readers[0]
+        ]
+        query = None
+        if len(tests) == 1 and not definition.renames and not readers[0].renames:
+            query = _kept(definition.query, tests[0][0] or "", tests[0][1], ctx)
+        changed.append(definition if query is None else replace(definition, query=query))
+    return replace(node, definitions=tuple(changed)) if tuple(changed) != node.definitions else None
+
+
+def _tested(block: QueryBlock) -> Iterator[tuple[Derived | Scan, tuple[Scalar, ...]]]:
+    """The relations of a block that are subqueries or names of WITH, each with the conditions on its rows."""
+    for item in block.from_items.found:
+        relation = bare(item.relation)
+        if isinstance(relation, Derived) or (isinstance(relation, Scan) and relation.cte):
+            yield relation, block.conjuncts if item.kind == "inner" else item.on
+
+
+def _kept(query: Logical, alias: str, tests: tuple[Scalar, ...], ctx: Context) -> Logical | None:
+    """A query of which only the first rows of a ranking are kept, over nearest rows; None if it is none."""
+    block = read_block(query)
+    if block is None or (found := read_first_row(block, ctx.names)) is None:
+        return None
+    name = found.ranking.name
+    if not found.is_kept_here and not (name and keeps_first(tests, alias, name, ctx.names)):
+        return None
+    new = _nearest(block, found.ranking, ctx)
+    return new and in_place(query, block.project, new)
+
+
+def _nearest(block: QueryBlock, ranking: Ranking, ctx: Context) -> Logical | None:
+    """The block over the nearest rows; None with a reason where it needs other pairs as well."""
+    join = block.tree
+    if not isinstance(join, Join) or not may_be_nearest(block, join):
+        return None
+    try:
+        pairs = Pairs(block, join, ctx)
+        wanted = wanted_by(ranking, pairs)
+        if wanted is None or not pairs.bounds(wanted):
+            return None
+        pairs.check_where()
+        nearest = pairs.nearest(wanted)
+        for part in ranking.partition:
+            pairs.check_fixed(part)
+    except Refused as no:
+        ctx.decline(f"not only the nearest rows: {no.reason}", no.place)
+        return None
+    return block.over(where(NearestJoin.of(join, nearest), block.condition))

@@ -1,0 +1,133 @@
+"""Joins of which the nearest row counts return what plain Spark returns for them, on random tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hypothesis import given, note
+from hypothesis import strategies as st
+
+from comparing import assert_taken, few_rows
+from optimizer import Optimizer, Options
+from shares import Share, at_least
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import SparkSession
+
+share = at_least(0.3)
+
+OPTIONS = Options(strict=True, force=True)
+NUMBERS = ["0", "1", "2", "3", "-1", "NULL"]
+TIMES = {  # the types of both times, their values, and a tolerance
+    ("INT", "INT"): ([*NUMBERS, "2147483647"], "2"),
+    ("INT", "BIGINT"): (NUMBERS, "1"),
+    ("DECIMAL(5,1)", "DECIMAL(7,2)"): (["0.0", "1.5", "-2.5", "2", "NULL"], "1.5"),
+    ("DOUBLE", "DOUBLE"): (["0D", "-0D", "double('NaN')", "1.5D", "double('-inf')", "double('inf')", "NULL"], "1.5D"),
+    ("DATE", "DATE"): (["DATE'2026-01-01'", "DATE'2026-01-02'", "DATE'2026-01-04'", "DATE'0001-01-01'", "NULL"], ""),
+    ("TIMESTAMP", "TIMESTAMP"): (
+        ["'2026-01-01 00:00:00'", "'2026-01-01 00:00:02'", "'2026-01-01 00:00:02.5'", "'9999-12-31 23:59:59'", "NULL"],
+        "INTERVAL 2 SECONDS",
+    ),
+    ("TIMESTAMP_NTZ", "TIMESTAMP_NTZ"): (
+        ["'2026-03-29 02:30:00'", "'2026-03-29 03:30:00'", "'2026-03-29 03:00:00'", "NULL"],
+        "INTERVAL 45 MINUTES",
+    ),
+    ("STRING", "STRING"): (["'a'", "'b'", "'A'", "''", "'é'", "NULL"], ""),
+}
+KEYS = {
+    "INT": ["1", "2", "NULL"],
+    "STRING": ["'a'", "'A'", "''", "NULL"],
+    "DOUBLE": ["0D", "-0D", "double('NaN')", "NULL"],
+    "BOOLEAN": ["true", "false", "NULL"],
+}
+EQUAL = ("t.k = q.k", "q.k <=> t.k", "t.k = q.k AND q.j = t.j", "q.j + 1 = t.j + 1", "")
+ONE_SIDE = ("t.v > 1", "q.v > 1", "q.v IS NOT NULL AND t.v <> 2", "coalesce(q.v, 1) = 1", "true", "")
+BOTH_SIDES = ("q.v < t.v", "q.v + t.v > 2", "q.ts <> t.ts", "(q.v = 1 OR t.v = 1)", "q.v <> t.v")
+TAKEN = {  # with a sort key behind the time that tells rows of one time apart
+    "SELECT id, ts, seq FROM (SELECT t.id, q.ts, q.seq, row_number() OVER (PARTITION BY t.id ORDER BY {order}) AS n "
+    "FROM {from_}) x WHERE n = 1": True,
+    "WITH r AS (SELECT t.id, q.ts AS at, q.seq, row_number() OVER (PARTITION BY t.id ORDER BY {order}) AS n "
+    "FROM {from_}) SELECT id, at, seq FROM r WHERE r.n < 2 AND id > 0": True,
+    "SELECT t.id, q.ts, q.seq FROM {from_} QUALIFY row_number() OVER (PARTITION BY t.id ORDER BY {order}) <= 1": True,
+    "SELECT o.v, x.seq FROM t o LEFT JOIN (SELECT t.id AS i, q.seq, "
+    "row_number() OVER (PARTITION BY t.id ORDER BY {order}) AS n FROM {from_}) x ON x.i = o.id AND x.n = 1": True,
+    "SELECT t.id, {last}(q.ts) AS at, {last}(t.v) AS v FROM {from_} GROUP BY t.id": True,
+    "SELECT t.id, {last}(struct(q.ts, q.seq)) AS at FROM {from_} GROUP BY ALL": True,
+    "SELECT t.id + 1 AS i, {last}_by(q.ts, q.ts) AS at FROM {from_} GROUP BY i HAVING {last}(q.ts) IS NOT NULL": True,
+    "SELECT {last}(q.ts) AS at FROM {from_}": True,
+    "SELECT t.id, {last}(q.ts) AS at, count(*) AS n FROM {from_} GROUP BY t.id": False,
+    "SELECT t.id, {last}(q.ts) AS at, {last}(q.seq) AS n FROM {from_} GROUP BY t.id": False,
+    "SELECT t.id, q.v, {last}(q.ts) AS at FROM {from_} GROUP BY t.id, q.v": False,
+    "SELECT t.id, {first}(q.ts) AS at FROM {from_} GROUP BY t.id": False,
+    "SELECT t.id, q.ts, q.seq FROM {from_} QUALIFY row_number() OVER (PARTITION BY t.id ORDER BY {order}) <= 2": False,
+    "SELECT t.id, q.ts, q.seq FROM {from_} QUALIFY row_number() OVER (PARTITION BY t.id ORDER BY q.seq) = 1": False,
+    "SELECT t.id, q.ts FROM {from_} QUALIFY rank() OVER (PARTITION BY t.id ORDER BY {order}) = 1": False,
+}
+
+
+@dataclass(frozen=True)
+class RandomQuery:
+    """Tables ``t(id, k, j, ts, v)`` and ``q(seq, k, j, ts, v)``, a query, and whether only the nearest rows count."""
+
+    tables: tuple[str, str]
+    query: str
+    nearest: bool
+
+
+def _table(names: tuple[str, ...], types: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    """A table whose columns may all be NULL, as those of files may be."""
+    values = ", ".join(f"({', '.join(row)})" for row in rows) or f"({', '.join('NULL' for _ in names)})"
+    columns = ", ".join(f"get(array(CAST({n} AS {type_})), 0) AS {n}" for n, type_ in zip(names, types, strict=True))
+    return f"SELECT {columns} FROM VALUES {values} AS d({', '.join(names)}){'' if rows else ' WHERE false'}"
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> RandomQuery:
+    """Every form, over times and keys of every type, with and without a tolerance and conditions on one side."""
+    types = draw(st.sampled_from(list(TIMES)))
+    values, distance = TIMES[types]
+    key = draw(st.sampled_from(list(KEYS)))
+    small = st.sampled_from(["0", "1", "2", "NULL"])
+    row = st.tuples(st.sampled_from(KEYS[key]), small, st.sampled_from(values), small)
+    left = [(draw(small), *r) for r in draw(st.lists(row, max_size=7))]
+    right = [(str(n), *r) for n, r in enumerate(draw(st.lists(row, max_size=9)))]
+    tables = (
+        _table(("id", "k", "j", "ts", "v"), ("INT", key, "INT", types[0], "INT"), left),
+        _table(("seq", "k", "j", "ts", "v"), ("INT", key, "INT", types[1], "INT"), right),
+    )
+    backward = draw(st.booleans())
+    sign = draw(st.sampled_from(("<=", "<") if backward else (">=", ">")))
+    turned = {"<=": ">=", "<": ">", ">=": "<=", ">": "<"}[sign]
+    conditions = [draw(st.sampled_from((f"q.ts {sign} t.ts", f"t.ts {turned} q.ts")))]
+    conditions += [c for c in (draw(st.sampled_from(EQUAL)), draw(st.sampled_from((*ONE_SIDE, "", "")))) if c]
+    if distance and draw(st.integers(0, 2)) == 0:
+        near = (f"q.ts >= t.ts - {distance}", f"t.ts - q.ts <= {distance}")
+        far = (f"q.ts <= t.ts + {distance}", f"q.ts - t.ts < {distance}")
+        conditions.append(draw(st.sampled_from(near if backward else far)))
+    both = draw(st.integers(0, 5)) == 0
+    if both:
+        conditions.append(draw(st.sampled_from(BOTH_SIDES)))
+    said = " AND ".join(draw(st.permutations(conditions)))
+    from_ = draw(st.sampled_from(("t JOIN q ON {}", "t LEFT JOIN q ON {}", "t, q WHERE {}")))
+    form = draw(st.sampled_from(list(TAKEN)))
+    tie = draw(st.sampled_from(("q.seq", "q.seq DESC", "t.v, q.seq DESC NULLS LAST", "q.v, q.seq")))
+    words = {
+        "order": f"q.ts {'DESC' if backward else 'ASC'}, {tie}",
+        "last": "max" if backward else "min",
+        "first": "min" if backward else "max",
+        "from_": from_.format(said),
+    }
+    return RandomQuery(tables, form.format(**words), TAKEN[form] and not both)
+
+
+@given(cases())
+def test_the_same_rows_as_plain_spark(session: SparkSession, share: Share, case: RandomQuery) -> None:
+    for name, table in zip("tq", case.tables, strict=True):
+        few_rows(session, name, table)
+    note(str(case.tables))
+    plan = Optimizer(session, OPTIONS).plan(case.query)
+    rule = "nearest_row" if "OVER" in case.query else "nearest_groups"
+    assert_taken(session, case.query, plan, rule, taken=share.count(case.nearest))
