@@ -18,6 +18,7 @@ from rules.normalize.plain_relations import plain_relations
 from rules.normalize.predicates import predicates
 from rules.normalize.push_filters import push_filters
 from rules.normalize.push_to_lookups import push_to_lookups
+from rules.recognize.asof_join import asof_join
 from rules.recognize.band_groups import band_groups
 from rules.recognize.band_join import band_join
 from rules.recognize.band_subquery import band_subquery
@@ -56,6 +57,7 @@ BATCHES = (
         "recognize",
         "self-joins first, while their joins are as written",
         (
+            asof_join,
             self_pairs,
             self_join_elimination,
             self_neighbour,

@@ -22,6 +22,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from dovetail import Optimizer, Options, Sink, SQLiteSource
 
 BAND = "p.x BETWEEN i.lo AND i.hi"
+EARLIER = "p.k = i.k AND i.lo <= p.x"
+LAST = "row_number() OVER (PARTITION BY p.id ORDER BY i.lo DESC)"
 QUERIES = {
     **{f"band, {join or 'INNER'}": f"SELECT p.id, i.id AS i FROM p {join} JOIN i ON {BAND}" for join in ("", "LEFT")},
     **{f"band, {join}": f"SELECT p.id, i.id AS i FROM p {join} JOIN i ON {BAND}" for join in ("RIGHT", "FULL")},
@@ -37,9 +39,12 @@ QUERIES = {
     "correlated aggregate": "SELECT id, (SELECT sum(b.v) FROM t b WHERE b.k = a.k AND b.x <= a.x) AS s FROM t a",
     "own group": "SELECT a.id FROM t a WHERE a.v > (SELECT avg(b.v) FROM t b WHERE b.k = a.k)",
     "pairs that differ": "SELECT id FROM t a WHERE EXISTS (SELECT 1 FROM t b WHERE b.k = a.k AND b.v <> a.v)",
+    "nearest row": f"SELECT id, lo FROM (SELECT p.id, i.lo, {LAST} AS n FROM p JOIN i ON {EARLIER}) WHERE n = 1",
+    "nearest, grouped": f"SELECT p.id, max_by(i.id, i.lo) AS i FROM p LEFT JOIN i ON {EARLIER} GROUP BY p.id",
     "scalar aggregates": "SELECT (SELECT count(*) FROM t WHERE v = 1) AS n, (SELECT sum(v) FROM t WHERE k = 2) AS s",
 }
 FRAMES = "SELECT e.id, i.id AS i FROM {e} e JOIN i ON e.x BETWEEN i.lo AND i.hi"
+AS_OF = "SELECT p.id, i.lo FROM p ASOF JOIN i MATCH_CONDITION (p.x >= i.lo) ON p.k = i.k"
 LOOKUP = "SELECT p.id, n.name FROM p LEFT JOIN names FOR SYSTEM_TIME AS OF PROCTIME() AS n ON p.x = n.x"
 STREAMS = "SELECT a.id, b.id AS b FROM a JOIN b ON a.k = b.k AND a.x BETWEEN b.x - 3 AND b.x + 3"
 
@@ -76,6 +81,7 @@ def observe(session: SparkSession, folder: Path) -> Iterator[tuple[str, str]]:
     opt.declare_key("t", ["id"])
     for what, text in QUERIES.items():
         yield what, outcome(lambda text=text: (opt.plan(text), session.sql(text)))  # type: ignore[misc]
+    yield "as-of join", outcome(lambda: (opt.plan(AS_OF), session.sql(QUERIES["nearest row"])))
     events = session.table("p")
     yield "frames", outcome(lambda: (opt.plan(FRAMES, e=events), session.sql(FRAMES, e=events)))
     yield "an existing frame", outcome(lambda: existing_frame(opt, events, session.table("i")))

@@ -13,6 +13,7 @@ from typing import ClassVar, Literal
 
 from planner.expr import Scalar
 from planner.expr.substitution import operand
+from planner.logical.asof_join import AsofJoin
 from planner.logical.base import Logical
 from planner.logical.joins import Join, JoinKind
 from planner.tree import plan_node
@@ -100,7 +101,11 @@ class Nearest:
 
 @plan_node
 class NearestJoin(Logical):
-    """An inner or left join of which only the pair of each left row with its nearest right row counts."""
+    """An inner or left join of which only the pair of each left row with its nearest right row counts.
+
+    ``match`` is the MATCH_CONDITION of an as-of join, and ``using`` its USING; without it this is a plain join.
+    ``foreign``: whether Spark cannot run it as written.
+    """
 
     label: ClassVar[str] = "NearestJoin"
     left: Logical
@@ -108,21 +113,22 @@ class NearestJoin(Logical):
     kind: JoinKind
     keyword: str
     condition: tuple[Scalar, ...]
-    comma: Literal["", "left", "last"]
     nearest: Nearest
-
-    @classmethod
-    def of(cls, join: Join, nearest: Nearest) -> NearestJoin:
-        """A join of which only the nearest rows count."""
-        return cls(join.left, join.right, join.kind, join.keyword, join.condition, join.comma, nearest)
+    comma: Literal["", "left", "last"] = ""
+    match: Scalar | None = None
+    using: tuple[str, ...] = ()
+    foreign: bool = False
 
     @property
-    def plain(self) -> Join:
+    def plain(self) -> Join | AsofJoin:
         """The join as written."""
-        return Join(self.left, self.right, self.kind, self.keyword, self.condition, comma=self.comma)
+        if self.match is None:
+            return Join(self.left, self.right, self.kind, self.keyword, self.condition, comma=self.comma)
+        kind: Literal["inner", "left"] = "left" if self.kind == "left" else "inner"
+        return AsofJoin(self.left, self.right, kind, self.keyword, self.match, self.condition, self.using)
 
     @property
-    def printed(self) -> Join:
+    def printed(self) -> Join | AsofJoin:
         return self.plain
 
     @property

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from planner.expr import Scalar, quote
-from planner.logical import JoinKind, Logical, Relation, conjunction
+from planner.logical import Relation
 from planner.rendered import NameGenerator, Rendered
 from planner.tree import Node, plan_node
 from planner.types.schema import Column
@@ -108,31 +108,3 @@ class VersionedTable(Rendered, Relation):
         self, sides: tuple[str, ...], names: NameGenerator, conjunction: Callable[[tuple[Scalar, ...]], str]
     ) -> str:
         return self.validity.relation
-
-
-@plan_node
-class AsofJoin(Rendered, Logical):
-    """Spark's own as-of join: the last version that does not begin after the time."""
-
-    label: ClassVar[str] = "AsofJoin"
-    rewritten: ClassVar[bool] = True
-    required: ClassVar[bool] = True
-    adds_columns: ClassVar[bool] = False
-    left: Logical
-    right: Logical
-    kind: JoinKind
-    time: str
-    since: str
-    condition: tuple[Scalar, ...]
-
-    @property
-    def detail(self) -> str:
-        return f"{self.kind}, on {conjunction(self.condition)}, the last with {self.since} <= {self.time}"
-
-    def render(
-        self, sides: tuple[str, ...], names: NameGenerator, conjunction: Callable[[tuple[Scalar, ...]], str]
-    ) -> str:
-        """``left ASOF JOIN right MATCH_CONDITION (time >= since) ON condition``."""
-        keyword = "LEFT ASOF JOIN" if self.kind == "left" else "ASOF JOIN"
-        match = f"MATCH_CONDITION ({self.time} >= {self.since})"
-        return f"{sides[0]}\n{keyword} {sides[1]} {match} ON {conjunction(self.condition)}"

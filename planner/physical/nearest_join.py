@@ -34,6 +34,11 @@ class NearestJoin(Rendered, Physical):
     right: Node
     kind: Literal["inner", "left"]
     nearest: Nearest
+    foreign: bool = False  # whether Spark cannot run the join as written
+
+    @property
+    def required(self) -> bool:  # type: ignore[override]
+        return self.foreign
 
     @property
     def detail(self) -> str:

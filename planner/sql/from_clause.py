@@ -6,7 +6,8 @@ Commas are joins like any other, from left to right: ``FROM a, b JOIN c`` is (a 
 
 from __future__ import annotations
 
-from typing import get_args
+from dataclasses import replace
+from typing import Literal, get_args
 
 from planner.expr import Scalar
 from planner.logical import (
@@ -19,6 +20,7 @@ from planner.logical import (
     Opaque,
     Scan,
 )
+from planner.logical.asof_join import AsofJoin
 from planner.sql.reader import QUERY_STARTS, Note, Reader
 
 _MODIFIERS = frozenset({"INNER", "CROSS", "LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI", "NATURAL"})
@@ -28,12 +30,14 @@ def from_clause(r: Reader, lo: int, hi: int) -> Logical:
     """Read the tokens behind FROM.  What has no place in the algebra (PIVOT) makes the whole clause ``Opaque``."""
     t = r.tokens
     tops = t.top(lo, hi)
-    for i in tops:
-        if t[i].word == "ASOF" and t.word(i + 1, hi) == "JOIN":
-            raise r.fail("an ASOF join is not supported", i)
+    matches = {i: _match_condition(r, i + 1, hi) for i in tops if t[i].word == "ASOF" and t.word(i + 1, hi) == "JOIN"}
+    for i, match in matches.items():
+        if match is None:  # it may be an alias, too
+            raise r.fail("an ASOF join without MATCH_CONDITION is not supported", i)
     if any(
         t[i].word in ("PIVOT", "UNPIVOT", "MATCH_RECOGNIZE", "MATCH_CONDITION", "NEAREST")
         and t.word(i + 1, hi) in ("(", "INCLUDE", "EXCLUDE")
+        and i not in matches.values()
         for i in tops
     ):
         r.notes.append(Note("FROM with PIVOT and the like is not supported", t.place(t[lo].start)))
@@ -83,14 +87,51 @@ def _join_words(r: Reader, lo: int, hi: int) -> list[tuple[int, int]]:
     for i in t.top(lo, hi):
         if t[i].word == "JOIN":
             start = i
+            if start > lo and t[start - 1].word == "ASOF":
+                start -= 1
             while start > lo and t[start - 1].word in _MODIFIERS:
                 start -= 1
             found.append((start, i))
     return found
 
 
-def _join(r: Reader, left: Logical, start: int, join: int, hi: int) -> Join:
+def _match_condition(r: Reader, join: int, hi: int) -> int | None:
+    """Where the MATCH_CONDITION of an ASOF JOIN stands; None where it has none."""
     t = r.tokens
+    behind = t.top(join + 1, hi)
+    end = next((i for i in behind if t[i].word == "JOIN"), hi)
+    return next((i for i in behind if i < end and t[i].word == "MATCH_CONDITION" and t.word(i + 1, hi) == "("), None)
+
+
+def _asof_join(r: Reader, left: Logical, start: int, join: int, hi: int) -> AsofJoin:
+    """Read an ASOF JOIN: the relation, MATCH_CONDITION, and ON or USING."""
+    t = r.tokens
+    words = {t[i].word for i in range(start, join)} - {"OUTER", "ASOF"}
+    kind: Literal["inner", "left"] = "left" if words == {"LEFT"} else "inner"
+    match = _match_condition(r, join, hi)
+    if match is None or (kind == "inner" and words - {"INNER"}):
+        raise r.fail(f"{t.slice(start, join + 1)} is not a supported join", start)
+    end = t.match[match + 1]
+    plain = AsofJoin(left, _primary(r, join + 1, match), kind, t.slice(start, join + 1), r.scalar(match + 2, end))
+    if end + 1 == hi:
+        return plain
+    if t[end + 1].word == "ON":
+        return replace(plain, condition=r.conjuncts(end + 2, hi))
+    return replace(plain, using=_using(r, end + 1, hi))
+
+
+def _using(r: Reader, lo: int, hi: int) -> tuple[str, ...]:
+    """Read ``USING (a, b)``."""
+    t = r.tokens
+    if t[lo].word != "USING" or t.word(lo + 1, hi) != "(" or t.match[lo + 1] != hi - 1:
+        raise r.fail("this USING is not supported", lo)
+    return tuple(t.slice(a, b) for a, b in t.split(lo + 2, hi - 1))
+
+
+def _join(r: Reader, left: Logical, start: int, join: int, hi: int) -> Join | AsofJoin:
+    t = r.tokens
+    if t[join - 1].word == "ASOF" and start < join:
+        return _asof_join(r, left, start, join, hi)
     words = {t[i].word for i in range(start, join)} - {"OUTER", "NATURAL"}
     kind: JoinKind
     if words <= {"INNER"}:
@@ -112,10 +153,7 @@ def _join(r: Reader, left: Logical, start: int, join: int, hi: int) -> Join:
         return Join(left, right, "cross" if cross else kind, keyword, natural=natural)
     if t[on].word == "ON":
         return Join(left, right, kind, keyword, r.conjuncts(on + 1, hi))
-    if t.word(on + 1, hi) != "(" or t.match[on + 1] != hi - 1:
-        raise r.fail("this USING is not supported", on)
-    using = tuple(t.slice(a, b) for a, b in t.split(on + 2, hi - 1))
-    return Join(left, right, kind, keyword, using=using)
+    return Join(left, right, kind, keyword, using=_using(r, on, hi))
 
 
 def _primary(r: Reader, lo: int, hi: int) -> Logical:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from planner.catalog.cost import count_pairs, describe_pairs
 from planner.logical.nearest_join import NearestJoin
 from planner.physical.base import Spark
@@ -31,11 +33,12 @@ def lower_nearest_join(join: NearestJoin, ctx: Context) -> SortedNearestJoin | S
         pairs is not None and rows is not None and pairs < max(ctx.thresholds.nested_loop_pairs, _PAIRS_PER_ROW * rows)
     )
     union = f"one sort of {'an unknown number of' if rows is None else f'about {rows:,}'} rows"
-    if few and not ctx.force:
+    if few and not ctx.force and not join.foreign:
         ctx.choose(f"Spark's own join, {describe_pairs(pairs)}", union)
         ctx.decline(
             "so few pairs that Spark's own join is as good", join.condition[0].place if join.condition else None
         )
         return Spark(join.plain)
     ctx.choose(union, f"Spark's own join, {describe_pairs(pairs)}")
-    return SortedNearestJoin(join.left, join.right, "left" if join.kind == "left" else "inner", join.nearest)
+    kind: Literal["inner", "left"] = "left" if join.kind == "left" else "inner"
+    return SortedNearestJoin(join.left, join.right, kind, join.nearest, join.foreign)

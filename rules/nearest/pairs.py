@@ -6,6 +6,7 @@ further condition on both sides must hold of the nearest row wherever it holds o
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -16,7 +17,7 @@ from planner.errors import Refused
 from planner.expr import Scalar, sql
 from planner.expr.substitution import operand
 from planner.logical import Join
-from planner.logical.nearest_join import Direction, Nearest, NearestKey, TieBreak, Tolerance
+from planner.logical.nearest_join import Direction, Nearest, NearestJoin, NearestKey, TieBreak, Tolerance
 from planner.types.schema import SqlType
 from planner.types.try_expressions import try_form
 from rules.context import Context
@@ -51,17 +52,29 @@ def may_be_nearest(block: QueryBlock, join: Join) -> bool:
     return any(map(looks_like_band, (*join.condition, *block.condition)))
 
 
-class Pairs:
-    """The join that is the whole FROM of a block."""
+def nearest_join(join: Join, nearest: Nearest) -> NearestJoin:
+    """A join of which only the nearest rows count."""
+    return NearestJoin(join.left, join.right, join.kind, join.keyword, join.condition, nearest, join.comma)
 
-    def __init__(self, block: QueryBlock, join: Join, ctx: Context):
-        self.block, self.join, self.ctx = block, join, ctx
+
+class Pairs:
+    """The pairs of a join that fulfil some conditions."""
+
+    def __init__(self, join: Join, conjuncts: tuple[Scalar, ...], ctx: Context):
+        self.join, self.conjuncts, self.ctx = join, conjuncts, ctx
         self.scope = condition_scope(join, ctx)
 
-    @property
-    def conjuncts(self) -> tuple[Scalar, ...]:
-        """The conditions that a pair fulfils; WHERE above an outer join is none of them."""
-        return self.join.condition if self.join.kind == "left" else (*self.join.condition, *self.block.condition)
+    @classmethod
+    def of_block(cls, block: QueryBlock, join: Join, ctx: Context) -> Pairs:
+        """The pairs that a block reads, whose whole FROM is a join; WHERE above an outer join is tested later."""
+        return cls(join, join.condition if join.kind == "left" else (*join.condition, *block.condition), ctx)
+
+    def check_where(self, block: QueryBlock) -> None:
+        """Raise ``Refused`` where WHERE reads the right side of an outer join, whose pairs are made before."""
+        for conjunct in block.condition if self.join.kind == "left" else ():
+            check_deterministic(conjunct)
+            if self.side(conjunct.tree) not in ("left", None):
+                raise Refused(f"{conjunct.shown} in WHERE is of the outer join's right side", conjunct.place)
 
     def side(self, tree: exp.Expression) -> str | None:
         """The side on which an expression depends: left, right, both, or None for a constant."""
@@ -78,15 +91,8 @@ class Pairs:
             if turned.sign in near and self.is_time(turned.left, wanted) and self.side(turned.right) == "left"
         ]
 
-    def check_where(self) -> None:
-        """Raise ``Refused`` where WHERE reads the right side of an outer join, whose pairs are made before."""
-        for conjunct in self.block.condition if self.join.kind == "left" else ():
-            check_deterministic(conjunct)
-            if self.side(conjunct.tree) not in ("left", None):
-                raise Refused(f"{conjunct.shown} in WHERE is of the outer join's right side", conjunct.place)
-
-    def nearest(self, wanted: Wanted) -> Nearest:
-        """The nearest row of each left row, by the time that has ``bounds``.
+    def nearest(self, wanted: Wanted, readers: Iterable[Scalar]) -> Nearest:
+        """The nearest row of each left row, by the time that has ``bounds``; ``readers`` are read over these rows.
 
         Raises ``Refused`` where the pairs are not of this kind.
         """
@@ -104,7 +110,7 @@ class Pairs:
         found = _Conditions([], [], ([], []))
         for conjunct in self.conjuncts:
             self.add(conjunct, wanted, left_time, found)
-        left, right = shown_relations(self.block, self.join, self.ctx)
+        left, right = shown_relations(readers, self.join, self.ctx)
         return Nearest(
             (self.safe(left_time), self.safe(wanted.time)),
             wanted.direction,

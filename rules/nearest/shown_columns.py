@@ -1,8 +1,8 @@
-"""The columns of a join that a block uses: only these travel with the rows."""
+"""The columns of a join that are used above it: only these travel with the rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from planner.errors import Refused
@@ -19,8 +19,8 @@ from rules.query.query_block import QueryBlock
 _Shown = tuple[ShownRelation, ...]
 
 
-def shown_relations(block: QueryBlock, join: Join, ctx: Context) -> tuple[_Shown, _Shown]:
-    """The relations of both sides, with the columns that the clauses above FROM use.
+def shown_relations(readers: Iterable[Scalar], join: Join, ctx: Context) -> tuple[_Shown, _Shown]:
+    """The relations of both sides, with the columns that some expressions use.
 
     Raises ``Refused`` where a relation has no name of its own, or columns that are not known.
     """
@@ -31,7 +31,7 @@ def shown_relations(block: QueryBlock, join: Join, ctx: Context) -> tuple[_Shown
         raise Refused("two relations have one name")
     if any(isinstance(node, Join) and (node.using or node.natural) for node in join.walk()):
         raise Refused("it has USING or NATURAL")
-    used = {column for scalar in _above(block) for column in _used(scalar, ctx.scope(join.left, join.right))}
+    used = {column for scalar in readers for column in _used(scalar, ctx.scope(join.left, join.right))}
     joined = isinstance(bare(join.right), Join)  # an outer join in it may leave out any value
     shown = [
         ShownRelation(
@@ -47,8 +47,8 @@ def shown_relations(block: QueryBlock, join: Join, ctx: Context) -> tuple[_Shown
     return tuple(shown[: len(sides[0])]), tuple(shown[len(sides[0]) :])
 
 
-def _above(block: QueryBlock) -> Iterator[Scalar]:
-    """The expressions of a block that read its rows."""
+def readers_of(block: QueryBlock) -> Iterator[Scalar]:
+    """The expressions of a block that read the rows of its FROM."""
     yield from block.condition
     for node in (block.project, *block.clauses):
         yield from expressions(node)

@@ -7,10 +7,10 @@ from sqlglot import exp
 from planner.errors import Refused
 from planner.expr import Scalar
 from planner.logical import Join, Logical, Project, Sort
-from planner.logical.nearest_join import NearestJoin
 from rules.context import Context
 from rules.nearest.extremes import wanted_by_aggregates
-from rules.nearest.pairs import Pairs, may_be_nearest
+from rules.nearest.pairs import Pairs, may_be_nearest, nearest_join
+from rules.nearest.shown_columns import readers_of
 from rules.query.query_block import QueryBlock, in_place, read_block, where
 from rules.rule import rule
 
@@ -27,17 +27,17 @@ def nearest_groups(node: Project | Sort, ctx: Context) -> Logical | None:
     if not may_be_nearest(block, block.tree):
         return None
     try:
-        pairs = Pairs(block, block.tree, ctx)
+        pairs = Pairs.of_block(block, block.tree, ctx)
         wanted = wanted_by_aggregates(block, pairs)
         if wanted is None:
             return None
-        pairs.check_where()
-        nearest = pairs.nearest(wanted)
+        pairs.check_where(block)
+        nearest = pairs.nearest(wanted, readers_of(block))
         for key in _keys(block, ctx):
             pairs.check_fixed(key)
     except Refused as no:
         return ctx.decline(f"not only the nearest rows: {no.reason}", no.place)
-    rows = where(NearestJoin.of(block.tree, nearest), block.condition)
+    rows = where(nearest_join(block.tree, nearest), block.condition)
     return in_place(node, block.project, block.over(rows))
 
 

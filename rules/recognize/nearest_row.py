@@ -9,10 +9,10 @@ from planner.errors import Refused
 from planner.expr import Scalar
 from planner.expr.ranking import Ranking
 from planner.logical import Derived, Join, Logical, Project, Scan, Sort, With
-from planner.logical.nearest_join import NearestJoin
 from rules.context import Context
 from rules.nearest.first_row import keeps_first, read_first_row, wanted_by
-from rules.nearest.pairs import Pairs, may_be_nearest
+from rules.nearest.pairs import Pairs, may_be_nearest, nearest_join
+from rules.nearest.shown_columns import readers_of
 from rules.query.from_items import bare, with_leaves
 from rules.query.query_block import QueryBlock, in_place, read_block, where
 from rules.rule import rule
@@ -36,8 +36,8 @@ def nearest_row(node: Project | Sort | With, ctx: Context) -> Logical | None:
         return new and in_place(node, block.project, new)
     instead: dict[int, Logical] = {}
     for relation, tests in _tested(block):
-        if isinstance(relation, Derived) and relation.alias and not relation.lateral and not relation.renames:
-            query = _kept(relation.query, relation.alias, tests, ctx)
+        if isinstance(relation, Derived) and not relation.lateral and not relation.renames:
+            query = _kept(relation.query, relation.alias or "", tests, ctx)
             if query is not None:
                 instead[id(relation)] = replace(relation, query=query)
     if not instead:
@@ -90,15 +90,15 @@ def _nearest(block: QueryBlock, ranking: Ranking, ctx: Context) -> Logical | Non
     if not isinstance(join, Join) or not may_be_nearest(block, join):
         return None
     try:
-        pairs = Pairs(block, join, ctx)
+        pairs = Pairs.of_block(block, join, ctx)
         wanted = wanted_by(ranking, pairs)
         if wanted is None or not pairs.bounds(wanted):
             return None
-        pairs.check_where()
-        nearest = pairs.nearest(wanted)
+        pairs.check_where(block)
+        nearest = pairs.nearest(wanted, readers_of(block))
         for part in ranking.partition:
             pairs.check_fixed(part)
     except Refused as no:
         ctx.decline(f"not only the nearest rows: {no.reason}", no.place)
         return None
-    return block.over(where(NearestJoin.of(join, nearest), block.condition))
+    return block.over(where(nearest_join(join, nearest), block.condition))

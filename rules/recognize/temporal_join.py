@@ -2,12 +2,15 @@
 
 from dataclasses import replace
 
-from planner.errors import UnknownName, Unsupported
+from planner.errors import Refused, UnknownName, Unsupported
 from planner.expr import Scalar, quote
+from planner.expr.substitution import operand
 from planner.logical import Join, Logical, Scan
+from planner.logical.nearest_join import NearestJoin
 from planner.logical.placeholder import alias_of
-from planner.logical.versions import AsofJoin, Validity, VersionedTable
+from planner.logical.versions import Validity, VersionedTable
 from rules.context import Context
+from rules.nearest.pairs import Pairs, Wanted
 from rules.query.version_keys import missing_keys, why_missing
 from rules.rule import rule
 
@@ -20,7 +23,7 @@ def temporal_join(join: Join, ctx: Context) -> Logical | None:
     """Join each row with the version of a table that is valid at the row's time.
 
     A version is valid from its own time until the next version of the same key begins.  So this is a join on the
-    key, with the time in the interval between; if the session has Spark's own as-of join, that is used.
+    key, with the time in the interval between; in a session that has Spark's own as-of join, with the nearest version.
     """
     scan = join.right
     if not isinstance(scan, Scan) or scan.as_of is None or scan.cte:
@@ -44,14 +47,29 @@ def temporal_join(join: Join, ctx: Context) -> Logical | None:
         ctx.fail(why_missing(missing, versions, scan.text, alias), place)
     if ctx.catalog.settings.asof_join and len(join.condition) == len(versions.key) and join.kind in ("inner", "left"):
         shown = dict(zip((c.name for c in columns), scan.renames or tuple(c.name for c in columns), strict=True))
-        right = replace(scan, suffix=alias_of(scan), plain=True, as_of=None)
         since = f"{quote(alias)}.{quote(shown[versions.valid_from])}"
-        return AsofJoin(join.left, right, join.kind, time, since, join.condition)
+        right = replace(scan, suffix=alias_of(scan), plain=True, as_of=None)
+        if nearest := _nearest(replace(join, right=right), time, since, ctx):
+            return nearest
     since_column = next(c for c in columns if c.name == versions.valid_from)
     names = scan.renames or tuple(c.name for c in columns)
     validity = Validity(scan.text, alias, columns, names, versions.key, since_column)
     low, high = (Scalar(text, (), place) for text in validity.holds(time))
     return replace(join, right=VersionedTable(validity, alias, scan.renames), condition=(*join.condition, low, high))
+
+
+def _nearest(join: Join, time: str, since: str, ctx: Context) -> NearestJoin | None:
+    """The join with the last version that is not after the time; None where that is not possible."""
+    if ctx.generic_plan:  # it may read a stream
+        return None
+    match = Scalar(f"{operand(time)} >= {since}")
+    try:
+        pairs = Pairs(join, (match, *join.condition), ctx)
+        nearest = pairs.nearest(Wanted(Scalar(since).tree, "backward"), (Scalar("*"),))
+    except Refused:
+        return None
+    kind, keyword = join.kind, "LEFT ASOF JOIN" if join.kind == "left" else "ASOF JOIN"
+    return NearestJoin(join.left, join.right, kind, keyword, join.condition, nearest, match=match, foreign=True)
 
 
 def _time(scan: Scan, join: Join, ctx: Context) -> str | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from comparing import assert_taken, few_rows
+from comparing import assert_taken, few_rows, returned
 from optimizer import Optimizer, Options
 from shares import Share, at_least
 
@@ -66,6 +66,15 @@ TAKEN = {  # with a sort key behind the time that tells rows of one time apart
     "SELECT t.id, q.ts, q.seq FROM {from_} QUALIFY row_number() OVER (PARTITION BY t.id ORDER BY q.seq) = 1": False,
     "SELECT t.id, q.ts FROM {from_} QUALIFY rank() OVER (PARTITION BY t.id ORDER BY {order}) = 1": False,
 }
+
+
+AS_OF = (
+    "SELECT t.id, t.v, q.ts, q.k FROM t {join} {match} ON {on}",
+    "SELECT x.* FROM (SELECT t.*, q.ts AS at FROM t {join} {match} ON {on} WHERE t.v > 0) x JOIN (SELECT 1) ON true",
+    "SELECT t.id, q.ts, r.ts AS b FROM t {join} {match} ON {on} ASOF JOIN q r MATCH_CONDITION (q.ts > r.ts) ON r.j = 1",
+    "SELECT k, t.id, q.ts AS at FROM t {join} {match} USING (k)",
+    "SELECT count(*) AS n, max(q.ts) AS at FROM t {join} {match}",
+)
 
 
 @dataclass(frozen=True)
@@ -131,3 +140,36 @@ def test_the_same_rows_as_plain_spark(session: SparkSession, share: Share, case:
     plan = Optimizer(session, OPTIONS).plan(case.query)
     rule = "nearest_row" if "OVER" in case.query else "nearest_groups"
     assert_taken(session, case.query, plan, rule, taken=share.count(case.nearest))
+
+
+@st.composite
+def as_of_joins(draw: st.DrawFn) -> RandomQuery:
+    """Spark's as-of join, with ON and USING, below other joins and above one; of rows that tie the time is read."""
+    case = draw(cases())
+    left = draw(st.sampled_from(("q.ts <= t.ts", "t.ts > q.ts", "t.ts <= q.ts", "q.ts > t.ts")))
+    conditions = [draw(st.sampled_from(EQUAL[:-1])), draw(st.sampled_from((*ONE_SIDE, "")))]
+    both = draw(st.integers(0, 5)) == 0
+    conditions += [draw(st.sampled_from(BOTH_SIDES))] if both else []
+    form = draw(st.sampled_from(AS_OF))
+    words = {
+        "join": draw(
+            st.sampled_from(("ASOF JOIN q", "LEFT ASOF JOIN q", "LEFT OUTER ASOF JOIN q", "INNER ASOF JOIN q"))
+        ),
+        "match": f"MATCH_CONDITION ({left})",
+        "on": " AND ".join(c for c in conditions if c),
+    }
+    return RandomQuery(case.tables, form.format(**words), not both or "{on}" not in form)
+
+
+@given(as_of_joins(), st.booleans())
+def test_as_of_joins_as_spark_has_them(session: SparkSession, case: RandomQuery, has_it: bool) -> None:
+    """Also in a session that has none, with the rows of one that has."""
+    for name, table in zip("tq", case.tables, strict=True):
+        few_rows(session, name, table)
+    note(f"{case}")
+    session.conf.set("spark.sql.join.asofJoin.enabled", "true")
+    expected = returned(lambda: session.sql(case.query))
+    session.conf.set("spark.sql.join.asofJoin.enabled", str(has_it or not case.nearest).lower())
+    optimizer = Optimizer(session, OPTIONS)
+    assert optimizer.plan(case.query).rewritten or not case.nearest
+    assert returned(lambda: optimizer.sql(case.query)) == expected

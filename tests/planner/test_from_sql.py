@@ -96,7 +96,7 @@ def test_reading_is_stable(text: str) -> None:
         ("FROM t |> WHERE a = 1", "pipe syntax"),
         ("FROM t SELECT a", "begins with FROM"),
         ("WITH RECURSIVE r AS (SELECT 1) SELECT * FROM r", "recursive"),
-        ("SELECT * FROM t ASOF JOIN u MATCH_CONDITION (t.a >= u.a)", "ASOF"),
+        ("SELECT * FROM t ASOF JOIN u ON t.a >= u.a", "ASOF"),
         ("SELECT a FROM t WHERE b = 1 FROM u", "FROM"),
         ("SELECT a FROM", "relation is missing"),
         ("SELECT __plan_0 FROM t", "reserved for Dovetail"),

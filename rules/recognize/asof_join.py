@@ -1,0 +1,117 @@
+"""Recognizes as-of joins: ``trades t ASOF JOIN quotes q MATCH_CONDITION (t.ts >= q.ts) ON t.sym = q.sym``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from sqlglot import exp
+
+from planner.band.comparisons import bare
+from planner.conditions.compared import compared
+from planner.errors import Refused
+from planner.expr import Scalar, column_ref, quote
+from planner.expr.tokens import mentioned
+from planner.logical import Join, Logical, Project, Sort, expressions
+from planner.logical.asof_join import AsofJoin
+from planner.logical.nearest_join import NearestJoin, ShownRelation
+from rules.context import Context
+from rules.nearest.pairs import Pairs, Wanted
+from rules.nearest.shown_columns import readers_of
+from rules.query.query_block import QueryBlock, in_place, read_block, where
+from rules.rule import rule
+
+_BACKWARD = (">", ">=")  # the left time against the right one
+
+
+@rule(Project, Sort)
+def asof_join(node: Project | Sort, ctx: Context) -> Logical | None:
+    """Join each row with the right row that is nearest by MATCH_CONDITION, on every version of Spark.
+
+    Spark has this join from 4.3 on, if ``spark.sql.join.asofJoin.enabled`` is set, and compares all rows of a key.
+    """
+    block = None if isinstance(ctx.above, Sort) else read_block(node)  # an ORDER BY above it has to be part of it
+    if block is None or not any(isinstance(n, AsofJoin) for n in _joins(block.tree)):
+        return None
+    readers = (*readers_of(block), *(s for join in _joins(block.tree) for s in expressions(join)))
+    tree = _over_nearest(block.tree, block, readers, ctx)
+    return None if tree is block.tree else in_place(node, block.project, block.over(where(tree, block.condition)))
+
+
+def _joins(tree: Logical) -> Iterator[Join | AsofJoin]:
+    """The joins of a FROM that stand in no parentheses."""
+    if isinstance(tree, Join | AsofJoin):
+        yield tree
+        yield from _joins(tree.left)
+        yield from _joins(tree.right)
+
+
+def _over_nearest(tree: Logical, block: QueryBlock, readers: tuple[Scalar, ...], ctx: Context) -> Logical:
+    """A FROM with every as-of join named, where that is possible."""
+    if not isinstance(tree, Join | AsofJoin):
+        return tree
+    left, right = (_over_nearest(side, block, readers, ctx) for side in (tree.left, tree.right))
+    new = tree if (left, right) == (tree.left, tree.right) else replace(tree, left=left, right=right)
+    if isinstance(new, Join):
+        return new
+    try:
+        return _nearest(new, block, readers, ctx)
+    except Refused as no:
+        ctx.decline(f"Spark's own as-of join: {no.reason}", no.place or new.match.place)
+        return new
+
+
+def _nearest(join: AsofJoin, block: QueryBlock, readers: tuple[Scalar, ...], ctx: Context) -> NearestJoin:
+    """The join with its nearest rows.  Raises ``Refused``."""
+    merged = _merged(join, ctx) if join.using else ()
+    plain = Join(join.left, join.right, join.kind, "JOIN", (*join.condition, *merged))
+    pairs = Pairs(plain, (join.match, *plain.condition), ctx)
+    found = compared(join.match)
+    if found is None or found.sign not in ("<", "<=", ">", ">="):
+        raise Refused(f"{join.match.shown} is no comparison by order")
+    sides = [pairs.side(end) for end in found.operands]
+    if sides not in (["left", "right"], ["right", "left"]):
+        raise Refused(f"{join.match.shown} does not compare the left side with the right side")
+    one = found if sides[0] == "left" else found.turned
+    nearest = pairs.nearest(Wanted(bare(one.right), "backward" if one.sign in _BACKWARD else "forward"), readers)
+    if join.using:
+        left, right = _with_merged(join, nearest.left, nearest.right, block, ctx)
+        nearest = replace(nearest, left=left, right=right)
+    foreign = not ctx.catalog.settings.asof_join
+    return NearestJoin(
+        join.left, join.right, join.kind, join.keyword, join.condition, nearest, "", join.match, join.using, foreign
+    )
+
+
+def _merged(join: AsofJoin, ctx: Context) -> tuple[Scalar, ...]:
+    """USING as equalities.  Raises ``Refused``."""
+    sides = ctx.names.sources(join.left), ctx.names.sources(join.right)
+    if len(sides[0]) != 1 or len(sides[1]) != 1 or not (sides[0][0].names and sides[1][0].names):
+        raise Refused("USING takes columns of more than one relation; write ON", join.match.place)
+    left, right = (quote(side[0].names[-1]) for side in sides)
+    return tuple(Scalar(f"{left}.{name} = {right}.{name}", (), join.match.place) for name in join.using)
+
+
+def _with_merged(
+    join: AsofJoin, left: tuple[ShownRelation, ...], right: tuple[ShownRelation, ...], block: QueryBlock, ctx: Context
+) -> tuple[tuple[ShownRelation, ...], tuple[ShownRelation, ...]]:
+    """The relations under USING: its columns stand first, and only on the left.
+
+    Raises ``Refused`` where another order or the right column is asked for.
+    """
+    fold = ctx.names.fold
+    names = [fold(column_ref(Scalar(name).tree).parts[0]) for name in join.using]
+    (shown,), (other,) = left, right
+    if any(isinstance(n, Join) for n in _joins(block.tree)):
+        raise Refused("USING stands beside another join; write ON", join.match.place)
+    for scalar in readers_of(block):
+        whole = scalar.known is not None and isinstance(scalar.tree, exp.Star) and not any(scalar.tree.args.values())
+        columns = () if whole or scalar.plans or scalar.known is None else scalar.columns
+        merged = any(tuple(map(fold, c.parts[-2:])) in {(fold(other.name), name) for name in names} for c in columns)
+        if scalar.plans or merged or (not whole and "*" in mentioned(scalar.text)):
+            raise Refused(f"{scalar.shown} may read a column that USING merges; write ON", scalar.place)
+    (source,) = ctx.names.sources(join.left)
+    first = [c for name in names for c in source.columns or () if fold(c.name) == name]
+    rest = [c for c in shown.columns if fold(c.name) not in names]
+    kept = tuple(c for c in other.columns if fold(c.name) not in names)
+    return (ShownRelation(shown.name, (*first, *rest)),), (ShownRelation(other.name, kept),)
