@@ -173,8 +173,10 @@ class Pairs:
         if set(ends) != {"left", "right"}:
             return None
         types = self.scope.type_of(ends["left"]), self.scope.type_of(ends["right"])
-        if not _comparable(*types) or not all(t is not None and (t.exact or t.approximate) for t in types):
+        if not _comparable(*types):
             raise Refused(f"{_text(part)} compares {types[0]} with {types[1]}")
+        if not all(t is not None and (t.exact or t.approximate) for t in types):
+            raise Refused(f"{_text(part)} compares {types[0]}, of which equal values may differ")
         return NearestKey(self.safe(ends["left"]), self.safe(ends["right"]), part.sign == "<=>")
 
     def tolerance(self, part: Comparison, wanted: Wanted) -> Tolerance | None:
@@ -191,8 +193,24 @@ class Pairs:
                     later = time is bounded.this
                     fits = self.is_time(time.unnest(), wanted) and self.side(other) in ("left", None)
                     if fits and turned.sign in (far if later else near):
+                        self.check_difference(bounded)
                         return Tolerance(self.safe(other), later, turned.sign, self.safe(bound))
         return None
+
+    def check_difference(self, difference: exp.Sub) -> None:
+        """Raise ``Refused`` unless a difference of both times is the less, the nearer they are.
+
+        Infinity less itself is NaN, integers wrap around without ANSI, and Spark subtracts timestamps by local clocks.
+        """
+        types = [self.scope.type_of(end) for end in (difference.this, difference.expression)]
+        if any(
+            t is None
+            or t.approximate
+            or (t.integral and not self.scope.ansi)
+            or (t.name == "timestamp" and not self.scope.has_fixed_offset_zone)
+            for t in types
+        ):
+            raise Refused(f"{sql(difference)} need not be less for a nearer row; compare the time with the other bound")
 
     def is_time(self, tree: exp.Expression, wanted: Wanted) -> bool:
         """Whether an expression is the wanted time."""
@@ -201,8 +219,12 @@ class Pairs:
     def check_types(self, left: exp.Expression, right: exp.Expression, match: Scalar) -> None:
         """Raise ``Refused`` unless both times are sorted as they are compared."""
         types = self.scope.type_of(left), self.scope.type_of(right)
-        if not _comparable(*types) or not all(t is not None and t.ordered and "collate" not in t.text for t in types):
+        if not _comparable(*types):
             raise Refused(f"{match.shown} compares {types[0]} with {types[1]}", match.place)
+        if not all(t is not None and t.ordered and "collate" not in t.text for t in types):
+            raise Refused(
+                f"{match.shown} compares {types[0]}, which is no number, date, timestamp or string", match.place
+            )
 
     def safe(self, tree: exp.Expression) -> str:
         """An expression that is NULL where it would raise: it is evaluated on rows that have no pair."""

@@ -20,16 +20,20 @@ if TYPE_CHECKING:
 share = at_least(0.3)
 
 OPTIONS = Options(strict=True, force=True)
+INFINITE = "double('inf')"
 NUMBERS = ["0", "1", "2", "3", "-1", "NULL"]
 TIMES = {  # the types of both times, their values, and a tolerance
     ("INT", "INT"): ([*NUMBERS, "2147483647"], "2"),
     ("INT", "BIGINT"): (NUMBERS, "1"),
     ("DECIMAL(5,1)", "DECIMAL(7,2)"): (["0.0", "1.5", "-2.5", "2", "NULL"], "1.5"),
-    ("DOUBLE", "DOUBLE"): (["0D", "-0D", "double('NaN')", "1.5D", "double('-inf')", "double('inf')", "NULL"], "1.5D"),
+    ("DOUBLE", "DOUBLE"): (
+        ["0D", "-0D", "double('NaN')", "1.5D", "double('-inf')", "double('inf')", "NULL"],
+        "double('inf')",
+    ),
     ("DATE", "DATE"): (["DATE'2026-01-01'", "DATE'2026-01-02'", "DATE'2026-01-04'", "DATE'0001-01-01'", "NULL"], ""),
     ("TIMESTAMP", "TIMESTAMP"): (
-        ["'2026-01-01 00:00:00'", "'2026-01-01 00:00:02'", "'2026-01-01 00:00:02.5'", "'9999-12-31 23:59:59'", "NULL"],
-        "INTERVAL 2 SECONDS",
+        ["'2024-11-03 05:45:00Z'", "'2024-11-03 06:15:00Z'", "'2024-11-03 07:00:00Z'", "'9999-12-31 23:59:59'", "NULL"],
+        "INTERVAL 30 MINUTES",
     ),
     ("TIMESTAMP_NTZ", "TIMESTAMP_NTZ"): (
         ["'2026-03-29 02:30:00'", "'2026-03-29 03:30:00'", "'2026-03-29 03:00:00'", "NULL"],
@@ -79,11 +83,16 @@ AS_OF = (
 
 @dataclass(frozen=True)
 class RandomQuery:
-    """Tables ``t(id, k, j, ts, v)`` and ``q(seq, k, j, ts, v)``, a query, and whether only the nearest rows count."""
+    """Tables ``t(id, k, j, ts, v)`` and ``q(seq, k, j, ts, v)``, a query, and whether only the nearest rows count.
+
+    ``zone`` and ``ansi`` are settings of the session.
+    """
 
     tables: tuple[str, str]
     query: str
     nearest: bool
+    zone: str = "UTC"
+    ansi: bool = True
 
 
 def _table(names: tuple[str, ...], types: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
@@ -112,10 +121,14 @@ def cases(draw: st.DrawFn) -> RandomQuery:
     turned = {"<=": ">=", "<": ">", ">=": "<=", ">": "<"}[sign]
     conditions = [draw(st.sampled_from((f"q.ts {sign} t.ts", f"t.ts {turned} q.ts")))]
     conditions += [c for c in (draw(st.sampled_from(EQUAL)), draw(st.sampled_from((*ONE_SIDE, "", "")))) if c]
+    zone, ansi, monotone = draw(st.sampled_from(("UTC", "America/New_York"))), draw(st.booleans()), True
     if distance and draw(st.integers(0, 2)) == 0:
         near = (f"q.ts >= t.ts - {distance}", f"t.ts - q.ts <= {distance}")
         far = (f"q.ts <= t.ts + {distance}", f"q.ts - t.ts < {distance}")
         conditions.append(draw(st.sampled_from(near if backward else far)))
+        wraps, clocks = "INT" in types[0] and not ansi, types[0] == "TIMESTAMP" and zone != "UTC"
+        monotone = "- t.ts" not in conditions[-1] and "- q.ts" not in conditions[-1]
+        monotone = monotone or not (wraps or clocks or types[0] == "DOUBLE")
     both = draw(st.integers(0, 5)) == 0
     if both:
         conditions.append(draw(st.sampled_from(BOTH_SIDES)))
@@ -129,11 +142,13 @@ def cases(draw: st.DrawFn) -> RandomQuery:
         "first": "min" if backward else "max",
         "from_": from_.format(said),
     }
-    return RandomQuery(tables, form.format(**words), TAKEN[form] and not both)
+    return RandomQuery(tables, form.format(**words), TAKEN[form] and not both and monotone, zone, ansi)
 
 
 @given(cases())
 def test_the_same_rows_as_plain_spark(session: SparkSession, share: Share, case: RandomQuery) -> None:
+    session.conf.set("spark.sql.session.timeZone", case.zone)
+    session.conf.set("spark.sql.ansi.enabled", str(case.ansi).lower())
     for name, table in zip("tq", case.tables, strict=True):
         few_rows(session, name, table)
     note(str(case.tables))

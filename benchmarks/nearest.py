@@ -1,0 +1,192 @@
+"""Nearest rows: Dovetail, the as-of join of Spark 4.3, the idioms as written, a union by hand, DuckDB and Polars.
+
+Rows are trades and quotes of some symbols.  Every way reads Parquet files, and makes all columns of the result.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from statistics import median
+from threading import Timer
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import duckdb
+import polars
+
+from benchmarks import harness
+from optimizer import Optimizer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+PROGRAM = "nearest"
+PARTS = ("hot", "keys", "idioms", "small")
+COLUMNS = "t.id, t.qty, q.price, q.ts AS at"
+ASOF = f"SELECT {COLUMNS} FROM trades t ASOF JOIN quotes q MATCH_CONDITION (t.ts >= q.ts) ON t.k = q.k"
+EARLIER = "FROM trades t JOIN quotes q ON q.k = t.k AND q.ts <= t.ts"
+LAST = "row_number() OVER (PARTITION BY t.id ORDER BY q.ts DESC)"
+IDIOMS = {
+    "row_number() = 1": f"SELECT * FROM (SELECT {COLUMNS}, {LAST} AS n {EARLIER}) WHERE n = 1",
+    "max_by": f"SELECT t.id, max(t.qty) AS qty, max_by(q.price, q.ts) AS p, max(q.ts) AS at {EARLIER} GROUP BY t.id",
+    "max(struct)": f"SELECT t.id, max(t.qty) AS qty, max(struct(q.ts, q.price)) AS at {EARLIER} GROUP BY t.id",
+}
+BY_HAND = (
+    "SELECT id, qty, q.price, q.ts AS at FROM (SELECT side, id, qty, last_value(q, TRUE) OVER (PARTITION BY k "
+    "ORDER BY ts, side ROWS UNBOUNDED PRECEDING) AS q FROM (SELECT 1 AS side, k, ts, id, qty, NULL AS q FROM trades "
+    "UNION ALL SELECT 0, k, ts, NULL, NULL, struct(ts, price) FROM quotes)) WHERE side = 1 AND q IS NOT NULL"
+)
+LIMIT = 300.0  # seconds that a way to run may take
+
+
+class Bench:
+    """Two tables, and the ways to run a query over them."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark, self.folder, self.optimizer = spark, folder, Optimizer(spark)
+
+    def tables(self, rows: int, key: str) -> None:
+        """Write trades and quotes; ``key`` is an expression over the numbers ``{seed}`` and ``id``."""
+        for number, (name, columns) in enumerate((("trades", "id % 100 AS qty"), ("quotes", "id / 7 AS price"))):
+            random = f"(xxhash64(id, {number + 2}) & 9223372036854775807)"
+            query = (
+                f"SELECT id, CAST({key.format(seed=number)} AS INT) AS k, "
+                f"timestamp_micros({random} % 1000000000000) AS ts, {columns} FROM range({rows})"
+            )
+            target = self.folder / f"{name}-{rows}-{abs(hash(key))}"
+            harness.keep(self.spark.sql(query), target)
+            self.spark.read.parquet(str(target / "data")).createOrReplaceTempView(name)
+            setattr(self, name, str(target / "data" / "*.parquet"))
+
+    def ours(self, text: str) -> Callable[[], object]:
+        """Run by Dovetail."""
+        return lambda: harness.run(self.optimizer.sql(text))
+
+    def plain(self, text: str) -> Callable[[], object]:
+        """Run by Spark as written."""
+        return lambda: harness.run(self.spark.sql(text))
+
+    def duck(self) -> None:
+        """DuckDB's as-of join, to Arrow."""
+        with duckdb.connect(config={"threads": harness.cores(), "memory_limit": "6GB"}) as connection:
+            connection.sql(
+                f"SELECT t.id, t.qty, q.price, q.ts AS at FROM '{self.trades}' t "
+                f"ASOF JOIN '{self.quotes}' q ON t.k = q.k AND t.ts >= q.ts"
+            ).to_arrow_table()
+
+    def polars(self) -> None:
+        """Polars' as-of join, which needs sorted sides."""
+        trades, quotes = (polars.scan_parquet(path).sort("ts") for path in (self.trades, self.quotes))
+        right = quotes.select("k", "ts", "price", polars.col("ts").alias("at"))
+        trades.join_asof(right, on="ts", by="k").drop_nulls("at").select("id", "qty", "price", "at").collect()
+
+    def within(self, work: Callable[[], object]) -> float | None:
+        """Wall time of one run; None where it has not ended after the time limit."""
+        timer = Timer(LIMIT, self.spark.sparkContext.cancelAllJobs)
+        timer.start()
+        start = perf_counter()
+        try:
+            work()
+        except Exception:  # noqa: BLE001
+            return None
+        finally:
+            timer.cancel()
+        return perf_counter() - start
+
+
+def main() -> None:
+    args = harness.arguments(PROGRAM, __doc__ or "", PARTS)
+    chosen = [part for part in PARTS if part in args.parts] or list(PARTS)
+    settings = {"spark.sql.join.asofJoin.enabled": "true"}
+    with harness.session(PROGRAM, settings) as spark, tempfile.TemporaryDirectory(prefix="dovetail-") as scratch:
+        report = harness.Report(PROGRAM, "Nearest rows", args.quick, packages=("duckdb", "polars"))
+        bench = Bench(spark, Path(scratch))
+        for part in chosen:
+            globals()[f"_{part}"](bench, report, args.quick)
+        report.note(
+            f"A way that takes more than {LIMIT:,.0f} s is stopped. Times include parsing and planning. DuckDB and "
+            "Polars make a table in memory; Spark computes every row and keeps none."
+        )
+        report.write(spark)
+
+
+def _hot(bench: Bench, report: harness.Report, quick: bool) -> None:
+    """One key for all rows: everything is compared with everything before it."""
+    rows = 5_000 if quick else 200_000
+    bench.tables(rows, "1")
+    cells = []
+    for name, text in {"ASOF JOIN": ASOF, **IDIOMS}.items():
+        bench.ours(text)()
+        ours = median(harness.seconds(bench.ours(text)) for _ in range(3))
+        plain = bench.within(bench.plain(text))
+        shown = f"> {LIMIT:,.0f} s" if plain is None else f"{plain:.1f} s"
+        least = LIMIT if plain is None else plain
+        faster = f"{'> ' if plain is None else ''}{least / ours:,.0f} ×"
+        cells.append((name, f"{ours:.2f} s", shown, report.judged(faster, least / ours >= 100)))
+    report.table(f"One key, {rows:,} × {rows:,} rows", ("", "Dovetail", "plain Spark", "faster"), cells)
+
+
+def _keys(bench: Bench, report: harness.Report, quick: bool) -> None:
+    """Many keys, as many rows each, or a few of them with most of the rows."""
+    rows = 20_000 if quick else 2_000_000
+    unit = "((xxhash64(id, {seed}) & 9223372036854775807) / 9223372036854775807D)"
+    cells = []
+    for name, key in (("uniform", f"{unit} * 1000"), ("skewed", f"pow({unit}, 3) * 1000")):
+        bench.tables(rows, key)
+        ways = {"ours": bench.ours(ASOF), "hand": bench.plain(BY_HAND), "duck": bench.duck, "polars": bench.polars}
+        times = {
+            way: median(found) for way, found in harness.in_turn(ways, warm_up=1, rounds=1 if quick else 3).items()
+        }
+        ours = times["ours"]
+        cells.append(
+            (
+                name,
+                f"{ours:.2f} s",
+                f"{times['hand']:.2f} s",
+                report.judged(f"{ours / times['hand']:.2f}", ours <= 1.1 * times["hand"]),
+                f"{times['duck']:.2f} s",
+                report.judged(f"{ours / times['duck']:.1f}", ours <= 5 * times["duck"]),
+                f"{times['polars']:.2f} s",
+                report.judged(f"{ours / times['polars']:.1f}", ours <= 6 * times["polars"]),
+            )
+        )
+    columns = ("keys", "Dovetail", "union by hand", "ratio", "DuckDB", "ratio", "Polars", "ratio")
+    report.table(f"1,000 keys, {rows:,} × {rows:,} rows", columns, cells)
+
+
+def _idioms(bench: Bench, report: harness.Report, quick: bool) -> None:
+    """Every idiom against the syntax, by Dovetail."""
+    rows = 20_000 if quick else 500_000
+    bench.tables(rows, "xxhash64(id, {seed}) % 1000")
+    texts = {"ASOF JOIN": ASOF, **IDIOMS}
+    ways = {name: bench.ours(text) for name, text in texts.items()}
+    times = {name: median(found) for name, found in harness.in_turn(ways, warm_up=1, rounds=1 if quick else 5).items()}
+    syntax = times["ASOF JOIN"]
+    cells = [
+        (name, f"{took:.2f} s", report.judged(f"{took / syntax:.2f}", took <= 1.15 * syntax))
+        for name, took in times.items()
+    ]
+    report.table(f"The idioms, {rows:,} × {rows:,} rows, 2,000 keys", ("", "Dovetail", "÷ ASOF JOIN"), cells)
+
+
+def _small(bench: Bench, report: harness.Report, quick: bool) -> None:
+    """A few rows: what is left to Spark, or is as fast."""
+    cells = []
+    for rows, keys in ((1_000, 10), (20_000, 20_000), (20_000, 1_000), (300_000, 100_000)):
+        bench.tables(rows // (10 if quick else 1), f"xxhash64(id, {{seed}}) % {keys}")
+        for name, text in IDIOMS.items():
+            ways = {"ours": bench.ours(text), "plain": bench.plain(text)}
+            times = {k: median(v) for k, v in harness.in_turn(ways, warm_up=2, rounds=1 if quick else 5).items()}
+            taken = "yes" if bench.optimizer.plan(text).rewritten else "no"
+            met = times["ours"] <= 1.05 * times["plain"] + 0.05
+            ratio = report.judged(f"{times['ours'] / times['plain']:.2f}", met)
+            shown = f"{rows:,} rows, {keys:,} keys, {name}"
+            cells.append((shown, taken, f"{times['ours']:.2f} s", f"{times['plain']:.2f} s", ratio))
+    report.table("Few pairs", ("", "rewritten", "Dovetail", "plain Spark", "ratio"), cells)
+
+
+if __name__ == "__main__":
+    main()
