@@ -65,11 +65,16 @@ def _definitions(node: With, ctx: Context) -> Logical | None:
 
 
 def _tested(block: QueryBlock) -> Iterator[tuple[Derived | Scan, tuple[Scalar, ...]]]:
-    """The relations of a block that are subqueries or names of WITH, each with the conditions on its rows."""
+    """The relations of a block that are subqueries or names of WITH, each with the conditions on its rows.
+
+    Without samples, which count rows.
+    """
     for item in block.from_items.found:
-        relation = bare(item.relation)
-        if isinstance(relation, Derived) or (isinstance(relation, Scan) and relation.cte):
-            yield relation, block.conjuncts if item.kind == "inner" else item.on
+        match bare(item.relation):
+            case Derived(suffix=suffix) as relation if "TABLESAMPLE" not in suffix.upper():
+                yield relation, block.conjuncts if item.kind == "inner" else item.on
+            case Scan(plain=True) as relation if relation.cte:
+                yield relation, block.conjuncts if item.kind == "inner" else item.on
 
 
 def _kept(query: Logical, alias: str, tests: tuple[Scalar, ...], ctx: Context) -> Logical | None:
