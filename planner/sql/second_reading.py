@@ -9,6 +9,7 @@ In these points sqlglot differs from Spark or parses less, and its reading is no
 
 - A comma is a join like any other, which it is not under ``spark.sql.ansi.relationPrecedence``: grouped here.
 - ``a JOIN b`` without ON has the condition TRUE, a comma is a CROSS JOIN.
+- It does not know MATCH_CONDITION: an as-of join is compared as a join without it.
 - TABLESAMPLE, versions, options and hints are not compared; nor is what the reader carries as text alone: PIVOT,
   a function in FROM, a query that it does not read.
 
@@ -33,6 +34,7 @@ from planner.logical import (
     Derived,
     Filter,
     Join,
+    JoinKind,
     LateralView,
     Limit,
     Logical,
@@ -50,8 +52,16 @@ from planner.logical import (
     With,
     Wrapped,
 )
-from planner.sql.whole_statement import first_name, parsed, queries, table_of, without_joins
-from planner.tree import Node
+from planner.logical.asof_join import AsofJoin
+from planner.sql.whole_statement import (
+    first_name,
+    parsed,
+    queries,
+    table_of,
+    without_joins,
+    without_match_conditions,
+)
+from planner.tree import Node, transform_up
 
 _CLAUSES = {"WHERE": "where", "HAVING": "having", "QUALIFY": "qualify"}
 _TAILS = {
@@ -74,9 +84,8 @@ class Differs(Exception):
 def compare(plan: Logical, text: str, settings: Settings) -> None:
     """Compare a plan, as it was read from a text, with sqlglot's tree of it.  Raises ``Differs``, ``Unread``."""
     before = len(plan.prefix) if isinstance(plan, Statement) else 0
-    _Comparison(text, before, settings).query(
-        plan.child if isinstance(plan, Statement) else plan, parsed(text[before:])
-    )
+    read = transform_up(plan.child if isinstance(plan, Statement) else plan, _as_plain_join)
+    _Comparison(text, before, settings).query(read, parsed(without_match_conditions(text)[before:]))
 
 
 class _Comparison:
@@ -370,6 +379,14 @@ def _order(direction: str) -> tuple[bool, bool]:
     """Whether the words behind a key put great values first, and NULLs."""
     words = direction.upper().split()
     return "DESC" in words, words[-1] == "FIRST" if "NULLS" in words else "DESC" not in words
+
+
+def _as_plain_join(node: Node) -> Node:
+    """A join without its MATCH_CONDITION."""
+    if not isinstance(node, AsofJoin):
+        return node
+    kind: JoinKind = "cross" if node.kind == "inner" and not (node.condition or node.using) else node.kind
+    return Join(node.left, node.right, kind, node.keyword, node.condition, node.using)
 
 
 def _width(ours: Node) -> int:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from planner.expr import dialect
+from planner.expr.tokens import tokenize
 
 
 class Unread(Exception):
@@ -25,6 +27,24 @@ def parsed(text: str) -> exp.Expr:
     if len(found) != 1 or not isinstance(found[0], exp.Query | exp.Paren):
         raise Unread("it reads no query")
     return found[0]
+
+
+def without_match_conditions(text: str) -> str:
+    """A text with blanks in the place of ``ASOF`` and ``MATCH_CONDITION (…)``, which sqlglot does not read."""
+    if "match_condition" not in text.lower():
+        return text
+    t = tokenize(text)
+    for i in range(len(t) - 1):
+        if t[i].word != "ASOF" or t[i + 1].word != "JOIN":
+            continue
+        behind = t.top(i + 2, len(t))
+        end = next((j for j in behind if t[j].word in ("JOIN", ")")), len(t))
+        match = next((j for j in behind if j < end and t[j].word == "MATCH_CONDITION" and t.word(j + 1) == "("), None)
+        if match is not None:
+            last = t.match[match + 1]
+            for start, stop in ((t[i].start, t[i].end), (t[match].start, t[last].end)):
+                text = text[:start] + re.sub(r"[^\n]", " ", text[start:stop]) + text[stop:]
+    return text
 
 
 def without_joins(tree: exp.Expr) -> exp.Expr:
