@@ -176,7 +176,9 @@ class Pairs:
         if not _comparable(*types):
             raise Refused(f"{_text(part)} compares {types[0]} with {types[1]}")
         if not all(t is not None and (t.exact or t.approximate) for t in types):
-            raise Refused(f"{_text(part)} compares {types[0]}, of which equal values may differ")
+            raise Refused(
+                f"{_text(part)} compares {types[0]}; keys are numbers, strings, dates, timestamps or booleans"
+            )
         return NearestKey(self.safe(ends["left"]), self.safe(ends["right"]), part.sign == "<=>")
 
     def tolerance(self, part: Comparison, wanted: Wanted) -> Tolerance | None:

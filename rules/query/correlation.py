@@ -41,10 +41,10 @@ def _closed(block: Project, names: Resolver) -> bool:
     """Whether every column of one SELECT belongs to its own relations or its own select list."""
     scalars: list[Scalar] = [*block.items]
     node: Node = block.child
-    while not isinstance(node, Relation | Join | OneRow):
+    while not isinstance(node, Relation | OneRow) and len(node.children) == 1:
         scalars += expressions(node)
         node = node.children[0]
-    scalars += (c for join in _joins(node) for c in join.condition)
+    scalars += (c for join in _joins(node) for c in expressions(join))
     sources = names.sources(node)
     try:
         aliases = {names.fold(i.tree.alias) for i in block.items if i.tree.alias}
@@ -59,9 +59,9 @@ def _closed(block: Project, names: Resolver) -> bool:
     return True
 
 
-def _joins(node: Node) -> Iterator[Join]:
-    """The joins of one FROM; those inside subqueries are looked at with these."""
-    if isinstance(node, Join):
+def _joins(node: Node) -> Iterator[Node]:
+    """The joins of one FROM, of any kind; those inside subqueries are looked at with these."""
+    if len(node.children) > 1:
         yield node
     for child in () if isinstance(node, Derived | Project) else node.children:
         yield from _joins(child)

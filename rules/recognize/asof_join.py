@@ -12,7 +12,7 @@ from planner.conditions.compared import compared
 from planner.errors import Refused
 from planner.expr import Scalar, column_ref, quote
 from planner.expr.tokens import mentioned
-from planner.logical import Join, Logical, Project, Sort, expressions
+from planner.logical import Join, LateralView, Logical, Nested, Project, Sort, expressions
 from planner.logical.asof_join import AsofJoin
 from planner.logical.nearest_join import NearestJoin, ShownRelation
 from rules.context import Context
@@ -38,27 +38,40 @@ def asof_join(node: Project | Sort, ctx: Context) -> Logical | None:
     return None if tree is block.tree else in_place(node, block.project, block.over(where(tree, block.condition)))
 
 
-def _joins(tree: Logical) -> Iterator[Join | AsofJoin]:
-    """The joins of a FROM that stand in no parentheses."""
-    if isinstance(tree, Join | AsofJoin):
+def _joins(tree: Logical) -> Iterator[Join | AsofJoin | LateralView]:
+    """The joins of a FROM, and its LATERAL VIEWs, that a name cannot hide."""
+    if isinstance(tree, Join | AsofJoin | LateralView):
         yield tree
+    if isinstance(tree, Join | AsofJoin):
         yield from _joins(tree.left)
         yield from _joins(tree.right)
+    elif isinstance(tree, LateralView) or (isinstance(tree, Nested) and tree.alias is None):
+        yield from _joins(tree.child)
 
 
 def _over_nearest(tree: Logical, block: QueryBlock, readers: tuple[Scalar, ...], ctx: Context) -> Logical:
     """A FROM with every as-of join named, where that is possible."""
+    if isinstance(tree, LateralView) or (isinstance(tree, Nested) and tree.alias is None):
+        child = _over_nearest(tree.child, block, readers, ctx)
+        return tree if child is tree.child else replace(tree, child=child)
     if not isinstance(tree, Join | AsofJoin):
         return tree
     left, right = (_over_nearest(side, block, readers, ctx) for side in (tree.left, tree.right))
-    new = tree if (left, right) == (tree.left, tree.right) else replace(tree, left=left, right=right)
+    new = tree if left is tree.left and right is tree.right else replace(tree, left=left, right=right)
     if isinstance(new, Join):
         return new
     try:
         return _nearest(new, block, readers, ctx)
     except Refused as no:
-        ctx.decline(f"Spark's own as-of join: {no.reason}", no.place or new.match.place)
+        ctx.decline(f"the as-of join is left to Spark: {no.reason}", no.place or new.match.place)
         return new
+
+
+def _check_tables(join: AsofJoin, ctx: Context) -> None:
+    """Raise ``Refused`` where a side reads a stream; nobody has counted those of a statement that Spark rejects."""
+    for side in (join.left, join.right):
+        if ctx.catalog.streams(ctx.query(side)):
+            raise Refused("the statement reads a stream, and this rewriting is for tables", join.match.place)
 
 
 def _nearest(join: AsofJoin, block: QueryBlock, readers: tuple[Scalar, ...], ctx: Context) -> NearestJoin:
@@ -78,6 +91,8 @@ def _nearest(join: AsofJoin, block: QueryBlock, readers: tuple[Scalar, ...], ctx
         left, right = _with_merged(join, nearest.left, nearest.right, block, ctx)
         nearest = replace(nearest, left=left, right=right)
     foreign = not ctx.catalog.settings.asof_join
+    if foreign:
+        _check_tables(join, ctx)
     return NearestJoin(
         join.left, join.right, join.kind, join.keyword, join.condition, nearest, "", join.match, join.using, foreign
     )
@@ -102,7 +117,7 @@ def _with_merged(
     fold = ctx.names.fold
     names = [fold(column_ref(Scalar(name).tree).parts[0]) for name in join.using]
     (shown,), (other,) = left, right
-    if any(isinstance(n, Join) for n in _joins(block.tree)):
+    if any(n is not join and not isinstance(n, AsofJoin) for n in _joins(block.tree)):
         raise Refused("USING stands beside another join; write ON", join.match.place)
     for scalar in readers_of(block):
         whole = scalar.known is not None and isinstance(scalar.tree, exp.Star) and not any(scalar.tree.args.values())
