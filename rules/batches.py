@@ -6,7 +6,7 @@ from rules.lower.band_window import lower_band_window
 from rules.lower.join_hints import drop_lookup_hints, drop_range_join, keep_nested_loop
 from rules.lower.lookup_join import lower_lookup_join
 from rules.lower.merge_scalar_aggregates import lower_merged_scalar_aggregates
-from rules.lower.nearest_join import lower_nearest_join
+from rules.lower.nearest_join import lower_nearest_join, lower_nearest_subquery
 from rules.lower.self_aggregate import lower_self_aggregate
 from rules.lower.shared_groups import lower_shared_groups
 from rules.lower.spark import leave_to_spark
@@ -29,6 +29,7 @@ from rules.recognize.lookup_join import lookup_join
 from rules.recognize.merge_scalar_aggregates import merge_scalar_aggregates
 from rules.recognize.nearest_groups import nearest_groups
 from rules.recognize.nearest_row import nearest_row
+from rules.recognize.nearest_subquery import nearest_subquery
 from rules.recognize.self_aggregate import self_aggregate
 from rules.recognize.self_join_elimination import self_join_elimination
 from rules.recognize.self_neighbour import self_neighbour
@@ -67,6 +68,7 @@ BATCHES = (
             band_groups,
             nearest_row,
             nearest_groups,
+            nearest_subquery,
             shared_groups,
         ),
     ),
@@ -83,6 +85,7 @@ BATCHES = (
             lower_band_window,
             drop_lookup_hints,
             drop_range_join,
+            lower_nearest_subquery,
             lower_merged_scalar_aggregates,
             lower_shared_groups,
             lower_self_aggregate,

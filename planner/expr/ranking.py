@@ -87,11 +87,17 @@ def _window(t: Tokens, lo: int, hi: int, item: Scalar) -> tuple[tuple[Scalar, ..
     return partition, tuple(_sort_key(t, a, b, item) for a, b in t.split(order + 1, hi))
 
 
+def sort_key(expression: Scalar, direction: str) -> SortKey:
+    """A sort key with the words behind it: ``DESC NULLS LAST``."""
+    words = direction.upper().split()
+    descending = "DESC" in words
+    return SortKey(expression, descending, words[-1] == "FIRST" if "NULLS" in words else not descending)
+
+
 def _sort_key(t: Tokens, lo: int, hi: int, item: Scalar) -> SortKey:
-    nulls = ""
-    if hi - lo > 2 and t.word(hi - 2) == "NULLS" and t.word(hi - 1) in ("FIRST", "LAST"):
-        nulls, hi = t.word(hi - 1), hi - 2
-    descending = hi - lo > 1 and t.word(hi - 1) == "DESC"
-    if hi - lo > 1 and t.word(hi - 1) in ("ASC", "DESC"):
-        hi -= 1
-    return SortKey(Scalar(t.slice(lo, hi), (), item.place), descending, nulls == "FIRST" if nulls else not descending)
+    end = hi
+    if end - lo > 2 and t.word(end - 2) == "NULLS" and t.word(end - 1) in ("FIRST", "LAST"):
+        end -= 2
+    if end - lo > 1 and t.word(end - 1) in ("ASC", "DESC"):
+        end -= 1
+    return sort_key(Scalar(t.slice(lo, end), (), item.place), t.slice(end, hi))

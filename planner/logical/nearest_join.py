@@ -11,8 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from planner.expr import Scalar
+from planner.expr import Scalar, quote
 from planner.expr.substitution import operand
+from planner.logical.alternatives import Alternatives
 from planner.logical.asof_join import AsofJoin
 from planner.logical.base import Logical
 from planner.logical.joins import Join, JoinKind
@@ -63,10 +64,21 @@ class TieBreak:
 
 @dataclass(frozen=True)
 class ShownRelation:
-    """A relation of the join: its name, and those of its columns that the query uses."""
+    """A relation of the join: its name, and those of its columns that the query uses.
+
+    ``values``: the expressions that are its columns, where it is a subquery; otherwise they are columns of that name.
+    ``hidden``: whether no ``*`` shows it.
+    """
 
     name: str
     columns: tuple[Column, ...]
+    values: tuple[str, ...] = ()
+    hidden: bool = False
+
+    @property
+    def expressions(self) -> tuple[str, ...]:
+        """The expression of each column over the side that the relation is of."""
+        return self.values or tuple(f"{quote(self.name)}.{quote(column.name)}" for column in self.columns)
 
 
 @dataclass(frozen=True)
@@ -99,12 +111,27 @@ class Nearest:
         return ", ".join([match, *equal, *own, *near])
 
 
+@dataclass(frozen=True)
+class Sides:
+    """The two sides of each join that a block could have instead of subqueries; no part of the plan."""
+
+    pairs: tuple[tuple[Logical, Logical], ...]
+
+
+@plan_node
+class NearestSubquery(Alternatives):
+    """``other`` joins the nearest rows that subqueries of ``written`` pick with ORDER BY and LIMIT 1, or aggregate."""
+
+    label: ClassVar[str] = "NearestSubquery"
+    sides: Sides
+
+
 @plan_node
 class NearestJoin(Logical):
     """An inner or left join of which only the pair of each left row with its nearest right row counts.
 
     ``match`` is the MATCH_CONDITION of an as-of join, and ``using`` its USING; without it this is a plain join.
-    ``foreign``: whether Spark cannot run it as written.
+    ``foreign``: whether Spark cannot run it as written.  ``certain``: it stands for a subquery, and is no join there.
     """
 
     label: ClassVar[str] = "NearestJoin"
@@ -118,6 +145,7 @@ class NearestJoin(Logical):
     match: Scalar | None = None
     using: tuple[str, ...] = ()
     foreign: bool = False
+    certain: bool = False
 
     @property
     def plain(self) -> Join | AsofJoin:

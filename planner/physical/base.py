@@ -78,7 +78,7 @@ class Spark(Physical):
         return self if op is self.op else Spark(op)  # type: ignore[arg-type]
 
 
-RewritingName = Literal["BandWindow", "MergedScalarAggregates", "SelfWindow", "SharedGroups"]
+RewritingName = Literal["BandWindow", "MergedScalarAggregates", "NearestSubquery", "SelfWindow", "SharedGroups"]
 
 
 @plan_node

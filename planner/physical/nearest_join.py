@@ -18,7 +18,7 @@ from typing import ClassVar, Literal
 
 from planner.expr import Scalar, quote
 from planner.expr.substitution import operand
-from planner.logical.nearest_join import Nearest, ShownRelation, Tolerance
+from planner.logical.nearest_join import Nearest, Tolerance
 from planner.physical.base import Physical
 from planner.rendered import NameGenerator, Rendered
 from planner.tree import Node, plan_node
@@ -52,6 +52,10 @@ class NearestJoin(Rendered, Physical):
             f"each {keys} for itself" if keys else "without equal keys all rows are sorted in one task",
         )
 
+    def stars(self, of: Callable[[Node], list[str]]) -> list[str]:
+        right = [f"{quote(shown.name)}.*" for shown in self.nearest.right if shown.values and not shown.hidden]
+        return [*of(self.left), *(right if any(s.values for s in self.nearest.right) else of(self.right))]
+
     def render(
         self, sides: tuple[str, ...], names: NameGenerator, conjunction: Callable[[tuple[Scalar, ...]], str]
     ) -> str:
@@ -76,8 +80,8 @@ class _Sql:
         self, nearest: Nearest, name: str, kind: str, conjunction: Callable[[tuple[Scalar, ...]], str]
     ) -> None:
         self.nearest, self.name, self.kind, self.conjunction = nearest, name, kind, conjunction
-        self.columns = [column for relation in nearest.left for column in _qualified(relation)]
-        self.fields = [column for relation in nearest.right for column in _qualified(relation)]
+        self.columns = [column for relation in nearest.left for column in relation.expressions]
+        self.fields = [column for relation in nearest.right for column in relation.expressions]
         self.fillers = [(c.type and c.type.filler) or "NULL" for relation in nearest.left for c in relation.columns]
         self.keys = [f"{name}_k{n}" for n in range(len(nearest.keys))]
         self.ties = [f"{name}_t{n}" for n in range(len(nearest.ties))]
@@ -187,10 +191,6 @@ class _Sql:
         """A column of the match: in an inner join one that is never NULL stays such a column."""
         filler = column.type.filler if column.type and self.kind == "inner" and not column.nullable else None
         return f"coalesce({value}, {filler})" if filler else value
-
-
-def _qualified(relation: ShownRelation) -> list[str]:
-    return [f"{quote(relation.name)}.{quote(column.name)}" for column in relation.columns]
 
 
 def _known(*expressions: str) -> list[Scalar]:

@@ -35,6 +35,7 @@ from planner.logical import (
     With,
     Wrapped,
 )
+from planner.logical.nearest_join import NearestJoin
 from planner.logical.placeholder import placeholder
 from planner.sql.to_sql import to_sql
 from planner.tree import Node, transform_up, unwrap
@@ -81,6 +82,8 @@ class Resolver:
         return Source(source.names, None) if odd else source
 
     def _find_sources(self, node: Node) -> tuple[Source, ...]:
+        if isinstance(node, NearestJoin) and any(shown.values for shown in node.nearest.right):
+            return (*self.sources(node.left), *(Source((one.name,), one.columns) for one in node.nearest.right))
         plan = unwrap(node)
         if isinstance(plan, Relation) and plan.declared_columns is not None:
             return tuple(Source(_one(alias), columns) for alias, columns in plan.declared_columns)

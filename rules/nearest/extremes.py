@@ -45,6 +45,16 @@ def wanted_by_aggregates(block: QueryBlock, pairs: Pairs) -> Wanted | None:
     return found
 
 
+def decided_by(item: Scalar, pairs: Pairs) -> tuple[Wanted, Scalar] | None:
+    """What a lone aggregate needs of the pairs, and the expression over the row that it takes; None for any other."""
+    tree = item.tree.unalias()
+    name, arguments = _name(tree), _arguments(tree)
+    if name not in _LAST or len(arguments) not in (1, 2):
+        return None
+    wanted = _wanted(name, arguments, pairs)
+    return None if wanted is None else (wanted, Scalar(sql(arguments[0]), (), item.place))
+
+
 def _read(scalar: Scalar, pairs: Pairs) -> Iterator[Wanted]:
     """What each aggregate of an expression needs; aggregates over the left side alone need any pair of each row."""
     rest = scalar.tree.copy()

@@ -13,6 +13,7 @@ from planner.logical.nearest_join import ShownRelation
 from planner.sql.names import Source
 from planner.sql.scope import Scope
 from rules.context import Context
+from rules.query.correlation import words_of
 from rules.query.from_items import bare
 from rules.query.query_block import QueryBlock
 
@@ -57,11 +58,14 @@ def readers_of(block: QueryBlock) -> Iterator[Scalar]:
 def _used(scalar: Scalar, scope: Scope) -> set[tuple[int | None, str]]:
     """The columns that an expression names, with the number of their relation; None where it may be any of them.
 
-    All columns, as ``*``, where it holds a subquery.
+    All columns, as ``*``, where that is not known.
     """
     words = {scope.names.fold(word) for word in mentioned(scalar.text)}
-    if scalar.plans or "*" in words:
+    words |= {word for plan in scalar.plans for word in words_of(plan, scope.names)}
+    if "*" in words:
         return {(None, "*")}
+    if scalar.plans:
+        return {(None, word) for word in words}
     try:
         return {(column.relation, scope.names.fold(column.column.name)) for column in scope.bind(scalar).known_columns}
     except Refused:

@@ -81,6 +81,21 @@ AS_OF = (
 )
 
 
+PICKED = {  # subqueries that pick a row; ``{last}`` ones have a row in any case
+    "SELECT t.id, (SELECT q.seq FROM q WHERE {on} ORDER BY {order} LIMIT 1) AS seq FROM t": True,
+    "SELECT t.*, coalesce((SELECT {last}(q.ts) FROM q WHERE {on}), NULL) AS at FROM t WHERE t.id > 0": True,
+    "SELECT id, (SELECT {last}_by(q.ts, q.ts) FROM q WHERE {on}) AS a, "
+    "(SELECT q.ts FROM q WHERE {on} ORDER BY {order} LIMIT 1) AS b, v FROM t ORDER BY t.ts": True,
+    "SELECT * FROM t, LATERAL (SELECT q.seq AS s, q.ts AS at FROM q WHERE {on} ORDER BY {order} LIMIT 1) x": True,
+    "SELECT t.id, x.* FROM t LEFT JOIN LATERAL (SELECT seq FROM q WHERE {on} ORDER BY {order} LIMIT 1) x ON true": True,
+    "SELECT t.id, s FROM t JOIN LATERAL (SELECT q.seq FROM q WHERE {on} ORDER BY {order} LIMIT 1) x(s)": True,
+    "SELECT t.id, (SELECT count(*) FROM q WHERE {on}) AS n FROM t": False,
+    "SELECT t.id, (SELECT {first}(q.ts) FROM q WHERE {on}) AS at FROM t": False,
+    "SELECT t.id, x.at FROM t, LATERAL (SELECT {last}(q.ts) AS at FROM q WHERE {on}) x": False,
+    "SELECT t.id, x.ts FROM t, LATERAL (SELECT q.ts FROM q WHERE {on} ORDER BY {order} LIMIT 2) x": False,
+}
+
+
 @dataclass(frozen=True)
 class RandomQuery:
     """Tables ``t(id, k, j, ts, v)`` and ``q(seq, k, j, ts, v)``, a query, and whether only the nearest rows count.
@@ -103,7 +118,7 @@ def _table(names: tuple[str, ...], types: tuple[str, ...], rows: Sequence[tuple[
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> RandomQuery:
+def cases(draw: st.DrawFn, forms: dict[str, bool] = TAKEN) -> RandomQuery:
     """Every form, over times and keys of every type, with and without a tolerance and conditions on one side."""
     types = draw(st.sampled_from(list(TIMES)))
     values, distance = TIMES[types]
@@ -134,15 +149,16 @@ def cases(draw: st.DrawFn) -> RandomQuery:
         conditions.append(draw(st.sampled_from(BOTH_SIDES)))
     said = " AND ".join(draw(st.permutations(conditions)))
     from_ = draw(st.sampled_from(("t JOIN q ON {}", "t LEFT JOIN q ON {}", "t, q WHERE {}")))
-    form = draw(st.sampled_from(list(TAKEN)))
+    form = draw(st.sampled_from(list(forms)))
     tie = draw(st.sampled_from(("q.seq", "q.seq DESC", "t.v, q.seq DESC NULLS LAST", "q.v, q.seq")))
     words = {
         "order": f"q.ts {'DESC' if backward else 'ASC'}, {tie}",
         "last": "max" if backward else "min",
         "first": "min" if backward else "max",
         "from_": from_.format(said),
+        "on": said,
     }
-    return RandomQuery(tables, form.format(**words), TAKEN[form] and not both and monotone, zone, ansi)
+    return RandomQuery(tables, form.format(**words), forms[form] and not both and monotone, zone, ansi)
 
 
 @given(cases())
@@ -155,6 +171,17 @@ def test_the_same_rows_as_plain_spark(session: SparkSession, share: Share, case:
     plan = Optimizer(session, OPTIONS).plan(case.query)
     rule = "nearest_row" if "OVER" in case.query else "nearest_groups"
     assert_taken(session, case.query, plan, rule, taken=share.count(case.nearest))
+
+
+@given(cases(PICKED))
+def test_subqueries_that_pick_a_row(session: SparkSession, case: RandomQuery) -> None:
+    session.conf.set("spark.sql.session.timeZone", case.zone)
+    session.conf.set("spark.sql.ansi.enabled", str(case.ansi).lower())
+    for name, table in zip("tq", case.tables, strict=True):
+        few_rows(session, name, table)
+    note(str(case.tables))
+    plan = Optimizer(session, OPTIONS).plan(case.query)
+    assert_taken(session, case.query, plan, "nearest_subquery", taken=case.nearest)
 
 
 @st.composite

@@ -1,0 +1,89 @@
+"""Subqueries that pick the nearest row: ``(SELECT q.price … WHERE q.ts <= t.ts ORDER BY q.ts DESC LIMIT 1)``.
+
+So does an aggregate that is decided by it: ``(SELECT max_by(q.price, q.ts) … WHERE q.ts <= t.ts)``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from planner.band.comparisons import looks_like_band
+from planner.errors import Refused
+from planner.expr import Scalar
+from planner.expr.ranking import Ranking, sort_key
+from planner.logical import Join, Limit, Logical, Sort
+from planner.logical.nearest_join import Nearest
+from planner.tree import Node
+from planner.types.schema import Column
+from rules.analysis.speculation import check_speculation
+from rules.context import Context
+from rules.nearest.extremes import decided_by
+from rules.nearest.first_row import wanted_by
+from rules.nearest.pairs import Pairs
+from rules.query.decorrelation import check_inner
+from rules.query.from_items import bare
+from rules.query.query_block import QueryBlock, read_block
+
+
+@dataclass(frozen=True)
+class PickedRow:
+    """The relation of which a subquery picks a row, which row, and the expressions that it returns of it."""
+
+    relation: Logical
+    condition: tuple[Scalar, ...]
+    nearest: Nearest
+    values: tuple[Scalar, ...]
+    columns: tuple[Column, ...]  # what is known of each value; without a name
+
+
+def may_pick(query: Node) -> QueryBlock | None:
+    """The block of a query that may pick the nearest row; cheap, and never looks anything up."""
+    block = read_block(query)
+    if block is None or block.below or block.project.hint or block.project.quantifier:
+        return None
+    return block if any(map(looks_like_band, block.condition)) else None
+
+
+def picked_row(left: Logical, block: QueryBlock, readers: tuple[Scalar, ...], ctx: Context) -> PickedRow | None:
+    """The row that a subquery picks for each row of ``left``; None where it picks none by a time.
+
+    Raises ``Refused`` where it needs others as well.
+    """
+    check_inner(block.tree, ctx.names)
+    join = Join(left, block.tree, "left", "LEFT JOIN", block.condition)
+    pairs = Pairs(join, block.condition, ctx)
+    values = block.project.items
+    if block.above:
+        if [type(clause) for clause in block.above] != [Limit, Sort]:
+            return None
+        limit, sort = block.above
+        assert isinstance(limit, Limit)
+        assert isinstance(sort, Sort)
+        if not (limit.keyword.upper() == "LIMIT" and limit.count.text == "1" and sort.is_order_by):
+            return None
+        keys = tuple(sort_key(key, way) for key, way in zip(sort.keys, sort.directions, strict=True))
+        wanted = wanted_by(Ranking("row_number", (), keys, ""), pairs)
+    else:
+        if len(values) != 1 or (found := decided_by(values[0], pairs)) is None:
+            return None
+        wanted, value = found
+        values = (value,)
+    if wanted is None or not pairs.bounds(wanted):
+        return None
+    for value in values:
+        if value.plans or pairs.side(value.tree.unalias()) not in ("right", None):  # type: ignore[arg-type]
+            raise Refused(f"{value.shown} is not of the row that the subquery picks", value.place)
+        check_speculation(value, pairs.scope.type_of, ctx)
+    columns = tuple(_column(value, join, ctx) for value in values)
+    return PickedRow(block.tree, block.condition, pairs.nearest(wanted, readers), values, columns)
+
+
+def _column(value: Scalar, join: Join, ctx: Context) -> Column:
+    """The type of a value, and whether it may be NULL."""
+    tree = value.tree.unalias()
+    found = ctx.scope(join.left, join.right).find(tree) if isinstance(tree, exp.Column) else None
+    if found is None or found.column.field:
+        return Column("")
+    return Column("", found.column.type, nullable=found.column.nullable or isinstance(bare(join.right), Join))
