@@ -92,6 +92,8 @@ def _nearest(join: AsofJoin, block: QueryBlock, readers: tuple[Scalar, ...], ctx
         nearest = replace(nearest, left=left, right=right)
     foreign = not ctx.catalog.settings.asof_join
     if foreign:
+        if "VIEW" in ctx.statement.upper().split():
+            raise Refused("a view would keep the types that its tables have today; create a table", join.match.place)
         _check_tables(join, ctx)
     return NearestJoin(
         join.left, join.right, join.kind, join.keyword, join.condition, nearest, "", join.match, join.using, foreign

@@ -45,6 +45,13 @@ def test_a_stream_is_left_to_spark(tables: SparkSession, has_it: str) -> None:
     assert optimizer.plan(AS_OF.format("t")).rewritten
 
 
+def test_a_view_is_left_to_spark(tables: SparkSession) -> None:
+    tables.conf.set("spark.sql.join.asofJoin.enabled", "false")
+    plan = Optimizer(tables, FORCE).plan(f"CREATE TEMP VIEW latest AS {AS_OF.format('t')}")
+    assert not plan.rewritten
+    assert any("a view would keep the types" in declined.reason for declined in plan.declined)
+
+
 def test_a_column_that_is_never_null_may_become_null(tables: SparkSession) -> None:
     """A plan that was made over the first table is not used over the second."""
     tables.sql("CREATE OR REPLACE TEMP VIEW files AS SELECT * FROM q")
