@@ -112,8 +112,8 @@ class SqlType:
     @property
     def filler(self) -> str | None:
         """A value that is not NULL, so that a column of a union is NULL only where it was; None if there is none."""
-        if self.numeric:
-            return f"CAST(0 AS {self})"
+        if self.numeric:  # a cast of 0, an INT, to a DECIMAL may be NULL without ANSI
+            return f"CAST({'0BD' if self.name == 'decimal' else '0'} AS {self})"
         return _FILLERS.get(self.name) if self.text == self.name else None
 
     @property

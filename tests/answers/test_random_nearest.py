@@ -200,7 +200,8 @@ def as_of_joins(draw: st.DrawFn) -> RandomQuery:
         "match": f"MATCH_CONDITION ({left})",
         "on": " AND ".join(c for c in conditions if c),
     }
-    return RandomQuery(case.tables, form.format(**words), not both or "{on}" not in form)
+    taken = not both or "{on}" not in form
+    return RandomQuery(case.tables, form.format(**words), taken, case.zone, case.ansi)
 
 
 @given(as_of_joins(), st.booleans())
@@ -209,6 +210,8 @@ def test_as_of_joins_as_spark_has_them(session: SparkSession, case: RandomQuery,
     for name, table in zip("tq", case.tables, strict=True):
         few_rows(session, name, table)
     note(f"{case}")
+    session.conf.set("spark.sql.session.timeZone", case.zone)
+    session.conf.set("spark.sql.ansi.enabled", str(case.ansi).lower())
     session.conf.set("spark.sql.join.asofJoin.enabled", "true")
     expected = returned(lambda: session.sql(case.query))
     session.conf.set("spark.sql.join.asofJoin.enabled", str(has_it or not case.nearest).lower())
