@@ -137,19 +137,21 @@ def cases(draw: st.DrawFn, forms: dict[str, bool] = TAKEN) -> RandomQuery:
     conditions = [draw(st.sampled_from((f"q.ts {sign} t.ts", f"t.ts {turned} q.ts")))]
     conditions += [c for c in (draw(st.sampled_from(EQUAL)), draw(st.sampled_from((*ONE_SIDE, "", "")))) if c]
     zone, ansi, monotone = draw(st.sampled_from(("UTC", "America/New_York"))), draw(st.booleans()), True
+    form = draw(st.sampled_from(list(forms)))
+    taken = forms[form]
     if distance and draw(st.integers(0, 2)) == 0:
         near = (f"q.ts >= t.ts - {distance}", f"t.ts - q.ts <= {distance}")
         far = (f"q.ts <= t.ts + {distance}", f"q.ts - t.ts < {distance}")
         conditions.append(draw(st.sampled_from(near if backward else far)))
         wraps, clocks = "INT" in types[0] and not ansi, types[0] == "TIMESTAMP" and zone != "UTC"
-        monotone = "- t.ts" not in conditions[-1] and "- q.ts" not in conditions[-1]
-        monotone = monotone or not (wraps or clocks or types[0] == "DOUBLE")
+        alone = "- t.ts" not in conditions[-1] and "- q.ts" not in conditions[-1]
+        monotone = alone or not (wraps or clocks or types[0] == "DOUBLE")
+        taken = taken or (alone and "{first}" in form)  # the tolerance bounds the first row from the other side
     both = draw(st.integers(0, 5)) == 0
     if both:
         conditions.append(draw(st.sampled_from(BOTH_SIDES)))
     said = " AND ".join(draw(st.permutations(conditions)))
     from_ = draw(st.sampled_from(("t JOIN q ON {}", "t LEFT JOIN q ON {}", "t, q WHERE {}")))
-    form = draw(st.sampled_from(list(forms)))
     ties = ("q.seq", "q.seq DESC", "q.v, q.seq", "t.v, q.seq DESC NULLS LAST")
     tie = draw(st.sampled_from(ties[:-1] if forms is PICKED else ties))  # Spark takes no outer column there
     words = {
@@ -159,7 +161,7 @@ def cases(draw: st.DrawFn, forms: dict[str, bool] = TAKEN) -> RandomQuery:
         "from_": from_.format(said),
         "on": said,
     }
-    return RandomQuery(tables, form.format(**words), forms[form] and not both and monotone, zone, ansi)
+    return RandomQuery(tables, form.format(**words), taken and not both and monotone, zone, ansi)
 
 
 @given(cases())
