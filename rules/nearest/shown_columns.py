@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from planner.errors import Refused
-from planner.expr import Scalar
+from planner.expr import Scalar, column_ref, columns_in
 from planner.expr.tokens import mentioned
 from planner.logical import Join, expressions
 from planner.logical.nearest_join import ShownRelation
@@ -67,9 +67,12 @@ def _used(scalar: Scalar, scope: Scope) -> set[tuple[int | None, str]]:
     if scalar.plans:
         return {(None, word) for word in words}
     try:
-        return {(column.relation, scope.names.fold(column.column.name)) for column in scope.bind(scalar).known_columns}
+        found = [(tree, scope.find(tree)) for tree in columns_in(scalar.tree)]
     except Refused:
         return {(None, word) for word in words}
+    known = {(column.relation, scope.names.fold(column.column.name)) for _, column in found if column is not None}
+    unknown = {scope.names.fold(part) for tree, column in found if column is None for part in column_ref(tree).parts}
+    return known | {(None, name) for name in unknown}
 
 
 def _references(relation: int, name: str) -> set[tuple[int | None, str]]:
