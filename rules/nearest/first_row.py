@@ -17,6 +17,7 @@ from planner.expr import Scalar
 from planner.expr.ranking import Ranking, SortKey, is_windowed, read_ranking, read_ranking_test
 from planner.logical import Filter, Sort
 from planner.sql.names import Resolver
+from rules.context import Context
 from rules.nearest.pairs import Pairs, Wanted
 from rules.query.query_block import QueryBlock
 
@@ -31,7 +32,7 @@ class FirstRow:
     is_kept_here: bool
 
 
-def read_first_row(block: QueryBlock, names: Resolver) -> FirstRow | None:
+def read_first_row(block: QueryBlock, ctx: Context) -> FirstRow | None:
     """Read a block that ranks its rows, and computes no other window; None for any other."""
     if block.project.quantifier or any(not isinstance(clause, Sort) for clause in block.above):
         return None
@@ -47,7 +48,8 @@ def read_first_row(block: QueryBlock, names: Resolver) -> FirstRow | None:
     ranking = read_ranking(windowed[0])
     if ranking is None or not ranking.name:
         return None
-    return FirstRow(ranking, keeps_first(tests, "", ranking.name, names))
+    column = ctx.scope(block.tree).find(exp.column(ranking.name))  # QUALIFY takes a column of this name before the item
+    return FirstRow(ranking, column is None and keeps_first(tests, "", ranking.name, ctx.names))
 
 
 def keeps_first(tests: Iterable[Scalar], relation: str, name: str, names: Resolver) -> bool:

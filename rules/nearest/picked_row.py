@@ -9,12 +9,14 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from planner.band.comparisons import bare as bare_expression
 from planner.band.comparisons import looks_like_band
 from planner.errors import Refused
 from planner.expr import Scalar
 from planner.expr.ranking import Ranking, sort_key
 from planner.logical import Join, Limit, Logical, Sort
 from planner.logical.nearest_join import Nearest
+from planner.sql.scope import BoundColumn, Scope
 from planner.tree import Node
 from planner.types.schema import Column
 from rules.analysis.speculation import check_speculation
@@ -52,9 +54,11 @@ def picked_row(left: Logical, block: QueryBlock, readers: tuple[Scalar, ...], ct
     Raises ``Refused`` where it needs others as well.
     """
     check_inner(block.tree, ctx.names)
-    join = Join(left, block.tree, "left", "LEFT JOIN", block.condition)
-    pairs = Pairs(join, block.condition, ctx)
-    values = block.project.items
+    beside = _Beside(left, block, ctx)
+    condition = tuple(map(beside.scalar, block.condition))
+    join = Join(left, block.tree, "left", "LEFT JOIN", condition)
+    pairs = Pairs(join, condition, ctx)
+    values = tuple(map(beside.scalar, block.project.items))
     if block.above:
         if [type(clause) for clause in block.above] != [Limit, Sort]:
             return None
@@ -63,7 +67,7 @@ def picked_row(left: Logical, block: QueryBlock, readers: tuple[Scalar, ...], ct
         assert isinstance(sort, Sort)
         if not (limit.keyword.upper() == "LIMIT" and limit.count.text == "1" and sort.is_order_by):
             return None
-        keys = tuple(sort_key(key, way) for key, way in zip(sort.keys, sort.directions, strict=True))
+        keys = tuple(sort_key(beside.key(key), way) for key, way in zip(sort.keys, sort.directions, strict=True))
         wanted = wanted_by(Ranking("row_number", (), keys, ""), pairs)
     else:
         if len(values) != 1 or (found := decided_by(values[0], pairs)) is None:
@@ -77,7 +81,33 @@ def picked_row(left: Logical, block: QueryBlock, readers: tuple[Scalar, ...], ct
             raise Refused(f"{value.shown} is not of the row that the subquery picks", value.place)
         check_speculation(value, pairs.scope.type_of, ctx)
     columns = tuple(_column(value, join, ctx) for value in values)
-    return PickedRow(block.tree, block.condition, pairs.nearest(wanted, readers), values, columns)
+    return PickedRow(block.tree, condition, pairs.nearest(wanted, readers), values, columns)
+
+
+class _Beside:
+    """Writes the expressions of a subquery so that they mean the same in a join with the relations around it."""
+
+    def __init__(self, left: Logical, block: QueryBlock, ctx: Context):
+        outer = Scope.of(ctx.names, left)
+        self.inner = Scope.of(ctx.names, block.tree, outer=outer)
+        self.after = Scope.of(ctx.names, left, block.tree)
+        self.outer_relations = len(outer.sources)
+        self.aliases = {ctx.names.fold(item.tree.alias) for item in block.project.items if item.tree.alias}
+
+    def scalar(self, scalar: Scalar) -> Scalar:
+        """An expression.  Raises ``Refused`` where it cannot be written so."""
+        return self.inner.bind(scalar).rebind(self.after, self._place)
+
+    def key(self, key: Scalar) -> Scalar:
+        """The same for a key of ORDER BY, which may also be the number or the name of an item."""
+        if isinstance(bare_expression(key.tree), exp.Literal):
+            raise Refused(f"ORDER BY {key.shown} is the number of an item; write the column", key.place)
+        if any(len(c.parts) == 1 and self.inner.names.fold(c.parts[0]) in self.aliases for c in key.columns):
+            raise Refused(f"ORDER BY {key.shown} is the name of an item; write the column", key.place)
+        return self.scalar(key)
+
+    def _place(self, column: BoundColumn) -> tuple[int, str]:
+        return (0 if column.level else self.outer_relations) + column.relation, column.column.name
 
 
 def _column(value: Scalar, join: Join, ctx: Context) -> Column:

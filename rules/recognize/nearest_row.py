@@ -8,7 +8,7 @@ from dataclasses import replace
 from planner.errors import Refused
 from planner.expr import Scalar
 from planner.expr.ranking import Ranking
-from planner.logical import Derived, Join, Logical, Project, Scan, Sort, With
+from planner.logical import Derived, Join, Logical, Opaque, Project, Scan, Sort, Verbatim, With
 from rules.context import Context
 from rules.nearest.first_row import keeps_first, read_first_row, wanted_by
 from rules.nearest.pairs import Pairs, may_be_nearest, nearest_join
@@ -30,7 +30,7 @@ def nearest_row(node: Project | Sort | With, ctx: Context) -> Logical | None:
     block = None if isinstance(ctx.above, Sort) else read_block(node)  # an ORDER BY above it has to be part of it
     if block is None:
         return None
-    found = read_first_row(block, ctx.names)
+    found = read_first_row(block, ctx)
     if found is not None:
         new = _nearest(block, found.ranking, ctx) if found.is_kept_here else None
         return new and in_place(node, block.project, new)
@@ -47,6 +47,8 @@ def nearest_row(node: Project | Sort | With, ctx: Context) -> Logical | None:
 
 def _definitions(node: With, ctx: Context) -> Logical | None:
     """The same for definitions that are read once, where the first rows are kept."""
+    if any(isinstance(n, Verbatim | Opaque) for n in node.walk()):
+        return None  # what is only text may read a definition as well
     changed = []
     for definition in node.definitions:
         readers = [n for n in node.walk() if isinstance(n, Scan) and n.cte == definition.key]
@@ -80,7 +82,7 @@ def _tested(block: QueryBlock) -> Iterator[tuple[Derived | Scan, tuple[Scalar, .
 def _kept(query: Logical, alias: str, tests: tuple[Scalar, ...], ctx: Context) -> Logical | None:
     """A query of which only the first rows of a ranking are kept, over nearest rows; None if it is none."""
     block = read_block(query)
-    if block is None or (found := read_first_row(block, ctx.names)) is None:
+    if block is None or (found := read_first_row(block, ctx)) is None:
         return None
     name = found.ranking.name
     if not found.is_kept_here and not (name and keeps_first(tests, alias, name, ctx.names)):
