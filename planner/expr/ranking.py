@@ -89,15 +89,26 @@ def _window(t: Tokens, lo: int, hi: int, item: Scalar) -> tuple[tuple[Scalar, ..
 
 def sort_key(expression: Scalar, direction: str) -> SortKey:
     """A sort key with the words behind it: ``DESC NULLS LAST``."""
+    return SortKey(expression, *read_direction(direction))
+
+
+def read_direction(direction: str) -> tuple[bool, bool]:
+    """Whether the words behind a sort key put great values first, and NULLs."""
     words = direction.upper().split()
     descending = "DESC" in words
-    return SortKey(expression, descending, words[-1] == "FIRST" if "NULLS" in words else not descending)
+    return descending, words[-1] == "FIRST" if "NULLS" in words else not descending
 
 
-def _sort_key(t: Tokens, lo: int, hi: int, item: Scalar) -> SortKey:
+def direction_start(t: Tokens, lo: int, hi: int) -> int:
+    """Where ``[ASC | DESC] [NULLS FIRST | NULLS LAST]`` begins behind a sort key."""
     end = hi
     if end - lo > 2 and t.word(end - 2) == "NULLS" and t.word(end - 1) in ("FIRST", "LAST"):
         end -= 2
     if end - lo > 1 and t.word(end - 1) in ("ASC", "DESC"):
         end -= 1
+    return end
+
+
+def _sort_key(t: Tokens, lo: int, hi: int, item: Scalar) -> SortKey:
+    end = direction_start(t, lo, hi)
     return sort_key(Scalar(t.slice(lo, end), (), item.place), t.slice(end, hi))

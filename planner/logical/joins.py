@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal
 
@@ -22,6 +23,15 @@ JOIN_KEYWORDS: dict[JoinKind, str] = {
     "semi": "LEFT SEMI JOIN",
     "anti": "LEFT ANTI JOIN",
 }
+
+
+@dataclass(frozen=True)
+class EqualKey:
+    """An equality of a condition: its left and right operand, of one type; ``null_safe``: NULL equals NULL."""
+
+    left: str
+    right: str
+    null_safe: bool = False
 
 
 @plan_node

@@ -16,20 +16,11 @@ from planner.expr.substitution import operand
 from planner.logical.alternatives import Alternatives
 from planner.logical.asof_join import AsofJoin
 from planner.logical.base import Logical
-from planner.logical.joins import Join, JoinKind
+from planner.logical.joins import EqualKey, Join, JoinKind
 from planner.tree import plan_node
 from planner.types.schema import Column
 
 Direction = Literal["backward", "forward"]
-
-
-@dataclass(frozen=True)
-class NearestKey:
-    """An equality of the condition: its left and right operand, of one type; ``null_safe``: NULL equals NULL."""
-
-    left: str
-    right: str
-    null_safe: bool = False
 
 
 @dataclass(frozen=True)
@@ -94,7 +85,7 @@ class Nearest:
     times: tuple[str, str]
     direction: Direction
     strict: bool
-    keys: tuple[NearestKey, ...]
+    keys: tuple[EqualKey, ...]
     ties: tuple[TieBreak, ...]
     tolerances: tuple[Tolerance, ...]
     filters: tuple[tuple[Scalar, ...], tuple[Scalar, ...]]

@@ -27,19 +27,11 @@ from planner.band.ends import Ends
 from planner.band.linear import Side
 from planner.expr import Scalar, quote, show_all
 from planner.expr.substitution import operand
+from planner.logical.joins import EqualKey
 from planner.physical.base import Physical
 from planner.rendered import NameGenerator, Rendered
 from planner.tree import Node, plan_node
 from planner.types.schema import SqlType
-
-
-@dataclass(frozen=True)
-class EqualKey:
-    """An equi-key: the left and right expression, of one type; ``null_safe``: NULL equals NULL."""
-
-    left: str
-    right: str
-    null_safe: bool = False
 
 
 @dataclass(frozen=True)

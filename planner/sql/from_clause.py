@@ -21,6 +21,7 @@ from planner.logical import (
     Scan,
 )
 from planner.logical.asof_join import AsofJoin
+from planner.sql.match_condition import find_match_condition
 from planner.sql.reader import QUERY_STARTS, Note, Reader
 
 _MODIFIERS = frozenset({"INNER", "CROSS", "LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI", "NATURAL"})
@@ -30,7 +31,9 @@ def from_clause(r: Reader, lo: int, hi: int) -> Logical:
     """Read the tokens behind FROM.  What has no place in the algebra (PIVOT) makes the whole clause ``Opaque``."""
     t = r.tokens
     tops = t.top(lo, hi)
-    matches = {i: _match_condition(r, i + 1, hi) for i in tops if t[i].word == "ASOF" and t.word(i + 1, hi) == "JOIN"}
+    matches = {
+        i: find_match_condition(t, i + 1, hi) for i in tops if t[i].word == "ASOF" and t.word(i + 1, hi) == "JOIN"
+    }
     for i, match in matches.items():
         if match is None:  # it may be an alias, too
             raise r.fail("an ASOF join without MATCH_CONDITION is not supported", i)
@@ -95,20 +98,12 @@ def _join_words(r: Reader, lo: int, hi: int) -> list[tuple[int, int]]:
     return found
 
 
-def _match_condition(r: Reader, join: int, hi: int) -> int | None:
-    """Where the MATCH_CONDITION of an ASOF JOIN stands; None where it has none."""
-    t = r.tokens
-    behind = t.top(join + 1, hi)
-    end = next((i for i in behind if t[i].word == "JOIN"), hi)
-    return next((i for i in behind if i < end and t[i].word == "MATCH_CONDITION" and t.word(i + 1, hi) == "("), None)
-
-
 def _asof_join(r: Reader, left: Logical, start: int, join: int, hi: int) -> AsofJoin:
     """Read an ASOF JOIN: the relation, MATCH_CONDITION, and ON or USING."""
     t = r.tokens
     words = {t[i].word for i in range(start, join)} - {"OUTER", "ASOF"}
     kind: Literal["inner", "left"] = "left" if words == {"LEFT"} else "inner"
-    match = _match_condition(r, join, hi)
+    match = find_match_condition(t, join, hi)
     if match is None or (kind == "inner" and words - {"INNER"}):
         raise r.fail(f"{t.slice(start, join + 1)} is not a supported join", start)
     end = t.match[match + 1]

@@ -28,6 +28,7 @@ from sqlglot import exp
 from planner.catalog import Settings
 from planner.errors import Place
 from planner.expr import Scalar
+from planner.expr.ranking import read_direction
 from planner.expr.subqueries import subqueries
 from planner.logical import (
     Aggregate,
@@ -151,7 +152,7 @@ class _Comparison:
         for direction, key in zip(ours.directions, found, strict=True):
             if isinstance(key, exp.Ordered):
                 descending, first = bool(key.args.get("desc")), bool(key.args.get("nulls_first"))
-                self.same("the order of a key", _order(direction), (descending, first))
+                self.same("the order of a key", read_direction(direction), (descending, first))
 
     def body(self, ours: Node, theirs: exp.Expr) -> None:
         match ours:
@@ -373,12 +374,6 @@ def _use(query: exp.Expr) -> str:
         if isinstance(holder, exp.Subquery) and isinstance(holder.parent, exp.In) and holder.arg_key == "query"
         else ""
     )
-
-
-def _order(direction: str) -> tuple[bool, bool]:
-    """Whether the words behind a key put great values first, and NULLs."""
-    words = direction.upper().split()
-    return "DESC" in words, words[-1] == "FIRST" if "NULLS" in words else "DESC" not in words
 
 
 def _as_plain_join(node: Node) -> Node:

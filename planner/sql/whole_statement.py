@@ -10,6 +10,7 @@ from sqlglot.errors import SqlglotError
 
 from planner.expr import dialect
 from planner.expr.tokens import tokenize
+from planner.sql.match_condition import find_match_condition
 
 
 class Unread(Exception):
@@ -37,9 +38,7 @@ def without_match_conditions(text: str) -> str:
     for i in range(len(t) - 1):
         if t[i].word != "ASOF" or t[i + 1].word != "JOIN":
             continue
-        behind = t.top(i + 2, len(t))
-        end = next((j for j in behind if t[j].word in ("JOIN", ")")), len(t))
-        match = next((j for j in behind if j < end and t[j].word == "MATCH_CONDITION" and t.word(j + 1) == "("), None)
+        match = find_match_condition(t, i + 1, len(t))
         if match is not None:
             last = t.match[match + 1]
             for start, stop in ((t[i].start, t[i].end), (t[match].start, t[last].end)):

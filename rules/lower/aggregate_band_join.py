@@ -19,7 +19,8 @@ from planner.conditions.compared import compared
 from planner.errors import Refused
 from planner.expr import Scalar, sql
 from planner.logical import BandJoin, Logical, Project, Sort
-from planner.physical.band_aggregate import Cells, EqualKey, RunningBandAggregate, real_position
+from planner.logical.joins import EqualKey
+from planner.physical.band_aggregate import Cells, RunningBandAggregate, real_position
 from planner.physical.covered_band_aggregate import CoveredBandAggregate
 from rules.band_join.aggregate_items import AggregateParts, ItemReader, has_aggregate, plain_filter
 from rules.band_join.keys import estimate_key_pairs, sample_rows

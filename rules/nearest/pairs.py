@@ -17,7 +17,8 @@ from planner.errors import Refused
 from planner.expr import Scalar, sql
 from planner.expr.substitution import operand
 from planner.logical import Join
-from planner.logical.nearest_join import Direction, Nearest, NearestJoin, NearestKey, TieBreak, Tolerance
+from planner.logical.joins import EqualKey
+from planner.logical.nearest_join import Direction, Nearest, NearestJoin, TieBreak, Tolerance
 from planner.types.schema import SqlType
 from planner.types.try_expressions import try_form
 from rules.context import Context
@@ -165,7 +166,7 @@ class Pairs:
             for turned in (part, part.turned)
         )
 
-    def key(self, part: Comparison) -> NearestKey | None:
+    def key(self, part: Comparison) -> EqualKey | None:
         """An equality of the two sides.  Raises ``Refused`` for one of types that a window groups otherwise."""
         if not part.equal:
             return None
@@ -179,7 +180,7 @@ class Pairs:
             raise Refused(
                 f"{_text(part)} compares {types[0]}; keys are numbers, strings, dates, timestamps or booleans"
             )
-        return NearestKey(self.safe(ends["left"]), self.safe(ends["right"]), part.sign == "<=>")
+        return EqualKey(self.safe(ends["left"]), self.safe(ends["right"]), part.sign == "<=>")
 
     def tolerance(self, part: Comparison, wanted: Wanted) -> Tolerance | None:
         """A condition that holds of the nearest row if it holds of any: it bounds the time from the other side."""
@@ -244,7 +245,7 @@ class Pairs:
 
 @dataclass(frozen=True)
 class _Conditions:
-    keys: list[NearestKey]
+    keys: list[EqualKey]
     tolerances: list[Tolerance]
     filters: tuple[list[Scalar], list[Scalar]]
 
