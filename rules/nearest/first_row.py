@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from planner.band.comparisons import bare
 from planner.conditions.compared import compared
-from planner.errors import Refused
+from planner.errors import NoSuchColumn, Refused
 from planner.expr import Scalar
 from planner.expr.ranking import Ranking, SortKey, is_windowed, read_ranking, read_ranking_test
 from planner.logical import Filter, Sort
@@ -48,8 +48,20 @@ def read_first_row(block: QueryBlock, ctx: Context) -> FirstRow | None:
     ranking = read_ranking(windowed[0])
     if ranking is None or not ranking.name:
         return None
-    column = ctx.scope(block.tree).find(exp.column(ranking.name))  # QUALIFY takes a column of this name before the item
-    return FirstRow(ranking, column is None and keeps_first(tests, "", ranking.name, ctx.names))
+    return FirstRow(
+        ranking, keeps_first(tests, "", ranking.name, ctx.names) and not _is_column(ranking.name, block, ctx)
+    )
+
+
+def _is_column(name: str, block: QueryBlock, ctx: Context) -> bool:
+    """Whether FROM has a column of a name, or may have one: QUALIFY takes it before the item of that name."""
+    try:
+        ctx.scope(block.tree).column(exp.column(name))
+    except NoSuchColumn:
+        return False
+    except Refused:
+        return True
+    return True
 
 
 def keeps_first(tests: Iterable[Scalar], relation: str, name: str, names: Resolver) -> bool:
