@@ -89,7 +89,6 @@ class _Sql:
         self.tolerances = [
             Tolerance(one.other and f"{name}_o{n}", one.later, one.sign, f"{name}_b{n}")
             for n, one in enumerate(nearest.tolerances)
-            for n, one in enumerate(nearest.tolerances)
         ]
         self.bounds = [  # what tolerances need of a left row, and its name
             pair

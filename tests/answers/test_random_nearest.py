@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from comparing import assert_taken, few_rows, returned
+from comparing import Raised, assert_taken, few_rows, returned
 from optimizer import Optimizer, Options
 from shares import Share, at_least
 
@@ -145,11 +145,13 @@ def cases(draw: st.DrawFn, forms: dict[str, bool] = TAKEN) -> RandomQuery:
     if distance and draw(st.integers(0, 2)) == 0:
         near = (f"q.ts >= t.ts - {distance}", f"t.ts - q.ts <= {distance}")
         far = (f"q.ts <= t.ts + {distance}", f"q.ts - t.ts < {distance}")
-        conditions.append(draw(st.sampled_from(near if backward else far)))
+        bound, difference = near if backward else far
+        tolerances = draw(st.sampled_from(((bound,), (difference,), (difference, bound))))
+        conditions.extend(tolerances)
         wraps, clocks = "INT" in types[0] and not ansi, types[0] == "TIMESTAMP" and zone != "UTC"
-        alone = "- t.ts" not in conditions[-1] and "- q.ts" not in conditions[-1]
-        monotone = alone or not (wraps or clocks or types[0] == "DOUBLE")
-        taken = taken or (alone and "{first}" in form)  # the tolerance bounds the first row from the other side
+        monotone = difference not in tolerances or not (wraps or clocks or types[0] == "DOUBLE")
+        # a bound alone bounds the first row from the other side
+        taken = taken or (tolerances == (bound,) and "{first}" in form)
     both = draw(st.integers(0, 5)) == 0
     if both:
         conditions.append(draw(st.sampled_from(BOTH_SIDES)))
@@ -222,5 +224,12 @@ def test_as_of_joins_as_spark_has_them(session: SparkSession, case: RandomQuery,
     expected = returned(lambda: session.sql(case.query))
     session.conf.set("spark.sql.join.asofJoin.enabled", str(has_it or not case.nearest).lower())
     optimizer = Optimizer(session, OPTIONS)
-    assert optimizer.plan(case.query).rewritten or not case.nearest
-    assert returned(lambda: optimizer.sql(case.query)) == expected
+    rewritten = optimizer.plan(case.query).rewritten
+    assert rewritten or not case.nearest
+    ours = returned(lambda: optimizer.sql(case.query))
+    if rewritten and expected.rows == Raised("error", taken=True):
+        # Spark 4.3 ends with a NullPointerException over a right key that is NULL
+        assert ours.schema == expected.schema
+        assert not isinstance(ours.rows, Raised)
+        return
+    assert ours == expected
