@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from optimizer import streams
 from optimizer.declarations import Declarations
@@ -26,12 +26,15 @@ from planner.sql.reader import not_a_query
 from planner.state.sink import Mode, Target, check, trigger_of
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+    from decimal import Decimal
     from pathlib import Path
 
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from planner.connectors.source import LookupSource
+    from planner.runtime.dataframes.asof import Direction
 
 _LOG = logging.getLogger("dovetail")
 
@@ -121,6 +124,57 @@ class Optimizer:
         from planner.runtime.dataframes.condition import condition
 
         return self.dataframe(left.join(right, condition(left, on) if isinstance(on, str) else on, how))
+
+    def join_asof(
+        self,
+        left: DataFrame,
+        right: DataFrame,
+        *,
+        on: str | None = None,
+        left_on: str | None = None,
+        right_on: str | None = None,
+        by: str | Sequence[str] = (),
+        left_by: str | Sequence[str] = (),
+        right_by: str | Sequence[str] = (),
+        direction: Direction = "backward",
+        tolerance: timedelta | float | Decimal | None = None,
+        allow_exact_matches: bool = True,
+        how: Literal["left", "inner"] = "left",
+        suffix: str = "_right",
+    ) -> DataFrame:
+        """Join each left row with the nearest right row, in one sort: ``pandas.merge_asof``, ``polars`` ``join_asof``.
+
+        ``on``, or ``left_on`` and ``right_on``: the columns that are compared, numbers, dates, timestamps or strings of
+        one type; nothing needs to be sorted.  ``by``, or ``left_by`` and ``right_by``: columns that are equal.
+        ``direction``: the last right row that is not after the left one ("backward"), the first that is not before it
+        ("forward"), or the nearer of these ("nearest", backward where both are equally near).  ``tolerance``: how far
+        it may be, a number, or a ``timedelta`` for dates and timestamps.  ``allow_exact_matches``: whether equal values
+        count.  ``how``: "left" keeps left rows without a match.  A row whose compared column or ``by`` is NULL has no
+        match.  Of right rows that tie, any may be joined.
+
+        Returns the left columns, and the right ones except those that ``on`` and ``by`` name alike on both sides; a
+        right column whose name the left side has gets the ``suffix``.  Raises ``QueryError`` for arguments that do not
+        fit the columns, with the reason.
+        """
+        from planner.runtime.dataframes.asof import asof_join, asof_statement
+
+        join = asof_join(
+            on=(on, left_on, right_on),
+            by=(by, left_by, right_by),
+            direction=direction,
+            tolerance=tolerance,
+            exact=allow_exact_matches,
+            how=how,
+            suffix=suffix,
+        )
+        sensitive = left.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+        text = asof_statement(left.schema, right.schema, join, case_sensitive=sensitive)
+        plan = self._planner.plan_to_run(text, None, {"left": left, "right": right})
+        if not plan.rewritten and self.session.conf.get("spark.sql.join.asofJoin.enabled", "false") != "true":
+            reasons = "; ".join(dict.fromkeys(d.reason for d in plan.declined))
+            raise QueryError(f"join_asof cannot join {join.left_on} with {join.right_on}: {reasons}")
+        _log_warnings(plan)
+        return plan.run()
 
     def plan(
         self,

@@ -23,6 +23,8 @@ KEPT = {
 def expect(seen: dict[str, Any], *session: str) -> None:
     known = [(i, lo, hi) for i, lo, hi in INTERVALS if lo is not None and hi is not None]
     inside = [[p, i] for p, x in POINTS if x is not None for i, lo, hi in known if lo <= x <= hi]
+    begins = [lo for _, lo, _ in INTERVALS if lo is not None]
+    last = [[p, max((lo for lo in begins if x is not None and lo <= x), default=None)] for p, x in POINTS]
     above = [[p, x + 1] for p, x in POINTS if x is not None and x > 5]
     names: dict[int | None, list[str | None]] = {x: [name for y, name in NAMES if y == x] or [None] for _, x in POINTS}
     named = [[p, name] for p, x in POINTS for name in names[x]]
@@ -40,6 +42,7 @@ def expect(seen: dict[str, Any], *session: str) -> None:
         "frames_rewritten": True,
         "frames_rows": sorted(inside, key=repr),
         "frames_rows_later": sorted(inside, key=repr),
+        "asof_rows": sorted(last, key=repr),
         "kept": KEPT[session[0]],
         "views_left": ["i", "p"],
     }

@@ -56,6 +56,7 @@ def over_frames(session: SparkSession, opt: Any) -> dict[str, Any]:
         "frames_rewritten": plan.rewritten,
         "frames_rows": rows(opt.sql(text, text="it's", **frames)),
         "frames_rows_later": rows(plan.dataframe()),
+        "asof_rows": rows(opt.join_asof(*frames.values(), left_on="x", right_on="lo").select("id", "lo")),
     }
 
 
