@@ -48,13 +48,28 @@ def may_pick(query: Node) -> QueryBlock | None:
     return block if any(map(looks_like_band, block.condition)) else None
 
 
-def picked_row(left: Logical, block: QueryBlock, readers: tuple[Scalar, ...], ctx: Context) -> PickedRow | None:
+def relations_read(tree: Logical, block: QueryBlock, ctx: Context) -> frozenset[int]:
+    """The numbers of the relations of a FROM that a subquery names, which picks a row."""
+    inner = Scope.of(ctx.names, block.tree, outer=Scope.of(ctx.names, tree))
+    read = (*block.condition, *block.project.items, *block.in_clauses)
+    columns = (column for scalar in read for column in inner.bind(scalar).known_columns)
+    return frozenset(column.relation for column in columns if column.level == 1)
+
+
+def picked_row(
+    left: Logical,
+    block: QueryBlock,
+    readers: tuple[Scalar, ...],
+    ctx: Context,
+    around: tuple[Logical, int] | None = None,
+) -> PickedRow | None:
     """The row that a subquery picks for each row of ``left``; None where it picks none by a time.
 
-    Raises ``Refused`` where it needs others as well.
+    ``around``: the FROM whose relations the subquery can name, if it has others besides those of ``left``, and the
+    number there of the first relation of ``left``.  Raises ``Refused`` where the subquery needs other rows as well.
     """
     check_inner(block.tree, ctx.names)
-    beside = _Beside(left, block, ctx)
+    beside = _Beside(left, block, around or (left, 0), ctx)
     condition = tuple(map(beside.scalar, block.condition))
     join = Join(left, block.tree, "left", "LEFT JOIN", condition)
     pairs = Pairs(join, condition, ctx)
@@ -87,11 +102,11 @@ def picked_row(left: Logical, block: QueryBlock, readers: tuple[Scalar, ...], ct
 class _Beside:
     """Writes the expressions of a subquery so that they mean the same in a join with the relations around it."""
 
-    def __init__(self, left: Logical, block: QueryBlock, ctx: Context):
-        outer = Scope.of(ctx.names, left)
-        self.inner = Scope.of(ctx.names, block.tree, outer=outer)
+    def __init__(self, left: Logical, block: QueryBlock, around: tuple[Logical, int], ctx: Context):
+        tree, self.first = around
+        self.inner = Scope.of(ctx.names, block.tree, outer=Scope.of(ctx.names, tree))
         self.after = Scope.of(ctx.names, left, block.tree)
-        self.outer_relations = len(outer.sources)
+        self.outer_relations = len(ctx.names.sources(left))
         self.aliases = {ctx.names.fold(item.tree.alias) for item in block.project.items if item.tree.alias}
 
     def scalar(self, scalar: Scalar) -> Scalar:
@@ -107,7 +122,11 @@ class _Beside:
         return self.scalar(key)
 
     def _place(self, column: BoundColumn) -> tuple[int, str]:
-        return (0 if column.level else self.outer_relations) + column.relation, column.column.name
+        if not column.level:
+            return self.outer_relations + column.relation, column.column.name
+        if not 0 <= column.relation - self.first < self.outer_relations:
+            raise Refused(f"{column.ref.text} is of another relation")
+        return column.relation - self.first, column.column.name
 
 
 def _column(value: Scalar, join: Join, ctx: Context) -> Column:

@@ -8,7 +8,8 @@ from dataclasses import replace
 from planner.errors import Refused
 from planner.expr import Scalar, column_ref, columns_in
 from planner.expr.tokens import mentioned
-from planner.logical import Join, expressions
+from planner.logical import Join, LateralView, Logical, Nested, expressions
+from planner.logical.asof_join import AsofJoin
 from planner.logical.nearest_join import ShownRelation
 from planner.sql.names import Source
 from planner.sql.scope import Scope
@@ -53,6 +54,24 @@ def readers_of(block: QueryBlock) -> Iterator[Scalar]:
     yield from block.condition
     for node in (block.project, *block.clauses):
         yield from expressions(node)
+
+
+def joins_of(tree: Logical) -> Iterator[Join | AsofJoin | LateralView]:
+    """The joins of a FROM, and its LATERAL VIEWs, outside parentheses with a name."""
+    if isinstance(tree, Join | AsofJoin | LateralView):
+        yield tree
+    if isinstance(tree, Join | AsofJoin):
+        yield from joins_of(tree.left)
+        yield from joins_of(tree.right)
+    elif isinstance(tree, LateralView) or (isinstance(tree, Nested) and tree.alias is None):
+        yield from joins_of(tree.child)
+
+
+def all_readers_of(block: QueryBlock) -> Iterator[Scalar]:
+    """The same with the conditions of the joins in FROM."""
+    yield from readers_of(block)
+    for join in joins_of(block.tree):
+        yield from expressions(join)
 
 
 def _used(scalar: Scalar, scope: Scope) -> set[tuple[int | None, str]]:

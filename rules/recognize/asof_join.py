@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from sqlglot import exp
@@ -12,12 +11,12 @@ from planner.conditions.compared import compared
 from planner.errors import Refused
 from planner.expr import Scalar, column_ref, quote
 from planner.expr.tokens import mentioned
-from planner.logical import Join, LateralView, Logical, Nested, Project, Sort, expressions
+from planner.logical import Join, LateralView, Logical, Nested, Project, Sort
 from planner.logical.asof_join import AsofJoin
 from planner.logical.nearest_join import NearestJoin, ShownRelation
 from rules.context import Context
 from rules.nearest.pairs import Pairs, Wanted
-from rules.nearest.shown_columns import readers_of
+from rules.nearest.shown_columns import all_readers_of, joins_of, readers_of
 from rules.query.query_block import QueryBlock, in_place, read_block, where
 from rules.rule import rule
 
@@ -31,22 +30,11 @@ def asof_join(node: Project | Sort, ctx: Context) -> Logical | None:
     Spark has this join from 4.3 on, if ``spark.sql.join.asofJoin.enabled`` is set, and compares all rows of a key.
     """
     block = None if isinstance(ctx.above, Sort) else read_block(node)  # an ORDER BY above it has to be part of it
-    if block is None or not any(isinstance(n, AsofJoin) for n in _joins(block.tree)):
+    if block is None or not any(isinstance(n, AsofJoin) for n in joins_of(block.tree)):
         return None
-    readers = (*readers_of(block), *(s for join in _joins(block.tree) for s in expressions(join)))
+    readers = tuple(all_readers_of(block))
     tree = _over_nearest(block.tree, block, readers, ctx)
     return None if tree is block.tree else in_place(node, block.project, block.over(where(tree, block.condition)))
-
-
-def _joins(tree: Logical) -> Iterator[Join | AsofJoin | LateralView]:
-    """The joins of a FROM, and its LATERAL VIEWs, that a name cannot hide."""
-    if isinstance(tree, Join | AsofJoin | LateralView):
-        yield tree
-    if isinstance(tree, Join | AsofJoin):
-        yield from _joins(tree.left)
-        yield from _joins(tree.right)
-    elif isinstance(tree, LateralView) or (isinstance(tree, Nested) and tree.alias is None):
-        yield from _joins(tree.child)
 
 
 def _over_nearest(tree: Logical, block: QueryBlock, readers: tuple[Scalar, ...], ctx: Context) -> Logical:
@@ -119,7 +107,7 @@ def _with_merged(
     fold = ctx.names.fold
     names = [fold(column_ref(Scalar(name).tree).parts[0]) for name in join.using]
     (shown,), (other,) = left, right
-    if any(n is not join and not isinstance(n, AsofJoin) for n in _joins(block.tree)):
+    if any(n is not join and not isinstance(n, AsofJoin) for n in joins_of(block.tree)):
         raise Refused("USING stands beside another join; write ON", join.match.place)
     for scalar in readers_of(block):
         whole = scalar.known is not None and isinstance(scalar.tree, exp.Star) and not any(scalar.tree.args.values())

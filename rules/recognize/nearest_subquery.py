@@ -1,4 +1,4 @@
-"""Recognizes subqueries that pick the nearest row: scalar ones in the select list, and LATERAL ones in FROM."""
+"""Recognizes subqueries that pick the nearest row: scalar ones in select lists and conditions, LATERAL ones in FROM."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from planner.expr import HOLE, Scalar, is_star, sql
 from planner.logical import Derived, Join, JoinKind, Logical, Project, Sort
 from planner.logical.nearest_join import NearestJoin, NearestSubquery, ShownRelation, Sides
 from rules.context import Context
-from rules.nearest.picked_row import may_pick, picked_row
-from rules.nearest.shown_columns import readers_of
+from rules.nearest.picked_row import may_pick, picked_row, relations_read
+from rules.nearest.shown_columns import all_readers_of
+from rules.query.correlation import leans_on_left
 from rules.query.query_block import QueryBlock, in_place, read_block, where
 from rules.rule import rule
 
@@ -28,6 +29,7 @@ def nearest_subquery(node: Project | Sort, ctx: Context) -> Logical | None:
         return None
     found = _Blocks(block, ctx)
     found.lateral()
+    found.conditions()
     found.scalars()
     if not found.sides:
         return None
@@ -39,7 +41,7 @@ def nearest_subquery(node: Project | Sort, ctx: Context) -> Logical | None:
 def _candidates(block: QueryBlock) -> bool:
     """Whether a subquery of a block may pick a row; cheap, and never looks anything up."""
     lateral = _lateral(block.tree)
-    queries = [plan for item in block.project.items for plan in item.plans]
+    queries = [plan for scalar in (*block.project.items, *block.condition) for plan in scalar.plans]
     return any(may_pick(query) for query in (*queries, *([lateral.query] if lateral else ())))
 
 
@@ -49,17 +51,21 @@ def _lateral(tree: Logical) -> Derived | None:
     return right if isinstance(right, Derived) and right.lateral else None
 
 
+_KEEPS_LEFT = ("inner", "cross", "left")
+
+
 class _Blocks:
     """A block on its way to one over nearest rows."""
 
     def __init__(self, block: QueryBlock, ctx: Context):
         self.block, self.ctx = block, ctx
-        self.tree, self.items = block.tree, list(block.project.items)
+        self.tree, self.items, self.condition = block.tree, list(block.project.items), block.condition
+        self.readers = tuple(all_readers_of(block))
         self.sides: list[tuple[Logical, Logical]] = []
 
     def rewritten(self) -> Project:
         """The block over another FROM and select list."""
-        return self.block.over(where(self.tree, self.block.condition), items=tuple(self.items))
+        return self.block.over(where(self.tree, self.condition), items=tuple(self.items))
 
     def lateral(self) -> None:
         """Replace the last join of FROM with a LATERAL subquery."""
@@ -80,51 +86,101 @@ class _Blocks:
             if not all(names) or len(names) != len(items) or any(is_star(item.tree) for item in items):
                 raise Refused("a column of the subquery has no name")
             kind: JoinKind = "left" if join.kind == "left" else "inner"
-            self.join(join.left, block, kind, right.alias, names, hidden=False)
+            new = self.join(join.left, block, kind, right.alias, names, hidden=False)
+            self.tree = new or self.tree
         except Refused as no:
             self.ctx.decline(f"the subquery stays: {no.reason}", no.place or block.condition[0].place)
+
+    def conditions(self) -> None:
+        """Replace scalar subqueries of WHERE; Spark has none in ON that read other relations."""
+        self.condition = tuple(map(self.test, self.condition))
+
+    def test(self, test: Scalar) -> Scalar:
+        """A condition with the picked value instead of its subquery, where it picks one."""
+        block = self.picking(test)
+        if block is None:
+            return test
+        alias = self.ctx.fresh("picked")
+        try:
+            read, tree = relations_read(self.tree, block, self.ctx), self.tree
+
+            def place(at: Logical, first: int) -> Logical | None:
+                """The rows with the picked value: the fewest that have all columns which the subquery reads."""
+                side = self.side_with(at, first, read)
+                if isinstance(at, Join) and side is not None:
+                    on_left, number = side
+                    below = place(at.left if on_left else at.right, number)
+                    return below and (replace(at, left=below) if on_left else replace(at, right=below))
+                return self.join(at, block, "left", alias, [f"{alias}_value"], hidden=True, around=(tree, first))
+
+            self.tree, found = place(self.tree, 0) or tree, self.tree
+            return test if self.tree is found else _with_value(test, alias)
+        except Refused as no:
+            self.ctx.decline(f"the subquery stays: {no.reason}", no.place or block.condition[0].place)
+            return test
+
+    def side_with(self, tree: Logical, first: int, read: frozenset[int]) -> tuple[bool, int] | None:
+        """Whether the left side of a join has some relations, or the right one, and the number of its first relation.
+
+        ``first``: the number of the first relation of the join.  None where neither side has all of them.
+        """
+        if not isinstance(tree, Join) or tree.using or tree.natural or tree.kind not in _KEEPS_LEFT or not read:
+            return None
+        middle = first + len(self.ctx.names.sources(tree.left))
+        if max(read) < middle:
+            return True, first
+        if min(read) >= middle and tree.kind != "left" and not leans_on_left(tree.right):
+            return False, middle
+        return None
 
     def scalars(self) -> None:
         """Replace scalar subqueries of the select list."""
         for number, item in enumerate(self.items):
-            if len(item.plans) != 1 or f"({HOLE}0)" not in item.text or (block := may_pick(item.plans[0])) is None:
+            if (block := self.picking(item)) is None:
                 continue
-            before, alias = self.tree, self.ctx.fresh("picked")
+            alias = self.ctx.fresh("picked")
             try:
-                if item.tree.find(exp.In, exp.Exists, exp.Lambda):
-                    continue
-                if not self.join(before, block, "left", alias, [f"{alias}_value"], hidden=True):
+                new = self.join(self.tree, block, "left", alias, [f"{alias}_value"], hidden=True)
+                if new is None:
                     continue
                 if not isinstance(item.tree, exp.Alias):
+                    self.sides.pop()
                     raise Refused("it has no name; give it one with AS")
             except Refused as no:
-                if self.tree is not before:
-                    self.tree = before
-                    self.sides.pop()
                 self.ctx.decline(f"the subquery stays: {no.reason}", no.place or block.condition[0].place)
                 continue
-            self.items[number] = Scalar(item.text.replace(f"({HOLE}0)", f"{alias}.{alias}_value"), (), item.place)
+            self.tree, self.items[number] = new, _with_value(item, alias)
+
+    def picking(self, scalar: Scalar) -> QueryBlock | None:
+        """The block of the one scalar subquery of an expression, if it may pick a row."""
+        if len(scalar.plans) != 1 or f"({HOLE}0)" not in scalar.text or (block := may_pick(scalar.plans[0])) is None:
+            return None
+        return None if scalar.tree.find(exp.In, exp.Exists, exp.Lambda) else block
 
     def join(
-        self, left: Logical, block: QueryBlock, kind: JoinKind, alias: str, names: list[str], *, hidden: bool
-    ) -> bool:
-        """Put a join with the row that a subquery picks on a FROM; returns whether it picks one."""
-        picked = picked_row(left, block, (*readers_of(self.block), *self.items), self.ctx)
+        self,
+        left: Logical,
+        block: QueryBlock,
+        kind: JoinKind,
+        alias: str,
+        names: list[str],
+        *,
+        hidden: bool,
+        around: tuple[Logical, int] | None = None,
+    ) -> NearestJoin | None:
+        """A join with the row that a subquery picks; None if it picks none.  ``around`` as in ``picked_row``."""
+        picked = picked_row(left, block, (*self.readers, *self.items, *self.condition), self.ctx, around)
         if picked is None:
-            return False
+            return None
         if len(picked.values) != len(names):
             raise Refused("a scalar subquery has one column")
         values = tuple(sql(value.tree.unalias()) for value in picked.values)
         columns = tuple(replace(c, name=name) for c, name in zip(picked.columns, names, strict=True))
         nearest = replace(picked.nearest, right=(ShownRelation(alias, columns, values, hidden),))
-        self.tree = NearestJoin(
-            left,
-            picked.relation,
-            kind,
-            "LEFT JOIN",
-            picked.condition,
-            nearest,
-            certain=True,
-        )
         self.sides.append((left, picked.relation))
-        return True
+        return NearestJoin(left, picked.relation, kind, "LEFT JOIN", picked.condition, nearest, certain=True)
+
+
+def _with_value(scalar: Scalar, alias: str) -> Scalar:
+    """An expression with the value of a relation that has picked it instead of its subquery."""
+    return Scalar(scalar.text.replace(f"({HOLE}0)", f"{alias}.{alias}_value"), (), scalar.place)

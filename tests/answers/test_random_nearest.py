@@ -90,6 +90,17 @@ PICKED = {  # subqueries that pick a row; ``{last}`` ones have a row in any case
     "SELECT * FROM t, LATERAL (SELECT q.seq AS s, q.ts AS at FROM q WHERE {on} ORDER BY {order} LIMIT 1) x": True,
     "SELECT t.id, x.* FROM t LEFT JOIN LATERAL (SELECT seq FROM q WHERE {on} ORDER BY {order} LIMIT 1) x ON true": True,
     "SELECT t.id, s FROM t JOIN LATERAL (SELECT q.seq FROM q WHERE {on} ORDER BY {order} LIMIT 1) x(s)": True,
+    "SELECT t.id, r.seq FROM t JOIN q r ON r.k = t.k WHERE r.ts = (SELECT {last}(q.ts) FROM q WHERE {on})": True,
+    "SELECT * FROM q r JOIN t ON r.k = t.k WHERE r.v > 0 AND r.ts = (SELECT {last}(q.ts) FROM q WHERE {on})": True,
+    "SELECT t.id, r.seq FROM t LEFT JOIN q r ON r.v = t.v WHERE r.ts <=> (SELECT {last}(q.ts) FROM q WHERE {on})": True,
+    "SELECT t.* FROM t WHERE t.v >= (SELECT q.v FROM q WHERE {on} ORDER BY {order} LIMIT 1) OR t.v IS NULL": True,
+    "SELECT t.id, r.seq FROM t, q r WHERE coalesce((SELECT {last}(q.ts) FROM q WHERE {on} AND q.v = r.v), r.ts) "
+    "= r.ts": True,
+    "SELECT t.id, o.v FROM t o LEFT JOIN t ON t.id = o.id WHERE (SELECT {last}(q.ts) FROM q WHERE {on}) >= o.ts": True,
+    "SELECT o.k, count(*) AS n FROM t o JOIN (t JOIN q r ON r.seq = t.v) ON t.id = o.v "
+    "WHERE (SELECT {last}(q.ts) FROM q WHERE {on}) IS NOT NULL GROUP BY o.k": True,
+    "SELECT t.id FROM t WHERE t.ts >= (SELECT count(*) FROM q WHERE {on})": False,
+    "SELECT t.id FROM t WHERE t.ts IN (SELECT {last}(q.ts) FROM q WHERE {on})": False,
     "SELECT t.id, x.* FROM t, LATERAL (SELECT q.ts, q.seq FROM q WHERE {on} ORDER BY 2, q.ts LIMIT 1) x": False,
     "SELECT t.id, (SELECT q.seq AS ts FROM q WHERE {on} ORDER BY ts LIMIT 1) AS x FROM t": False,
     "SELECT t.id, (SELECT count(*) FROM q WHERE {on}) AS n FROM t": False,
