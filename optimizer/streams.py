@@ -75,7 +75,7 @@ def start(
         raise OptionError(f"state_ttl is for joins on state modules; {started or 'this query joins no two streams'}")
     if started:
         _LOG.info("Spark's own stream-stream join runs: %s", started)
-    _check_not_state_modules(opt, checkpoint, started)
+    _check_not_state_modules(opt, text, args, checkpoint, started)
     if classic(opt.session):
         check_not_hidden(opt.session, sink)
         check_no_other_log(opt.session, sink, str(checkpoint))
@@ -141,12 +141,14 @@ def _stored_row_counts(opt: Planner, checkpoint: str | Path) -> tuple[int, ...]:
     return ()
 
 
-def _check_not_state_modules(opt: Planner, checkpoint: str | Path, reason: str) -> None:
-    from planner.runtime.batch import classic
+def _check_not_state_modules(opt: Planner, text: str, args: Any, checkpoint: str | Path, reason: str) -> None:
+    """Raise ``StateError`` for the checkpoint of another query; or Spark's error for a query that it cannot analyze."""
+    from planner.runtime.batch import classic, run
     from planner.runtime.state.files import HadoopFolder
     from planner.state.store import Store
 
     if classic(opt.session) and Store(HadoopFolder(opt.session, str(checkpoint))).query() is not None:
+        run(opt.session, text, args)  # a table may be missing
         why = f" ({reason})" if reason else ""
         belongs = "belongs to a join on state modules, and this query does not run on them"
         raise StateError(f"The checkpoint {checkpoint} {belongs}{why}. Give this query another checkpoint")

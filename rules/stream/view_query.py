@@ -169,8 +169,10 @@ class _Columns:
         self.hidden = {(self.names.fold(source), column) for source, column in hidden.items()}
         self.needed: set[tuple[Source, str]] = set()
         aliases = [self.names.fold(s.names[0]) for s in sources if s.names]
-        if len(aliases) < len(sources) or len(set(aliases)) < len(aliases):
-            raise Refused("two of its relations have one name, or one has none; give each its own alias")
+        if len(aliases) < len(sources):
+            raise Refused("one of its relations has no name that Dovetail can read, as a PIVOT has none")
+        if len(set(aliases)) < len(aliases):
+            raise Refused("two of its relations have one name; give each its own alias")
         if unknown := next((s for s in sources if s.columns is None), None):
             raise Refused(f"the columns of {unknown.names[0]} are not known")
         self.aliases = set(aliases)

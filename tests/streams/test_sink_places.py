@@ -45,6 +45,15 @@ def test_sink_and_state_do_not_lie_in_one_another(streams: Optimizer, tmp_path: 
     assert not list(tmp_path.rglob("*.json"))
 
 
+def test_nor_by_symbolic_links(streams: Optimizer, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    for sink, state in (("link", "real"), ("link/out", "real"), ("real", "link/state")):
+        with pytest.raises(OptionError, match="one lies in the other"):
+            run(streams, str(tmp_path / sink), str(tmp_path / state), state_modules=True)
+    run(streams, str(tmp_path / "link" / "out"), str(tmp_path / "real" / "state"), state_modules=True)
+
+
 def test_neighbours_with_one_beginning_do(streams: Optimizer, tmp_path: Path) -> None:
     run(streams, str(tmp_path / "out"), str(tmp_path / "out_state"), state_modules=True)
     assert streams.session.read.parquet(str(tmp_path / "out")).count() == 2

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.errors import AnalysisException
 
 from optimizer import Optimizer, OptionError, QueryError, Sink, StateError
 from stream_feeds import Feed, arrive, grow_ids
@@ -194,6 +195,18 @@ def test_where_it_cannot_go(
     with pytest.raises(error, match=message):
         opt.materialize(query, "kept", state=tmp_path / "state", sink=sink, mode=mode)
     assert not (tmp_path / "state").exists()
+
+
+def test_a_relation_that_is_gone_is_the_error_of_spark(opt: Optimizer, feeds: list[Feed], tmp_path: Path) -> None:
+    arrive(feeds, 0)
+    view = opt.materialize("SELECT count(*) AS n FROM s a JOIN t b ON a.k = b.k", "kept", state=tmp_path / "state")
+    before = view.table().collect()
+    opt.session.catalog.dropTempView("s")
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+        view.refresh()
+    Feed(opt.session, tmp_path / "s", "s")
+    view.refresh()
+    assert view.table().collect() == before
 
 
 def test_a_folder_of_another_view(opt: Optimizer, feeds: list[Feed], tmp_path: Path) -> None:

@@ -34,12 +34,12 @@ class FileOutput(Output):
     the next start, it sees part of that epoch.
     """
 
-    def __init__(self, folder: Folder, sink: Sink, owner: str, empties: Empties = "always"):
+    def __init__(self, folder: Folder, sink: Sink, owner: str, empties: Empties = "always", what: str = "sink"):
         """``empties``: when an epoch without rows leaves the file that Spark writes for it.
 
-        ``first``: only where the folder has no file yet, so that it can be read.
+        ``first``: only where the folder has no file yet, so that it can be read.  ``what``: what errors call it.
         """
-        self.folder, self.sink, self.owner, self.empties = folder, sink, owner, empties
+        self.folder, self.sink, self.owner, self.empties, self.what = folder, sink, owner, empties, what
 
     def write(self, answer: DataFrame, epoch: int, *, again: bool) -> None:
         """Write out of sight, remove what the epoch wrote before, and give the files their names."""
@@ -113,7 +113,7 @@ class FileOutput(Output):
             self._writer(answer).save(self.folder.below(hidden))
         except Py4JJavaError as error:
             why = describe_error(error, str(self.folder))
-            raise StateError(f"The sink {self.folder.public} cannot be written: {why}") from error
+            raise StateError(f"The {self.what} {self.folder.public} cannot be written: {why}") from error
         return counted is None or bool(counted.get["rows"])
 
     def _is_empty(self) -> bool:

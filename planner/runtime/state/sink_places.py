@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 from pyspark.sql import SparkSession
@@ -42,12 +43,23 @@ def check_apart(session: SparkSession, target: Target, state: str) -> None:
             )
     if folder is None:
         return
-    inner, outer = sorted((f"{path}".rstrip("/") + "/" for path in (folder, other)), key=len, reverse=True)
-    if inner.startswith(outer):
+    if any(_nested(*paths) for paths in ((str(folder), str(other)), (_without_links(folder), _without_links(other)))):
         raise OptionError(
             f"Of the sink {folder.public} and the state {other.public}, one lies in the other, so that readers of the "
             "sink would find files of the state. Give the sink a folder next to the state"
         )
+
+
+def _nested(*paths: str) -> bool:
+    """Whether one of two paths lies in the other, or they are equal."""
+    outer, inner = sorted((path.rstrip("/") + "/" for path in paths), key=len)
+    return inner.startswith(outer)
+
+
+def _without_links(folder: HadoopFolder) -> str:
+    """The path of a folder; on this machine without symbolic links."""
+    scheme, _, path = str(folder).partition(":")
+    return os.path.realpath("/" + path.lstrip("/")) if scheme == "file" else str(folder)
 
 
 def check_no_earlier(session: SparkSession, target: Target, names: HadoopFolder, view: str, files: str) -> None:

@@ -62,7 +62,7 @@ class StoredResults:
         """Store the result after a refresh, in the place of a part of it."""
         name = folder_of_result(refresh)
         with exact_times(result.sparkSession):
-            output = FileOutput(self.folder.sub(name), Sink("parquet"), OWNER)
+            output = FileOutput(self.folder.sub(name), Sink("parquet"), OWNER, what="stored result")
             output.write(result.toDF(*self._stored.names), 0, again=True)
         text = json.dumps({"columns": self._columns, "files": stored_files(self.folder, (name,))}, ensure_ascii=False)
         self.folder.create(f"{name}/{COMPLETE}", text)
