@@ -41,6 +41,7 @@ QUERIES = {
     "pairs that differ": "SELECT id FROM t a WHERE EXISTS (SELECT 1 FROM t b WHERE b.k = a.k AND b.v <> a.v)",
     "nearest row": f"SELECT id, lo FROM (SELECT p.id, i.lo, {LAST} AS n FROM p JOIN i ON {EARLIER}) WHERE n = 1",
     "nearest, grouped": f"SELECT p.id, max_by(i.id, i.lo) AS i FROM p LEFT JOIN i ON {EARLIER} GROUP BY p.id",
+    "nearest time": f"SELECT p.id FROM p WHERE p.x - 1 > (SELECT max(i.lo) FROM i WHERE {EARLIER})",
     "scalar aggregates": "SELECT (SELECT count(*) FROM t WHERE v = 1) AS n, (SELECT sum(v) FROM t WHERE k = 2) AS s",
 }
 FRAMES = "SELECT e.id, i.id AS i FROM {e} e JOIN i ON e.x BETWEEN i.lo AND i.hi"
@@ -85,6 +86,7 @@ def observe(session: SparkSession, folder: Path) -> Iterator[tuple[str, str]]:
     events = session.table("p")
     yield "frames", outcome(lambda: (opt.plan(FRAMES, e=events), session.sql(FRAMES, e=events)))
     yield "an existing frame", outcome(lambda: existing_frame(opt, events, session.table("i")))
+    yield "as-of join of frames", as_of_frames(session, opt)
     yield "installed", installed(session, opt.options)
     yield "lookup", lookup(opt, folder)
     streams_of(session, folder)
@@ -109,6 +111,18 @@ def existing_frame(opt: Optimizer, events: DataFrame, intervals: DataFrame) -> t
     band = (events.x >= intervals.lo) & (events.x <= intervals.hi)
     frame = events.alias("e").join(intervals.alias("i"), band, "left").filter("e.x > 3").groupBy("i.id").count()
     return opt.plan(frame), frame
+
+
+def as_of_frames(session: SparkSession, opt: Optimizer) -> str:
+    """Join two DataFrames by the nearest row."""
+    right = session.table("i").withColumnRenamed("id", "seq")
+    try:
+        found = opt.join_asof(session.table("p"), right, left_on="x", right_on="lo", by="k", how="inner")
+        return (
+            "rewritten" if rows(found.select("id", "lo")) == rows(session.sql(QUERIES["nearest row"])) else "other rows"
+        )
+    except Exception as error:  # noqa: BLE001
+        return f"{type(error).__name__}: {error}".splitlines()[0]
 
 
 def installed(session: SparkSession, options: Options) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from planner.errors import Refused
 from planner.expr import Scalar, column_ref, columns_in
 from planner.expr.tokens import mentioned
-from planner.logical import Join, LateralView, Logical, Nested, expressions
+from planner.logical import Derived, Join, LateralView, Logical, Nested, expressions
 from planner.logical.asof_join import AsofJoin
 from planner.logical.nearest_join import ShownRelation
 from planner.sql.names import Source
@@ -68,10 +68,13 @@ def joins_of(tree: Logical) -> Iterator[Join | AsofJoin | LateralView]:
 
 
 def all_readers_of(block: QueryBlock) -> Iterator[Scalar]:
-    """The same with the conditions of the joins in FROM."""
+    """The same with the conditions of the joins in FROM, and the expressions of its LATERAL subqueries."""
     yield from readers_of(block)
     for join in joins_of(block.tree):
         yield from expressions(join)
+        for side in (join.left, join.right) if not isinstance(join, LateralView) else ():
+            if isinstance(side, Derived) and side.lateral:
+                yield from (scalar for node in side.query.walk() for scalar in expressions(node))
 
 
 def _used(scalar: Scalar, scope: Scope) -> set[tuple[int | None, str]]:

@@ -78,6 +78,7 @@ AS_OF = (
     "SELECT x.* FROM (SELECT t.*, q.ts AS at FROM t {join} {match} ON {on} WHERE t.v > 0) x JOIN (SELECT 1) ON true",
     "SELECT t.id, q.ts, r.ts AS b FROM t {join} {match} ON {on} ASOF JOIN q r MATCH_CONDITION (q.ts > r.ts) ON r.j = 1",
     "SELECT k, t.id, q.ts AS at FROM t {join} {match} USING (k)",
+    "SELECT t.id, x.z, q.ts FROM t {join} {match} ON {on}, LATERAL (SELECT t.v + q.j AS z) x",
     "SELECT count(*) AS n, max(q.ts) AS at FROM t {join} {match}",
 )
 
@@ -99,6 +100,8 @@ PICKED = {  # subqueries that pick a row; ``{last}`` ones have a row in any case
     "SELECT t.id, o.v FROM t o LEFT JOIN t ON t.id = o.id WHERE (SELECT {last}(q.ts) FROM q WHERE {on}) >= o.ts": True,
     "SELECT o.k, count(*) AS n FROM t o JOIN (t JOIN q r ON r.seq = t.v) ON t.id = o.v "
     "WHERE (SELECT {last}(q.ts) FROM q WHERE {on}) IS NOT NULL GROUP BY o.k": True,
+    "SELECT x.z FROM t, LATERAL (SELECT t.v + 1 AS z) x "
+    "WHERE x.z > 1 OR (SELECT {last}(q.ts) FROM q WHERE {on}) IS NULL": True,
     "SELECT t.id FROM t WHERE t.ts >= (SELECT count(*) FROM q WHERE {on})": False,
     "SELECT t.id FROM t WHERE t.ts IN (SELECT {last}(q.ts) FROM q WHERE {on})": False,
     "SELECT t.id, x.* FROM t, LATERAL (SELECT q.ts, q.seq FROM q WHERE {on} ORDER BY 2, q.ts LIMIT 1) x": False,
