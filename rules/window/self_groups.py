@@ -95,11 +95,12 @@ class Groups:
 
     def choice(self, written: Project | Sort) -> BandWindow:
         """The block, with the ORDER BY above it, as written and as windows."""
+        ordered = self.ordered(written) if isinstance(written, Sort) else None  # may need windows of its own
         own = tuple(dict.fromkeys((*self.filters, *self.band.row_filters)))
         source = WindowedSource(
             self.relation, self.band.keys, own, self.band.match_conditions, self.totals.rescans_frame
         )
-        other = self.ordered(written, self.other()) if isinstance(written, Sort) else self.other()
+        other = replace(ordered, child=self.other()) if ordered else self.other()
         return BandWindow(written, other, self.band.description, (source,))
 
     def other(self) -> Logical:
@@ -236,10 +237,10 @@ class Groups:
             raise Refused(f"{call.text} is not exact when multiplied by the number of pairs")
         return f"sum({operand(text)} * {self._rows})"
 
-    def ordered(self, written: Sort, block: Logical) -> Sort:
-        """The ORDER BY above the block, over other words for the block."""
+    def ordered(self, written: Sort) -> Sort:
+        """The ORDER BY above the block, over the totals of its groups."""
 
         def over_totals(key: Scalar) -> Scalar:
             return key if self._of_items(key, Refused) else self._over_totals(key)  # an item's name comes first
 
-        return replace(map_expressions(written, over_totals), child=block)
+        return map_expressions(written, over_totals)
