@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from planner.conditions.normal_form import normal_form
 from planner.errors import Refused
 from planner.expr import HOLE, Scalar, is_star, sql
 from planner.logical import Derived, Join, JoinKind, Logical, Project, Sort
@@ -73,7 +74,7 @@ class _Blocks:
         if not isinstance(join, Join) or right is None:
             return
         block = may_pick(right.query)
-        always = all(isinstance(c.tree, exp.Boolean) and c.tree.this for c in join.condition)
+        always = all(isinstance(c.tree, exp.Boolean) and c.tree.this for c in normal_form(join.condition))
         if block is None or not always or join.kind not in ("inner", "cross", "left") or join.using or join.natural:
             return
         try:
