@@ -142,7 +142,7 @@ class Optimizer:
         how: Literal["left", "inner"] = "left",
         suffix: str = "_right",
     ) -> DataFrame:
-        """Join each left row with the nearest right row, in one sort: ``pandas.merge_asof``, ``polars`` ``join_asof``.
+        """Join each left row with the nearest right row: ``merge_asof`` of pandas, ``join_asof`` of Polars.
 
         ``on``, or ``left_on`` and ``right_on``: the columns that are compared, numbers, dates, timestamps or strings of
         one type; nothing needs to be sorted.  ``by``, or ``left_by`` and ``right_by``: columns that are equal.

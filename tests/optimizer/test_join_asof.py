@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -28,6 +29,10 @@ TIMES: dict[str, tuple[str, Callable[[int], Any]]] = {
     "DOUBLE": ("n / 8D", lambda n: n / 8),
     "DATE": ("date_from_unix_date(n)", lambda n: timedelta(days=n, hours=7)),
     "TIMESTAMP": ("timestamp_seconds(1730608200 + n * 900)", lambda n: timedelta(minutes=15 * n)),  # two hours are one
+    "TIMESTAMP in half days": (  # a local day has 25 hours then
+        "timestamp_seconds(1730606400 + n * 43200)",
+        lambda n: timedelta(hours=12 * n),
+    ),
     "TIMESTAMP_NTZ": ("TIMESTAMP_NTZ'2026-03-29 00:00:00' + n * INTERVAL '1' HOUR", lambda n: timedelta(hours=n)),
 }
 ROWS = st.lists(st.tuples(st.sampled_from("abc") | st.none(), st.integers(-9, 9) | st.none()), max_size=12)
@@ -109,6 +114,26 @@ def test_the_rows_of_pandas(
     assert opt.session.catalog.listTables() == []
 
 
+@pytest.mark.parametrize("time", ["DATE", "TIMESTAMP", "TIMESTAMP_NTZ"])
+def test_a_tolerance_without_end(opt: Optimizer, time: str) -> None:
+    left, right = (frame(opt, [("a", n)], TIMES[time][0]) for n in (3, -9))
+    found = opt.join_asof(left, right, on="ts", tolerance=timedelta.max, how="inner")
+    assert found.count() == 1
+
+
+def test_decimals_are_not_rounded(opt: Optimizer) -> None:
+    """The last digit of a bound decides; where Spark would round it, there is no plan."""
+    left, right = (
+        opt.session.sql(f"SELECT CAST('{n}' AS DECIMAL(30, 18)) AS x") for n in ("1.5", "1.4" + "0" * 16 + "1")
+    )
+    for tolerance, matches in (("0.1", 1), ("0." + "0" + "9" * 16, 0), ("0." + "0" + "9" * 17, 1)):
+        found = opt.join_asof(left, right, on="x", tolerance=Decimal(tolerance), how="inner")
+        assert found.count() == matches, tolerance
+    wide = left.select(left.x.cast("DECIMAL(38, 18)").alias("x"))
+    with pytest.raises(QueryError, match="would be rounded to 38 digits; cast both columns"):
+        opt.join_asof(wide, wide, on="x", tolerance=0)
+
+
 def test_names_of_columns(opt: Optimizer) -> None:
     left = opt.session.sql("SELECT 1 AS `a{b}`, 'x' AS `k.1`, 7 AS V, 5 AS `at`")
     right = opt.session.sql("SELECT 4 AS `c``d`, 'x' AS key, 8 AS v")
@@ -126,11 +151,11 @@ def test_names_of_columns(opt: Optimizer) -> None:
         ({"on": "n", "left_by": ["k", "id"], "right_by": "k"}, "left_by has 2 columns, and right_by has 1"),
         ({"on": "n", "direction": "both"}, "direction is 'backward', 'forward' or 'nearest', not 'both'"),
         ({"on": "n", "how": "full"}, "how is 'left' or 'inner', not 'full'"),
-        ({"on": "n", "tolerance": timedelta(1)}, "the tolerance is a timedelta, and n is of type int"),
-        ({"on": "ts", "tolerance": 3}, "the tolerance is a number, and ts is of type date; pass a timedelta"),
+        ({"on": "n", "tolerance": timedelta(1)}, "the tolerance is a timedelta, and n is of type INT"),
+        ({"on": "ts", "tolerance": 3}, "the tolerance is a number, and ts is of type DATE; pass a timedelta"),
         ({"on": "n", "tolerance": -1}, "not a finite number from 0 on"),
         ({"on": "n", "tolerance": float("nan")}, "not a finite number from 0 on"),
-        ({"on": "k", "direction": "nearest"}, "which are of types string and string; cast both"),
+        ({"on": "k", "direction": "nearest"}, "which are of types STRING and STRING; cast both"),
         ({"on": "n", "suffix": ""}, "two columns would be called id; pass another suffix"),
         ({"left_on": "ts", "right_on": "n"}, "compares DATE with INT"),
     ],

@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Literal
 
 from planner.errors import QueryError
 from planner.expr import quote as quoted
+from planner.types.schema import SqlType, sql_type
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 Direction = Literal["backward", "forward", "nearest"]
 
-_INTEGERS = ("tinyint", "smallint", "int", "bigint")
-_APPROXIMATE = ("float", "double")
 _MOST_DIGITS = 38  # of a decimal
+_INTEGER = "DECIMAL(19, 0)"  # holds every integer
+_FAR = timedelta(days=10_000_000)  # further apart than any two times of Spark that Python has
 _BACKWARD, _FORWARD = "b", "f"
 
 
@@ -79,7 +80,7 @@ class _Columns:
     def __init__(self, side: str, schema: StructType, case_sensitive: bool):
         self.side, self.names = side, schema.names
         self.fold = str if case_sensitive else str.lower
-        self.types = {self.fold(field.name): field.dataType.simpleString() for field in schema.fields}
+        self.types = {self.fold(field.name): sql_type(field.dataType.simpleString()) for field in schema.fields}
         if len(self.types) < len(schema.names):
             raise QueryError(f"two columns of the {side} DataFrame have one name; rename one of them")
 
@@ -89,7 +90,7 @@ class _Columns:
             raise QueryError(f"the {self.side} DataFrame has no column {name}; it has {', '.join(self.names)}")
         return self.fold(name)
 
-    def type_of(self, name: str) -> str:
+    def type_of(self, name: str) -> SqlType:
         return self.types[self.name(name)]
 
 
@@ -108,7 +109,7 @@ class _Statement:
         kind = "LEFT ASOF JOIN" if self.join.how == "left" or len(directions) > 1 else "ASOF JOIN"
         parts = [
             f"SELECT {', '.join(self.items(directions))}",
-            "FROM {left} l",
+            f"FROM {self.left_rows(directions)} l",
             *(f"{kind} {{right}} {way} {self.condition(way)}" for way in directions),
         ]
         if self.join.how == "inner" and len(directions) > 1:
@@ -150,36 +151,73 @@ class _Statement:
         return f"{way}.{quote(self.join.right_on)}"
 
     def near_enough(self, way: str) -> Iterator[str]:
-        """The tolerance, as a bound on the right time that cannot overflow."""
-        if self.join.tolerance is None:
-            return
-        left, distance = self.distance(self.join.tolerance)
-        if way == _BACKWARD:
-            yield f"{self.match(way)} >= {left} - {distance}"
-        else:
-            yield f"{self.match(way)} <= {left} + {distance}"
+        """The tolerance, as a bound on the right time."""
+        if self.join.tolerance is not None:
+            bound = self.bound(self.join.tolerance, "-" if way == _BACKWARD else "+")
+            bound = f"l.{self.bound_name(way)}" if self.computes_bounds else bound
+            yield f"{self.match(way)} {'>=' if way == _BACKWARD else '<='} {bound}"
 
-    def distance(self, tolerance: timedelta | float | Decimal) -> tuple[str, str]:
-        """The left time and the tolerance in types whose sum and difference are exact, where the times are."""
-        type_ = self.types[0]
+    @property
+    def computes_bounds(self) -> bool:
+        """Whether bounds are columns of the left rows: Spark adds the days of an interval to a local clock."""
+        return self.join.tolerance is not None and self.types[0].name == "timestamp"
+
+    def bound_name(self, way: str) -> str:
+        """A name that no column of the left side has."""
+        name = f"bound_{way}"
+        while self.left.fold(name) in self.left.types:
+            name += "_"
+        return name
+
+    def left_rows(self, directions: Sequence[str]) -> str:
+        """The left rows, with their bounds where these are computed."""
+        if not self.computes_bounds or not isinstance(self.join.tolerance, timedelta):
+            return "{left}"
+        micros = min(self.join.tolerance, _FAR) // timedelta(microseconds=1)
+        time = f"unix_micros({quote(self.join.left_on)})"
+        bounds = (
+            f"timestamp_micros({'try_subtract' if way == _BACKWARD else 'try_add'}({time}, {micros}L)) "
+            f"AS {self.bound_name(way)}"
+            for way in directions
+        )
+        return f"(SELECT *, {', '.join(bounds)} FROM {{left}})"
+
+    def bound(self, tolerance: timedelta | float | Decimal, sign: str) -> str:
+        """The left time less or plus the tolerance; exact, where the times are."""
+        type_, name = self.types[0], self.join.left_on
         if isinstance(tolerance, timedelta):
-            if type_ not in ("date", "timestamp", "timestamp_ntz"):
-                raise QueryError(f"the tolerance is a timedelta, and {self.join.left_on} is of type {type_}")
+            if type_.name not in ("date", "timestamp", "timestamp_ntz"):
+                raise QueryError(f"the tolerance is a timedelta, and {name} is of type {type_}")
             if tolerance < timedelta(0):
                 raise QueryError(f"the tolerance {tolerance} is negative")
-            return self.time, _interval(tolerance, whole_days=type_ == "date")
+            return self.bound_in_time(min(tolerance, _FAR), sign)
         if isinstance(tolerance, bool) or not isinstance(tolerance, int | float | Decimal):
             raise QueryError(f"the tolerance {tolerance!r} is no number and no timedelta")
         if not 0 <= tolerance < float("inf"):
             raise QueryError(f"the tolerance {tolerance} is not a finite number from 0 on")
-        if type_ in _APPROXIMATE:
-            return self.time, f"{float(tolerance)!r}D"
-        if type_ not in _INTEGERS and not type_.startswith("decimal"):
-            raise QueryError(f"the tolerance is a number, and {self.join.left_on} is of type {type_}; pass a timedelta")
-        number = f"{Decimal(str(tolerance)):f}"
-        if len(number) > _MOST_DIGITS:
-            raise QueryError(f"the tolerance {tolerance} has more than {_MOST_DIGITS} digits; leave it out")
-        return f"CAST({self.time} AS DECIMAL({_MOST_DIGITS}, 0))" if type_ in _INTEGERS else self.time, f"{number}BD"
+        if type_.approximate:
+            return f"{self.time} {sign} {float(tolerance)!r}D"
+        if not type_.exact_numeric:
+            raise QueryError(f"the tolerance is a number, and {name} is of type {type_}; pass a timedelta")
+        number = Decimal(str(tolerance))
+        if all(one.integral for one in self.types):
+            number = min(number, Decimal(10**19)) // 1
+        size = number.adjusted() + 1, max(0, -int(number.as_tuple().exponent))
+        most = [max(ends) for ends in zip(*(one.digits for one in self.types), size, strict=True)]
+        if sum(most) >= _MOST_DIGITS:
+            raise QueryError(
+                f"a tolerance of {tolerance} over {name}, which is of type {type_}, would be rounded to "
+                f"{_MOST_DIGITS} digits; cast both columns to a type of fewer digits"
+            )
+        return f"{f'CAST({self.time} AS {_INTEGER})' if type_.integral else self.time} {sign} {number:f}BD"
+
+    def bound_in_time(self, tolerance: timedelta, sign: str) -> str:
+        """The same for dates and timestamps without a zone."""
+        if self.types[0].name == "date":
+            return f"{self.time} {sign} INTERVAL '{tolerance.days}' DAY"
+        minutes, seconds = divmod(tolerance.seconds, 60)
+        clock = f"{minutes // 60:02}:{minutes % 60:02}:{seconds:02}.{tolerance.microseconds:06}"
+        return f"{self.time} {sign} INTERVAL '{tolerance.days} {clock}' DAY TO SECOND"
 
     def backward_is_nearer(self) -> str:
         """Whether the last row before the time is the one to join; also where both are equally near."""
@@ -190,16 +228,14 @@ class _Statement:
     def between(self, earlier: str, later: str) -> str:
         """How far a time is from a later one, exactly, where the times are exact."""
         first, second = self.types
-        if first == second == "date":
+        if first.name == second.name == "date":
             return f"datediff({later}, {earlier})"
-        if first == second == "timestamp":
+        if first.name == second.name == "timestamp":
             return f"(unix_micros({later}) - unix_micros({earlier}))"  # Spark subtracts timestamps by local clocks
-        if first == second == "timestamp_ntz" or (first in _APPROXIMATE and second in _APPROXIMATE):
-            return f"({later} - {earlier})"
-        if all(type_ in _INTEGERS for type_ in self.types):
-            wide = f"DECIMAL({_MOST_DIGITS}, 0)"
-            return f"(CAST({later} AS {wide}) - CAST({earlier} AS {wide}))"
-        if first == second and first.startswith("decimal") and not first.startswith(f"decimal({_MOST_DIGITS}"):
+        if first.integral and second.integral:
+            return f"(CAST({later} AS {_INTEGER}) - CAST({earlier} AS {_INTEGER}))"
+        ntz, decimals = first.name == "timestamp_ntz", first.name == "decimal" and first.precision < _MOST_DIGITS
+        if (first == second and (ntz or decimals)) or (first.approximate and second.approximate):
             return f"({later} - {earlier})"
         raise QueryError(
             f"direction='nearest' takes the difference of {self.join.left_on} and {self.join.right_on}, which are of "
@@ -210,11 +246,3 @@ class _Statement:
 def quote(name: str) -> str:
     """Quote a name for a statement in which braces stand for DataFrames."""
     return quoted(name).replace("{", "{{").replace("}", "}}")
-
-
-def _interval(distance: timedelta, *, whole_days: bool) -> str:
-    if whole_days:
-        return f"INTERVAL '{distance.days}' DAY"
-    minutes, seconds = divmod(distance.seconds, 60)
-    clock = f"{minutes // 60:02}:{minutes % 60:02}:{seconds:02}.{distance.microseconds:06}"
-    return f"INTERVAL '{distance.days} {clock}' DAY TO SECOND"
