@@ -80,6 +80,7 @@ class Nearest:
     is not after the left time, forward the first that is not before it; with ``strict``, an equal time does not count.
     ``ties``: how right rows of one time are sorted, the nearest last.
     ``filters``: conditions on the left and on the right side alone.  ``left`` and ``right`` are their relations.
+    ``kept``: conditions that WHERE tests above the join: other left rows are in no result.
     """
 
     times: tuple[str, str]
@@ -91,6 +92,7 @@ class Nearest:
     filters: tuple[tuple[Scalar, ...], tuple[Scalar, ...]]
     left: tuple[ShownRelation, ...]
     right: tuple[ShownRelation, ...]
+    kept: tuple[Scalar, ...] = ()
 
     def __str__(self) -> str:
         which, sign = ("the last", "<") if self.direction == "backward" else ("the first", ">")
@@ -99,7 +101,8 @@ class Nearest:
         own = [c.shown for side in self.filters for c in side]
         near = [one.show(right) for one in self.tolerances]
         match = f"{which} with {right} {sign if self.strict else sign + '='} {left}"
-        return ", ".join([match, *equal, *own, *near])
+        kept = [f"where {c.shown}" for c in self.kept]
+        return ", ".join([match, *equal, *own, *near, *kept])
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,7 @@ class _Sql:
             ("NULL", f"{name}_near"),
         ]
         known = _known(near.times[0], *(key.left for key in near.keys if not key.null_safe))
-        return self._select(values, text, (*filters, *known) if self.kind == "inner" else ())
+        return self._select(values, text, (*near.kept, *filters, *known) if self.kind == "inner" else near.kept)
 
     def right(self, text: str) -> str:
         """The rows of the right side that can match at all."""

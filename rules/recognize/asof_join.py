@@ -15,6 +15,7 @@ from planner.logical import Join, LateralView, Logical, Nested, Project, Sort
 from planner.logical.asof_join import AsofJoin
 from planner.logical.nearest_join import NearestJoin, ShownRelation
 from rules.context import Context
+from rules.nearest.kept_rows import kept_above
 from rules.nearest.pairs import Pairs, Wanted
 from rules.nearest.shown_columns import all_readers_of, joins_of, readers_of
 from rules.query.query_block import QueryBlock, in_place, read_block, where
@@ -75,6 +76,8 @@ def _nearest(join: AsofJoin, block: QueryBlock, readers: tuple[Scalar, ...], ctx
         raise Refused(f"{join.match.shown} does not compare the left side with the right side")
     one = found if sides[0] == "left" else found.turned
     nearest = pairs.nearest(Wanted(bare(one.right), "backward" if one.sign in _BACKWARD else "forward"), readers)
+    if join is block.tree:
+        nearest = replace(nearest, kept=kept_above(block, join, ctx))
     if join.using:
         left, right = _with_merged(join, nearest.left, nearest.right, block, ctx)
         nearest = replace(nearest, left=left, right=right)

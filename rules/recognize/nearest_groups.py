@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
 from planner.errors import Refused
@@ -9,6 +11,7 @@ from planner.expr import Scalar
 from planner.logical import Join, Logical, Project, Sort
 from rules.context import Context
 from rules.nearest.extremes import wanted_by_aggregates
+from rules.nearest.kept_rows import kept_above
 from rules.nearest.pairs import Pairs, may_be_nearest, nearest_join
 from rules.nearest.shown_columns import readers_of
 from rules.query.query_block import QueryBlock, in_place, read_block, where
@@ -32,7 +35,7 @@ def nearest_groups(node: Project | Sort, ctx: Context) -> Logical | None:
         if wanted is None:
             return None
         pairs.check_where(block)
-        nearest = pairs.nearest(wanted, readers_of(block))
+        nearest = replace(pairs.nearest(wanted, readers_of(block)), kept=kept_above(block, block.tree, ctx))
         for key in _keys(block, ctx):
             pairs.check_fixed(key)
     except Refused as no:

@@ -11,6 +11,7 @@ from planner.expr.ranking import Ranking
 from planner.logical import Derived, Join, Logical, Opaque, Project, Scan, Sort, Verbatim, With
 from rules.context import Context
 from rules.nearest.first_row import keeps_first, read_first_row, wanted_by
+from rules.nearest.kept_rows import kept_above
 from rules.nearest.pairs import Pairs, may_be_nearest, nearest_join
 from rules.nearest.shown_columns import readers_of
 from rules.query.from_items import bare, with_leaves
@@ -102,7 +103,7 @@ def _nearest(block: QueryBlock, ranking: Ranking, ctx: Context) -> Logical | Non
         if wanted is None or not pairs.bounds(wanted):
             return None
         pairs.check_where(block)
-        nearest = pairs.nearest(wanted, readers_of(block))
+        nearest = replace(pairs.nearest(wanted, readers_of(block)), kept=kept_above(block, join, ctx))
         for part in ranking.partition:
             pairs.check_fixed(part)
     except Refused as no:

@@ -12,6 +12,7 @@ from planner.expr import HOLE, Scalar, is_star, sql
 from planner.logical import Derived, Join, JoinKind, Logical, Project, Sort
 from planner.logical.nearest_join import NearestJoin, NearestSubquery, ShownRelation, Sides
 from rules.context import Context
+from rules.nearest.kept_rows import kept_rows
 from rules.nearest.picked_row import may_pick, picked_row, relations_read
 from rules.nearest.shown_columns import all_readers_of
 from rules.query.correlation import leans_on_left
@@ -177,7 +178,8 @@ class _Blocks:
             raise Refused("a scalar subquery has one column")
         values = tuple(sql(value.tree.unalias()) for value in picked.values)
         columns = tuple(replace(c, name=name) for c, name in zip(picked.columns, names, strict=True))
-        nearest = replace(picked.nearest, right=(ShownRelation(alias, columns, values, hidden),))
+        kept = kept_rows(self.block.condition, (self.tree,), left, around[1] if around else 0, self.ctx)
+        nearest = replace(picked.nearest, right=(ShownRelation(alias, columns, values, hidden),), kept=kept)
         self.sides.append((left, picked.relation))
         return NearestJoin(left, picked.relation, kind, "LEFT JOIN", picked.condition, nearest, certain=True)
 

@@ -90,6 +90,8 @@ PICKED = {  # subqueries that pick a row; ``{last}`` ones have a row in any case
     "(SELECT q.ts FROM q WHERE {on} ORDER BY {order} LIMIT 1) AS b, v FROM t ORDER BY t.ts": True,
     "SELECT * FROM t, LATERAL (SELECT q.seq AS s, q.ts AS at FROM q WHERE {on} ORDER BY {order} LIMIT 1) x": True,
     "SELECT t.id, x.* FROM t LEFT JOIN LATERAL (SELECT seq FROM q WHERE {on} ORDER BY {order} LIMIT 1) x ON true": True,
+    "SELECT x.v, t.ts FROM t, LATERAL (SELECT q.v FROM q WHERE {on} ORDER BY {order} LIMIT 1) x "
+    "WHERE x.v IS NOT NULL AND t.v > 0 AND 1 / t.id > 0": True,
     "SELECT t.id, s FROM t JOIN LATERAL (SELECT q.seq FROM q WHERE {on} ORDER BY {order} LIMIT 1) x(s)": True,
     "SELECT t.id, r.seq FROM t JOIN q r ON r.k = t.k WHERE r.ts = (SELECT {last}(q.ts) FROM q WHERE {on})": True,
     "SELECT * FROM q r JOIN t ON r.k = t.k WHERE r.v > 0 AND r.ts = (SELECT {last}(q.ts) FROM q WHERE {on})": True,
@@ -170,7 +172,13 @@ def cases(draw: st.DrawFn, forms: dict[str, bool] = TAKEN) -> RandomQuery:
     if both:
         conditions.append(draw(st.sampled_from(BOTH_SIDES)))
     said = " AND ".join(draw(st.permutations(conditions)))
-    from_ = draw(st.sampled_from(("t JOIN q ON {}", "t LEFT JOIN q ON {}", "t, q WHERE {}")))
+    joins = (
+        "t JOIN q ON {}",
+        "t LEFT JOIN q ON {}",
+        "t LEFT JOIN q ON {} WHERE t.v > 0 AND t.id <=> 1",
+        "t, q WHERE {}",
+    )
+    from_ = draw(st.sampled_from(joins))
     ties = ("q.seq", "q.seq DESC", "q.v, q.seq", "t.v, q.seq DESC NULLS LAST")
     tie = draw(st.sampled_from(ties[:-1] if forms is PICKED else ties))  # Spark takes no outer column there
     words = {
