@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from hypothesis import strategies as st
@@ -176,6 +177,8 @@ def band_joins(draw: st.DrawFn, *, keyed: bool = False) -> RandomQuery:
         bands = [_interval_band(draw, end, False), draw(st.sampled_from(further))]
     else:
         bands = [(_overlap if shape == "overlap" else _interval_band)(draw, end, arithmetic)]
+        if draw(st.sampled_from([False, False, True])):
+            bands = [_with_nulls(draw, bands[0])]
     condition = [*bands, *dict.fromkeys([*draw(_extras()), *(["p.k = i.k"] if keyed else [])])]
     if draw(st.booleans()):
         condition.reverse()
@@ -265,6 +268,16 @@ def _overlap(draw: st.DrawFn, end: Kind, offsets: bool) -> str:
             ]
         )
     )
+
+
+def _with_nulls(draw: st.DrawFn, band: str) -> str:
+    """A band of which NULL passes some comparisons: one of their columns is tested beside them."""
+    found = []
+    for comparison in [band] if "BETWEEN" in band else band.split(" AND "):
+        column = draw(st.sampled_from(re.findall(r"\b[pi]\.\w+", comparison)))
+        forms = (comparison, f"({comparison} OR {column} IS NULL)", f"(isnull({column}) OR ({comparison}))")
+        found.append(draw(st.sampled_from(forms)))
+    return " AND ".join(found)
 
 
 def _extras() -> st.SearchStrategy[list[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from sqlglot import exp
 
@@ -11,6 +12,14 @@ from planner.errors import Unsupported
 from planner.expr import Scalar
 
 _EQUALITY = re.compile(r"(?<![<>!])=|<=>")
+_BY_ORDER = (exp.LT, exp.LTE, exp.GT, exp.GTE)
+
+
+class EndlessComparison(NamedTuple):
+    """``p.x < i.hi OR i.hi IS NULL``: a comparison, and the expressions of which NULL passes as well."""
+
+    comparison: exp.Expression
+    tested: tuple[exp.Expression, ...]
 
 
 def looks_like_band(conjunct: Scalar) -> bool:
@@ -18,7 +27,8 @@ def looks_like_band(conjunct: Scalar) -> bool:
     if not any(mark in conjunct.text for mark in "<>") and "between" not in conjunct.text.lower():
         return False
     try:
-        return bool(list(comparisons(conjunct.tree))) and len(conjunct.columns) > 1
+        compares = any(True for _ in comparisons(conjunct.tree)) or endless_comparison(conjunct.tree)
+        return bool(compares) and len(conjunct.columns) > 1
     except Unsupported:
         return False
 
@@ -33,11 +43,33 @@ def is_or_of_comparisons(conjunct: Scalar) -> bool:
     if "or" not in conjunct.text.lower() or conjunct.plans:
         return False
     try:
-        return isinstance(bare(conjunct.tree), exp.Or) and bool(
-            conjunct.tree.find(exp.Between, exp.LT, exp.LTE, exp.GT, exp.GTE)
-        )
+        return isinstance(bare(conjunct.tree), exp.Or) and bool(conjunct.tree.find(exp.Between, *_BY_ORDER))
     except Unsupported:
         return False
+
+
+def endless_comparison(tree: exp.Expression) -> EndlessComparison | None:
+    """A comparison by order beside tests for NULL, joined by OR; None for anything else."""
+    compared, tested = [], []
+    for disjunct in _disjuncts(tree):
+        if isinstance(disjunct, exp.Is) and isinstance(disjunct.expression, exp.Null):
+            tested.append(bare(disjunct.this))
+        elif isinstance(disjunct, exp.Anonymous) and disjunct.name.lower() == "isnull" and disjunct.expressions:
+            tested.append(bare(disjunct.expressions[0]))
+        elif isinstance(disjunct, _BY_ORDER):
+            compared.append(disjunct)
+        else:
+            return None
+    return EndlessComparison(compared[0], tuple(tested)) if len(compared) == 1 and tested else None
+
+
+def _disjuncts(tree: exp.Expression) -> Iterator[exp.Expression]:
+    inner = bare(tree)
+    if isinstance(inner, exp.Or):
+        yield from _disjuncts(inner.this)
+        yield from _disjuncts(inner.expression)
+    else:
+        yield inner
 
 
 def comparisons(tree: exp.Expression) -> Iterator[tuple[exp.Expression, exp.Expression]]:

@@ -24,12 +24,14 @@ class End:
     """An end of an interval:  Σ sign·leaf + constant, in units of the axis, give or take ``room``.
 
     ``as_date``: it is compared as a DATE, on an axis of timestamps, so that it may lie beyond all of them.
+    ``endless``: NULL is no end, so that the interval reaches as far as there is.
     """
 
     terms: tuple[tuple[int, Leaf], ...]
     constant: Fraction = Fraction(0)
     room: Fraction = Fraction(0)  # how far outward the end may lie in truth
     as_date: bool = False
+    endless: bool = False
 
     @property
     def bare(self) -> Leaf | None:
@@ -57,7 +59,10 @@ class DistanceBand:
 
 @dataclass(frozen=True)
 class IntervalBand:
-    """``point``, on ``side``, lies between ``low`` and ``high``, on the other side."""
+    """``point``, on ``side``, lies between ``low`` and ``high``, on the other side.
+
+    ``null_points``: a point that is NULL may match as well, and lies below all others.
+    """
 
     point: Leaf
     side: Side
@@ -65,6 +70,7 @@ class IntervalBand:
     high: End
     axis: Axis
     conjuncts: tuple[Scalar, ...]
+    null_points: bool = False
 
     def __str__(self) -> str:
         return f"{self.point.text} between {self.show(self.low)} and {self.show(self.high)}"
@@ -76,7 +82,12 @@ class IntervalBand:
             text += (" + " if sign > 0 else " - ") + leaf.text if text else ("" if sign > 0 else "-") + leaf.text
         if end.constant:
             text += (" + " if end.constant > 0 else " - ") + self.axis.human(abs(end.constant))
-        return text
+        return f"{text} (NULL: no end)" if end.endless else text
+
+    @property
+    def endless(self) -> bool:
+        """Whether intervals may have no end on one side."""
+        return self.low.endless or self.high.endless
 
 
 @dataclass(frozen=True)

@@ -4,17 +4,20 @@ Every comparison is brought into the form  Σ ±leaf + constant ≤ 0  over real
 an expression that is not a sum.  One leaf on one side of the join against a sum on the other is a *bound* of that
 leaf, its *point*; a lower and an upper bound of the same point are a *band*, and so are two upper bounds, one on a leaf
 of either side.
+
+NULL may stand for no end: ``p.x < i.hi OR i.hi IS NULL``.  Such a bound is read so that NULL on either side of the
+comparison passes, which is true of more pairs than the condition.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from sqlglot import exp
 
 from planner.band.axis import DAY, Axis, axis_of
-from planner.band.comparisons import bare, comparisons, looks_like_band
+from planner.band.comparisons import EndlessComparison, bare, comparisons, endless_comparison, looks_like_band
 from planner.band.condition import Band, DistanceBand, End, IntervalBand, OverlapBand
 from planner.band.linear import UNKNOWN, Amount, ConditionScope, Leaf, Side, Sum, leaf_of
 from planner.errors import Refused
@@ -33,6 +36,7 @@ class _Bound:
     amount: Amount  # what the end adds to its leaves
     wraps: bool  # Spark adds integers, which wrap around without ANSI
     conjunct: Scalar
+    null_point_passes: bool = False  # whatever the end is
 
 
 def read_bands(conjuncts: tuple[Scalar, ...], scope: ConditionScope) -> tuple[tuple[Band, ...], tuple[Refused, ...]]:
@@ -47,10 +51,13 @@ def read_bands(conjuncts: tuple[Scalar, ...], scope: ConditionScope) -> tuple[tu
     for conjunct in conjuncts:
         if not looks_like_band(conjunct):
             continue
-        guarded = isinstance(bare(conjunct.tree).this, exp.Abs) or isinstance(bare(conjunct.tree).expression, exp.Abs)
-        for small, large in comparisons(conjunct.tree):
+        endless = endless_comparison(conjunct.tree)
+        compared = bare(endless.comparison if endless else conjunct.tree)
+        guarded = isinstance(compared.this, exp.Abs) or isinstance(compared.expression, exp.Abs)
+        for small, large in comparisons(compared):
             try:
-                bounds += _read_bounds(small, large, conjunct, scope, guarded=guarded)
+                found = _read_bounds(small, large, conjunct, scope, guarded=guarded)
+                bounds += [_endless(b, endless, scope) for b in found] if endless else found
             except Refused as no:
                 refusals.append(Refused(f"{conjunct.shown}: {no.reason}", no.place or conjunct.place))
                 refused.add(conjunct)
@@ -101,6 +108,20 @@ def _read_bounds(
     return found
 
 
+def _endless(bound: _Bound, read: EndlessComparison, scope: ConditionScope) -> _Bound:
+    """A bound that NULL passes, where nothing but its point and the one leaf of its end are tested for NULL."""
+    reason = Refused("it is an OR, so rows may match outside the band")
+    if len(bound.end.terms) != 1 or len(list(comparisons(read.comparison))) != 1:
+        raise reason
+    (sign, leaf), point = bound.end.terms[0], bound.point
+    if sign != 1 or not {scope.canonical(one) for one in read.tested} <= {point.key, leaf.key}:
+        raise reason
+    if point.type.name != leaf.type.name and not (point.type.numeric and leaf.type.numeric):
+        raise Refused(f"{point.text} is {point.type} and {leaf.text} is {leaf.type}, beside a test for NULL")
+    passes = any(scope.canonical(one) == point.key for one in read.tested)
+    return replace(bound, end=replace(bound.end, endless=True), null_point_passes=passes)
+
+
 def _adds_integers(operand: exp.Expression, scope: ConditionScope) -> bool:
     sum_ = Sum(scope)
     sum_.add(operand, 1)
@@ -137,11 +158,15 @@ def _pair(
             try:
                 axis = _axis((low, high), scope)
                 low_end, high_end = _in_units(low, axis, scope), _in_units(high, axis, scope)
+                nulls = low_end.endless and high_end.endless
+                if nulls and (low.null_point_passes or high.null_point_passes):
+                    raise Refused(f"{low.conjunct.shown}: where {low.point.text} is NULL, it may match any interval")
             except Refused as no:
                 refusals.append(Refused(no.reason, no.place or low.conjunct.place))
                 used.update(conjuncts)
                 continue
             same = len(low.end.terms) == 1 and low.end.terms == high.end.terms and low.end.terms[0][0] == 1
+            same = same and not (low.end.endless or high.end.endless)
             used.update(conjuncts)
             if same and low_end.constant > high_end.constant:
                 reason = f"{conjuncts[0].shown}: no value lies in so narrow a band"
@@ -152,7 +177,7 @@ def _pair(
                 band = DistanceBand(low.point, leaf, low_end.constant, high_end.constant, axis, conjuncts, room)
                 distances.setdefault((low.point.key, leaf.key), band)
             elif not same:
-                interval = IntervalBand(low.point, low.side, low_end, high_end, axis, conjuncts)
+                interval = IntervalBand(low.point, low.side, low_end, high_end, axis, conjuncts, nulls)
                 intervals.setdefault((low.side, low.point.key), interval)
     overlaps = _overlaps([b for b in bounds if b.conjunct not in used and not b.lower], scope)
     used.update(c for overlap in overlaps for c in overlap.conjuncts)
@@ -184,9 +209,11 @@ def _overlaps(uppers: list[_Bound], scope: ConditionScope) -> list[OverlapBand]:
             if left_end.as_date or right_end.as_date:  # a start may lie beyond all timestamps, too
                 continue
             conjuncts = tuple(dict.fromkeys((left.conjunct, right.conjunct)))
-            starts = End(((1, left.point),)), End(((1, right.point),))
-            in_left = IntervalBand(right.point, "right", starts[0], left_end, axis, conjuncts)
-            in_right = IntervalBand(left.point, "left", starts[1], right_end, axis, conjuncts)
+            # A start may be NULL where the bound on it is one that NULL passes.
+            nulls = left.end.endless, right.end.endless
+            starts = [End(((1, b.point),), endless=b.end.endless) for b in (left, right)]
+            in_left = IntervalBand(right.point, "right", starts[0], left_end, axis, conjuncts, nulls[1])
+            in_right = IntervalBand(left.point, "left", starts[1], right_end, axis, conjuncts, nulls[0])
             found.append(OverlapBand(in_left, in_right, axis, conjuncts))
             rights.remove(right)
             break
@@ -240,10 +267,11 @@ def _in_units(bound: _Bound, axis: Axis, scope: ConditionScope) -> End:
         raise Refused(f"{bound.conjunct.shown}: {reason}", bound.conjunct.place)
     length = amount.micros + sign * amount.spread
     if axis.name in ("number", "date"):
-        return End(end.terms, amount.number + length / DAY)
+        return replace(end, constant=amount.number + length / DAY)
     room = Fraction(0)
     if axis.name == "timestamp" and not scope.has_fixed_offset_zone:
         calendar = bound.mixed or amount.lengths or amount.reach + abs(amount.number) * DAY >= DAY
         if calendar or (amount.reach and "timestamp_ntz" in types):
             room = sign * 26 * Fraction(DAY, 24)
-    return End(end.terms, amount.number * DAY + length, room, as_date=types == {"date"} and not amount.clock)
+    constant = amount.number * DAY + length
+    return replace(end, constant=constant, room=room, as_date=types == {"date"} and not amount.clock)

@@ -11,6 +11,8 @@ from planner.band.condition import End, IntervalBand
 _NO_LEVELS = Levels((), 0)
 _FARTHEST = "1e15D"  # bins beyond are one bin: DOUBLE counts exactly up to 9e15
 _NEAR = "1e14D"  # the same where a seventh of a bin must be exact
+_ENDLESS = {-1: "-1e300D", 1: "1e300D"}  # where an end is that is none, as DOUBLE: EVERYTHING is as long as this
+_ENDLESS_EXACT = {-1: "-9223372036854775807", 1: "9223372036854775807"}
 _FILL = 0.875  # how much of a bin an interval fills at most that stands in one: the rest is for rounding
 
 
@@ -24,7 +26,9 @@ class IntervalSql:
     @property
     def point(self) -> str:
         """The position of the point."""
-        return self.band.axis.position(self.band.point.text, self.band.point.type)
+        axis, point = self.band.axis, self.band.point
+        lowest = _ENDLESS_EXACT if axis.exact else _ENDLESS
+        return _or(axis.position(point.text, point.type), lowest[-1] if self.band.null_points else "")
 
     def ends(self) -> tuple[str, str]:
         """The positions of both ends as DOUBLE."""
@@ -102,10 +106,16 @@ class IntervalSql:
 
     def _end(self, end: End, outward: int) -> str:
         leaf = end.bare
-        return self.band.axis.position(leaf.text, leaf.type) if leaf and self._plain else self._real(end, outward)
+        if leaf is None or not self._plain:
+            return self._real(end, outward)
+        farthest = _ENDLESS_EXACT if self.band.axis.exact else _ENDLESS
+        return _or(self.band.axis.position(leaf.text, leaf.type), farthest[outward] if end.endless else "")
 
     def _real(self, end: End, outward: int) -> str:
         """An end as a sum of DOUBLEs that cannot raise, moved outward by more than the sum can be off."""
+        return _or(self._sum(end, outward), _ENDLESS[outward] if end.endless else "")
+
+    def _sum(self, end: End, outward: int) -> str:
         axis = self.band.axis
         position = axis.position_of_date if end.as_date else axis.real_position
         positions = [(sign, position(leaf.text, leaf.type)) for sign, leaf in end.terms]
@@ -119,6 +129,11 @@ class IntervalSql:
         size = " + ".join(f"abs({p})" for _, p in positions)
         size += f" + {double(real(abs(constant)))}" if constant else ""
         return f"({total} {'+' if outward > 0 else '-'} ({size}) * {slack})"
+
+
+def _or(position: str, other: str) -> str:
+    """A position, or where it is NULL, the other one, if there is one."""
+    return f"coalesce({position}, {other})" if other else position
 
 
 def _near(position: str, width: str) -> str:

@@ -103,5 +103,8 @@ class TwoPoints(Scheme):
             f" JOIN LATERAL explode(CASE WHEN {on} > 0 THEN array({right_bin}) ELSE {in_right.bins(f'-{on}')} END)"
             f" AS {right_bins}({bin2}))"
         )
-        earlier = f"{self.band.in_right.point.text} < {self.band.in_left.point.text}"
+        starts = [self.band.in_right.point.text, self.band.in_left.point.text]
+        if self.band.in_right.null_points or self.band.in_left.null_points:
+            starts = [in_right.point, in_left.point]
+        earlier = " < ".join(starts)
         return Keyed(left, right, ((bin_, bin2), (at, on)), lambda keys: (f"({keys[1]} > 0) = ({earlier})",))

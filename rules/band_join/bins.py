@@ -101,7 +101,8 @@ def _interval(join: BandJoin, band: IntervalBand, left: Statistics, right: Stati
     computed = not (known or join.bin_width or ctx.force or size.cheap) and ctx.measures
     likely = _likely(beside, band, points, ctx) if computed else None
     if not kept or band.side in kept:
-        single = one_level(measured, band.axis, reach=reach) if kept and measured and not join.bin_width else None
+        several = not kept or join.bin_width or band.endless
+        single = one_level(measured, band.axis, reach=reach) if measured and not several else None
         levels_ = lasting_levels(band.axis) if computed else _levels(measured, band, join.bin_width, ctx)
         chosen = single or likely or levels_
         estimate = _estimate(band, points, len(chosen.widths), size, chosen, measured)
@@ -127,7 +128,8 @@ def _overlap(join: BandJoin, band: OverlapBand, left: Statistics, right: Statist
     meet = _count(ones), _count(others)
     reach = ctx.thresholds.level_reach
     width = hinted_width(join.bin_width, band.axis) if join.bin_width else None
-    found = common_bins(ones, others, band.axis, reach=reach, row=ROW_IN_PAIRS, width=width)
+    endless = band.in_left.endless or band.in_right.endless
+    found = None if endless else common_bins(ones, others, band.axis, reach=reach, row=ROW_IN_PAIRS, width=width)
     common = [_common(band, found, left, right, meet)] if found else []
     by_length = _by_length(join, band, ones, others, (left, right), ctx)
     return common if common and join.bin_width else [*common, by_length]
@@ -220,6 +222,14 @@ def _few(size: Statistics, ctx: Context) -> bool:
 
 
 def _levels(measured: Classes | None, band: IntervalBand, width: Fraction | None, ctx: Context) -> Levels:
+    """Levels for intervals that were measured or not; the last one takes everything where there may be no end."""
+    found = _levels_by_length(measured, band, width, ctx)
+    if band.endless and EVERYTHING not in found.widths:
+        return Levels((*found.widths, EVERYTHING), found.reach)
+    return found
+
+
+def _levels_by_length(measured: Classes | None, band: IntervalBand, width: Fraction | None, ctx: Context) -> Levels:
     at = ctx.thresholds
     if width is not None:
         wide = hinted_width(width, band.axis)

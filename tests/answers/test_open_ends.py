@@ -47,6 +47,9 @@ QUERIES = (
     "SELECT {h} i.id, count(*) AS n FROM p JOIN i ON p.x BETWEEN i.lo AND i.hi GROUP BY i.id",
     "SELECT {h} p.id, count(*) AS n FROM p JOIN i ON p.x BETWEEN i.lo AND i.hi GROUP BY p.id",
 )
+LOW = ("{x} >= i.lo", "({x} > i.lo OR i.lo IS NULL)", "(i.lo IS NULL OR i.lo <= {x})", "({x} IS NULL OR {x} >= i.lo)")
+HIGH = ("{x} < i.hi", "({x} < i.hi OR i.hi IS NULL)", "(isnull(i.hi) OR {x} <= i.hi)", "(i.hi >= {x} OR {x} IS NULL)")
+JOINS = ("JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN")
 OF_NUMBERS = (
     "SELECT {h} p.id, i.id AS i FROM p JOIN i ON p.x BETWEEN i.lo - {c} AND i.hi + {c}",
     "SELECT {h} p.id, i.id AS i FROM p JOIN i ON p.x BETWEEN i.lo - {c} AND i.lo + {c}",
@@ -54,6 +57,24 @@ OF_NUMBERS = (
 )
 CONSTANTS = ("3", "1e30D", "1e308D", "1.7976931348623157e308D")
 WIDTHS = ("0.0005", "0.000000000001", "1e-300D", "1", "2", "7.5", "1000000000000000000", "1e30D", "1e300D")
+
+
+@st.composite
+def queries_with_nulls(draw: st.DrawFn) -> str:
+    """A join of which NULL passes some comparisons, with a point or an interval of either side."""
+    join, kept = draw(st.sampled_from(JOINS)), ""
+    if draw(st.booleans()):
+        low, high = (draw(st.sampled_from(some)).format(x="p.x") for some in (LOW, HIGH))
+        left = draw(st.booleans())
+        sides, of = ("p", "i") if left else ("i", "p"), "p.id, i.id AS i"
+        kept = "p.id" if left else "i.id"
+        condition = f"{low} AND {high}"
+    else:
+        first, last = (draw(st.sampled_from(HIGH)) for _ in range(2))
+        condition = f"{first.format(x='b.lo')} AND {last.replace('i.', 'b.').format(x='i.lo')}"
+        sides, of, kept = ("i", "i b"), "i.id, b.id AS b", "i.id"
+    columns = kept if "SEMI" in join or "ANTI" in join else of
+    return f"SELECT {{h}} {columns} FROM {sides[0]} {join} {sides[1]} ON {condition}"
 
 
 @st.composite
@@ -67,7 +88,7 @@ def cases(draw: st.DrawFn) -> tuple[str, str, list[str], list[tuple[str, str]]]:
     intervals = draw(st.lists(st.tuples(some, some), min_size=1, max_size=8)) + draw(st.lists(ends, max_size=6))
     points = draw(st.lists(st.one_of(some, some, no_end), min_size=1, max_size=12))
     reals = type_ in ("FLOAT", "DOUBLE")
-    query = draw(st.sampled_from((*QUERIES, *OF_NUMBERS) if reals else QUERIES))
+    query = draw(st.one_of(st.sampled_from((*QUERIES, *OF_NUMBERS) if reals else QUERIES), queries_with_nulls()))
     hint = ""
     if type_ in NUMBERS and draw(st.booleans()):
         hint = f"/*+ RANGE_JOIN(i, {draw(st.sampled_from(WIDTHS))}) */"
