@@ -1,4 +1,4 @@
-"""A join that needs only the nearest row of its right side: the last one before a time, or the first one after it.
+"""A join that needs only the nearest rows of its right side: the last before a time, the first after it, or both.
 
     trades t JOIN quotes q ON q.sym = t.sym AND q.ts <= t.ts        every earlier quote of each trade
     of which the query uses the last:  row_number() … ORDER BY q.ts DESC = 1,  max_by(q.price, q.ts)
@@ -20,7 +20,7 @@ from planner.logical.joins import EqualKey, Join, JoinKind
 from planner.tree import plan_node
 from planner.types.schema import Column
 
-Direction = Literal["backward", "forward"]
+Direction = Literal["backward", "forward", "both"]
 
 
 @dataclass(frozen=True)
@@ -74,10 +74,12 @@ class ShownRelation:
 
 @dataclass(frozen=True)
 class Nearest:
-    """Which right row is the nearest to a left row.
+    """Which right rows are the nearest to a left row.
 
     ``times``: the left and the right expression that are compared.  ``direction``: backward is the last right row that
     is not after the left time, forward the first that is not before it; with ``strict``, an equal time does not count.
+    ``count``: so many rows, one behind the other.  Where the direction is both, so many before and after the left time;
+    then a right row without a time may be one of them, and with ``nulls_first`` comes before all others.
     ``ties``: how right rows of one time are sorted, the nearest last.
     ``filters``: conditions on the left and on the right side alone.  ``left`` and ``right`` are their relations.
     ``kept``: conditions that WHERE tests above the join: other left rows are in no result.
@@ -93,14 +95,20 @@ class Nearest:
     left: tuple[ShownRelation, ...]
     right: tuple[ShownRelation, ...]
     kept: tuple[Scalar, ...] = ()
+    count: int = 1
+    nulls_first: bool = False
 
     def __str__(self) -> str:
-        which, sign = ("the last", "<") if self.direction == "backward" else ("the first", ">")
         left, right = self.times
+        many = f" {self.count}" if self.count > 1 else ""
         equal = [f"{k.left} {'<=>' if k.null_safe else '='} {k.right}" for k in self.keys]
         own = [c.shown for side in self.filters for c in side]
         near = [one.show(right) for one in self.tolerances]
-        match = f"{which} with {right} {sign if self.strict else sign + '='} {left}"
+        if self.direction == "both":
+            match = f"the nearest{many} by {right} and {left}"
+        else:
+            which, sign = ("the last", "<") if self.direction == "backward" else ("the first", ">")
+            match = f"{which}{many} with {right} {sign if self.strict else sign + '='} {left}"
         kept = [f"where {c.shown}" for c in self.kept]
         return ", ".join([match, *equal, *own, *near, *kept])
 
@@ -122,7 +130,7 @@ class NearestSubquery(Alternatives):
 
 @plan_node
 class NearestJoin(Logical):
-    """An inner or left join of which only the pair of each left row with its nearest right row counts.
+    """An inner or left join of which only the pairs of each left row with its nearest right rows count.
 
     ``match`` is the MATCH_CONDITION of an as-of join, and ``using`` its USING; without it this is a plain join.
     ``foreign``: whether Spark cannot run it as written.  ``certain``: it stands for a subquery, and is no join there.

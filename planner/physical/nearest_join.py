@@ -1,4 +1,4 @@
-"""The nearest right row of each left row in one sort: a union of both sides, and the last right row so far.
+"""The nearest right rows of each left row in one sort: a union of both sides, and the last right row so far.
 
     key  time  side   right row        last right row so far
     A    1     right  {price: 10}      {price: 10}
@@ -7,8 +7,11 @@
     A    4     left                    {price: NULL}
 
 The right row travels as a struct, so that a row of NULLs is not taken for no row.  Where a time is equal on both sides,
-right rows stand first, or last if an equal time does not count.  For the first row after a time the order is turned:
-a frame that ends at UNBOUNDED FOLLOWING would be quadratic in Spark.  (tempo, "Time series joins", has the same union.)
+right rows stand first, or last if an equal time does not count.  For the first row after a time the order is turned.
+(tempo, "Time series joins", has the same union.)
+
+``lag(…, n) IGNORE NULLS`` is the n-th of the last right rows, and ``lead`` of the next ones; Spark computes either in
+one pass, where a frame that ends at UNBOUNDED FOLLOWING would be quadratic.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from planner.types.schema import Column
 
 @plan_node
 class NearestJoin(Rendered, Physical):
-    """Each left row with its nearest right row; left rows without one stay in a left join."""
+    """Each left row with its nearest right rows; left rows without one stay in a left join."""
 
     label: ClassVar[str] = "NearestJoin"
     left: Node
@@ -47,8 +50,10 @@ class NearestJoin(Rendered, Physical):
     @property
     def notes(self) -> tuple[str, ...]:
         keys = ", ".join(key.left for key in self.nearest.keys)
+        many = f"{self.nearest.count} right rows" if self.nearest.count > 1 else "right row"
+        found = f"the last {many} so far" + (" and the next" if self.nearest.direction == "both" else "")
         return (
-            "no pairs are made: the last right row so far, in one sort of both sides",
+            f"no pairs are made: {found}, in one sort of both sides",
             f"each {keys} for itself" if keys else "without equal keys all rows are sorted in one task",
         )
 
@@ -62,12 +67,11 @@ class NearestJoin(Rendered, Physical):
         """Render the hidden relation of both sides, and the relations that show its columns."""
         name, _ = names.new("row")
         sql = _Sql(self.nearest, name, self.kind, conjunction)
+        union = f"FROM ({sql.left(sides[0])}\nUNION ALL\n{sql.right(sides[1])}))"
         return "\n".join(
             [
                 f"(SELECT {', '.join([*sql.shown, sql.found()])}",
-                f"FROM (SELECT {', '.join([f'{name}_side', *sql.carried, f'{sql.last()} AS {name}_near'])}",
-                f"FROM ({sql.left(sides[0])}\nUNION ALL\n{sql.right(sides[1])}))",
-                f"WHERE {sql.kept()}) AS {name}",
+                *(sql.each_candidate(union) if sql.several else sql.one_candidate(union)),
                 *(f"JOIN LATERAL (SELECT {columns}) AS {quote(alias)}" for alias, columns in sql.relations()),
             ]
         )
@@ -99,6 +103,11 @@ class _Sql:
         self.guard = [f"{name}_on"] if kind == "left" and nearest.filters[0] else []
 
     @property
+    def several(self) -> bool:
+        """Whether a left row may have more than one nearest row."""
+        return self.nearest.count > 1 or self.nearest.direction == "both"
+
+    @property
     def ranks(self) -> tuple[int, int]:
         """How left and right rows of one time are sorted."""
         return (0, 1) if self.nearest.strict else (1, 0)
@@ -122,14 +131,15 @@ class _Sql:
             *((self.conjunction(filters), guard) for guard in self.guard),
             ("NULL", f"{name}_near"),
         ]
-        known = _known(near.times[0], *(key.left for key in near.keys if not key.null_safe))
+        times = near.times if near.direction != "both" else ()
+        known = _known(*times[:1], *(key.left for key in near.keys if not key.null_safe))
         return self._select(values, text, (*near.kept, *filters, *known) if self.kind == "inner" else near.kept)
 
     def right(self, text: str) -> str:
         """The rows of the right side that can match at all."""
         near, name = self.nearest, self.name
         fields = [f"'c{n}', {column}" for n, column in enumerate(self.fields)]
-        fields += [f"'at', {near.times[1]}"] if near.tolerances or not fields else []
+        fields += [f"'at', {near.times[1]}"] if near.tolerances or near.nulls_first or not fields else []
         values = [
             (str(self.ranks[1]), f"{name}_side"),
             (near.times[1], f"{name}_at"),
@@ -139,41 +149,94 @@ class _Sql:
             *(("NULL", column) for column in self.carried[len(self.shown) :]),
             (f"named_struct({', '.join(fields)})", f"{name}_near"),
         ]
-        known = _known(near.times[1], *(key.right for key in near.keys if not key.null_safe))
+        times = near.times if near.direction != "both" else ()
+        known = _known(*times[1:], *(key.right for key in near.keys if not key.null_safe))
         return self._select(values, text, (*near.filters[1], *known))
 
     def _select(self, values: list[tuple[str, str]], text: str, where: tuple[Scalar, ...]) -> str:
         condition = f"\nWHERE {self.conjunction(where)}" if where else ""
         return f"SELECT {', '.join(f'{value} AS {name}' for value, name in values)}\nFROM {text}{condition}"
 
-    def last(self) -> str:
-        """The last right row so far."""
+    def one_candidate(self, union: str) -> list[str]:
+        """The rows of both sides with the last right row so far, of which those of the left side are kept."""
+        (last,) = self.candidates()
+        return [
+            f"FROM (SELECT {', '.join([f'{self.name}_side', *self.carried, f'{last} AS {self.name}_near'])}",
+            union,
+            f"WHERE {self.kept()}) AS {self.name}",
+        ]
+
+    def each_candidate(self, union: str) -> list[str]:
+        """The rows of the left side, each as often as it has a nearest row."""
+        name, candidates = self.name, self.candidates()
+        columns = [f"{name}_c{n}" for n in range(len(candidates))]
+        windows = [f"{candidate} AS {column}" for candidate, column in zip(candidates, columns, strict=True)]
+        at = [f"{name}_at"] if self.nearest.nulls_first else []
+        exploded = f"posexplode(array({', '.join(self.without_repeats(columns))})) AS ({name}_n, {name}_near)"
+        any_ = [f"{self.matches(columns)} AS {name}_any"] if self.kind == "left" else []
+        return [
+            f"FROM (SELECT {', '.join([*self.carried, *any_, exploded])}",
+            f"FROM (SELECT {', '.join([f'{name}_side', *at, *self.carried, *windows])}",
+            union,
+            f"WHERE {name}_side = {self.ranks[0]})",
+            f"WHERE {self.kept()}) AS {name}",
+        ]
+
+    def candidates(self) -> list[str]:
+        """The last right rows so far; where both directions count, the next ones, and the first ones of all."""
         parts = f"PARTITION BY {', '.join(self.keys)} " if self.keys else ""
-        way = "ASC" if self.nearest.direction == "backward" else "DESC"
+        way = "DESC" if self.nearest.direction == "forward" else "ASC"
         ties = (
             f"{name} {'DESC' if tie.descending else 'ASC'} NULLS {'FIRST' if tie.nulls_first else 'LAST'}"
             for name, tie in zip(self.ties, self.nearest.ties, strict=True)
         )
         order = ", ".join([f"{self.name}_at {way} NULLS FIRST", f"{self.name}_side", *ties])
-        return f"last_value({self.name}_near, TRUE) OVER ({parts}ORDER BY {order} ROWS UNBOUNDED PRECEDING)"
+        window, near, each = f"{parts}ORDER BY {order}", f"{self.name}_near", range(1, self.nearest.count + 1)
+        found = [f"lag({near}, {n}) IGNORE NULLS OVER ({window})" for n in each]
+        if self.nearest.direction == "both":
+            found += [f"lead({near}, {n}) IGNORE NULLS OVER ({window})" for n in each]
+        if self.nearest.nulls_first:
+            found += [f"nth_value({near}, {n}) IGNORE NULLS OVER ({window} ROWS UNBOUNDED PRECEDING)" for n in each]
+        return found
 
-    def near_enough(self) -> list[str]:
-        """What the last right row so far must fulfil to be the match."""
-        return [*self.guard, *(one.show(f"{self.name}_near.at") for one in self.tolerances)]
+    def without_repeats(self, columns: list[str]) -> list[str]:
+        """The candidates, where right rows without a time are among the first ones of all: there alone."""
+        if not self.nearest.nulls_first:
+            return columns
+        at, count = f"{self.name}_at", self.nearest.count
+        last, ahead, first = columns[:count], columns[count : 2 * count], columns[2 * count :]
+        return [
+            *(f"CASE WHEN {c}.at IS NOT NULL OR {at} IS NULL THEN {c} END" for c in last),
+            *ahead,
+            *(f"CASE WHEN {c}.at IS NULL AND {at} IS NOT NULL THEN {c} END" for c in first),
+        ]
+
+    def matches(self, columns: list[str]) -> str:
+        """Whether a left row of an outer join has a match among its candidates, of which the nearest is the first."""
+        found = columns[0] if self.nearest.direction != "both" else f"coalesce({', '.join(columns)})"
+        return " AND ".join([f"{found} IS NOT NULL", *self.near_enough(columns[0])])
+
+    def near_enough(self, near: str) -> list[str]:
+        """What a candidate must fulfil to be a match."""
+        return [*self.guard, *(one.show(f"{near}.at") for one in self.tolerances)]
 
     def found(self) -> str:
         """The match, or NULL."""
-        conditions = self.near_enough()
+        near = f"{self.name}_near"
+        conditions = self.near_enough(near)
         if self.kind == "inner" or not conditions:
-            return f"{self.name}_near"
-        return f"CASE WHEN {' AND '.join(conditions)} THEN {self.name}_near END AS {self.name}_near"
+            return near
+        return f"CASE WHEN {' AND '.join(conditions)} THEN {near} END AS {near}"
 
     def kept(self) -> str:
-        """The condition on rows of the union: those of the left side, in an inner join with a match."""
-        conditions = [f"{self.name}_side = {self.ranks[0]}"]
+        """The condition on rows with a candidate: those of the left side, in an inner join with a match."""
+        near = f"{self.name}_near"
+        matched = [f"{near} IS NOT NULL", *self.near_enough(near)]
+        if not self.several:
+            return " AND ".join([f"{self.name}_side = {self.ranks[0]}", *(matched if self.kind == "inner" else ())])
         if self.kind == "inner":
-            conditions += [f"{self.name}_near IS NOT NULL", *self.near_enough()]
-        return " AND ".join(conditions)
+            return " AND ".join(matched)
+        return f"CASE WHEN {self.name}_any THEN {' AND '.join(matched)} ELSE {self.name}_n = 0 END"
 
     def relations(self) -> Iterator[tuple[str, str]]:
         """The relations of the join by name, each with its columns as they are shown; none of those without any."""

@@ -1,4 +1,4 @@
-"""Reads blocks that rank their rows, and conditions that keep the first of each part.
+"""Reads blocks that rank their rows, and conditions that keep the first ones of each part.
 
 SELECT …, row_number() OVER (PARTITION BY t.id ORDER BY q.ts DESC) AS n FROM … QUALIFY n = 1
 """
@@ -16,20 +16,22 @@ from planner.errors import NoSuchColumn, Refused
 from planner.expr import Scalar
 from planner.expr.ranking import Ranking, SortKey, is_windowed, read_ranking, read_ranking_test
 from planner.logical import Filter, Sort
+from planner.logical.nearest_join import Direction
 from planner.sql.names import Resolver
 from rules.context import Context
+from rules.nearest.distance import compared_by
 from rules.nearest.pairs import Pairs, Wanted
 from rules.query.query_block import QueryBlock
 
-_FIRST = {("=", 1), ("<=", 1), ("<", 2)}
+MOST_ROWS = 32  # rows that may be wanted of each part: a window function finds each of them
 
 
 @dataclass(frozen=True)
 class FirstRow:
-    """A ranking of the pairs of a block; ``is_kept_here``: the block itself keeps the first of each part."""
+    """A ranking of the pairs of a block, and how many of each part the block itself keeps; 0 where it keeps all."""
 
     ranking: Ranking
-    is_kept_here: bool
+    count: int
 
 
 def read_first_row(block: QueryBlock, ctx: Context) -> FirstRow | None:
@@ -44,13 +46,12 @@ def read_first_row(block: QueryBlock, ctx: Context) -> FirstRow | None:
         return None
     if windowed[0] in tests:
         found = read_ranking_test(windowed[0])
-        return FirstRow(found[0], True) if found and found[1:] in _FIRST else None
+        return FirstRow(found[0], count) if found and (count := _count(found[1], found[2])) else None
     ranking = read_ranking(windowed[0])
     if ranking is None or not ranking.name:
         return None
-    return FirstRow(
-        ranking, keeps_first(tests, "", ranking.name, ctx.names) and not _is_column(ranking.name, block, ctx)
-    )
+    count = keeps_first(tests, "", ranking.name, ctx.names)
+    return FirstRow(ranking, 0 if count and _is_column(ranking.name, block, ctx) else count)
 
 
 def _is_column(name: str, block: QueryBlock, ctx: Context) -> bool:
@@ -64,23 +65,35 @@ def _is_column(name: str, block: QueryBlock, ctx: Context) -> bool:
     return True
 
 
-def keeps_first(tests: Iterable[Scalar], relation: str, name: str, names: Resolver) -> bool:
-    """Whether one of these conjuncts keeps only rows whose number, a column of a relation, is 1."""
+def keeps_first(tests: Iterable[Scalar], relation: str, name: str, names: Resolver) -> int:
+    """How many rows these conjuncts keep at most by their number, a column of a relation; 0 where they keep all."""
     paths = ([names.fold(name)], [names.fold(relation), names.fold(name)])
-    return any(
-        isinstance(one.left, exp.Column)
-        and [names.fold(part.name) for part in one.left.parts] in paths
-        and isinstance(one.right, exp.Literal)
-        and one.right.is_int
-        and (one.sign, int(one.right.name)) in _FIRST
+    counts = (
+        _count(one.sign, int(one.right.name))
         for found in map(compared, tests)
         if found is not None
         for one in (found, found.turned)
+        if isinstance(one.left, exp.Column)
+        and [names.fold(part.name) for part in one.left.parts] in paths
+        and isinstance(one.right, exp.Literal)
+        and one.right.is_int
     )
+    return min(filter(None, counts), default=0)
 
 
-def wanted_by(ranking: Ranking, pairs: Pairs) -> Wanted | None:
-    """What a ranking needs of the pairs of one left row; None where it sorts them by nothing of the right side.
+def _count(sign: str, number: int) -> int:
+    """How many rows a test of their number keeps at most, as ``<= 3`` does; 0 where it keeps more."""
+    count = {"=": number, "<=": number, "<": number - 1}.get(sign, 0)
+    return count if 0 < count <= MOST_ROWS else 0
+
+
+def sorts_by_distance(ranking: Ranking) -> bool:
+    """Whether a ranking may sort by a distance; cheap, and never looks anything up."""
+    return any("abs" in key.expression.text.lower() for key in ranking.order)
+
+
+def wanted_by(ranking: Ranking, pairs: Pairs, count: int = 1) -> Wanted | None:
+    """What the first rows of a ranking need of the pairs of one left row; None where nothing right sorts them.
 
     Sort keys of the left side are the same for all of them.  Raises ``Refused`` where it needs more than one row.
     """
@@ -89,13 +102,17 @@ def wanted_by(ranking: Ranking, pairs: Pairs) -> Wanted | None:
         return None
     if ranking.function != "row_number":
         raise Refused(f"{ranking.function}() keeps all rows that tie; row_number() keeps one of them")
+    if (ends := compared_by(keys[0], pairs)) is not None:
+        if len(keys) > 1:
+            shown = keys[1].expression.shown
+            raise Refused(f"{shown} decides between rows that are equally near", keys[1].expression.place)
+        return Wanted(ends[1], "both", (), count, ends[0], keys[0].nulls_first)
     for key in keys:
         if pairs.side(key.expression.tree) != "right":
             raise Refused(f"{key.expression.shown} depends on both rows of a pair", key.expression.place)
     time, *ties = keys
-    return Wanted(
-        bare(time.expression.tree), "backward" if time.descending else "forward", tuple(map(_last_first, ties))
-    )
+    way: Direction = "backward" if time.descending else "forward"
+    return Wanted(bare(time.expression.tree), way, tuple(map(_last_first, ties)), count)
 
 
 def _last_first(key: SortKey) -> tuple[exp.Expression, bool, bool]:

@@ -35,22 +35,29 @@ _FAR: dict[Direction, tuple[str, str]] = {"backward": (">", ">="), "forward": ("
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a query needs of the pairs of a left row: those with the last or the first value of an expression.
+    """What a query needs of the pairs of a left row: those with the last or the first values of an expression.
 
     ``time`` is an expression over the right side.  ``ties``: how right rows of one time are sorted, the one that is
-    needed last.
+    needed last.  ``count``: how many pairs.  ``near``: the expression over the left side from which they are the least
+    distant, where the direction is both; ``nulls_first``: a distance that is NULL is the least.
     """
 
     time: exp.Expression
     direction: Direction
     ties: tuple[tuple[exp.Expression, bool, bool], ...] = ()
+    count: int = 1
+    near: exp.Expression | None = None
+    nulls_first: bool = False
 
 
-def may_be_nearest(block: QueryBlock, join: Join) -> bool:
-    """Whether a join has a condition that may be a bound on a time; cheap, and never looks anything up."""
+def may_be_nearest(block: QueryBlock, join: Join, *, by_distance: bool = False) -> bool:
+    """Whether a join has a condition that may be a bound on a time; cheap, and never looks anything up.
+
+    ``by_distance``: the query sorts by a distance, which needs no bound.
+    """
     if join.kind not in ("inner", "cross", "left") or join.using or join.natural or block.project.hint:
         return False
-    return any(map(looks_like_band, (*join.condition, *block.condition)))
+    return by_distance or any(map(looks_like_band, (*join.condition, *block.condition)))
 
 
 def nearest_join(join: Join, nearest: Nearest) -> NearestJoin:
@@ -81,8 +88,14 @@ class Pairs:
         """The side on which an expression depends: left, right, both, or None for a constant."""
         return self.scope.side(tree)
 
+    def finds(self, wanted: Wanted) -> bool:
+        """Whether the pairs have what makes a wanted row the nearest: a bound on its time, or a distance from it."""
+        return wanted.near is not None or bool(self.bounds(wanted))
+
     def bounds(self, wanted: Wanted) -> list[tuple[Scalar, exp.Expression, bool]]:
         """The conditions that keep the wanted time before or after a left expression: which, and whether strictly."""
+        if wanted.direction == "both":
+            return []
         near = _NEAR[wanted.direction]
         return [
             (conjunct, turned.right, turned.sign == near[0])
@@ -101,13 +114,7 @@ class Pairs:
             raise Refused("it is in a correlated subquery")
         if leans_on_left(self.join.right):
             raise Refused("the right side is LATERAL and is computed for each left row")
-        bounds = self.bounds(wanted)
-        if len(bounds) > 1:
-            raise Refused(
-                f"{len(bounds)} conditions bound {sql(wanted.time)}; write one, with least()", bounds[1][0].place
-            )
-        ((match, left_time, strict),) = bounds
-        self.check_types(left_time, wanted.time, match)
+        left_time, strict = self.left_time(wanted)
         found = _Conditions([], [], ([], []))
         for conjunct in self.conjuncts:
             self.add(conjunct, wanted, left_time, found)
@@ -122,7 +129,22 @@ class Pairs:
             (tuple(found.filters[0]), tuple(found.filters[1])),
             left,
             right,
+            count=wanted.count,
+            nulls_first=wanted.nulls_first,
         )
+
+    def left_time(self, wanted: Wanted) -> tuple[exp.Expression, bool]:
+        """The expression over the left side that is compared with the time, and whether strictly."""
+        if wanted.near is not None:
+            return wanted.near, False
+        bounds = self.bounds(wanted)
+        if len(bounds) > 1:
+            raise Refused(
+                f"{len(bounds)} conditions bound {sql(wanted.time)}; write one, with least()", bounds[1][0].place
+            )
+        ((match, left_time, strict),) = bounds
+        self.check_types(left_time, wanted.time, match)
+        return left_time, strict
 
     def add(self, conjunct: Scalar, wanted: Wanted, left_time: exp.Expression, found: _Conditions) -> None:
         """Add a condition to those of its kind.  Raises ``Refused`` for one that the nearest row need not fulfil."""
@@ -162,7 +184,9 @@ class Pairs:
     def is_match(self, part: Comparison, wanted: Wanted, left_time: exp.Expression) -> bool:
         """Whether a comparison is the bound that the nearest row is nearest to."""
         return any(
-            turned.sign in _NEAR[wanted.direction] and turned.right == left_time and self.is_time(turned.left, wanted)
+            turned.sign in _NEAR.get(wanted.direction, ())
+            and turned.right == left_time
+            and self.is_time(turned.left, wanted)
             for turned in (part, part.turned)
         )
 
@@ -184,7 +208,7 @@ class Pairs:
 
     def tolerance(self, part: Comparison, wanted: Wanted) -> Tolerance | None:
         """A condition that holds of the nearest row if it holds of any: it bounds the time from the other side."""
-        near, far = _NEAR[wanted.direction], _FAR[wanted.direction]
+        near, far = _NEAR.get(wanted.direction, ()), _FAR.get(wanted.direction, ())
         for turned in (part, part.turned):
             bounded, bound = turned.left, turned.right
             if self.side(bound) not in ("left", None):

@@ -5,6 +5,7 @@ So does an aggregate that is decided by it: ``(SELECT max_by(q.price, q.ts) … 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -62,8 +63,9 @@ def picked_row(
     readers: tuple[Scalar, ...],
     ctx: Context,
     around: tuple[Logical, int] | None = None,
+    most: int = 1,
 ) -> PickedRow | None:
-    """The row that a subquery picks for each row of ``left``; None where it picks none by a time.
+    """The row that a subquery picks for each row of ``left``, or up to ``most``; None where it picks none by a time.
 
     ``around``: the FROM whose relations the subquery can name, if it has others besides those of ``left``, and the
     number there of the first relation of ``left``.  Raises ``Refused`` where the subquery needs other rows as well.
@@ -80,10 +82,15 @@ def picked_row(
         limit, sort = block.above
         assert isinstance(limit, Limit)
         assert isinstance(sort, Sort)
-        if not (limit.keyword.upper() == "LIMIT" and limit.count.text == "1" and sort.is_order_by):
+        count = int(limit.count.text) if re.fullmatch(r"[1-9]\d?", limit.count.text) else 0
+        if not (limit.keyword.upper() == "LIMIT" and 0 < count <= most and sort.is_order_by):
             return None
         keys = tuple(sort_key(beside.key(key), way) for key, way in zip(sort.keys, sort.directions, strict=True))
-        wanted = wanted_by(Ranking("row_number", (), keys, ""), pairs)
+        wanted = wanted_by(Ranking("row_number", (), keys, ""), pairs, count)
+        if wanted is not None and wanted.near is not None:
+            raise Refused(
+                "ORDER BY … LIMIT by a distance is not rewritten; row_number() over a join is", sort.keys[0].place
+            )
     else:
         if len(values) != 1 or (found := decided_by(values[0], pairs)) is None:
             return None

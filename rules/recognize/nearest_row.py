@@ -7,10 +7,9 @@ from dataclasses import replace
 
 from planner.errors import Refused
 from planner.expr import Scalar
-from planner.expr.ranking import Ranking
 from planner.logical import Derived, Join, Logical, Opaque, Project, Scan, Sort, Verbatim, With
 from rules.context import Context
-from rules.nearest.first_row import keeps_first, read_first_row, wanted_by
+from rules.nearest.first_row import FirstRow, keeps_first, read_first_row, sorts_by_distance, wanted_by
 from rules.nearest.kept_rows import kept_above
 from rules.nearest.pairs import Pairs, may_be_nearest, nearest_join
 from rules.nearest.shown_columns import readers_of
@@ -21,7 +20,7 @@ from rules.rule import rule
 
 @rule(Project, Sort, With)
 def nearest_row(node: Project | Sort | With, ctx: Context) -> Logical | None:
-    """Join each row only with its nearest row, where the query keeps the first of them by a ranking.
+    """Join each row only with its nearest rows, where the query keeps the first of them by a ranking.
 
     The ranking stays, over fewer rows: the first of all pairs is the first of the nearest pairs.  So nothing needs to
     be unique, and of rows that tie any may be kept, as before.
@@ -33,7 +32,7 @@ def nearest_row(node: Project | Sort | With, ctx: Context) -> Logical | None:
         return None
     found = read_first_row(block, ctx)
     if found is not None:
-        new = _nearest(block, found.ranking, ctx) if found.is_kept_here else None
+        new = _nearest(block, found, ctx) if found.count else None
         return new and in_place(node, block.project, new)
     instead: dict[int, Logical] = {}
     for relation, tests in _tested(block):
@@ -85,22 +84,21 @@ def _kept(query: Logical, alias: str, tests: tuple[Scalar, ...], ctx: Context) -
     block = read_block(query)
     if block is None or (found := read_first_row(block, ctx)) is None:
         return None
-    name = found.ranking.name
-    if not found.is_kept_here and not (name and keeps_first(tests, alias, name, ctx.names)):
-        return None
-    new = _nearest(block, found.ranking, ctx)
+    if not found.count and found.ranking.name:
+        found = replace(found, count=keeps_first(tests, alias, found.ranking.name, ctx.names))
+    new = _nearest(block, found, ctx) if found.count else None
     return new and in_place(query, block.project, new)
 
 
-def _nearest(block: QueryBlock, ranking: Ranking, ctx: Context) -> Logical | None:
+def _nearest(block: QueryBlock, found: FirstRow, ctx: Context) -> Logical | None:
     """The block over the nearest rows; None with a reason where it needs other pairs as well."""
-    join = block.tree
-    if not isinstance(join, Join) or not may_be_nearest(block, join):
+    join, ranking = block.tree, found.ranking
+    if not isinstance(join, Join) or not may_be_nearest(block, join, by_distance=sorts_by_distance(ranking)):
         return None
     try:
         pairs = Pairs.of_block(block, join, ctx)
-        wanted = wanted_by(ranking, pairs)
-        if wanted is None or not pairs.bounds(wanted):
+        wanted = wanted_by(ranking, pairs, found.count)
+        if wanted is None or not pairs.finds(wanted):
             return None
         pairs.check_where(block)
         nearest = replace(pairs.nearest(wanted, readers_of(block)), kept=kept_above(block, join, ctx))

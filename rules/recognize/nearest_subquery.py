@@ -12,6 +12,7 @@ from planner.expr import HOLE, Scalar, is_star, sql
 from planner.logical import Derived, Join, JoinKind, Logical, Project, Sort
 from planner.logical.nearest_join import NearestJoin, NearestSubquery, ShownRelation, Sides
 from rules.context import Context
+from rules.nearest.first_row import MOST_ROWS
 from rules.nearest.kept_rows import kept_rows
 from rules.nearest.picked_row import may_pick, picked_row, relations_read
 from rules.nearest.shown_columns import all_readers_of
@@ -170,8 +171,12 @@ class _Blocks:
         hidden: bool,
         around: tuple[Logical, int] | None = None,
     ) -> NearestJoin | None:
-        """A join with the row that a subquery picks; None if it picks none.  ``around`` as in ``picked_row``."""
-        picked = picked_row(left, block, (*self.readers, *self.items, *self.condition), self.ctx, around)
+        """A join with the row that a subquery picks; None if it picks none.  ``around`` as in ``picked_row``.
+
+        One whose columns a ``*`` shows, since it stands in FROM, may pick several rows.
+        """
+        readers = (*self.readers, *self.items, *self.condition)
+        picked = picked_row(left, block, readers, self.ctx, around, most=1 if hidden else MOST_ROWS)
         if picked is None:
             return None
         if len(picked.values) != len(names):

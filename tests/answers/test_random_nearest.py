@@ -67,7 +67,12 @@ TAKEN = {  # with a sort key behind the time that tells rows of one time apart
     "SELECT t.id, {last}(q.ts) AS at, {last}(q.seq) AS n FROM {from_} GROUP BY t.id": False,
     "SELECT t.id, q.v, {last}(q.ts) AS at FROM {from_} GROUP BY t.id, q.v": False,
     "SELECT t.id, {first}(q.ts) AS at FROM {from_} GROUP BY t.id": False,
-    "SELECT t.id, q.ts, q.seq FROM {from_} QUALIFY row_number() OVER (PARTITION BY t.id ORDER BY {order}) <= 2": False,
+    "SELECT t.id, q.ts, q.seq FROM {from_} QUALIFY row_number() OVER (PARTITION BY t.id ORDER BY {order}) <= 2": True,
+    "SELECT id, seq, n FROM (SELECT t.id, q.seq, row_number() OVER (PARTITION BY t.id ORDER BY {order}) AS n "
+    "FROM {from_}) x WHERE 4 > n AND n > 1": True,
+    "SELECT o.v, x.seq FROM t o LEFT JOIN (SELECT t.id AS i, q.seq, "
+    "row_number() OVER (PARTITION BY t.id ORDER BY {order}) AS n FROM {from_}) x ON x.i = o.id AND x.n = 3": True,
+    "SELECT t.id, q.seq FROM {from_} QUALIFY row_number() OVER (PARTITION BY t.id ORDER BY {order}) <= 33": False,
     "SELECT t.id, q.ts, q.seq FROM {from_} QUALIFY row_number() OVER (PARTITION BY t.id ORDER BY q.seq) = 1": False,
     "SELECT t.id, q.ts FROM {from_} QUALIFY rank() OVER (PARTITION BY t.id ORDER BY {order}) = 1": False,
 }
@@ -111,7 +116,10 @@ PICKED = {  # subqueries that pick a row; ``{last}`` ones have a row in any case
     "SELECT t.id, (SELECT count(*) FROM q WHERE {on}) AS n FROM t": False,
     "SELECT t.id, (SELECT {first}(q.ts) FROM q WHERE {on}) AS at FROM t": False,
     "SELECT t.id, x.at FROM t, LATERAL (SELECT {last}(q.ts) AS at FROM q WHERE {on}) x": False,
-    "SELECT t.id, x.ts FROM t, LATERAL (SELECT q.ts FROM q WHERE {on} ORDER BY {order} LIMIT 2) x": False,
+    "SELECT t.id, x.ts FROM t, LATERAL (SELECT q.ts FROM q WHERE {on} ORDER BY {order} LIMIT 2) x": True,
+    "SELECT t.id, x.* FROM t LEFT JOIN LATERAL (SELECT q.ts, seq FROM q WHERE {on} ORDER BY {order} LIMIT 3) x "
+    "WHERE t.id > 0": True,
+    "SELECT t.id, x.ts FROM t, LATERAL (SELECT q.ts FROM q WHERE {on} ORDER BY {order} LIMIT 33) x": False,
 }
 
 
@@ -189,6 +197,58 @@ def cases(draw: st.DrawFn, forms: dict[str, bool] = TAKEN) -> RandomQuery:
         "on": said,
     }
     return RandomQuery(tables, form.format(**words), taken and not both and monotone, zone, ansi)
+
+
+NEAR = {  # by a distance: of rows that are equally near any may be kept, so the distance is read
+    "SELECT id, d FROM (SELECT t.id, {d} AS d, row_number() OVER (PARTITION BY t.id ORDER BY {d}{nulls}) AS n "
+    "FROM {from_}) x WHERE n <= {n}": True,
+    "SELECT t.id, {d} AS d FROM {from_} "
+    "QUALIFY row_number() OVER (PARTITION BY t.id ORDER BY {d}{nulls}) < {n} + 1": False,
+    "SELECT t.id, {d} AS d, t.v FROM {from_} "
+    "QUALIFY row_number() OVER (PARTITION BY t.id, t.v ORDER BY {d}{nulls}) = {n}": True,
+    "SELECT t.id FROM {from_} QUALIFY row_number() OVER (PARTITION BY t.id ORDER BY {d} DESC) <= {n}": False,
+    "SELECT t.id, q.seq FROM {from_} QUALIFY row_number() OVER (PARTITION BY t.id ORDER BY {d}, q.seq) <= {n}": False,
+}
+
+
+@st.composite
+def by_distance(draw: st.DrawFn) -> RandomQuery:
+    """The rows nearest by a distance, in either direction."""
+    case = draw(cases())
+    form = draw(st.sampled_from(list(NEAR)))
+    conditions = [c for c in (draw(st.sampled_from(EQUAL)), draw(st.sampled_from((*ONE_SIDE, "")))) if c]
+    both = bool(conditions) and draw(st.integers(0, 5)) == 0
+    conditions += [draw(st.sampled_from(BOTH_SIDES))] if both else []
+    said = " AND ".join(conditions) or "true"
+    joins = ("t JOIN q ON {}", "t LEFT JOIN q ON {}", "t LEFT JOIN q ON {} WHERE t.v > 0", "t, q WHERE {}")
+    words = {
+        "d": draw(st.sampled_from(("abs(t.ts - q.ts)", "abs((q.ts) - t.ts)"))),
+        "nulls": draw(st.sampled_from(("", " NULLS LAST", " ASC NULLS FIRST", ", t.v"))),
+        "from_": draw(st.sampled_from(joins)).format(said),
+        "n": str(draw(st.sampled_from((1, 1, 2, 3)))),
+    }
+    types = next(
+        types
+        for types in TIMES
+        if all(f"CAST(ts AS {type_})" in table for type_, table in zip(types, case.tables, strict=True))
+    )
+    if types[0] == "DATE" and draw(st.booleans()):
+        words["d"] = "abs(datediff(t.ts, q.ts))"
+    wraps = "INT" in types[0] and not case.ansi
+    clocks = types[0] == "TIMESTAMP" and case.zone != "UTC"
+    taken = NEAR[form] and not both and not wraps and not clocks and types[0] != "STRING"
+    return RandomQuery(case.tables, form.format(**words), taken, case.zone, case.ansi)
+
+
+@given(by_distance())
+def test_rows_that_are_least_distant(session: SparkSession, case: RandomQuery) -> None:
+    session.conf.set("spark.sql.session.timeZone", case.zone)
+    session.conf.set("spark.sql.ansi.enabled", str(case.ansi).lower())
+    for name, table in zip("tq", case.tables, strict=True):
+        few_rows(session, name, table)
+    note(str(case.tables))
+    plan = Optimizer(session, OPTIONS).plan(case.query)
+    assert_taken(session, case.query, plan, "nearest_row", taken=case.nearest)
 
 
 @given(cases())

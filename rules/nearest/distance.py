@@ -1,0 +1,74 @@
+"""Distances by which pairs are sorted: ``ORDER BY abs(t.x - q.x)``, ``abs(datediff(t.day, q.day))``.
+
+The least distant rows are the last ones before a left value and the first ones after it, so many on either side as are
+wanted.  That holds where a row is no less distant than one that lies between the two.
+"""
+
+from __future__ import annotations
+
+from sys import float_info
+
+from sqlglot import exp
+
+from planner.band.comparisons import bare
+from planner.errors import Refused
+from planner.expr import sql
+from planner.expr.ranking import SortKey
+from planner.types.schema import SqlType
+from rules.nearest.pairs import Pairs
+
+_MOST_DIGITS = 38  # of a decimal
+_GREATEST = float_info.max
+
+
+def compared_by(key: SortKey, pairs: Pairs) -> tuple[exp.Expression, exp.Expression] | None:
+    """The left and the right expression whose distance sorts pairs, the least first; None for another key.
+
+    Raises ``Refused`` for a distance that need not grow from one right value to the next.
+    """
+    distance = bare(key.expression.tree)
+    if not isinstance(distance, exp.Abs) or key.descending:
+        return None
+    difference = bare(distance.this)
+    if not isinstance(difference, exp.Sub | exp.DateDiff) or difference.args.get("unit"):
+        return None
+    ends = {pairs.side(end): bare(end) for end in (difference.this, difference.expression)}
+    if set(ends) != {"left", "right"}:
+        return None
+    left, right = ends["left"], ends["right"]
+    types = pairs.scope.type_of(left), pairs.scope.type_of(right)
+    if why := _why_not(types, dates=isinstance(difference, exp.DateDiff), pairs=pairs):
+        raise Refused(f"{sql(difference)} {why}", key.expression.place)
+    return (_finite(left) if any(t and t.approximate for t in types) else left), right
+
+
+def _why_not(types: tuple[SqlType | None, SqlType | None], *, dates: bool, pairs: Pairs) -> str:
+    """Why a difference of these types is no distance along one line; empty if it is one."""
+    left, right = types
+    if left is None or right is None:
+        return "has a type that is not known"
+    names = {left.name, right.name}
+    if dates or names == {"date"}:
+        return "" if names == {"date"} else f"subtracts {left} and {right} as dates; cast both"
+    if names == {"timestamp_ntz"}:
+        return ""
+    if names == {"timestamp"}:
+        clocks = "subtracts local clocks, which may change between the two; subtract unix_micros() of both"
+        return "" if pairs.scope.has_fixed_offset_zone else clocks
+    if not (left.numeric and right.numeric):
+        return f"subtracts {left} and {right}"
+    if left.approximate or right.approximate:
+        exact = names <= {"float", "double"} or names <= {"double", "int", "smallint", "tinyint"}
+        return "" if exact else f"rounds, since it subtracts {left} and {right}"
+    if left.integral and right.integral:
+        return "" if pairs.scope.ansi else "could wrap around, since spark.sql.ansi.enabled is false; cast to DOUBLE"
+    digits = sum(max(ends) for ends in zip(left.digits, right.digits, strict=True)) + 1
+    return "" if digits <= _MOST_DIGITS else f"does not fit a DECIMAL of {_MOST_DIGITS} digits"
+
+
+def _finite(tree: exp.Expression) -> exp.Expression:
+    """A left value among the finite ones: infinity less infinity is NaN, so the same infinity is the most distant."""
+    least, most = (
+        exp.Cast(this=exp.Literal.string(repr(n)), to=exp.DataType.build("DOUBLE")) for n in (-_GREATEST, _GREATEST)
+    )
+    return exp.Least(this=exp.Greatest(this=tree.copy(), expressions=[least]), expressions=[most])
