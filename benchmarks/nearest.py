@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PROGRAM = "nearest"
-PARTS = ("hot", "keys", "idioms", "small")
+PARTS = ("hot", "keys", "idioms", "small", "distance")
 COLUMNS = "t.id, t.qty, q.price, q.ts AS at"
 ASOF = f"SELECT {COLUMNS} FROM trades t ASOF JOIN quotes q MATCH_CONDITION (t.ts >= q.ts) ON t.k = q.k"
 EARLIER = "FROM trades t JOIN quotes q ON q.k = t.k AND q.ts <= t.ts"
@@ -39,6 +39,7 @@ BY_HAND = (
     "ORDER BY ts, side ROWS UNBOUNDED PRECEDING) AS q FROM (SELECT 1 AS side, k, ts, id, qty, NULL AS q FROM trades "
     "UNION ALL SELECT 0, k, ts, NULL, NULL, struct(ts, price) FROM quotes)) WHERE side = 1 AND q IS NOT NULL"
 )
+NEAR = "row_number() OVER (PARTITION BY t.id ORDER BY abs(unix_micros(t.ts) - unix_micros(q.ts)){})"
 LIMIT = 160.0  # seconds that a way to run may take
 
 
@@ -187,6 +188,31 @@ def _small(bench: Bench, report: harness.Report, quick: bool) -> None:
             shown = f"{rows:,} rows, {keys:,} keys, {name}"
             cells.append((shown, taken, f"{times['ours']:.2f} s", f"{times['plain']:.2f} s", ratio))
     report.table("Few pairs", ("", "rewritten", "Dovetail", "plain Spark", "ratio"), cells)
+
+
+def _distance(bench: Bench, report: harness.Report, quick: bool) -> None:
+    """The least distant rows on either side, with equal keys and without."""
+    rows, cells = 20_000 if quick else 1_000_000, []
+    for keys, from_ in ((1000, "trades t JOIN quotes q ON q.k = t.k"), (1, "trades t CROSS JOIN quotes q")):
+        bench.tables(rows, f"xxhash64(id, {{seed}}) % {keys}")
+        texts = {
+            (k, nulls): f"SELECT {COLUMNS} FROM {from_} QUALIFY {NEAR.format(nulls)} <= {k}"
+            for k, nulls in ((1, " NULLS LAST"), (1, ""), (5, " NULLS LAST"))
+        }
+        ways = {way: bench.ours(text) for way, text in texts.items()}
+        times = {w: median(v) for w, v in harness.in_turn(ways, warm_up=1, rounds=1 if quick else 3).items()}
+        one, many = times[1, " NULLS LAST"], times[5, " NULLS LAST"]
+        cells.append(
+            (
+                f"{keys:,}",
+                report.judged(f"{one:.1f} s", one <= 10),
+                f"{times[1, '']:.1f} s",
+                f"{many:.1f} s",
+                report.judged(f"{many / one:.1f}", many <= 3 * one),
+            )
+        )
+    columns = ("keys", "nearest", "NULL first", "nearest 5", "ratio")
+    report.table(f"By a distance, {rows:,} × {rows:,} rows", columns, cells)
 
 
 if __name__ == "__main__":

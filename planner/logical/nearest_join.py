@@ -21,6 +21,7 @@ from planner.tree import plan_node
 from planner.types.schema import Column
 
 Direction = Literal["backward", "forward", "both"]
+Difference = Literal["number", "date", "timestamp", ""]
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,7 @@ class Nearest:
     is not after the left time, forward the first that is not before it; with ``strict``, an equal time does not count.
     ``count``: so many rows, one behind the other.  Where the direction is both, so many before and after the left time;
     then a right row without a time may be one of them, and with ``nulls_first`` comes before all others.
+    ``difference``: what is subtracted there to tell which of two is nearer; empty where that could raise an error.
     ``ties``: how right rows of one time are sorted, the nearest last.
     ``filters``: conditions on the left and on the right side alone.  ``left`` and ``right`` are their relations.
     ``kept``: conditions that WHERE tests above the join: other left rows are in no result.
@@ -97,6 +99,7 @@ class Nearest:
     kept: tuple[Scalar, ...] = ()
     count: int = 1
     nulls_first: bool = False
+    difference: Difference = ""
 
     def __str__(self) -> str:
         left, right = self.times

@@ -139,7 +139,8 @@ class _Sql:
         """The rows of the right side that can match at all."""
         near, name = self.nearest, self.name
         fields = [f"'c{n}', {column}" for n, column in enumerate(self.fields)]
-        fields += [f"'at', {near.times[1]}"] if near.tolerances or near.nulls_first or not fields else []
+        needs_time = near.tolerances or near.direction == "both" or not fields
+        fields += [f"'at', {near.times[1]}"] if needs_time else []
         values = [
             (str(self.ranks[1]), f"{name}_side"),
             (near.times[1], f"{name}_at"),
@@ -171,8 +172,8 @@ class _Sql:
         name, candidates = self.name, self.candidates()
         columns = [f"{name}_c{n}" for n in range(len(candidates))]
         windows = [f"{candidate} AS {column}" for candidate, column in zip(candidates, columns, strict=True)]
-        at = [f"{name}_at"] if self.nearest.nulls_first else []
-        exploded = f"posexplode(array({', '.join(self.without_repeats(columns))})) AS ({name}_n, {name}_near)"
+        at = [f"{name}_at"] if self.nearest.direction == "both" else []
+        exploded = f"posexplode(array({', '.join(self.nearest_of(columns))})) AS ({name}_n, {name}_near)"
         any_ = [f"{self.matches(columns)} AS {name}_any"] if self.kind == "left" else []
         return [
             f"FROM (SELECT {', '.join([*self.carried, *any_, exploded])}",
@@ -199,17 +200,36 @@ class _Sql:
             found += [f"nth_value({near}, {n}) IGNORE NULLS OVER ({window} ROWS UNBOUNDED PRECEDING)" for n in each]
         return found
 
-    def without_repeats(self, columns: list[str]) -> list[str]:
-        """The candidates, where right rows without a time are among the first ones of all: there alone."""
-        if not self.nearest.nulls_first:
-            return columns
+    def nearest_of(self, columns: list[str]) -> list[str]:
+        """The candidates; of those on either side none that is farther away than as many others as are wanted.
+
+        Right rows without a time are among the first ones of all alone.
+        """
         at, count = f"{self.name}_at", self.nearest.count
         last, ahead, first = columns[:count], columns[count : 2 * count], columns[2 * count :]
-        return [
-            *(f"CASE WHEN {c}.at IS NOT NULL OR {at} IS NULL THEN {c} END" for c in last),
-            *ahead,
-            *(f"CASE WHEN {c}.at IS NULL AND {at} IS NOT NULL THEN {c} END" for c in first),
-        ]
+        if ahead and self.nearest.difference:
+            last, ahead = (
+                [
+                    f"CASE WHEN {self.distance(other)} < {self.distance(c)} THEN NULL ELSE {c} END"
+                    for c, other in zip(one, reversed(others), strict=True)
+                ]
+                for one, others in ((last, ahead), (ahead, last))
+            )
+        if first:
+            last = [
+                f"CASE WHEN {c}.at IS NOT NULL OR {at} IS NULL THEN {own} END"
+                for c, own in zip(columns, last, strict=False)
+            ]
+        return [*last, *ahead, *(f"CASE WHEN {c}.at IS NULL AND {at} IS NOT NULL THEN {c} END" for c in first)]
+
+    def distance(self, near: str) -> str:
+        """How far a candidate is from the left row."""
+        ends = f"{self.name}_at", f"{near}.at"
+        if self.nearest.difference == "date":
+            return f"abs(datediff({', '.join(ends)}))"
+        if self.nearest.difference == "timestamp":
+            ends = f"unix_micros({ends[0]})", f"unix_micros({ends[1]})"
+        return f"abs(try_subtract({', '.join(ends)}))"
 
     def matches(self, columns: list[str]) -> str:
         """Whether a left row of an outer join has a match among its candidates, of which the nearest is the first."""
