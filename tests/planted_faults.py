@@ -22,6 +22,7 @@ class Fault:
 
 BINS = "planner/physical/band_join.py"
 INTERVALS = "planner/physical/interval_sql.py"
+NEAREST = "planner/physical/nearest_join.py"
 JOIN = "planner/physical/bin_join.py"
 OVERLAP = "planner/physical/overlap_band_join.py"
 SUMS = "planner/physical/band_aggregate.py"
@@ -122,6 +123,27 @@ FAULTS = (
         "[*on, *keyed.also(_left(keyed)), condition])\n        on =",
         "[*on, *keyed.also(_left(keyed))])\n        on =",
         "band",
+    ),
+    Fault(
+        "an end that is NULL is no end at all",
+        INTERVALS,
+        "_ENDLESS[outward] if end.endless else",
+        "_ENDLESS[outward] if False else",
+        "no_end or without_an_end",
+    ),
+    Fault(
+        "the second of the last rows comes first",
+        NEAREST,
+        '{near}, {n}) IGNORE NULLS OVER ({window})" for n in each]\n        if self.nearest.direction',
+        '{near}, {n} + 1) IGNORE NULLS OVER ({window})" for n in each]\n        if self.nearest.direction',
+        "nearest",
+    ),
+    Fault(
+        "the nearer side is dropped",
+        NEAREST,
+        "{self.distance(other)} < {self.distance(c)}",
+        "{self.distance(other)} > {self.distance(c)}",
+        "nearest",
     ),
     Fault("a strict end is closed", ENDS, "isinstance(tree, exp.GT)", "False", "aggregate"),
     Fault(

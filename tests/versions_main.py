@@ -24,6 +24,7 @@ from dovetail import Optimizer, Options, Sink, SQLiteSource
 BAND = "p.x BETWEEN i.lo AND i.hi"
 EARLIER = "p.k = i.k AND i.lo <= p.x"
 LAST = "row_number() OVER (PARTITION BY p.id ORDER BY i.lo DESC)"
+FAR = "abs(CAST(p.x AS DOUBLE) - i.lo)"
 QUERIES = {
     **{f"band, {join or 'INNER'}": f"SELECT p.id, i.id AS i FROM p {join} JOIN i ON {BAND}" for join in ("", "LEFT")},
     **{f"band, {join}": f"SELECT p.id, i.id AS i FROM p {join} JOIN i ON {BAND}" for join in ("RIGHT", "FULL")},
@@ -31,6 +32,8 @@ QUERIES = {
     "band, LEFT SEMI": f"SELECT p.id FROM p LEFT SEMI JOIN i ON {BAND} AND p.k = i.k",
     "band, LEFT ANTI": f"SELECT p.id FROM p LEFT ANTI JOIN i ON {BAND} AND p.k = i.k",
     "band, EXISTS": f"SELECT id FROM p WHERE EXISTS (SELECT 1 FROM i WHERE {BAND})",
+    "band, no end": "SELECT p.id, i.id AS i FROM p JOIN i ON p.x >= i.lo "
+    "AND (p.x < nullif(i.hi, 23) OR nullif(i.hi, 23) IS NULL)",
     "distance": "SELECT p.id, q.id AS q FROM p JOIN p q ON p.x BETWEEN q.x - 3 AND q.x + 2",
     "overlap": "SELECT a.id, b.id AS b FROM i a JOIN i b ON a.lo <= b.hi AND b.lo <= a.hi",
     "aggregate by interval": f"SELECT i.id, count(*) AS n, sum(p.v) AS s FROM p JOIN i ON {BAND} GROUP BY i.id",
@@ -40,6 +43,9 @@ QUERIES = {
     "own group": "SELECT a.id FROM t a WHERE a.v > (SELECT avg(b.v) FROM t b WHERE b.k = a.k)",
     "pairs that differ": "SELECT id FROM t a WHERE EXISTS (SELECT 1 FROM t b WHERE b.k = a.k AND b.v <> a.v)",
     "nearest row": f"SELECT id, lo FROM (SELECT p.id, i.lo, {LAST} AS n FROM p JOIN i ON {EARLIER}) WHERE n = 1",
+    "nearest three": f"SELECT id, lo FROM (SELECT p.id, i.lo, {LAST} AS n FROM p JOIN i ON {EARLIER}) WHERE n <= 3",
+    "least distant": f"SELECT id, d FROM (SELECT p.id, {FAR} AS d, row_number() OVER (PARTITION BY p.id "
+    f"ORDER BY {FAR}) AS n FROM p JOIN i ON p.k = i.k) WHERE n <= 2",
     "nearest, grouped": f"SELECT p.id, max_by(i.id, i.lo) AS i FROM p LEFT JOIN i ON {EARLIER} GROUP BY p.id",
     "nearest time": f"SELECT p.id FROM p WHERE p.x - 1 > (SELECT max(i.lo) FROM i WHERE {EARLIER})",
     "scalar aggregates": "SELECT (SELECT count(*) FROM t WHERE v = 1) AS n, (SELECT sum(v) FROM t WHERE k = 2) AS s",
