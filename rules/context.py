@@ -200,6 +200,12 @@ class Context:
         )
         return sampled or None, _ONE_OF
 
+    def counts(self, *relations: Logical | None) -> tuple[int | None, ...]:
+        """Count the rows of several relations, a scan each; None for each that is None or cannot be counted."""
+        queries = [None if one is None else self._standalone_query(one, "count(*) AS n") for one in relations]
+        found = _run_distinct(queries, lambda texts: self.measure_all(*texts))
+        return tuple(None if rows is None or rows[0][0] is None else int(rows[0][0]) for rows in found)
+
     def extent(self, relation: Logical, at: str) -> tuple[float, float] | None:
         """The minimum and maximum of the finite positions of a relation; None if there is none, or it is unknown."""
         query = self._standalone_query(relation, f"{at} AS at")

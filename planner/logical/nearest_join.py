@@ -116,21 +116,6 @@ class Nearest:
         return ", ".join([match, *equal, *own, *near, *kept])
 
 
-@dataclass(frozen=True)
-class Sides:
-    """The two sides of each join that a block could have instead of subqueries; no part of the plan."""
-
-    pairs: tuple[tuple[Logical, Logical], ...]
-
-
-@plan_node
-class NearestSubquery(Alternatives):
-    """``other`` joins the nearest rows that subqueries of ``written`` pick with ORDER BY and LIMIT 1, or aggregate."""
-
-    label: ClassVar[str] = "NearestSubquery"
-    sides: Sides
-
-
 @plan_node
 class NearestJoin(Logical):
     """An inner or left join of which only the pairs of each left row with its nearest right rows count.
@@ -167,3 +152,18 @@ class NearestJoin(Logical):
     @property
     def detail(self) -> str:
         return f"{self.kind}, {self.nearest}"
+
+
+@dataclass(frozen=True)
+class Joins:
+    """The joins that a block could have instead of subqueries; no part of the plan."""
+
+    found: tuple[NearestJoin, ...]
+
+
+@plan_node
+class NearestSubquery(Alternatives):
+    """``other`` joins the nearest rows that subqueries of ``written`` pick with ORDER BY and LIMIT, or aggregate."""
+
+    label: ClassVar[str] = "NearestSubquery"
+    joins: Joins

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Literal
 
-from planner.catalog.cost import count_pairs, describe_pairs
+from planner.catalog.cost import count_pairs, describe_pairs, describe_rows
+from planner.catalog.stats import Statistics
 from planner.logical import Logical
 from planner.logical.nearest_join import NearestJoin, NearestSubquery
 from planner.physical.base import Rewriting, Spark
 from planner.physical.nearest_join import NearestJoin as SortedNearestJoin
 from rules.band_join.keys import key_pairs
 from rules.context import Context
+from rules.nearest.fewer_rows import Sizes, fewer_rows, own_conditions
 from rules.rule import rule
 
 _PAIRS_PER_ROW = 20.0
@@ -24,17 +26,14 @@ def lower_nearest_join(join: NearestJoin, ctx: Context) -> SortedNearestJoin | S
     A join makes every pair of a row with all earlier rows, of which the query keeps one.  A union of both sides, sorted
     by key and time, has the last right row so far beside each left row.
     """
-    left, right = ctx.statistics_of(join.left, join.right)
-    pairs: float | None = count_pairs(left, right)
-    keys = [(key.left, key.right) for key in join.nearest.keys]
-    if pairs is not None and keys and not ctx.force:
-        pairs = key_pairs((join.left, join.right), keys, left, right, ctx)
-    rows = None if left.rows is None or right.rows is None else left.rows + right.rows
-    few = (
-        pairs is not None and rows is not None and pairs < max(ctx.thresholds.nested_loop_pairs, _PAIRS_PER_ROW * rows)
-    )
-    union = f"one sort of {'an unknown number of' if rows is None else f'about {rows:,}'} rows"
-    if few and not ctx.force and not (join.foreign or join.certain):
+    may_stay = not (ctx.force or join.foreign or join.certain)
+    sides, sizes = (join.left, join.right), ctx.statistics_of(join.left, join.right)
+    pairs = _count_pairs(join, sizes, ctx)
+    if may_stay and not _are_few(pairs, sizes, ctx):
+        sizes = fewer_rows(sides, own_conditions(join.nearest, outer=join.kind == "left"), sizes, ctx)
+        pairs = _count_pairs(join, sizes, ctx)
+    union = f"one sort of {describe_rows(Statistics(_total(sizes)))} rows"
+    if may_stay and _are_few(pairs, sizes, ctx):
         ctx.choose(f"Spark's own join, {describe_pairs(pairs)}", union)
         ctx.decline(
             "so few pairs that Spark's own join is as good", join.condition[0].place if join.condition else None
@@ -45,15 +44,47 @@ def lower_nearest_join(join: NearestJoin, ctx: Context) -> SortedNearestJoin | S
     return SortedNearestJoin(join.left, join.right, kind, join.nearest, join.foreign)
 
 
+def _count_pairs(join: NearestJoin, sizes: Sizes, ctx: Context) -> float | None:
+    """Estimate the pairs with equal keys; None if unknown."""
+    left, right = sizes
+    keys, pairs = [(key.left, key.right) for key in join.nearest.keys], count_pairs(left, right)
+    if pairs is None or not keys or ctx.force:
+        return pairs
+    return key_pairs((join.left, join.right), keys, left, right, ctx)
+
+
+def _are_few(pairs: float | None, sizes: Sizes, ctx: Context) -> bool:
+    """Whether making so many pairs costs less than sorting both sides."""
+    rows = _total(sizes)
+    if pairs is None or rows is None:
+        return False
+    return pairs < max(ctx.thresholds.nested_loop_pairs, _PAIRS_PER_ROW * rows)
+
+
+def _compared(join: NearestJoin, ctx: Context) -> tuple[float | None, bool]:
+    """The pairs of rows that a subquery compares, after the conditions on either side alone; whether these are few."""
+    sizes = left, right = ctx.statistics_of(join.left, join.right)
+    if not _are_few(count_pairs(left, right), sizes, ctx) and not ctx.force:
+        sizes = fewer_rows((join.left, join.right), own_conditions(join.nearest, outer=True), sizes, ctx)
+    left, right = sizes
+    pairs = count_pairs(left, right)
+    return pairs, _are_few(pairs, sizes, ctx)
+
+
+def _total(sizes: Sizes) -> int | None:
+    left, right = (size.rows for size in sizes)
+    return None if left is None or right is None else left + right
+
+
 @rule(NearestSubquery)
 def lower_nearest_subquery(node: NearestSubquery, ctx: Context) -> Logical | Rewriting:
     """Join the nearest row that a subquery picks, unless there are few pairs.
 
     Spark compares every row of the inner relation with every distinct row of the outer one, equalities or not.
     """
-    counted = [count_pairs(*ctx.statistics_of(*pair)) for pair in node.sides.pairs]
-    if not ctx.force and all(n is not None and n < ctx.thresholds.nested_loop_pairs for n in counted):
-        ctx.choose(f"subqueries, {describe_pairs(max(n or 0 for n in counted))}", "one sort of both sides")
+    compared = [_compared(join, ctx) for join in node.joins.found]
+    if not ctx.force and all(few for _, few in compared):
+        ctx.choose(f"subqueries, {describe_pairs(max(n or 0 for n, _ in compared))}", "one sort of both sides")
         ctx.decline("so few rows that Spark's own join is as good (nested_loop_pairs)")
         return node.written
     ctx.choose("one sort of both sides", "subqueries, which compare every pair")

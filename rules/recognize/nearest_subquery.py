@@ -10,7 +10,7 @@ from planner.conditions.normal_form import normal_form
 from planner.errors import Refused
 from planner.expr import HOLE, Scalar, is_star, sql
 from planner.logical import Derived, Join, JoinKind, Logical, Project, Sort
-from planner.logical.nearest_join import NearestJoin, NearestSubquery, ShownRelation, Sides
+from planner.logical.nearest_join import Joins, NearestJoin, NearestSubquery, ShownRelation
 from rules.context import Context
 from rules.nearest.first_row import MOST_ROWS
 from rules.nearest.kept_rows import kept_rows
@@ -34,11 +34,11 @@ def nearest_subquery(node: Project | Sort, ctx: Context) -> Logical | None:
     found.lateral()
     found.conditions()
     found.scalars()
-    if not found.sides:
+    if not found.joins:
         return None
     new = in_place(node, block.project, found.rewritten())
-    many = "subqueries" if len(found.sides) > 1 else "a subquery"
-    return NearestSubquery(node, new, f"the nearest row instead of {many}", Sides(tuple(found.sides)))
+    many = "subqueries" if len(found.joins) > 1 else "a subquery"
+    return NearestSubquery(node, new, f"the nearest row instead of {many}", Joins(tuple(found.joins)))
 
 
 def _candidates(block: QueryBlock) -> bool:
@@ -64,7 +64,7 @@ class _Blocks:
         self.block, self.ctx = block, ctx
         self.tree, self.items, self.condition = block.tree, list(block.project.items), block.condition
         self.readers = tuple(all_readers_of(block))
-        self.sides: list[tuple[Logical, Logical]] = []
+        self.joins: list[NearestJoin] = []
 
     def rewritten(self) -> Project:
         """The block over another FROM and select list."""
@@ -147,7 +147,7 @@ class _Blocks:
                 if new is None:
                     continue
                 if not isinstance(item.tree, exp.Alias):
-                    self.sides.pop()
+                    self.joins.pop()
                     raise Refused("it has no name; give it one with AS")
             except Refused as no:
                 self.ctx.decline(f"the subquery stays: {no.reason}", no.place or block.condition[0].place)
@@ -185,8 +185,9 @@ class _Blocks:
         columns = tuple(replace(c, name=name) for c, name in zip(picked.columns, names, strict=True))
         kept = kept_rows(self.block.condition, (self.tree,), left, around[1] if around else 0, self.ctx)
         nearest = replace(picked.nearest, right=(ShownRelation(alias, columns, values, hidden),), kept=kept)
-        self.sides.append((left, picked.relation))
-        return NearestJoin(left, picked.relation, kind, "LEFT JOIN", picked.condition, nearest, certain=True)
+        join = NearestJoin(left, picked.relation, kind, "LEFT JOIN", picked.condition, nearest, certain=True)
+        self.joins.append(join)
+        return join
 
 
 def _with_value(scalar: Scalar, alias: str) -> Scalar:

@@ -63,3 +63,31 @@ def test_a_column_that_is_never_null_may_become_null(tables: SparkSession) -> No
         assert found.schema == expected.schema
         assert sorted(map(str, found.collect())) == sorted(map(str, expected.collect()))
     tables.catalog.dropTempView("files")
+
+
+RANKED = LAST.replace(" QUALIFY", " WHERE {} QUALIFY")
+LATERAL = (
+    "SELECT t.id, x.v FROM t JOIN LATERAL (SELECT q.v FROM q WHERE q.k = t.k AND q.ts <= t.ts "
+    "ORDER BY q.ts DESC LIMIT 1) x WHERE {}"
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "rewritten"),
+    [
+        (RANKED.format("t.note LIKE '%99999'"), False),
+        (RANKED.format("q.v % 100000 = 3"), False),
+        (RANKED.format("t.note LIKE '%9'"), True),
+        (LATERAL.format("t.note LIKE '%99999'"), False),
+        (LATERAL.format("t.note LIKE '%9'"), True),
+    ],
+)
+def test_rows_that_a_filter_keeps_are_counted(
+    session: SparkSession, tmp_path: Path, query: str, rewritten: bool
+) -> None:
+    """A sort of both sides costs more than the pairs of a few rows, and Spark estimates that a filter keeps all."""
+    for name, column in (("t", "CAST(id AS STRING) AS note"), ("q", "id AS v")):
+        path = str(tmp_path / name)
+        session.range(100_000).selectExpr("id", "id % 7 AS k", "id AS ts", column).write.parquet(path)
+        session.read.parquet(path).createOrReplaceTempView(name)
+    assert Optimizer(session).plan(query).rewritten == rewritten
