@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sqlglot import exp
-
 from planner.band.comparisons import looks_like_band
 from planner.errors import Refused, Unsupported
-from planner.expr import Scalar, column_ref, is_star, quote
+from planner.expr import Scalar, quote
 from planner.logical import Derived, Filter, Join, Logical, Project, Scan
-from planner.sql.names import Source
 from planner.sql.scope import BoundColumn
 from rules.context import Context
 from rules.query.decorrelation import check_deterministic, why_not_simple
 from rules.query.definitions import definition_of
 from rules.query.from_items import INNER, bare, read_from_items
 from rules.query.query_block import QueryBlock, read_block, where
+from rules.query.subquery_columns import columns_inside, over_subquery
 from rules.rule import rule
 
 
@@ -85,7 +83,7 @@ def _carried(conjunct: Scalar, tree: Logical, ctx: Context) -> Logical | None:
         block = _joined(relation, ctx)
         if block is None:
             return None
-        shown = _shown(block, scope.sources[at], ctx)
+        shown = columns_inside(block, scope.sources[at], ctx)
 
         def inside(found: BoundColumn) -> str:
             return ".".join((shown[ctx.names.fold(found.column.name)], *map(quote, found.column.field)))
@@ -93,41 +91,4 @@ def _carried(conjunct: Scalar, tree: Logical, ctx: Context) -> Logical | None:
         inner = block.over(where(block.tree, (*block.condition, bound.substitute(inside))))
     except (Refused, KeyError):
         return None
-    return from_items.rebuilt({at: _subquery(relation, inner, ctx)}, lambda c: c, keeps_on=True)[0]
-
-
-def _shown(block: QueryBlock, source: Source, ctx: Context) -> dict[str, str]:
-    """Map each output column of a subquery to the column inside it, if it is one.  Raises ``Refused``."""
-    made: list[str | None] = []
-    inner = ctx.scope(block.tree)
-    for item in block.project.items:
-        tree = item.tree
-        bare = tree.unalias()
-        if is_star(bare):
-            columns = ctx.names.expand_star(bare, inner.sources, block.tree)
-            if not all(inner.sources[n].names for n, _ in columns):
-                raise Refused(f"the columns of {item.shown} are not known")
-            made += (f"{quote(inner.sources[n].names[-1])}.{quote(c.name)}" for n, c in columns)
-        else:
-            made.append(column_ref(bare).text if isinstance(bare, exp.Column) else None)
-    if source.columns is None or len(source.columns) != len(made):
-        raise Refused("the columns of a subquery are not known")
-    found: dict[str, str] = {}
-    for column, text in zip(source.columns, made, strict=True):
-        name = ctx.names.fold(column.name)
-        if name in found:
-            raise Refused(f"{column.name} is the name of two columns")
-        if text is not None:
-            inner.column(Scalar(text).tree)
-        found[name] = text or ""
-    return {name: text for name, text in found.items() if text}
-
-
-def _subquery(relation: Logical, query: Project, ctx: Context) -> Derived:
-    if isinstance(relation, Derived):
-        return replace(relation, query=query)
-    assert isinstance(relation, Scan)
-    alias = relation.alias or relation.name[-1]
-    renames = relation.renames or ctx.definitions[relation.cte].renames
-    suffix = f"AS {quote(alias)}" + (f"({', '.join(map(quote, renames))})" if renames else "")
-    return Derived(query, alias, renames, suffix)
+    return from_items.rebuilt({at: over_subquery(relation, inner, ctx)}, lambda c: c, keeps_on=True)[0]

@@ -12,9 +12,11 @@ from rules.context import Context
 from rules.nearest.first_row import FirstRow, keeps_first, read_first_row, sorts_by_distance, wanted_by
 from rules.nearest.kept_rows import kept_above
 from rules.nearest.pairs import Pairs, may_be_nearest, nearest_join
+from rules.nearest.ranked_subquery import ranked_subquery
 from rules.nearest.shown_columns import readers_of
 from rules.query.from_items import bare, with_leaves
 from rules.query.query_block import QueryBlock, in_place, read_block, where
+from rules.query.subquery_columns import over_subquery
 from rules.rule import rule
 
 
@@ -93,7 +95,9 @@ def _kept(query: Logical, alias: str, tests: tuple[Scalar, ...], ctx: Context) -
 def _nearest(block: QueryBlock, found: FirstRow, ctx: Context) -> Logical | None:
     """The block over the nearest rows; None with a reason where it needs other pairs as well."""
     join, ranking = block.tree, found.ranking
-    if not isinstance(join, Join) or not may_be_nearest(block, join, by_distance=sorts_by_distance(ranking)):
+    if not isinstance(join, Join):
+        return _nearest_inside(block, found, ctx)
+    if not may_be_nearest(block, join, by_distance=sorts_by_distance(ranking)):
         return None
     try:
         pairs = Pairs.of_block(block, join, ctx)
@@ -108,3 +112,16 @@ def _nearest(block: QueryBlock, found: FirstRow, ctx: Context) -> Logical | None
         ctx.decline(f"not only the nearest rows: {no.reason}", no.place)
         return None
     return block.over(where(nearest_join(join, nearest), block.condition))
+
+
+def _nearest_inside(block: QueryBlock, found: FirstRow, ctx: Context) -> Logical | None:
+    """A block over a subquery whose rows it ranks, which joins only the nearest rows; None for any other."""
+    try:
+        inside = ranked_subquery(block, found.ranking, ctx)
+    except Refused:
+        return None
+    new = inside and _nearest(inside.block, replace(found, ranking=inside.ranking), ctx)
+    if inside is None or not isinstance(new, Project):
+        return None
+    leaf = over_subquery(inside.relation, new, ctx)
+    return block.over(with_leaves(block.tree, {id(inside.relation): leaf}))

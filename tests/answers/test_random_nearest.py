@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -73,6 +74,14 @@ TAKEN = {  # with a sort key behind the time that tells rows of one time apart
     "SELECT o.v, x.seq FROM t o LEFT JOIN (SELECT t.id AS i, q.seq, "
     "row_number() OVER (PARTITION BY t.id ORDER BY {order}) AS n FROM {from_}) x ON x.i = o.id AND x.n = 3": True,
     "SELECT t.id, q.seq FROM {from_} QUALIFY row_number() OVER (PARTITION BY t.id ORDER BY {order}) <= 33": False,
+    "SELECT i, at, seq FROM (SELECT *, row_number() OVER (PARTITION BY p.i ORDER BY {outer}) AS n "
+    "FROM (SELECT t.id AS i, q.ts AS at, q.seq, q.v AS w, t.v + 1 AS z FROM {from_}) p) WHERE n <= 2": True,
+    "WITH p AS (SELECT t.*, q.ts AS at, q.seq, q.v AS w, upper(t.k) AS z FROM {from_}), r AS (SELECT p.id, seq, "
+    "row_number() OVER (PARTITION BY id, p.z ORDER BY {outer}) AS n FROM p) SELECT * FROM r WHERE n = 1": True,
+    "SELECT i, at FROM (SELECT *, row_number() OVER (PARTITION BY i ORDER BY {outer}) AS n FROM (SELECT DISTINCT "
+    "t.id AS i, q.ts AS at, q.seq, q.v AS w, t.v AS z FROM {from_}) p) WHERE n <= 2": False,
+    "SELECT i, at FROM (SELECT *, row_number() OVER (PARTITION BY i ORDER BY {outer}) AS n FROM (SELECT "
+    "t.id AS i, q.ts AS at, q.seq, q.v AS w, t.v AS z FROM {from_}) p WHERE w > 0) WHERE n = 1": False,
     "SELECT t.id, q.ts, q.seq FROM {from_} QUALIFY row_number() OVER (PARTITION BY t.id ORDER BY q.seq) = 1": False,
     "SELECT t.id, q.ts FROM {from_} QUALIFY rank() OVER (PARTITION BY t.id ORDER BY {order}) = 1": False,
 }
@@ -189,8 +198,10 @@ def cases(draw: st.DrawFn, forms: dict[str, bool] = TAKEN) -> RandomQuery:
     from_ = draw(st.sampled_from(joins))
     ties = ("q.seq", "q.seq DESC", "q.v, q.seq", "t.v, q.seq DESC NULLS LAST")
     tie = draw(st.sampled_from(ties[:-1] if forms is PICKED else ties))  # Spark takes no outer column there
+    inside = {"q.seq": "seq", "q.v": "w", "t.v": "z"}
     words = {
         "order": f"q.ts {'DESC' if backward else 'ASC'}, {tie}",
+        "outer": f"at {'DESC' if backward else 'ASC'}, {re.sub(r'[qt][.][a-z]+', lambda m: inside[m[0]], tie)}",
         "last": "max" if backward else "min",
         "first": "min" if backward else "max",
         "from_": from_.format(said),

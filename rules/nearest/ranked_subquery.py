@@ -1,0 +1,63 @@
+"""Rankings of the rows of a subquery that joins.
+
+SELECT *, row_number() OVER (PARTITION BY id ORDER BY d) AS n FROM (SELECT t.id, abs(t.x - q.x) AS d FROM t JOIN q …)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from planner.errors import Refused
+from planner.expr import Scalar
+from planner.expr.ranking import Ranking
+from planner.logical import Join, Logical
+from planner.sql.scope import BoundColumn
+from rules.context import Context
+from rules.query.decorrelation import check_deterministic
+from rules.query.definitions import definition_of
+from rules.query.from_items import INNER, bare, read_from_items
+from rules.query.query_block import QueryBlock, read_block
+from rules.query.subquery_columns import columns_inside
+
+
+@dataclass(frozen=True)
+class RankedSubquery:
+    """The subquery of which a block ranks the rows, its block, and the ranking over the relations inside it."""
+
+    relation: Logical
+    block: QueryBlock
+    ranking: Ranking
+
+
+def ranked_subquery(block: QueryBlock, ranking: Ranking, ctx: Context) -> RankedSubquery | None:
+    """The subquery of a block that reads nothing else; None where the block or the subquery does more.
+
+    Raises ``Refused`` where the ranking cannot be written over the relations inside.
+    """
+    found = read_from_items(block.tree, INNER).found
+    if len(found) != 1 or block.condition:
+        return None
+    relation = bare(found[0].relation)
+    query = definition_of(relation, ctx)
+    inner = None if query is None else read_block(query)
+    if inner is None or not inner.is_plain or not isinstance(inner.tree, Join):
+        return None
+    for item in inner.project.items:
+        check_deterministic(item)
+    scope = ctx.scope(block.tree)
+    if len(scope.sources) != 1:
+        return None
+    columns = columns_inside(inner, scope.sources[0], ctx, computed=True)
+
+    def inside(column: BoundColumn) -> str:
+        text = columns.get(ctx.names.fold(column.column.name))
+        if text is None or column.level or column.column.field:
+            raise Refused(f"{column.ref.text} is no column of the subquery")
+        return text
+
+    def rewritten(scalar: Scalar) -> Scalar:
+        return scope.bind(scalar).substitute(inside)
+
+    partition = tuple(map(rewritten, ranking.partition))
+    order = tuple(replace(key, expression=rewritten(key.expression)) for key in ranking.order)
+    return RankedSubquery(relation, inner, replace(ranking, partition=partition, order=order))

@@ -1,0 +1,56 @@
+"""The columns of a subquery in FROM as expressions inside it, and a subquery with another query in it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from planner.errors import Refused
+from planner.expr import Scalar, column_ref, is_star, quote, sql
+from planner.logical import Derived, Logical, Project, Scan
+from planner.sql.names import Source
+from rules.context import Context
+from rules.query.query_block import QueryBlock
+
+
+def columns_inside(block: QueryBlock, source: Source, ctx: Context, *, computed: bool = False) -> dict[str, str]:
+    """Map each output column of a subquery to the column inside it, if it is one; raises ``Refused``.
+
+    ``computed``: also to the expression inside it that it is.
+    """
+    made: list[str | None] = []
+    inner = ctx.scope(block.tree)
+    for item in block.project.items:
+        bare = item.tree.unalias()
+        if is_star(bare):
+            columns = ctx.names.expand_star(bare, inner.sources, block.tree)
+            if not all(inner.sources[n].names for n, _ in columns):
+                raise Refused(f"the columns of {item.shown} are not known")
+            made += (f"{quote(inner.sources[n].names[-1])}.{quote(c.name)}" for n, c in columns)
+        elif isinstance(bare, exp.Column):
+            made.append(column_ref(bare).text)
+        else:
+            made.append(sql(bare) if computed else None)
+    if source.columns is None or len(source.columns) != len(made):
+        raise Refused("the columns of a subquery are not known")
+    found: dict[str, str] = {}
+    for column, text in zip(source.columns, made, strict=True):
+        name = ctx.names.fold(column.name)
+        if name in found:
+            raise Refused(f"{column.name} is the name of two columns")
+        if text is not None and isinstance(tree := Scalar(text).tree, exp.Column):
+            inner.column(tree)
+        found[name] = text or ""
+    return {name: text for name, text in found.items() if text}
+
+
+def over_subquery(relation: Logical, query: Project, ctx: Context) -> Derived:
+    """A subquery, or a name of WITH, with another query in it."""
+    if isinstance(relation, Derived):
+        return replace(relation, query=query)
+    assert isinstance(relation, Scan)
+    alias = relation.alias or relation.name[-1]
+    renames = relation.renames or ctx.definitions[relation.cte].renames
+    suffix = f"AS {quote(alias)}" + (f"({', '.join(map(quote, renames))})" if renames else "")
+    return Derived(query, alias, renames, suffix)
