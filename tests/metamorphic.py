@@ -105,7 +105,9 @@ def _split(conjunct: Scalar) -> Condition:
 
 
 def _scans(plan: Logical) -> list[Scan]:
-    return [n for n in plan.walk() if isinstance(n, Scan) and n.plain and not n.cte and not n.as_of and not n.renames]
+    """The tables that stand in FROM by their name alone; ``TABLE t`` is a query."""
+    found = (n for n in plan.walk() if isinstance(n, Scan) and not n.text.upper().startswith("TABLE "))
+    return [n for n in found if n.plain and not n.cte and not n.as_of and not n.renames]
 
 
 def _other_side(number: int, make: Callable[[Scan], Logical]) -> Callable[[Logical], Logical | None]:
