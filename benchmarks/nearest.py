@@ -204,7 +204,7 @@ def _distance(bench: Bench, report: harness.Report, quick: bool) -> None:
         one, many = times[1, " NULLS LAST"], times[5, " NULLS LAST"]
         cells.append(
             (
-                f"{keys:,}",
+                f"{2 * keys - 1:,}",  # a remainder may be negative
                 report.judged(f"{one:.1f} s", one <= 10),
                 f"{times[1, '']:.1f} s",
                 f"{many:.1f} s",

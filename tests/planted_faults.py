@@ -141,8 +141,8 @@ FAULTS = (
     Fault(
         "the nearer side is dropped",
         NEAREST,
-        "{self.distance(other)} < {self.distance(c)}",
-        "{self.distance(other)} > {self.distance(c)}",
+        "CASE WHEN {other} < {own} THEN",
+        "CASE WHEN {other} > {own} THEN",
         "nearest",
     ),
     Fault("a strict end is closed", ENDS, "isinstance(tree, exp.GT)", "False", "aggregate"),

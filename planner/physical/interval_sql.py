@@ -28,7 +28,7 @@ class IntervalSql:
         """The position of the point."""
         axis, point = self.band.axis, self.band.point
         lowest = _ENDLESS_EXACT if axis.exact else _ENDLESS
-        return _or(axis.position(point.text, point.type), lowest[-1] if self.band.null_points else "")
+        return _coalesce(axis.position(point.text, point.type), lowest[-1] if self.band.null_points else "")
 
     def ends(self) -> tuple[str, str]:
         """The positions of both ends as DOUBLE."""
@@ -109,11 +109,11 @@ class IntervalSql:
         if leaf is None or not self._plain:
             return self._real(end, outward)
         farthest = _ENDLESS_EXACT if self.band.axis.exact else _ENDLESS
-        return _or(self.band.axis.position(leaf.text, leaf.type), farthest[outward] if end.endless else "")
+        return _coalesce(self.band.axis.position(leaf.text, leaf.type), farthest[outward] if end.endless else "")
 
     def _real(self, end: End, outward: int) -> str:
         """An end as a sum of DOUBLEs that cannot raise, moved outward by more than the sum can be off."""
-        return _or(self._sum(end, outward), _ENDLESS[outward] if end.endless else "")
+        return _coalesce(self._sum(end, outward), _ENDLESS[outward] if end.endless else "")
 
     def _sum(self, end: End, outward: int) -> str:
         axis = self.band.axis
@@ -131,7 +131,7 @@ class IntervalSql:
         return f"({total} {'+' if outward > 0 else '-'} ({size}) * {slack})"
 
 
-def _or(position: str, other: str) -> str:
+def _coalesce(position: str, other: str) -> str:
     """A position, or where it is NULL, the other one, if there is one."""
     return f"coalesce({position}, {other})" if other else position
 

@@ -173,7 +173,7 @@ class _Sql:
         columns = [f"{name}_c{n}" for n in range(len(candidates))]
         windows = [f"{candidate} AS {column}" for candidate, column in zip(candidates, columns, strict=True)]
         at = [f"{name}_at"] if self.nearest.direction == "both" else []
-        exploded = f"posexplode(array({', '.join(self.nearest_of(columns))})) AS ({name}_n, {name}_near)"
+        exploded = f"posexplode(array({', '.join(self.prune_candidates(columns))})) AS ({name}_n, {name}_near)"
         any_ = [f"{self.matches(columns)} AS {name}_any"] if self.kind == "left" else []
         return [
             f"FROM (SELECT {', '.join([*self.carried, *any_, exploded])}",
@@ -200,7 +200,7 @@ class _Sql:
             found += [f"nth_value({near}, {n}) IGNORE NULLS OVER ({window} ROWS UNBOUNDED PRECEDING)" for n in each]
         return found
 
-    def nearest_of(self, columns: list[str]) -> list[str]:
+    def prune_candidates(self, columns: list[str]) -> list[str]:
         """The candidates; of those on either side none that is farther away than as many others as are wanted.
 
         Right rows without a time are among the first ones of all alone.
@@ -208,12 +208,14 @@ class _Sql:
         at, count = f"{self.name}_at", self.nearest.count
         last, ahead, first = columns[:count], columns[count : 2 * count], columns[2 * count :]
         if ahead and self.nearest.difference:
+            behind = [self.difference(f"{c}.at", at) for c in last]
+            before = [self.difference(at, f"{c}.at") for c in ahead]
             last, ahead = (
                 [
-                    f"CASE WHEN {self.distance(other)} < {self.distance(c)} THEN NULL ELSE {c} END"
-                    for c, other in zip(one, reversed(others), strict=True)
+                    f"CASE WHEN {other} < {own} THEN NULL ELSE {c} END"
+                    for c, own, other in zip(side, distances, reversed(others), strict=True)
                 ]
-                for one, others in ((last, ahead), (ahead, last))
+                for side, distances, others in ((last, behind, before), (ahead, before, behind))
             )
         if first:
             last = [
@@ -222,14 +224,13 @@ class _Sql:
             ]
         return [*last, *ahead, *(f"CASE WHEN {c}.at IS NULL AND {at} IS NOT NULL THEN {c} END" for c in first)]
 
-    def distance(self, near: str) -> str:
-        """How far a candidate is from the left row."""
-        ends = f"{self.name}_at", f"{near}.at"
+    def difference(self, earlier: str, later: str) -> str:
+        """How far a position is from an earlier one; NULL where that overflows, so that nothing raises."""
         if self.nearest.difference == "date":
-            return f"abs(datediff({', '.join(ends)}))"
+            return f"datediff({later}, {earlier})"
         if self.nearest.difference == "timestamp":
-            ends = f"unix_micros({ends[0]})", f"unix_micros({ends[1]})"
-        return f"abs(try_subtract({', '.join(ends)}))"
+            earlier, later = f"unix_micros({earlier})", f"unix_micros({later})"
+        return f"try_subtract({later}, {earlier})"
 
     def matches(self, columns: list[str]) -> str:
         """Whether a left row of an outer join has a match among its candidates, of which the nearest is the first."""

@@ -12,7 +12,7 @@ from planner.physical.base import Rewriting, Spark
 from planner.physical.nearest_join import NearestJoin as SortedNearestJoin
 from rules.band_join.keys import key_pairs
 from rules.context import Context
-from rules.nearest.fewer_rows import Sizes, fewer_rows, own_conditions
+from rules.nearest.filtered_sizes import Sizes, filtered_sizes, own_conditions
 from rules.rule import rule
 
 _PAIRS_PER_ROW = 20.0
@@ -30,7 +30,7 @@ def lower_nearest_join(join: NearestJoin, ctx: Context) -> SortedNearestJoin | S
     sides, sizes = (join.left, join.right), ctx.statistics_of(join.left, join.right)
     pairs = _count_pairs(join, sizes, ctx)
     if may_stay and not _are_few(pairs, sizes, ctx):
-        sizes = fewer_rows(sides, own_conditions(join.nearest, outer=join.kind == "left"), sizes, ctx)
+        sizes = filtered_sizes(sides, own_conditions(join.nearest, outer=join.kind == "left"), sizes, ctx)
         pairs = _count_pairs(join, sizes, ctx)
     union = f"one sort of {describe_rows(Statistics(_total(sizes)))} rows"
     if may_stay and _are_few(pairs, sizes, ctx):
@@ -61,11 +61,11 @@ def _are_few(pairs: float | None, sizes: Sizes, ctx: Context) -> bool:
     return pairs < max(ctx.thresholds.nested_loop_pairs, _PAIRS_PER_ROW * rows)
 
 
-def _compared(join: NearestJoin, ctx: Context) -> tuple[float | None, bool]:
+def _count_subquery_pairs(join: NearestJoin, ctx: Context) -> tuple[float | None, bool]:
     """The pairs of rows that a subquery compares, after the conditions on either side alone; whether these are few."""
     sizes = left, right = ctx.statistics_of(join.left, join.right)
     if not _are_few(count_pairs(left, right), sizes, ctx) and not ctx.force:
-        sizes = fewer_rows((join.left, join.right), own_conditions(join.nearest, outer=True), sizes, ctx)
+        sizes = filtered_sizes((join.left, join.right), own_conditions(join.nearest, outer=True), sizes, ctx)
     left, right = sizes
     pairs = count_pairs(left, right)
     return pairs, _are_few(pairs, sizes, ctx)
@@ -82,7 +82,7 @@ def lower_nearest_subquery(node: NearestSubquery, ctx: Context) -> Logical | Rew
 
     Spark compares every row of the inner relation with every distinct row of the outer one, equalities or not.
     """
-    compared = [_compared(join, ctx) for join in node.joins.found]
+    compared = [_count_subquery_pairs(join, ctx) for join in node.joins.found]
     if not ctx.force and all(few for _, few in compared):
         ctx.choose(f"subqueries, {describe_pairs(max(n or 0 for n, _ in compared))}", "one sort of both sides")
         ctx.decline("so few rows that Spark's own join is as good (nested_loop_pairs)")

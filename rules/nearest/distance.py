@@ -21,7 +21,7 @@ _MOST_DIGITS = 38  # of a decimal
 _GREATEST = float_info.max
 
 
-def compared_by(key: SortKey, pairs: Pairs) -> tuple[exp.Expression, exp.Expression] | None:
+def distance_operands(key: SortKey, pairs: Pairs) -> tuple[exp.Expression, exp.Expression] | None:
     """The left and the right expression whose distance sorts pairs, the least first; None for another key.
 
     Raises ``Refused`` for a distance that need not grow from one right value to the next.

@@ -19,7 +19,7 @@ from planner.logical import Filter, Sort
 from planner.logical.nearest_join import Direction
 from planner.sql.names import Resolver
 from rules.context import Context
-from rules.nearest.distance import compared_by
+from rules.nearest.distance import distance_operands
 from rules.nearest.pairs import Pairs, Wanted
 from rules.query.query_block import QueryBlock
 
@@ -102,7 +102,7 @@ def wanted_by(ranking: Ranking, pairs: Pairs, count: int = 1) -> Wanted | None:
         return None
     if ranking.function != "row_number":
         raise Refused(f"{ranking.function}() keeps all rows that tie; row_number() keeps one of them")
-    if (ends := compared_by(keys[0], pairs)) is not None:
+    if (ends := distance_operands(keys[0], pairs)) is not None:
         if len(keys) > 1:
             shown = keys[1].expression.shown
             raise Refused(f"{shown} decides between rows that are equally near", keys[1].expression.place)

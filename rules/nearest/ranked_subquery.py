@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from planner.errors import Refused
 from planner.expr import Scalar
 from planner.expr.ranking import Ranking
-from planner.logical import Join, Logical
+from planner.expr.tokens import tokenize
+from planner.logical import Derived, Join, Logical, Scan
 from planner.sql.scope import BoundColumn
 from rules.context import Context
 from rules.query.decorrelation import check_deterministic
@@ -38,12 +39,16 @@ def ranked_subquery(block: QueryBlock, ranking: Ranking, ctx: Context) -> Ranked
     if len(found) != 1 or block.condition:
         return None
     relation = bare(found[0].relation)
+    if isinstance(relation, Derived) and "TABLESAMPLE" in relation.suffix.upper():
+        return None  # a sample of the nearest pairs is not one of all pairs
     query = definition_of(relation, ctx)
     inner = None if query is None else read_block(query)
     if inner is None or not inner.is_plain or not isinstance(inner.tree, Join):
         return None
     for item in inner.project.items:
         check_deterministic(item)
+    if isinstance(relation, Scan) and not _is_read_once(relation, ctx) and ctx.nonrepeatable_reason(inner.tree):
+        return None  # its other readers would see other rows
     scope = ctx.scope(block.tree)
     if len(scope.sources) != 1:
         return None
@@ -61,3 +66,9 @@ def ranked_subquery(block: QueryBlock, ranking: Ranking, ctx: Context) -> Ranked
     partition = tuple(map(rewritten, ranking.partition))
     order = tuple(replace(key, expression=rewritten(key.expression)) for key in ranking.order)
     return RankedSubquery(relation, inner, replace(ranking, partition=partition, order=order))
+
+
+def _is_read_once(scan: Scan, ctx: Context) -> bool:
+    """Whether the statement has the name of a definition of WITH only where it is defined and where it is read."""
+    tokens, name = tokenize(ctx.statement), ctx.names.fold(scan.name[-1])
+    return sum(ctx.names.fold(tokens[n].text) == name for n in range(len(tokens))) == 2

@@ -10,7 +10,7 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from comparing import Raised, assert_taken, few_rows, returned
-from optimizer import Optimizer, Options
+from optimizer import Optimizer, Options, Plan
 from shares import Share, at_least
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ NUMBERS = ["0", "1", "2", "3", "-1", "NULL"]
 TIMES = {  # the types of both times, their values, and a tolerance
     ("INT", "INT"): ([*NUMBERS, "2147483647"], "2"),
     ("INT", "BIGINT"): (NUMBERS, "1"),
+    ("BIGINT", "BIGINT"): ([*NUMBERS, "-9223372036854775808"], ""),
     ("DECIMAL(5,1)", "DECIMAL(7,2)"): (["0.0", "1.5", "-2.5", "2", "NULL"], "1.5"),
     ("DOUBLE", "DOUBLE"): (
         ["0D", "-0D", "double('NaN')", "1.5D", "double('-inf')", "double('inf')", "NULL"],
@@ -210,6 +211,16 @@ def cases(draw: st.DrawFn, forms: dict[str, bool] = TAKEN) -> RandomQuery:
     return RandomQuery(tables, form.format(**words), taken and not both and monotone, zone, ansi)
 
 
+def plan_of(session: SparkSession, case: RandomQuery) -> Plan:
+    """The plan of a case, over its tables and under its settings."""
+    session.conf.set("spark.sql.session.timeZone", case.zone)
+    session.conf.set("spark.sql.ansi.enabled", str(case.ansi).lower())
+    for name, table in zip("tq", case.tables, strict=True):
+        few_rows(session, name, table)
+    note(str(case.tables))
+    return Optimizer(session, OPTIONS).plan(case.query)
+
+
 NEAR = {  # by a distance: of rows that are equally near any may be kept, so the distance is read
     "SELECT id, d FROM (SELECT t.id, {d} AS d, row_number() OVER (PARTITION BY t.id ORDER BY {d}{nulls}) AS n "
     "FROM {from_}) x WHERE n <= {n}": True,
@@ -253,35 +264,20 @@ def by_distance(draw: st.DrawFn) -> RandomQuery:
 
 @given(by_distance())
 def test_rows_that_are_least_distant(session: SparkSession, case: RandomQuery) -> None:
-    session.conf.set("spark.sql.session.timeZone", case.zone)
-    session.conf.set("spark.sql.ansi.enabled", str(case.ansi).lower())
-    for name, table in zip("tq", case.tables, strict=True):
-        few_rows(session, name, table)
-    note(str(case.tables))
-    plan = Optimizer(session, OPTIONS).plan(case.query)
+    plan = plan_of(session, case)
     assert_taken(session, case.query, plan, "nearest_row", taken=case.nearest)
 
 
 @given(cases())
 def test_the_same_rows_as_plain_spark(session: SparkSession, share: Share, case: RandomQuery) -> None:
-    session.conf.set("spark.sql.session.timeZone", case.zone)
-    session.conf.set("spark.sql.ansi.enabled", str(case.ansi).lower())
-    for name, table in zip("tq", case.tables, strict=True):
-        few_rows(session, name, table)
-    note(str(case.tables))
-    plan = Optimizer(session, OPTIONS).plan(case.query)
+    plan = plan_of(session, case)
     rule = "nearest_row" if "OVER" in case.query else "nearest_groups"
     assert_taken(session, case.query, plan, rule, taken=share.count(case.nearest))
 
 
 @given(cases(PICKED))
 def test_subqueries_that_pick_a_row(session: SparkSession, case: RandomQuery) -> None:
-    session.conf.set("spark.sql.session.timeZone", case.zone)
-    session.conf.set("spark.sql.ansi.enabled", str(case.ansi).lower())
-    for name, table in zip("tq", case.tables, strict=True):
-        few_rows(session, name, table)
-    note(str(case.tables))
-    plan = Optimizer(session, OPTIONS).plan(case.query)
+    plan = plan_of(session, case)
     assert_taken(session, case.query, plan, "nearest_subquery", taken=case.nearest)
 
 

@@ -19,7 +19,7 @@ def own_conditions(nearest: Nearest, *, outer: bool) -> tuple[Conditions, Condit
     return (*nearest.kept, *(() if outer else nearest.filters[0])), nearest.filters[1]
 
 
-def fewer_rows(
+def filtered_sizes(
     sides: tuple[Logical, Logical], conditions: tuple[Conditions, Conditions], sizes: Sizes, ctx: Context
 ) -> Sizes:
     """The sizes of both sides after their own conditions, which may leave a row or all of them.
