@@ -11,7 +11,7 @@ from planner.errors import Refused
 from planner.expr import Scalar
 from planner.expr.ranking import Ranking
 from planner.expr.tokens import tokenize
-from planner.logical import Derived, Join, Logical, Scan
+from planner.logical import Join, Logical, Scan
 from planner.sql.scope import BoundColumn
 from rules.context import Context
 from rules.query.decorrelation import check_deterministic
@@ -39,8 +39,6 @@ def ranked_subquery(block: QueryBlock, ranking: Ranking, ctx: Context) -> Ranked
     if len(found) != 1 or block.condition:
         return None
     relation = bare(found[0].relation)
-    if isinstance(relation, Derived) and "TABLESAMPLE" in relation.suffix.upper():
-        return None  # a sample of the nearest pairs is not one of all pairs
     query = definition_of(relation, ctx)
     inner = None if query is None else read_block(query)
     if inner is None or not inner.is_plain or not isinstance(inner.tree, Join):
