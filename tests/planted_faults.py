@@ -129,7 +129,7 @@ FAULTS = (
         INTERVALS,
         "_ENDLESS[outward] if end.endless else",
         "_ENDLESS[outward] if False else",
-        "no_end or without_an_end",
+        "band",
     ),
     Fault(
         "the second of the last rows comes first",

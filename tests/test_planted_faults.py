@@ -11,6 +11,8 @@ from planted_faults import FAULTS, Fault
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_it_can_be_planted(fault: Fault) -> None:
-    text = (Path(__file__).parents[1] / fault.file).read_text()
+    root = Path(__file__).parents[1]
+    text = (root / fault.file).read_text()
     assert text.count(fault.old) == 1
     assert fault.new != fault.old
+    assert (root / "golden_plans" / "cases" / fault.cases).exists()
