@@ -18,7 +18,7 @@ from planner.logical.asof_join import AsofJoin
 from planner.logical.base import Logical
 from planner.logical.joins import EqualKey, Join, JoinKind
 from planner.tree import plan_node
-from planner.types.schema import Column
+from planner.types.schema import Column, SqlType
 
 Direction = Literal["backward", "forward", "both"]
 Difference = Literal["number", "date", "timestamp", ""]
@@ -81,7 +81,7 @@ class Nearest:
     is not after the left time, forward the first that is not before it; with ``strict``, an equal time does not count.
     ``count``: so many rows, one behind the other.  Where the direction is both, so many before and after the left time;
     then a right row without a time may be one of them, and with ``nulls_first`` comes before all others.
-    ``difference``: what is subtracted there to tell which of two is nearer; empty where that could raise an error.
+    ``time_type``: the type of both times, if it is known.
     ``ties``: how right rows of one time are sorted, the nearest last.
     ``filters``: conditions on the left and on the right side alone.  ``left`` and ``right`` are their relations.
     ``kept``: conditions that WHERE tests above the join: other left rows are in no result.
@@ -99,7 +99,16 @@ class Nearest:
     kept: tuple[Scalar, ...] = ()
     count: int = 1
     nulls_first: bool = False
-    difference: Difference = ""
+    time_type: SqlType | None = None
+
+    @property
+    def difference(self) -> Difference:
+        """What is subtracted to tell which of two right rows is nearer; empty where that could raise an error."""
+        if self.time_type is None:
+            return ""
+        if self.time_type.numeric:
+            return "number"
+        return {"date": "date", "timestamp": "timestamp"}.get(self.time_type.name, "")  # type: ignore[return-value]
 
     def __str__(self) -> str:
         left, right = self.times

@@ -29,6 +29,7 @@ from planner.expr import Scalar, quote, show_all
 from planner.expr.substitution import operand
 from planner.logical.joins import EqualKey
 from planner.physical.base import Physical
+from planner.physical.presort import is_presortable, presort
 from planner.rendered import NameGenerator, Rendered
 from planner.tree import Node, plan_node
 from planner.types.schema import SqlType
@@ -117,6 +118,8 @@ class RunningBandAggregate(Rendered, Physical):
             apart = "each key for itself"
         else:
             apart = f"in {self.cells.count + 1} cells of the line; {self.summed_side} side read twice"
+        if is_presortable(self.ends.type):
+            apart += "; rows are sorted by one number before they are shuffled"
         return (f"no pairs are made: {summed} of the {self.summed_side} side are summed up {where}", apart)
 
     @property
@@ -153,9 +156,10 @@ class RunningBandAggregate(Rendered, Physical):
         name = sql.name
         sums = (f"sum({c}) OVER {name}_line AS {c}" for c in (sql.pairs, *sql.sums))
         over = f"PARTITION BY {', '.join(sql.parts)} ORDER BY {name}_at, {name}_rank"
+        number = presort(sql.parts, f"{name}_at", self.ends.type, f"{name}_rank")
         return [
             f"FROM (SELECT {', '.join((f'{name}_sign', *sql.carried, *sums))}",
-            "FROM (" + "\nUNION ALL\n".join(sql.events()) + ")",
+            "FROM (" + "\nUNION ALL\n".join(sql.events()) + (number and f"\nSORT BY {number}") + ")",
             f"WINDOW {name}_line AS ({over} ROWS UNBOUNDED PRECEDING))",
             f"WHERE {name}_sign <> 0 AND {sql.pairs} > 0",
         ]

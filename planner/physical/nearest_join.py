@@ -23,6 +23,7 @@ from planner.expr import Scalar, quote
 from planner.expr.substitution import operand
 from planner.logical.nearest_join import Nearest, Tolerance
 from planner.physical.base import Physical
+from planner.physical.presort import is_presortable, presort
 from planner.rendered import NameGenerator, Rendered
 from planner.tree import Node, plan_node
 from planner.types.schema import Column
@@ -52,10 +53,10 @@ class NearestJoin(Rendered, Physical):
         keys = ", ".join(key.left for key in self.nearest.keys)
         many = f"{self.nearest.count} right rows" if self.nearest.count > 1 else "right row"
         found = f"the last {many} so far" + (" and the next" if self.nearest.direction == "both" else "")
-        return (
-            f"no pairs are made: {found}, in one sort of both sides",
-            f"each {keys} for itself" if keys else "without equal keys all rows are sorted in one task",
-        )
+        alone = f"each {keys} for itself" if keys else "without equal keys all rows are sorted in one task"
+        if self.nearest.time_type and is_presortable(self.nearest.time_type):
+            alone += "; rows are sorted by one number before they are shuffled"
+        return f"no pairs are made: {found}, in one sort of both sides", alone
 
     def stars(self, of: Callable[[Node], list[str]]) -> list[str]:
         right = [f"{quote(shown.name)}.*" for shown in self.nearest.right if shown.values and not shown.hidden]
@@ -67,7 +68,7 @@ class NearestJoin(Rendered, Physical):
         """Render the hidden relation of both sides, and the relations that show its columns."""
         name, _ = names.new("row")
         sql = _Sql(self.nearest, name, self.kind, conjunction)
-        union = f"FROM ({sql.left(sides[0])}\nUNION ALL\n{sql.right(sides[1])}))"
+        union = f"FROM ({sql.left(sides[0])}\nUNION ALL\n{sql.right(sides[1])}{sql.presorted()}))"
         return "\n".join(
             [
                 f"(SELECT {', '.join([*sql.shown, sql.found()])}",
@@ -157,6 +158,14 @@ class _Sql:
     def _select(self, values: list[tuple[str, str]], text: str, where: tuple[Scalar, ...]) -> str:
         condition = f"\nWHERE {self.conjunction(where)}" if where else ""
         return f"SELECT {', '.join(f'{value} AS {name}' for value, name in values)}\nFROM {text}{condition}"
+
+    def presorted(self) -> str:
+        """The clause that sorts the rows of both sides before they are shuffled."""
+        descending = self.nearest.direction == "forward"
+        number = presort(
+            self.keys, f"{self.name}_at", self.nearest.time_type, f"{self.name}_side", descending=descending
+        )
+        return number and f"\nSORT BY {number}"
 
     def one_candidate(self, union: str) -> list[str]:
         """The rows of both sides with the last right row so far, of which those of the left side are kept."""

@@ -18,7 +18,7 @@ from planner.expr import Scalar, sql
 from planner.expr.substitution import operand
 from planner.logical import Join
 from planner.logical.joins import EqualKey
-from planner.logical.nearest_join import Difference, Direction, Nearest, NearestJoin, TieBreak, Tolerance
+from planner.logical.nearest_join import Direction, Nearest, NearestJoin, TieBreak, Tolerance
 from planner.types.schema import SqlType
 from planner.types.try_expressions import try_form
 from rules.context import Context
@@ -131,14 +131,8 @@ class Pairs:
             right,
             count=wanted.count,
             nulls_first=wanted.nulls_first,
-            difference=self.difference(wanted),
+            time_type=self.scope.type_of(wanted.time),
         )
-
-    def difference(self, wanted: Wanted) -> Difference:
-        """What tells the distance of both times, where the wanted rows are the least distant."""
-        if wanted.near is None or (found := self.scope.type_of(wanted.time)) is None:
-            return ""
-        return "number" if found.numeric else {"date": "date", "timestamp": "timestamp"}.get(found.name, "")  # type: ignore[return-value]
 
     def left_time(self, wanted: Wanted) -> tuple[exp.Expression, bool]:
         """The expression over the left side that is compared with the time, and whether strictly."""
