@@ -13,7 +13,12 @@ from planner.state.fingerprint import Given, describe_arguments, fingerprint, ne
 from planner.state.refusals import NEW_CHECKPOINT, check_settings, damaged, other_format
 
 FORMAT = 2
-MEANING = "spark.sql.ansi.enabled", "spark.sql.caseSensitive", "spark.sql.session.timeZone"
+MEANING = (
+    "spark.sql.ansi.enabled",
+    "spark.sql.caseSensitive",
+    "spark.sql.session.timeZone",
+    "spark.sql.ansi.doubleQuotedIdentifiers",
+)
 """Settings that the meaning of a query over a state depends on; at each start they must be as at the first."""
 
 

@@ -88,8 +88,9 @@ class Reader:
     def _meaning(self) -> tuple[tuple[str, str], ...]:
         """Return the settings that the meaning of the query depends on."""
         settings = self.ctx.catalog.settings
-        meaning = str(settings.ansi).lower(), str(settings.case_sensitive).lower(), settings.time_zone
-        return tuple(zip(MEANING, meaning, strict=True))
+        switches = settings.ansi, settings.case_sensitive, settings.double_quoted_identifiers
+        ansi, case_sensitive, double_quoted = (str(switch).lower() for switch in switches)
+        return tuple(zip(MEANING, (ansi, case_sensitive, settings.time_zone, double_quoted), strict=True))
 
     def _counted(self) -> Shape:
         """Return the query, with a column that counts its rows if a stream is a changelog."""

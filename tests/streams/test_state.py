@@ -167,8 +167,12 @@ def test_an_epoch_that_is_cut_off_anywhere_is_done_again(
     [
         ({"query": SELF.replace("3 SECONDS", "4 SECONDS")}, "belongs to another query: SELECT a.id"),
         (
-            {"zone": "Europe/Berlin"},
+            {"setting": ("session.timeZone", "Europe/Berlin")},
             "was written under other settings: .*timeZone was UTC and is Europe/Berlin; restore them",
+        ),
+        (
+            {"setting": ("ansi.doubleQuotedIdentifiers", "true")},
+            "was written under other settings: .*doubleQuotedIdentifiers was false and is true; restore them",
         ),
         ({"schema": "id INT, k BIGINT, ts TIMESTAMP"}, "belongs to another schema: .*k int.*; now .*k bigint"),
         ({"delay": 9}, "belongs to another plan of this query"),
@@ -178,8 +182,9 @@ def test_an_epoch_that_is_cut_off_anywhere_is_done_again(
 def test_the_state_of_another_query(opt: Optimizer, tmp_path: Path, change: dict[str, Any], said: str) -> None:
     Feed(opt.session, tmp_path / "s", "s", delay=5).add(some(5, 0))
     run(opt, SELF, tmp_path)
-    if "zone" in change:
-        opt.session.conf.set("spark.sql.session.timeZone", change["zone"])
+    if "setting" in change:
+        name, value = change["setting"]
+        opt.session.conf.set(f"spark.sql.{name}", value)
     if "schema" in change:
         stream = opt.session.readStream.schema(change["schema"]).json(str(tmp_path / "s"))
         stream.withWatermark("ts", "5 seconds").createOrReplaceTempView("s")

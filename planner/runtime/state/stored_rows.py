@@ -42,7 +42,7 @@ FULL = 16  # epochs that are merged at once
 _VIEW = "view.json"
 _NEW_FOLDER = "give this view a folder of its own"
 _DIFFERENCES = {
-    "join": "another query, whose join finds other rows",
+    "join": "another query, whose FROM or WHERE is written otherwise",
     "stored": "another query, which stores something else of its joined rows",
     "sink": "a view with another sink",
 }
