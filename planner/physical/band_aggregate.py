@@ -29,7 +29,7 @@ from planner.expr import Scalar, quote, show_all
 from planner.expr.substitution import operand
 from planner.logical.joins import EqualKey
 from planner.physical.base import Physical
-from planner.physical.presort import is_presortable, presort
+from planner.physical.presort import presort, presort_notes
 from planner.rendered import NameGenerator, Rendered
 from planner.tree import Node, plan_node
 from planner.types.schema import SqlType
@@ -118,9 +118,8 @@ class RunningBandAggregate(Rendered, Physical):
             apart = "each key for itself"
         else:
             apart = f"in {self.cells.count + 1} cells of the line; {self.summed_side} side read twice"
-        if is_presortable(self.ends.type):
-            apart += "; rows are sorted by one number before they are shuffled"
-        return (f"no pairs are made: {summed} of the {self.summed_side} side are summed up {where}", apart)
+        found = f"no pairs are made: {summed} of the {self.summed_side} side are summed up {where}"
+        return found, apart, *presort_notes(self.ends.type)
 
     @property
     def summed_side(self) -> Side:

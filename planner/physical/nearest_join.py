@@ -23,7 +23,7 @@ from planner.expr import Scalar, quote
 from planner.expr.substitution import operand
 from planner.logical.nearest_join import Nearest, Tolerance
 from planner.physical.base import Physical
-from planner.physical.presort import is_presortable, presort
+from planner.physical.presort import presort, presort_notes
 from planner.rendered import NameGenerator, Rendered
 from planner.tree import Node, plan_node
 from planner.types.schema import Column
@@ -54,9 +54,7 @@ class NearestJoin(Rendered, Physical):
         many = f"{self.nearest.count} right rows" if self.nearest.count > 1 else "right row"
         found = f"the last {many} so far" + (" and the next" if self.nearest.direction == "both" else "")
         alone = f"each {keys} for itself" if keys else "without equal keys all rows are sorted in one task"
-        if self.nearest.time_type and is_presortable(self.nearest.time_type):
-            alone += "; rows are sorted by one number before they are shuffled"
-        return f"no pairs are made: {found}, in one sort of both sides", alone
+        return f"no pairs are made: {found}, in one sort of both sides", alone, *presort_notes(self.nearest.time_type)
 
     def stars(self, of: Callable[[Node], list[str]]) -> list[str]:
         right = [f"{quote(shown.name)}.*" for shown in self.nearest.right if shown.values and not shown.hidden]

@@ -22,9 +22,9 @@ _LOG_SCALE = 1 << (_ROW_BITS - _RANK_BITS - 7)
 """The logarithm of a BIGINT, of base 2, takes 7 bits before the point, with its sign."""
 
 
-def is_presortable(of: SqlType) -> bool:
-    """Whether values of a type have a number in their order: numbers, dates and timestamps have one."""
-    return of.numeric or of.temporal
+def presort_notes(of: SqlType | None) -> tuple[str, ...]:
+    """What a plan says of the presorted rows of a window by positions of a type."""
+    return ("rows are sorted by one number before they are shuffled",) if _is_presortable(of) else ()
 
 
 def presort(keys: list[str], position: str, of: SqlType | None, rank: str, *, descending: bool = False) -> str:
@@ -33,13 +33,18 @@ def presort(keys: list[str], position: str, of: SqlType | None, rank: str, *, de
     ``keys``, ``position`` and ``rank`` are columns; the rank is from 0 to 3.  ``of``: the type of the position.
     Nothing in the number raises an error.
     """
-    if of is None or not is_presortable(of):
+    if of is None or not _is_presortable(of):
         return ""
     number = _number(position, of, exact=not keys)
     place = f"shiftleft({'~' if descending else ''}{number}, {_RANK_BITS}) | {rank}"
     if not keys:
         return place
     return f"shiftleft(xxhash64({', '.join(keys)}), {_ROW_BITS}) | ({place}) & {(1 << _ROW_BITS) - 1}"
+
+
+def _is_presortable(of: SqlType | None) -> bool:
+    """Whether values of a type have a number in their order: numbers, dates and timestamps have one."""
+    return of is not None and (of.numeric or of.temporal)
 
 
 def _number(position: str, of: SqlType, *, exact: bool) -> str:
