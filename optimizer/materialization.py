@@ -17,7 +17,7 @@ from planner.sql.from_sql import from_sql
 from planner.sql.table_names import name_of
 from planner.state.fingerprint import Given
 from planner.state.sink import Sink
-from planner.state.spec import MEANING
+from planner.state.spec import MEANING, described_settings
 from planner.types.schema import SqlType, sql_type
 from rules.context import Context
 from rules.stream.accumulators import Accumulators
@@ -138,7 +138,7 @@ def open_view(view: MaterializedView, sink: Target | None, mode: Mode) -> Materi
     from planner.runtime.state.sinks import check_schema, output_of_view, sink_identity, sink_place
 
     session = view.opt.session
-    settings = {name: session.conf.get(name) for name in MEANING}
+    settings = dict(described_settings(session.conf.get(name) or "" for name in MEANING))
     stored = view.accumulators.of_rows if view.accumulators else "its rows"
     identity = {"join": view.query.joined, "stored": stored, "settings": settings}
     if sink is None:

@@ -18,7 +18,7 @@ from planner.logical import BandJoin, Cte, Logical, Scan
 from planner.physical.bin_join import BinJoin
 from planner.state.fingerprint import Given
 from planner.state.pinned import Pinned, check_pinned, read_pinned, write_pinned
-from planner.state.spec import MEANING
+from planner.state.spec import MEANING, described_settings
 from planner.state.stream import Stream
 from rules.band_join.keys import across
 from rules.context import Context
@@ -78,7 +78,7 @@ def pinned_statement(
     if not classic(session):
         return None
     folder = HadoopFolder(session, str(checkpoint))
-    settings = tuple((name, session.conf.get(name) or "") for name in MEANING)
+    settings = described_settings(session.conf.get(name) or "" for name in MEANING)
     now = Pinned(text, settings, plan.sql() if plan else "", given)
     if old := read_pinned(folder):
         check_pinned(old, now, folder)

@@ -23,8 +23,8 @@ _LOG_SCALE = 1 << (_ROW_BITS - _RANK_BITS - 7)
 
 
 def presort_notes(of: SqlType | None) -> tuple[str, ...]:
-    """What a plan says of the presorted rows of a window by positions of a type."""
-    return ("rows are sorted by one number before they are shuffled",) if _is_presortable(of) else ()
+    """The note of a plan on presorted rows, of a window by positions of a type; none where rows are not presorted."""
+    return ("rows are sorted by one number before they are shuffled",) if of and _is_presortable(of) else ()
 
 
 def presort(keys: list[str], position: str, of: SqlType | None, rank: str, *, descending: bool = False) -> str:
@@ -42,9 +42,9 @@ def presort(keys: list[str], position: str, of: SqlType | None, rank: str, *, de
     return f"shiftleft(xxhash64({', '.join(keys)}), {_ROW_BITS}) | ({place}) & {(1 << _ROW_BITS) - 1}"
 
 
-def _is_presortable(of: SqlType | None) -> bool:
+def _is_presortable(of: SqlType) -> bool:
     """Whether values of a type have a number in their order: numbers, dates and timestamps have one."""
-    return of is not None and (of.numeric or of.temporal)
+    return of.numeric or of.temporal
 
 
 def _number(position: str, of: SqlType, *, exact: bool) -> str:

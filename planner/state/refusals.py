@@ -28,9 +28,13 @@ def other_format(what: str, found: object, current: int, remedy: str) -> StateEr
 
 
 def check_settings(where: str, was: Iterable[tuple[str, str]], now: Iterable[tuple[str, str]], remedy: str) -> None:
-    """Raise ``StateError`` if settings differ from those of the state in ``where``; ``remedy``: another way out."""
-    old = dict(was)
-    if changed := [f"{name} was {old.get(name)} and is {value}" for name, value in now if old.get(name) != value]:
+    """Raise ``StateError`` if settings differ from those of the state in ``where``; ``remedy``: another way out.
+
+    A setting that is not among them is off.
+    """
+    old, new = dict(was), dict(now)
+    pairs = {name: (old.get(name, "false"), new.get(name, "false")) for name in {**new, **old}}
+    if changed := [f"{name} was {before} and is {after}" for name, (before, after) in pairs.items() if before != after]:
         settings_text = ", ".join(changed)
         raise StateError(
             f"the state in {where} was written under other settings: {settings_text}; restore them, or {remedy}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -20,6 +21,12 @@ MEANING = (
     "spark.sql.ansi.doubleQuotedIdentifiers",
 )
 """Settings that the meaning of a query over a state depends on; at each start they must be as at the first."""
+_OFF = ("spark.sql.ansi.doubleQuotedIdentifiers", "false")
+
+
+def described_settings(values: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Each of ``MEANING`` with its value, in that order; the last is left out if off, as in older states."""
+    return tuple(pair for pair in zip(MEANING, values, strict=True) if pair != _OFF)
 
 
 @dataclass(frozen=True)

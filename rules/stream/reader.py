@@ -16,7 +16,7 @@ from planner.logical import Join, Logical, Scan
 from planner.state.bounds import Bound, equalities, read_bounds, with_implied
 from planner.state.changes import COUNT, count_of
 from planner.state.shared import any_of
-from planner.state.spec import MEANING, Input, Reach, Side, StoredColumn, StreamJoin
+from planner.state.spec import Input, Reach, Side, StoredColumn, StreamJoin, described_settings
 from rules.analysis.delta_join import Sizes
 from rules.analysis.same_source import over_base
 from rules.context import Context
@@ -90,7 +90,7 @@ class Reader:
         settings = self.ctx.catalog.settings
         switches = settings.ansi, settings.case_sensitive, settings.double_quoted_identifiers
         ansi, case_sensitive, double_quoted = (str(switch).lower() for switch in switches)
-        return tuple(zip(MEANING, (ansi, case_sensitive, settings.time_zone, double_quoted), strict=True))
+        return described_settings((ansi, case_sensitive, settings.time_zone, double_quoted))
 
     def _counted(self) -> Shape:
         """Return the query, with a column that counts its rows if a stream is a changelog."""

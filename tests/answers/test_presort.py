@@ -45,10 +45,10 @@ def test_rows_come_in_the_order_of_the_window(spark: SparkSession, of: str, keys
     rows = f"SELECT 'x' AS k, CAST({STEPS[of]} AS {of}) AS at, id * 7919 % 4 AS r FROM range(20000)"
     way = "DESC" if descending else "ASC"
     out_of_order = (
-        f"SELECT count(*) FROM (SELECT n, lag(n) OVER (ORDER BY at {way}, r) AS before, at, lag(at) OVER (ORDER BY at "
-        f"{way}, r) AS at_before FROM (SELECT at, r, {number} AS n FROM ({rows}))) WHERE n < before"
+        f"SELECT count(*) FROM (SELECT n, lag(n) OVER (ORDER BY at {way}, r) AS before "
+        f"FROM (SELECT at, r, {number} AS n FROM ({rows}))) WHERE n < before"
     )
-    wraps = 1 if keys else 0  # negative numbers stand behind others in the 46 bits
+    wraps = 1 if keys else 0  # negative numbers come after others in the 46 bits
     broken = session.sql(out_of_order).head()
     assert broken is not None
     assert broken[0] <= wraps

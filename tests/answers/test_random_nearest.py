@@ -304,7 +304,7 @@ def as_of_joins(draw: st.DrawFn) -> RandomQuery:
 def _without_null_keys(query: str) -> str:
     """The query over right rows that can match: Spark 4.3.0 takes a NULL of the right side for 0 in an equality."""
     equal = {"k": ("t.k = q.k", "USING (k)"), "j": ("q.j = t.j", "q.j + 1 = t.j + 1")}
-    known = [f"{column} IS NOT NULL" for column, said in equal.items() if any(text in query for text in said)]
+    known = [f"{column} IS NOT NULL" for column, texts in equal.items() if any(text in query for text in texts)]
     right = f" JOIN (SELECT * FROM q WHERE {' AND '.join(known)}) q " if known else " JOIN q "
     return query.replace(" JOIN q ", right, 1)
 

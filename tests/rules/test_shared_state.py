@@ -13,8 +13,9 @@ from golden_plans.catalog_file import read_catalog
 from optimizer import Options
 from optimizer.stream_plan import plan_stream
 from planner.errors import StateError, Unsupported
+from planner.state.refusals import check_settings
 from planner.state.shared import Shared, share
-from planner.state.spec import Input, StreamJoin
+from planner.state.spec import MEANING, Input, StreamJoin, described_settings
 from planner.state.stream import Stream
 
 COLUMNS = (("id", "int"), ("k", "int"), ("v", "double"), ("ts", "timestamp"))
@@ -159,6 +160,17 @@ def test_states_of_something_else() -> None:
         StateError, match=r"was written under other settings: .* was .* and is other.*; restore them, or"
     ):
         share([replace(one, settings=other)]).check_same(shared.to_json(), "here")
+
+
+def test_a_setting_that_older_states_do_not_have() -> None:
+    off = described_settings(("true", "false", "UTC", "false"))
+    on = described_settings(("true", "false", "UTC", "true"))
+    assert [name for name, _ in off] == [*MEANING[:3]]
+    check_settings("here", off, off, "begin again")
+    with pytest.raises(StateError, match="doubleQuotedIdentifiers was false and is true"):
+        check_settings("here", off, on, "begin again")
+    with pytest.raises(StateError, match="doubleQuotedIdentifiers was true and is false"):
+        check_settings("here", on, off, "begin again")
 
 
 def test_what_is_not_shared() -> None:
