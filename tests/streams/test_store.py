@@ -64,7 +64,7 @@ def test_it_goes_on_with_its_own(store: Store) -> None:
     ("other", "said"),
     [
         (replace(JOIN, text="SELECT 2"), "another query: SELECT 1"),
-        (replace(JOIN, settings=(("spark.sql.ansi.enabled", "false"),)), "other settings"),
+        (replace(JOIN, settings=(("spark.sql.ansi.enabled", "true"),)), "other settings"),
         (replace(JOIN, inputs=(replace(INPUT, columns=(StoredColumn("c0", "k", "bigint"),)),)), "k int; now k bigint"),
         (replace(JOIN, inputs=(replace(INPUT, delay=5),)), "another plan"),
     ],
