@@ -130,7 +130,8 @@ class Run:
                 writer.save(str(self.twin))
             elif self.is_table:
                 if self.cell.kind == "replaced":
-                    self.session.sql("TRUNCATE TABLE sink_twin")
+                    self.session.sql("DROP TABLE sink_twin")  # TRUNCATE passes over partitions that no catalog has
+                    self.session.sql(f"CREATE TABLE sink_twin {self.cell.definition}")
                     self.session.conf.set("spark.sql.sources.partitionOverwriteMode", "static")
                 rows.write.insertInto("sink_twin")
 
