@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 KILLS = int(os.environ.get("DOVETAIL_KILLS", "5"))
 MAIN = Path(__file__).parents[1] / "stream_crash_main.py"
-MANIFEST = re.compile(r"/dovetail/epoch-\d+(\.\d+)?\.json$")
+COMMITTED = re.compile(r"/commits/\d+$")
 
 
 class Driver:
@@ -52,7 +52,8 @@ class Driver:
     def dies_at_work(self, random: Random, *, with_state: bool) -> bool:
         """Let it begin, and kill it after so many writes, in whatever epoch; False if it comes to its end before.
 
-        ``with_state``: the writes count from the moment at which the state of an epoch is there.
+        ``with_state``: the writes count from the moment at which Spark has committed an epoch.  The manifest of an
+        epoch alone is no state that lasts: an epoch that runs again removes it.
         """
         assert self.process.stdin is not None
         assert self.process.stdout is not None
@@ -64,7 +65,7 @@ class Driver:
         while len(seen) - len(before) < writes and self.process.poll() is None:
             sleep(0.01)
             seen = seen | self.files()
-            if with_state and not any(MANIFEST.search(file) for file in seen):
+            if with_state and not any(COMMITTED.search(file) for file in seen):
                 before = seen
         try:
             self.process.wait(seconds)
