@@ -12,7 +12,9 @@ and stay unchanged.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from datetime import datetime
 from fractions import Fraction
 from typing import Literal
 
@@ -70,6 +72,7 @@ def can_raise(expression: Scalar | exp.Expr, known: TypeOf, *, ansi: bool) -> bo
         return True
 
 
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}( [0-9]{2}:[0-9]{2}:[0-9]{2})?")
 _LARGEST = {"tinyint": 2**7 - 1, "smallint": 2**15 - 1, "int": 2**31 - 1, "bigint": 2**63 - 1}
 _MOST_DIGITS = 38  # of a decimal
 _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}  # of the largest number, or of the smallest
@@ -294,7 +297,9 @@ class _TryForm:
             return like
         if isinstance(tree, _COMPARISONS):
             parts: list[exp.Expression] = list(tree.iter_expressions())
-            if not self._of_one_kind(parts):
+            others = [part for part in parts if not _is_time_literal(part)]
+            dated = 0 < len(others) < len(parts) and all(self._is(part, *TEMPORAL) for part in others)
+            if not self._of_one_kind(others if dated else parts):
                 raise UnsafeSpeculation(sql(tree))
             compared: exp.Expression = tree.copy()
             for old, part in zip(list(compared.iter_expressions()), parts, strict=True):
@@ -320,6 +325,17 @@ def _remains(tree: exp.Expression, wide: SqlType | None) -> bool:
         return False
     number = literal_number(tree.expression)
     return number is not None and -_LARGEST[wide.name] <= number <= _LARGEST[wide.name] and number != 0
+
+
+def _is_time_literal(tree: exp.Expression) -> bool:
+    """Whether an expression is a string that Spark casts to any type of dates or times: ``'2026-01-31 10:00:00'``."""
+    if not (isinstance(tree, exp.Literal) and tree.is_string and _TIME.fullmatch(tree.name)):
+        return False
+    try:
+        datetime.fromisoformat(tree.name)
+    except ValueError:
+        return False
+    return True
 
 
 def _plain_pattern(like: exp.Expression) -> bool:

@@ -106,3 +106,24 @@ def test_a_divisor_that_is_written_down(session: SparkSession, type_: str) -> No
 def test_a_divisor_that_may_be_zero(zero: str) -> None:
     assert not safe(f"x % ({zero})", "INT")
     assert not safe(f"x DIV ({zero})", "INT")
+
+
+MOMENTS = ("'2026-01-31'", "'2026-01-31 23:59:59'", "'0001-01-01'", "'9999-12-31'", "'2026-02-30'", "'31.1.2026'", "''")
+COMPARISONS = (
+    "x = {0}", "{0} <=> x", "x BETWEEN {0} AND '2026-03-01'", "x < {0} OR x > {0}", "x IN ({0}, '2027-01-01')",
+    "x BETWEEN {0} AND DATE'2026-03-01'", "NOT x <> {0}",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("type_", ["DATE", "TIMESTAMP", "TIMESTAMP_NTZ"])
+def test_a_day_that_is_written_down(session: SparkSession, type_: str) -> None:
+    """A comparison with a text that Spark can read as a time does not raise, on any time; with another one it may."""
+    session.conf.set("spark.sql.session.timeZone", "America/New_York")
+    values = ("'0001-01-01'", "'2026-01-31'", "'9999-12-31 23:59:59'", "'2024-11-03 01:30:00'", "NULL")
+    few_rows(session, "t", " UNION ALL ".join(f"SELECT CAST({value} AS {type_}) AS x" for value in values))
+    texts = {(c, m): c.format(m) for c in COMPARISONS for m in MOMENTS}
+    taken = [(c, m) for (c, m), text in texts.items() if safe(text, type_)]
+    assert len(session.sql(f"SELECT {', '.join(texts[one] for one in taken)} FROM t").collect()) == len(values)
+    assert {m for _, m in taken} == set(MOMENTS[:4])
+    alone = [c for c in COMPARISONS if "DATE" not in c]
+    assert all((c, m) in taken for c in alone for m in MOMENTS[:4])

@@ -37,6 +37,11 @@ pytestmark = pytest.mark.tpc
 SCALES = {"tpch": 0.01, "tpcds": 0.05}  # the smallest at which most queries have rows
 
 CASES = [pytest.param(suite.name, query, id=query) for suite in data.SUITES.values() for query in suite.ids]
+REWRITTEN = frozenset(
+    "h02 h17 h21 ds01 ds06 ds09 ds16 ds28 ds30 ds31 ds32 ds39 ds41 ds47 ds57 ds58 ds64 ds65 ds75 ds81 ds88 ds90 ds92 "
+    "ds94 ds95".split()
+)
+"""The queries that a rule improves if costs do not count.  One that is gone from them has become slower for users."""
 
 _LIMIT = re.compile(r"\bLIMIT\s+(?P<rows>\d+)\s*;?\s*\Z", re.IGNORECASE)
 
@@ -94,6 +99,7 @@ def test_same_schema_and_rows(bench: Callable[[str], Bench], suite: str, query: 
     spark, optimizer, calls = bench(suite)
     text = data.queries(suite)[query]
     plan = optimizer.plan(text)
+    assert plan.rewritten == (query in REWRITTEN), plan.declined
     if plan.rewritten:
         assert_same_result(spark, text, optimizer.sql)
         return
