@@ -130,7 +130,7 @@ class NearestJoin(Logical):
     """An inner or left join of which only the pairs of each left row with its nearest right rows count.
 
     ``match`` is the MATCH_CONDITION of an as-of join, and ``using`` its USING; without it this is a plain join.
-    ``foreign``: whether Spark cannot run it as written.  ``certain``: it stands for a subquery, and is no join there.
+    ``foreign``: whether Spark cannot run it as written.  ``certain``: another node has chosen it already.
     """
 
     label: ClassVar[str] = "NearestJoin"
@@ -175,4 +175,12 @@ class NearestSubquery(Alternatives):
     """``other`` joins the nearest rows that subqueries of ``written`` pick with ORDER BY and LIMIT, or aggregate."""
 
     label: ClassVar[str] = "NearestSubquery"
+    joins: Joins
+
+
+@plan_node
+class NearestTies(Alternatives):
+    """``other`` joins the right rows of the nearest time, of which a ranking of ``written`` keeps those that tie."""
+
+    label: ClassVar[str] = "NearestTies"
     joins: Joins

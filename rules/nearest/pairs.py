@@ -191,6 +191,18 @@ class Pairs:
             for turned in (part, part.turned)
         )
 
+    def only_bounds_time(self, conjunct: Scalar, wanted: Wanted) -> bool:
+        """Whether a condition compares the wanted time with expressions over the left side, as a tolerance does.
+
+        It holds of all right rows of one time alike.
+        """
+        left_time, _ = self.left_time(wanted)
+        parts = _comparisons(conjunct) if self.side(conjunct.tree) == "both" else ()
+        return bool(parts) and all(
+            self.is_match(part, wanted, left_time) or (not part.equal and self.tolerance(part, wanted) is not None)
+            for part in parts
+        )
+
     def key(self, part: Comparison) -> EqualKey | None:
         """An equality of the two sides.  Raises ``Refused`` for one of types that a window groups otherwise."""
         if not part.equal:

@@ -84,7 +84,18 @@ TAKEN = {  # with a sort key behind the time that tells rows of one time apart
     "SELECT i, at FROM (SELECT *, row_number() OVER (PARTITION BY i ORDER BY {outer}) AS n FROM (SELECT "
     "t.id AS i, q.ts AS at, q.seq, q.v AS w, t.v AS z FROM {from_}) p WHERE w > 0) WHERE n = 1": False,
     "SELECT t.id, q.ts, q.seq FROM {from_} QUALIFY row_number() OVER (PARTITION BY t.id ORDER BY q.seq) = 1": False,
-    "SELECT t.id, q.ts FROM {from_} QUALIFY rank() OVER (PARTITION BY t.id ORDER BY {order}) = 1": False,
+    "SELECT t.id, q.ts, q.seq FROM {from_} QUALIFY rank() OVER (PARTITION BY t.id ORDER BY {time}) = 1": True,
+    "SELECT * FROM {from_} QUALIFY dense_rank() OVER (PARTITION BY t.id, t.v ORDER BY t.v, {order}) < 2": True,
+    "SELECT x.* FROM (SELECT t.id, q.seq, rank() OVER (ORDER BY {time}, q.v + t.v) AS n FROM {from_}) x "
+    "WHERE n <= 1": True,
+    "WITH r AS (SELECT t.*, q.seq, q.ts AS at, rank() OVER (PARTITION BY t.k ORDER BY {order}) AS n FROM {from_}) "
+    "SELECT * FROM r WHERE n = 1 AND v IS NOT NULL": True,
+    "SELECT o.v, x.seq FROM t o LEFT JOIN (SELECT t.id AS i, q.seq, "
+    "rank() OVER (PARTITION BY t.id ORDER BY {time}) AS n FROM {from_}) x ON x.i = o.id AND x.n = 1": True,
+    "SELECT i, at, seq FROM (SELECT *, dense_rank() OVER (PARTITION BY p.i ORDER BY {outer}) AS n "
+    "FROM (SELECT t.id AS i, q.ts AS at, q.seq, q.v AS w, t.v + 1 AS z FROM {from_}) p) WHERE n = 1": True,
+    "SELECT t.id, q.ts FROM {from_} QUALIFY rank() OVER (PARTITION BY t.id ORDER BY {order}) <= 2": False,
+    "SELECT t.id, q.ts FROM {from_} QUALIFY rank() OVER (PARTITION BY t.id, q.v ORDER BY {time}) = 1": False,
 }
 
 
@@ -201,6 +212,7 @@ def cases(draw: st.DrawFn, forms: dict[str, bool] = TAKEN) -> RandomQuery:
     tie = draw(st.sampled_from(ties[:-1] if forms is PICKED else ties))  # Spark takes no outer column there
     inside = {"q.seq": "seq", "q.v": "w", "t.v": "z"}
     words = {
+        "time": f"q.ts {'DESC' if backward else 'ASC'}",
         "order": f"q.ts {'DESC' if backward else 'ASC'}, {tie}",
         "outer": f"at {'DESC' if backward else 'ASC'}, {re.sub(r'[qt][.][a-z]+', lambda m: inside[m[0]], tie)}",
         "last": "max" if backward else "min",
