@@ -131,6 +131,7 @@ class NearestJoin(Logical):
 
     ``match`` is the MATCH_CONDITION of an as-of join, and ``using`` its USING; without it this is a plain join.
     ``foreign``: whether Spark cannot run it as written.  ``certain``: another node has chosen it already.
+    ``turned``: written as a right join, with the right side first; ``*`` shows its columns first.
     """
 
     label: ClassVar[str] = "NearestJoin"
@@ -145,10 +146,13 @@ class NearestJoin(Logical):
     using: tuple[str, ...] = ()
     foreign: bool = False
     certain: bool = False
+    turned: bool = False
 
     @property
     def plain(self) -> Join | AsofJoin:
         """The join as written."""
+        if self.turned:
+            return Join(self.right, self.left, "right", self.keyword, self.condition)
         if self.match is None:
             return Join(self.left, self.right, self.kind, self.keyword, self.condition, comma=self.comma)
         kind: Literal["inner", "left"] = "left" if self.kind == "left" else "inner"
@@ -157,6 +161,10 @@ class NearestJoin(Logical):
     @property
     def printed(self) -> Join | AsofJoin:
         return self.plain
+
+    @property
+    def output(self) -> tuple[str, ...]:
+        return self.plain.output
 
     @property
     def detail(self) -> str:

@@ -29,7 +29,7 @@ def lower_nearest_join(join: NearestJoin, ctx: Context) -> SortedNearestJoin | S
     if _spark_join_suffices(join, ctx, may_stay=not (join.foreign or join.certain)):
         return Spark(join.plain)
     kind: Literal["inner", "left"] = "left" if join.kind == "left" else "inner"
-    return SortedNearestJoin(join.left, join.right, kind, join.nearest, join.foreign)
+    return SortedNearestJoin(join.left, join.right, kind, join.nearest, join.foreign, join.turned)
 
 
 @rule(NearestTies)

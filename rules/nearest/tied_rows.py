@@ -21,8 +21,8 @@ from planner.types.schema import Column
 from rules.nearest.pairs import Pairs, Wanted
 
 
-def tied_rows(pairs: Pairs, wanted: Wanted, nearest: Nearest, function: str) -> tuple[Join, NearestJoin]:
-    """The join with all rows of the nearest time, and the join with this time on its left side.
+def tied_rows(written: Join, pairs: Pairs, wanted: Wanted, nearest: Nearest, function: str) -> tuple[Join, NearestJoin]:
+    """A join with all rows of the nearest time, and the join with this time on its left side.
 
     Raises ``Refused`` where the right side may have other rows when it is read again.
     """
@@ -44,4 +44,7 @@ def tied_rows(pairs: Pairs, wanted: Wanted, nearest: Nearest, function: str) -> 
     )
     rest = (conjunct for conjunct in join.condition if not pairs.only_bounds_time(conjunct, wanted))
     tied = Scalar(f"{operand(time)} = {alias}.{name}")
-    return Join(timed, join.right, timed.kind, timed.keyword, (*rest, tied)), timed
+    condition = (*rest, tied)
+    if written.kind == "right":
+        return Join(join.right, timed, "right", written.keyword, condition), timed
+    return Join(timed, join.right, timed.kind, timed.keyword, condition), timed

@@ -35,7 +35,7 @@ def nearest_groups(node: Project | Sort, ctx: Context) -> Logical | None:
         if wanted is None:
             return None
         pairs.check_where(block)
-        nearest = replace(pairs.nearest(wanted, readers_of(block)), kept=kept_above(block, block.tree, ctx))
+        nearest = replace(pairs.nearest(wanted, readers_of(block)), kept=kept_above(block, pairs.join, ctx))
         for key in _keys(block, ctx):
             pairs.check_fixed(key)
     except Refused as no:

@@ -123,11 +123,11 @@ def _nearest(block: QueryBlock, found: FirstRow, ctx: Context) -> _Rewritten | N
             return None
         pairs.check_where(block)
         readers = all_readers_of(block) if keeps_ties(ranking) else readers_of(block)
-        nearest = replace(pairs.nearest(wanted, readers), kept=kept_above(block, join, ctx))
+        nearest = replace(pairs.nearest(wanted, readers), kept=kept_above(block, pairs.join, ctx))
         for part in ranking.partition:
             pairs.check_fixed(part)
         if keeps_ties(ranking):
-            tied, timed = tied_rows(pairs, wanted, nearest, ranking.function)
+            tied, timed = tied_rows(join, pairs, wanted, nearest, ranking.function)
             return _Rewritten(block.over(where(tied, block.condition)), timed)
     except Refused as no:
         ctx.decline(f"not only the nearest rows: {no.reason}", no.place)

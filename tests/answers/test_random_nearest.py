@@ -205,6 +205,8 @@ def cases(draw: st.DrawFn, forms: dict[str, bool] = TAKEN) -> RandomQuery:
         "t JOIN q ON {}",
         "t LEFT JOIN q ON {}",
         "t LEFT JOIN q ON {} WHERE t.v > 0 AND t.id <=> 1",
+        "q RIGHT JOIN t ON {}",
+        "q RIGHT OUTER JOIN t ON {} WHERE t.v > 0",
         "t, q WHERE {}",
     )
     from_ = draw(st.sampled_from(joins))
@@ -254,7 +256,13 @@ def by_distance(draw: st.DrawFn) -> RandomQuery:
     both = bool(conditions) and draw(st.integers(0, 5)) == 0
     conditions += [draw(st.sampled_from(BOTH_SIDES))] if both else []
     said = " AND ".join(conditions) or "true"
-    joins = ("t JOIN q ON {}", "t LEFT JOIN q ON {}", "t LEFT JOIN q ON {} WHERE t.v > 0", "t, q WHERE {}")
+    joins = (
+        "t JOIN q ON {}",
+        "t LEFT JOIN q ON {}",
+        "t LEFT JOIN q ON {} WHERE t.v > 0",
+        "q RIGHT JOIN t ON {}",
+        "t, q WHERE {}",
+    )
     words = {
         "d": draw(st.sampled_from(("abs(t.ts - q.ts)", "abs((q.ts) - t.ts)"))),
         "nulls": draw(st.sampled_from(("", " NULLS LAST", " ASC NULLS FIRST", ", t.v"))),
