@@ -108,7 +108,7 @@ def wanted_by(ranking: Ranking, pairs: Pairs, count: int = 1) -> Wanted | None:
         return None
     if keeps_ties(ranking) and count > 1:
         raise Refused(f"{ranking.function}() <= {count} keeps all rows that tie; row_number() keeps {count} of them")
-    if (ends := distance_operands(keys[0], pairs)) is not None:
+    if (ends := _distance(keys[0], pairs)) is not None:
         if keeps_ties(ranking):
             raise Refused(
                 f"{ranking.function}() keeps all rows of one distance; row_number() keeps one of them",
@@ -125,6 +125,11 @@ def wanted_by(ranking: Ranking, pairs: Pairs, count: int = 1) -> Wanted | None:
     way: Direction = "backward" if time.descending else "forward"
     ordered = () if keeps_ties(ranking) else tuple(map(_last_first, ties))
     return Wanted(bare(time.expression.tree), way, ordered, count)
+
+
+def _distance(key: SortKey, pairs: Pairs) -> tuple[exp.Expression, exp.Expression] | None:
+    """The left and the right expression whose distance a sort key is."""
+    return distance_operands(key.expression.tree, pairs, key.expression.place, descending=key.descending)
 
 
 def _last_first(key: SortKey) -> tuple[exp.Expression, bool, bool]:
