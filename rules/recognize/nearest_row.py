@@ -109,21 +109,25 @@ def _kept(query: Logical, alias: str, tests: tuple[Scalar, ...], ctx: Context) -
     return new and new.in_place(query, block)
 
 
-def _nearest(block: QueryBlock, found: FirstRow, ctx: Context) -> _Rewritten | None:
-    """The block over the nearest rows; None with a reason where it needs other pairs as well."""
+def _nearest(block: QueryBlock, found: FirstRow, ctx: Context, above: tuple[Scalar, ...] = ()) -> _Rewritten | None:
+    """The block over the nearest rows; None with a reason where it needs other pairs as well.
+
+    ``above``: conditions that its pairs are tested for before they are ranked, over its relations.
+    """
     join, ranking = block.tree, found.ranking
     if not isinstance(join, Join):
         return _nearest_inside(block, found, ctx)
     if not may_be_nearest(block, join, by_distance=sorts_by_distance(ranking)):
         return None
     try:
-        pairs = Pairs.of_block(block, join, ctx)
+        ranked = replace(block, condition=(*block.condition, *above))
+        pairs = Pairs.of_block(ranked, join, ctx)
         wanted = wanted_by(ranking, pairs, found.count)
         if wanted is None or not pairs.finds(wanted):
             return None
-        pairs.check_where(block)
+        pairs.check_where(ranked)
         readers = all_readers_of(block) if keeps_ties(ranking) else readers_of(block)
-        nearest = replace(pairs.nearest(wanted, readers), kept=kept_above(block, pairs.join, ctx))
+        nearest = replace(pairs.nearest(wanted, readers), kept=kept_above(ranked, pairs.join, ctx))
         for part in ranking.partition:
             pairs.check_fixed(part)
         if keeps_ties(ranking):
@@ -141,8 +145,18 @@ def _nearest_inside(block: QueryBlock, found: FirstRow, ctx: Context) -> _Rewrit
         inside = ranked_subquery(block, found.ranking, ctx)
     except Refused:
         return None
-    new = None if inside is None else _nearest(inside.block, replace(found, ranking=inside.ranking), ctx)
-    if inside is None or new is None:
+    if inside is None:
+        return None
+    try:
+        above = inside.conditions(block.condition)
+    except Refused as no:
+        join = inside.block.tree
+        if isinstance(join, Join) and may_be_nearest(inside.block, join, by_distance=sorts_by_distance(inside.ranking)):
+            ctx.decline(f"not only the nearest rows: {no.reason}", no.place or block.condition[0].place)
+        return None
+    new = _nearest(inside.block, replace(found, ranking=inside.ranking), ctx, above)
+    if new is None:
         return None
     leaf = over_subquery(inside.relation, new.block, ctx)
-    return _Rewritten(block.over(with_leaves(block.tree, {id(inside.relation): leaf})), new.timed)
+    over = where(with_leaves(block.tree, {id(inside.relation): leaf}), block.condition)
+    return _Rewritten(block.over(over), new.timed)
