@@ -35,6 +35,7 @@ IDIOMS = {
     "max_by": f"SELECT t.id, max(t.qty) AS qty, max_by(q.price, q.ts) AS p, max(q.ts) AS at {EARLIER} GROUP BY t.id",
     "max(struct)": f"SELECT t.id, max(t.qty) AS qty, max(struct(q.ts, q.price)) AS at {EARLIER} GROUP BY t.id",
     "LATERAL … LIMIT 1": f"SELECT t.id, t.qty, x.* FROM trades t, LATERAL ({PICKED} ORDER BY q.ts DESC LIMIT 1) x",
+    "rank() = 1": f"SELECT * FROM (SELECT {COLUMNS}, {LAST.replace('row_number', 'rank')} AS n {EARLIER}) WHERE n = 1",
     "q.ts = (SELECT max(…))": (
         f"SELECT {COLUMNS} FROM trades t JOIN quotes q ON q.k = t.k WHERE q.ts = "
         "(SELECT max(x.ts) FROM quotes x WHERE x.k = t.k AND x.ts <= t.ts)"

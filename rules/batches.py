@@ -6,7 +6,7 @@ from rules.lower.band_window import lower_band_window
 from rules.lower.join_hints import drop_lookup_hints, drop_range_join, keep_nested_loop
 from rules.lower.lookup_join import lower_lookup_join
 from rules.lower.merge_scalar_aggregates import lower_merged_scalar_aggregates
-from rules.lower.nearest_join import lower_nearest_join, lower_nearest_subquery
+from rules.lower.nearest_join import lower_nearest_join, lower_nearest_subquery, lower_nearest_ties
 from rules.lower.self_aggregate import lower_self_aggregate
 from rules.lower.shared_groups import lower_shared_groups
 from rules.lower.spark import leave_to_spark
@@ -86,6 +86,7 @@ BATCHES = (
             drop_lookup_hints,
             drop_range_join,
             lower_nearest_subquery,
+            lower_nearest_ties,
             lower_merged_scalar_aggregates,
             lower_shared_groups,
             lower_self_aggregate,

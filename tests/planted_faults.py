@@ -23,6 +23,8 @@ class Fault:
 BINS = "planner/physical/band_join.py"
 INTERVALS = "planner/physical/interval_sql.py"
 NEAREST = "planner/physical/nearest_join.py"
+FIRST_ROW = "rules/nearest/first_row.py"
+EXTREMES = "rules/nearest/extremes.py"
 JOIN = "planner/physical/bin_join.py"
 OVERLAP = "planner/physical/overlap_band_join.py"
 SUMS = "planner/physical/band_aggregate.py"
@@ -143,6 +145,20 @@ FAULTS = (
         NEAREST,
         "CASE WHEN {other} < {own} THEN",
         "CASE WHEN {other} > {own} THEN",
+        "nearest",
+    ),
+    Fault(
+        "the second rank is of the nearest time",
+        FIRST_ROW,
+        "keeps_ties(ranking) and count > 1",
+        "False",
+        "nearest",
+    ),
+    Fault(
+        "a NULL is no field of a struct",
+        EXTREMES,
+        'is_struct and direction == "forward"',
+        "False",
         "nearest",
     ),
     Fault("a strict end is closed", ENDS, "isinstance(tree, exp.GT)", "False", "aggregate"),

@@ -24,6 +24,10 @@ from planner.errors import Refused
 from planner.expr import Scalar
 
 
+class OneSided(Refused):
+    """A comparison that bounds a value on one side, where no other one bounds it on the other side."""
+
+
 @dataclass(frozen=True)
 class _Bound:
     point: Leaf
@@ -185,13 +189,15 @@ def _pair(
         if b.conjunct not in used:
             used.add(b.conjunct)
             both = {o.lower for o in bounds if o.conjunct == b.conjunct} == {True, False}
+            if both and b.sum:
+                reason = f"{b.conjunct.shown} adds up {b.sum}; a band holds one expression"
+                refusals.append(Refused(reason, b.conjunct.place))
+                continue
             reason = (
-                f"adds up {b.sum}; a band holds one expression"
-                if both and b.sum
-                else f"bounds {b.point.text} on one side only, so there is no band; "
+                f"{b.conjunct.shown} bounds {b.point.text} on one side only, so there is no band; "
                 f"add {'an upper' if b.lower else 'a lower'} bound"
             )
-            refusals.append(Refused(f"{b.conjunct.shown} {reason}", b.conjunct.place))
+            refusals.append(OneSided(reason, b.conjunct.place))
     return (*distances.values(), *intervals.values(), *overlaps), tuple(refusals)
 
 

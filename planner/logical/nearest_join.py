@@ -130,7 +130,8 @@ class NearestJoin(Logical):
     """An inner or left join of which only the pairs of each left row with its nearest right rows count.
 
     ``match`` is the MATCH_CONDITION of an as-of join, and ``using`` its USING; without it this is a plain join.
-    ``foreign``: whether Spark cannot run it as written.  ``certain``: it stands for a subquery, and is no join there.
+    ``foreign``: whether Spark cannot run it as written.  ``certain``: another node has chosen it already.
+    ``turned``: written as a right join, with the right side first; ``*`` shows its columns first.
     """
 
     label: ClassVar[str] = "NearestJoin"
@@ -145,10 +146,13 @@ class NearestJoin(Logical):
     using: tuple[str, ...] = ()
     foreign: bool = False
     certain: bool = False
+    turned: bool = False
 
     @property
     def plain(self) -> Join | AsofJoin:
         """The join as written."""
+        if self.turned:
+            return Join(self.right, self.left, "right", self.keyword, self.condition)
         if self.match is None:
             return Join(self.left, self.right, self.kind, self.keyword, self.condition, comma=self.comma)
         kind: Literal["inner", "left"] = "left" if self.kind == "left" else "inner"
@@ -157,6 +161,10 @@ class NearestJoin(Logical):
     @property
     def printed(self) -> Join | AsofJoin:
         return self.plain
+
+    @property
+    def output(self) -> tuple[str, ...]:
+        return self.plain.output
 
     @property
     def detail(self) -> str:
@@ -175,4 +183,12 @@ class NearestSubquery(Alternatives):
     """``other`` joins the nearest rows that subqueries of ``written`` pick with ORDER BY and LIMIT, or aggregate."""
 
     label: ClassVar[str] = "NearestSubquery"
+    joins: Joins
+
+
+@plan_node
+class NearestTies(Alternatives):
+    """``other`` joins the right rows of the nearest time, of which a ranking of ``written`` keeps those that tie."""
+
+    label: ClassVar[str] = "NearestTies"
     joins: Joins

@@ -78,7 +78,9 @@ class Spark(Physical):
         return self if op is self.op else Spark(op)  # type: ignore[arg-type]
 
 
-RewritingName = Literal["BandWindow", "MergedScalarAggregates", "NearestSubquery", "SelfWindow", "SharedGroups"]
+RewritingName = Literal[
+    "BandWindow", "MergedScalarAggregates", "NearestSubquery", "NearestTies", "SelfWindow", "SharedGroups"
+]
 
 
 @plan_node

@@ -39,10 +39,16 @@ class NearestJoin(Rendered, Physical):
     kind: Literal["inner", "left"]
     nearest: Nearest
     foreign: bool = False  # whether Spark cannot run the join as written
+    turned: bool = False  # whether it was a right join, whose right side stands first
 
     @property
     def required(self) -> bool:  # type: ignore[override]
         return self.foreign
+
+    @property
+    def output(self) -> tuple[str, ...]:
+        first, second = (self.right, self.left) if self.turned else (self.left, self.right)
+        return (*first.output, *second.output)  # type: ignore[attr-defined]
 
     @property
     def detail(self) -> str:
@@ -58,7 +64,8 @@ class NearestJoin(Rendered, Physical):
 
     def stars(self, of: Callable[[Node], list[str]]) -> list[str]:
         right = [f"{quote(shown.name)}.*" for shown in self.nearest.right if shown.values and not shown.hidden]
-        return [*of(self.left), *(right if any(s.values for s in self.nearest.right) else of(self.right))]
+        right = right if any(shown.values for shown in self.nearest.right) else of(self.right)
+        return [*right, *of(self.left)] if self.turned else [*of(self.left), *right]
 
     def render(
         self, sides: tuple[str, ...], names: NameGenerator, conjunction: Callable[[tuple[Scalar, ...]], str]

@@ -7,7 +7,7 @@ from typing import Literal
 from planner.catalog.cost import count_pairs, describe_pairs, describe_rows
 from planner.catalog.stats import Statistics
 from planner.logical import Logical
-from planner.logical.nearest_join import NearestJoin, NearestSubquery
+from planner.logical.nearest_join import NearestJoin, NearestSubquery, NearestTies
 from planner.physical.base import Rewriting, Spark
 from planner.physical.nearest_join import NearestJoin as SortedNearestJoin
 from rules.band_join.keys import key_pairs
@@ -26,22 +26,40 @@ def lower_nearest_join(join: NearestJoin, ctx: Context) -> SortedNearestJoin | S
     A join makes every pair of a row with all earlier rows, of which the query keeps one.  A union of both sides, sorted
     by key and time, has the last right row so far beside each left row.
     """
-    may_stay = not (ctx.force or join.foreign or join.certain)
+    if _spark_join_suffices(join, ctx, may_stay=not (join.foreign or join.certain)):
+        return Spark(join.plain)
+    kind: Literal["inner", "left"] = "left" if join.kind == "left" else "inner"
+    return SortedNearestJoin(join.left, join.right, kind, join.nearest, join.foreign, join.turned)
+
+
+@rule(NearestTies)
+def lower_nearest_ties(node: NearestTies, ctx: Context) -> Logical | Rewriting:
+    """Join the right rows of the nearest time, unless there are few pairs.
+
+    The right side is read twice: sorted with the left one for the nearest time, and joined by this time.
+    """
+    if all(_spark_join_suffices(join, ctx, passes=2) for join in node.joins.found):
+        return node.written
+    return Rewriting(node.other, "NearestTies", node.description, node.output)
+
+
+def _spark_join_suffices(join: NearestJoin, ctx: Context, *, may_stay: bool = True, passes: int = 1) -> bool:
+    """Choose between the pairs of a join and a sort of both sides; ``passes``: how often that shuffles both sides."""
+    may_stay = may_stay and not ctx.force
     sides, sizes = (join.left, join.right), ctx.statistics_of(join.left, join.right)
     pairs = _count_pairs(join, sizes, ctx)
-    if may_stay and not _are_few(pairs, sizes, ctx):
+    if may_stay and not _are_few(pairs, sizes, ctx, passes):
         sizes = filtered_sizes(sides, own_conditions(join.nearest, outer=join.kind == "left"), sizes, ctx)
         pairs = _count_pairs(join, sizes, ctx)
     union = f"one sort of {describe_rows(Statistics(_total(sizes)))} rows"
-    if may_stay and _are_few(pairs, sizes, ctx):
+    if may_stay and _are_few(pairs, sizes, ctx, passes):
         ctx.choose(f"Spark's own join, {describe_pairs(pairs)}", union)
         ctx.decline(
             "so few pairs that Spark's own join is as good", join.condition[0].place if join.condition else None
         )
-        return Spark(join.plain)
+        return True
     ctx.choose(union, f"Spark's own join, {describe_pairs(pairs)}")
-    kind: Literal["inner", "left"] = "left" if join.kind == "left" else "inner"
-    return SortedNearestJoin(join.left, join.right, kind, join.nearest, join.foreign)
+    return False
 
 
 def _count_pairs(join: NearestJoin, sizes: Sizes, ctx: Context) -> float | None:
@@ -53,12 +71,12 @@ def _count_pairs(join: NearestJoin, sizes: Sizes, ctx: Context) -> float | None:
     return key_pairs((join.left, join.right), keys, left, right, ctx)
 
 
-def _are_few(pairs: float | None, sizes: Sizes, ctx: Context) -> bool:
-    """Whether making so many pairs costs less than sorting both sides."""
+def _are_few(pairs: float | None, sizes: Sizes, ctx: Context, passes: int = 1) -> bool:
+    """Whether making so many pairs costs less than sorting both sides, so often."""
     rows = _total(sizes)
     if pairs is None or rows is None:
         return False
-    return pairs < max(ctx.thresholds.nested_loop_pairs, _PAIRS_PER_ROW * rows)
+    return pairs < max(ctx.thresholds.nested_loop_pairs, _PAIRS_PER_ROW * passes * rows)
 
 
 def _count_subquery_pairs(join: NearestJoin, ctx: Context) -> tuple[float | None, bool]:

@@ -1,4 +1,4 @@
-"""Distances by which pairs are sorted: ``ORDER BY abs(t.x - q.x)``, ``abs(datediff(t.day, q.day))``.
+"""Distances by which pairs are sorted: ``abs(t.x - q.x)``, ``abs(datediff(t.day, q.day))``.
 
 The least distant rows are the last ones before a left value and the first ones after it, so many on either side as are
 wanted.  That holds where a row is no less distant than one that lies between the two.
@@ -11,9 +11,8 @@ from sys import float_info
 from sqlglot import exp
 
 from planner.band.comparisons import bare
-from planner.errors import Refused
+from planner.errors import Place, Refused
 from planner.expr import sql
-from planner.expr.ranking import SortKey
 from planner.types.schema import SqlType
 from rules.nearest.pairs import Pairs
 
@@ -21,13 +20,24 @@ _MOST_DIGITS = 38  # of a decimal
 _GREATEST = float_info.max
 
 
-def distance_operands(key: SortKey, pairs: Pairs) -> tuple[exp.Expression, exp.Expression] | None:
-    """The left and the right expression whose distance sorts pairs, the least first; None for another key.
+class RefusedDistance(Refused):
+    """A distance whose least value need not be that of the nearest rows."""
 
-    Raises ``Refused`` for a distance that need not grow from one right value to the next.
+
+def distance_operands(
+    sorted_by: exp.Expression, pairs: Pairs, place: Place | None, *, descending: bool = False
+) -> tuple[exp.Expression, exp.Expression] | None:
+    """The left and the right expression whose distance sorts pairs, the least first; None for another expression.
+
+    ``descending``: the greatest come first, as with ``-abs(t.x - q.x)``.  Raises
+    ``RefusedDistance``.
     """
-    distance = bare(key.expression.tree)
-    if not isinstance(distance, exp.Abs) or key.descending:
+    distance = bare(sorted_by)
+    if descending and isinstance(distance, exp.Neg):
+        distance = bare(distance.this)
+    elif descending:
+        return None
+    if not isinstance(distance, exp.Abs):
         return None
     difference = bare(distance.this)
     if not isinstance(difference, exp.Sub | exp.DateDiff) or difference.args.get("unit"):
@@ -38,7 +48,9 @@ def distance_operands(key: SortKey, pairs: Pairs) -> tuple[exp.Expression, exp.E
     left, right = ends["left"], ends["right"]
     types = pairs.scope.type_of(left), pairs.scope.type_of(right)
     if why := _why_not(types, dates=isinstance(difference, exp.DateDiff), pairs=pairs):
-        raise Refused(f"{sql(difference)} {why}", key.expression.place)
+        raise RefusedDistance(f"{sql(difference)} {why}", place)
+    if descending and any(t and t.approximate for t in types):
+        raise RefusedDistance(f"{sql(bare(sorted_by))} may be NaN, which is the greatest value", place)
     return (_finite(left) if any(t and t.approximate for t in types) else left), right
 
 

@@ -1,11 +1,13 @@
 """Aggregates that the nearest rows decide: ``max(q.ts)``, ``max_by(q.price, q.ts)``, ``max(struct(q.ts, q.price))``.
 
-Each of them has the same value over all pairs of a left row as over the last of them.
+Each of them has the same value over all pairs of a left row as over the last of them.  Others have it over the least
+distant: ``min(abs(t.x - q.x))``, ``min_by(q.price, abs(t.x - q.x))``, ``max_by(q.price, -abs(t.x - q.x))``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -14,6 +16,7 @@ from planner.errors import Refused
 from planner.expr import Scalar, sql
 from planner.expr.calls import unknown
 from planner.logical.nearest_join import Direction
+from rules.nearest.distance import RefusedDistance, distance_operands
 from rules.nearest.pairs import Pairs, Wanted
 from rules.query.query_block import QueryBlock
 
@@ -29,6 +32,7 @@ def wanted_by_aggregates(block: QueryBlock, pairs: Pairs) -> Wanted | None:
     """
     found: Wanted | None = None
     refused: Refused | None = None
+    near = False
     for scalar in (*block.project.items, *block.in_clauses):
         if scalar.plans:
             refused = refused or Refused(f"{scalar.shown} holds a subquery", scalar.place)
@@ -38,11 +42,15 @@ def wanted_by_aggregates(block: QueryBlock, pairs: Pairs) -> Wanted | None:
                 found = _both(found, wanted, scalar)
         except Refused as no:
             refused = refused or Refused(no.reason, no.place or scalar.place)
-    if found is None or not pairs.bounds(found):
-        return None
-    if refused:
+            near = near or isinstance(no, RefusedDistance)
+    if refused and (near if found is None else pairs.finds(found)):
         raise refused
-    return found
+    return found if found is not None and pairs.finds(found) else None
+
+
+def may_take_a_distance(block: QueryBlock) -> bool:
+    """Whether aggregates of a block may take the least distance; cheap, and never looks anything up."""
+    return any("abs" in scalar.text.lower() for scalar in (*block.project.items, *block.in_clauses))
 
 
 def decided_by(item: Scalar, pairs: Pairs) -> tuple[Wanted, Scalar] | None:
@@ -91,6 +99,8 @@ def _wanted(name: str, arguments: list[exp.Expression], pairs: Pairs) -> Wanted 
     sides = [pairs.side(field) for field in fields]
     while sides and sides[0] in ("left", None):  # the same for all pairs of a left row
         fields, sides = fields[1:], sides[1:]
+    if fields and sides[0] == "both":
+        return _least_distant(fields, pairs, direction, is_struct=fields[0] is not by)
     if not fields or "both" in sides:
         return None
     ties = [field for field, side in zip(fields[1:], sides[1:], strict=True) if side == "right"]
@@ -98,11 +108,26 @@ def _wanted(name: str, arguments: list[exp.Expression], pairs: Pairs) -> Wanted 
     return Wanted(bare(fields[0]), direction, tuple((tie, turned, not turned) for tie in ties))
 
 
+def _least_distant(
+    fields: list[exp.Expression], pairs: Pairs, direction: Direction, *, is_struct: bool
+) -> Wanted | None:
+    """The least distance that an aggregate takes, from the field of a struct that decides; None if it is none.
+
+    A NULL is the least field of a struct; aggregates take no other NULL.
+    """
+    ends = distance_operands(fields[0], pairs, None, descending=direction == "backward")
+    if ends is None:
+        return None
+    if tie := next((field for field in fields[1:] if pairs.side(field) not in ("left", None)), None):
+        raise RefusedDistance(f"{sql(tie)} decides between rows that are equally near")
+    return Wanted(ends[1], "both", (), 1, ends[0], is_struct and direction == "forward")
+
+
 def _both(found: Wanted | None, wanted: Wanted, scalar: Scalar) -> Wanted:
     """What both need, if one row can be it."""
     if found is None:
         return wanted
-    if found.time != wanted.time or found.direction != wanted.direction:
+    if replace(found, ties=()) != replace(wanted, ties=()):
         raise Refused(f"{scalar.shown} needs other pairs than another aggregate", scalar.place)
     if found.ties and wanted.ties and found.ties != wanted.ties:
         raise Refused(f"{scalar.shown} takes another of the rows that tie than another aggregate", scalar.place)

@@ -92,27 +92,44 @@ def sorts_by_distance(ranking: Ranking) -> bool:
     return any("abs" in key.expression.text.lower() for key in ranking.order)
 
 
+def keeps_ties(ranking: Ranking) -> bool:
+    """Whether a ranking gives rows that tie one number."""
+    return ranking.function != "row_number"
+
+
 def wanted_by(ranking: Ranking, pairs: Pairs, count: int = 1) -> Wanted | None:
     """What the first rows of a ranking need of the pairs of one left row; None where nothing right sorts them.
 
-    Sort keys of the left side are the same for all of them.  Raises ``Refused`` where it needs more than one row.
+    Sort keys of the left side are the same for all of them.  A ranking that keeps rows that tie needs all rows of the
+    nearest time, whatever its further sort keys are.  Raises ``Refused`` where it needs other rows.
     """
     keys = [key for key in ranking.order if pairs.side(key.expression.tree) not in ("left", None)]
     if not keys:
         return None
-    if ranking.function != "row_number":
-        raise Refused(f"{ranking.function}() keeps all rows that tie; row_number() keeps one of them")
-    if (ends := distance_operands(keys[0], pairs)) is not None:
+    if keeps_ties(ranking) and count > 1:
+        raise Refused(f"{ranking.function}() <= {count} keeps all rows that tie; row_number() keeps {count} of them")
+    if (ends := _distance(keys[0], pairs)) is not None:
+        if keeps_ties(ranking):
+            raise Refused(
+                f"{ranking.function}() keeps all rows of one distance; row_number() keeps one of them",
+                keys[0].expression.place,
+            )
         if len(keys) > 1:
             shown = keys[1].expression.shown
             raise Refused(f"{shown} decides between rows that are equally near", keys[1].expression.place)
         return Wanted(ends[1], "both", (), count, ends[0], keys[0].nulls_first)
-    for key in keys:
+    for key in keys[:1] if keeps_ties(ranking) else keys:
         if pairs.side(key.expression.tree) != "right":
             raise Refused(f"{key.expression.shown} depends on both rows of a pair", key.expression.place)
     time, *ties = keys
     way: Direction = "backward" if time.descending else "forward"
-    return Wanted(bare(time.expression.tree), way, tuple(map(_last_first, ties)), count)
+    ordered = () if keeps_ties(ranking) else tuple(map(_last_first, ties))
+    return Wanted(bare(time.expression.tree), way, ordered, count)
+
+
+def _distance(key: SortKey, pairs: Pairs) -> tuple[exp.Expression, exp.Expression] | None:
+    """The left and the right expression whose distance a sort key is."""
+    return distance_operands(key.expression.tree, pairs, key.expression.place, descending=key.descending)
 
 
 def _last_first(key: SortKey) -> tuple[exp.Expression, bool, bool]:

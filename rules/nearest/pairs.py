@@ -53,16 +53,24 @@ class Wanted:
 def may_be_nearest(block: QueryBlock, join: Join, *, by_distance: bool = False) -> bool:
     """Whether a join has a condition that may be a bound on a time; cheap, and never looks anything up.
 
-    ``by_distance``: the query sorts by a distance, which needs no bound.
+    A right join is a left join the other way round.  ``by_distance``: the query sorts by a distance, which needs no
+    bound.
     """
-    if join.kind not in ("inner", "cross", "left") or join.using or join.natural or block.project.hint:
+    if join.kind not in ("inner", "cross", "left", "right") or join.using or join.natural or block.project.hint:
         return False
     return by_distance or any(map(looks_like_band, (*join.condition, *block.condition)))
 
 
 def nearest_join(join: Join, nearest: Nearest) -> NearestJoin:
     """A join of which only the nearest rows count."""
+    if join.kind == "right":
+        return NearestJoin(join.right, join.left, "left", join.keyword, join.condition, nearest, turned=True)
     return NearestJoin(join.left, join.right, join.kind, join.keyword, join.condition, nearest, join.comma)
+
+
+def _as_left_join(join: Join) -> Join:
+    """A right join as a left join, the other way round; any other join as it is."""
+    return Join(join.right, join.left, "left", "LEFT JOIN", join.condition) if join.kind == "right" else join
 
 
 class Pairs:
@@ -75,6 +83,7 @@ class Pairs:
     @classmethod
     def of_block(cls, block: QueryBlock, join: Join, ctx: Context) -> Pairs:
         """The pairs that a block reads, whose whole FROM is a join; WHERE above an outer join is tested later."""
+        join = _as_left_join(join)
         return cls(join, join.condition if join.kind == "left" else (*join.condition, *block.condition), ctx)
 
     def check_where(self, block: QueryBlock) -> None:
@@ -189,6 +198,18 @@ class Pairs:
             and turned.right == left_time
             and self.is_time(turned.left, wanted)
             for turned in (part, part.turned)
+        )
+
+    def only_bounds_time(self, conjunct: Scalar, wanted: Wanted) -> bool:
+        """Whether a condition compares the wanted time with expressions over the left side, as a tolerance does.
+
+        It holds of all right rows of one time alike.
+        """
+        left_time, _ = self.left_time(wanted)
+        parts = _comparisons(conjunct) if self.side(conjunct.tree) == "both" else ()
+        return bool(parts) and all(
+            self.is_match(part, wanted, left_time) or (not part.equal and self.tolerance(part, wanted) is not None)
+            for part in parts
         )
 
     def key(self, part: Comparison) -> EqualKey | None:

@@ -1,6 +1,7 @@
 """Rankings of the rows of a subquery that joins.
 
 SELECT *, row_number() OVER (PARTITION BY id ORDER BY d) AS n FROM (SELECT t.id, abs(t.x - q.x) AS d FROM t JOIN q …)
+WHERE d < 5
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from planner.expr import Scalar
 from planner.expr.ranking import Ranking
 from planner.expr.tokens import tokenize
 from planner.logical import Join, Logical, Scan
-from planner.sql.scope import BoundColumn
+from planner.sql.scope import BoundColumn, Scope
 from rules.context import Context
 from rules.query.decorrelation import check_deterministic
 from rules.query.definitions import definition_of
@@ -23,11 +24,25 @@ from rules.query.subquery_columns import columns_inside
 
 @dataclass(frozen=True)
 class RankedSubquery:
-    """The subquery of which a block ranks the rows, its block, and the ranking over the relations inside it."""
+    """The subquery of which a block ranks the rows, its block, and the ranking over the relations inside it.
+
+    ``scope`` and ``columns``: the columns that the subquery shows, and the expressions inside it that they are.
+    """
 
     relation: Logical
     block: QueryBlock
     ranking: Ranking
+    scope: Scope
+    columns: dict[str, str]
+
+    def conditions(self, condition: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
+        """Conditions on the rows of the subquery over the relations inside it.
+
+        Raises ``Refused`` for one that cannot be written so.
+        """
+        for conjunct in condition:
+            check_deterministic(conjunct)
+        return tuple(_inside(conjunct, self.scope, self.columns) for conjunct in condition)
 
 
 def ranked_subquery(block: QueryBlock, ranking: Ranking, ctx: Context) -> RankedSubquery | None:
@@ -36,7 +51,7 @@ def ranked_subquery(block: QueryBlock, ranking: Ranking, ctx: Context) -> Ranked
     Raises ``Refused`` where the ranking cannot be written over the relations inside.
     """
     found = read_from_items(block.tree, INNER).found
-    if len(found) != 1 or block.condition:
+    if len(found) != 1:
         return None
     relation = bare(found[0].relation)
     query = definition_of(relation, ctx)
@@ -51,19 +66,21 @@ def ranked_subquery(block: QueryBlock, ranking: Ranking, ctx: Context) -> Ranked
     if len(scope.sources) != 1:
         return None
     columns = columns_inside(inner, scope.sources[0], ctx, computed=True)
+    partition = tuple(_inside(part, scope, columns) for part in ranking.partition)
+    order = tuple(replace(key, expression=_inside(key.expression, scope, columns)) for key in ranking.order)
+    return RankedSubquery(relation, inner, replace(ranking, partition=partition, order=order), scope, columns)
 
-    def inside(column: BoundColumn) -> str:
-        text = columns.get(ctx.names.fold(column.column.name))
+
+def _inside(scalar: Scalar, scope: Scope, columns: dict[str, str]) -> Scalar:
+    """An expression over the columns of a subquery as one over the relations inside.  Raises ``Refused``."""
+
+    def expression(column: BoundColumn) -> str:
+        text = columns.get(scope.names.fold(column.column.name))
         if text is None or column.level or column.column.field:
-            raise Refused(f"{column.ref.text} is no column of the subquery")
+            raise Refused(f"{column.ref.text} is no column of the subquery", scalar.place)
         return text
 
-    def rewritten(scalar: Scalar) -> Scalar:
-        return scope.bind(scalar).substitute(inside)
-
-    partition = tuple(map(rewritten, ranking.partition))
-    order = tuple(replace(key, expression=rewritten(key.expression)) for key in ranking.order)
-    return RankedSubquery(relation, inner, replace(ranking, partition=partition, order=order))
+    return scope.bind(scalar).substitute(expression)
 
 
 def _is_read_once(scan: Scan, ctx: Context) -> bool:

@@ -1,7 +1,8 @@
 """Recognizes band joins: ``p.x BETWEEN i.lo AND i.hi``, ``c.ts BETWEEN v.ts AND v.ts + INTERVAL 10 MINUTES``."""
 
 from planner.band.comparisons import is_or_of_comparisons, looks_like_band, may_equal
-from planner.band.read_bands import read_bands
+from planner.band.read_bands import OneSided, read_bands
+from planner.errors import Refused
 from planner.logical import BandJoin, Join, Logical
 from rules.context import Context
 from rules.query.condition_scope import condition_scope
@@ -31,9 +32,22 @@ def band_join(join: Join, ctx: Context) -> Logical | None:
     bands, refusals = read_bands(join.condition, condition_scope(join, ctx))
     if not bands:
         for no in refusals:
-            ctx.decline(no.reason, no.place)
+            ctx.decline(f"{no.reason}{_other_way(join, refusals, ctx)}", no.place)
         return None
     return BandJoin(join.left, join.right, join.kind, bands[0], join.condition, bands[1:])
+
+
+def _other_way(join: Join, refusals: tuple[Refused, ...], ctx: Context) -> str:
+    """What else can be done about a join of which one comparison is all that bounds its pairs.
+
+    Where a rule has a reason why the pairs are not the nearest ones, that reason is what helps.
+    """
+    alone = len(refusals) == 1 and isinstance(refusals[0], OneSided)
+    if not alone or join.kind not in ("inner", "cross", "left", "right"):
+        return ""
+    if any(declined.rule.startswith("nearest_") for declined in ctx.declined):
+        return ""
+    return ", or over tables keep only the nearest row of each (docs/nearest.md)"
 
 
 def _report_other_joins(join: Join, ctx: Context) -> None:

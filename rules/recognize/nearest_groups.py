@@ -10,7 +10,7 @@ from planner.errors import Refused
 from planner.expr import Scalar
 from planner.logical import Join, Logical, Project, Sort
 from rules.context import Context
-from rules.nearest.extremes import wanted_by_aggregates
+from rules.nearest.extremes import may_take_a_distance, wanted_by_aggregates
 from rules.nearest.kept_rows import kept_above
 from rules.nearest.pairs import Pairs, may_be_nearest, nearest_join
 from rules.nearest.shown_columns import readers_of
@@ -22,12 +22,13 @@ from rules.rule import rule
 def nearest_groups(node: Project | Sort, ctx: Context) -> Logical | None:
     """Join each row only with its nearest row, where aggregates take the last or the first of them.
 
-    The aggregates stay, over fewer rows: the greatest time of all pairs is the greatest of the nearest pairs.
+    The aggregates stay, over fewer rows: the greatest time of all pairs is the greatest of the nearest pairs, and so is
+    the least distance.
     """
     block = None if isinstance(ctx.above, Sort) else read_block(node)  # an ORDER BY above it has to be part of it
     if block is None or not block.is_grouped or not isinstance(block.tree, Join):
         return None
-    if not may_be_nearest(block, block.tree):
+    if not may_be_nearest(block, block.tree, by_distance=may_take_a_distance(block)):
         return None
     try:
         pairs = Pairs.of_block(block, block.tree, ctx)
@@ -35,7 +36,7 @@ def nearest_groups(node: Project | Sort, ctx: Context) -> Logical | None:
         if wanted is None:
             return None
         pairs.check_where(block)
-        nearest = replace(pairs.nearest(wanted, readers_of(block)), kept=kept_above(block, block.tree, ctx))
+        nearest = replace(pairs.nearest(wanted, readers_of(block)), kept=kept_above(block, pairs.join, ctx))
         for key in _keys(block, ctx):
             pairs.check_fixed(key)
     except Refused as no:

@@ -4,20 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 from planner.errors import Refused
 from planner.expr import Scalar
 from planner.logical import Derived, Join, Logical, Opaque, Project, Scan, Sort, Verbatim, With
+from planner.logical.nearest_join import Joins, NearestJoin, NearestTies
 from rules.context import Context
-from rules.nearest.first_row import FirstRow, keeps_first, read_first_row, sorts_by_distance, wanted_by
+from rules.nearest.first_row import FirstRow, keeps_first, keeps_ties, read_first_row, sorts_by_distance, wanted_by
 from rules.nearest.kept_rows import kept_above
 from rules.nearest.pairs import Pairs, may_be_nearest, nearest_join
 from rules.nearest.ranked_subquery import ranked_subquery
-from rules.nearest.shown_columns import readers_of
+from rules.nearest.shown_columns import all_readers_of, readers_of
+from rules.nearest.tied_rows import tied_rows
 from rules.query.from_items import bare, with_leaves
 from rules.query.query_block import QueryBlock, in_place, read_block, where
 from rules.query.subquery_columns import over_subquery
 from rules.rule import rule
+
+
+class _Rewritten(NamedTuple):
+    """A block over nearest rows; ``timed``: the join with the nearest time, where all rows of this time are joined."""
+
+    block: Project
+    timed: NearestJoin | None = None
+
+    def in_place(self, query: Logical, block: QueryBlock) -> Logical:
+        """A query with this block in the place of its own."""
+        new = in_place(query, block.project, self.block)
+        if self.timed is None:
+            return new
+        return NearestTies(query, new, "the rows of the nearest time instead of all pairs", Joins((self.timed,)))
 
 
 @rule(Project, Sort, With)
@@ -35,7 +52,7 @@ def nearest_row(node: Project | Sort | With, ctx: Context) -> Logical | None:
     found = read_first_row(block, ctx)
     if found is not None:
         new = _nearest(block, found, ctx) if found.count else None
-        return new and in_place(node, block.project, new)
+        return new and new.in_place(node, block)
     instead: dict[int, Logical] = {}
     for relation, tests in _tested(block):
         if isinstance(relation, Derived) and not relation.lateral and not relation.renames:
@@ -89,39 +106,57 @@ def _kept(query: Logical, alias: str, tests: tuple[Scalar, ...], ctx: Context) -
     if not found.count and found.ranking.name:
         found = replace(found, count=keeps_first(tests, alias, found.ranking.name, ctx.names))
     new = _nearest(block, found, ctx) if found.count else None
-    return new and in_place(query, block.project, new)
+    return new and new.in_place(query, block)
 
 
-def _nearest(block: QueryBlock, found: FirstRow, ctx: Context) -> Logical | None:
-    """The block over the nearest rows; None with a reason where it needs other pairs as well."""
+def _nearest(block: QueryBlock, found: FirstRow, ctx: Context, above: tuple[Scalar, ...] = ()) -> _Rewritten | None:
+    """The block over the nearest rows; None with a reason where it needs other pairs as well.
+
+    ``above``: conditions that its pairs are tested for before they are ranked, over its relations.
+    """
     join, ranking = block.tree, found.ranking
     if not isinstance(join, Join):
         return _nearest_inside(block, found, ctx)
     if not may_be_nearest(block, join, by_distance=sorts_by_distance(ranking)):
         return None
     try:
-        pairs = Pairs.of_block(block, join, ctx)
+        ranked = replace(block, condition=(*block.condition, *above))
+        pairs = Pairs.of_block(ranked, join, ctx)
         wanted = wanted_by(ranking, pairs, found.count)
         if wanted is None or not pairs.finds(wanted):
             return None
-        pairs.check_where(block)
-        nearest = replace(pairs.nearest(wanted, readers_of(block)), kept=kept_above(block, join, ctx))
+        pairs.check_where(ranked)
+        readers = all_readers_of(block) if keeps_ties(ranking) else readers_of(block)
+        nearest = replace(pairs.nearest(wanted, readers), kept=kept_above(ranked, pairs.join, ctx))
         for part in ranking.partition:
             pairs.check_fixed(part)
+        if keeps_ties(ranking):
+            tied, timed = tied_rows(join, pairs, wanted, nearest, ranking.function)
+            return _Rewritten(block.over(where(tied, block.condition)), timed)
     except Refused as no:
         ctx.decline(f"not only the nearest rows: {no.reason}", no.place)
         return None
-    return block.over(where(nearest_join(join, nearest), block.condition))
+    return _Rewritten(block.over(where(nearest_join(join, nearest), block.condition)))
 
 
-def _nearest_inside(block: QueryBlock, found: FirstRow, ctx: Context) -> Logical | None:
+def _nearest_inside(block: QueryBlock, found: FirstRow, ctx: Context) -> _Rewritten | None:
     """A block over a subquery whose rows it ranks, which joins only the nearest rows; None for any other."""
     try:
         inside = ranked_subquery(block, found.ranking, ctx)
     except Refused:
         return None
-    new = inside and _nearest(inside.block, replace(found, ranking=inside.ranking), ctx)
-    if inside is None or not isinstance(new, Project):
+    if inside is None:
         return None
-    leaf = over_subquery(inside.relation, new, ctx)
-    return block.over(with_leaves(block.tree, {id(inside.relation): leaf}))
+    try:
+        above = inside.conditions(block.condition)
+    except Refused as no:
+        join = inside.block.tree
+        if isinstance(join, Join) and may_be_nearest(inside.block, join, by_distance=sorts_by_distance(inside.ranking)):
+            ctx.decline(f"not only the nearest rows: {no.reason}", no.place or block.condition[0].place)
+        return None
+    new = _nearest(inside.block, replace(found, ranking=inside.ranking), ctx, above)
+    if new is None:
+        return None
+    leaf = over_subquery(inside.relation, new.block, ctx)
+    over = where(with_leaves(block.tree, {id(inside.relation): leaf}), block.condition)
+    return _Rewritten(block.over(over), new.timed)

@@ -81,10 +81,27 @@ TAKEN = {  # with a sort key behind the time that tells rows of one time apart
     "row_number() OVER (PARTITION BY id, p.z ORDER BY {outer}) AS n FROM p) SELECT * FROM r WHERE n = 1": True,
     "SELECT i, at FROM (SELECT *, row_number() OVER (PARTITION BY i ORDER BY {outer}) AS n FROM (SELECT DISTINCT "
     "t.id AS i, q.ts AS at, q.seq, q.v AS w, t.v AS z FROM {from_}) p) WHERE n <= 2": False,
-    "SELECT i, at FROM (SELECT *, row_number() OVER (PARTITION BY i ORDER BY {outer}) AS n FROM (SELECT "
-    "t.id AS i, q.ts AS at, q.seq, q.v AS w, t.v AS z FROM {from_}) p WHERE w > 0) WHERE n = 1": False,
+    "SELECT i, at, seq FROM (SELECT *, row_number() OVER (PARTITION BY i ORDER BY {outer}) AS n FROM (SELECT "
+    "t.id AS i, q.ts AS at, q.seq, q.v AS w, t.v AS z FROM {from_}) p WHERE w > 0) WHERE n = 1": True,
+    "SELECT i, at, seq FROM (SELECT t.id AS i, q.ts AS at, q.seq, q.v AS w, nullif(t.v, 2) AS z FROM {from_}) p "
+    "WHERE z IS NOT NULL AND p.i > 0 QUALIFY row_number() OVER (PARTITION BY i ORDER BY {outer}) <= 2": True,
+    "WITH p AS (SELECT t.id AS i, q.ts AS at, q.seq, coalesce(q.v, 5) AS w, t.v AS z FROM {from_}) SELECT * FROM "
+    "(SELECT *, rank() OVER (PARTITION BY i ORDER BY {outer}) AS n FROM p WHERE w > 0 OR i > 1) WHERE n = 1": False,
+    "WITH p AS (SELECT t.id AS i, q.ts AS at, q.seq, coalesce(q.v, 5) AS w, t.v AS z FROM {from_}) SELECT * FROM "
+    "(SELECT *, rank() OVER (PARTITION BY i ORDER BY {outer}) AS n FROM p WHERE w > 0 AND w < 5) WHERE n = 1": True,
     "SELECT t.id, q.ts, q.seq FROM {from_} QUALIFY row_number() OVER (PARTITION BY t.id ORDER BY q.seq) = 1": False,
-    "SELECT t.id, q.ts FROM {from_} QUALIFY rank() OVER (PARTITION BY t.id ORDER BY {order}) = 1": False,
+    "SELECT t.id, q.ts, q.seq FROM {from_} QUALIFY rank() OVER (PARTITION BY t.id ORDER BY {time}) = 1": True,
+    "SELECT * FROM {from_} QUALIFY dense_rank() OVER (PARTITION BY t.id, t.v ORDER BY t.v, {order}) < 2": True,
+    "SELECT x.* FROM (SELECT t.id, q.seq, rank() OVER (ORDER BY {time}, q.v + t.v) AS n FROM {from_}) x "
+    "WHERE n <= 1": True,
+    "WITH r AS (SELECT t.*, q.seq, q.ts AS at, rank() OVER (PARTITION BY t.k ORDER BY {order}) AS n FROM {from_}) "
+    "SELECT * FROM r WHERE n = 1 AND v IS NOT NULL": True,
+    "SELECT o.v, x.seq FROM t o LEFT JOIN (SELECT t.id AS i, q.seq, "
+    "rank() OVER (PARTITION BY t.id ORDER BY {time}) AS n FROM {from_}) x ON x.i = o.id AND x.n = 1": True,
+    "SELECT i, at, seq FROM (SELECT *, dense_rank() OVER (PARTITION BY p.i ORDER BY {outer}) AS n "
+    "FROM (SELECT t.id AS i, q.ts AS at, q.seq, q.v AS w, t.v + 1 AS z FROM {from_}) p) WHERE n = 1": True,
+    "SELECT t.id, q.ts FROM {from_} QUALIFY rank() OVER (PARTITION BY t.id ORDER BY {order}) <= 2": False,
+    "SELECT t.id, q.ts FROM {from_} QUALIFY rank() OVER (PARTITION BY t.id, q.v ORDER BY {time}) = 1": False,
 }
 
 
@@ -194,13 +211,17 @@ def cases(draw: st.DrawFn, forms: dict[str, bool] = TAKEN) -> RandomQuery:
         "t JOIN q ON {}",
         "t LEFT JOIN q ON {}",
         "t LEFT JOIN q ON {} WHERE t.v > 0 AND t.id <=> 1",
+        "q RIGHT JOIN t ON {}",
+        "q RIGHT OUTER JOIN t ON {} WHERE t.v > 0",
         "t, q WHERE {}",
     )
     from_ = draw(st.sampled_from(joins))
+    taken = taken and not ("WHERE w" in form and ("LEFT" in from_ or "RIGHT" in from_))  # tested after the outer join
     ties = ("q.seq", "q.seq DESC", "q.v, q.seq", "t.v, q.seq DESC NULLS LAST")
     tie = draw(st.sampled_from(ties[:-1] if forms is PICKED else ties))  # Spark takes no outer column there
     inside = {"q.seq": "seq", "q.v": "w", "t.v": "z"}
     words = {
+        "time": f"q.ts {'DESC' if backward else 'ASC'}",
         "order": f"q.ts {'DESC' if backward else 'ASC'}, {tie}",
         "outer": f"at {'DESC' if backward else 'ASC'}, {re.sub(r'[qt][.][a-z]+', lambda m: inside[m[0]], tie)}",
         "last": "max" if backward else "min",
@@ -231,6 +252,19 @@ NEAR = {  # by a distance: of rows that are equally near any may be kept, so the
     "SELECT t.id FROM {from_} QUALIFY row_number() OVER (PARTITION BY t.id ORDER BY {d} DESC) <= {n}": False,
     "SELECT t.id, q.seq FROM {from_} QUALIFY row_number() OVER (PARTITION BY t.id ORDER BY {d}, q.seq) <= {n}": False,
 }
+EXACT = "max_by"  # over -abs(…), which is NaN where the distance is
+NEAR |= {  # aggregates over distances
+    "SELECT t.id, min({d}) AS d FROM {from_} GROUP BY t.id": True,
+    "SELECT t.id, min_by({d}, {d}) AS d, max(t.v) AS v FROM {from_} GROUP BY t.id HAVING min({d}) IS NOT NULL": True,
+    "SELECT t.v, max_by({d}, -{d}) AS d, max(-({d})) AS e FROM {from_} GROUP BY 1": True,
+    "SELECT t.id, min(struct({d} AS d, t.v)) AS d FROM {from_} GROUP BY ALL": True,
+    "SELECT min(named_struct('v', t.v, 'd', {d})).d AS d FROM {from_}": True,
+    "SELECT t.id, min(struct({d} AS d, q.seq)) AS d FROM {from_} GROUP BY t.id": False,
+    "SELECT t.id, min({d}) AS d, min(struct({d} AS d)) AS e FROM {from_} GROUP BY t.id": False,
+    "SELECT t.id, max({d}) AS d FROM {from_} GROUP BY t.id": False,
+    "SELECT t.id, min({d}) AS d, count(*) AS n FROM {from_} GROUP BY t.id": False,
+    "SELECT t.id, (SELECT min({d}) FROM q WHERE q.v <= t.v) AS d FROM t": False,
+}
 
 
 @st.composite
@@ -242,7 +276,13 @@ def by_distance(draw: st.DrawFn) -> RandomQuery:
     both = bool(conditions) and draw(st.integers(0, 5)) == 0
     conditions += [draw(st.sampled_from(BOTH_SIDES))] if both else []
     said = " AND ".join(conditions) or "true"
-    joins = ("t JOIN q ON {}", "t LEFT JOIN q ON {}", "t LEFT JOIN q ON {} WHERE t.v > 0", "t, q WHERE {}")
+    joins = (
+        "t JOIN q ON {}",
+        "t LEFT JOIN q ON {}",
+        "t LEFT JOIN q ON {} WHERE t.v > 0",
+        "q RIGHT JOIN t ON {}",
+        "t, q WHERE {}",
+    )
     words = {
         "d": draw(st.sampled_from(("abs(t.ts - q.ts)", "abs((q.ts) - t.ts)"))),
         "nulls": draw(st.sampled_from(("", " NULLS LAST", " ASC NULLS FIRST", ", t.v"))),
@@ -259,13 +299,15 @@ def by_distance(draw: st.DrawFn) -> RandomQuery:
     wraps = "INT" in types[0] and not case.ansi
     clocks = types[0] == "TIMESTAMP" and case.zone != "UTC"
     taken = NEAR[form] and not both and not wraps and not clocks and types[0] != "STRING"
+    taken = taken and not (EXACT in form and types[0] == "DOUBLE")
     return RandomQuery(case.tables, form.format(**words), taken, case.zone, case.ansi)
 
 
 @given(by_distance())
 def test_rows_that_are_least_distant(session: SparkSession, case: RandomQuery) -> None:
     plan = plan_of(session, case)
-    assert_taken(session, case.query, plan, "nearest_row", taken=case.nearest)
+    rule = "nearest_row" if "OVER" in case.query else "nearest_groups"
+    assert_taken(session, case.query, plan, rule, taken=case.nearest)
 
 
 @given(cases())
