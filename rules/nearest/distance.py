@@ -6,12 +6,13 @@ wanted.  That holds where a row is no less distant than one that lies between th
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from sys import float_info
 
 from sqlglot import exp
 
 from planner.band.comparisons import bare
-from planner.errors import Refused
+from planner.errors import Place, Refused
 from planner.expr import sql
 from planner.expr.ranking import SortKey
 from planner.types.schema import SqlType
@@ -21,13 +22,40 @@ _MOST_DIGITS = 38  # of a decimal
 _GREATEST = float_info.max
 
 
+@dataclass(frozen=True)
+class Distance:
+    """The left and the right expression of a distance: ``abs(left - right)``.
+
+    ``approximate``: whether it may be NaN or infinite.  ``integral``: whether it is a whole number.
+    """
+
+    left: exp.Expression
+    right: exp.Expression
+    approximate: bool
+    integral: bool
+
+    @property
+    def near(self) -> exp.Expression:
+        """The left value from which rows are the less distant, the nearer they stand."""
+        return _finite(self.left) if self.approximate else self.left
+
+
 def distance_operands(key: SortKey, pairs: Pairs) -> tuple[exp.Expression, exp.Expression] | None:
     """The left and the right expression whose distance sorts pairs, the least first; None for another key.
 
     Raises ``Refused`` for a distance that need not grow from one right value to the next.
     """
-    distance = bare(key.expression.tree)
-    if not isinstance(distance, exp.Abs) or key.descending:
+    if key.descending or (found := read_distance(bare(key.expression.tree), pairs, key.expression.place)) is None:
+        return None
+    return found.near, found.right
+
+
+def read_distance(distance: exp.Expression, pairs: Pairs, place: Place | None) -> Distance | None:
+    """Read the distance between an expression over the left side and one over the right; None for anything else.
+
+    Raises ``Refused`` for a distance that need not grow from one right value to the next.
+    """
+    if not isinstance(distance, exp.Abs):
         return None
     difference = bare(distance.this)
     if not isinstance(difference, exp.Sub | exp.DateDiff) or difference.args.get("unit"):
@@ -37,9 +65,11 @@ def distance_operands(key: SortKey, pairs: Pairs) -> tuple[exp.Expression, exp.E
         return None
     left, right = ends["left"], ends["right"]
     types = pairs.scope.type_of(left), pairs.scope.type_of(right)
-    if why := _why_not(types, dates=isinstance(difference, exp.DateDiff), pairs=pairs):
-        raise Refused(f"{sql(difference)} {why}", key.expression.place)
-    return (_finite(left) if any(t and t.approximate for t in types) else left), right
+    dates = isinstance(difference, exp.DateDiff)
+    if why := _why_not(types, dates=dates, pairs=pairs):
+        raise Refused(f"{sql(difference)} {why}", place)
+    approximate = any(t and t.approximate for t in types)
+    return Distance(left, right, approximate, dates or all(t and t.integral for t in types))
 
 
 def _why_not(types: tuple[SqlType | None, SqlType | None], *, dates: bool, pairs: Pairs) -> str:
