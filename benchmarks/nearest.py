@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PROGRAM = "nearest"
-PARTS = ("hot", "keys", "idioms", "small", "distance")
+PARTS = ("hot", "keys", "idioms", "small", "distance", "nearest_by")
 COLUMNS = "t.id, t.qty, q.price, q.ts AS at"
 ASOF = f"SELECT {COLUMNS} FROM trades t ASOF JOIN quotes q MATCH_CONDITION (t.ts >= q.ts) ON t.k = q.k"
 EARLIER = "FROM trades t JOIN quotes q ON q.k = t.k AND q.ts <= t.ts"
@@ -220,6 +220,27 @@ def _distance(bench: Bench, report: harness.Report, quick: bool) -> None:
         )
     columns = ("keys", "nearest", "NULL first", "nearest 5", "ratio")
     report.table(f"By a distance, {rows:,} × {rows:,} rows", columns, cells)
+
+
+def _nearest_by(bench: Bench, report: harness.Report, quick: bool) -> None:
+    """NEAREST BY, which has no equality: all rows are sorted in one task."""
+    rows = 20_000 if quick else 1_000_000
+    bench.tables(rows, "1")
+    distance = "abs(unix_micros(t.ts) - unix_micros(q.ts))"
+    texts = {
+        k: f"SELECT {COLUMNS} FROM trades t JOIN quotes q EXACT NEAREST {k} BY DISTANCE {distance}" for k in (1, 5)
+    }
+    ways = {k: bench.ours(text) for k, text in texts.items()}
+    times = {k: median(v) for k, v in harness.in_turn(ways, warm_up=1, rounds=1 if quick else 3).items()}
+    plain = bench.within(bench.plain(texts[1]))
+    cells = (
+        report.judged(f"{times[1]:.1f} s", times[1] <= 10),
+        f"{times[5]:.1f} s",
+        report.judged(f"{times[5] / times[1]:.1f}", times[5] <= 3 * times[1]),
+        f"> {LIMIT:,.0f} s" if plain is None else f"{plain:.1f} s",
+    )
+    columns = ("NEAREST 1", "NEAREST 5", "ratio", "NEAREST 1 in plain Spark")
+    report.table(f"NEAREST BY, {rows:,} × {rows:,} rows", columns, [cells])
 
 
 if __name__ == "__main__":

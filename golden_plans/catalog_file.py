@@ -7,6 +7,7 @@
     time_zone = "UTC"
     case_sensitive = false
     asof_join = false                      # spark.sql.join.asofJoin.enabled
+    nearest_by = true                      # Spark is 4.2 or later, and spark.sql.crossJoin.enabled is set
     timestamp_ntz = false                  # spark.sql.timestampType is TIMESTAMP_NTZ
     commas_last = false                    # spark.sql.ansi.relationPrecedence
     double_quoted_identifiers = false      # spark.sql.ansi.doubleQuotedIdentifiers; all of planner.catalog.Settings

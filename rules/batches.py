@@ -18,7 +18,6 @@ from rules.normalize.plain_relations import plain_relations
 from rules.normalize.predicates import predicates
 from rules.normalize.push_filters import push_filters
 from rules.normalize.push_to_lookups import push_to_lookups
-from rules.recognize.asof_join import asof_join
 from rules.recognize.band_groups import band_groups
 from rules.recognize.band_join import band_join
 from rules.recognize.band_subquery import band_subquery
@@ -30,6 +29,7 @@ from rules.recognize.merge_scalar_aggregates import merge_scalar_aggregates
 from rules.recognize.nearest_groups import nearest_groups
 from rules.recognize.nearest_row import nearest_row
 from rules.recognize.nearest_subquery import nearest_subquery
+from rules.recognize.nearest_syntax import nearest_syntax
 from rules.recognize.self_aggregate import self_aggregate
 from rules.recognize.self_join_elimination import self_join_elimination
 from rules.recognize.self_neighbour import self_neighbour
@@ -58,7 +58,7 @@ BATCHES = (
         "recognize",
         "self-joins first, while their joins are as written",
         (
-            asof_join,
+            nearest_syntax,
             self_pairs,
             self_join_elimination,
             self_neighbour,

@@ -30,6 +30,7 @@ def golden_sessions(spark: Any) -> Iterator[Callable[[Case, str], Any]]:
         session.conf.set("spark.sql.caseSensitive", str(catalog.settings.case_sensitive).lower())
         session.conf.set("spark.sql.session.timeZone", catalog.settings.time_zone)
         session.conf.set("spark.sql.join.asofJoin.enabled", str(catalog.settings.asof_join).lower())
+        session.conf.set("spark.sql.crossJoin.enabled", str(catalog.settings.nearest_by).lower())
         ntz = "NTZ" if catalog.settings.timestamp_ntz else "LTZ"
         session.conf.set("spark.sql.timestampType", f"TIMESTAMP_{ntz}")
         session.conf.set("spark.sql.ansi.relationPrecedence", str(catalog.settings.commas_last).lower())

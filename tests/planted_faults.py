@@ -161,6 +161,13 @@ FAULTS = (
         "False",
         "nearest",
     ),
+    Fault(
+        "the farther of two rows is taken",
+        NEAREST,
+        "{before} < {behind}{tie} THEN",
+        "{before} > {behind}{tie} THEN",
+        "nearest",
+    ),
     Fault("a strict end is closed", ENDS, "isinstance(tree, exp.GT)", "False", "aggregate"),
     Fault(
         "open and closed ends change places", ENDS, "low[2], high[2], common", "high[2], low[2], common", "aggregate"

@@ -52,6 +52,11 @@ QUERIES = {
 }
 FRAMES = "SELECT e.id, i.id AS i FROM {e} e JOIN i ON e.x BETWEEN i.lo AND i.hi"
 AS_OF = "SELECT p.id, i.lo FROM p ASOF JOIN i MATCH_CONDITION (p.x >= i.lo) ON p.k = i.k"
+NEAREST_BY = "SELECT p.id, abs(p.x - i.lo) AS d FROM p JOIN i EXACT NEAREST 2 BY DISTANCE abs(p.x - i.lo)"
+RANKED = (
+    "SELECT id, d FROM (SELECT p.id, abs(p.x - i.lo) AS d, row_number() OVER (PARTITION BY p.id "
+    "ORDER BY abs(p.x - i.lo)) AS n FROM p CROSS JOIN i) WHERE n <= 2"
+)
 LOOKUP = "SELECT p.id, n.name FROM p LEFT JOIN names FOR SYSTEM_TIME AS OF PROCTIME() AS n ON p.x = n.x"
 STREAMS = "SELECT a.id, b.id AS b FROM a JOIN b ON a.k = b.k AND a.x BETWEEN b.x - 3 AND b.x + 3"
 
@@ -89,6 +94,7 @@ def observe(session: SparkSession, folder: Path) -> Iterator[tuple[str, str]]:
     for what, text in QUERIES.items():
         yield what, outcome(lambda text=text: (opt.plan(text), session.sql(text)))  # type: ignore[misc]
     yield "as-of join", outcome(lambda: (opt.plan(AS_OF), session.sql(QUERIES["nearest row"])))
+    yield "nearest by", outcome(lambda: (opt.plan(NEAREST_BY), session.sql(RANKED)))
     events = session.table("p")
     yield "frames", outcome(lambda: (opt.plan(FRAMES, e=events), session.sql(FRAMES, e=events)))
     yield "an existing frame", outcome(lambda: existing_frame(opt, events, session.table("i")))

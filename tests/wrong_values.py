@@ -109,7 +109,7 @@ def catalog() -> dict[str, Any]:
         other = {k: v for k, v in settings.items() if k not in ("table", "path") or (k, kind) == ("path", "sqlite")}
         lookup[f"{kind}_2"] = {"kind": kind, **planning, **more, **copy.deepcopy(other), _QUERIES[kind]: "id"}
     return {
-        "session": {"ansi": True, "time_zone": "UTC", "case_sensitive": False, "asof_join": False},
+        "session": {"ansi": True, "time_zone": "UTC", "case_sensitive": False, "asof_join": False, "nearest_by": True},
         "measured": [{"asks": ["FROM points"], "rows": [[1, 9.5, "NULL"]]}],
         "tables": {
             "points": {

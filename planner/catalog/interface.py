@@ -23,6 +23,7 @@ class Settings:
     case_sensitive: bool = False
     time_zone: str = "UTC"
     asof_join: bool = False  # Spark's ASOF JOIN is enabled
+    nearest_by: bool = True  # Spark runs NEAREST BY: it is 4.2 or later, and cross joins are enabled
     timestamp_ntz: bool = False  # TIMESTAMP in a statement means TIMESTAMP_NTZ
     commas_last: bool = False  # a comma in FROM binds looser than JOIN
     double_quoted_identifiers: bool = False  # "k" is a name

@@ -14,9 +14,9 @@ from typing import ClassVar, Literal
 from planner.expr import Scalar, quote
 from planner.expr.substitution import operand
 from planner.logical.alternatives import Alternatives
-from planner.logical.asof_join import AsofJoin
 from planner.logical.base import Logical
 from planner.logical.joins import EqualKey, Join, JoinKind
+from planner.logical.nearest_syntax import AsofJoin, NearestByJoin, NearestSyntax
 from planner.tree import plan_node
 from planner.types.schema import Column, SqlType
 
@@ -81,6 +81,7 @@ class Nearest:
     is not after the left time, forward the first that is not before it; with ``strict``, an equal time does not count.
     ``count``: so many rows, one behind the other.  Where the direction is both, so many before and after the left time;
     then a right row without a time may be one of them, and with ``nulls_first`` comes before all others.
+    ``complete``: no ranking above the join chooses among these, so it returns ``count`` rows of them itself.
     ``time_type``: the type of both times, if it is known.
     ``ties``: how right rows of one time are sorted, the nearest last.
     ``filters``: conditions on the left and on the right side alone.  ``left`` and ``right`` are their relations.
@@ -99,6 +100,7 @@ class Nearest:
     kept: tuple[Scalar, ...] = ()
     count: int = 1
     nulls_first: bool = False
+    complete: bool = False
     time_type: SqlType | None = None
 
     @property
@@ -129,7 +131,8 @@ class Nearest:
 class NearestJoin(Logical):
     """An inner or left join of which only the pairs of each left row with its nearest right rows count.
 
-    ``match`` is the MATCH_CONDITION of an as-of join, and ``using`` its USING; without it this is a plain join.
+    ``match`` is the MATCH_CONDITION of an as-of join, and ``using`` its USING; without it this is a plain join.  Behind
+    the words ``by`` of NEAREST BY it is the ranking expression.
     ``foreign``: whether Spark cannot run it as written.  ``certain``: another node has chosen it already.
     ``turned``: written as a right join, with the right side first; ``*`` shows its columns first.
     """
@@ -144,22 +147,25 @@ class NearestJoin(Logical):
     comma: Literal["", "left", "last"] = ""
     match: Scalar | None = None
     using: tuple[str, ...] = ()
+    by: str = ""
     foreign: bool = False
     certain: bool = False
     turned: bool = False
 
     @property
-    def plain(self) -> Join | AsofJoin:
+    def plain(self) -> Join | NearestSyntax:
         """The join as written."""
         if self.turned:
             return Join(self.right, self.left, "right", self.keyword, self.condition)
         if self.match is None:
             return Join(self.left, self.right, self.kind, self.keyword, self.condition, comma=self.comma)
         kind: Literal["inner", "left"] = "left" if self.kind == "left" else "inner"
+        if self.by:
+            return NearestByJoin(self.left, self.right, kind, self.keyword, self.match, self.by, self.nearest.count)
         return AsofJoin(self.left, self.right, kind, self.keyword, self.match, self.condition, self.using)
 
     @property
-    def printed(self) -> Join | AsofJoin:
+    def printed(self) -> Join | NearestSyntax:
         return self.plain
 
     @property

@@ -12,6 +12,9 @@ right rows stand first, or last if an equal time does not count.  For the first 
 
 ``lag(…, n) IGNORE NULLS`` is the n-th of the last right rows, and ``lead`` of the next ones; Spark computes either in
 one pass, where a frame that ends at UNBOUNDED FOLLOWING would be quadratic.
+
+The k least distant rows are among the last k rows and the next k.  Both are sorted by distance, so either the i-th last
+row is one of them or the (k - i + 1)-th next row is, whichever is less distant.
 """
 
 from __future__ import annotations
@@ -92,7 +95,11 @@ class _Sql:
         self.nearest, self.name, self.kind, self.conjunction = nearest, name, kind, conjunction
         self.columns = [column for relation in nearest.left for column in relation.expressions]
         self.fields = [column for relation in nearest.right for column in relation.expressions]
-        self.fillers = [(c.type and c.type.filler) or "NULL" for relation in nearest.left for c in relation.columns]
+        self.fillers = [
+            (not nearest.complete and c.type and c.type.filler) or "NULL"
+            for relation in nearest.left
+            for c in relation.columns
+        ]
         self.keys = [f"{name}_k{n}" for n in range(len(nearest.keys))]
         self.ties = [f"{name}_t{n}" for n in range(len(nearest.ties))]
         self.shown = [f"{name}_l{n}" for n in range(len(self.columns))]
@@ -111,7 +118,7 @@ class _Sql:
     @property
     def several(self) -> bool:
         """Whether a left row may have more than one nearest row."""
-        return self.nearest.count > 1 or self.nearest.direction == "both"
+        return self.nearest.count > 1 or (self.nearest.direction == "both" and not self.nearest.complete)
 
     @property
     def ranks(self) -> tuple[int, int]:
@@ -173,8 +180,20 @@ class _Sql:
         return number and f"\nSORT BY {number}"
 
     def one_candidate(self, union: str) -> list[str]:
-        """The rows of both sides with the last right row so far, of which those of the left side are kept."""
-        (last,) = self.candidates()
+        """The rows of both sides with the last right row so far, of which those of the left side are kept.
+
+        Or with the less distant one of this row and the next.
+        """
+        (last, *ahead) = self.candidates()
+        if ahead:
+            (near,) = self.nearer([f"{self.name}_c0", f"{self.name}_c1"])
+            both = [f"{last} AS {self.name}_c0", f"{ahead[0]} AS {self.name}_c1"]
+            return [
+                f"FROM (SELECT {', '.join([f'{self.name}_side', *self.carried, f'{near} AS {self.name}_near'])}",
+                f"FROM (SELECT {', '.join([f'{self.name}_side', f'{self.name}_at', *self.carried, *both])}",
+                f"{union})",
+                f"WHERE {self.kept()}) AS {self.name}",
+            ]
         return [
             f"FROM (SELECT {', '.join([f'{self.name}_side', *self.carried, f'{last} AS {self.name}_near'])}",
             union,
@@ -214,11 +233,28 @@ class _Sql:
             found += [f"nth_value({near}, {n}) IGNORE NULLS OVER ({window} ROWS UNBOUNDED PRECEDING)" for n in each]
         return found
 
+    def nearer(self, columns: list[str]) -> list[str]:
+        """As many of the candidates as are wanted, the least distant ones.
+
+        A left value that is infinite stands among the finite ones as the least or the greatest of them.  There the same
+        infinity, whose distance is NaN, is the farthest: of two equal distances the one towards zero counts.
+        """
+        at, count = f"{self.name}_at", self.nearest.count
+        approximate = self.nearest.time_type is not None and self.nearest.time_type.approximate
+        found = []
+        for last, ahead in zip(columns[:count], reversed(columns[count:]), strict=True):
+            behind, before = self.difference(f"{last}.at", at), self.difference(at, f"{ahead}.at")
+            tie = f" OR {at} < 0 AND {before} <= {behind}" if approximate else ""
+            found.append(f"CASE WHEN {last} IS NULL OR {before} < {behind}{tie} THEN {ahead} ELSE {last} END")
+        return found
+
     def prune_candidates(self, columns: list[str]) -> list[str]:
         """The candidates; of those on either side none that is farther away than as many others as are wanted.
 
         Right rows without a time are among the first ones of all alone.
         """
+        if self.nearest.complete:
+            return self.nearer(columns)
         at, count = f"{self.name}_at", self.nearest.count
         last, ahead, first = columns[:count], columns[count : 2 * count], columns[2 * count :]
         if ahead and self.nearest.difference:
@@ -240,6 +276,8 @@ class _Sql:
 
     def difference(self, earlier: str, later: str) -> str:
         """How far a position is from an earlier one; NULL where that overflows, so that nothing raises."""
+        if not self.nearest.difference:
+            return f"({later} - {earlier})"
         if self.nearest.difference == "date":
             return f"datediff({later}, {earlier})"
         if self.nearest.difference == "timestamp":

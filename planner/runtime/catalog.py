@@ -103,6 +103,7 @@ class SparkCatalog(CatalogConstraints):
             commas_last=ansi and on("spark.sql.ansi.relationPrecedence"),
             # its order of times compares intervals, which legacy intervals do not support
             asof_join=on("spark.sql.join.asofJoin.enabled") and not on("spark.sql.legacy.interval.enabled"),
+            nearest_by=_is_at_least(self.session.version, 4, 2) and on("spark.sql.crossJoin.enabled", default=True),
             double_quoted_identifiers=ansi and on("spark.sql.ansi.doubleQuotedIdentifiers"),
             escaped_string_literals=on("spark.sql.parser.escapedStringLiterals"),
             consecutive_string_literals=on("spark.sql.legacy.consecutiveStringLiterals.enabled"),
@@ -237,6 +238,11 @@ class SparkCatalog(CatalogConstraints):
             )
         except PySparkException as error:
             return str(error).strip().splitlines()[0]
+
+
+def _is_at_least(version: str, *least: int) -> bool:
+    """Whether a version of Spark, as ``4.3.0`` or ``4.3.0-SNAPSHOT``, is not before another one."""
+    return tuple(map(int, re.findall(r"\d+", version)[: len(least)])) >= least
 
 
 def parse_streams(explained: str) -> int:

@@ -20,8 +20,8 @@ from planner.logical import (
     Opaque,
     Scan,
 )
-from planner.logical.asof_join import AsofJoin
-from planner.sql.match_condition import find_match_condition
+from planner.logical.nearest_syntax import AsofJoin, NearestByJoin
+from planner.sql.nearest_clauses import find_match_condition, find_nearest_by
 from planner.sql.reader import QUERY_STARTS, Note, Reader
 
 _MODIFIERS = frozenset({"INNER", "CROSS", "LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI", "NATURAL"})
@@ -123,10 +123,29 @@ def _using(r: Reader, lo: int, hi: int) -> tuple[str, ...]:
     return tuple(t.slice(a, b) for a, b in t.split(lo + 2, hi - 1))
 
 
-def _join(r: Reader, left: Logical, start: int, join: int, hi: int) -> Join | AsofJoin:
+def _nearest_by_join(
+    r: Reader, left: Logical, start: int, join: int, clause: tuple[int, int], hi: int
+) -> NearestByJoin:
+    """Read a join with a NEAREST BY clause: the relation, the words of the clause, and its expression."""
+    t, (nearest, expression) = r.tokens, clause
+    words = {t[i].word for i in range(start, join)}
+    if words not in (set(), {"INNER"}, {"LEFT"}, {"LEFT", "OUTER"}):
+        raise r.fail(f"{t.slice(start, join + 1)} has no NEAREST BY; write JOIN or LEFT JOIN", start)
+    if expression >= hi:
+        raise r.fail("NEAREST BY has no expression", nearest)
+    kind: Literal["inner", "left"] = "left" if "LEFT" in words else "inner"
+    right, by = _primary(r, join + 1, nearest), t.slice(nearest, expression)
+    number = t[nearest + 2].word
+    count = int(number) if number.isdecimal() else 1
+    return NearestByJoin(left, right, kind, t.slice(start, join + 1), r.scalar(expression, hi), by, count)
+
+
+def _join(r: Reader, left: Logical, start: int, join: int, hi: int) -> Join | AsofJoin | NearestByJoin:
     t = r.tokens
     if t[join - 1].word == "ASOF" and start < join:
         return _asof_join(r, left, start, join, hi)
+    if clause := find_nearest_by(t, join, hi):
+        return _nearest_by_join(r, left, start, join, clause, hi)
     words = {t[i].word for i in range(start, join)} - {"OUTER", "NATURAL"}
     kind: JoinKind
     if words <= {"INNER"}:

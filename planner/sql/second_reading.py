@@ -9,7 +9,8 @@ In these points sqlglot differs from Spark or parses less, and its reading is no
 
 - A comma is a join like any other, which it is not under ``spark.sql.ansi.relationPrecedence``: grouped here.
 - ``a JOIN b`` without ON has the condition TRUE, a comma is a CROSS JOIN.
-- It does not know MATCH_CONDITION: an as-of join is compared as a join without it.
+- It does not know MATCH_CONDITION: an as-of join is compared as a join without it.  Nor does it know NEAREST BY, whose
+  expression is compared as the condition of a join.
 - TABLESAMPLE, versions, options and hints are not compared; nor is what the reader carries as text alone: PIVOT,
   a function in FROM, a query that it does not read.
 
@@ -53,14 +54,14 @@ from planner.logical import (
     With,
     Wrapped,
 )
-from planner.logical.asof_join import AsofJoin
+from planner.logical.nearest_syntax import AsofJoin, NearestByJoin
 from planner.sql.whole_statement import (
     first_name,
     parsed,
     queries,
     table_of,
     without_joins,
-    without_match_conditions,
+    without_nearest_clauses,
 )
 from planner.tree import Node, transform_up
 
@@ -86,7 +87,7 @@ def compare(plan: Logical, text: str, settings: Settings) -> None:
     """Compare a plan, as it was read from a text, with sqlglot's tree of it.  Raises ``Differs``, ``Unread``."""
     before = len(plan.prefix) if isinstance(plan, Statement) else 0
     read = transform_up(plan.child if isinstance(plan, Statement) else plan, _as_plain_join)
-    _Comparison(text, before, settings).query(read, parsed(without_match_conditions(text)[before:]))
+    _Comparison(text, before, settings).query(read, parsed(without_nearest_clauses(text)[before:]))
 
 
 class _Comparison:
@@ -377,7 +378,9 @@ def _use(query: exp.Expr) -> str:
 
 
 def _as_plain_join(node: Node) -> Node:
-    """A join without its MATCH_CONDITION."""
+    """A join without its MATCH_CONDITION, or with ON in the place of NEAREST BY."""
+    if isinstance(node, NearestByJoin):
+        return Join(node.left, node.right, node.kind, node.keyword, (node.match,))
     if not isinstance(node, AsofJoin):
         return node
     kind: JoinKind = "cross" if node.kind == "inner" and not (node.condition or node.using) else node.kind

@@ -10,7 +10,7 @@ from sqlglot.errors import SqlglotError
 
 from planner.expr import dialect
 from planner.expr.tokens import tokenize
-from planner.sql.match_condition import find_match_condition
+from planner.sql.nearest_clauses import find_match_condition, find_nearest_by
 
 
 class Unread(Exception):
@@ -30,20 +30,29 @@ def parsed(text: str) -> exp.Expr:
     return found[0]
 
 
-def without_match_conditions(text: str) -> str:
-    """A text with blanks in the place of ``ASOF`` and ``MATCH_CONDITION (…)``, which sqlglot does not read."""
-    if "match_condition" not in text.lower():
+def without_nearest_clauses(text: str) -> str:
+    """A text of the same length without the clauses for nearest rows, which sqlglot does not read.
+
+    Blanks take the place of ``ASOF`` and ``MATCH_CONDITION (…)``, and ``ON`` that of ``EXACT NEAREST 3 BY DISTANCE``.
+    """
+    if not re.search("match_condition|nearest", text, re.IGNORECASE):
         return text
     t = tokenize(text)
-    for i in range(len(t) - 1):
-        if t[i].word != "ASOF" or t[i + 1].word != "JOIN":
+    for i in range(len(t)):
+        if t[i].word != "JOIN":
             continue
-        match = find_match_condition(t, i + 1, len(t))
-        if match is not None:
-            last = t.match[match + 1]
-            for start, stop in ((t[i].start, t[i].end), (t[match].start, t[last].end)):
-                text = text[:start] + re.sub(r"[^\n]", " ", text[start:stop]) + text[stop:]
+        if i and t[i - 1].word == "ASOF" and (match := find_match_condition(t, i, len(t))) is not None:
+            text = _blank(_blank(text, t[i - 1].start, t[i - 1].end), t[match].start, t[t.match[match + 1]].end)
+        elif clause := find_nearest_by(t, i, len(t)):
+            start = t[clause[0]].start
+            text = _blank(text, start, t[clause[1] - 1].end)
+            text = f"{text[:start]}ON{text[start + 2 :]}"
     return text
+
+
+def _blank(text: str, start: int, stop: int) -> str:
+    """A text with blanks in a part of it; its lines stay."""
+    return text[:start] + re.sub(r"[^\n]", " ", text[start:stop]) + text[stop:]
 
 
 def without_joins(tree: exp.Expr) -> exp.Expr:

@@ -6,6 +6,7 @@ wanted.  That holds where a row is no less distant than one that lies between th
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from sys import float_info
 
 from sqlglot import exp
@@ -24,19 +25,49 @@ class RefusedDistance(Refused):
     """A distance whose least value need not be that of the nearest rows."""
 
 
+@dataclass(frozen=True)
+class Distance:
+    """The left and the right expression of a distance: ``abs(left - right)``.
+
+    ``approximate``: whether it may be NaN or infinite.  ``integral``: whether it is a whole number.
+    """
+
+    left: exp.Expression
+    right: exp.Expression
+    approximate: bool
+    integral: bool
+
+    @property
+    def near(self) -> exp.Expression:
+        """The left value from which rows are the less distant, the nearer they stand."""
+        return _finite(self.left) if self.approximate else self.left
+
+
 def distance_operands(
     sorted_by: exp.Expression, pairs: Pairs, place: Place | None, *, descending: bool = False
 ) -> tuple[exp.Expression, exp.Expression] | None:
     """The left and the right expression whose distance sorts pairs, the least first; None for another expression.
 
-    ``descending``: the greatest come first, as with ``-abs(t.x - q.x)``.  Raises
-    ``RefusedDistance``.
+    ``descending``: the greatest come first, as with ``-abs(t.x - q.x)``.  Raises ``RefusedDistance``.
     """
     distance = bare(sorted_by)
     if descending and isinstance(distance, exp.Neg):
         distance = bare(distance.this)
     elif descending:
         return None
+    found = read_distance(distance, pairs, place)
+    if found is None:
+        return None
+    if descending and found.approximate:
+        raise RefusedDistance(f"{sql(bare(sorted_by))} may be NaN, which is the greatest value", place)
+    return found.near, found.right
+
+
+def read_distance(distance: exp.Expression, pairs: Pairs, place: Place | None) -> Distance | None:
+    """Read the distance between an expression over the left side and one over the right; None for anything else.
+
+    Raises ``RefusedDistance`` for a distance that need not grow from one right value to the next.
+    """
     if not isinstance(distance, exp.Abs):
         return None
     difference = bare(distance.this)
@@ -47,11 +78,11 @@ def distance_operands(
         return None
     left, right = ends["left"], ends["right"]
     types = pairs.scope.type_of(left), pairs.scope.type_of(right)
-    if why := _why_not(types, dates=isinstance(difference, exp.DateDiff), pairs=pairs):
+    dates = isinstance(difference, exp.DateDiff)
+    if why := _why_not(types, dates=dates, pairs=pairs):
         raise RefusedDistance(f"{sql(difference)} {why}", place)
-    if descending and any(t and t.approximate for t in types):
-        raise RefusedDistance(f"{sql(bare(sorted_by))} may be NaN, which is the greatest value", place)
-    return (_finite(left) if any(t and t.approximate for t in types) else left), right
+    approximate = any(t and t.approximate for t in types)
+    return Distance(left, right, approximate, dates or all(t and t.integral for t in types))
 
 
 def _why_not(types: tuple[SqlType | None, SqlType | None], *, dates: bool, pairs: Pairs) -> str:

@@ -11,7 +11,7 @@ from planner.errors import Refused
 from planner.expr import Scalar
 from planner.expr.calls import volatile
 from planner.logical import Join, Logical
-from planner.logical.asof_join import AsofJoin
+from planner.logical.nearest_syntax import NearestSyntax
 from planner.sql.scope import Scope
 from planner.types.schema import SqlType
 from planner.types.try_expressions import can_raise
@@ -37,7 +37,7 @@ def kept_rows(
     return tuple(c for c in own if not can_raise(c, type_of, ansi=ansi))
 
 
-def kept_above(block: QueryBlock, join: Join | AsofJoin, ctx: Context) -> tuple[Scalar, ...]:
+def kept_above(block: QueryBlock, join: Join | NearestSyntax, ctx: Context) -> tuple[Scalar, ...]:
     """The same where FROM is one join; an inner join that is no as-of join has them among its conditions."""
     if isinstance(join, Join) and join.kind != "left":
         return ()

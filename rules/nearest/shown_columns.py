@@ -9,8 +9,8 @@ from planner.errors import Refused
 from planner.expr import Scalar, column_ref, columns_in
 from planner.expr.tokens import mentioned
 from planner.logical import Derived, Join, LateralView, Logical, Nested, expressions
-from planner.logical.asof_join import AsofJoin
-from planner.logical.nearest_join import ShownRelation
+from planner.logical.nearest_join import NearestJoin, ShownRelation
+from planner.logical.nearest_syntax import NearestByJoin, NearestSyntax
 from planner.sql.names import Source
 from planner.sql.scope import Scope
 from rules.context import Context
@@ -34,7 +34,7 @@ def shown_relations(readers: Iterable[Scalar], join: Join, ctx: Context) -> tupl
     if any(isinstance(node, Join) and (node.using or node.natural) for node in join.walk()):
         raise Refused("it has USING or NATURAL")
     used = {column for scalar in readers for column in _used(scalar, ctx.scope(join.left, join.right))}
-    joined = isinstance(bare(join.right), Join)  # an outer join in it may leave out any value
+    joined = _may_add_null(bare(join.right))
     shown = [
         ShownRelation(
             name,
@@ -49,6 +49,11 @@ def shown_relations(readers: Iterable[Scalar], join: Join, ctx: Context) -> tupl
     return tuple(shown[: len(sides[0])]), tuple(shown[len(sides[0]) :])
 
 
+def _may_add_null(tree: Logical) -> bool:
+    """Whether a column that is never NULL in a relation below may be NULL to Spark: an outer join may leave it out."""
+    return isinstance(tree, Join | NearestByJoin) or (isinstance(tree, NearestJoin) and bool(tree.by))
+
+
 def readers_of(block: QueryBlock) -> Iterator[Scalar]:
     """The expressions of a block that read the rows of its FROM."""
     yield from block.condition
@@ -56,11 +61,11 @@ def readers_of(block: QueryBlock) -> Iterator[Scalar]:
         yield from expressions(node)
 
 
-def joins_of(tree: Logical) -> Iterator[Join | AsofJoin | LateralView]:
+def joins_of(tree: Logical) -> Iterator[Join | NearestSyntax | LateralView]:
     """The joins of a FROM, and its LATERAL VIEWs, outside parentheses with a name."""
-    if isinstance(tree, Join | AsofJoin | LateralView):
+    if isinstance(tree, Join | NearestSyntax | LateralView):
         yield tree
-    if isinstance(tree, Join | AsofJoin):
+    if isinstance(tree, Join | NearestSyntax):
         yield from joins_of(tree.left)
         yield from joins_of(tree.right)
     elif isinstance(tree, LateralView) or (isinstance(tree, Nested) and tree.alias is None):

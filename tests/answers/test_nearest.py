@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FORCE = Options(force=True, strict=True)
+BY = "SELECT t.id, q.v FROM {} t LEFT JOIN q EXACT NEAREST BY DISTANCE abs(t.ts - q.ts)"
 AS_OF = "SELECT t.id, q.v FROM {} t LEFT ASOF JOIN q MATCH_CONDITION (t.ts >= q.ts) ON q.k = t.k"
 LAST = (
     "SELECT t.id, q.v FROM t JOIN q ON q.k = t.k AND q.ts <= t.ts "
@@ -43,6 +44,75 @@ def test_a_stream_is_left_to_spark(tables: SparkSession, has_it: str) -> None:
         with pytest.raises(PySparkException, match="ASOF_JOIN"):
             optimizer.sql(AS_OF.format("s"))
     assert optimizer.plan(AS_OF.format("t")).rewritten
+
+
+@pytest.mark.parametrize("has_it", ["true", "false"])
+def test_nearest_by_of_a_stream_is_left_to_spark(tables: SparkSession, has_it: str) -> None:
+    tables.conf.set("spark.sql.crossJoin.enabled", has_it)
+    optimizer = Optimizer(tables, FORCE)
+    plan = optimizer.plan(BY.format("s"))
+    assert not plan.rewritten
+    with pytest.raises(PySparkException, match="NEAREST_BY_JOIN"):
+        optimizer.sql(BY.format("s"))
+    assert optimizer.plan(BY.format("t")).rewritten
+    assert not optimizer.plan(f"CREATE TEMP VIEW latest AS {BY.format('t')}").rewritten
+    tables.conf.unset("spark.sql.crossJoin.enabled")
+
+
+OTHER = {
+    "EXACT NEAREST 2 BY DISTANCE pow(t.ts - q.ts, 2)": "is no distance along one axis",
+    "EXACT NEAREST 2 BY DISTANCE abs(t.ts - q.ts) + abs(t.id - q.v)": "is no distance along one axis",
+    "EXACT NEAREST 2 BY DISTANCE abs(q.ts - q.v)": "is no distance along one axis",
+    "APPROX NEAREST 2 BY DISTANCE abs(twice(t.ts) - q.ts)": "is not known to be deterministic",
+    "APPROX NEAREST 2 BY DISTANCE abs(t.ts - q.ts) * rand()": "is not known to be deterministic",
+    "EXACT NEAREST 33 BY DISTANCE abs(t.ts - q.ts)": "takes more than 32 rows",
+    "EXACT NEAREST 2 BY SIMILARITY -abs(t.ts - CAST(q.ts AS DOUBLE))": "subtracts BIGINT and DOUBLE",
+    "EXACT NEAREST 2 BY SIMILARITY -abs(CAST(t.ts AS DOUBLE) - CAST(q.ts AS DOUBLE))": "may be NaN",
+    "EXACT NEAREST 2 BY SIMILARITY abs(t.ts - q.ts)": "is no distance along one axis",
+}
+
+
+@pytest.mark.parametrize("clause", OTHER)
+def test_other_rankings_are_left_to_spark(tables: SparkSession, clause: str) -> None:
+    tables.udf.register("twice", lambda n: 2 * n, "long")
+    text = f"SELECT t.id, q.v FROM t JOIN q {clause}"
+    plan = Optimizer(tables, FORCE).plan(text)
+    assert not plan.rewritten
+    assert any(OTHER[clause] in declined.reason for declined in plan.declined), plan.declined
+    assert tables.sql(text).schema == plan.dataframe().schema
+
+
+def test_nearest_by_over_nasty_names(tables: SparkSession) -> None:
+    tables.sql("SELECT id AS `by distance`, ts AS `a``b`, k AS __dt1_at, 7 AS nearest FROM t").createOrReplaceTempView(
+        "`exact`"
+    )
+    tables.sql("SELECT v AS at, ts AS c0, k AS distance, v AS `a``b` FROM q").createOrReplaceTempView("`select`")
+    text = (
+        "SELECT *, `exact`.nearest AS n FROM `exact` EXACT LEFT JOIN `select` AS approx "
+        "APPROX NEAREST 2 BY DISTANCE abs(`exact`.`a``b` + 1 - approx.c0) WHERE nearest = 7 ORDER BY `by distance`, at"
+    )
+    plan = Optimizer(tables, FORCE).plan(text)
+    expected, found = tables.sql(text), plan.dataframe()
+    assert plan.rewritten
+    assert found.schema == expected.schema
+    assert list(map(str, found.collect())) == list(map(str, expected.collect()))
+
+
+def test_nearest_by_with_nested_columns(tables: SparkSession) -> None:
+    """Columns of every kind travel with the rows, maps too, which nothing can sort or compare."""
+    tables.sql("SELECT id, named_struct('x', ts) AS p, map(k, id) AS m, array(k) AS a FROM t").createOrReplaceTempView(
+        "left_rows"
+    )
+    tables.sql("SELECT v, named_struct('x', ts) AS p, map(v, k) AS m FROM q").createOrReplaceTempView("right_rows")
+    text = "SELECT * FROM left_rows l LEFT JOIN right_rows r EXACT NEAREST 2 BY SIMILARITY -abs(l.p.x * 2 - r.p.x - 1)"
+    for ranking, rewritten in ((text, False), (text.replace(" - 1)", ")"), True)):
+        plan = Optimizer(tables, FORCE).plan(ranking)
+        assert plan.rewritten == rewritten
+        assert plan.dataframe().schema == tables.sql(ranking).schema
+    distances = "SELECT l.id, l.m, l.a, abs(l.p.x * 2 - r.p.x) AS d FROM" + text.replace(" - 1)", ")").split("FROM")[1]
+    plan = Optimizer(tables, FORCE).plan(distances)
+    assert plan.rewritten
+    assert sorted(map(str, plan.dataframe().collect())) == sorted(map(str, tables.sql(distances).collect()))
 
 
 def test_a_view_is_left_to_spark(tables: SparkSession) -> None:

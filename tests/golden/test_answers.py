@@ -84,6 +84,7 @@ BY_HAND: dict[str, list[tuple[Any, ...]] | None] = {
         *((1, "1.00"), (2, "2.00"), (3, "1.00"), (4, "8.00")),
         *((5, None), (6, None), (7, None)),
     ],
+    "nearest/nearest_by_elsewhere": [(1, 0), (1, 1), (3, None)],
     "streams/version_and_another_stream": [(1, "1.0000"), (2, "0.9100")],
     "streams/version_at_a_payment": [(1, "9.500000"), (2, "0.910000"), (5, "3.600000")],
     "streams/version_at_another_time": [(1, "1.0000")],

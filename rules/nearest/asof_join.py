@@ -1,4 +1,7 @@
-"""Recognizes as-of joins: ``trades t ASOF JOIN quotes q MATCH_CONDITION (t.ts >= q.ts) ON t.sym = q.sym``."""
+"""As-of joins as nearest rows: ``trades t ASOF JOIN quotes q MATCH_CONDITION (t.ts >= q.ts) ON t.sym = q.sym``.
+
+Spark has this join from 4.3 on, if ``spark.sql.join.asofJoin.enabled`` is set, and compares all rows of a key.
+"""
 
 from __future__ import annotations
 
@@ -11,60 +14,20 @@ from planner.conditions.compared import compared
 from planner.errors import Refused
 from planner.expr import Scalar, column_ref, quote
 from planner.expr.tokens import mentioned
-from planner.logical import Join, LateralView, Logical, Nested, Project, Sort
-from planner.logical.asof_join import AsofJoin
+from planner.logical import Join
 from planner.logical.nearest_join import NearestJoin, ShownRelation
+from planner.logical.nearest_syntax import AsofJoin
 from rules.context import Context
 from rules.nearest.kept_rows import kept_above
 from rules.nearest.pairs import Pairs, Wanted
-from rules.nearest.shown_columns import all_readers_of, joins_of, readers_of
-from rules.query.query_block import QueryBlock, in_place, read_block, where
-from rules.rule import rule
+from rules.nearest.shown_columns import joins_of, readers_of
+from rules.query.query_block import QueryBlock
 
 _BACKWARD = (">", ">=")  # the left time against the right one
 
 
-@rule(Project, Sort)
-def asof_join(node: Project | Sort, ctx: Context) -> Logical | None:
-    """Join each row with the right row that is nearest by MATCH_CONDITION, on every version of Spark.
-
-    Spark has this join from 4.3 on, if ``spark.sql.join.asofJoin.enabled`` is set, and compares all rows of a key.
-    """
-    block = None if isinstance(ctx.above, Sort) else read_block(node)  # an ORDER BY above it has to be part of it
-    if block is None or not any(isinstance(n, AsofJoin) for n in joins_of(block.tree)):
-        return None
-    readers = tuple(all_readers_of(block))
-    tree = _over_nearest(block.tree, block, readers, ctx)
-    return None if tree is block.tree else in_place(node, block.project, block.over(where(tree, block.condition)))
-
-
-def _over_nearest(tree: Logical, block: QueryBlock, readers: tuple[Scalar, ...], ctx: Context) -> Logical:
-    """A FROM with every as-of join named, where that is possible."""
-    if isinstance(tree, LateralView) or (isinstance(tree, Nested) and tree.alias is None):
-        child = _over_nearest(tree.child, block, readers, ctx)
-        return tree if child is tree.child else replace(tree, child=child)
-    if not isinstance(tree, Join | AsofJoin):
-        return tree
-    left, right = (_over_nearest(side, block, readers, ctx) for side in (tree.left, tree.right))
-    new = tree if left is tree.left and right is tree.right else replace(tree, left=left, right=right)
-    if isinstance(new, Join):
-        return new
-    try:
-        return _nearest(new, block, readers, ctx)
-    except Refused as no:
-        ctx.decline(f"the as-of join is left to Spark: {no.reason}", no.place or new.match.place)
-        return new
-
-
-def _check_tables(join: AsofJoin, ctx: Context) -> None:
-    """Raise ``Refused`` where a side reads a stream; nobody has counted those of a statement that Spark rejects."""
-    for side in (join.left, join.right):
-        if ctx.catalog.streams(ctx.query(side)):
-            raise Refused("the statement reads a stream, and this rewriting is for tables", join.match.place)
-
-
-def _nearest(join: AsofJoin, block: QueryBlock, readers: tuple[Scalar, ...], ctx: Context) -> NearestJoin:
-    """The join with its nearest rows.  Raises ``Refused``."""
+def nearest_of_asof_join(join: AsofJoin, block: QueryBlock, readers: tuple[Scalar, ...], ctx: Context) -> NearestJoin:
+    """An as-of join with its nearest rows.  Raises ``Refused``."""
     merged = _merged(join, ctx) if join.using else ()
     plain = Join(join.left, join.right, join.kind, "JOIN", (*join.condition, *merged))
     pairs = Pairs(plain, (join.match, *plain.condition), ctx)
@@ -82,12 +45,8 @@ def _nearest(join: AsofJoin, block: QueryBlock, readers: tuple[Scalar, ...], ctx
         left, right = _with_merged(join, nearest.left, nearest.right, block, ctx)
         nearest = replace(nearest, left=left, right=right)
     foreign = not ctx.catalog.settings.asof_join
-    if foreign:
-        if "VIEW" in ctx.statement.upper().split():
-            raise Refused("a view would keep the types that its tables have today; create a table", join.match.place)
-        _check_tables(join, ctx)
     return NearestJoin(
-        join.left, join.right, join.kind, join.keyword, join.condition, nearest, "", join.match, join.using, foreign
+        join.left, join.right, join.kind, join.keyword, join.condition, nearest, "", join.match, join.using, "", foreign
     )
 
 

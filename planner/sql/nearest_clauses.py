@@ -1,0 +1,30 @@
+"""Finds the clauses of a join that pick the nearest rows: MATCH_CONDITION, and NEAREST BY."""
+
+from __future__ import annotations
+
+from planner.expr.tokens import Tokens
+
+
+def find_match_condition(t: Tokens, join: int, hi: int) -> int | None:
+    """Where the MATCH_CONDITION of the JOIN at ``join`` stands, before ``hi``; None where it has none."""
+    for i in t.top(join + 1, hi):
+        if t[i].word in ("JOIN", ")"):
+            return None
+        if t[i].word == "MATCH_CONDITION" and t.word(i + 1, hi) == "(":
+            return i
+    return None
+
+
+def find_nearest_by(t: Tokens, join: int, hi: int) -> tuple[int, int] | None:
+    """Where ``EXACT NEAREST 3 BY DISTANCE`` of the JOIN at ``join`` begins, and where its expression does.
+
+    None where it has none before ``hi``.  None of its words is reserved, so ``exact`` and ``nearest`` may be aliases.
+    """
+    for i in t.top(join + 1, hi):
+        if t[i].word in ("JOIN", ")"):
+            return None
+        if t[i].word in ("EXACT", "APPROX") and t.word(i + 1, hi) == "NEAREST":
+            by = i + 2 + t.word(i + 2, hi).isdecimal()
+            if t.word(by, hi) == "BY" and t.word(by + 1, hi) in ("DISTANCE", "SIMILARITY"):
+                return i, by + 2
+    return None
