@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass
 
 from planner.errors import StateError
+from planner.expr import Scalar
 from planner.state.fingerprint import Given, describe_arguments, fingerprint, new_salt
 from planner.state.folder import Folder
 from planner.state.refusals import NEW_CHECKPOINT, check_settings, damaged, other_format
@@ -96,8 +97,6 @@ def check_pinned(old: Written, new: Pinned, checkpoint: Folder) -> None:
     if old.fingerprint != fingerprint(old.salt, new.text):
         stored = {"salt": old.salt, "arguments": old.arguments}
         other = new.given.other(stored) if new.given and old.shown == new.shown else []
-        difference = (
-            f"another value of {', '.join(other)}" if other else f"another query: {' '.join(old.shown.split())}"
-        )
+        difference = f"another value of {', '.join(other)}" if other else f"another query: {Scalar(old.shown).shown}"
         raise StateError(f"the state in {checkpoint} belongs to {difference}; {NEW_CHECKPOINT}")
     check_settings(str(checkpoint), old.settings, new.settings, NEW_CHECKPOINT)

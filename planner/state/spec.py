@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from planner.errors import StateError
+from planner.expr import Scalar
 from planner.logical import JoinKind
 from planner.state.delta import DeltaJoin
 from planner.state.fingerprint import Given, describe_arguments, fingerprint, new_salt
@@ -216,7 +217,7 @@ class StreamJoin:
         if "text" not in old:
             what = "views on one state"
         elif old["text"] != self.shown:
-            what = f"another query: {' '.join(str(old['text']).split())}"
+            what = f"another query: {Scalar(str(old['text'])).shown}"
         elif other:
             what = f"another value of {', '.join(other)}"
         elif types[0] != types[1]:

@@ -74,6 +74,13 @@ def test_not_with_others(store: Store, other: StreamJoin, said: str) -> None:
         store.open(other)
 
 
+def test_a_comment_in_the_query_does_not_hide_the_rest(tmp_path: Path) -> None:
+    store = Store(LocalFolder(tmp_path))
+    store.open(replace(JOIN, text="SELECT 1 -- all\nFROM t"))
+    with pytest.raises(StateError, match="another query: SELECT 1 FROM t;"):
+        store.open(JOIN)
+
+
 def test_what_a_crash_has_left_behind_goes(store: Store, tmp_path: Path) -> None:
     folder = tmp_path / "dovetail"
     for name in ("rows-4", "merged-4-0"):
