@@ -96,8 +96,6 @@ def picked_row(
             return None
         wanted, value = found
         values = (value,)
-        if wanted.near is not None:
-            raise Refused(f"{block.project.items[0].shown} by a distance is not rewritten; over a join it is")
     if wanted is None or not pairs.bounds(wanted):
         return None
     for value in values:

@@ -263,7 +263,6 @@ NEAR |= {  # aggregates over distances
     "SELECT t.id, min({d}) AS d, min(struct({d} AS d)) AS e FROM {from_} GROUP BY t.id": False,
     "SELECT t.id, max({d}) AS d FROM {from_} GROUP BY t.id": False,
     "SELECT t.id, min({d}) AS d, count(*) AS n FROM {from_} GROUP BY t.id": False,
-    "SELECT t.id, (SELECT min({d}) FROM q WHERE q.v <= t.v) AS d FROM t": False,
 }
 
 
