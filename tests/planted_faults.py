@@ -34,6 +34,7 @@ FILTERS = "rules/normalize/push_filters.py"
 CARRIED = "rules/normalize/carry_filters.py"
 EXISTS = "rules/normalize/exists_to_join.py"
 STEPS = "rules/self_join/neighbour_rows.py"
+SEMI_JOINS = "rules/window/semi_joins.py"
 SAME = "rules/recognize/self_join_elimination.py"
 PAIRS = "rules/self_join/self_pairs.py"
 FRAMES = "rules/window/frame_aggregates.py"
@@ -220,6 +221,9 @@ FAULTS = (
     ),
     Fault(
         "NOT EXISTS is a semi join", EXISTS, 'kind = "anti" if test.negated else "semi"', 'kind = "semi"', "subqueries"
+    ),
+    Fault(
+        "an anti join is EXISTS", SEMI_JOINS, '"EXISTS" if join.kind == "semi" else "NOT EXISTS"', '"EXISTS"', "self"
     ),
     Fault("NOT IN forgets NULL", EXISTS, "({equal}) IS NOT FALSE", "({equal})", "subqueries"),
     Fault(

@@ -19,6 +19,7 @@ from rules.window.anti_join import as_not_exists, refused_anti_join
 from rules.window.correlated_aggregate import CorrelatedAggregate, correlated_aggregate, correlated_form
 from rules.window.self_joined import joined_aggregate, may_be_joined
 from rules.window.self_window import WindowedBlock
+from rules.window.semi_joins import semi_joins_as_exists
 
 
 @rule(Project)
@@ -26,12 +27,12 @@ def self_aggregate(project: Project, ctx: Context) -> SelfAggregate | None:
     """Replace a correlated subquery over the same table with a window function.
 
     A window over the key replaces an aggregate of the rows with the same key.  It also replaces EXISTS and NOT EXISTS
-    of a row with the same key that is greater, less or different, and a join with a subquery that groups the table by
-    the key.  The table is then read once (Zuzarte et al., "WinMagic: Subquery Elimination Using Window Aggregation",
-    SIGMOD 2003).
+    of a row with the same key that is greater, less or different, which may be written as a semi or anti join, and a
+    join with a subquery that groups the table by the key.  The table is then read once (Zuzarte et al., "WinMagic:
+    Subquery Elimination Using Window Aggregation", SIGMOD 2003).
     """
     found = None
-    if not_exists := as_not_exists(project, ctx.names):
+    if not_exists := semi_joins_as_exists(project, ctx) or as_not_exists(project, ctx.names):
         found = _recognized(not_exists, project, ctx)
     elif no := refused_anti_join(project, ctx.names):
         ctx.decline(f"not a window: {no.reason}", no.place)

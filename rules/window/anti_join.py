@@ -53,8 +53,6 @@ def refused_anti_join(project: Project, names: Resolver) -> Refused | None:
         return None
     on = " AND ".join(c.shown for c in join.condition)
     instead = f"write WHERE NOT EXISTS (SELECT * FROM {join.right.detail} WHERE {on})"
-    if join.kind == "anti":
-        return Refused(f"it is an anti join; {instead}", join.condition[0].place)
     test = next(
         (c for c in block.condition if isinstance(c.tree, exp.Is) and isinstance(c.tree.this, exp.Column)), None
     )

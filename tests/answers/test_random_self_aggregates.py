@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
@@ -148,9 +149,20 @@ def subqueries(draw: st.DrawFn) -> str:
     return f"{with_ if 'c x' in from_ else ''}SELECT {items}\nFROM {from_}\nWHERE {where_}{group}"
 
 
+def semi_join(pick: Callable[..., str], kind: str, op: str) -> str:
+    """A query that keeps the rows with another row of their key, or without one."""
+    items, before = pick("x.k, x.s, x.v", "*", "x.*", "count(*)"), pick("", "", " JOIN u ON u.k = x.k")
+    on = pick("x.k = y.k", "y.k = x.k", "x.k = y.k AND y.v = 2", "x.k = y.k AND v IS NOT NULL", "x.k <=> y.k")
+    other = pick(f" AND x.s {op} y.s", f" AND y.s {op} x.s", f" AND x.v {op} y.v", "")
+    right = pick("t y", "t y", "(SELECT k, s, v FROM t WHERE v IS NOT NULL) y", "(SELECT k, s, v AS v2, v FROM t) y")
+    also = pick("", "", "", " LEFT ANTI JOIN t z ON z.k = x.k AND z.s < x.s", " LEFT SEMI JOIN u z ON z.k = x.k")
+    after, more = pick("", "", " JOIN u u2 ON u2.k = x.k"), pick("", " WHERE x.v IS NOT NULL", " WHERE x.v = 2")
+    return f"SELECT {items} FROM t x{before} LEFT {kind} JOIN {right} ON {on}{other}{also}{after}{more}"
+
+
 @st.composite
 def joins(draw: st.DrawFn) -> str:
-    """A query that joins its rows with their groups, or keeps those without a partner; near misses among them."""
+    """A query that joins its rows with their groups, or keeps those with or without a partner; near misses too."""
 
     def pick(*choices: str) -> str:
         return draw(st.sampled_from(choices))
@@ -158,6 +170,8 @@ def joins(draw: st.DrawFn) -> str:
     if draw(st.booleans()):
         op, column = pick("<", "<=", ">", ">=", "<>"), pick("k", "s", "k", "v")
         more = pick("", "", " AND x.v IS NOT NULL", " AND x.v > 0")
+        if kind := pick("", "SEMI", "SEMI", "ANTI"):
+            return semi_join(pick, kind, op)
         items = pick("x.k, x.s, x.v", "x.*", "count(*)", "x.k, y.v")
         return f"SELECT {items} FROM t x LEFT JOIN t y ON x.k = y.k AND x.s {op} y.s WHERE y.{column} IS NULL{more}"
     keys, filter_ = pick("k", "k", "s", "k, s"), pick("", "", "", " WHERE v IS NOT NULL")

@@ -57,6 +57,17 @@ def check(opt: Optimizer, frame: DataFrame, *, rewritten: bool | None = True) ->
         assert plan.declined
 
 
+@pytest.mark.parametrize("how", ["left_semi", "left_anti"])
+def test_a_semi_join_with_itself_is_a_window(opt: Optimizer, how: str) -> None:
+    from pyspark.sql.functions import expr
+
+    readings = opt.session.range(60).selectExpr("id % 7 AS k", "id % 5 AS v").where("k > 0 OR v > 2")
+    found = readings.alias("x").join(readings.alias("y"), expr("x.k = y.k AND x.v < y.v"), how)
+    check(opt, found)
+    assert "lower_self_aggregate" in opt.plan(found).rules
+    check(opt, found.groupBy("k").count())
+
+
 def test_what_is_written_and_what_comes_back(opt: Optimizer, events: DataFrame, windows: DataFrame) -> None:
     joined = events.alias("e").join(windows, events.ts.between(windows.lo, windows.hi), "left")
     frame = joined.filter("e.id > 3").select("e.id", windows.id, "ts")
