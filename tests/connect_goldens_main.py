@@ -30,7 +30,9 @@ from optimizer.plan import Plan
 from planner.connectors.memory import MemorySource
 from planner.errors import DovetailError
 from planner.expr import quote
+from planner.runtime.lookup.views import run_with_lookups
 from planner.sql.lookup_views import lookups_of
+from planner.sql.lookup_views import query_of as query_of_plan
 from sessions import start
 
 CASES = Path(__file__).parents[1] / "golden_plans" / "cases"
@@ -116,7 +118,12 @@ def other_rows(session: Any, case: Case, plan: Plan, there: Plan | str) -> str:
 
     A statement that Spark does not take is compared with its rewriting on the classic session.
     """
-    after = session.sql(query_of(plan, plan.sql()), args=plan.arguments) if plan.prefix else plan.run()
+    if not plan.prefix:
+        after = plan.run()
+    elif lookups_of(plan.physical) and plan.physical:
+        after = run_with_lookups(session, query_of_plan(plan.physical), plan.sources, plan.arguments, plan.fetched)
+    else:
+        after = session.sql(query_of(plan, plan.sql()), args=plan.arguments)
     try:
         if lookups_of(plan.physical):
             before = session.sql(with_plain_lookups(catalog_of(case), plan), args=ARGUMENTS.get(case.name))

@@ -32,7 +32,10 @@ _BY_ORDER = re.compile(
 )
 _SUMS = ("sum", "avg", "mean", "try_sum", "try_avg")
 _SUM = re.compile(r"\b((?:try_)?(?:sum|avg))\(", re.IGNORECASE)
-_EXACT = re.compile(r"\w+#\d+L|cast\(\w+#\d+L? as (?:tinyint|smallint|int|bigint|decimal\(\d+,\d+\))\)")
+_CAST = r"cast\(\w+#\d+L? as (?:tinyint|smallint|int|bigint|decimal\(\d+,\d+\))\)"
+_EXACT = re.compile(rf"\w+#\d+L|{_CAST}")
+_EXACT_CAST = re.compile(rf"[\[ ]{_CAST} AS \w+#(\d+)L?(?=[,\]])")
+_COLUMN = re.compile(r"\w+#(\d+)")
 _ALIAS = re.compile(r" AS [^#\n]*#\d+(L?)(?![\w#])")
 _ANALYZED, _OPTIMIZED = "== Analyzed Logical Plan ==\n", "\n== Optimized Logical Plan ==\n"
 _REFUSED = "INVALID_NON_DETERMINISTIC_EXPRESSIONS"
@@ -110,12 +113,14 @@ def hide_exact_sums(plan: str) -> str:
 
     The text has few types: LONG columns end in L, a cast names its type, and only the sum of integers is a LONG.
     """
+    exact = {cast[1] for cast in _EXACT_CAST.finditer(plan)}
     found, rest = [], plan
     while call := _SUM.search(rest):
         end = _closing_parenthesis(rest, call.end())
         alias = _ALIAS.match(rest, end + 1)
         integral = alias is not None and bool(alias[1]) and not call[1].lower().endswith("avg")
-        if integral or _EXACT.fullmatch(rest, call.end(), end):
+        column = _COLUMN.fullmatch(rest, call.end(), end)
+        if integral or (column and column[1] in exact) or _EXACT.fullmatch(rest, call.end(), end):
             found += [rest[: call.start()], "exact"]
             rest = rest[alias.end() if alias else end + 1 :]
         else:

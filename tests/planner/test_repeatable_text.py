@@ -66,3 +66,13 @@ def test_sums_of_integers_and_decimals_are_exact(items: str) -> None:
 )
 def test_other_sums_may_not_be(items: str) -> None:
     assert parse_nonrepeatable_reason(hide_exact_sums(f"Aggregate [k#1], [k#1, {items}]"))
+
+
+@pytest.mark.parametrize(
+    ("type_", "exact"), [("decimal(10,2)", True), ("int", True), ("double", False), ("array<int>", False)]
+)
+def test_a_column_that_is_cast_below_has_its_type(type_: str, exact: bool) -> None:
+    rows = f"Project [cast(c#1 as {type_}) AS v#7, c#1 AS k#8]\n   +- LocalRelation [c#1]"
+    plan = f"Aggregate [k#8], [k#8, sum(v#7) AS s#9, avg(v#7) AS avg(v)#10]\n+- {rows}"
+    assert (parse_nonrepeatable_reason(hide_exact_sums(plan)) is None) == exact
+    assert parse_nonrepeatable_reason(hide_exact_sums(plan.replace("v#7)", "k#8)")))
