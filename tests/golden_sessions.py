@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,41 @@ from execution import execute
 from golden_plans.case import Case
 from golden_plans.catalog import CatalogFile
 from golden_plans.planned import catalog_of
+from optimizer.plan import Plan
 from planner.expr import quote
+from planner.logical import Project, Statement
+from planner.logical.base import Logical
+from planner.sql.lookup_views import with_tables
+from planner.sql.names import Resolver
+from planner.tree import transform_up
+
+ARGUMENTS: dict[str, Any] = {
+    "carry/parameters": {"low": 1, "tag": "a", "most": 2},
+    "carry/positional_parameters": [1, "a"],
+    "inside/parameter_elsewhere": {"k": 1},
+    "self/parameters_of_another_case": {"a": 5, "A": 25},
+    "refused/type_of_a_parameter": {"distance": 5},
+}
+
+
+def query_of(plan: Plan, text: str) -> str:
+    """The query of a statement: an INSERT or CREATE is not run."""
+    head = plan.logical.prefix if isinstance(plan.logical, Statement) else ""
+    return text[len(head) :].rstrip().removesuffix(";")
 
 
 def plain_lookups(catalog: CatalogFile) -> dict[str, str]:
     """For each lookup of a catalog a view that holds its rows: the name, and the query."""
     return {f"plain_{'_'.join(t.name)}": t.query() for t in catalog.lookups}
+
+
+def with_plain_lookups(catalog: CatalogFile, plan: Plan) -> str:
+    """The query of a statement with such a view in the place of each lookup."""
+    tables = {".".join(t.name): f"plain_{'_'.join(t.name)}" for t in catalog.lookups}
+    assert plan.logical is not None
+    unhinted = transform_up(plan.logical, lambda n: replace(n, hint=None) if isinstance(n, Project) else n)
+    assert isinstance(unhinted, Logical)
+    return with_tables(unhinted, tables, Resolver(catalog, {}).lookup)
 
 
 def golden_sessions(spark: Any) -> Iterator[Callable[[Case, str], Any]]:
@@ -41,6 +71,8 @@ def golden_sessions(spark: Any) -> Iterator[Callable[[Case, str], Any]]:
                 databases.add(part)
             if database:
                 session.sql(f"CREATE OR REPLACE VIEW {'.'.join(map(quote, (*database, name)))} AS {table.query()}")
+            elif table.view:  # with its text, which a view of a DataFrame does not have
+                session.sql(f"CREATE OR REPLACE TEMPORARY VIEW {quote(name)} AS {table.query()}")
             else:
                 session.sql(table.query()).createOrReplaceTempView(quote(name))
         for name, query in plain_lookups(catalog).items():

@@ -49,6 +49,8 @@ OF_A_FILE = {
     "tests/lookup/*": 3,
     "tests/test_cli*": 4,
 }
+# The one test in `make test` that starts a JVM of its own.
+IN_A_PROCESS_OF_ITS_OWN = "tests/golden/test_connect.py::test_a_small_share_of_the_cases"
 _OPERATOR = re.compile(
     r"^[-+ │├└─]*(?:subquery \d+: )?([A-Z]\w+)(?: {2,3}(inner|left|right|full|semi|anti|cross)\b)?", re.MULTILINE
 )
@@ -65,7 +67,7 @@ def left_out(items: Iterable[pytest.Item]) -> list[pytest.Item]:
 def _taken(item: pytest.Item, seen: Counter[Hashable]) -> bool:
     """Whether a test is the next one of its kind and of its file."""
     if any(item.iter_markers("cluster")) or any(item.iter_markers("connect")):
-        return False
+        return item.nodeid == IN_A_PROCESS_OF_ITS_OWN
     for kind, every in (
         (_kind(item), _every(item, OF_A_FUNCTION)),
         (item.nodeid.partition("::")[0], _every(item, OF_A_FILE)),

@@ -43,6 +43,9 @@ def expect(seen: dict[str, Any], *session: str) -> None:
         "frames_rows": sorted(inside, key=repr),
         "frames_rows_later": sorted(inside, key=repr),
         "asof_rows": sorted(last, key=repr),
+        "repeatable": [],
+        "views_rewritten": {"as made": True, "made anew": True, "under another setting": False},
+        "keys": {"same table": True, "another table": False},
         "kept": KEPT[session[0]],
         "views_left": ["i", "p"],
     }

@@ -7,6 +7,7 @@ import sqlite3
 import sys
 import tempfile
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -18,6 +19,28 @@ INTERVALS = [(1, 0, 5), (2, 5, 10), (3, 20, 30), (4, 30, 20), (5, None, 9), (6, 
 BAND = "SELECT p.id, i.id FROM p JOIN i ON p.x BETWEEN i.lo AND i.hi"
 NAMES = [(5, "five"), (10, "ten"), (10, "zehn"), (30, "thirty")]
 LOOKUP = "SELECT p.id, n.name FROM p LEFT JOIN names FOR SYSTEM_TIME AS OF PROCTIME() AS n ON p.x = n.x"
+READ_TWICE = {  # whether two reads return the same rows
+    "SELECT * FROM q": True,
+    "SELECT q.x, sum(q.id) AS s, avg(CAST(q.id AS BIGINT)) FROM q JOIN j ON q.x = j.lo GROUP BY q.x": True,
+    "WITH c AS (SELECT x FROM q) SELECT * FROM c a JOIN c b ON a.x = b.x WHERE a.x > (SELECT min(x) FROM c)": True,
+    "SELECT same(x) FROM q": True,
+    "SELECT * FROM q WHERE x < year(current_date())": True,
+    "SELECT x, rand() AS r FROM q": False,
+    "SELECT * FROM q WHERE uuid() > 'a'": False,
+    "WITH c AS (SELECT x, randn() AS r FROM q) SELECT x FROM c WHERE r > 0": False,
+    "SELECT * FROM q WHERE x > (SELECT max(lo) * rand() FROM j)": False,
+    "SELECT * FROM q WHERE EXISTS (SELECT 1 FROM j WHERE j.lo > q.x AND rand() < 1)": False,
+    "SELECT * FROM at_random": False,
+    "SELECT other(x) FROM q": False,
+    "SELECT spark_partition_id() AS n FROM q": False,
+    "SELECT x, sum(CAST(id AS DOUBLE)) AS s FROM q GROUP BY x": False,
+    "SELECT x, first(id) AS f FROM q GROUP BY x": False,
+    "SELECT * FROM q LIMIT 2": False,
+    "SELECT * FROM q TABLESAMPLE (50 PERCENT)": False,
+    "SELECT x, row_number() OVER (ORDER BY id) AS n FROM q": False,
+    "SELECT '\n== Optimized Logical Plan ==\n' AS t, x FROM q LIMIT 2": False,
+    "SELECT no_column FROM q": False,
+}
 NO_JOIN = "SELECT id,  x + 1 AS next FROM p WHERE x > 5"
 
 
@@ -42,6 +65,9 @@ def observe(session: SparkSession) -> dict[str, Any]:
         "spark_no_join_rows": rows(session.sql(NO_JOIN)),
         "lookup_rows": looked_up(opt),
         **over_frames(session, opt),
+        "repeatable": repeatable(session),
+        "views_rewritten": over_views(session, opt),
+        "keys": with_keys(session, opt),
         "kept": kept(opt),
         "views_left": sorted(t.name for t in session.catalog.listTables()),
     }
@@ -58,6 +84,64 @@ def over_frames(session: SparkSession, opt: Any) -> dict[str, Any]:
         "frames_rows_later": rows(plan.dataframe()),
         "asof_rows": rows(opt.join_asof(*frames.values(), left_on="x", right_on="lo").select("id", "lo")),
     }
+
+
+def repeatable(session: SparkSession) -> list[str]:
+    """The queries that are taken for what they are not."""
+    from pyspark.sql.functions import udf
+
+    from planner.runtime.catalog import SparkCatalog
+
+    session.udf.register("same", udf(lambda x: x, "int"))
+    session.udf.register("other", udf(lambda x: x, "int").asNondeterministic())
+    views = {
+        "q": "SELECT id, id % 3 AS x FROM VALUES (1L), (2L), (3L) AS d(id)",
+        "j": "SELECT * FROM VALUES (1L), (2L) AS d(lo)",
+        "at_random": "SELECT id, rand() AS r FROM VALUES (1L), (2L) AS d(id)",
+    }
+    for name, query in views.items():
+        session.sql(query).createOrReplaceTempView(name)
+    catalog = SparkCatalog(session)
+    reasons = {query: catalog.nonrepeatable_reason(query) for query in READ_TWICE}
+    for name in views:
+        session.catalog.dropTempView(name)
+    return [f"{query}: {why}" for query, why in reasons.items() if (why is None) != READ_TWICE[query]]
+
+
+def over_views(session: SparkSession, opt: Any) -> dict[str, bool]:
+    """Whether a query over a view is rewritten, by what happened since the view was made."""
+    query, found = "SELECT count(*) FROM pairs", {}
+    session.sql(f"CREATE TEMP VIEW pairs AS {BAND.replace('i.id', 'i.id AS interval')}")
+    found["as made"] = opt.plan(query).rewritten
+    band = "p.x + 1 BETWEEN i.lo AND i.hi"
+    session.sql(f"CREATE OR REPLACE TEMP VIEW pairs AS SELECT p.id FROM p JOIN i ON {band}")
+    found["made anew"] = opt.plan(query).rewritten
+    ansi = session.conf.get("spark.sql.ansi.enabled")
+    session.conf.set("spark.sql.ansi.enabled", "false" if ansi == "true" else "true")
+    found["under another setting"] = opt.plan(query).rewritten
+    session.conf.set("spark.sql.ansi.enabled", str(ansi))
+    session.catalog.dropTempView("pairs")
+    return found
+
+
+def with_keys(session: SparkSession, opt: Any) -> dict[str, bool]:
+    """Whether a self-join on a key of a view over a table goes, by what happened since the key was declared."""
+    query, found = "SELECT a.v FROM keyed a JOIN keyed b ON a.id = b.id", {}
+
+    def make(rows: str) -> None:
+        session.sql("DROP TABLE IF EXISTS where_it_runs")
+        session.sql(f"CREATE TABLE where_it_runs USING parquet AS SELECT * FROM VALUES {rows} AS d(id, v)")
+
+    make("(1, 1), (2, 1)")
+    session.sql("CREATE TEMP VIEW keyed AS SELECT id, v FROM where_it_runs WHERE id > 0")
+    opt.declare_key("keyed", ["id"])
+    found["same table"] = opt.plan(query).rewritten
+    sleep(1.1)  # the time of creation is known in seconds
+    make("(1, 1), (1, 2)")
+    found["another table"] = opt.plan(query).rewritten
+    session.catalog.dropTempView("keyed")
+    session.sql("DROP TABLE where_it_runs")
+    return found
 
 
 def kept(opt: Any) -> str:

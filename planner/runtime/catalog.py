@@ -24,7 +24,9 @@ from planner.runtime.batch import Arguments, analyze, classic, run
 from planner.runtime.concurrent_calls import call_concurrently
 from planner.runtime.constraints import CatalogConstraints, TableIdentities
 from planner.runtime.keys import Declared
-from planner.runtime.measurement_cache import MeasurementCache, catalog_query, items
+from planner.runtime.measurement_cache import MeasurementCache, catalog_query
+from planner.runtime.repeatable import find_nonrepeatable_reason
+from planner.runtime.settings import all_settings
 from planner.runtime.views import Views, changed_setting, legacy_settings
 from planner.types.schema import Column, sql_type
 
@@ -38,18 +40,6 @@ _OPERATOR = re.compile(r"[\s:+\-|]*'?(\w+)")
 _PLAIN = frozenset("Project Filter Relation LocalRelation HiveTableRelation InMemoryRelation LogicalRDD Range".split())
 _CHEAP = _PLAIN | {"Union", "RelationV2", "DataSourceV2Relation", "DataSourceV2ScanRelation", "OneRowRelation"}
 _CUT = re.compile(r"^[\s:+\-|]*(?:Project|Filter)\b.* more fields", re.MULTILINE)  # truncated computed columns
-_REPEATABLE = frozenset(
-    "Project Filter SubqueryAlias View Relation LocalRelation OneRowRelation Range Join Union Distinct Aggregate "
-    "HiveTableRelation InMemoryRelation DataSourceV2Relation RelationV2 UnresolvedHint ResolvedHint "
-    "CTERelationRef CTERelationDef WithCTE".split()
-)
-# Aggregates that depend on the order of rows: floating-point sums, and functions that pick one of many.
-_BY_ORDER = re.compile(
-    r"\b((?:try_)?sum|(?:try_)?avg|mean|stddev\w*|var\w*|corr|covar\w*|regr_\w+|first\w*|last\w*|any_value|mode|max_by|min_by|"
-    r"collect_\w+|array_agg|listagg|string_agg|approx_\w+|percentile\w*|skewness|kurtosis)\(",
-    re.IGNORECASE,
-)
-_SUMS = ("sum", "avg", "mean", "try_sum", "try_avg")
 # Guesses for files, of which Spark knows only the bytes: most rows are wider than this, and a Parquet file with three
 # columns has about this much metadata.
 _ROW_BYTES, _FILE_BYTES = 8, 1_000
@@ -88,8 +78,12 @@ class SparkCatalog(CatalogConstraints):
         """The settings of the session that decide what SQL means."""
         start = perf_counter()
 
+        # one call to a server, instead of one for each setting
+        known = None if classic(self.session) else all_settings(self.session)
+
         def get(name: str, default: str) -> str:
-            return self.session.conf.get(name, default) or default
+            found = self.session.conf.get(name, default) if known is None else known.get(name)
+            return found or default
 
         def on(name: str, *, default: bool = False) -> bool:
             return get(name, str(default)).lower() == "true"
@@ -135,7 +129,7 @@ class SparkCatalog(CatalogConstraints):
             return None
 
     def view(self, name: tuple[str, ...]) -> View | None:
-        """Return the definition of a view; None on Spark Connect, which does not expose the view's settings."""
+        """Return the definition of a view; None for other relations."""
         return self._memoize(self._views, name, self._definitions.find)
 
     @cached_property
@@ -222,22 +216,8 @@ class SparkCatalog(CatalogConstraints):
 
     def nonrepeatable_reason(self, query: str) -> str | None:
         """Why two reads of ``query`` may return different rows, by Spark's analyzed plan; None if they cannot."""
-        return self._memoize(self._nonrepeatable_reasons, query, self._find_nonrepeatable_reason)
-
-    def _find_nonrepeatable_reason(self, query: str) -> str | None:
-        try:
-            if not classic(self.session):
-                return "Spark Connect does not expose whether it is deterministic"
-            frame: Any = run(self.session, query, self.arguments)
-            plan = frame._jdf.queryExecution().analyzed()
-            if not plan.deterministic():
-                return "it is not deterministic"
-            reason = parse_nonrepeatable_reason(plan.toString())
-            return (
-                parse_nonrepeatable_reason(plan.toString(), exact=True) if reason and _sums_are_exact(plan) else reason
-            )
-        except PySparkException as error:
-            return str(error).strip().splitlines()[0]
+        find = partial(find_nonrepeatable_reason, self.session, arguments=self.arguments)
+        return self._memoize(self._nonrepeatable_reasons, query, find)
 
 
 def _is_at_least(version: str, *least: int) -> bool:
@@ -286,42 +266,3 @@ def _statistics(size: int, rows: int | None, plan: str) -> Statistics:
         return replace(UNKNOWN, cheap=cheap)
     guessed = max((max(size - _FILE_BYTES, size // 4)) // _ROW_BYTES, min(size, 1))  # 0 would mean empty
     return Statistics(guessed if rows is None else rows, size, operators <= _PLAIN, cheap)
-
-
-def _sums_are_exact(plan: Any) -> bool:
-    """Whether every sum and average of an analyzed plan adds exact numbers, so that the order does not matter."""
-    nodes, expressions = [plan], []
-    while nodes:
-        node = nodes.pop()
-        nodes += items(node.children()) + items(node.subqueries())
-        if node.nodeName() == "Aggregate":
-            expressions += items(node.expressions())
-    while expressions:
-        expression = expressions.pop()
-        inside = items(expression.children())
-        if expression.prettyName() in _SUMS:
-            type_ = sql_type(inside[0].dataType().simpleString())
-            if not type_.exact_numeric:
-                return False
-        expressions += inside
-    return True
-
-
-def parse_nonrepeatable_reason(plan: str, *, exact: bool = False) -> str | None:
-    """Find in the text of an analyzed plan why two reads may return different rows, or None.
-
-    ``exact``: its sums and averages are of integers and decimals.
-
-    Only operators that return the same rows for the same files are accepted; not LIMIT, samples, windows, RDDs.
-    """
-    for line in plan.splitlines():
-        operator = _OPERATOR.match(line)
-        if operator and operator[1] not in _REPEATABLE:
-            return f"{operator[1]} may return other rows when it is read twice"
-        if operator and operator[1] == "Aggregate":
-            if "more fields" in line:
-                return "an aggregate has too many columns to check"
-            found = (called for called in _BY_ORDER.finditer(line) if not exact or called[1].lower() not in _SUMS)
-            if called := next(found, None):
-                return f"{called[1].lower()}() may return another value when it is computed twice"
-    return None

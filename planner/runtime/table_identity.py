@@ -1,8 +1,8 @@
 """Identifies the table behind a name, so that a declaration does not apply to the table's successor.
 
 A view is identified by its analyzed plan, a table by its creation time.  A classic session exposes both.  Spark Connect
-exposes a hash of the plan and the creation time of a table, but not the tables that a view reads, so declared keys of
-such a view are ignored there.
+exposes a hash of the plan, its text, and the creation time of a table.  Where the text does not name the tables that a
+view reads, declared keys of the view are ignored.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ from pyspark.sql import SparkSession
 from planner.expr import quote
 from planner.runtime.batch import classic, run
 from planner.runtime.measurement_cache import items, normalized_plan
+from planner.runtime.repeatable import parse_analyzed_plan
 
 _TABLE = re.compile(
     r"^[\s:+\-|]*(?:RelationV2|HiveTableRelation|DataSourceV2Relation|Relation spark_catalog\.)", re.MULTILINE
 )
+_NAMED_TABLE = re.compile(r"^[\s:+\-|]*Relation spark_catalog\.(\w+)\.(\w+)\[", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -85,11 +87,29 @@ def _table_id(table: Any) -> str:
 
 
 def _tables_from_sql(session: SparkSession, text: str) -> tuple[str, ...]:
-    """Return a table's creation time, on Spark Connect.  Raises ``_UnknownTables`` for a view over tables."""
-    facts = {str(row[0]): str(row[1]) for row in run(session, f"DESCRIBE TABLE EXTENDED {text}").collect()}
-    if facts.get("Type", "VIEW") != "VIEW" and "Created Time" in facts:
-        return (f"{text} {facts['Created Time']}",)
+    """Return the tables that a table or view reads with their creation times, on Spark Connect.
+
+    Raises ``_UnknownTables`` for a view over tables of other catalogs, or of names that are more than a word.
+    """
+    if created := _creation_time(session, text):
+        return (f"{text} {created}",)
     (row,) = run(session, f"EXPLAIN EXTENDED SELECT * FROM {text}").collect()
-    if _TABLE.search(str(row[0])):
+    plan = parse_analyzed_plan(str(row[0]))
+    if plan is None:
         raise _UnknownTables
-    return ()
+    named = _NAMED_TABLE.findall(plan)
+    if len(named) != len(_TABLE.findall(plan)):
+        raise _UnknownTables
+    found = []
+    for parts in sorted(set(named)):
+        table = ".".join(map(quote, ("spark_catalog", *parts)))
+        if not (created := _creation_time(session, table)):
+            raise _UnknownTables
+        found.append(f"{table} {created}")
+    return tuple(found)
+
+
+def _creation_time(session: SparkSession, text: str) -> str | None:
+    """Return when a table was created; None for a view."""
+    facts = {str(row[0]): str(row[1]) for row in run(session, f"DESCRIBE TABLE EXTENDED {text}").collect()}
+    return facts.get("Created Time") if facts.get("Type", "VIEW") != "VIEW" else None

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from planner.catalog import View
 from planner.errors import QueryError
+from planner.runtime.connect_views import find_view_on_connect
 from planner.runtime.settings import classic_settings, to_dict
 
 _OWN = "spark_catalog"
@@ -29,7 +30,7 @@ _HARMLESS = (
 
 
 class Views:
-    """SQL views, temporary and permanent, in Spark's own catalog; empty on Spark Connect.
+    """SQL views, temporary and permanent, in Spark's own catalog.
 
     Every relation of every statement is looked up, and a call into the JVM takes a tenth of a millisecond.
     """
@@ -37,14 +38,18 @@ class Views:
     def __init__(self, session: SparkSession):
         self.session = session
         java: Any = getattr(session, "_jsparkSession", None)
-        self.state = None
+        self.state, self.is_classic = None, java is not None
         if java is not None and session.catalog.currentCatalog() == _OWN:
             self.state = java.sessionState()
             self.catalog, self.parser = self.state.catalog(), self.state.sqlParser()
 
     def find(self, name: tuple[str, ...]) -> View | None:
         """Return the definition of a view; None for other relations."""
-        if self.state is None or len(name) > 3 or (len(name) == 3 and name[0] != _OWN):
+        if len(name) > 3 or (len(name) == 3 and name[0] != _OWN):
+            return None
+        if not self.is_classic:
+            return find_view_on_connect(self.session, name)
+        if self.state is None:
             return None
         if len(name) == 2 and self.session.conf.get(f"spark.sql.catalog.{name[0]}", None):
             return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,24 +14,13 @@ from golden_plans.approval import approved_as_written
 from golden_plans.case import read_case
 from golden_plans.catalog import CatalogFile
 from golden_plans.planned import catalog_of, plan_case
-from golden_sessions import golden_sessions, plain_lookups
+from golden_sessions import ARGUMENTS, golden_sessions, plain_lookups, query_of, with_plain_lookups
 from optimizer.plan import Plan
 from planner.connectors.memory import MemorySource
-from planner.logical import Project, Statement
-from planner.logical.base import Logical
-from planner.sql.lookup_views import lookups_of, with_tables
+from planner.sql.lookup_views import lookups_of
 from planner.sql.lookup_views import query_of as query_of_plan
-from planner.sql.names import Resolver
-from planner.tree import transform_up
 
 SHIPPED = Path(__file__).parents[2] / "golden_plans" / "cases"
-ARGUMENTS: dict[str, Any] = {
-    "carry/parameters": {"low": 1, "tag": "a", "most": 2},
-    "carry/positional_parameters": [1, "a"],
-    "inside/parameter_elsewhere": {"k": 1},
-    "self/parameters_of_another_case": {"a": 5, "A": 25},
-    "refused/type_of_a_parameter": {"distance": 5},
-}
 WITHOUT_ROWS = {"band/distance_empty"}
 SPARK_REFUSES = {
     "expressions/refused_function_of_a_user",
@@ -110,25 +98,10 @@ AS_WRITTEN = [
 ]
 
 
-def query_of(plan: Plan, text: str) -> str:
-    """The query of a statement: an INSERT or CREATE is not run."""
-    head = plan.logical.prefix if isinstance(plan.logical, Statement) else ""
-    return text[len(head) :].rstrip().removesuffix(";")
-
-
 @pytest.fixture(scope="module")
 def session_for(spark: SparkSession) -> Any:
     """A session for each catalog file, with its settings, and its tables as views."""
     yield from golden_sessions(spark)
-
-
-def with_plain_lookups(catalog: CatalogFile, plan: Plan) -> str:
-    """The query of a statement with such a view in the place of each lookup."""
-    tables = {".".join(t.name): f"plain_{'_'.join(t.name)}" for t in catalog.lookups}
-    assert plan.logical is not None
-    unhinted = transform_up(plan.logical, lambda n: replace(n, hint=None) if isinstance(n, Project) else n)
-    assert isinstance(unhinted, Logical)
-    return with_tables(unhinted, tables, Resolver(catalog, {}).lookup)
 
 
 def looked_up(session: Any, catalog: CatalogFile, plan: Plan) -> Any:
