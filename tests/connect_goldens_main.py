@@ -116,7 +116,8 @@ def _outcome(plan: Plan | str) -> str:
 def other_rows(session: Any, case: Case, plan: Plan, there: Plan | str) -> str:
     """How the rows of a rewriting differ from those of the statement as written; empty if they are the same.
 
-    A statement that Spark does not take is compared with its rewriting on the classic session.
+    A statement that Spark does not take is compared with its rewriting on the classic session, and one that raises an
+    error, on rows which the rewriting may not read, with nothing.
     """
     if not plan.prefix:
         after = plan.run()
@@ -129,12 +130,17 @@ def other_rows(session: Any, case: Case, plan: Plan, there: Plan | str) -> str:
             before = session.sql(with_plain_lookups(catalog_of(case), plan), args=ARGUMENTS.get(case.name))
         else:
             before = session.sql(query_of(plan, case.sql), args=ARGUMENTS.get(case.name))
-        schema, wanted = before.schema, rows(before)
+        schema = before.schema
     except PySparkException:
         assert isinstance(there, Plan)
         with classic():
             before = there.run()
             schema, wanted = before.schema, rows(before)
+    else:
+        try:
+            wanted = rows(before)
+        except PySparkException:
+            return ""
     if schema != after.schema:
         return f"{after.schema} in the place of {schema}"
     found = rows(after)
