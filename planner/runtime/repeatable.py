@@ -26,7 +26,8 @@ _REPEATABLE = frozenset(
 )
 # Aggregates that depend on the order of rows: floating-point sums, and functions that pick one of many.
 _BY_ORDER = re.compile(
-    r"\b((?:try_)?sum|(?:try_)?avg|mean|stddev\w*|var\w*|corr|covar\w*|regr_\w+|first\w*|last\w*|any_value|mode|max_by|min_by|"
+    r"\b((?:try_)?sum|(?:try_)?avg|mean|std|stddev\w*|var_pop|var_samp|variance|corr|covar\w*|regr_\w+|first(?:_value)?|"
+    r"last(?:_value)?|any_value|mode|max_by|min_by|"
     r"collect_\w+|array_agg|listagg|string_agg|approx_\w+|percentile\w*|skewness|kurtosis)\(",
     re.IGNORECASE,
 )
@@ -168,10 +169,13 @@ def parse_nonrepeatable_reason(plan: str, *, exact: bool = False) -> str | None:
         operator = _OPERATOR.match(line)
         if operator and operator[1] not in _REPEATABLE:
             return f"{operator[1]} may return other rows when it is read twice"
-        if operator and operator[1] == "Aggregate":
-            if "more fields" in line:
-                return "an aggregate has too many columns to check"
-            found = (called for called in _BY_ORDER.finditer(line) if not exact or called[1].lower() not in _SUMS)
-            if called := next(found, None):
+        of_aggregate = operator is not None and operator[1] == "Aggregate"
+        if of_aggregate and "more fields" in line:
+            return "an aggregate has too many columns to check"
+        for called in _BY_ORDER.finditer(line):
+            if exact and called[1].lower() in _SUMS:
+                continue
+            # A line break in a literal may begin a line that looks like another operator's.
+            if of_aggregate or "#" in line[called.end() : _closing_parenthesis(line, called.end())]:
                 return f"{called[1].lower()}() may return another value when it is computed twice"
     return None

@@ -76,3 +76,16 @@ def test_a_column_that_is_cast_below_has_its_type(type_: str, exact: bool) -> No
     plan = f"Aggregate [k#8], [k#8, sum(v#7) AS s#9, avg(v#7) AS avg(v)#10]\n+- {rows}"
     assert (parse_nonrepeatable_reason(hide_exact_sums(plan)) is None) == exact
     assert parse_nonrepeatable_reason(hide_exact_sums(plan.replace("v#7)", "k#8)")))
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_line_break_in_a_literal_hides_no_aggregate(exact: bool) -> None:
+    plan = "Aggregate [a\nProject #1], [a\nProject AS a#3, {call} AS f#4]\n+- LocalRelation [d#2]"
+    assert parse_nonrepeatable_reason(plan.format(call="first(d#2, false)"), exact=exact)
+    assert bool(parse_nonrepeatable_reason(plan.format(call="sum(d#2)"), exact=exact)) is not exact
+    assert parse_nonrepeatable_reason(plan.format(call="max(d#2)"), exact=exact) is None
+
+
+def test_columns_and_functions_named_alike_are_no_aggregates() -> None:
+    plan = "Project [sum(d)#3, last_day(d#2) AS l#5, variant_get(v#4, $.a, IntegerType) AS x#6]\n+- Range (0, 1)"
+    assert parse_nonrepeatable_reason(plan) is None
