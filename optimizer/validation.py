@@ -56,6 +56,9 @@ def schema_difference(original: object, rewritten: object) -> str | None:
     for old, new in zip(before, after, strict=True):
         if old != new:
             return f"column {_describe_column(new)} instead of {_describe_column(old)}"
+    for field, other in zip(_fields_as_json(original), _fields_as_json(rewritten), strict=True):
+        if field["metadata"] != other["metadata"] and field | {"metadata": None} == other | {"metadata": None}:
+            return f"column {field['name']} would lose its comment, its default or its length as CHAR or VARCHAR"
     return "a nested field or its nullability differs"
 
 

@@ -75,6 +75,8 @@ def can_raise(expression: Scalar | exp.Expr, known: TypeOf, *, ansi: bool) -> bo
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}( [0-9]{2}:[0-9]{2}:[0-9]{2})?")
 _LARGEST = {"tinyint": 2**7 - 1, "smallint": 2**15 - 1, "int": 2**31 - 1, "bigint": 2**63 - 1}
 _MOST_DIGITS = 38  # of a decimal
+NEGATED_DIGITS = 34
+"""To so many digits Spark rounds a DECIMAL that it negates, in ``-x`` and ``abs(x)``, and raises if that overflows."""
 _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}  # of the largest number, or of the smallest
 
 
@@ -192,7 +194,7 @@ class _TryForm:
     def _sign(self, tree: exp.Expression) -> exp.Expression:
         """``-x`` and ``abs(x)``, which overflow for the least integer."""
         inner, type_ = self.form(tree.this), self._type(tree.this)
-        if type_ is None or not type_.numeric:
+        if type_ is None or not type_.numeric or (type_.name == "decimal" and type_.precision > NEGATED_DIGITS):
             raise UnsafeSpeculation(sql(tree))
         if not (self.ansi and type_.integral):
             return self._inside(tree)

@@ -15,9 +15,9 @@ from planner.band.comparisons import bare
 from planner.errors import Place, Refused
 from planner.expr import sql
 from planner.types.schema import SqlType
+from planner.types.try_expressions import NEGATED_DIGITS
 from rules.nearest.pairs import Pairs
 
-_MOST_DIGITS = 38  # of a decimal
 _GREATEST = float_info.max
 
 
@@ -106,7 +106,7 @@ def _why_not(types: tuple[SqlType | None, SqlType | None], *, dates: bool, pairs
     if left.integral and right.integral:
         return "" if pairs.scope.ansi else "could wrap around, since spark.sql.ansi.enabled is false; cast to DOUBLE"
     digits = sum(max(ends) for ends in zip(left.digits, right.digits, strict=True)) + 1
-    return "" if digits <= _MOST_DIGITS else f"does not fit a DECIMAL of {_MOST_DIGITS} digits"
+    return "" if digits <= NEGATED_DIGITS else f"has more than {NEGATED_DIGITS} digits, to which Spark rounds abs()"
 
 
 def _finite(tree: exp.Expression) -> exp.Expression:

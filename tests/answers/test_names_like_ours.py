@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from comparing import assert_same, few_rows
+from comparing import Raised, assert_same, few_rows, returned
 from effort import examples
 from optimizer import Optimizer, Options
 from planner.expr import Scalar
@@ -127,3 +128,13 @@ def test_a_day_that_is_written_down(session: SparkSession, type_: str) -> None:
     assert {m for _, m in taken} == set(MOMENTS[:4])
     alone = [c for c in COMPARISONS if "DATE" not in c]
     assert all((c, m) in taken for c in alone for m in MOMENTS[:4])
+
+
+@pytest.mark.parametrize(("digits", "taken"), [(34, True), (35, False), (38, False)])
+def test_the_sign_of_a_wide_decimal(session: SparkSession, digits: int, taken: bool) -> None:
+    """Spark raises an error where it rounds a negated decimal to 34 digits, and that does not fit."""
+    few_rows(session, "t", f"SELECT CAST(-{'9' * digits} AS DECIMAL({digits},0)) AS x")
+    for text in ("-x", "abs(x)"):
+        assert safe(text, f"DECIMAL({digits},0)") == taken
+        found = returned(partial(session.sql, f"SELECT {text} AS y FROM t"))
+        assert isinstance(found.rows, Raised) != taken

@@ -28,6 +28,11 @@ TIMES = {  # the types of both times, their values, and a tolerance
     ("INT", "BIGINT"): (NUMBERS, "1"),
     ("BIGINT", "BIGINT"): ([*NUMBERS, "-9223372036854775808"], ""),
     ("DECIMAL(5,1)", "DECIMAL(7,2)"): (["0.0", "1.5", "-2.5", "2", "NULL"], "1.5"),
+    ("DECIMAL(33,0)", "DECIMAL(33,0)"): (["0", "-23", "9" * 33, "-" + "9" * 33, "-" + "9" * 32 + "7", "NULL"], ""),
+    ("DECIMAL(36,0)", "DECIMAL(36,0)"): (
+        ["-23", "123456789012345678901234567890123459", "-123456789012345678901234567890123494", "-" + "9" * 36],
+        "",
+    ),
     ("DOUBLE", "DOUBLE"): (
         ["0D", "-0D", "double('NaN')", "1.5D", "double('-inf')", "double('inf')", "NULL"],
         "double('inf')",
@@ -299,6 +304,7 @@ def by_distance(draw: st.DrawFn) -> RandomQuery:
     clocks = types[0] == "TIMESTAMP" and case.zone != "UTC"
     taken = NEAR[form] and not both and not wraps and not clocks and types[0] != "STRING"
     taken = taken and not (EXACT in form and types[0] == "DOUBLE")
+    taken = taken and types[0] != "DECIMAL(36,0)"  # Spark rounds what it negates to 34 digits, in abs() too
     return RandomQuery(case.tables, form.format(**words), taken, case.zone, case.ansi)
 
 
