@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from planner.runtime.catalog import SparkCatalog
 
 _MOST = 200  # plans
-_WORTH = 0.01  # seconds; a query that is not rewritten is cached only if its planning takes longer
+_WORTH = 0.1  # seconds; taking a snapshot and comparing it costs tens of milliseconds, which a plan has to save
 
 
 class PlanCache:
