@@ -27,16 +27,16 @@ def presort_notes(of: SqlType | None) -> tuple[str, ...]:
     return ("rows are sorted by one number before they are shuffled",) if of and _is_presortable(of) else ()
 
 
-def presort(keys: list[str], position: str, of: SqlType | None, rank: str = "", *, descending: bool = False) -> str:
+def presort(keys: list[str], position: str, of: SqlType | None, rank: str, *, descending: bool = False) -> str:
     """A BIGINT by which rows are nearly sorted as by keys, position and rank; empty where the type has no such number.
 
-    ``keys``, ``position`` and ``rank`` are expressions; the rank, if there is one, is from 0 to 3.  ``of``: the type
-    of the position.  Nothing in the number raises an error.
+    ``keys``, ``position`` and ``rank`` are columns; the rank is from 0 to 3.  ``of``: the type of the position.
+    Nothing in the number raises an error.
     """
     if of is None or not _is_presortable(of):
         return ""
     number = _number(position, of, exact=not keys)
-    place = f"shiftleft({'~' if descending else ''}{number}, {_RANK_BITS}){f' | {rank}' if rank else ''}"
+    place = f"shiftleft({'~' if descending else ''}{number}, {_RANK_BITS}) | {rank}"
     if not keys:
         return place
     return f"shiftleft(xxhash64({', '.join(keys)}), {_ROW_BITS}) | ({place}) & {(1 << _ROW_BITS) - 1}"

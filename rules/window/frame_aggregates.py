@@ -14,8 +14,6 @@ from planner.band.offsets import Offsets
 from planner.errors import Refused
 from planner.expr import Scalar, quote
 from planner.logical import Derived, Filter, Logical, Project, Windows
-from planner.logical.presorted import Presorted
-from planner.physical.presort import presort
 from planner.types.schema import SqlType
 from rules.window.self_band import Pair, SelfBand
 
@@ -72,18 +70,10 @@ class FrameAggregates:
         """The row's relation, written as ``tree``, with these columns, of the rows that fulfil ``below``."""
         name = quote(self.pair.name)
         items = [Scalar(f"{name}.*"), *(Scalar(f"{text} AS {column}") for text, column in self.columns.items())]
-        tree = self._presorted(tree)
         if below:
             tree = Filter(tree, tuple(Scalar(text) for text in below))
         definitions = ", ".join(f"{window} AS ({text})" for text, window in self.windows.items())
         return Derived(Project(Windows(tree, Scalar(definitions)), tuple(items)), self.pair.name, (), f"AS {name}")
-
-    def _presorted(self, tree: Logical) -> Logical:
-        """The same rows, sorted by one number before the windows shuffle them, if values of the column have one."""
-        keys, column, offsets = self.band.keys, self.band.column, self.band.offsets
-        number = presort(list(keys), column, offsets.type, descending=offsets.high is None)
-        order = f"by {column} of each {', '.join(keys)}" if keys else f"by {column}"
-        return Presorted(tree, self.pair.name, number, order) if number else tree
 
     @property
     def _differs(self) -> bool:
