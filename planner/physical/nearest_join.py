@@ -42,7 +42,7 @@ class NearestJoin(Rendered, Physical):
     kind: Literal["inner", "left"]
     nearest: Nearest
     foreign: bool = False  # whether Spark cannot run the join as written
-    turned: bool = False  # whether it was a right join, whose right side stands first
+    turned: bool = False  # whether it was a right join, whose right side comes first
 
     @property
     def required(self) -> bool:  # type: ignore[override]
@@ -236,7 +236,7 @@ class _Sql:
     def nearer(self, columns: list[str]) -> list[str]:
         """As many of the candidates as are wanted, the least distant ones.
 
-        A left value that is infinite stands among the finite ones as the least or the greatest of them.  There the same
+        An infinite left value is sorted as the least or the greatest finite one.  There the same
         infinity, whose distance is NaN, is the farthest: of two equal distances the one towards zero counts.
         """
         at, count = f"{self.name}_at", self.nearest.count
@@ -275,7 +275,10 @@ class _Sql:
         return [*last, *ahead, *(f"CASE WHEN {c}.at IS NULL AND {at} IS NOT NULL THEN {c} END" for c in first)]
 
     def difference(self, earlier: str, later: str) -> str:
-        """How far a position is from an earlier one; NULL where that overflows, so that nothing raises."""
+        """How far a position is from an earlier one; NULL where that overflows, so that nothing raises.
+
+        NEAREST BY subtracts the times of every pair, so one of TIMESTAMP_NTZ raises here where it raises in Spark.
+        """
         if not self.nearest.difference:
             return f"({later} - {earlier})"
         if self.nearest.difference == "date":

@@ -40,7 +40,7 @@ _COLUMN = re.compile(r"\w+#(\d+)")
 _ALIAS = re.compile(r" AS [^#\n]*#\d+(L?)(?![\w#])")
 _ANALYZED, _OPTIMIZED = "== Analyzed Logical Plan ==\n", "\n== Optimized Logical Plan ==\n"
 _REFUSED = "INVALID_NON_DETERMINISTIC_EXPRESSIONS"
-# Queries that are not deterministic, which Spark has to refuse where it is asked.
+# Queries that are not deterministic: a server that does not refuse them exposes nothing.
 _CONTROLS = (
     "SELECT rand() AS r",
     "WITH c AS (SELECT rand() AS r) SELECT r FROM c",

@@ -6,7 +6,7 @@ from planner.expr.tokens import Tokens
 
 
 def find_match_condition(t: Tokens, join: int, hi: int) -> int | None:
-    """Where the MATCH_CONDITION of the JOIN at ``join`` stands, before ``hi``; None where it has none."""
+    """Find the index of the MATCH_CONDITION of the JOIN at ``join``, before ``hi``; None if it has none."""
     for i in t.top(join + 1, hi):
         if t[i].word in ("JOIN", ")"):
             return None
@@ -16,9 +16,9 @@ def find_match_condition(t: Tokens, join: int, hi: int) -> int | None:
 
 
 def find_nearest_by(t: Tokens, join: int, hi: int) -> tuple[int, int] | None:
-    """Where ``EXACT NEAREST 3 BY DISTANCE`` of the JOIN at ``join`` begins, and where its expression does.
+    """Find the first tokens of ``EXACT NEAREST 3 BY DISTANCE`` of the JOIN at ``join``, and of its expression.
 
-    None where it has none before ``hi``.  None of its words is reserved, so ``exact`` and ``nearest`` may be aliases.
+    None if it has none before ``hi``.  None of its words is reserved, so ``exact`` and ``nearest`` may be aliases.
     """
     for i in t.top(join + 1, hi):
         if t[i].word in ("JOIN", ")"):

@@ -1,4 +1,4 @@
-"""What the text of an analyzed plan tells on Spark Connect."""
+"""What Dovetail reads from the text of an analyzed plan on Spark Connect."""
 
 from __future__ import annotations
 
