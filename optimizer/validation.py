@@ -62,6 +62,18 @@ def schema_difference(original: object, rewritten: object) -> str | None:
     return "a nested field or its nullability differs"
 
 
+def loses_metadata_only(original: object, rewritten: object) -> bool:
+    """Whether the columns of two schemas differ in nothing but comments, defaults and lengths of CHAR or VARCHAR."""
+    before, after = ([f | {"metadata": None} for f in _fields_as_json(schema)] for schema in (original, rewritten))
+    return before == after
+
+
+def names_are_unique(schema: object) -> bool:
+    """Whether no two columns of a schema have one name, in whatever case."""
+    names = [field.name.lower() for field in schema.fields]  # type: ignore[attr-defined]
+    return len(set(names)) == len(names)
+
+
 def _fields_as_json(schema: object) -> list[dict[str, object]]:
     fields = [f.jsonValue() for f in schema.fields]  # type: ignore[attr-defined]
     for field in fields:

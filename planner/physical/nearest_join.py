@@ -79,7 +79,7 @@ class NearestJoin(Rendered, Physical):
         union = f"FROM ({sql.left(sides[0])}\nUNION ALL\n{sql.right(sides[1])}{sql.presorted()}))"
         return "\n".join(
             [
-                f"(SELECT {', '.join([*sql.shown, sql.found()])}",
+                f"(SELECT {', '.join([*sql.left_row(), sql.found()])}",
                 *(sql.each_candidate(union) if sql.several else sql.one_candidate(union)),
                 *(f"JOIN LATERAL (SELECT {columns}) AS {quote(alias)}" for alias, columns in sql.relations()),
             ]
@@ -314,9 +314,17 @@ class _Sql:
             return " AND ".join(matched)
         return f"CASE WHEN {self.name}_any THEN {' AND '.join(matched)} ELSE {self.name}_n = 0 END"
 
+    def left_row(self) -> list[str]:
+        """The columns of the left side as a struct, whose fields keep comments and the lengths of CHAR.
+
+        A column that LATERAL reads by its own name loses them, and Spark no longer pads what is compared with a CHAR.
+        """
+        fields = (f"'c{n}', {column}" for n, column in enumerate(self.shown))
+        return [f"named_struct({', '.join(fields)}) AS {self.name}_left"] if self.shown else []
+
     def relations(self) -> Iterator[tuple[str, str]]:
         """The relations of the join by name, each with its columns as they are shown; none of those without any."""
-        left = (f"{self.name}.{column}" for column in self.shown)
+        left = (f"{self.name}.{self.name}_left.c{n}" for n in range(len(self.shown)))
         matched = [c for relation in self.nearest.right for c in relation.columns]
         right = (self.matched(f"{self.name}.{self.name}_near.c{n}", c) for n, c in enumerate(matched))
         for side, values in ((self.nearest.left, left), (self.nearest.right, right)):

@@ -79,6 +79,11 @@ class RowLookupJoin(Rendered, LookupJoin):
         return f"{self.view}_matches"
 
     @property
+    def left_row(self) -> str:
+        """The column of the view that holds the columns of the left side, a struct."""
+        return f"{self.view}_left"
+
+    @property
     def alias(self) -> str:
         """The name of the table in the statement."""
         return self.scan.alias or self.scan.name[-1]
@@ -140,7 +145,7 @@ class RowLookupJoin(Rendered, LookupJoin):
             found = f"transform({found}, {row} -> struct({one}))"
         left = ""
         for relation, columns in self._shown():
-            items = ", ".join(f"{held} AS {quote(column)}" for column, held in columns)
+            items = ", ".join(f"{self.left_row}.{held} AS {quote(column)}" for column, held in columns)
             left += f"\nJOIN LATERAL (SELECT {items}) AS {self.relation(relation)}"
         filtered = f"filter({found}, {FOUND} -> {conjunction(self.matched)})"
         if self.kind in ("semi", "anti"):

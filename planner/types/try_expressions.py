@@ -72,6 +72,7 @@ def can_raise(expression: Scalar | exp.Expr, known: TypeOf, *, ansi: bool) -> bo
         return True
 
 
+_STRING = sql_type("string")
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}( [0-9]{2}:[0-9]{2}:[0-9]{2})?")
 _LARGEST = {"tinyint": 2**7 - 1, "smallint": 2**15 - 1, "int": 2**31 - 1, "bigint": 2**63 - 1}
 _MOST_DIGITS = 38  # of a decimal
@@ -293,7 +294,7 @@ class _TryForm:
 
     def _condition(self, tree: exp.Expression) -> exp.Expression:
         """Build the try form of a condition."""
-        if isinstance(tree, exp.Like) and self._is(tree.this, "string") and _plain_pattern(tree):
+        if isinstance(tree, exp.Like) and self._is(tree.this, "string", "char") and _plain_pattern(tree):
             like: exp.Expression = tree.copy()
             like.set("this", self.form(tree.this))
             return like
@@ -316,7 +317,8 @@ class _TryForm:
         return logic
 
     def _of_one_kind(self, trees: list[exp.Expression]) -> bool:
-        return common([self._type(t) for t in trees if not isinstance(t, exp.Null)]) is not None
+        types = (self._type(t) for t in trees if not isinstance(t, exp.Null))
+        return common([_STRING if t is not None and t.name == "char" else t for t in types]) is not None
 
 
 def _remains(tree: exp.Expression, wide: SqlType | None) -> bool:

@@ -59,6 +59,14 @@ SHAPES = {
     "band, not in": "SELECT x.id FROM u x WHERE x.d NOT IN (SELECT y.c FROM t y WHERE x.v BETWEEN y.v - 1 AND y.v + 1 "
     "AND y.c IS NOT NULL AND {y}) AND x.d IS NOT NULL",
     "pairs": "SELECT u.id FROM u WHERE u.k IN (SELECT y.k FROM t y JOIN t z ON y.k = z.k AND y.c <> z.c WHERE {y})",
+    "nearest": "SELECT id, r FROM (SELECT x.id, y.c, y.d, row_number() OVER (PARTITION BY x.id ORDER BY y.v DESC, y.id)"
+    " AS r FROM u x LEFT JOIN t y ON x.k = y.k AND y.v <= x.v) z WHERE r = 1 AND {z}",
+    "nearest of x": "SELECT id, v FROM (SELECT x.id, x.c, x.d, y.v, row_number() OVER (PARTITION BY x.id ORDER BY y.v "
+    "DESC) AS r FROM u x LEFT JOIN t y ON x.k = y.k AND y.v <= x.v) z WHERE r = 1 AND {z}",
+    "nearest, largest": "SELECT x.id, max(y.v) AS m FROM u x JOIN t y ON x.k = y.k AND y.v <= x.v WHERE {x} "
+    "GROUP BY x.id",
+    "nearest, shown": "SELECT x.id, x.c, y.d FROM u x, LATERAL (SELECT y.d FROM t y WHERE x.k = y.k AND y.v <= x.v "
+    "ORDER BY y.v DESC, y.id LIMIT 1) y WHERE {x}",
     "shared": "WITH g AS (SELECT c, d, sum(v) AS s FROM t GROUP BY c, d) "
     "SELECT y.c, y.s, z.s AS o FROM g y, g z WHERE y.c = z.c AND y.d = 'a' AND z.d = 'b' AND {y}",
 }
@@ -74,7 +82,8 @@ def session(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[Spa
     own = for_few_rows(spark)
     for name in ("t", "u"):
         own.sql(f"DROP TABLE IF EXISTS padded_{name}")
-        columns = f"id INT, k INT, v INT, c {request.param}, d {request.param.replace('4', '2')}"
+        texts = f"c {request.param} COMMENT 'text', d {request.param.replace('4', '2')} DEFAULT 'a'"
+        columns = f"id INT COMMENT 'number', k INT, v INT COMMENT 'value', {texts}"
         own.sql(f"CREATE TABLE padded_{name} ({columns}) USING parquet")
         own.sql(f"INSERT INTO padded_{name} VALUES {ROWS}")
     yield own
@@ -86,6 +95,7 @@ def session(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[Spa
 def test_the_same_rows_as_plain_spark(session: SparkSession, share: Share, shape: str) -> None:
     optimizer = Optimizer(session, Options(force=True, strict=True))
     optimizer.declare_key("padded_t", ["id"])
+    optimizer.declare_key("padded_u", ["id"])
     padded = session.table("padded_t").schema["c"].metadata
     for test in TESTS if "char(4)" in str(padded).lower().replace("varchar", "") else TESTS[::4]:
         said = {alias: test.format(alias, alias) for alias in "xyz"}
