@@ -12,7 +12,7 @@ from optimizer.idle_hints import idle_hints
 from optimizer.trace import Trace
 from planner.errors import OptionError, Place, QueryError, one_of
 from planner.explain.printer import show_declined, show_error, show_steps, show_tree, show_warnings, to_json
-from planner.explain.records import Declined, PlanWarning
+from planner.explain.records import Choice, CostNote, Declined, PlanWarning
 from planner.logical import Logical, Statement
 from planner.physical.base import Physical
 from planner.sql.lookup_views import fetched_views
@@ -36,11 +36,11 @@ class Plan:
     """The plan of a statement.
 
     ``rewritten``: whether Spark runs a rewriting instead of the user's text.  ``rules``: names of the rules that fired,
-    in order.  ``declined``: rules that declined, with reason and place.  ``logical``, ``optimized``, ``physical``: the
-    trees, None if the statement was not parsed or planning stopped earlier.  ``timings``: seconds per stage; ``total``
-    includes ``catalog``.  ``error``: why neither Spark nor Dovetail can run it.  ``frame``: its DataFrame, if the
-    plan runs right away.  ``named``: the DataFrames that the text names in braces.  ``current``: plans for the current
-    tables, views and settings; None if the text runs as written.
+    in order.  ``declined``: rules that declined, with reason and place.  ``decisions``: the choices by cost.
+    ``logical``, ``optimized``, ``physical``: the trees, None if the statement was not parsed or planning stopped
+    earlier.  ``timings``: seconds per stage; ``total`` includes ``catalog``.  ``error``: why neither Spark nor Dovetail
+    can run it.  ``frame``: its DataFrame, if the plan runs right away.  ``named``: the DataFrames that the text names
+    in braces.  ``current``: plans for the current tables, views and settings; None if the text runs as written.
     """
 
     text: str
@@ -50,7 +50,7 @@ class Plan:
     logical: Logical | None = None
     optimized: Logical | None = None
     physical: Physical | None = None
-    choices: tuple[str, ...] = ()
+    decisions: tuple[Choice | CostNote, ...] = ()
     stopped: bool = False
     timings: dict[str, float] = field(default_factory=dict)
     arguments: Any = None
@@ -90,6 +90,11 @@ class Plan:
     def rules(self) -> tuple[str, ...]:
         """Names of the rules that fired, in order."""
         return self.trace.rules
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The choices by cost as text, a line for each way and note."""
+        return tuple(line for decision in self.decisions for line in decision.lines)
 
     def sql(self) -> str:
         """The statement that Spark runs: the rewriting, or the user's text unchanged."""
