@@ -27,8 +27,9 @@ class PlanWarning(NamedTuple):
 
 
 class MeasuredLengths(NamedTuple):
-    """The measured lengths of the intervals on one side: the greatest length and the count of each class."""
+    """The measured lengths of the intervals of a band on one side: the greatest length and the count of each class."""
 
+    band: str
     side: str
     classes: tuple[tuple[float, int], ...]
 
@@ -36,7 +37,8 @@ class MeasuredLengths(NamedTuple):
 class Way(NamedTuple):
     """A way to run a part of a query, with its estimates; None for what is not estimated.
 
-    ``rows`` and ``bytes``: what is shuffled, copies included.  ``pairs``: the candidate pairs.
+    ``text``: the way with its figures.  ``rows`` and ``bytes``: what is shuffled, copies included.  ``pairs``: the
+    candidate pairs.  ``name``: the way without these figures, if they are in its text.
     """
 
     text: str
@@ -44,6 +46,7 @@ class Way(NamedTuple):
     bytes: float | None = None
     pairs: float | None = None
     lengths: tuple[MeasuredLengths, ...] = ()
+    name: str = ""
 
     def __str__(self) -> str:
         return self.text

@@ -22,7 +22,7 @@ from planner.band.bins import (
     touched,
     unmeasured_levels,
 )
-from planner.band.condition import DistanceBand, IntervalBand, OverlapBand
+from planner.band.condition import Band, DistanceBand, IntervalBand, OverlapBand
 from planner.band.linear import Side
 from planner.catalog.cost import ROW_IN_PAIRS, Cost, cost, estimate_copies
 from planner.catalog.stats import LengthClass, Statistics
@@ -60,7 +60,7 @@ class Candidate:
         cost = self.cost
         if cost is None:
             return Way(str(self), lengths=self.lengths)
-        return Way(str(self), cost.rows, cost.bytes, cost.pairs, self.lengths)
+        return Way(str(self), cost.rows, cost.bytes, cost.pairs, self.lengths, self.description)
 
     def __str__(self) -> str:
         return f"{self.description}: {self.cost}" if self.cost else self.description
@@ -107,7 +107,7 @@ def _interval(join: BandJoin, band: IntervalBand, left: Statistics, right: Stati
     inside, size, points = (join.right, right, left) if band.side == "left" else (join.left, left, right)
     measured = _lengths(inside, band, size, ctx)
     known, found = measured is not None, []
-    lengths = _measured_lengths(("left" if inside is join.left else "right", measured))
+    lengths = _measured_lengths(band, ("left" if inside is join.left else "right", measured))
     beside = join.left if inside is join.right else join.right
     computed = not (known or join.bin_width or ctx.force or size.cheap) and ctx.measures
     likely = _likely(beside, band, points, ctx) if computed else None
@@ -142,7 +142,7 @@ def _overlap(join: BandJoin, band: OverlapBand, left: Statistics, right: Statist
     width = hinted_width(join.bin_width, band.axis) if join.bin_width else None
     endless = band.in_left.endless or band.in_right.endless
     found = None if endless else common_bins(ones, others, band.axis, reach=reach, row=ROW_IN_PAIRS, width=width)
-    lengths = _measured_lengths(("left", ones), ("right", others))
+    lengths = _measured_lengths(band, ("left", ones), ("right", others))
     common = [_common(band, found, left, right, meet, lengths)] if found else []
     by_length = _by_length(join, band, ones, others, (left, right), ctx)
     return common if common and join.bin_width else [*common, by_length]
@@ -185,7 +185,7 @@ def _by_length(
     scheme = TwoPoints(band, a, b, known)
     widths = f"{_widths(a, band.in_left)} on the left and {_widths(b, band.in_right)} on the right"
     description = f"bins of {widths} for {band}"
-    lengths = _measured_lengths(("left", ones), ("right", others))
+    lengths = _measured_lengths(band, ("left", ones), ("right", others))
     if ones is None or others is None or sizes is None:
         return Candidate(scheme, description, None, lengths)
     left, right = (Statistics(_count(c), size.bytes) for c, size in zip((ones, others), sizes, strict=True))
@@ -198,10 +198,12 @@ def _by_length(
     return Candidate(scheme, description, cost(*sides, pairs), lengths)
 
 
-def _measured_lengths(*sides: tuple[Side, Classes | None]) -> tuple[MeasuredLengths, ...]:
+def _measured_lengths(band: Band, *sides: tuple[Side, Classes | None]) -> tuple[MeasuredLengths, ...]:
     """The classes of both sides that were measured."""
     return tuple(
-        MeasuredLengths(side, tuple((one.longest, one.count) for one in classes)) for side, classes in sides if classes
+        MeasuredLengths(str(band), side, tuple((one.longest, one.count) for one in classes))
+        for side, classes in sides
+        if classes
     )
 
 

@@ -79,7 +79,7 @@ def _own_join(left: Statistics, right: Statistics, ctx: Context) -> Way:
     pairs = count_pairs(left, right)
     rows = None if left.rows is None or right.rows is None else left.rows + right.rows
     text = f"Spark's own join, {describe_pairs(pairs)} of {describe_rows(left)} × {describe_rows(right)} rows"
-    return Way(text, rows, pairs=pairs)
+    return Way(text, rows, pairs=pairs, name="Spark's own join")
 
 
 def _seconds(way: Candidate) -> float:

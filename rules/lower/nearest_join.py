@@ -53,7 +53,7 @@ def _spark_join_suffices(join: NearestJoin, ctx: Context, *, may_stay: bool = Tr
         sizes = filtered_sizes(sides, own_conditions(join.nearest, outer=join.kind == "left"), sizes, ctx)
         pairs = _count_pairs(join, sizes, ctx)
     union = Way(f"one sort of {describe_rows(Statistics(_total(sizes)))} rows", _total(sizes))
-    spark_join = Way(f"Spark's own join, {describe_pairs(pairs)}", _total(sizes), pairs=pairs)
+    spark_join = Way(f"Spark's own join, {describe_pairs(pairs)}", _total(sizes), pairs=pairs, name="Spark's own join")
     if may_stay and _are_few(pairs, sizes, ctx, passes):
         ctx.choose(spark_join, union)
         ctx.decline(
