@@ -41,7 +41,7 @@ def check_jinja() -> None:
     """Raise ``EnvironmentProblem`` if Jinja is not installed."""
     if not can_render():
         raise EnvironmentProblem(
-            "Pages need Jinja, which is not installed", remedy="install it with `pip install 'dovetail[html]'`"
+            "Pages need Jinja, which is not installed", remedy="install it with `pip install jinja2`"
         )
 
 
