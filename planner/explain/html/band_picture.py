@@ -218,6 +218,15 @@ def _scale(drawing: Drawing, y: float, x1: float, x2: float, text: str) -> None:
     drawing.labels.append(Label(x1, y + 17, text))
 
 
+def _below(x: float, text: str) -> Label:
+    """The label of a bar, which stays inside the drawing."""
+    if x < _WIDTH / 4:
+        return Label(max(_LEFT, x - 4), 105, text)
+    if x > _WIDTH * 3 / 4:
+        return Label(min(_RIGHT, x + 4), 105, text, "end")
+    return Label(x, 105, text, "middle")
+
+
 def _histogram(lengths: MeasuredLengths, widths: Sequence[float], axis: Axis) -> Drawing:
     """The measured lengths of a side as bars, on a logarithmic line, with the widths of the bins."""
     total = sum(count for _, count in lengths.classes)
@@ -239,9 +248,9 @@ def _histogram(lengths: MeasuredLengths, widths: Sequence[float], axis: Axis) ->
     drawing.lines += [Line(at(w), 12, at(w), 90, "probe") for w in widths if w < EVERYTHING]
     if finite:
         shortest, longest = (f(length for length, _ in finite) for f in (min, max))
-        drawing.labels.append(Label(_LEFT, 105, _human(axis, shortest) if shortest > 0 else "0"))
-        if longest > shortest:
-            drawing.labels.append(Label(_RIGHT, 105, f"to {_human(axis, longest)}", "end"))
+        drawing.labels.append(_below(at(shortest), _human(axis, shortest) if shortest > 0 else "0"))
+        if at(longest) - at(shortest) > _WIDTH / 2:
+            drawing.labels.append(_below(at(longest), _human(axis, longest)))
     marks = " The dashed lines are the widths of the bins." if any(w < EVERYTHING for w in widths) else ""
     drawing.caption = (
         f"The measured lengths of {total:,} intervals of the {lengths.side} side, a bar for each class of lengths, on "

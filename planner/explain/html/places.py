@@ -91,8 +91,8 @@ def mark_text(text: str, reasons: Iterable[Reason], lengths: dict[Place, int]) -
                 spans.append((start, start + length, reason))
     lines = []
     for start, line in zip(starts, text.split("\n"), strict=True):
-        end = start + len(line)
-        cuts = {start, end, *(at for a, b, _ in spans for at in (a, b) if start < at < end)}
+        end, first = start + len(line), start + len(line) - len(line.lstrip())
+        cuts = {start, first, end, *(at for a, b, _ in spans for at in (a, b) if start < at < end)}
         lines.append(list(_segments(text, sorted(cuts), spans)))
     return lines
 
