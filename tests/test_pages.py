@@ -15,9 +15,11 @@ from optimizer.plan import Plan
 from optimizer.planning import plan_sql
 from optimizer.stream_plan import StreamPlan, plan_stream
 from planner.errors import OptionError, Place
-from planner.explain.html.page import render_fragment
+from planner.explain.html.band_picture import band_pictures
+from planner.explain.html.page import _format_bytes, _format_figure, render_fragment
 from planner.explain.html.places import Reason, mark_text, places_of, scalar_lengths
 from planner.explain.html.trees import compare_trees
+from planner.explain.records import Choice
 from planner.state.stream import Stream
 
 CASES = Path(__file__).parents[1] / "golden_plans" / "cases"
@@ -174,6 +176,52 @@ def test_only_lines_that_differ_are_changed() -> None:
     assert [line.label for line in before if line.changed] == ["Join"]
     assert [line.label for line in after if line.changed] == ["LevelBandJoin"]
     assert [line.label for line in after if not line.changed] == ["Project", "Scan", "Scan"]
+
+
+def test_choices_have_their_figures() -> None:
+    plan = planned("measured/intervals_of_two_lengths")
+    (choice,) = plan.decisions
+    assert isinstance(choice, Choice)
+    assert plan.choices == choice.lines
+    assert [way.pairs for way in choice.rejected][-1] == 5_000_000 * 1_000_000
+    ((band, side, classes),) = choice.chosen.lengths
+    assert (band, side, sum(count for _, count in classes)) == ("e.at between l.starts and l.ends", "right", 1_000_000)
+    text = " ".join(check(plan.explain("html")).text.split())
+    assert "Spark's own join 6 M–5 T" in text
+
+
+@pytest.mark.parametrize(
+    ("figure", "text"),
+    [(None, "–"), (0, "0"), (0.25, "0.25"), (999.4, "999"), (999.7, "1 k"), (12_345, "12.3 k"), (5e12, "5 T")],
+)
+def test_figures_have_three_digits(figure: float | None, text: str) -> None:
+    assert _format_figure(figure) == text
+
+
+def test_bytes_have_binary_units() -> None:
+    assert [_format_bytes(n) for n in (0, 1023, 1024, 1536, 1024**2 - 1, 641 * 2**20)] == [
+        "0 B", "1023 B", "1 KiB", "1.5 KiB", "1 MiB", "641 MiB"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "drawings", "bins"),
+    [
+        ("measured/distance_with_equal_keys", 1, 3),  # two copies of a row, and one bin for the other side
+        ("measured/intervals_of_two_lengths", 2, 2),  # a bin on either level
+        ("measured/kept_intervals_of_two_lengths", 2, 5),  # two bins on every level, and one for any length
+        ("measured/overlap_of_one_length", 3, 7),  # both intervals in the bins that they touch
+    ],
+)
+def test_pictures_show_the_bins_that_rows_have(name: str, drawings: int, bins: int) -> None:
+    plan = planned(name)
+    found = band_pictures(plan.physical, plan.decisions)
+    assert len(found) == drawings
+    assert sum(box.style == "bin" for box in found[0].boxes) == bins
+    for drawing in found:
+        assert all(box.x >= 0 and box.x + box.width <= drawing.width for box in drawing.boxes)
+        assert all(box.y >= 0 and box.y + box.height <= drawing.height for box in drawing.boxes)
+        assert all(0 <= label.y <= drawing.height for label in drawing.labels)
 
 
 def test_a_stream_has_its_routes() -> None:

@@ -29,7 +29,7 @@ T = TypeVar("T")
 _TEMPLATES = "planner.explain.html"
 _LARGEST_PAGE = 480_000  # characters; a longer page is cut to this length, part by part
 _LONGEST_PART = 30_000  # characters of each part of a page that is cut
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_LARGEST_FIGURE = 1e15
 
 
 def can_render() -> bool:
@@ -119,10 +119,16 @@ def _parts(explanation: Explanation, longest: int | None) -> dict[str, Any]:
 
 
 def _stages(explanation: Explanation) -> list[tuple[str, float]]:
-    """The seconds of each stage; those of the total that no stage has are of printing and of checks."""
-    stages = [(stage, seconds) for stage, seconds in explanation.timings.items() if stage != "total"]
-    rest = explanation.timings.get("total", 0.0) - sum(seconds for _, seconds in stages)
-    return [*stages, ("print and check", rest)] if stages and rest > 0 else stages
+    """The seconds of each stage; the rest of the total is for printing and checks.
+
+    Requests to the catalog are part of other stages, so they come last.
+    """
+    timings = dict(explanation.timings)
+    total, catalog = timings.pop("total", 0.0), timings.pop("catalog", None)
+    stages = list(timings.items())
+    if stages and (rest := total - sum(timings.values())) > 0:
+        stages.append(("print and check", rest))
+    return stages if catalog is None else [*stages, ("of all these, in the catalog", catalog)]
 
 
 def _reasons(explanation: Explanation, prefix: str) -> list[Reason]:
@@ -167,24 +173,25 @@ def _title(text: str) -> str:
 
 
 def _format_figure(value: float | None) -> str:
-    """Format an estimate with two or three digits; a dash for an unknown one."""
+    """Format an estimate with three digits; a dash for an unknown one."""
     if value is None:
         return "–"
-    if value < 1000:
-        return f"{value:.3g}"
-    for size, unit in ((1e15, ""), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= size:
-            return f"{value:.2e}" if not unit else f"{value / size:.3g} {unit}"
-    return f"{value:.3g}"
+    if value >= _LARGEST_FIGURE:
+        return f"{value:.2e}"
+    return _scale(value, 1000, ("", "k", "M", "G", "T"))
 
 
 def _format_bytes(value: float | None) -> str:
-    if value is None:
-        return "–"
+    return "–" if value is None else _scale(value, 1024, ("B", "KiB", "MiB", "GiB", "TiB", "PiB"))
+
+
+def _scale(value: float, step: int, units: tuple[str, ...]) -> str:
+    """Format a value in the largest unit of which it has one or more."""
     power = 0
-    while value >= 1024 and power < len(_UNITS) - 1:
-        value, power = value / 1024, power + 1
-    return f"{value:.0f} {_UNITS[power]}" if value >= 100 or not power else f"{value:.3g} {_UNITS[power]}"
+    while power < len(units) - 1 and round(value) >= step:
+        value, power = value / step, power + 1
+    text = f"{value:.0f}" if value >= 99.95 else f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} {units[power]}".rstrip()
 
 
 def _format_seconds(value: float) -> str:
