@@ -129,6 +129,13 @@ def test_text_of_the_user_stays_text() -> None:
     assert "</script" not in flowchart
 
 
+def test_a_flowchart_reads_no_syntax_in_names() -> None:
+    flowchart = hostile_plan('%%{init} end; subgraph # $$$x$$ " --> n1').explain("mermaid")
+    assert flowchart.count("-->") == 3
+    assert not set("%;$") & set(re.sub(r"#\d+;", "", flowchart))
+    assert "#36;#36;" not in flowchart
+
+
 @pytest.mark.parametrize(
     "text", ["SELECT <b>{{ 7 * 7 }}</b> FROM", "{% raw %}", "SELECT '\u202e\x00\r\n' AS a", "\n\n"]
 )

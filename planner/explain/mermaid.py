@@ -52,5 +52,9 @@ def _label(node: Any) -> str:
 
 
 def _escape(text: str) -> str:
-    """Write what Mermaid or HTML could read as syntax as an entity of Mermaid's, ``#60;`` for ``<``."""
+    """Write what Mermaid or HTML could read as syntax as an entity of Mermaid's, ``#60;`` for ``<``.
+
+    Mermaid looks for formulas between ``$$`` after it has replaced entities, so a word joiner separates the signs.
+    """
+    text = re.sub(r"\$(?=\$)", "$\N{WORD JOINER}", text)
     return _UNSAFE.sub(lambda found: f"#{ord(found.group())};", text)
