@@ -12,6 +12,7 @@ import traceback
 import warnings
 from dataclasses import replace
 from enum import Enum
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -21,9 +22,10 @@ from optimizer.cli_options import Catalog, Choices, Conf, Force, Json, Keys, Mas
 from optimizer.cli_streams import materialize, state, stream
 from optimizer.commands import terminal
 from optimizer.commands.failures import describe_failure
-from optimizer.commands.inputs import MOST_ROWS, read_job, read_output
+from optimizer.commands.inputs import MOST_ROWS, check_text_output, read_job, read_output
 from optimizer.plan import MODES, Plan
 from planner.errors import InputError
+from planner.explain.html.page import check_jinja
 from planner.sql.lookup_views import lookups_of, needs_sql
 
 
@@ -134,9 +136,16 @@ def explain(
     mode: Annotated[
         Mode,
         typer.Option(
-            "--mode", "-m", help="The plan; which rules fired and declined; what decided; the SQL; all as JSON."
+            "--mode",
+            "-m",
+            help="The plan; which rules fired and declined; what decided; the SQL; all as JSON; all as a page; the "
+            "plan as a Mermaid flowchart.",
         ),
     ] = Mode("plan"),  # noqa: B008 - an Enum member, made once
+    out: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write the explanation to a file, such as plan.html.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file of --out.")] = False,
     option: Choices = None,
     force: Force = False,
     master: Master = "local[*]",
@@ -144,9 +153,16 @@ def explain(
     conf: Conf = None,
 ) -> None:
     """Show how a query would run and why, without running it."""
+    check_text_output(out, overwrite=overwrite)
+    if mode.value == "html":
+        check_jinja()
     plan = _planned(query, sql, table, option, force, master, remote, conf, catalog, key)
-    typer.echo(plan.explain(mode.value))
-    if mode.value in ("cost", "sql"):  # the other modes include it
+    explanation = plan.explain(mode.value)
+    if out is None:
+        typer.echo(explanation)
+    else:
+        Path(out).write_text(f"{explanation}\n", encoding="utf-8")
+    if mode.value in ("cost", "sql", "mermaid"):  # the other modes include it
         terminal.print_warnings(plan.warnings)
 
 

@@ -16,6 +16,7 @@ from optimizer.trace import Step, Trace
 from planner.catalog import Catalog
 from planner.errors import QueryError, Refused, RuleError
 from planner.explain.printer import show_steps, show_tree
+from planner.explain.records import Choice, CostNote
 from planner.logical import Cte, Derived, Logical, Scan, Statement
 from planner.physical.base import Physical, Spark
 from planner.rendered import find_generated_names
@@ -36,7 +37,7 @@ class Outcome:
     optimized: Logical
     physical: Physical | None
     trace: Trace
-    choices: tuple[str, ...] = ()
+    decisions: tuple[Choice | CostNote, ...] = ()
     reserved_names: frozenset[str] = frozenset()  # names that the rewriting must not add
 
 
@@ -72,7 +73,7 @@ def drive(
         if physical is not None and any(n.rewritten for n in physical.walk())
         else frozenset()
     )
-    return Outcome(logical, plan, physical, driver.trace, tuple(driver.context.choices), reserved_names)
+    return Outcome(logical, plan, physical, driver.trace, tuple(driver.context.decisions), reserved_names)
 
 
 def is_view(plan: Logical | None) -> bool:

@@ -6,7 +6,7 @@ rows.  The clauses above the join are computed from the files whenever the view 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,11 +19,12 @@ from optimizer.refresh import (
     refresh_lock,
 )
 from optimizer.stream_epochs import Planner
-from optimizer.stream_plan import StreamPlan
+from optimizer.stream_plan import StreamMode, StreamPlan
 from optimizer.streams import start, start_planned
 from optimizer.verify import Verification
 from optimizer.verify_streams import verify_streams
 from planner.errors import QueryError
+from planner.explain.html.page import render_page
 from planner.state.fingerprint import Given
 from planner.state.store import Store
 from rules.stream.accumulators import Accumulators
@@ -190,14 +191,31 @@ class MaterializedView:
             counted = counted.unionAll(add_count(before, -1))
         return to_changes(counted, CHANGE)
 
-    def explain(self) -> str:
-        """Describe how a refresh finds the new joined rows, what it stores, and how the view is computed from that."""
-        plan = self.opt.stream_plan(self.query.joined, state_modules=True).explain()
+    def explain(self, mode: StreamMode = "plan") -> str:
+        """Describe how a refresh finds the new joined rows, what it stores, and how the view is computed from that.
+
+        ``html``: as a page; ``mermaid``: the plan of a refresh as a flowchart.  Raises what ``StreamPlan.explain``
+        raises.
+        """
+        plan = self.opt.stream_plan(self.query.joined, state_modules=True)
+        reason = f"the joined rows are stored: {self.rows_reason}" if self.rows_reason and not self.accumulators else ""
+        if mode == "html":
+            explanation = plan.explanation()
+            notes = (*explanation.notes, *([f"{reason[0].upper()}{reason[1:]}."] if reason else []))
+            return render_page(replace(explanation, notes=notes, queries=self._stored_queries()))
+        if mode != "plan":
+            return plan.explain(mode)
+        queries = (f"{title}:\n\n{query}" for title, query in self._stored_queries())
+        return "\n\n".join([plan.explain(), *([reason] if reason else []), *queries])
+
+    def _stored_queries(self) -> tuple[tuple[str, str], ...]:
+        """What is stored of the joined rows, and the view over that, as titled queries."""
         if self.accumulators is None:
-            why = f"\n\nthe joined rows are stored: {self.rows_reason}" if self.rows_reason else ""
-            return f"{plan}{why}\n\nthe view, over the joined rows:\n\n{self.query.above}"
-        stored = f"stored of the joined rows:\n\n{self.accumulators.of_rows}"
-        return f"{plan}\n\n{stored}\n\nthe view, over what is stored:\n\n{self.accumulators.above}"
+            return (("the view, over the joined rows", self.query.above),)
+        return (
+            ("stored of the joined rows", self.accumulators.of_rows),
+            ("the view, over what is stored", self.accumulators.above),
+        )
 
     def verify(self, scratch: str | Path | None = None) -> Verification:
         """Compare the view with a recomputation over all rows of its streams, as ``Optimizer.verify`` does.

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from optimizer.driver import is_view
 from optimizer.idle_hints import idle_hints
 from optimizer.trace import Trace
 from planner.errors import OptionError, Place, QueryError, one_of
-from planner.explain.printer import show_declined, show_error, show_steps, show_tree, show_warnings, to_json
-from planner.explain.records import Declined, PlanWarning
+from planner.explain.explanation import Explanation
+from planner.explain.html.page import can_render, render_fragment, render_page
+from planner.explain.mermaid import to_mermaid
+from planner.explain.printer import show_declined, show_error, show_steps, show_tree, show_warnings
+from planner.explain.records import Choice, CostNote, Declined, PlanWarning
 from planner.logical import Logical, Statement
 from planner.physical.base import Physical
 from planner.sql.lookup_views import fetched_views
@@ -27,8 +30,8 @@ if TYPE_CHECKING:
     from planner.runtime.lookup.metrics import LookupMetrics
     from planner.runtime.named_frames import NamedFrames
 
-Mode = Literal["plan", "trace", "cost", "sql", "json"]
-MODES: tuple[Mode, ...] = ("plan", "trace", "cost", "sql", "json")
+Mode = Literal["plan", "trace", "cost", "sql", "json", "html", "mermaid"]
+MODES: tuple[Mode, ...] = get_args(Mode)
 
 
 @dataclass(frozen=True)
@@ -36,11 +39,11 @@ class Plan:
     """The plan of a statement.
 
     ``rewritten``: whether Spark runs a rewriting instead of the user's text.  ``rules``: names of the rules that fired,
-    in order.  ``declined``: rules that declined, with reason and place.  ``logical``, ``optimized``, ``physical``: the
-    trees, None if the statement was not parsed or planning stopped earlier.  ``timings``: seconds per stage; ``total``
-    includes ``catalog``.  ``error``: why neither Spark nor Dovetail can run it.  ``frame``: its DataFrame, if the
-    plan runs right away.  ``named``: the DataFrames that the text names in braces.  ``current``: plans for the current
-    tables, views and settings; None if the text runs as written.
+    in order.  ``declined``: rules that declined, with reason and place.  ``decisions``: the choices by cost.
+    ``logical``, ``optimized``, ``physical``: the trees, None if the statement was not parsed or planning stopped
+    earlier.  ``timings``: seconds per stage; ``total`` includes ``catalog``.  ``error``: why neither Spark nor Dovetail
+    can run it.  ``frame``: its DataFrame, if the plan runs right away.  ``named``: the DataFrames that the text names
+    in braces.  ``current``: plans for the current tables, views and settings; None if the text runs as written.
     """
 
     text: str
@@ -50,7 +53,7 @@ class Plan:
     logical: Logical | None = None
     optimized: Logical | None = None
     physical: Physical | None = None
-    choices: tuple[str, ...] = ()
+    decisions: tuple[Choice | CostNote, ...] = ()
     stopped: bool = False
     timings: dict[str, float] = field(default_factory=dict)
     arguments: Any = None
@@ -90,6 +93,11 @@ class Plan:
     def rules(self) -> tuple[str, ...]:
         """Names of the rules that fired, in order."""
         return self.trace.rules
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The choices by cost as text, a line for each way and note."""
+        return tuple(line for decision in self.decisions for line in decision.lines)
 
     def sql(self) -> str:
         """The statement that Spark runs: the rewriting, or the user's text unchanged."""
@@ -133,7 +141,11 @@ class Plan:
         return {table: metrics.counters for table, metrics in self.fetched.items()}
 
     def explain(self, mode: Mode = "plan") -> str:
-        """Format the plan as ``plan``, ``trace``, ``cost``, ``sql`` or ``json``.  Raises ``OptionError``."""
+        """Format the plan as ``plan``, ``trace``, ``cost``, ``sql``, ``json``, ``html`` or ``mermaid``.
+
+        ``html`` is a page that needs no network.  Raises ``OptionError`` for another mode, and ``EnvironmentProblem``
+        for ``html`` without Jinja.
+        """
         match mode:
             case "plan":
                 return "\n".join([self._format_tree(), *self._format_messages()])
@@ -145,7 +157,11 @@ class Plan:
             case "sql":
                 return self.sql()
             case "json":
-                return json.dumps(self._to_json(), indent=2, ensure_ascii=False)
+                return json.dumps(self.explanation().to_json(), indent=2, ensure_ascii=False)
+            case "html":
+                return render_page(self.explanation())
+            case "mermaid":
+                return to_mermaid(self.explanation())
         raise OptionError(f"explain has no mode {mode!r}; {one_of(MODES, str(mode))}")
 
     def _format_tree(self) -> str:
@@ -160,23 +176,26 @@ class Plan:
         messages = (show_error(self.error), show_declined(self.declined), show_warnings(self.warnings))
         return [message for message in messages if message]
 
-    def _to_json(self) -> dict[str, Any]:
-        plan = self.physical if self.rewritten else self.logical
-        return {
-            "rewritten": self.rewritten,
-            "rules": list(self.rules),
-            "choices": list(self.choices),
-            "declined": [_record_to_json(d) for d in self.declined],
-            "warnings": [_record_to_json(w) for w in self.warnings],
-            **({"error": str(self.error)} if self.error else {}),
-            "plan": to_json(plan) if plan is not None else None,
-            "sql": self.sql(),
-        }
+    def explanation(self) -> Explanation:
+        """The parts of an explanation, from which JSON and pages are made."""
+        return Explanation(
+            self.text,
+            self.sql(),
+            rewritten=self.rewritten,
+            before=self.logical,
+            after=self.physical if self.rewritten else self.logical,
+            steps=tuple(self.trace.steps),
+            decisions=self.decisions,
+            declined=self.declined,
+            warnings=self.warnings,
+            error=self.error,
+            timings=self.timings,
+            rule_seconds=self.trace.seconds,
+        )
+
+    def _repr_html_(self) -> str | None:
+        """Show the plan in a notebook; as text if Jinja is not installed."""
+        return render_fragment(self.explanation()) if can_render() else None
 
     def __repr__(self) -> str:
         return f"<Plan rewritten={self.rewritten} rules={list(self.rules)}>"
-
-
-def _record_to_json(record: Declined | PlanWarning) -> dict[str, Any]:
-    line, column = (record.place.line, record.place.column) if record.place else (None, None)
-    return {"rule": record.rule, "reason": record.reason, "line": line, "column": column}

@@ -184,7 +184,7 @@ def _plan_once(text: str, catalog: Catalog, options: Options, stop_after: Stage,
         outcome.logical,
         outcome.optimized,
         physical,
-        outcome.choices,
+        outcome.decisions,
         stopped=stop_after != STAGES[-1],
         timings=timings,
     )

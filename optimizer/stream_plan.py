@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, get_args
 
 from optimizer.parameters import bind_literals, make_given, name_parameters
 from optimizer.plan import Plan
@@ -17,7 +17,19 @@ from optimizer.stream_epochs import (
     declared_changes_and_versions,
 )
 from planner.catalog import Catalog
-from planner.errors import ClauseAboveJoin, HintError, QueryError, Refused, is_user_error, summarize
+from planner.errors import (
+    ClauseAboveJoin,
+    HintError,
+    OptionError,
+    QueryError,
+    Refused,
+    is_user_error,
+    one_of,
+    summarize,
+)
+from planner.explain.explanation import Explanation
+from planner.explain.html.page import can_render, render_fragment, render_page
+from planner.explain.mermaid import to_mermaid
 from planner.explain.printer import show_tree, show_warnings
 from planner.explain.records import PlanWarning
 from planner.hints.blocks import DELTA_ORDER, hints_in
@@ -36,6 +48,10 @@ OVER_BINS = "Spark's own stream-stream join runs over bins"
 _REQUESTED = "state_modules=False requests it"
 _BINS = "bins=True requests it"
 _EQUAL = "it joins two streams by equalities alone, which Spark does as well; state_modules=True uses state modules"
+
+
+StreamMode = Literal["plan", "html", "mermaid"]
+STREAM_MODES: tuple[StreamMode, ...] = get_args(StreamMode)
 
 
 @dataclass(frozen=True)
@@ -66,8 +82,33 @@ class StreamPlan:
         """Whether Spark cannot run the query at all: it joins changes or versions."""
         return bool(self.changelog or self.versions)
 
-    def explain(self) -> str:
-        """Describe the plan of an epoch, or why there is none."""
+    def explain(self, mode: StreamMode = "plan") -> str:
+        """Describe the plan of an epoch, or why there is none, as ``plan``, ``html`` or ``mermaid``.
+
+        Raises ``OptionError`` for another mode, and ``EnvironmentProblem`` for ``html`` without Jinja.
+        """
+        match mode:
+            case "plan":
+                return self._describe()
+            case "html":
+                return render_page(self.explanation())
+            case "mermaid":
+                return to_mermaid(self.explanation())
+        raise OptionError(f"explain has no mode {mode!r} for streams; {one_of(STREAM_MODES, str(mode))}")
+
+    def explanation(self) -> Explanation:
+        """The parts of an explanation, from which pages are made."""
+        if self.bins and not self.join:
+            return replace(self.bins.explanation(), notes=(f"{OVER_BINS}: {self.reason}.",))
+        epoch = epoch_of(self.join) if self.join else None
+        notes = () if self.join else (self._describe().partition("\n")[0],)
+        return Explanation(self.text, self.text, rewritten=False, after=epoch, warnings=self.warnings, notes=notes)
+
+    def _repr_html_(self) -> str | None:
+        """Show the plan in a notebook; as text if Jinja is not installed."""
+        return render_fragment(self.explanation()) if can_render() else None
+
+    def _describe(self) -> str:
         if self.join:
             description = show_tree(epoch_of(self.join))
         elif self.bins and self.bins.physical:

@@ -14,7 +14,7 @@ from planner.catalog.cost import Thresholds
 from planner.catalog.measure import extent_sql, is_expensive, length_classes_sql, read_length_classes, scale_classes
 from planner.catalog.stats import UNKNOWN, LengthClass, Statistics
 from planner.errors import Place, QueryError, Unsupported
-from planner.explain.records import Declined, PlanWarning
+from planner.explain.records import Choice, CostNote, Declined, PlanWarning, Way
 from planner.expr import Scalar, quote
 from planner.expr.calls import KNOWN
 from planner.expr.tokens import called
@@ -61,7 +61,7 @@ class Context:
     rule: str = ""
     declined: dict[Declined, None] = field(default_factory=dict)
     warnings: dict[PlanWarning, None] = field(default_factory=dict)
-    choices: list[str] = field(default_factory=list)
+    decisions: list[Choice | CostNote] = field(default_factory=list)
     unique: dict[tuple[Node, bool], frozenset[frozenset[str]]] = field(default_factory=dict)  # a cache of unique keys
     named: int = 0  # how many names ``fresh`` has generated
 
@@ -92,9 +92,14 @@ class Context:
         """Stop planning a statement that Spark could not run either.  Raises ``QueryError``."""
         raise QueryError(reason, place)
 
-    def choose(self, chosen: str, *rejected: str) -> None:
+    def choose(self, chosen: str | Way, *rejected: str | Way) -> None:
         """Record a choice and the rejected alternatives with their estimates, for ``explain("cost")``."""
-        self.choices += [f"chosen: {chosen}", *(f"  rejected: {other}" for other in rejected)]
+        first, *others = (Way(way) if isinstance(way, str) else way for way in (chosen, *rejected))
+        self.decisions.append(Choice(self.rule, first, tuple(others)))
+
+    def note_cost(self, text: str) -> None:
+        """Record what was measured or estimated for a choice, for ``explain("cost")``."""
+        self.decisions.append(CostNote(self.rule, text))
 
     def fresh(self, what: str) -> str:
         """Generate a name for a relation or column of a rewriting that is unique in the statement."""
@@ -193,10 +198,10 @@ class Context:
             return text, 1
         part = sampled_side(one.relation, self.definitions, _ONE_OF)
         sampled = part and self._standalone_query(part, item)
-        self.choices.append(
-            "note: lengths measured on a sample, since the intervals are computed"
+        self.note_cost(
+            "lengths measured on a sample, since the intervals are computed"
             if sampled
-            else "note: lengths not measured, since the intervals are computed and that costs as much as the query"
+            else "lengths not measured, since the intervals are computed and that costs as much as the query"
         )
         return sampled or None, _ONE_OF
 

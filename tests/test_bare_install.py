@@ -11,8 +11,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 OPTIONAL = [
-    "adbc_driver_manager", "adbc_driver_postgresql", "duckdb", "grpc", "hypothesis", "numpy", "pandas", "pyarrow",
-    "pytest",
+    "adbc_driver_manager", "adbc_driver_postgresql", "duckdb", "grpc", "hypothesis", "jinja2", "numpy", "pandas",
+    "pyarrow", "pytest",
 ]  # fmt: skip
 
 
@@ -48,6 +48,19 @@ def test_the_command_line_names_what_is_missing(tmp_path: Path) -> None:
     done = run(code, without=["py4j"])
     assert done.returncode != 0
     assert done.stderr.startswith("error: Dovetail needs PySpark 4.0 or newer: not installed; install it with `pip")
+
+
+def test_a_page_without_jinja_names_the_extra() -> None:
+    code = (
+        "from optimizer.plan import Plan; plan = Plan('SELECT 1', None, ()); assert plan._repr_html_() is None; "
+        "print(plan.explain('mermaid')); plan.explain('html')"
+    )
+    done = run(code, without=["jinja2"])
+    assert done.stdout.startswith("flowchart BT")
+    assert done.stderr.splitlines()[-1] == (
+        "planner.errors.EnvironmentProblem: Pages need Jinja, which is not installed; install it with "
+        "`pip install jinja2`"
+    )
 
 
 def test_one_name_has_all_public_names() -> None:

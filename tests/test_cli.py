@@ -186,8 +186,27 @@ def test_an_output_that_cannot_be_written_is_left_alone(
 
 
 @pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--out", "there.html"], "--out there.html exists; --overwrite replaces it"),
+        (["--out", "no/plan.html"], "--out no/plan.html: there is no directory no"),
+        (["--overwrite"], "--overwrite needs --out; add --out PATH"),
+    ],
+)
+def test_an_explanation_does_not_replace_a_file(
+    no_spark: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, args: list[str], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("there.html").write_text("precious")
+    done = dovetail("explain", "--sql", "SELECT 1", "--mode", "html", *args)
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("there.html", "precious")]
+
+
+@pytest.mark.parametrize(
     "args",
-    [["run", "--limit", "0", "--sql", "SELECT 1"], ["explain", "--mode", "html", "--sql", "SELECT 1"], ["runn"]],
+    [["run", "--limit", "0", "--sql", "SELECT 1"], ["explain", "--mode", "pdf", "--sql", "SELECT 1"], ["runn"]],
 )
 def test_usage_errors(no_spark: Any, args: Any) -> None:
     done = dovetail(*args)

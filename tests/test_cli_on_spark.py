@@ -271,7 +271,7 @@ def test_a_broken_table_is_sparks_error(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("mode", ["plan", "trace", "cost", "sql", "json"])
+@pytest.mark.parametrize("mode", ["plan", "trace", "cost", "sql", "json", "mermaid"])
 def test_explain(pi: Any, mode: Any) -> None:
     done = dovetail("explain", "--sql", BAND, *pi, "--force", "--mode", mode)
     assert done.exit_code == 0
@@ -280,9 +280,20 @@ def test_explain(pi: Any, mode: Any) -> None:
         assert plan["rewritten"]
         assert plan["rules"] == ["band_join", "lower_band_join"]
     else:
-        assert {"plan": "LevelBandJoin", "trace": "recognize / band_join", "cost": "LevelBandJoin", "sql": "explode("}[
-            mode
-        ] in done.stdout
+        found = {"trace": "recognize / band_join", "sql": "explode(", "mermaid": "<b>LevelBandJoin</b>"}
+        assert found.get(mode, "LevelBandJoin") in done.stdout
+
+
+def test_explain_writes_a_page(pi: Any, tmp_path: Path) -> None:
+    page = tmp_path / "plan.html"
+    done = dovetail("explain", "--sql", BAND, *pi, "--force", "--mode", "html", "--out", str(page))
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout == ""
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("<!doctype html>")
+    assert "<b>LevelBandJoin</b>" in text
+    assert dovetail("explain", "--sql", BAND, *pi, "--force", "--out", str(page), "--overwrite").exit_code == 0
+    assert "doctype" not in page.read_text(encoding="utf-8")
 
 
 def test_explain_says_why_not(pi: Any) -> None:

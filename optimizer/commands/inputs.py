@@ -250,6 +250,14 @@ def read_output(path: str | None, *, overwrite: bool, here: bool) -> OutputPath 
     return output
 
 
+def check_text_output(path: str | None, *, overwrite: bool) -> None:
+    """Check that a text can be written to a file.  Raises ``InputError`` for one that exists, unless ``overwrite``."""
+    if path is not None:
+        _check_place(OutputPath(path, "text", False, overwrite))
+    elif overwrite:
+        raise InputError("--overwrite needs --out; add --out PATH")
+
+
 def _check_place(output: OutputPath) -> None:
     path = Path(output.path)
     where = f"--out {output.path}"

@@ -70,7 +70,7 @@ def show_steps(steps: Iterable[ShownStep]) -> str:
         why = textwrap.wrap(step.rule.why, WIDTH - 3)
         lines.append(f"{number}. {step.batch} / {step.rule.name}")
         lines += [f"   {line}" for line in why]
-        lines += [f"   {line}" for line in _diff(show_tree(step.before), show_tree(step.after))]
+        lines += [f"   {line}" for line in diff(step.before, step.after)]
     return "\n".join(lines)
 
 
@@ -99,8 +99,9 @@ def _format_comments(comments: Iterable[tuple[str, str, Place | None]]) -> str:
     return "\n".join(lines)
 
 
-def _diff(before: str, after: str) -> list[str]:
-    old, new = before.splitlines(), after.splitlines()
+def diff(before: Node, after: Node) -> list[str]:
+    """The lines of both trees that differ, after ``-`` and ``+``."""
+    old, new = show_tree(before).splitlines(), show_tree(after).splitlines()
     lines: list[str] = []
     bare = [[line.lstrip("│├└─ ") for line in side] for side in (old, new)]  # what moved in or out is the same line
     for tag, a, b, c, d in SequenceMatcher(None, bare[0], bare[1], autojunk=False).get_opcodes():

@@ -1,4 +1,4 @@
-"""Records of planning: rules that declined, and warnings, each with its place in the SQL."""
+"""Records of planning: rules that declined and warnings, each with its place in the SQL, and choices by cost."""
 
 from __future__ import annotations
 
@@ -24,3 +24,54 @@ class PlanWarning(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.reason} ({self.place})" if self.place else self.reason
+
+
+class MeasuredLengths(NamedTuple):
+    """The measured lengths of the intervals of a band on one side: the greatest length and the count of each class."""
+
+    band: str
+    side: str
+    classes: tuple[tuple[float, int], ...]
+
+
+class Way(NamedTuple):
+    """A way to run a part of a query, with its estimates; None for what is not estimated.
+
+    ``text``: the way with its figures.  ``rows`` and ``bytes``: what is shuffled, copies included.  ``pairs``: the
+    candidate pairs.  ``name``: the way without these figures, if they are in its text.
+    """
+
+    text: str
+    rows: float | None = None
+    bytes: float | None = None
+    pairs: float | None = None
+    lengths: tuple[MeasuredLengths, ...] = ()
+    name: str = ""
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Choice(NamedTuple):
+    """A choice of a rule by cost: the way it chose, and the ways it rejected."""
+
+    rule: str
+    chosen: Way
+    rejected: tuple[Way, ...]
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The choice as text, a line for each way."""
+        return f"chosen: {self.chosen}", *(f"  rejected: {way}" for way in self.rejected)
+
+
+class CostNote(NamedTuple):
+    """A note on what was measured or estimated for a choice."""
+
+    rule: str
+    text: str
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The note as text."""
+        return (f"note: {self.text}",)

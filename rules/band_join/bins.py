@@ -22,10 +22,11 @@ from planner.band.bins import (
     touched,
     unmeasured_levels,
 )
-from planner.band.condition import DistanceBand, IntervalBand, OverlapBand
+from planner.band.condition import Band, DistanceBand, IntervalBand, OverlapBand
 from planner.band.linear import Side
 from planner.catalog.cost import ROW_IN_PAIRS, Cost, cost, estimate_copies
 from planner.catalog.stats import LengthClass, Statistics
+from planner.explain.records import MeasuredLengths, Way
 from planner.logical import BandJoin, Logical
 from planner.physical.band_join import ByLength, FixedWidth, SingleAssignment
 from planner.physical.bin_join import Scheme, preserved_sides
@@ -41,16 +42,25 @@ _SORTED_WIDTH = 2  # times the band's width; measured with 1, 2 and 4
 class Candidate:
     """Bins for a band join, in words, and their estimated cost; None where the sides are not known.
 
-    ``sizes``: the estimated bytes of both sides with their copies.
+    ``sizes``: the estimated bytes of both sides with their copies.  ``lengths``: the measured intervals.
     """
 
     scheme: Scheme
     description: str
     cost: Cost | None
+    lengths: tuple[MeasuredLengths, ...] = ()
 
     @property
     def sizes(self) -> tuple[float, float] | None:
         return self.cost.sizes if self.cost else None
+
+    @property
+    def way(self) -> Way:
+        """The candidate as a way of a choice."""
+        cost = self.cost
+        if cost is None:
+            return Way(str(self), lengths=self.lengths)
+        return Way(str(self), cost.rows, cost.bytes, cost.pairs, self.lengths, self.description)
 
     def __str__(self) -> str:
         return f"{self.description}: {self.cost}" if self.cost else self.description
@@ -97,6 +107,7 @@ def _interval(join: BandJoin, band: IntervalBand, left: Statistics, right: Stati
     inside, size, points = (join.right, right, left) if band.side == "left" else (join.left, left, right)
     measured = _lengths(inside, band, size, ctx)
     known, found = measured is not None, []
+    lengths = _measured_lengths(band, ("left" if inside is join.left else "right", measured))
     beside = join.left if inside is join.right else join.right
     computed = not (known or join.bin_width or ctx.force or size.cheap) and ctx.measures
     likely = _likely(beside, band, points, ctx) if computed else None
@@ -106,7 +117,8 @@ def _interval(join: BandJoin, band: IntervalBand, left: Statistics, right: Stati
         levels_ = lasting_levels(band.axis) if computed else _levels(measured, band, join.bin_width, ctx)
         chosen = single or likely or levels_
         estimate = _estimate(band, points, len(chosen.widths), size, chosen, measured)
-        found.append(Candidate(ByLength(band, chosen, known), f"bins of {_widths(chosen, band)} for {band}", estimate))
+        description = f"bins of {_widths(chosen, band)} for {band}"
+        found.append(Candidate(ByLength(band, chosen, known), description, estimate, lengths))
     if band.side not in kept and (known or kept) and not (join.bin_width and not kept):
         chosen = _standing(measured, likely, band, ctx)
         if join.bin_width:
@@ -114,7 +126,7 @@ def _interval(join: BandJoin, band: IntervalBand, left: Statistics, right: Stati
             chosen = Levels((width, *(w for w in chosen.widths if w > width)), 1)
         estimate = _estimate(band, points, 2 * len(chosen.widths) - 1, size, chosen, measured, standing=True)
         description = f"bins of {_widths(chosen, band)}, an interval in one of them, for {band}"
-        found.append(Candidate(SingleAssignment(band, chosen, known), description, estimate))
+        found.append(Candidate(SingleAssignment(band, chosen, known), description, estimate, lengths))
     return found
 
 
@@ -130,19 +142,27 @@ def _overlap(join: BandJoin, band: OverlapBand, left: Statistics, right: Statist
     width = hinted_width(join.bin_width, band.axis) if join.bin_width else None
     endless = band.in_left.endless or band.in_right.endless
     found = None if endless else common_bins(ones, others, band.axis, reach=reach, row=ROW_IN_PAIRS, width=width)
-    common = [_common(band, found, left, right, meet)] if found else []
+    lengths = _measured_lengths(band, ("left", ones), ("right", others))
+    common = [_common(band, found, left, right, meet, lengths)] if found else []
     by_length = _by_length(join, band, ones, others, (left, right), ctx)
     return common if common and join.bin_width else [*common, by_length]
 
 
-def _common(band: OverlapBand, bins: Common, left: Statistics, right: Statistics, counts: tuple[int, int]) -> Candidate:
+def _common(
+    band: OverlapBand,
+    bins: Common,
+    left: Statistics,
+    right: Statistics,
+    counts: tuple[int, int],
+    lengths: tuple[MeasuredLengths, ...],
+) -> Candidate:
     """Both sides in bins of one width; rows that have been measured are counted."""
     sides = [
         estimate_copies(Statistics(count, side.bytes), rows / max(count, 1))
         for side, count, rows in zip((left, right), counts, bins.rows, strict=True)
     ]
     description = f"bins of {band.axis.human(Fraction(bins.width))} for {band}, both sides copied"
-    return Candidate(CommonBin(band, bins.width), description, cost(sides[0], sides[1], bins.pairs))
+    return Candidate(CommonBin(band, bins.width), description, cost(sides[0], sides[1], bins.pairs), lengths)
 
 
 def _by_length(
@@ -165,8 +185,9 @@ def _by_length(
     scheme = TwoPoints(band, a, b, known)
     widths = f"{_widths(a, band.in_left)} on the left and {_widths(b, band.in_right)} on the right"
     description = f"bins of {widths} for {band}"
+    lengths = _measured_lengths(band, ("left", ones), ("right", others))
     if ones is None or others is None or sizes is None:
-        return Candidate(scheme, description, None)
+        return Candidate(scheme, description, None, lengths)
     left, right = (Statistics(_count(c), size.bytes) for c, size in zip((ones, others), sizes, strict=True))
     meet = met(a, ones), met(b, others)
     pairs = None if meet[0] is None or meet[1] is None else _count(others) * meet[0] + _count(ones) * meet[1]
@@ -174,7 +195,16 @@ def _by_length(
         estimate_copies(left, len(b.widths) + touched(a, ones)),
         estimate_copies(right, len(a.widths) + touched(b, others)),
     )
-    return Candidate(scheme, description, cost(*sides, pairs))
+    return Candidate(scheme, description, cost(*sides, pairs), lengths)
+
+
+def _measured_lengths(band: Band, *sides: tuple[Side, Classes | None]) -> tuple[MeasuredLengths, ...]:
+    """The classes of both sides that were measured."""
+    return tuple(
+        MeasuredLengths(str(band), side, tuple((one.longest, one.count) for one in classes))
+        for side, classes in sides
+        if classes
+    )
 
 
 def _count(classes: Classes) -> int:

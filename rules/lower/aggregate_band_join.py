@@ -228,7 +228,7 @@ class _Planning:
             span = ctx.extent(self._side(points), at)
         else:  # to measure computed points costs as much as the query; sums bound the cost, pairs have no bound
             note = "points not measured, since they are computed; they count as lying among the intervals"
-            ctx.choices.append(f"note: {note}")
+            ctx.note_cost(note)
             span = _extent(lengths)
         matches = None if span is None else _matches(lengths, span) * here
         if span is None or matches is None or matches < least:

@@ -7,6 +7,7 @@ from planner.band.linear import Side
 from planner.catalog.cost import count_pairs, describe_pairs, describe_rows
 from planner.catalog.stats import UNKNOWN, Statistics
 from planner.errors import Refused, Unsupported, a
+from planner.explain.records import Way
 from planner.expr import ColumnRef, Scalar, sql
 from planner.expr.calls import repeated_otherwise
 from planner.logical import BandJoin
@@ -46,7 +47,8 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
         reason = spark_join_suffices(join, left, right, ctx)
     if reason:
         ctx.decline(f"{join.band}: {reason}", join.band.conjuncts[0].place)
-        ctx.choose(f"{_own_join(left, right, ctx)}: {reason}", "bins, which cost a shuffle more")
+        spark_join = _own_join(left, right, ctx)
+        ctx.choose(spark_join._replace(text=f"{spark_join}: {reason}"), "bins, which cost a shuffle more")
         return Spark(join.plain)
     join = select_band(join, left, right, ctx)
     ways = candidates(join, left, right, ctx)
@@ -59,7 +61,7 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
     if large and not build:
         ways = for_sorting(ways, join, left, right)
         best = min(ways, key=_seconds)
-    ctx.choose(str(best), *(str(way) for way in ways if way is not best), _own_join(left, right, ctx))
+    ctx.choose(best.way, *(way.way for way in ways if way is not best), _own_join(left, right, ctx))
     chosen = BinJoin(join.left, join.right, join.kind, best.scheme, join.condition, join.hints)
     if chosen.matched:
         return _with_matches(chosen, join, ctx)
@@ -69,13 +71,15 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
     return replace(chosen, method=method_of(join, left, right, build, ctx), equal=equal)
 
 
-def _own_join(left: Statistics, right: Statistics, ctx: Context) -> str:
+def _own_join(left: Statistics, right: Statistics, ctx: Context) -> Way:
     if ctx.force:
-        return "Spark's own join (force is set: no sizes were asked for)"
+        return Way("Spark's own join (force is set: no sizes were asked for)")
     if left.rows is None and right.rows is None:
-        return "Spark's own join (no sizes are known)"
-    pairs = describe_pairs(count_pairs(left, right))
-    return f"Spark's own join, {pairs} of {describe_rows(left)} × {describe_rows(right)} rows"
+        return Way("Spark's own join (no sizes are known)")
+    pairs = count_pairs(left, right)
+    rows = None if left.rows is None or right.rows is None else left.rows + right.rows
+    text = f"Spark's own join, {describe_pairs(pairs)} of {describe_rows(left)} × {describe_rows(right)} rows"
+    return Way(text, rows, pairs=pairs, name="Spark's own join")
 
 
 def _seconds(way: Candidate) -> float:

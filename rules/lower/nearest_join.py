@@ -6,6 +6,7 @@ from typing import Literal
 
 from planner.catalog.cost import count_pairs, describe_pairs, describe_rows
 from planner.catalog.stats import Statistics
+from planner.explain.records import Way
 from planner.logical import Logical
 from planner.logical.nearest_join import NearestJoin, NearestSubquery, NearestTies
 from planner.physical.base import Rewriting, Spark
@@ -51,14 +52,15 @@ def _spark_join_suffices(join: NearestJoin, ctx: Context, *, may_stay: bool = Tr
     if may_stay and not _are_few(pairs, sizes, ctx, passes):
         sizes = filtered_sizes(sides, own_conditions(join.nearest, outer=join.kind == "left"), sizes, ctx)
         pairs = _count_pairs(join, sizes, ctx)
-    union = f"one sort of {describe_rows(Statistics(_total(sizes)))} rows"
+    union = Way(f"one sort of {describe_rows(Statistics(_total(sizes)))} rows", _total(sizes))
+    spark_join = Way(f"Spark's own join, {describe_pairs(pairs)}", _total(sizes), pairs=pairs, name="Spark's own join")
     if may_stay and _are_few(pairs, sizes, ctx, passes):
-        ctx.choose(f"Spark's own join, {describe_pairs(pairs)}", union)
+        ctx.choose(spark_join, union)
         ctx.decline(
             "so few pairs that Spark's own join is as good", join.condition[0].place if join.condition else None
         )
         return True
-    ctx.choose(union, f"Spark's own join, {describe_pairs(pairs)}")
+    ctx.choose(union, spark_join)
     return False
 
 

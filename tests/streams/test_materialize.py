@@ -129,7 +129,10 @@ def test_how_it_is_explained(opt: Optimizer, feeds: list[Feed], tmp_path: Path) 
         "(SELECT c0 AS k, named_struct('k', c0) AS a, named_struct('id', c1) AS b, named_struct('id', c2) AS c "
         "FROM __dt_joined)"
     )
-    said = opt.materialize(GROUPS, "kept", state=tmp_path / "state").explain()
+    view = opt.materialize(GROUPS, "kept", state=tmp_path / "state")
+    said = view.explain()
+    assert "<h3>Stored of the joined rows</h3>" in view.explain("html")
+    assert view.explain("mermaid").startswith("flowchart BT")
     assert "d(a) ◁ curr(b by k)" in said
     assert said.partition("stored of the joined rows:\n\n")[2] == (
         "SELECT a.k AS __dt_g0, count(*) AS __dt_p0, count(b.id) AS __dt_p1, "
