@@ -1,8 +1,9 @@
 """Versioned tables: each row is valid from its time until the next version of its key.
 
-    FROM (SELECT named_struct('c0', currency, 'c1', rate) AS __dt_r_row, since AS __dt_r_from,
-                 lead(since) OVER (PARTITION BY currency ORDER BY since) AS __dt_r_to
-          FROM Rates) AS __dt_r
+    FROM (SELECT named_struct('c0', __dt_r_0, 'c1', __dt_r_1) AS __dt_r_row, __dt_r_from, __dt_r_to
+          FROM (SELECT currency AS __dt_r_0, rate AS __dt_r_1, since AS __dt_r_from,
+                       lead(since) OVER (PARTITION BY currency ORDER BY since) AS __dt_r_to
+                FROM Rates)) AS __dt_r
     JOIN LATERAL (SELECT __dt_r_row.c0 AS currency, __dt_r_row.c1 AS rate) AS r
 
 The second line gives the columns back their names, so that only ``__dt_r`` has the ends of the validity.  Spark makes
@@ -64,12 +65,14 @@ class Validity:
         low, high = (quote(end.name) for end in self.ends)
         since, key = quote(self.valid_from.name), ", ".join(map(quote, self.key))
         row = quote(f"{self.hidden}_row")  # a struct, since LATERAL takes comments and lengths of CHAR from a column
-        fields = (f"'c{n}', {quote(c.name)}" for n, c in enumerate(self.columns))
-        items = [f"named_struct({', '.join(fields)}) AS {row}"]
+        inner = [quote(f"{self.hidden}_{n}") for n in range(len(self.columns))]
+        items = [f"{quote(c.name)} AS {n}" for c, n in zip(self.columns, inner, strict=True)]
+        fields = ", ".join(f"'c{n}', {column}" for n, column in enumerate(inner))
         until = f"lead({since}) OVER (PARTITION BY {key} ORDER BY {since})"
         items += [f"{since} AS {low}", f"{f'coalesce({until}, {LAST})' if self.is_timed else until} AS {high}"]
         shown = ", ".join(f"{row}.c{n} AS {quote(name)}" for n, name in enumerate(self.names))
-        hidden = f"(SELECT {', '.join(items)} FROM {self.text}) AS {quote(self.hidden)}"
+        ends = f"(SELECT {', '.join(items)} FROM {self.text})"
+        hidden = f"(SELECT named_struct({fields}) AS {row}, {low}, {high} FROM {ends}) AS {quote(self.hidden)}"
         return f"{hidden} JOIN LATERAL (SELECT {shown}) AS {quote(self.alias)}"
 
     def __str__(self) -> str:
