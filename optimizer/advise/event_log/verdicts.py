@@ -1,0 +1,161 @@
+"""Decides from a physical plan whether Dovetail would take a join: ``((x#6L >= lo#16L) AND (x#6L <= hi#17L))``.
+
+The condition of a physical plan is nearly SQL.  Attributes get names that SQL can read, each side of the join is known
+by the attributes below it, and the one reader of bands (``planner.band``) does the rest.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlglot import exp
+
+from optimizer.advise.event_log.join_nodes import JoinText
+from optimizer.advise.event_log.plan_nodes import ATTRIBUTE, PlanNode, attribute_types, attributes
+from planner.band.comparisons import is_or_of_comparisons
+from planner.band.linear import ConditionScope, Side
+from planner.band.read_bands import OneSided, read_bands
+from planner.conditions.normal_form import normal_form
+from planner.errors import Refused
+from planner.expr import Scalar, canonical
+from planner.types.schema import SqlType, sql_type
+from planner.types.typed import type_of
+
+_ONE_KEY = (
+    "The condition has equalities only. Look at the rows of the key that most rows have: is it NULL or a default?"
+)
+
+Answer = Literal["yes", "no", "cannot tell"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether Dovetail would take a join, as what, and why."""
+
+    answer: Answer
+    rewriting: str
+    reason: str
+
+
+def judge(node: PlanNode, join: JoinText) -> Verdict:
+    """Judge a join by its node and the nodes around it."""
+    if join.node == "SortMergeAsOfJoin":
+        return Verdict("yes", "nearest rows", "It is an as-of join.")
+    if join.type.startswith("ExistenceJoin"):
+        return Verdict("no", "", "It is an EXISTS inside a larger condition. Make it a condition of WHERE by itself.")
+    if not join.condition:
+        if join.keys:
+            return Verdict("no", "", "The condition has equalities only, so there is no band.")
+        if _ranking(node, None):
+            return Verdict(
+                "cannot tell", "", "A ranking stands above the join; `dovetail explain` reads the statement."
+            )
+        return Verdict("no", "", "The join has no condition, so every pair is a result.")
+    try:
+        return _by_condition(node, join)
+    except Refused as no:
+        return Verdict("cannot tell", "", f"The condition cannot be read: {_named(no.reason)}.")
+    except RecursionError:
+        return Verdict("cannot tell", "", "The condition is nested too deeply.")
+
+
+def _by_condition(node: PlanNode, join: JoinText) -> Verdict:
+    if "subquery#" in join.condition:
+        return Verdict("cannot tell", "", "A subquery stands in the condition; `dovetail explain` reads the statement.")
+    names = _Names(node, join.condition)
+    condition = Scalar(names.sql(join.condition))
+    condition.tree  # noqa: B018  # raises Refused where it is no SQL
+    conjuncts = normal_form((condition,))
+    bands, refusals = read_bands(conjuncts, names.scope())
+    if bands:
+        text = ", ".join(_named(str(band)) for band in bands)
+        guess = " The columns have to be numbers, dates or times." if names.assumed else ""
+        return Verdict("yes", "band join", f"{text}.{guess}")
+    one_sided = next((no for no in refusals if isinstance(no, OneSided)), None)
+    if one_sided and (ranking := _ranking(node, names.numbers)):
+        return Verdict("yes", "nearest rows", f"{_named(one_sided.reason.partition(', so')[0])}; {ranking} is above.")
+    if refusals:
+        return Verdict("no", "", f"{_sentence(_named((one_sided or refusals[0]).reason))}.")
+    if any(is_or_of_comparisons(conjunct) for conjunct in conjuncts):
+        return Verdict("no", "", "The condition is an OR, so rows may match outside the band.")
+    return Verdict("no", "", "The condition does not compare two columns by order, so there is no band.")
+
+
+def _ranking(node: PlanNode, compared: set[int] | None) -> str | None:
+    """The ranking above a join that keeps few rows of those with the same key, by an attribute of the condition."""
+    for above in node.ancestors():
+        if above.join:
+            return None
+        for order, what in _orders(above):
+            if compared is None or {int(number) for _, number in ATTRIBUTE.findall(order)} & compared:
+                return what
+    return None
+
+
+def _orders(node: PlanNode) -> list[tuple[str, str]]:
+    """What a node ranks rows by, and the name of the ranking."""
+    if node.name.startswith("Window"):
+        found = re.search(r"\b(row_number|rank|dense_rank)\(", node.text)
+        return [(node.text.partition("], [")[2] or node.text, f"{found[1]}()")] if found else []
+    if "Aggregate" in node.name:
+        calls = re.findall(r"\b(?:partial_|merge_)?(max_by|min_by|max|min)\(([^()]*(?:\([^()]*\)[^()]*)*)\)", node.text)
+        return [(arguments, f"{name}()") for name, arguments in calls]
+    return []
+
+
+class _Names:
+    """Names for the attributes of a condition that SQL can read: ``x#6L`` is ``x__6``."""
+
+    def __init__(self, node: PlanNode, condition: str):
+        self._sides = [attributes(child) for child in node.children[:2]]
+        self._types = attribute_types(node)
+        self.numbers = {int(number) for _, number in ATTRIBUTE.findall(condition)}
+        known = [self._types[number] for number in sorted(self.numbers) if number in self._types]
+        times = re.search(r"(?i)interval|timestamp|\d\d:\d\d", condition)
+        self._assumed = sql_type(known[0] if known else "timestamp" if times else "bigint")
+        self.assumed = not self.numbers <= self._types.keys()
+
+    def sql(self, condition: str) -> str:
+        """A condition with names and literals as SQL has them."""
+        text = ATTRIBUTE.sub(lambda m: f"{re.sub(r'[^A-Za-z0-9_]', '_', m[1]) or 'c'}__{m[2]}", condition)
+        text = re.sub(r"(?<![\w'-])(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?)(?![\w'])", r"TIMESTAMP '\1'", text)
+        return re.sub(r"(?<![\w'-])(\d{4}-\d\d-\d\d)(?![\w' ]\d|')", r"DATE '\1'", text)
+
+    def scope(self) -> ConditionScope:
+        """What the reader of bands asks; ANSI mode, since no sum of a plan that ran has raised an error."""
+        return ConditionScope(self._side, self._type, canonical, True, False)
+
+    def _side(self, tree: exp.Expression) -> Side | Literal["both"] | None:
+        sides: set[Side] = set()
+        for column in tree.find_all(exp.Column):
+            number = _number(column.name)
+            left, right = (number in side for side in self._sides)
+            if left == right:
+                reason = "both sides of the join have" if left else "neither side of the join shows"
+                raise Refused(f"{reason} {column.name}")
+            sides.add("left" if left else "right")
+        return "both" if len(sides) > 1 else next(iter(sides), None)
+
+    def _type(self, tree: exp.Expression) -> SqlType | None:
+        if isinstance(tree, exp.Column):
+            logged = self._types.get(_number(tree.name))
+            return sql_type(logged) if logged else self._assumed
+        if isinstance(tree, exp.Anonymous):
+            self.assumed = True
+            return self._assumed
+        return type_of(tree, lambda _: None)
+
+
+def _number(name: str) -> int:
+    return int(name.rpartition("__")[2]) if name.rpartition("__")[2].isdigit() else -1
+
+
+def _named(reason: str) -> str:
+    """A text with the user's names in it: without the numbers of attributes."""
+    return re.sub(r"(\w)__\d+\b", r"\1", reason).rstrip(".")
+
+
+def _sentence(reason: str) -> str:
+    return reason if re.match(r"\S*[(.`_#]|\w+ (bounds|adds|[<>=])", reason) else reason[:1].upper() + reason[1:]
