@@ -70,8 +70,9 @@ def read_chunks(path: Path, report: Callable[[int], object]) -> Iterator[bytes]:
             yield chunk
 
 
-_EXPANDED = 1 << 30
-_MOST_EXPANSION = 5_000  # repeated logs reach 2,000
+_EXPANDED = 128 << 20
+_MOST_EXPANSION = 1_000
+"""Event logs shrink to a 5th to a 30th."""
 
 
 def _plain(file: Counted) -> Iterator[bytes]:

@@ -31,6 +31,8 @@ def find_logs(folder: Path) -> tuple[list[EventLog], list[LogProblem]]:
 
     Hidden files and other folders are left out.
     """
+    if not folder.exists():
+        return [], [LogProblem(folder, "There is no such file or folder.")]
     if not folder.is_dir() or folder.name.startswith(_ROLLING):
         entries = [folder]
     else:

@@ -19,7 +19,10 @@ class TooLong:
 
 
 def read_lines(chunks: Iterable[bytes]) -> Iterator[bytes | TooLong]:
-    """Yield the lines of a log, the last one also where it does not end.  Raises ``Damaged`` for a line without end."""
+    """Yield the lines of a log that are not empty, the last one also where it does not end.
+
+    Raises ``Damaged`` for a line without end.
+    """
     tail: list[bytes] = []
     length = 0
     for chunk in chunks:
@@ -32,8 +35,9 @@ def read_lines(chunks: Iterable[bytes]) -> Iterator[bytes | TooLong]:
         else:
             tail.clear()
         if rest:
-            yield b"".join(tail) if length <= LONGEST_LINE else TooLong()
-            yield from rest[:-1]
+            if length:
+                yield b"".join(tail) if length <= LONGEST_LINE else TooLong()
+            yield from filter(None, rest[:-1])
             tail, length = [rest[-1]], len(rest[-1])
     if length:
         yield b"".join(tail) if length <= LONGEST_LINE else TooLong()

@@ -12,6 +12,9 @@ from optimizer.advise.event_log.files import EventLog
 from optimizer.advise.event_log.lines import LONGEST_LINE, TooLong, event_name, read_lines
 
 
+_MOST_WRONG = 10_000
+
+
 @dataclass
 class _Problems:
     """The first problem of each kind; a log has one line for all of them."""
@@ -45,6 +48,8 @@ def read_log(log: EventLog, report: Callable[[int], object]) -> tuple[Applicatio
             except NotAnEvent:
                 problems.wrong += 1
                 problems.first_wrong = problems.first_wrong or number
+                if problems.wrong > _MOST_WRONG:
+                    raise Damaged(f"More than {_MOST_WRONG:,} lines are no events; the rest was not read.") from None
     except Damaged as damaged:
         problems.damage = str(damaged)
     except OSError as error:

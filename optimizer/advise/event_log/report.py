@@ -117,7 +117,7 @@ def _summary(apps: Sequence[AppSummary], groups: Sequence[Sequence[Reported]]) -
         return f"{read}, {seconds} of task time: no joins that Spark runs badly."
     taken = sum(group[0].finding.verdict.answer == "yes" for group in groups)
     joins = "1 join" if len(groups) == 1 else f"{len(groups):,} joins"
-    return f"{read}, {seconds} of task time: {joins} that Spark runs badly; Dovetail takes {taken:,}."
+    return f"{read}, {seconds} of task time.\n{joins} that Spark runs badly; Dovetail takes {taken:,} of them."
 
 
 def to_json(apps: Sequence[AppSummary], found: Sequence[Reported], problems: Sequence[LogProblem]) -> dict[str, Any]:
