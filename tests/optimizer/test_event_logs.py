@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 from collections import Counter
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -163,7 +164,7 @@ def _bomb(piece: bytes) -> bytes:
 
 START = b'{"Event":"SparkListenerLogStart","Spark Version":"4.3.0"}\n'
 END = b'{"Event":"SparkListenerApplicationEnd","Timestamp":1}\n'
-DAMAGED = {
+DAMAGED: dict[str, tuple[Callable[[], bytes], str]] = {
     "empty": (lambda: b"", "is empty"),
     "half_a_line": (lambda: START + b'{"Event":"SparkListenerTaskEnd","Stage ID":3,"Stage Att', "last line is cut off"),
     "no_object": (lambda: START + b"[1, 2]\n17\n" + END, "Line 2 is no event of Spark's, nor is 1 more"),

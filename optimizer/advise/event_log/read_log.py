@@ -11,7 +11,6 @@ from optimizer.advise.event_log.errors import Damaged, LogProblem, reason_of
 from optimizer.advise.event_log.files import EventLog
 from optimizer.advise.event_log.lines import LONGEST_LINE, TooLong, event_name, read_lines
 
-
 _MOST_WRONG = 10_000
 
 
