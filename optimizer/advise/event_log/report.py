@@ -107,7 +107,7 @@ def _describe_rows(finding: Finding) -> str:
 
 def _wrap(text: str, width: int, most: int = _LINES) -> list[str]:
     lines = textwrap.wrap(text, width) or [""]
-    return lines if len(lines) <= most else [*lines[: most - 1], textwrap.shorten(lines[most - 1], width - 2) + " …"]
+    return lines if len(lines) <= most else [*lines[: most - 1], lines[most - 1][: width - 2].rstrip() + " …"]
 
 
 def _summary(apps: Sequence[AppSummary], groups: Sequence[Sequence[Reported]]) -> str:

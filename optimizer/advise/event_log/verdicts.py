@@ -7,7 +7,7 @@ by the attributes below it, and the one reader of bands (``planner.band``) does 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from sqlglot import exp
@@ -23,9 +23,7 @@ from planner.expr import Scalar, canonical
 from planner.types.schema import SqlType, sql_type
 from planner.types.typed import type_of
 
-_ONE_KEY = (
-    "The condition has equalities only. Look at the rows of the key that most rows have: is it NULL or a default?"
-)
+_HOT_KEY = "One key has most of the rows: look whether it is a default that should match nothing."
 
 Answer = Literal["yes", "no", "cannot tell"]
 
@@ -54,7 +52,8 @@ def judge(node: PlanNode, join: JoinText) -> Verdict:
             )
         return Verdict("no", "", "The join has no condition, so every pair is a result.")
     try:
-        return _by_condition(node, join)
+        found = _by_condition(node, join)
+        return replace(found, reason=f"{found.reason} {_HOT_KEY}") if join.keys and found.answer == "no" else found
     except Refused as no:
         return Verdict("cannot tell", "", f"The condition cannot be read: {_named(no.reason)}.")
     except RecursionError:
@@ -73,6 +72,9 @@ def _by_condition(node: PlanNode, join: JoinText) -> Verdict:
         text = ", ".join(_named(str(band)) for band in bands)
         guess = " The columns have to be numbers, dates or times." if names.assumed else ""
         return Verdict("yes", "band join", f"{text}.{guess}")
+    unknown = names.unplaced or next((no.reason for no in refusals if no.reason.endswith("is not known")), "")
+    if unknown:
+        raise Refused(unknown)
     one_sided = next((no for no in refusals if isinstance(no, OneSided)), None)
     if one_sided and (ranking := _ranking(node, names.numbers)):
         return Verdict("yes", "nearest rows", f"{_named(one_sided.reason.partition(', so')[0])}; {ranking} is above.")
@@ -98,7 +100,7 @@ def _orders(node: PlanNode) -> list[tuple[str, str]]:
     """What a node ranks rows by, and the name of the ranking."""
     if node.name.startswith("Window"):
         found = re.search(r"\b(row_number|rank|dense_rank)\(", node.text)
-        return [(node.text.partition("], [")[2] or node.text, f"{found[1]}()")] if found else []
+        return [(node.text.rpartition("], [")[2], f"{found[1]}()")] if found else []
     if "Aggregate" in node.name:
         calls = re.findall(r"\b(?:partial_|merge_)?(max_by|min_by|max|min)\(([^()]*(?:\([^()]*\)[^()]*)*)\)", node.text)
         return [(arguments, f"{name}()") for name, arguments in calls]
@@ -116,6 +118,7 @@ class _Names:
         times = re.search(r"(?i)interval|timestamp|\d\d:\d\d", condition)
         self._assumed = sql_type(known[0] if known else "timestamp" if times else "bigint")
         self.assumed = not self.numbers <= self._types.keys()
+        self.unplaced = ""
 
     def sql(self, condition: str) -> str:
         """A condition with names and literals as SQL has them."""
@@ -134,7 +137,8 @@ class _Names:
             left, right = (number in side for side in self._sides)
             if left == right:
                 reason = "both sides of the join have" if left else "neither side of the join shows"
-                raise Refused(f"{reason} {column.name}")
+                self.unplaced = f"{reason} {column.name}"
+                raise Refused(self.unplaced)
             sides.add("left" if left else "right")
         return "both" if len(sides) > 1 else next(iter(sides), None)
 
@@ -145,7 +149,7 @@ class _Names:
         if isinstance(tree, exp.Anonymous):
             self.assumed = True
             return self._assumed
-        return type_of(tree, lambda _: None)
+        return type_of(tree, lambda _: None, ntz=False)
 
 
 def _number(name: str) -> int:
