@@ -45,6 +45,7 @@ NESTED = "BroadcastNestedLoopJoin BuildRight, Inner, "
         ("((order day#7 >= e#20) AND (order day#7 <= date_add(e#20, 3)))", "cannot tell", "cannot be read"),
         ("(x#6L > Subquery scalar-subquery#33, [id=#12])", "cannot tell", "A subquery"),
         ("((x#6L >= lo#16L) AND (x#99L <= hi#17L))", "cannot tell", "neither side of the join shows"),
+        ("((pythonUDF0#44L >= lo#16L) AND (pythonUDF0#44L <= hi#17L))", "no", "A Python function"),
         ("(s#9 LIKE s#19)", "no", "does not compare two columns by order"),
     ],
 )  # fmt: skip
@@ -55,11 +56,24 @@ def test_a_condition(condition: str, answer: str, reason: str) -> None:
     assert found.verdict.answer == answer
 
 
+@pytest.mark.parametrize(
+    ("right", "answer", "reason"),
+    [
+        ("LocalTableScan [a#30, b#31]", "yes", "The columns have to be numbers, dates or times."),
+        ("Project [cast(a#1 as string) AS a#30, f(b#2) AS b#31]", "no", "bins need numbers or times."),
+        ("Project [cast(a#1 as decimal(10,2)) AS a#30, cast(b#2 as int) AS b#31]", "yes", "x between a and b."),
+    ],
+)
+def test_types_that_casts_show(right: str, answer: str, reason: str) -> None:
+    verdict = joined(NESTED + "((x#6L >= a#30) AND (x#6L <= b#31))", right=right, schema="").verdict
+    assert verdict.reason.endswith(reason)
+    assert verdict.answer == answer
+
+
 def test_types_that_no_scan_shows_are_a_condition_of_the_answer() -> None:
-    verdict = joined(
-        NESTED + "((x#6L >= lo#16L) AND (x#6L <= hi#17L))", right="LocalTableScan [lo#16L, hi#17L]", schema=""
-    )
-    assert verdict.verdict.reason.endswith("The columns have to be numbers, dates or times.")
+    condition = "((d#8 >= e#20) AND (d#8 <= date_add(e#20, 3)))"
+    verdict = joined(NESTED + condition, right="LocalTableScan [e#20]", schema="").verdict
+    assert verdict.reason == "d - e in [0d, 3d]. The columns have to be numbers, dates or times."
 
 
 def test_a_column_of_both_sides_cannot_be_placed() -> None:

@@ -19,6 +19,8 @@ _KEEPS_ROWS = re.compile(
 )
 _JOIN = re.compile(r"BroadcastNestedLoopJoin|CartesianProduct|SortMergeAsOfJoin|SortMergeJoin|ShuffledHashJoin")
 ATTRIBUTE = re.compile(r"([\w.$]*)#(\d+)L?")
+_BIGINT = re.compile(r"#(\d+)L\b")
+_CAST = re.compile(r"\bas (\w+(?:\(\d+,\s*\d+\))?)\) AS [\w ]+#(\d+)\b")
 _LIST_ATTRIBUTE = re.compile(r"[\[,]\s*([^\[\],#]+)#(\d+)L?")
 
 
@@ -113,9 +115,14 @@ def attributes(node: PlanNode) -> set[int]:
 
 
 def attribute_types(node: PlanNode) -> dict[int, str]:
-    """The types of the attributes that scans of files read, by ID."""
+    """The types of the attributes of which the plan shows the type, by ID.
+
+    Scans of files have a schema, a projection may have a cast, and Spark marks each BIGINT: ``x#6L``.
+    """
     found: dict[int, str] = {}
     for below in node.walk():
+        found |= {int(number): "bigint" for number in _BIGINT.findall(below.text)}
+        found |= {int(number): kind for kind, number in _CAST.findall(below.text)}
         schema = below.metadata.get("ReadSchema")
         if isinstance(schema, str) and schema.startswith("struct<"):
             types = dict(_fields(schema.removeprefix("struct<").removesuffix(">")))

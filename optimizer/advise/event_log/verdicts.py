@@ -63,6 +63,8 @@ def judge(node: PlanNode, join: JoinText) -> Verdict:
 def _by_condition(node: PlanNode, join: JoinText) -> Verdict:
     if "subquery#" in join.condition:
         return Verdict("cannot tell", "", "A subquery stands in the condition; `dovetail explain` reads the statement.")
+    if "pythonUDF" in join.condition:
+        return Verdict("no", "", "A Python function is compared. Write it as an expression of Spark SQL.")
     names = _Names(node, join.condition)
     condition = Scalar(names.sql(join.condition))
     condition.tree  # noqa: B018  # raises Refused where it is no SQL
