@@ -11,6 +11,7 @@ LONGEST_LINE = 64 << 20
 """Plans of thousands of columns reach some MiB."""
 
 _LONGEST_SKIPPED = 1 << 30
+_EMPTY_LINES = re.compile(rb"\n{2,}")
 _EVENT = re.compile(rb'\s*\{\s*"Event"\s*:\s*"(?:[\w$]+\.)*([\w$]+)"')
 
 
@@ -26,7 +27,7 @@ def read_lines(chunks: Iterable[bytes]) -> Iterator[bytes | TooLong]:
     tail: list[bytes] = []
     length = 0
     for chunk in chunks:
-        first, *rest = chunk.split(b"\n")
+        first, *rest = (_EMPTY_LINES.sub(b"\n", chunk) if b"\n\n" in chunk else chunk).split(b"\n")
         length += len(first)
         if length <= LONGEST_LINE:
             tail.append(first)

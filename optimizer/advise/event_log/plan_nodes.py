@@ -8,9 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 ROWS = "number of output rows"
+LONGEST_TEXT = 200_000
+"""Characters of a node that are read; Spark cuts lists of columns at 25, but no condition."""
+
 _EXCHANGED = "shuffle records written"
 _BOUNDARY = re.compile(r"Exchange")
 _KEEPS_ROWS = re.compile(
@@ -41,6 +45,26 @@ class PlanNode:
         """The kind of join that this is, without what an engine writes around its name."""
         found = _JOIN.search(self.name)
         return found[0] if found else None
+
+    @cached_property
+    def attributes(self) -> frozenset[int]:
+        """The IDs of the attributes that the text of this node has."""
+        return frozenset(int(number) for _, number in ATTRIBUTE.findall(self.text))
+
+    @cached_property
+    def types(self) -> dict[int, str]:
+        """The types of the attributes of which this node shows the type, by ID.
+
+        Scans of files have a schema, a projection may have a cast, and Spark marks each BIGINT: ``x#6L``.
+        """
+        found = {int(number): "bigint" for number in _BIGINT.findall(self.text)}
+        found |= {int(number): kind for kind, number in _CAST.findall(self.text)}
+        schema = self.metadata.get("ReadSchema")
+        if isinstance(schema, str) and schema.startswith("struct<"):
+            types = dict(_fields(schema.removeprefix("struct<").removesuffix(">")))
+            names = _LIST_ATTRIBUTE.findall(self.text.partition("]")[0])
+            found |= {int(number): types[name] for name, number in names if name in types}
+        return found
 
     def walk(self) -> Iterator[PlanNode]:
         """All nodes from here down, each before its children."""
@@ -85,7 +109,7 @@ def _node(info: dict[str, Any], parent: PlanNode | None, segment: int) -> PlanNo
             metrics[str(metric.get("name"))] = number
     return PlanNode(
         " ".join(str(info.get("nodeName", "")).split()),
-        str(info.get("simpleString", "")),
+        str(info.get("simpleString", ""))[:LONGEST_TEXT],
         metrics=metrics,
         metadata=metadata if isinstance(metadata, dict) else {},
         parent=parent,
@@ -111,24 +135,12 @@ def rows_metric(node: PlanNode) -> int | None:
 
 def attributes(node: PlanNode) -> set[int]:
     """The IDs of all attributes that are written anywhere from a node down."""
-    return {int(number) for below in node.walk() for _, number in ATTRIBUTE.findall(below.text)}
+    return {number for below in node.walk() for number in below.attributes}
 
 
 def attribute_types(node: PlanNode) -> dict[int, str]:
-    """The types of the attributes of which the plan shows the type, by ID.
-
-    Scans of files have a schema, a projection may have a cast, and Spark marks each BIGINT: ``x#6L``.
-    """
-    found: dict[int, str] = {}
-    for below in node.walk():
-        found |= {int(number): "bigint" for number in _BIGINT.findall(below.text)}
-        found |= {int(number): kind for kind, number in _CAST.findall(below.text)}
-        schema = below.metadata.get("ReadSchema")
-        if isinstance(schema, str) and schema.startswith("struct<"):
-            types = dict(_fields(schema.removeprefix("struct<").removesuffix(">")))
-            names = _LIST_ATTRIBUTE.findall(below.text.partition("]")[0])
-            found |= {int(number): types[name] for name, number in names if name in types}
-    return found
+    """The types of the attributes of which the plan shows the type, by ID."""
+    return {number: kind for below in node.walk() for number, kind in below.types.items()}
 
 
 def _fields(text: str) -> Iterator[tuple[str, str]]:

@@ -81,9 +81,9 @@ def _lines(group: list[Reported], width: int) -> list[tuple[str, str]]:
     kind = f"{join.node} {join.type}".strip()
     executions = f"execution {finding.execution}" + (f" and {len(group) - 1:,} more" if len(group) > 1 else "")
     lines = [
-        (f"{terminal.format_seconds(seconds)} of task time, {share:.0%}: {kind}", ""),
-        (f"{one.file.name}, {one.name or 'no name'}", "dim"),
-        (f"{one.id or 'no application ID'}, {executions}", "dim"),
+        (_wrap(f"{terminal.format_seconds(seconds)} of task time, {share:.0%}: {kind}", width, 1)[0], ""),
+        (_wrap(f"{one.file.name}, {one.name or 'no name'}", width, 1)[0], "dim"),
+        (_wrap(f"{one.id or 'no application ID'}, {executions}", width, 1)[0], "dim"),
         (_describe_rows(finding), "default"),
     ]
     lines += [(line, "cyan") for line in _wrap(join.complete_condition or "no condition", width)]

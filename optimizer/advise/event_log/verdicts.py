@@ -24,6 +24,7 @@ from planner.types.schema import SqlType, sql_type
 from planner.types.typed import type_of
 
 _HOT_KEY = "One key has most of the rows: look whether it is a default that should match nothing."
+_LONGEST = 20_000
 
 Answer = Literal["yes", "no", "cannot tell"]
 
@@ -45,12 +46,14 @@ def judge(node: PlanNode, join: JoinText) -> Verdict:
         return Verdict("no", "", "It is an EXISTS inside a larger condition. Make it a condition of WHERE by itself.")
     if not join.condition:
         if join.keys:
-            return Verdict("no", "", "The condition has equalities only, so there is no band.")
+            return Verdict("no", "", f"The condition has equalities only. {_HOT_KEY}")
         if _ranking(node, None):
             return Verdict(
                 "cannot tell", "", "A ranking stands above the join; `dovetail explain` reads the statement."
             )
         return Verdict("no", "", "The join has no condition, so every pair is a result.")
+    if len(join.condition) > _LONGEST:
+        return Verdict("cannot tell", "", f"The condition is longer than {_LONGEST:,} characters.")
     try:
         found = _by_condition(node, join)
         return replace(found, reason=f"{found.reason} {_HOT_KEY}") if join.keys and found.answer == "no" else found
