@@ -110,7 +110,15 @@ def test_statements_are_planned_where_there_is_a_catalog(tmp_path: Path) -> None
     _, found, _ = read_folder(PLAIN, read_catalog(tmp_path / "planted.toml"))
     by_sql = {one.finding.sql: one.finding.verdict for one in found}
     verdict = by_sql[f"/* inner */ {PLANTED['inner'].text}"]
-    assert (verdict.answer, verdict.rewriting) == ("yes", "band_join, lower_band_join")
+    assert (verdict.answer, verdict.rewriting) == ("yes", "band join")
+    assert verdict.reason.endswith("The statement is rewritten: band_join, lower_band_join.")
+    small = CATALOG.replace("1_000_000", "10")
+    (tmp_path / "small.toml").write_text(small)
+    _, found, _ = read_folder(PLAIN, read_catalog(tmp_path / "small.toml"))
+    by_sql = {one.finding.sql: one.finding.verdict for one in found}
+    verdict = by_sql[f"/* inner */ {PLANTED['inner'].text}"]
+    assert verdict.answer == "no"
+    assert "nested_loop_pairs" in verdict.reason
 
 
 @pytest.mark.parametrize("codec", ["lz4", "snappy", "lzf"])

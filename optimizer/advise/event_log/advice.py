@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
@@ -10,10 +9,9 @@ from rich.text import Text
 
 from optimizer.advise.event_log.errors import LogProblem, reason_of
 from optimizer.advise.event_log.files import find_logs
-from optimizer.advise.event_log.findings import Finding
 from optimizer.advise.event_log.read_log import read_log
 from optimizer.advise.event_log.report import AppSummary, Reported, print_report, to_json
-from optimizer.advise.event_log.statements import judge_statement
+from optimizer.advise.event_log.statements import Statements
 from optimizer.commands import terminal
 from optimizer.commands.failures import Exit
 from planner.catalog import Catalog
@@ -48,6 +46,7 @@ def read_folder(
         problems.append(LogProblem(folder, "The folder has no event logs; spark.eventLog.dir names the folder."))
     apps: list[AppSummary] = []
     found: list[Reported] = []
+    statements = Statements(catalog) if catalog else None
     with _progress() as progress:
         task = progress.add_task("", total=sum(log.size for log in logs))
         for log in logs:
@@ -58,7 +57,10 @@ def read_folder(
             if app is None:
                 continue
             apps.append(AppSummary.of(log.path, app))
-            found += [Reported(log.path, app.id, app.name, _planned(one, catalog)) for one in app.findings()]
+            found += [
+                Reported(log.path, app.id, app.name, statements.judge(one) if statements else one)
+                for one in app.findings()
+            ]
     found.sort(key=lambda one: -one.finding.seconds)
     return apps, found, problems
 
@@ -67,8 +69,3 @@ def _progress() -> Progress:
     console = terminal.stderr_console()
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-
-
-def _planned(finding: Finding, catalog: Catalog | None) -> Finding:
-    verdict = judge_statement(finding.sql, catalog) if catalog and finding.sql else None
-    return replace(finding, verdict=verdict) if verdict else finding
