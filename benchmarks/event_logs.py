@@ -44,7 +44,7 @@ def main() -> None:
         logs = Path(scratch, "logs")
         logs.mkdir()
         with harness.session("event_logs", _SETTINGS | {"spark.eventLog.dir": logs.as_uri()}) as spark:
-            make_tables(spark, Path(scratch), hot=16_000)
+            make_tables(spark, Path(scratch), hot=4_000 if args.quick else 16_000)
             run_queries(spark, PLANTED | ORDINARY)
             data.register(spark, "tpch", 0.01 if args.quick else 0.05)
             tpch = data.queries("tpch")
