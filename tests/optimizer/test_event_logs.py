@@ -138,6 +138,18 @@ def test_a_log_in_progress_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     assert [problem.path.name for problem in problems] == ["app"]
 
 
+@pytest.mark.parametrize("codec", ["lz4", "snappy", "lzf"])
+def test_half_a_block_is_no_problem_of_a_log_in_progress(codec: str, tmp_path: Path) -> None:
+    packed = (LOGS / "codecs" / f"planted.{codec}").read_bytes()
+    for name in ("app", "app.inprogress"):
+        (tmp_path / name).write_bytes(packed + packed[:1000])
+    apps, _, problems = read_folder(tmp_path)
+    assert len(apps) == 2
+    assert [str(problem) for problem in problems] == [
+        f"{tmp_path / 'app'}: The compressed data ends in the middle of a block; it was read to there."
+    ]
+
+
 def test_rows_of_a_stage_that_has_not_completed_are_those_of_its_tasks(tmp_path: Path) -> None:
     lines = [line for line in text_of(PLAIN).splitlines(keepends=True) if b"StageCompleted" not in line[:60]]
     (tmp_path / "app.inprogress").write_bytes(b"".join(lines))

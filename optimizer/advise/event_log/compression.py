@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from optimizer.advise.event_log.errors import Damaged
+from optimizer.advise.event_log.errors import CutOff, Damaged
 from optimizer.advise.event_log.lzf import decompress_lzf
 
 CHUNK = 1 << 20
@@ -37,10 +37,10 @@ class Counted:
         return data
 
     def read_exactly(self, size: int) -> bytes:
-        """Read ``size`` bytes, or none at the end of the file.  Raises ``Damaged`` for fewer."""
+        """Read ``size`` bytes, or none at the end of the file.  Raises ``CutOff`` for fewer."""
         data = self.read(size)
         if data and len(data) < size:
-            raise Damaged("The compressed data ends in the middle of a block.")
+            raise CutOff
         return data
 
 
@@ -147,7 +147,7 @@ def _block(file: Counted, packed: int, size: int) -> bytes:
         raise Damaged(f"The compressed data is not valid: it gives a block size of {max(packed, size):,} bytes.")
     data = file.read_exactly(packed) if packed else b""
     if packed and not data:
-        raise Damaged("The compressed data ends in the middle of a block.")
+        raise CutOff
     return data
 
 

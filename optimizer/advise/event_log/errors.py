@@ -20,6 +20,13 @@ class Damaged(DovetailError):
     """Bytes that cannot be read on: the reason, as a sentence."""
 
 
+class CutOff(Damaged):
+    """Compressed bytes that end in the middle of a block, as those of an application that runs may do."""
+
+    def __init__(self) -> None:
+        super().__init__("The compressed data ends in the middle of a block; it was read to there.")
+
+
 def reason_of(error: OSError) -> str:
     """The reason that the system gives, in small letters."""
     return (error.strerror or str(error)).lower()
