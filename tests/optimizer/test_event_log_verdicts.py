@@ -43,7 +43,7 @@ NESTED = "BroadcastNestedLoopJoin BuildRight, Inner, "
         ("(NOT (s#9 = s#19) AND (x#6L >= lo#16L))", "no", "x >= lo bounds x on one side only"),
         ("((s#9 >= s#19) AND (s#9 <= concat(s#19, ~)))", "cannot tell", "cannot be read"),
         ("((order day#7 >= e#20) AND (order day#7 <= date_add(e#20, 3)))", "cannot tell", "cannot be read"),
-        ("(x#6L > Subquery scalar-subquery#33, [id=#12])", "cannot tell", "A subquery"),
+        ("(x#6L > Subquery scalar-subquery#33, [id=#12])", "cannot tell", "has a subquery"),
         ("((x#6L >= lo#16L) AND (x#99L <= hi#17L))", "cannot tell", "neither side of the join shows"),
         ("((pythonUDF0#44L >= lo#16L) AND (pythonUDF0#44L <= hi#17L))", "no", "A Python function"),
         ("(s#9 LIKE s#19)", "no", "does not compare two columns by order"),

@@ -1,4 +1,4 @@
-"""Reads all event logs of a folder, one after the other, and prints what they show."""
+"""Reads all event logs of a folder, one after the other, and prints a report on their joins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads the events of one application, and keeps of them what the report needs."""
+"""Reads the events of one application: plans, accumulators and tasks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from optimizer.advise.event_log.findings import Candidate, Finding, Measured, candidates, finding
 from optimizer.advise.event_log.plan_nodes import read_plan, whole
@@ -27,11 +27,11 @@ _READ = re.compile(rb'"Records Read"\s*:\s*"?(\d+)')
 
 
 _WRONG = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
-"""What reading an event raises where a value has another type than Spark writes, or is nested too deeply."""
+"""Errors of an event with a value of an unexpected type, or with too many levels of nesting."""
 
 
 class NotAnEvent(DovetailError):
-    """A line that is no event, or that lacks what its event has."""
+    """A line that is no event, or that lacks a value of its event."""
 
 
 @dataclass
@@ -67,7 +67,7 @@ class Application:
             raise NotAnEvent from error
 
     def findings(self) -> list[Finding]:
-        """The findings, those with the most task time first; what has not ended counts as far as it was logged."""
+        """The findings, those with the most task time first; executions that have not ended count as well."""
         for number in list(self._open):
             with suppress(NotAnEvent, *_WRONG):
                 self._resolve(number)
@@ -139,14 +139,14 @@ class Application:
     def _plan_update(self, line: bytes) -> None:
         self._keep(line, "plan")
 
-    def _keep(self, line: bytes, what: str) -> None:
+    def _keep(self, line: bytes, part: Literal["start", "plan"]) -> None:
         """Keep the line of a plan until its execution ends: only the last plan counts."""
         if not line.rstrip().endswith(b"}"):
             raise NotAnEvent
         number = int(_first(_EXECUTION, line))
         execution = self._open.setdefault(number, _Execution())
-        self._pending += len(line) - len(getattr(execution, what))
-        setattr(execution, what, line)
+        self._pending += len(line) - len(getattr(execution, part))
+        setattr(execution, part, line)
         while self._pending > _MOST_PENDING:
             self._resolve(next(iter(self._open)))
 

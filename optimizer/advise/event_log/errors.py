@@ -1,4 +1,4 @@
-"""What is wrong with an event log."""
+"""Errors of event logs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from planner.errors import DovetailError
 
 
 class LogProblem(DovetailError):
-    """A log that cannot be read, or not to its end: which file, what is wrong with it, and what to do."""
+    """A log that cannot be read, or not to its end: the file, the reason, and a remedy if there is one."""
 
     def __init__(self, path: Path, reason: str):
         super().__init__(f"{path}: {reason}")

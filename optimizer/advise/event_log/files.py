@@ -22,7 +22,7 @@ class EventLog:
 
     @property
     def size(self) -> int:
-        """Bytes on disk; 0 for a file that has gone meanwhile."""
+        """Bytes on disk; 0 for a file that was deleted meanwhile."""
         return sum(_size(part) for part in self.parts)
 
 

@@ -1,4 +1,4 @@
-"""What is reported: the joins of an application that Spark runs badly, with their rows, task time and skew."""
+"""Findings: the joins of an application that Spark runs badly, with their rows, task time and skew."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BY_KEY = ("SortMergeJoin", "ShuffledHashJoin")
 
 @dataclass(frozen=True)
 class Candidate:
-    """A join of a plan, before it is known what ran: accumulators in the place of rows and stages."""
+    """A join of a plan, before it is measured: with accumulators in the place of rows and stages."""
 
     execution: int
     join: JoinText
@@ -50,7 +50,7 @@ class Finding:
 
 @dataclass
 class Measured:
-    """What an application has logged of its accumulators and stages."""
+    """The accumulators and stages of an application, as far as they were logged."""
 
     values: dict[int, int] = field(default_factory=dict)
     stages_of: dict[int, tuple[int, ...]] = field(default_factory=dict)

@@ -11,7 +11,7 @@ _BUILD = ("BuildLeft", "BuildRight")
 
 @dataclass(frozen=True)
 class JoinText:
-    """What a plan says of a join; ``type`` is empty where Spark does not write it."""
+    """Type, keys and condition of a join in a plan; ``type`` is empty where Spark does not write it."""
 
     node: str
     type: str

@@ -42,7 +42,7 @@ class PlanNode:
 
     @property
     def join(self) -> str | None:
-        """The kind of join that this is, without what an engine writes around its name."""
+        """The kind of join, without the prefix and suffix of an engine; None for another node."""
         found = _JOIN.search(self.name)
         return found[0] if found else None
 
@@ -118,7 +118,7 @@ def _node(info: dict[str, Any], parent: PlanNode | None, segment: int) -> PlanNo
 
 
 def is_exchange(node: PlanNode) -> bool:
-    """Whether other stages run what is below a node."""
+    """Whether other stages run the nodes below a node."""
     return bool(_BOUNDARY.search(node.name))
 
 

@@ -33,7 +33,7 @@ class Reported:
 
 @dataclass(frozen=True)
 class AppSummary:
-    """What the report says of an application beside its findings."""
+    """An application in the report, without its findings."""
 
     file: Path
     id: str

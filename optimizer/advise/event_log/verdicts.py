@@ -31,7 +31,7 @@ Answer = Literal["yes", "no", "cannot tell"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether Dovetail would take a join, as what, and why."""
+    """Whether Dovetail would take a join, the rewriting, and the reason."""
 
     answer: Answer
     rewriting: str
@@ -48,9 +48,7 @@ def judge(node: PlanNode, join: JoinText) -> Verdict:
         if join.keys:
             return Verdict("no", "", f"The condition has equalities only. {_HOT_KEY}")
         if _ranking(node, None):
-            return Verdict(
-                "cannot tell", "", "A ranking stands above the join; `dovetail explain` reads the statement."
-            )
+            return Verdict("cannot tell", "", "A ranking is above the join; `dovetail explain` reads the statement.")
         return Verdict("no", "", "The join has no condition, so every pair is a result.")
     if len(join.condition) > _LONGEST:
         return Verdict("cannot tell", "", f"The condition is longer than {_LONGEST:,} characters.")
@@ -65,7 +63,7 @@ def judge(node: PlanNode, join: JoinText) -> Verdict:
 
 def _by_condition(node: PlanNode, join: JoinText) -> Verdict:
     if "subquery#" in join.condition:
-        return Verdict("cannot tell", "", "A subquery stands in the condition; `dovetail explain` reads the statement.")
+        return Verdict("cannot tell", "", "The condition has a subquery; `dovetail explain` reads the statement.")
     if "pythonUDF" in join.condition:
         return Verdict("no", "", "A Python function is compared. Write it as an expression of Spark SQL.")
     names = _Names(node, join.condition)
@@ -95,14 +93,14 @@ def _ranking(node: PlanNode, compared: set[int] | None) -> str | None:
     for above in node.ancestors():
         if above.join:
             return None
-        for order, what in _orders(above):
+        for order, ranking in _orders(above):
             if compared is None or {int(number) for _, number in ATTRIBUTE.findall(order)} & compared:
-                return what
+                return ranking
     return None
 
 
 def _orders(node: PlanNode) -> list[tuple[str, str]]:
-    """What a node ranks rows by, and the name of the ranking."""
+    """The expressions by which a node ranks rows, each with the name of the ranking."""
     if node.name.startswith("Window"):
         found = re.search(r"\b(row_number|rank|dense_rank)\(", node.text)
         return [(node.text.rpartition("], [")[2], f"{found[1]}()")] if found else []
@@ -132,7 +130,7 @@ class _Names:
         return re.sub(r"(?<![\w'-])(\d{4}-\d\d-\d\d)(?![\w' ]\d|')", r"DATE '\1'", text)
 
     def scope(self) -> ConditionScope:
-        """What the reader of bands asks; ANSI mode, since no sum of a plan that ran has raised an error."""
+        """The scope for the reader of bands.  ANSI mode: no sum of a plan that ran has raised an error."""
         return ConditionScope(self._side, self._type, canonical, True, False)
 
     def _side(self, tree: exp.Expression) -> Side | Literal["both"] | None:
