@@ -47,14 +47,17 @@ def judge(node: PlanNode, join: JoinText) -> Verdict:
     if not join.condition:
         if join.keys:
             return Verdict("no", "", f"The condition has equalities only. {_HOT_KEY}")
+        if found := _distance_ranking(node):
+            return Verdict("yes", "nearest rows", f"{found[0]} is the distance; {found[1]} is above.")
         if _ranking(node, None):
             return Verdict("cannot tell", "", "A ranking is above the join; `dovetail explain` reads the statement.")
         return Verdict("no", "", "The join has no condition, so every pair is a result.")
     if len(join.condition) > _LONGEST:
         return Verdict("cannot tell", "", f"The condition is longer than {_LONGEST:,} characters.")
     try:
-        found = _by_condition(node, join)
-        return replace(found, reason=f"{found.reason} {_HOT_KEY}") if join.keys and found.answer == "no" else found
+        verdict = _by_condition(node, join)
+        is_hot = join.keys and verdict.answer == "no"
+        return replace(verdict, reason=f"{verdict.reason} {_HOT_KEY}") if is_hot else verdict
     except Refused as no:
         return Verdict("cannot tell", "", f"The condition cannot be read: {_named(no.reason)}.")
     except RecursionError:
@@ -94,8 +97,26 @@ def _ranking(node: PlanNode, compared: set[int] | None) -> str | None:
         if above.join:
             return None
         for order, ranking in _orders(above):
-            if compared is None or {int(number) for _, number in ATTRIBUTE.findall(order)} & compared:
+            if compared is None or _numbers(order) & compared:
                 return ranking
+    return None
+
+
+def _distance_ranking(node: PlanNode) -> tuple[str, str] | None:
+    """The distance ``abs(x - lo)`` of both sides by which rows above a join are ranked, and the name of the ranking."""
+    left, right = (attributes(child) for child in node.children[:2])
+    aliases: dict[int, str] = {}
+    for above in node.ancestors():
+        if above.join:
+            return None
+        for order, ranking in _orders(above):
+            texts = [*_calls("abs", order), *(aliases[number] for number in _numbers(order) if number in aliases)]
+            for text in texts:
+                if _numbers(text) & left and _numbers(text) & right:
+                    return ATTRIBUTE.sub(r"\1", f"abs({text.removeprefix('(').removesuffix(')')})"), ranking
+        for text in _calls("abs", above.text):
+            if named := re.match(r"\S*#(\d+)", above.text.partition(f"abs({text}) AS ")[2]):
+                aliases[int(named[1])] = text
     return None
 
 
@@ -105,9 +126,27 @@ def _orders(node: PlanNode) -> list[tuple[str, str]]:
         found = re.search(r"\b(row_number|rank|dense_rank)\(", node.text)
         return [(node.text.rpartition("], [")[2], f"{found[1]}()")] if found else []
     if "Aggregate" in node.name:
-        calls = re.findall(r"\b(?:partial_|merge_)?(max_by|min_by|max|min)\(([^()]*(?:\([^()]*\)[^()]*)*)\)", node.text)
-        return [(arguments, f"{name}()") for name, arguments in calls]
+        names = ("max_by", "min_by", "max", "min")
+        return [
+            (arguments, f"{name}()") for name in names for arguments in _calls(f"(?:partial_|merge_)?{name}", node.text)
+        ]
     return []
+
+
+def _calls(name: str, text: str) -> list[str]:
+    """The arguments of each call of a function, as one text."""
+    found = []
+    for call in re.finditer(rf"\b{name}\(", text):
+        depth, at = 1, call.end()
+        while depth and at < len(text):
+            depth += {"(": 1, ")": -1}.get(text[at], 0)
+            at += 1
+        found.append(text[call.end() : at - 1])
+    return found
+
+
+def _numbers(text: str) -> set[int]:
+    return {int(number) for _, number in ATTRIBUTE.findall(text)}
 
 
 class _Names:
@@ -116,7 +155,7 @@ class _Names:
     def __init__(self, node: PlanNode, condition: str):
         self._sides = [attributes(child) for child in node.children[:2]]
         self._types = attribute_types(node)
-        self.numbers = {int(number) for _, number in ATTRIBUTE.findall(condition)}
+        self.numbers = _numbers(condition)
         known = [self._types[number] for number in sorted(self.numbers) if number in self._types]
         times = re.search(r"(?i)interval|timestamp|\d\d:\d\d", condition)
         self._assumed = sql_type(known[0] if known else "timestamp" if times else "bigint")
