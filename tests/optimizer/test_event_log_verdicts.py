@@ -82,24 +82,50 @@ def test_a_column_of_both_sides_cannot_be_placed() -> None:
     assert found.verdict.answer == "cannot tell"
 
 
-@pytest.mark.parametrize(
-    ("above", "answer"),
-    [
-        ("HashAggregate(keys=[id#1], functions=[partial_max_by(hi#17L, lo#16L)])", "yes"),
-        ("SortAggregate(key=[id#1], functions=[max(lo#16L)])", "yes"),
-        ("HashAggregate(keys=[id#1], functions=[partial_sum(lo#16L)])", "no"),
-        ("HashAggregate(keys=[id#1], functions=[max(price#40)])", "no"),
-        ("WindowGroupLimit [x#6L], [lo#16L DESC NULLS LAST], row_number(), 1, Final", "yes"),
-        (
-            "Window [row_number() windowspecdefinition(x#6L, hi#17L DESC) AS r#5], [x#6L], [hi#17L DESC NULLS LAST]",
-            "no",
-        ),
-        ("SortMergeJoin [x#6L], [y#7], Inner", "no"),
-    ],
-)
+ABOVE_ONE_BOUND = [
+    ("HashAggregate(keys=[id#1], functions=[partial_max_by(hi#17L, lo#16L)])", "yes"),
+    ("HashAggregate(keys=[id#1], functions=[max(lo#16L), first(x#6L), max_by(struct(hi#17L), lo#16L)])", "yes"),
+    ("SortAggregate(key=[id#1], functions=[max(named_struct(lo, lo#16L, hi, hi#17L))])", "yes"),
+    ("HashAggregate(keys=[id#1], functions=[min(lo#16L)])", "no"),
+    ("HashAggregate(keys=[id#1], functions=[partial_sum(lo#16L)])", "no"),
+    ("HashAggregate(keys=[id#1], functions=[max(lo#16L), sum(hi#17L)])", "no"),
+    ("HashAggregate(keys=[hi#17L], functions=[max(lo#16L)])", "no"),
+    ("HashAggregate(keys=[id#1], functions=[max(price#40)])", "no"),
+    ("WindowGroupLimit [x#6L], [lo#16L DESC NULLS LAST], row_number(), 1, Final", "yes"),
+    ("WindowGroupLimit [x#6L], [lo#16L ASC NULLS FIRST], row_number(), 1, Final", "no"),
+    ("Window [row_number() windowspecdefinition(x#6L, lo#16L DESC) AS r#5], [x#6L], [lo#16L DESC NULLS LAST]", "yes"),
+    ("Window [row_number() windowspecdefinition(x#6L, hi#17L DESC) AS r#5], [x#6L], [hi#17L DESC NULLS LAST]", "no"),
+    ("Window [row_number() windowspecdefinition(lo#16L DESC) AS r#5], [lo#16L DESC NULLS LAST]", "no"),
+    ("Window [sum(lo#16L) windowspecdefinition(x#6L, lo#16L DESC) AS r#5], [x#6L], [lo#16L DESC NULLS LAST]", "no"),
+    ("SortMergeJoin [x#6L], [y#7], Inner", "no"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("above", "answer"), ABOVE_ONE_BOUND)
 def test_one_bound_is_nearest_rows_below_a_ranking_by_its_column(above: str, answer: str) -> None:
     verdict = joined(f"{NESTED}(x#6L >= lo#16L)", above).verdict
     assert (verdict.answer, verdict.rewriting) == (answer, "nearest rows" if answer == "yes" else "")
+
+
+def test_the_first_row_after_a_value_is_the_least_one() -> None:
+    above = "HashAggregate(keys=[id#1], functions=[min(lo#16L)])"
+    assert joined(f"{NESTED}(lo#16L > x#6L)", above).verdict.rewriting == "nearest rows"
+
+
+@pytest.mark.parametrize(
+    ("above", "answer"),
+    [
+        ("SortAggregate(key=[id#1], functions=[min_by(struct(a, lo#16L), abs((x#6L - lo#16L)), 1, true)])", "yes"),
+        ("HashAggregate(keys=[id#1], functions=[min(abs((x#6L - lo#16L)))])", "yes"),
+        ("HashAggregate(keys=[id#1], functions=[max(abs((x#6L - lo#16L)))])", "no"),
+        ("HashAggregate(keys=[id#1], functions=[min(abs((hi#17L - lo#16L)))])", "no"),
+        ("HashAggregate(keys=[id#1], functions=[min(abs((x#6L - lo#16L))), count(1)])", "no"),
+    ],
+)  # fmt: skip
+def test_no_condition_is_nearest_rows_below_a_ranking_by_a_distance(above: str, answer: str) -> None:
+    verdict = joined("BroadcastNestedLoopJoin BuildRight, Cross", above).verdict
+    assert verdict.answer == answer
+    assert ("abs(x - lo) is the distance" in verdict.reason) is (answer == "yes")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,8 @@ from sqlglot import exp
 
 from optimizer.advise.event_log.join_nodes import JoinText
 from optimizer.advise.event_log.plan_nodes import ATTRIBUTE, PlanNode, attribute_types, attributes
-from planner.band.comparisons import is_or_of_comparisons
+from optimizer.advise.event_log.rankings import Extreme, numbers, ranking_by_bound, ranking_by_distance
+from planner.band.comparisons import comparisons, is_or_of_comparisons
 from planner.band.linear import ConditionScope, Side
 from planner.band.read_bands import OneSided, read_bands
 from planner.conditions.normal_form import normal_form
@@ -47,10 +48,8 @@ def judge(node: PlanNode, join: JoinText) -> Verdict:
     if not join.condition:
         if join.keys:
             return Verdict("no", "", f"The condition has equalities only. {_HOT_KEY}")
-        if found := _distance_ranking(node):
+        if found := ranking_by_distance(node):
             return Verdict("yes", "nearest rows", f"{found[0]} is the distance; {found[1]} is above.")
-        if _ranking(node, None):
-            return Verdict("cannot tell", "", "A ranking is above the join; `dovetail explain` reads the statement.")
         return Verdict("no", "", "The join has no condition, so every pair is a result.")
     if len(join.condition) > _LONGEST:
         return Verdict("cannot tell", "", f"The condition is longer than {_LONGEST:,} characters.")
@@ -82,7 +81,7 @@ def _by_condition(node: PlanNode, join: JoinText) -> Verdict:
     if unknown:
         raise Refused(unknown)
     one_sided = next((no for no in refusals if isinstance(no, OneSided)), None)
-    if one_sided and (ranking := _ranking(node, names.numbers)):
+    if one_sided and (ranking := ranking_by_bound(node, _nearest_ends(conjuncts))):
         return Verdict("yes", "nearest rows", f"{_named(one_sided.reason.partition(', so')[0])}; {ranking} is above.")
     if refusals:
         return Verdict("no", "", f"{_sentence(_named((one_sided or refusals[0]).reason))}.")
@@ -91,62 +90,14 @@ def _by_condition(node: PlanNode, join: JoinText) -> Verdict:
     return Verdict("no", "", "The condition does not compare two columns by order, so there is no band.")
 
 
-def _ranking(node: PlanNode, compared: set[int] | None) -> str | None:
-    """The ranking above a join that keeps few rows of those with the same key, by an attribute of the condition."""
-    for above in node.ancestors():
-        if above.join:
-            return None
-        for order, ranking in _orders(above):
-            if compared is None or _numbers(order) & compared:
-                return ranking
-    return None
-
-
-def _distance_ranking(node: PlanNode) -> tuple[str, str] | None:
-    """The distance ``abs(x - lo)`` of both sides by which rows above a join are ranked, and the name of the ranking."""
-    left, right = (attributes(child) for child in node.children[:2])
-    aliases: dict[int, str] = {}
-    for above in node.ancestors():
-        if above.join:
-            return None
-        for order, ranking in _orders(above):
-            texts = [*_calls("abs", order), *(aliases[number] for number in _numbers(order) if number in aliases)]
-            for text in texts:
-                if _numbers(text) & left and _numbers(text) & right:
-                    return ATTRIBUTE.sub(r"\1", f"abs({text.removeprefix('(').removesuffix(')')})"), ranking
-        for text in _calls("abs", above.text):
-            if named := re.match(r"\S*#(\d+)", above.text.partition(f"abs({text}) AS ")[2]):
-                aliases[int(named[1])] = text
-    return None
-
-
-def _orders(node: PlanNode) -> list[tuple[str, str]]:
-    """The expressions by which a node ranks rows, each with the name of the ranking."""
-    if node.name.startswith("Window"):
-        found = re.search(r"\b(row_number|rank|dense_rank)\(", node.text)
-        return [(node.text.rpartition("], [")[2], f"{found[1]}()")] if found else []
-    if "Aggregate" in node.name:
-        names = ("max_by", "min_by", "max", "min")
-        return [
-            (arguments, f"{name}()") for name in names for arguments in _calls(f"(?:partial_|merge_)?{name}", node.text)
-        ]
-    return []
-
-
-def _calls(name: str, text: str) -> list[str]:
-    """The arguments of each call of a function, as one text."""
-    found = []
-    for call in re.finditer(rf"\b{name}\(", text):
-        depth, at = 1, call.end()
-        while depth and at < len(text):
-            depth += {"(": 1, ")": -1}.get(text[at], 0)
-            at += 1
-        found.append(text[call.end() : at - 1])
+def _nearest_ends(conjuncts: tuple[Scalar, ...]) -> dict[int, Extreme]:
+    """For each attribute that a comparison bounds on one side, the end that lies nearest to the other side."""
+    found: dict[int, Extreme] = {}
+    for conjunct in conjuncts:
+        for small, large in comparisons(conjunct.tree):
+            found |= {_number(column.name): "max" for column in small.find_all(exp.Column)}
+            found |= {_number(column.name): "min" for column in large.find_all(exp.Column)}
     return found
-
-
-def _numbers(text: str) -> set[int]:
-    return {int(number) for _, number in ATTRIBUTE.findall(text)}
 
 
 class _Names:
@@ -155,7 +106,7 @@ class _Names:
     def __init__(self, node: PlanNode, condition: str):
         self._sides = [attributes(child) for child in node.children[:2]]
         self._types = attribute_types(node)
-        self.numbers = _numbers(condition)
+        self.numbers = numbers(condition)
         known = [self._types[number] for number in sorted(self.numbers) if number in self._types]
         times = re.search(r"(?i)interval|timestamp|\d\d:\d\d", condition)
         self._assumed = sql_type(known[0] if known else "timestamp" if times else "bigint")
