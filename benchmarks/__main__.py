@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-PROGRAMS = ("planning", "again", "tpch", "band_join", "self_join", "nearest", "lookup", "streams")
+PROGRAMS = ("planning", "again", "tpch", "band_join", "self_join", "nearest", "lookup", "streams", "event_logs")
 
 
 def main() -> None:

@@ -25,7 +25,9 @@ def run(code: str, *, without: list[str], folder: Path = ROOT) -> subprocess.Com
     )
 
 
-@pytest.mark.parametrize("module", ["dovetail", "optimizer", "optimizer.cli", "golden_plans"])
+@pytest.mark.parametrize(
+    "module", ["dovetail", "optimizer", "optimizer.cli", "optimizer.advise.event_log", "golden_plans"]
+)
 def test_imports_without_the_extras_and_without_pyspark(module: str) -> None:
     done = run(f"import {module}", without=[*OPTIONAL, "pyspark", "py4j"])
     assert done.returncode == 0, done.stderr
@@ -35,6 +37,17 @@ def test_plans_without_pyspark() -> None:
     done = run("from optimizer.cli import main; sys.argv = ['dovetail', 'rules']; main()", without=["pyspark", "py4j"])
     assert done.returncode == 0, done.stderr
     assert "band_join" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("log", "library"), [("without_adaptive.zstd", "zstandard"), ("codecs/planted.lz4", "pyarrow")]
+)
+def test_event_logs_name_the_library_that_is_missing(log: str, library: str) -> None:
+    path = ROOT / "tests" / "event_logs" / log
+    code = f"from pathlib import Path; from optimizer.advise.event_log import run; sys.exit(run(Path({str(path)!r})))"
+    done = run(code, without=[library])
+    assert done.returncode == 2
+    assert f"the library {library} is missing. Install it with: pip install 'dovetail[event-log]'." in done.stderr
 
 
 def test_the_command_line_names_what_is_missing(tmp_path: Path) -> None:

@@ -32,13 +32,14 @@ class Candidate:
 
 def candidates(project: Project, ctx: Context) -> list[Candidate]:
     """The queries of a SELECT that may be scalar aggregates.  Looks nothing up."""
-    block, plain = read_block(project), _is_per_row(project)
-    found = []
+    block, found = read_block(project), []
+    named = [item for item in project.items if _named(item)]
+    plain = bool(named) and _is_per_row(project)
     for from_item in block.from_items.found if block else ():
         query = definition_of(from_item.relation, ctx) if from_item.kind == "inner" else None
         if query is not None and may_be_scalar_aggregate(query, ctx):
             found.append(Candidate(query, from_item))
-    for scalar in (*(block.condition if block else ()), *(item for item in project.items if plain and _named(item))):
+    for scalar in (*(block.condition if block else ()), *(named if plain else ())):
 
         def note(plan: Node) -> None:
             if may_be_scalar_aggregate(plan, ctx):
@@ -50,7 +51,9 @@ def candidates(project: Project, ctx: Context) -> list[Candidate]:
 
 def unnamed(project: Project, ctx: Context) -> list[Candidate]:
     """The scalar subqueries of items without an alias: Spark names such an item after its text.  Looks nothing up."""
-    plans = [plan for item in project.items if _is_per_row(project) and not _named(item) for plan in item.plans]
+    plans = [plan for item in project.items if not _named(item) for plan in item.plans]
+    if not plans or not _is_per_row(project):
+        return []
     return [Candidate(p, None) for p in plans if isinstance(p, Logical) and may_be_scalar_aggregate(p, ctx)]
 
 

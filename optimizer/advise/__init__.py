@@ -1,0 +1,1 @@
+"""Advice on joins that Spark runs badly, from evidence outside a session."""

@@ -1,0 +1,71 @@
+"""Reads all event logs of a folder, one after the other, and prints a report on their joins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from optimizer.advise.event_log.errors import LogProblem, reason_of
+from optimizer.advise.event_log.files import find_logs
+from optimizer.advise.event_log.read_log import read_log
+from optimizer.advise.event_log.report import AppSummary, Reported, print_report, to_json
+from optimizer.advise.event_log.statements import Statements
+from optimizer.commands import terminal
+from optimizer.commands.failures import Exit
+from planner.catalog import Catalog
+
+
+def run(folder: Path, *, json: bool = False, catalog: Catalog | None = None) -> int:
+    """Print a report on the event logs of a folder, or on the one log that a path names; return the exit code.
+
+    With a catalog, statements whose text the log has are planned, which is more exact than the condition of a plan.  A
+    log that cannot be read, or not to its end, is one line on stderr, and the others are read.
+    """
+    apps, found, problems = read_folder(folder, catalog)
+    for problem in problems:
+        line = Text.assemble(("error: ", "bold red"), terminal.escape_control_characters(str(problem)))
+        terminal.stderr_console().print(line)
+    if json:
+        terminal.print_json(to_json(apps, found, problems))
+    elif apps:
+        print_report(apps, found)
+    return Exit.DONE if apps else Exit.UNUSABLE
+
+
+def read_folder(
+    folder: Path, catalog: Catalog | None = None
+) -> tuple[list[AppSummary], list[Reported], list[LogProblem]]:
+    """Read the logs: the applications, the findings with the most task time first, and a problem per faulty log."""
+    try:
+        logs, problems = find_logs(folder)
+    except OSError as error:
+        return [], [], [LogProblem(folder, f"It cannot be read: {reason_of(error)}.")]
+    if not logs and not problems:
+        problems.append(LogProblem(folder, "The folder has no event logs; spark.eventLog.dir names the folder."))
+    apps: list[AppSummary] = []
+    found: list[Reported] = []
+    statements = Statements(catalog) if catalog else None
+    with _progress() as progress:
+        task = progress.add_task("", total=sum(log.size for log in logs))
+        for log in logs:
+            progress.update(task, description=log.path.name[:40])
+            app, problem = read_log(log, lambda count: progress.advance(task, count))
+            if problem:
+                problems.append(problem)
+            if app is None:
+                continue
+            apps.append(AppSummary.of(log.path, app))
+            found += [
+                Reported(log.path, app.id, app.name, statements.judge(one) if statements else one)
+                for one in app.findings()
+            ]
+    found.sort(key=lambda one: -one.finding.seconds)
+    return apps, found, problems
+
+
+def _progress() -> Progress:
+    console = terminal.stderr_console()
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)

@@ -1,0 +1,196 @@
+"""Reads the events of one application: plans, accumulators and tasks."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from optimizer.advise.event_log.findings import Candidate, Finding, Measured, candidates, finding
+from optimizer.advise.event_log.plan_nodes import read_plan, whole
+from optimizer.advise.event_log.stages import Stage
+from planner.errors import DovetailError
+
+_MOST_PENDING = 128 << 20
+_MOST_RUNNING = 256
+_STATEMENT = re.compile(
+    r"(?is)(\s|/\*.*?\*/|--[^\n]*\n|\()*(SELECT|WITH|FROM|INSERT|CREATE|MERGE|UPDATE|DELETE|TABLE)\s"
+)
+_STAGE = re.compile(rb'"Stage ID"\s*:\s*"?(\d+)')
+_EXECUTION = re.compile(rb'"executionId"\s*:\s*"?(\d+)')
+_MILLIS = re.compile(rb'"Executor Run Time"\s*:\s*"?(\d+)')
+_SHUFFLED = re.compile(rb'"Total Records Read"\s*:\s*"?(\d+)')
+_READ = re.compile(rb'"Records Read"\s*:\s*"?(\d+)')
+
+
+_WRONG = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
+"""Errors of an event with a value of an unexpected type, or with too many levels of nesting."""
+
+
+class NotAnEvent(DovetailError):
+    """A line that is no event, or that lacks a value of its event."""
+
+
+@dataclass
+class _Execution:
+    start: bytes = b""
+    plan: bytes = b""
+
+
+@dataclass
+class Application:
+    """An application as far as its log has been read."""
+
+    id: str = ""
+    name: str = ""
+    spark: str = ""
+    ended: bool = False
+    measured: Measured = field(default_factory=Measured)
+    total: int = 0
+    _open: dict[int, _Execution] = field(default_factory=dict)
+    _pending: int = 0
+    _running: dict[int, bytes] = field(default_factory=dict)
+    _candidates: dict[object, Candidate] = field(default_factory=dict)
+    _sql: dict[int, str] = field(default_factory=dict)
+
+    def read(self, name: bytes, line: bytes) -> None:
+        """Read an event.  Raises ``NotAnEvent``."""
+        read = _READERS.get(name)
+        if read is None:
+            return
+        try:
+            read(self, line)
+        except _WRONG as error:
+            raise NotAnEvent from error
+
+    def findings(self) -> list[Finding]:
+        """The findings, those with the most task time first; executions that have not ended count as well."""
+        for number in list(self._open):
+            with suppress(NotAnEvent, *_WRONG):
+                self._resolve(number)
+        while self._running:
+            self._read_running(next(iter(self._running)))
+        found = [
+            finding(candidate, self.measured, self.total, self._sql.get(candidate.execution))
+            for candidate in self._candidates.values()
+        ]
+        return sorted((f for f in found if f), key=lambda f: (-f.seconds, f.execution))
+
+    def _log_start(self, line: bytes) -> None:
+        self.spark = str(_object(json.loads(line)).get("Spark Version", ""))
+
+    def _application_start(self, line: bytes) -> None:
+        event = _object(json.loads(line))
+        self.id, self.name = str(event.get("App ID") or ""), str(event.get("App Name") or "")
+
+    def _application_end(self, line: bytes) -> None:
+        self.ended = True
+
+    def _task_end(self, line: bytes) -> None:
+        stage = int(_first(_STAGE, line))
+        millis, shuffled, read = (pattern.search(line) for pattern in (_MILLIS, _SHUFFLED, _READ))
+        if not line.rstrip().endswith(b"}"):
+            raise NotAnEvent
+        if millis is None:  # a task that failed has no metrics
+            _object(json.loads(line))
+            return
+        records = int(shuffled[1]) if shuffled else 0
+        records = records or (int(read[1]) if read else 0)
+        self.total += int(millis[1])
+        self.measured.stages.setdefault(stage, Stage()).add(int(millis[1]), records)
+        self._running[stage] = line
+        if len(self._running) > _MOST_RUNNING:
+            self._read_running(next(iter(self._running)))
+
+    def _read_running(self, stage: int) -> None:
+        """Note the accumulators of a stage that has not completed: its last task has their sums so far."""
+        with suppress(NotAnEvent, *_WRONG):
+            self._accumulables(_object(_object(json.loads(self._running.pop(stage)))["Task Info"]), stage)
+
+    def _stage_completed(self, line: bytes) -> None:
+        info = _object(_object(json.loads(line))["Stage Info"])
+        self._accumulables(info, info["Stage ID"])
+        self._running.pop(int(info["Stage ID"]), None)
+
+    def _accumulables(self, info: dict[str, Any], stage: Any) -> None:
+        """Note the values of the accumulators of SQL, which grow, and the stage that has updated them."""
+        for one in info.get("Accumulables") or ():
+            if one.get("Metadata") != "sql":
+                continue
+            number, value = whole(one.get("ID")), whole(one.get("Value"))
+            if number is not None and value is not None:
+                self.measured.values[number] = max(value, self.measured.values.get(number, 0))
+                known = self.measured.stages_of.get(number, ())
+                if int(stage) not in known:
+                    self.measured.stages_of[number] = (*known, int(stage))
+
+    def _driver_values(self, line: bytes) -> None:
+        for update in _object(json.loads(line))["accumUpdates"]:
+            number, value = whole(update[0]), whole(update[1])
+            if number is not None and value is not None:
+                self.measured.values[number] = max(value, self.measured.values.get(number, 0))
+
+    def _execution_start(self, line: bytes) -> None:
+        self._keep(line, "start")
+
+    def _plan_update(self, line: bytes) -> None:
+        self._keep(line, "plan")
+
+    def _keep(self, line: bytes, part: Literal["start", "plan"]) -> None:
+        """Keep the line of a plan until its execution ends: only the last plan counts."""
+        if not line.rstrip().endswith(b"}"):
+            raise NotAnEvent
+        number = int(_first(_EXECUTION, line))
+        execution = self._open.setdefault(number, _Execution())
+        self._pending += len(line) - len(getattr(execution, part))
+        setattr(execution, part, line)
+        while self._pending > _MOST_PENDING:
+            self._resolve(next(iter(self._open)))
+
+    def _execution_end(self, line: bytes) -> None:
+        self._resolve(int(_first(_EXECUTION, line)))
+
+    def _resolve(self, number: int) -> None:
+        """Read the joins of the last plan of an execution, and forget the plan."""
+        execution = self._open.pop(number, None)
+        if execution is None:
+            return
+        self._pending -= len(execution.start) + len(execution.plan)
+        start = _object(json.loads(execution.start)) if execution.start else {}
+        last = _object(json.loads(execution.plan)) if execution.plan else start
+        root = read_plan(last.get("sparkPlanInfo"))
+        for candidate in candidates(root, number) if root else ():
+            # a cached plan, or the plan of a command, is logged with each execution that shows it
+            self._candidates.setdefault(candidate.own or object(), candidate)
+            description = str(start.get("description") or "")
+            if _STATEMENT.match(description):
+                self._sql[number] = description
+
+
+def _object(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise NotAnEvent
+    return value
+
+
+def _first(pattern: re.Pattern[bytes], line: bytes) -> bytes:
+    found = pattern.search(line, 0, 400)
+    if found is None:
+        raise NotAnEvent
+    return found[1]
+
+
+_READERS: dict[bytes, Callable[[Application, bytes], None]] = {
+    b"SparkListenerLogStart": Application._log_start,
+    b"SparkListenerApplicationStart": Application._application_start,
+    b"SparkListenerApplicationEnd": Application._application_end,
+    b"SparkListenerTaskEnd": Application._task_end,
+    b"SparkListenerStageCompleted": Application._stage_completed,
+    b"SparkListenerDriverAccumUpdates": Application._driver_values,
+    b"SparkListenerSQLExecutionStart": Application._execution_start,
+    b"SparkListenerSQLAdaptiveExecutionUpdate": Application._plan_update,
+    b"SparkListenerSQLExecutionEnd": Application._execution_end,
+}

@@ -1,0 +1,32 @@
+"""Errors of event logs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from planner.errors import DovetailError
+
+
+class LogProblem(DovetailError):
+    """A log that cannot be read, or not to its end: the file, the reason, and a remedy if there is one."""
+
+    def __init__(self, path: Path, reason: str):
+        super().__init__(f"{path}: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+class Damaged(DovetailError):
+    """Bytes that cannot be read on: the reason, as a sentence."""
+
+
+class CutOff(Damaged):
+    """Compressed bytes that end in the middle of a block, as those of an application that runs may do."""
+
+    def __init__(self) -> None:
+        super().__init__("The compressed data ends in the middle of a block; it was read to there.")
+
+
+def reason_of(error: OSError) -> str:
+    """The reason that the system gives, in small letters."""
+    return (error.strerror or str(error)).lower()

@@ -1,0 +1,117 @@
+"""Findings: the joins of an application that Spark runs badly, with their rows, task time and skew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from optimizer.advise.event_log.join_nodes import JoinText, read_join
+from optimizer.advise.event_log.plan_nodes import ROWS, PlanNode, is_exchange, rows_metric
+from optimizer.advise.event_log.stages import Skew, Stage, skew_of
+from optimizer.advise.event_log.verdicts import Verdict, judge
+
+PAIRED = ("BroadcastNestedLoopJoin", "CartesianProduct")
+"""Joins that compare each row with each row."""
+
+BY_KEY = ("SortMergeJoin", "ShuffledHashJoin")
+"""Joins of which one key may have most of the rows."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A join of a plan, before it is measured: with accumulators in the place of rows and stages."""
+
+    execution: int
+    join: JoinText
+    verdict: Verdict
+    rows: tuple[int | None, int | None, int | None]
+    own: tuple[int, ...]
+    around: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A join that Spark ran badly.
+
+    ``rows``: of the left side, of the right side, and out.  ``seconds``: task time of the stages that ran the join,
+    which may have run other operators, too; ``share``: of the task time of the application.
+    """
+
+    execution: int
+    sql: str | None
+    join: JoinText
+    verdict: Verdict
+    rows: tuple[int | None, int | None, int | None]
+    seconds: float
+    share: float
+    stages: tuple[int, ...]
+    skew: Skew | None
+
+
+@dataclass
+class Measured:
+    """The accumulators and stages of an application, as far as they were logged."""
+
+    values: dict[int, int] = field(default_factory=dict)
+    stages_of: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    stages: dict[int, Stage] = field(default_factory=dict)
+
+    def ran_in(self, accumulators: tuple[int, ...]) -> tuple[int, ...]:
+        """The stages that have updated any of the accumulators."""
+        return tuple(sorted({stage for number in accumulators for stage in self.stages_of.get(number, ())}))
+
+
+def candidates(root: PlanNode, execution: int) -> list[Candidate]:
+    """The joins of a plan that may be a finding."""
+    found, pieces = [], None
+    for node in root.walk():
+        join = read_join(node)
+        if join is None or not (join.node not in BY_KEY or join.keys):
+            continue
+        if pieces is None:
+            pieces = _accumulators_by_segment(root)
+        rows = (rows_metric(node.children[0]), rows_metric(node.children[1]), node.metrics.get(ROWS))
+        own, around = tuple(node.metrics.values()), tuple(pieces.get(node.segment, ()))
+        found.append(Candidate(execution, join, judge(node, join), rows, own, around))
+    return found
+
+
+def _accumulators_by_segment(root: PlanNode) -> Mapping[int, list[int]]:
+    """The accumulators of the nodes between two exchanges, which run in the same stages."""
+    found: dict[int, list[int]] = {}
+    for node in root.walk():
+        if not is_exchange(node):
+            found.setdefault(node.segment, []).extend(node.metrics.values())
+    return found
+
+
+def finding(candidate: Candidate, measured: Measured, total: int, sql: str | None) -> Finding | None:
+    """Measure a candidate; None where Spark runs it well.
+
+    A nested loop over at most one row is a filter, and a join by key is a finding where one key is hot.
+    """
+    stages = measured.ran_in(candidate.own) or measured.ran_in(candidate.around)
+    left, right, out = (
+        None if number is None else measured.values.get(number, 0 if stages else None) for number in candidate.rows
+    )
+    ran = [measured.stages[number] for number in stages if number in measured.stages]
+    slowest = max(ran, key=lambda stage: stage.total, default=None)
+    skew = skew_of(slowest) if slowest else None
+    node = candidate.join.node
+    if node in BY_KEY and not (skew and skew.is_hot_key):
+        return None
+    if node in PAIRED and any(rows is not None and rows <= 1 for rows in (left, right)):
+        return None
+    millis = sum(stage.total for stage in ran)
+    share = millis / total if total else 0.0
+    return Finding(
+        candidate.execution,
+        sql,
+        candidate.join,
+        candidate.verdict,
+        (left, right, out),
+        millis / 1000,
+        share,
+        stages,
+        skew,
+    )

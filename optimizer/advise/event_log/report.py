@@ -1,0 +1,172 @@
+"""Prints findings: as text that fits 80 columns, and as JSON."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.text import Text
+
+from optimizer.advise.event_log.application import Application
+from optimizer.advise.event_log.errors import LogProblem
+from optimizer.advise.event_log.findings import Finding
+from optimizer.advise.event_log.plan_nodes import ATTRIBUTE
+from optimizer.commands import terminal
+
+MOST = 20
+_LINES = 4
+_WIDTH = 80
+
+
+@dataclass(frozen=True)
+class Reported:
+    """A finding, and the application that it belongs to."""
+
+    file: Path
+    id: str
+    name: str
+    finding: Finding
+
+
+@dataclass(frozen=True)
+class AppSummary:
+    """An application in the report, without its findings."""
+
+    file: Path
+    id: str
+    name: str
+    spark: str
+    task_seconds: float
+    ended: bool
+
+    @classmethod
+    def of(cls, file: Path, app: Application) -> AppSummary:
+        """The summary of an application that was read."""
+        return cls(file, app.id, app.name, app.spark, app.total / 1000, app.ended)
+
+
+def print_report(apps: Sequence[AppSummary], found: Sequence[Reported]) -> None:
+    """Print the findings: the same join of several executions once, with the sum of its task time."""
+    console = terminal.page_console()
+    width = min(console.width, _WIDTH) - 5
+    groups = _group(found)
+    for number, group in enumerate(groups[:MOST], 1):
+        for line, style in _lines(group, width):
+            begin = f"{number:>3}. " if not style else "     "
+            console.print(Text(begin + terminal.escape_control_characters(line), style=style or "bold"), soft_wrap=True)
+        console.print()
+    if len(groups) > MOST:
+        console.print(f"{len(groups) - MOST:,} more joins with less task time; --json prints all of them.\n")
+    console.print(_summary(apps, groups))
+
+
+def _group(found: Sequence[Reported]) -> list[list[Reported]]:
+    """Findings of one application with the same join, those with the most task time first."""
+    groups: dict[object, list[Reported]] = {}
+    for one in found:
+        join = one.finding.join
+        text = ATTRIBUTE.sub(r"\1", join.complete_condition)
+        groups.setdefault((one.file, join.node, join.type, text, one.finding.verdict.answer), []).append(one)
+    return sorted(groups.values(), key=lambda group: -sum(one.finding.seconds for one in group))
+
+
+def _lines(group: list[Reported], width: int) -> list[tuple[str, str]]:
+    """The lines of a group, each with its style; the first one has none."""
+    one, finding = group[0], group[0].finding
+    seconds, share = (sum(value) for value in zip(*((o.finding.seconds, o.finding.share) for o in group), strict=True))
+    join, verdict = finding.join, finding.verdict
+    kind = f"{join.node} {join.type}".strip()
+    executions = f"execution {finding.execution}" + (f" and {len(group) - 1:,} more" if len(group) > 1 else "")
+    lines = [
+        (_wrap(f"{terminal.format_seconds(seconds)} of task time, {share:.0%}: {kind}", width, 1)[0], ""),
+        (_wrap(f"{one.file.name}, {one.name or 'no name'}", width, 1)[0], "dim"),
+        (_wrap(f"{one.id or 'no application ID'}, {executions}", width, 1)[0], "dim"),
+        (_describe_rows(finding), "default"),
+    ]
+    lines += [(line, "cyan") for line in _wrap(join.complete_condition or "no condition", width)]
+    answer = {"yes": f"Dovetail takes it: {verdict.rewriting}.", "no": "Dovetail leaves it to Spark."}
+    text = f"{answer.get(verdict.answer, 'Dovetail cannot tell from the plan.')} {verdict.reason}"
+    lines += [(line, {"yes": "green", "no": "yellow"}.get(verdict.answer, "magenta")) for line in _wrap(text, width)]
+    if finding.sql:
+        lines += [(line, "dim") for line in _wrap(f"SQL: {' '.join(finding.sql.split())}", width, 2)]
+    return lines
+
+
+def _describe_rows(finding: Finding) -> str:
+    left, right, out = ("?" if rows is None else f"{rows:,}" for rows in finding.rows)
+    text = f"{left} × {right} rows, {out} out"
+    if finding.skew and finding.skew.ratio >= 2:
+        skew = finding.skew
+        longest, median = (terminal.format_seconds(seconds) for seconds in (skew.longest, skew.median))
+        text += f"; {skew.tasks:,} tasks, longest {longest}, median {median}"
+    return text
+
+
+def _wrap(text: str, width: int, most: int = _LINES) -> list[str]:
+    lines = textwrap.wrap(text, width) or [""]
+    return lines if len(lines) <= most else [*lines[: most - 1], lines[most - 1][: width - 2].rstrip() + " …"]
+
+
+def _summary(apps: Sequence[AppSummary], groups: Sequence[Sequence[Reported]]) -> str:
+    read = f"{len(apps):,} {'application' if len(apps) == 1 else 'applications'}"
+    seconds = terminal.format_seconds(sum(app.task_seconds for app in apps))
+    if not groups:
+        return f"{read}, {seconds} of task time: no joins that Spark runs badly."
+    taken = sum(group[0].finding.verdict.answer == "yes" for group in groups)
+    joins = "1 join" if len(groups) == 1 else f"{len(groups):,} joins"
+    return f"{read}, {seconds} of task time.\n{joins} that Spark runs badly; Dovetail takes {taken:,} of them."
+
+
+def to_json(apps: Sequence[AppSummary], found: Sequence[Reported], problems: Sequence[LogProblem]) -> dict[str, Any]:
+    """The report as JSON: every finding, those with the most task time first."""
+    return {
+        "applications": [
+            {
+                "file": str(app.file),
+                "id": app.id,
+                "name": app.name,
+                "spark": app.spark,
+                "task_seconds": app.task_seconds,
+                "ended": app.ended,
+            }
+            for app in apps
+        ],
+        "findings": [_finding_json(one) for one in found],
+        "problems": [{"file": str(problem.path), "reason": problem.reason} for problem in problems],
+    }
+
+
+def _finding_json(one: Reported) -> dict[str, Any]:
+    finding, skew = one.finding, one.finding.skew
+    left, right, out = finding.rows
+    return {
+        "file": str(one.file),
+        "application": one.id,
+        "application_name": one.name,
+        "execution": finding.execution,
+        "node": finding.join.node,
+        "join_type": finding.join.type or None,
+        "keys": [f"{left_key} = {right_key}" for left_key, right_key in finding.join.keys],
+        "condition": finding.join.condition or None,
+        "rows": {"left": left, "right": right, "out": out},
+        "task_seconds": finding.seconds,
+        "share": round(finding.share, 4),
+        "stages": list(finding.stages),
+        "skew": skew
+        and {
+            "tasks": skew.tasks,
+            "longest_seconds": skew.longest,
+            "median_seconds": skew.median,
+            "ratio": round(skew.ratio, 2),
+            "records_ratio": round(skew.records_ratio, 2),
+        },
+        "dovetail": {
+            "takes_it": finding.verdict.answer,
+            "as": finding.verdict.rewriting or None,
+            "reason": finding.verdict.reason,
+        },
+        "sql": finding.sql,
+    }

@@ -1,0 +1,297 @@
+"""Advice from event logs: real logs of Spark with planted joins, and logs that are damaged in every way."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from event_log_queries import ORDINARY, PLANTED
+from golden_plans.catalog_file import read_catalog
+from optimizer.advise.event_log import run
+from optimizer.advise.event_log.advice import read_folder
+from optimizer.advise.event_log.files import find_logs
+from optimizer.advise.event_log.lines import LONGEST_LINE
+from optimizer.advise.event_log.plan_nodes import split_top
+from optimizer.advise.event_log.report import Reported
+from optimizer.options import Options
+from optimizer.planning import plan_sql
+
+LOGS = Path(__file__).parents[1] / "event_logs"
+ADAPTIVE, PLAIN = LOGS / "eventlog_v2_planted", LOGS / "without_adaptive.zstd"
+CATALOG = """
+[tables.points]
+rows = 1_000_000
+columns = { id = "BIGINT", k = "BIGINT", x = "BIGINT", ts = "TIMESTAMP" }
+
+[tables.intervals]
+rows = 1_000_000
+columns = { id = "BIGINT", k = "BIGINT", lo = "BIGINT", hi = "BIGINT", start = "TIMESTAMP", finish = "TIMESTAMP" }
+
+[tables.facts]
+rows = 1_000_000
+columns = { id = "BIGINT", k = "BIGINT", x = "BIGINT" }
+
+[tables.other_facts]
+rows = 1_000_000
+columns = { id = "BIGINT", k = "BIGINT", y = "BIGINT" }
+"""
+
+
+@cache
+def findings(log: Path) -> dict[str, Reported]:
+    """The findings of a log by the name of the query, which stands in its text."""
+    _, found, problems = read_folder(log)
+    assert problems == []
+    names = [re.findall(r"/\* (\w+) \*/", one.finding.sql or "")[0] for one in found]
+    assert [name for name, count in Counter(names).items() if count > 1] == []
+    return dict(zip(names, found, strict=True))
+
+
+@cache
+def text_of(log: Path) -> bytes:
+    data = next(log.glob("events_*")) if log.is_dir() else log
+    return zstandard.ZstdDecompressor().stream_reader(data.read_bytes()).read()
+
+
+@pytest.mark.parametrize("log", [ADAPTIVE, PLAIN], ids=["adaptive", "plain"])
+@pytest.mark.parametrize("name", PLANTED)
+def test_each_planted_join_is_found_with_its_condition(log: Path, name: str) -> None:
+    query, finding = PLANTED[name], findings(log)[name].finding
+    assert finding.join.node == query.node
+    condition = finding.join.complete_condition
+    assert [column for column in query.columns if not re.search(rf"\b{column}#\d", condition)] == []
+    expected = {"band": ("yes", "band join"), "nearest": ("yes", "nearest rows"), "no": ("no", "")}[query.verdict]
+    assert (finding.verdict.answer, finding.verdict.rewriting) == expected
+    assert finding.stages
+    assert finding.seconds > 0
+    assert None not in finding.rows
+
+
+@pytest.mark.parametrize("log", [ADAPTIVE, PLAIN], ids=["adaptive", "plain"])
+def test_no_ordinary_join_is_found(log: Path) -> None:
+    assert all(f"/* {name} */".encode() in text_of(log) for name in ORDINARY)
+    assert [name for name in findings(log) if name not in PLANTED] == []
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_the_verdict_is_that_of_the_planner(name: str, tmp_path: Path) -> None:
+    (tmp_path / "planted.toml").write_text(CATALOG)
+    plan = plan_sql(PLANTED[name].text, read_catalog(tmp_path / "planted.toml"), Options(force=True))
+    assert plan.rewritten is (findings(ADAPTIVE)[name].finding.verdict.answer == "yes")
+
+
+def test_rows_and_task_time_are_those_of_the_log() -> None:
+    inner = findings(ADAPTIVE)["inner"].finding
+    assert inner.rows == (600, 200, 2493)
+    ended = [json.loads(line) for line in text_of(ADAPTIVE).splitlines() if b"SparkListenerTaskEnd" in line[:60]]
+    times = Counter[int]()
+    for event in ended:
+        times[event["Stage ID"]] += event["Task Metrics"]["Executor Run Time"]
+    assert round(inner.seconds * 1000) == sum(times[stage] for stage in inner.stages)
+    assert inner.share == pytest.approx(inner.seconds * 1000 / times.total())
+    skew = findings(ADAPTIVE)["skewed"].finding.skew
+    assert skew is not None
+    assert skew.tasks == 8
+    assert skew.longest > 5 * skew.median
+
+
+def test_statements_are_planned_where_there_is_a_catalog(tmp_path: Path) -> None:
+    (tmp_path / "planted.toml").write_text(CATALOG)
+    _, found, _ = read_folder(PLAIN, read_catalog(tmp_path / "planted.toml"))
+    by_sql = {one.finding.sql: one.finding.verdict for one in found}
+    verdict = by_sql[f"/* inner */ {PLANTED['inner'].text}"]
+    assert (verdict.answer, verdict.rewriting) == ("yes", "band join")
+    assert verdict.reason.endswith("The statement is rewritten: band_join, lower_band_join.")
+    small = CATALOG.replace("1_000_000", "10")
+    (tmp_path / "small.toml").write_text(small)
+    _, found, _ = read_folder(PLAIN, read_catalog(tmp_path / "small.toml"))
+    by_sql = {one.finding.sql: one.finding.verdict for one in found}
+    verdict = by_sql[f"/* inner */ {PLANTED['inner'].text}"]
+    assert verdict.answer == "no"
+    assert "nested_loop_pairs" in verdict.reason
+
+
+@pytest.mark.parametrize("codec", ["lz4", "snappy", "lzf"])
+def test_every_framing_of_spark_is_read(codec: str) -> None:
+    """Spark's own classes have compressed these files."""
+    (one,) = read_folder(LOGS / "codecs" / f"planted.{codec}")[1]
+    assert one.finding.rows == (600, 200, 2493)
+
+
+def test_a_log_in_progress_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+    half = text_of(PLAIN)[: len(text_of(PLAIN)) * 9 // 10]
+    (tmp_path / "app.inprogress").write_bytes(half)
+    (tmp_path / "app").write_bytes(half)
+    apps, found, problems = read_folder(tmp_path)
+    assert [app.ended for app in apps] == [False, False]
+    assert len(found) > 20
+    assert [problem.path.name for problem in problems] == ["app"]
+
+
+@pytest.mark.parametrize("codec", ["lz4", "snappy", "lzf"])
+def test_half_a_block_is_no_problem_of_a_log_in_progress(codec: str, tmp_path: Path) -> None:
+    packed = (LOGS / "codecs" / f"planted.{codec}").read_bytes()
+    for name in ("app", "app.inprogress"):
+        (tmp_path / name).write_bytes(packed + packed[:1000])
+    apps, _, problems = read_folder(tmp_path)
+    assert len(apps) == 2
+    assert [str(problem) for problem in problems] == [
+        f"{tmp_path / 'app'}: The compressed data ends in the middle of a block; it was read to there."
+    ]
+
+
+def test_rows_of_a_stage_that_has_not_completed_are_those_of_its_tasks(tmp_path: Path) -> None:
+    lines = [line for line in text_of(PLAIN).splitlines(keepends=True) if b"StageCompleted" not in line[:60]]
+    (tmp_path / "app.inprogress").write_bytes(b"".join(lines))
+    _, found, _ = read_folder(tmp_path)
+    (full,) = [one.finding for one in found if "/* inner */" in (one.finding.sql or "")]
+    assert full.rows == findings(PLAIN)["inner"].finding.rows
+
+
+def test_numbers_as_texts_are_numbers(tmp_path: Path) -> None:
+    as_text = re.sub(rb":(\d+)(?=[,}])", rb':"\1"', text_of(PLAIN))
+    (tmp_path / "app").write_bytes(as_text)
+    _, found, problems = read_folder(tmp_path)
+    assert problems == []
+    assert {one.finding.seconds for one in found} == {one.finding.seconds for one in findings(PLAIN).values()}
+
+
+def _zstd(data: bytes) -> bytes:
+    return zstandard.ZstdCompressor().compress(data)
+
+
+def _broken(zstd: bytes) -> bytes:
+    return zstd[:2000] + bytes(3000) + zstd[5000:]
+
+
+def _bomb(piece: bytes) -> bytes:
+    packed = io.BytesIO()
+    with zstandard.ZstdCompressor().stream_writer(packed, closefd=False) as writer:
+        for _ in range(400):
+            writer.write(piece * ((1 << 20) // len(piece)))
+    return packed.getvalue()
+
+
+START = b'{"Event":"SparkListenerLogStart","Spark Version":"4.3.0"}\n'
+END = b'{"Event":"SparkListenerApplicationEnd","Timestamp":1}\n'
+DAMAGED: dict[str, tuple[Callable[[], bytes], str]] = {
+    "empty": (lambda: b"", "is empty"),
+    "half_a_line": (lambda: START + b'{"Event":"SparkListenerTaskEnd","Stage ID":3,"Stage Att', "last line is cut off"),
+    "no_object": (lambda: START + b"[1, 2]\n17\n" + END, "Line 2 is no event of Spark's, nor is 1 more"),
+    "object_elsewhere": (
+        lambda: START + b'{"Event":"SparkListenerStageCompleted","Stage Info":[3]}\n' + END, "Line 2 is no event"
+    ),
+    "deep": (
+        lambda: START + b'{"Event":"SparkListenerStageCompleted","Stage Info":' + b"[" * 200_000 + b"\n" + END,
+        "Line 2 is no event",
+    ),
+    "deep_plan": (
+        lambda: START
+        + b'{"Event":"x.SparkListenerSQLExecutionStart","executionId":1,"sparkPlanInfo":'
+        + b'{"children":[' * 50_000 + b"]}" * 50_000
+        + b'}\n{"Event":"x.SparkListenerSQLExecutionEnd","executionId":1}\n' + END,
+        "Line 3 is no event",
+    ),
+    "garbage": (lambda: START + os.urandom(100_000) + b"\n" + END, "is no event"),
+    "only_garbage": (lambda: b"PK\x03\x04" + bytes(range(256)) * 50, "no Spark event log"),
+    "long_line": (lambda: _zstd(START + b'{"Event":"' + os.urandom(20) * (LONGEST_LINE // 19) + b"\n" + END), "64 MiB"),
+    "bomb_of_one_line": (lambda: _bomb(b"0" * 1024), "expand to more than"),
+    "bomb_of_lines": (lambda: _zstd(START) + _bomb(b"\n"), "expand to more than"),
+    "bomb_of_wrong_lines": (lambda: _zstd(START) + _bomb(b"a\n"), "More than 10,000 lines are no events"),
+    "broken_zstd": (lambda: _broken(PLAIN.read_bytes()), "zstd data is not valid"),
+    "block_of_gigabytes": (lambda: b"LZ4Block\x20" + b"\xff\xff\xff\x7f" * 3, "block size of 2,147,483,647"),
+    "snappy_of_gigabytes": (
+        lambda: b"\x82SNAPPY\x00" + bytes(8) + b"\x00\x00\x00\x05\xff\xff\xff\xff\x0f", "block size of 4,294,967,295"
+    ),
+    "lzf_before_its_start": (lambda: b"ZV\x01\x00\x02\x00\x05\x20\x09", "LZF data is not valid"),
+    "huge_number": (
+        lambda: START + b'{"Event":"SparkListenerTaskEnd","Stage ID":1,"Executor Run Time":' + b"9" * 30 + b"}\n" + END,
+        "Line 2 is no event",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", DAMAGED)
+def test_a_damaged_log_is_one_line_and_the_others_are_read(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make, reason = DAMAGED[kind]
+    (tmp_path / "damaged").write_bytes(make())
+    shutil.copy(PLAIN, tmp_path / "sound")
+    assert run(tmp_path, json=True) == 0
+    printed = capsys.readouterr()
+    assert len([one for one in json.loads(printed.out)["findings"] if one["file"].endswith("sound")]) == len(PLANTED)
+    lines = printed.err.strip().splitlines()
+    assert [line for line in lines if f"{tmp_path / 'damaged'}: " in line and reason in line] == lines
+    assert len(lines) == 1
+
+
+def test_folders_without_logs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "eventlog_v2_app").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / ".app.crc").write_bytes(b"crc")
+    assert run(tmp_path) == 2
+    assert [line.rpartition("/")[2] for line in capsys.readouterr().err.splitlines()] == [
+        "eventlog_v2_app: The folder has no files events_N_…, so the log is empty.",
+        "pipe: It is neither a file nor a folder, so it was not opened.",
+    ]
+    assert run(tmp_path / "none") == 2
+    assert "no such file" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_folder_without_permission(tmp_path: Path) -> None:
+    (tmp_path / "eventlog_v2_app").mkdir(mode=0)
+    shutil.copy(PLAIN, tmp_path / "sound")
+    apps, _, problems = read_folder(tmp_path)
+    assert len(apps) == 1
+    assert ["permission denied" in problem.reason for problem in problems] == [True]
+
+
+def test_a_compact_part_replaces_those_before_it(tmp_path: Path) -> None:
+    folder = tmp_path / "eventlog_v2_app"
+    folder.mkdir()
+    names = ["appstatus_app.inprogress", *(f"events_{n}_app.zstd" for n in (1, 2, 3, 10)), "events_2_app.zstd.compact"]
+    for name in names:
+        (folder / name).touch()
+    (log,), _ = find_logs(tmp_path)
+    assert [part.name for part in log.parts] == ["events_2_app.zstd.compact", "events_3_app.zstd", "events_10_app.zstd"]
+    assert log.in_progress
+
+
+def test_the_report_fits_80_columns_and_repeats_no_join(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(LOGS) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if len(line) > 80] == []
+    assert lines[-4:] == [
+        "24 more joins with less task time; --json prints all of them.",
+        "",
+        lines[-2],
+        "44 joins that Spark runs badly; Dovetail takes 32 of them.",
+    ]
+    assert run(ADAPTIVE) == 0
+    out = capsys.readouterr().out
+    assert re.findall(r"execution (\d+) and 1 more\n.*\n +\(\(x#6L >= lo#16L\) AND \(x#6L <= hi#17L\)\)", out) == ["17"]
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("[a#1, b#2], [c#3], Inner, (a#1 < f(b#2, 1))", ["[a#1, b#2]", "[c#3]", "Inner", "(a#1 < f(b#2, 1))"]),
+        ("BuildRight, Inner", ["BuildRight", "Inner"]),
+        ("id:bigint,s:struct<a:int,b:array<int>>,t:date", ["id:bigint", "s:struct<a:int,b:array<int>>", "t:date"]),
+        ("", [""]),
+    ],
+)
+def test_lists_of_plans_are_split_outside_brackets(text: str, pieces: list[str]) -> None:
+    assert split_top(text) == pieces
