@@ -26,15 +26,15 @@ def read_baseline(path: str) -> Counter[Key]:
         raise InputError(f"--baseline {path} is not a baseline; write it again with --write-baseline") from error
 
 
-def write_baseline(path: str, report: Report) -> None:
-    """Write the nested loops that remain, in the order of files and places."""
+def format_baseline(report: Report) -> str:
+    """The baseline of the nested loops that remain, in the order of files and places."""
     found = [(s.file, loop.place, loop) for s in report.statements for loop in s.remaining_loops]
     known = sorted(found, key=lambda one: one[:2])
     loops = [
         {"file": file, "kind": loop.kind, "left": loop.left, "right": loop.right, "condition": loop.condition}
         for file, _, loop in known
     ]
-    Path(path).write_text(json.dumps({"nested_loops": loops}, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    return json.dumps({"nested_loops": loops}, indent=2, ensure_ascii=False) + "\n"
 
 
 def new_loops(report: Report, known: Counter[Key]) -> list[tuple[StatementAdvice, LoopFinding]]:

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from optimizer.advise.advice import advise
-from optimizer.advise.baseline import new_loops, read_baseline, write_baseline
+from optimizer.advise.baseline import format_baseline, new_loops, read_baseline
 from optimizer.advise.planners import OfflinePlanner, SessionWorkloadPlanner, WorkloadPlanner
 from optimizer.advise.report import LoopFinding, Report, StatementAdvice
 from optimizer.advise.workload import WorkloadStatement, read_workload
@@ -54,10 +54,7 @@ def run_advise(
 
         _write("--html", html, render_page(report))
     if new_baseline is not None:
-        try:
-            write_baseline(new_baseline, report)
-        except OSError as error:
-            raise InputError(f"--write-baseline {new_baseline} cannot be written: {reason_of(error)}") from error
+        _write("--write-baseline", new_baseline, format_baseline(report))
     if different := [s for s in report.statements if s.same is False]:
         raise CommandFailed(f"{different[0].where}: the rewriting returns other rows; please report it", Exit.FAILED)
     if fail_on and (found := new_loops(report, known or Counter())):
@@ -137,14 +134,15 @@ def _print(report: Report) -> None:
 
 
 def describe_gain(advice: StatementAdvice) -> str:
-    """The estimated gain of a rewriting, for a reader; ``unknown`` if there is no estimate."""
+    """The estimated gain of a rewriting for a reader: seconds on one core, else pairs; ``unknown`` without estimate."""
     if advice.status != "rewritten":
         return ""
     if advice.seconds_saved is not None and advice.seconds_saved > 0:
         return f"about {terminal.format_seconds(advice.seconds_saved)}"
     if advice.pairs_saved is not None and advice.pairs_saved > 0:
         return f"about {advice.pairs_saved:.2g} pairs"
-    return "unknown"
+    known = [e.spark_pairs for e in advice.estimates if e.spark_pairs is not None]
+    return f"part of {max(known):.2g} pairs" if known else "unknown"
 
 
 def details(advice: StatementAdvice) -> Iterator[str]:

@@ -96,7 +96,7 @@ class _Finder:
 
         def flatten(node: Logical) -> None:
             inner = bare(node)
-            if isinstance(inner, Join) and inner.kind in _INNER and not inner.using and not inner.natural:
+            if isinstance(inner, Join) and _is_reordered(inner):
                 flatten(inner.left)
                 places[len(items)] = inner.place
                 flatten(inner.right)
@@ -147,7 +147,7 @@ class _Finder:
             usable = {n: [c for c in read if _joins(c, joined, n)] for n in waiting}
             number = next((n for n in waiting if usable[n]), waiting[0])
             here, right = usable[number], frozenset((number,))
-            is_loop = not any(c.equates(joined, right) for c in here) and not leans_on_left(items[number])
+            is_loop = not any(c.equates(joined, right) for c in here)
             if is_loop and not all(self._has_one_row(items[n]) for n in joined):
                 left = items[min(joined)] if len(joined) == 1 else None
                 yield from self._loop(
@@ -218,6 +218,11 @@ class _Finder:
         except Unsupported:
             return UNKNOWN
         return self.names.catalog.statistics(query)
+
+
+def _is_reordered(join: Join) -> bool:
+    """Whether Spark takes a join apart to order its relations; a LATERAL right side is computed for each left row."""
+    return join.kind in _INNER and not join.using and not join.natural and not leans_on_left(join.right)
 
 
 def _joins(conjunct: _Conjunct, joined: frozenset[int], number: int) -> bool:
