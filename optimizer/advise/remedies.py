@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from sqlglot import exp
+
+from planner.band.comparisons import bare
 from planner.errors import ReasonCode
+from planner.expr import Scalar
 from rules.analysis.nested_loops import NestedLoop
 
 REMEDIES: dict[ReasonCode, str] = {
@@ -29,4 +33,7 @@ def loop_remedy(loop: NestedLoop) -> str:
     """The advice for a nested loop of which no rule has a reason."""
     if not loop.condition:
         return "Add the condition that joins the two sides; a cross join returns every pair."
+    tree = Scalar(loop.condition).known
+    if tree is not None and isinstance(bare(tree), exp.Or):
+        return REMEDIES["or_condition"]
     return "Add an equality, or bounds on both sides of a value (docs/band-joins.md)."
