@@ -89,7 +89,11 @@ def _advise(
 def _loops(statement: WorkloadStatement, planner: WorkloadPlanner, plan: Plan) -> tuple[LoopFinding, ...]:
     """The nested loops as written; one is removed if the rewriting has none with its condition."""
     written = planner.nested_loops(plan)
-    left = Counter((loop.kind, loop.condition) for loop in planner.remaining_loops(plan)) if written else Counter()
+    left = (
+        Counter((loop.kind, loop.condition) for loop in planner.remaining_loops(plan, written))
+        if written
+        else Counter()
+    )
     found = []
     for loop in written:
         remains = left[loop.kind, loop.condition] > 0

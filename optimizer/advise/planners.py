@@ -39,8 +39,8 @@ class WorkloadPlanner(Protocol):
         """The nested loops of the statement as written."""
         ...
 
-    def remaining_loops(self, plan: Plan) -> tuple[NestedLoop, ...]:
-        """The nested loops of its rewriting, or of the statement if it is not rewritten."""
+    def remaining_loops(self, plan: Plan, written: tuple[NestedLoop, ...]) -> tuple[NestedLoop, ...]:
+        """The nested loops of its rewriting, or those as ``written`` if it is not rewritten."""
         ...
 
     def add_relation(self, name: str, plan: Plan) -> None:
@@ -92,9 +92,9 @@ class OfflinePlanner:
         """The nested loops of the statement as written."""
         return find_nested_loops(plan.logical, self.catalog) if plan.logical else ()
 
-    def remaining_loops(self, plan: Plan) -> tuple[NestedLoop, ...]:
-        """The nested loops of its rewriting, or of the statement if it is not rewritten."""
-        return _loops_of(plan, self.catalog, self.nested_loops(plan))
+    def remaining_loops(self, plan: Plan, written: tuple[NestedLoop, ...]) -> tuple[NestedLoop, ...]:
+        """The nested loops of its rewriting, or those as ``written`` if it is not rewritten."""
+        return _loops_of(plan, self.catalog, written)
 
     def add_relation(self, name: str, plan: Plan) -> None:
         """Declare a table with the columns of a query."""
@@ -118,31 +118,28 @@ class SessionWorkloadPlanner:
 
     def plan(self, text: str) -> Plan:
         """Plan a statement.  Raises what Spark raises for one that it cannot analyze."""
+        from planner.runtime.physical_plan import check_query
+
         plan = self.opt.plan(text)
-        if plan.logical is not None:
-            self._count(plan)
+        if plan.logical is not None and not is_rewriting_required(plan):
+            check_query(self.opt.session, query_of(plan))
         return plan
-
-    def _count(self, plan: Plan) -> int:
-        from planner.runtime.physical_plan import count_nested_loops
-
-        if plan.rewritten and is_rewriting_required(plan):
-            return 0
-        return count_nested_loops(self.opt.session, query_of(plan))
 
     def nested_loops(self, plan: Plan) -> tuple[NestedLoop, ...]:
         """The nested loops of the statement as written, unless Spark's plan has none."""
         from planner.runtime.catalog import SparkCatalog
+        from planner.runtime.physical_plan import count_nested_loops
 
-        if plan.logical is None or not self._count(plan):
+        if plan.logical is None or is_rewriting_required(plan):  # Spark cannot run a statement with lookups as written
             return ()
-        return find_nested_loops(plan.logical, SparkCatalog(self.opt.session))
+        found = find_nested_loops(plan.logical, SparkCatalog(self.opt.session))
+        return found if found and count_nested_loops(self.opt.session, query_of(plan)) else ()
 
-    def remaining_loops(self, plan: Plan) -> tuple[NestedLoop, ...]:
-        """The nested loops of its rewriting, or of the statement if it is not rewritten."""
+    def remaining_loops(self, plan: Plan, written: tuple[NestedLoop, ...]) -> tuple[NestedLoop, ...]:
+        """The nested loops of its rewriting, or those as ``written`` if it is not rewritten."""
         from planner.runtime.catalog import SparkCatalog
 
-        return _loops_of(plan, SparkCatalog(self.opt.session), self.nested_loops(plan))
+        return _loops_of(plan, SparkCatalog(self.opt.session), written)
 
     def add_relation(self, name: str, plan: Plan) -> None:
         """Make a query a temporary view of the session."""

@@ -21,6 +21,11 @@ def count_nested_loops(session: SparkSession, query: str) -> int:
     return len(_LOOP.findall(shown.getvalue()))
 
 
+def check_query(session: SparkSession, query: str) -> None:
+    """Analyze a query, without running it.  Raises what Spark raises."""
+    _ = run(session, query).schema
+
+
 def create_temporary_view(session: SparkSession, name: str, query: str) -> None:
     """Make a query a temporary view for this session.  Raises what Spark raises."""
     run(session, query).createOrReplaceTempView(name)
