@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from planner.catalog.cost import count_pairs, describe_pairs, describe_rows, sort_seconds
+from planner.catalog.cost import count_pairs, describe_pairs, describe_rows, nested_loop_seconds, sort_seconds
 from planner.catalog.stats import Statistics
 from planner.logical import Logical
 from planner.logical.nearest_join import NearestJoin, NearestSubquery, NearestTies
@@ -62,7 +62,8 @@ def _spark_join_suffices(join: NearestJoin, ctx: Context, *, may_stay: bool = Tr
         return True
     ctx.choose(union, f"Spark's own join, {describe_pairs(pairs)}")
     place = join.condition[0].place if join.condition else None
-    ctx.estimate(place, None if ctx.force else pairs, seconds=sort_seconds(_total(sizes)))
+    loop_seconds = None if join.nearest.keys else nested_loop_seconds(pairs)
+    ctx.estimate(place, pairs, spark_seconds=loop_seconds, seconds=sort_seconds(_total(sizes)))
     return False
 
 

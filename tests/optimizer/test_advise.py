@@ -211,6 +211,20 @@ def test_ci_fails_on_a_nested_loop_that_the_baseline_does_not_list(tmp_path: Pat
     assert (done.exit_code, "there is no such file" in done.stderr) == (2, True)
 
 
+def test_gain_is_estimated_where_sizes_are_known(tmp_path: Path, catalog: Path) -> None:
+    query = tmp_path / "q.sql"
+    query.write_text(
+        "SELECT e.id, s.id AS s FROM e JOIN s ON s.starts <= e.ts\n"
+        "QUALIFY row_number() OVER (PARTITION BY e.id ORDER BY s.starts DESC) = 1;\n"
+        "SELECT e.id FROM e JOIN s ON e.user_id = s.user_id AND e.ts BETWEEN s.starts AND s.ends"
+    )
+    done = dovetail("advise", query, "--catalog", catalog, "--key", "e=id", "--json")
+    nearest, band = json.loads(done.stdout)["statements"]
+    assert nearest["rules"][-1] == "lower_nearest_join"
+    assert nearest["seconds_saved"] == pytest.approx(2e13 / 1.7e7, rel=0.01)
+    assert (band["status"], band["seconds_saved"], band["pairs_saved"]) == ("rewritten", None, None)  # equal keys
+
+
 def test_dbt_models_are_read_in_their_order(tmp_path: Path, catalog: Path) -> None:
     def model(name: str, code: str, *reads: str) -> dict[str, Any]:
         relation = {"relation_name": f"`shop`.`{name}`", "original_file_path": f"models/{name}.sql"}
