@@ -145,8 +145,9 @@ class Report:
         loops = sum(len(s.loops) for s in self.statements)
         left = sum(len(s.remaining_loops) for s in self.statements)
         problems = self.count("problem")
-        text = f"{len(self.statements)} statements: {self.count('rewritten')} rewritten, {loops} nested loops"
-        text += f", of which {left} remain" if loops else ""
+        statements = _plural(len(self.statements), "statement")
+        text = f"{statements}: {self.count('rewritten')} rewritten, {_plural(loops, 'nested loop')}"
+        text += f" ({left} not removed)" if loops else ""
         return f"{text}, {problems} not planned" if problems else text
 
     def to_json(self) -> dict[str, Any]:
@@ -156,6 +157,10 @@ class Report:
             "seconds": round(self.seconds, 3),
             "statements": [s.to_json() for s in self.statements],
         }
+
+
+def _plural(count: int, word: str) -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def _place(place: Place) -> dict[str, int]:
