@@ -55,9 +55,11 @@ def advise(
     Without --table, --remote and --verify, the tables are those that the catalog declares, and Spark does not start.
     """
     if event_log is not None:
-        from optimizer.advise.event_log import run  # type: ignore[import-not-found]
+        from optimizer.advise.event_log import run
+        from planner.offline_catalog.read_catalog import read_catalog
 
-        raise typer.Exit(run(Path(event_log), json=json, catalog=catalog))
+        declared = read_catalog(Path(catalog)) if catalog is not None else None
+        raise typer.Exit(run(Path(event_log), json=json, catalog=declared))
     if queries is None:
         raise InputError("name a folder of .sql files, a file, or a dbt project")
     if baseline is not None and fail_on is None:

@@ -21,13 +21,13 @@ from planner.conditions.normal_form import normal_form
 from planner.errors import NoSuchColumn, Place, Refused, Unsupported
 from planner.expr import Scalar, quote
 from planner.expr.subqueries import subqueries
-from planner.logical import Cte, Join, LateralView, Logical, Nested, Project, Relation, Scan
+from planner.logical import Cte, Derived, Join, LateralView, Logical, Nested, Project, Relation, Scan
 from planner.sql.names import Resolver
 from planner.sql.scope import Scope
 from planner.tree import Node
 from rules.analysis.single_row import has_one_row
 from rules.query.correlation import leans_on_left
-from rules.query.from_items import bare
+from rules.query.from_items import bare, leaves
 from rules.query.query_block import QueryBlock, read_block
 
 _INNER = ("inner", "cross")
@@ -52,9 +52,11 @@ def find_nested_loops(plan: Logical, catalog: Catalog) -> tuple[NestedLoop, ...]
     """Find the nested loops of a statement as it was read, in the order of its query blocks."""
     names = Resolver(catalog, {node.key: node for node in plan.walk() if isinstance(node, Cte)})
     finder = _Finder(names)
+    blocks = [block for node in plan.walk() if isinstance(node, Project) and (block := read_block(node))]
+    compared_outside = {project for block in blocks for project in finder.compared_subqueries(block)}
     found: list[NestedLoop] = []
-    for node in plan.walk():
-        if isinstance(node, Project) and (block := read_block(node)):
+    for block in blocks:
+        if block.project not in compared_outside:
             found += finder.of_block(block)
     return tuple(dict.fromkeys(found))
 
@@ -88,6 +90,20 @@ class _Finder:
                 inner = read_block(used.plan) if used.kind == "exists" else None
                 if inner:
                     yield from self._of_exists(block, inner, conjunct)
+
+    def compared_subqueries(self, block: QueryBlock) -> Iterator[Project]:
+        """The subqueries of FROM of which WHERE equates two columns: Spark makes that a condition of their joins."""
+        items = leaves(block.tree, named=True)
+        owner = [n for n, item in enumerate(items) for _ in self.names.sources(item)]
+        conditions = [c for c in block.condition if not c.plans and "=" in c.text] if len(items) == len(owner) else []
+        for conjunct in self._read(tuple(conditions), self._scope(block.tree), owner) or () if conditions else ():
+            if conjunct.operands and conjunct.operands[0] and conjunct.operands[0] == conjunct.operands[1]:
+                item = items[min(conjunct.relations)]
+                cte = self.names.definitions.get(item.cte) if isinstance(item, Scan) else None
+                query = cte.query if cte else item.query if isinstance(item, Derived) else None
+                inner = read_block(query) if query else None
+                if inner:
+                    yield inner.project
 
     def _of_tree(self, tree: Logical, where: tuple[Scalar, ...]) -> Iterator[NestedLoop]:
         items: list[Logical] = []

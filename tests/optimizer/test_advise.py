@@ -57,6 +57,7 @@ GOOD = (
     "FROM e WHERE e.id NOT IN (SELECT s.id FROM s)",
     "FROM e CROSS JOIN (SELECT max(s.ends) AS last FROM s) m WHERE e.ts < m.last",
     "FROM e JOIN s USING (user_id)",
+    "FROM (SELECT e.id, s.id AS other FROM e, s) e WHERE e.id = e.other",
 )
 PLACES = (
     "{q}",
