@@ -7,12 +7,12 @@ from difflib import SequenceMatcher
 from typing import NoReturn
 
 from golden_plans.case import CUT, Case, Header, read_case
-from golden_plans.measured import Measured
 from golden_plans.planned import measured_plan, plan_case, stream_plan
 from optimizer.plan import Plan
 from planner.errors import GoldenError, one_of
 from planner.explain.printer import show_declined, show_error, show_steps, show_tree, show_warnings
 from planner.logical import Logical
+from planner.offline_catalog.measured import Measured
 from planner.physical.base import Physical
 from planner.sql.lookup_views import lookups_of, needs_sql
 from planner.tree import Node

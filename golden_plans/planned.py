@@ -7,15 +7,15 @@ from functools import cache
 from pathlib import Path
 
 from golden_plans.case import Case
-from golden_plans.catalog import CatalogFile
-from golden_plans.catalog_file import read_catalog
-from golden_plans.measured import Measured
 from optimizer.lookups import make_missing_time_error
 from optimizer.options import Options
 from optimizer.plan import Plan
 from optimizer.planning import plan_sql
 from optimizer.stream_plan import plan_stream as plan_streams
 from planner.errors import OptionError, RuleError, one_of
+from planner.offline_catalog.catalog import CatalogFile
+from planner.offline_catalog.measured import Measured
+from planner.offline_catalog.read_catalog import read_catalog
 from planner.state.stream import Stream
 
 

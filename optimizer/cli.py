@@ -1,4 +1,4 @@
-"""The command ``dovetail``: run, explain, rewrite, verify, stream and materialize SQL over files; rules and doctor.
+"""The command ``dovetail``: run, explain, rewrite, verify, advise, stream and materialize SQL; rules, doctor.
 
 Answers go to stdout, everything else to stderr.  ``optimizer/commands/failures.py`` has the exit codes.  Nothing here
 imports pyspark before a session is needed.
@@ -18,6 +18,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from optimizer.cli_advise import advise
 from optimizer.cli_options import Catalog, Choices, Conf, Force, Json, Keys, Master, Query, Remote, Sql, Tables
 from optimizer.cli_streams import materialize, state, stream
 from optimizer.commands import terminal
@@ -239,7 +240,7 @@ def verify(
         raise typer.Exit(1)
 
 
-for command in (stream, materialize):
+for command in (advise, stream, materialize):
     app.command()(command)
 
 

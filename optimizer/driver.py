@@ -68,6 +68,7 @@ def drive(
             plan = driver.settle(plan, batch)
     driver.trace.declined = tuple(driver.context.declined)
     driver.trace.warnings = tuple(driver.context.warnings)
+    driver.trace.estimates = tuple(driver.context.estimates)
     reserved_names = (
         driver.reserved_names(physical)
         if physical is not None and any(n.rewritten for n in physical.walk())
@@ -176,7 +177,7 @@ class _Driver:
         except QueryError:
             raise
         except Refused as no:  # an expression that only Spark supports
-            self.context.decline(str(no), no.place)
+            self.context.decline(str(no), no.place, no.code)
             return None
         except Exception as error:
             raise RuleError(f"{rule.name} failed on {show_tree(node)}\n{type(error).__name__}: {error}") from error

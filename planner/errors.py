@@ -5,6 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import ClassVar, Literal
+
+ReasonCode = Literal[
+    "no_equality",
+    "one_sided",
+    "or_condition",
+    "correlated",
+    "after_outer_join",
+    "may_raise",
+    "no_key",
+    "using",
+    "no_name",
+    "few_rows",
+    "unique_match",
+    "unread",
+]
+"""The kinds of reasons why a rule declined.  Advice depends on them, never on the text of a reason."""
 
 
 @dataclass(frozen=True, order=True)
@@ -80,6 +97,8 @@ class Refused(DovetailError):
 
     Control flow inside planning, never an error of a query: the driver reports it, and the query keeps its shape.
     """
+
+    code: ClassVar[ReasonCode | None] = None
 
     def __init__(self, reason: str, place: Place | None = None):
         super().__init__(reason)

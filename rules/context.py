@@ -13,8 +13,8 @@ from planner.catalog import Catalog, Numbers
 from planner.catalog.cost import Thresholds
 from planner.catalog.measure import extent_sql, is_expensive, length_classes_sql, read_length_classes, scale_classes
 from planner.catalog.stats import UNKNOWN, LengthClass, Statistics
-from planner.errors import Place, QueryError, Unsupported
-from planner.explain.records import Choice, CostNote, Declined, PlanWarning, Way
+from planner.errors import Place, QueryError, ReasonCode, Unsupported
+from planner.explain.records import Choice, CostNote, Declined, Estimate, PlanWarning, Way
 from planner.expr import Scalar, quote
 from planner.expr.calls import KNOWN
 from planner.expr.tokens import called
@@ -62,6 +62,7 @@ class Context:
     declined: dict[Declined, None] = field(default_factory=dict)
     warnings: dict[PlanWarning, None] = field(default_factory=dict)
     decisions: list[Choice | CostNote] = field(default_factory=list)
+    estimates: list[Estimate] = field(default_factory=list)
     unique: dict[tuple[Node, bool], frozenset[frozenset[str]]] = field(default_factory=dict)  # a cache of unique keys
     named: int = 0  # how many names ``fresh`` has generated
 
@@ -80,9 +81,9 @@ class Context:
         self.definitions.update(definitions)
         self.__dict__.pop("names", None)
 
-    def decline(self, reason: str, place: Place | None = None) -> None:
+    def decline(self, reason: str, place: Place | None = None, code: ReasonCode | None = None) -> None:
         """Record why the rule declines, for the trace."""
-        self.declined.setdefault(Declined(self.rule, reason, place))
+        self.declined.setdefault(Declined(self.rule, reason, place, code))
 
     def warn(self, reason: str, place: Place | None = None) -> None:
         """Record a warning that a part of the user's text has no effect."""
@@ -100,6 +101,10 @@ class Context:
     def note_cost(self, text: str) -> None:
         """Record what was measured or estimated for a choice, for ``explain("cost")``."""
         self.decisions.append(CostNote(self.rule, text))
+
+    def estimate(self, place: Place | None, spark_pairs: float | None, **work: float | None) -> None:
+        """Record the estimated work of a join as Spark plans it and as rewritten; see ``Estimate``."""
+        self.estimates.append(Estimate(self.rule, place, spark_pairs, **work))
 
     def fresh(self, what: str) -> str:
         """Generate a name for a relation or column of a rewriting that is unique in the statement."""

@@ -37,12 +37,13 @@ BASE: dict[str, list[str]] = {
         "--trigger=available now",
     ],
     "materialize": ["--sql=SELECT count(*) AS n FROM s", "--as=v", "--stream=s={home}/s", "--state={new}/state"],
+    "advise": ["{home}/t.sql", "--catalog={home}/t.toml"],
     "state": ["{home}"],
     "rules": [],
     "doctor": [],
 }
 ENDLESS = {("materialize", "--every"), ("stream", "--trigger")}  # a value that is right runs until Ctrl-C
-ELSEWHERE = {"--remote", "--master"}  # another Spark, or none: in `test_in_a_process_of_its_own`
+ELSEWHERE = {"--remote", "--master", "--event-log"}  # another Spark, or none: in `test_in_a_process_of_its_own`
 
 
 def options() -> Iterator[tuple[str, str]]:
@@ -62,6 +63,8 @@ OPTIONS = list(options())
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("values")
     (home / "t.csv").write_text("id,x\n1,2\n3,4\n")
+    (home / "t.sql").write_text(QUERY)
+    (home / "t.toml").write_text('[tables.t]\ncolumns = { id = "BIGINT", x = "INT" }\n')
     (home / "s").mkdir()
     (home / "s" / "0.json").write_text(json.dumps({"id": 1, "ts": "2024-01-01 00:00:00"}))
     return home

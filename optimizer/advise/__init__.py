@@ -1,1 +1,1 @@
-"""Advice on joins that Spark runs badly, from evidence outside a session."""
+"""Advice over a workload of SQL: which joins Spark plans badly, which of them are rewritten, and how to mend others."""

@@ -27,6 +27,8 @@ from planner.expr import Scalar
 class OneSided(Refused):
     """A comparison that bounds a value on one side, where no other one bounds it on the other side."""
 
+    code = "one_sided"
+
 
 @dataclass(frozen=True)
 class _Bound:

@@ -102,6 +102,8 @@ _ROW = 4e-7
 _PAIR = 1.2e-8
 _ROW_BYTES = 16.0
 ROW_IN_PAIRS = _ROW / _PAIR
+# Pairs a second of a nested loop on one core, and where a side is broadcast: see ``nested_loop_pairs``.
+_LOOP_RATE, _BROADCAST_RATE = 1.7e7, 1.5e8
 
 
 @dataclass(frozen=True)
@@ -152,6 +154,16 @@ def count_pairs(left: Statistics, right: Statistics) -> int | None:
     if left.rows is None or right.rows is None:
         return None
     return left.rows * right.rows
+
+
+def nested_loop_seconds(pairs: float | None, *, broadcast: bool = False) -> float | None:
+    """Estimate the seconds of a nested loop on one core; None if the number of pairs is unknown."""
+    return None if pairs is None else pairs / (_BROADCAST_RATE if broadcast else _LOOP_RATE)
+
+
+def sort_seconds(rows: float | None) -> float | None:
+    """Estimate the seconds on one core to shuffle and sort so many rows; None if their number is unknown."""
+    return None if rows is None else rows * _ROW
 
 
 def describe_rows(statistics: Statistics) -> str:

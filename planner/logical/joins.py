@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar, Literal
 
 from planner.band.condition import Band
+from planner.errors import Place
 from planner.expr import Scalar
 from planner.hints.blocks import SideHint
 from planner.logical.base import Logical, conjunction
@@ -39,7 +40,8 @@ class Join(Logical):
     """A join: ``keyword`` as written (``,`` for a comma); ``condition`` is the list of its conjuncts.
 
     ``comma``: how a comma that the user wrote stands among joins, from left to right as they do, or last.  One that a
-    rule wrote, which has nothing here, stands where that makes no difference.
+    rule wrote, which has nothing here, stands where that makes no difference.  ``place``: where the user wrote the
+    keyword.
     """
 
     label: ClassVar[str] = "Join"
@@ -51,6 +53,7 @@ class Join(Logical):
     using: tuple[str, ...] = ()
     natural: bool = False
     comma: Literal["", "left", "last"] = ""
+    place: Place | None = field(default=None, compare=False, repr=False)
 
     @property
     def detail(self) -> str:

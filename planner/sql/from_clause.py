@@ -51,7 +51,8 @@ def from_clause(r: Reader, lo: int, hi: int) -> Logical:
     plan = _joined(r, *first)
     last = any(_join_words(r, a, b) for a, b in items) and r.settings.commas_last
     for a, b in items:
-        plan = Join(plan, _joined(r, a, b), "cross", ",", comma="last") if last else _joined(r, a, b, plan)
+        comma = t.place(t[a - 1].start)
+        plan = Join(plan, _joined(r, a, b), "cross", ",", comma="last", place=comma) if last else _joined(r, a, b, plan)
     for a, b in zip(views, [*views[1:], hi], strict=False):
         plan = _lateral_view(r, plan, a, b)
     return plan
@@ -77,7 +78,7 @@ def _joined(r: Reader, lo: int, hi: int, before: Logical | None = None) -> Logic
     joins = _join_words(r, lo, hi)
     plan = _primary(r, lo, joins[0][0] if joins else hi)
     if before:
-        plan = Join(before, plan, "cross", ",", comma="left")
+        plan = Join(before, plan, "cross", ",", comma="left", place=r.tokens.place(r.tokens[lo - 1].start))
     for n, (start, join) in enumerate(joins):
         plan = _join(r, plan, start, join, joins[n + 1][0] if n + 1 < len(joins) else hi)
     return plan
@@ -159,15 +160,15 @@ def _join(r: Reader, left: Logical, start: int, join: int, hi: int) -> Join | As
     else:
         raise r.fail(f"{t.slice(start, join + 1)} is not a supported join", start)
     natural = t[start].word == "NATURAL" and start < join
-    keyword = t.slice(start, join + 1)
+    keyword, place = t.slice(start, join + 1), t.place(t[start].start)
     on = next((i for i in t.top(join + 1, hi) if t[i].word in ("ON", "USING")), hi)
     right = _primary(r, join + 1, on)
     if on == hi:
         cross = kind == "inner" and not natural
-        return Join(left, right, "cross" if cross else kind, keyword, natural=natural)
+        return Join(left, right, "cross" if cross else kind, keyword, natural=natural, place=place)
     if t[on].word == "ON":
-        return Join(left, right, kind, keyword, r.conjuncts(on + 1, hi))
-    return Join(left, right, kind, keyword, using=_using(r, on, hi))
+        return Join(left, right, kind, keyword, r.conjuncts(on + 1, hi), place=place)
+    return Join(left, right, kind, keyword, using=_using(r, on, hi), place=place)
 
 
 def _primary(r: Reader, lo: int, hi: int) -> Logical:

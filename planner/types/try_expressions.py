@@ -48,6 +48,8 @@ _OF_CLOCKS = (exp.Hour, exp.Minute, exp.Second)
 class UnsafeSpeculation(Refused):
     """An expression that could raise an error, on rows on which the original join or query never evaluates it."""
 
+    code = "may_raise"
+
     def __init__(self, expression: str, place: Place | None = None, original: Original = "join"):
         super().__init__(
             f"{expression} could raise an error on rows that the original {original} never evaluates", place

@@ -22,11 +22,7 @@ def spark_join_suffices(join: BandJoin, left: Statistics, right: Statistics, ctx
         return None
     if pairs < at.nested_loop_pairs:
         return "so few rows that Spark's own join is as good (nested_loop_pairs)"
-    if pairs < at.broadcast_pairs and any(
-        side.bytes is not None and side.bytes <= at.broadcast_bytes
-        for name, side in (("left", left), ("right", right))
-        if name not in preserved_sides(join.kind)
-    ):
+    if pairs < at.broadcast_pairs and can_broadcast(join, left, right, ctx):
         return "so few rows that Spark's own join is as good (broadcast_pairs)"
     if has_keys(join):
         keyed = estimate_key_pairs(join, left, right, ctx)
@@ -35,3 +31,12 @@ def spark_join_suffices(join: BandJoin, left: Statistics, right: Statistics, ctx
                 f"{describe_pairs(keyed)} have equal keys, so few that Spark's own join is as good (key_pairs_per_row)"
             )
     return None
+
+
+def can_broadcast(join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> bool:
+    """Whether Spark broadcasts a side of its own join by its size."""
+    return any(
+        side.bytes is not None and side.bytes <= ctx.thresholds.broadcast_bytes
+        for name, side in (("left", left), ("right", right))
+        if name not in preserved_sides(join.kind)
+    )

@@ -4,9 +4,9 @@ import re
 from dataclasses import replace
 
 from planner.band.linear import Side
-from planner.catalog.cost import count_pairs, describe_pairs, describe_rows
+from planner.catalog.cost import count_pairs, describe_pairs, describe_rows, nested_loop_seconds
 from planner.catalog.stats import UNKNOWN, Statistics
-from planner.errors import Refused, Unsupported, a
+from planner.errors import ReasonCode, Refused, Unsupported, a
 from planner.explain.records import Way
 from planner.expr import ColumnRef, Scalar, sql
 from planner.expr.calls import repeated_otherwise
@@ -17,8 +17,9 @@ from planner.types.schema import SqlType
 from planner.types.try_expressions import UnsafeSpeculation, can_raise
 from rules.band_join.band_selection import select_band
 from rules.band_join.bins import Candidate, candidates, for_sorting
+from rules.band_join.keys import has_keys
 from rules.band_join.method import equal_columns_of, is_large, method_of, side_to_hash
-from rules.band_join.spark_join import find_unique_match, spark_join_suffices
+from rules.band_join.spark_join import can_broadcast, find_unique_match, spark_join_suffices
 from rules.context import Context
 from rules.query.condition_scope import condition_scope
 from rules.rule import rule
@@ -46,7 +47,8 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
         left, right = ctx.statistics_of(join.left, join.right)
         reason = spark_join_suffices(join, left, right, ctx)
     if reason:
-        ctx.decline(f"{join.band}: {reason}", join.band.conjuncts[0].place)
+        code: ReasonCode = "few_rows" if left.known else "unique_match"
+        ctx.decline(f"{join.band}: {reason}", join.band.conjuncts[0].place, code)
         spark_join = _own_join(left, right, ctx)
         ctx.choose(spark_join._replace(text=f"{spark_join}: {reason}"), "bins, which cost a shuffle more")
         return Spark(join.plain)
@@ -62,6 +64,7 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
         ways = for_sorting(ways, join, left, right)
         best = min(ways, key=_seconds)
     ctx.choose(best.way, *(way.way for way in ways if way is not best), _own_join(left, right, ctx))
+    _estimate(join, best, left, right, ctx)
     chosen = BinJoin(join.left, join.right, join.kind, best.scheme, join.condition, join.hints)
     if chosen.matched:
         return _with_matches(chosen, join, ctx)
@@ -80,6 +83,20 @@ def _own_join(left: Statistics, right: Statistics, ctx: Context) -> Way:
     rows = None if left.rows is None or right.rows is None else left.rows + right.rows
     text = f"Spark's own join, {describe_pairs(pairs)} of {describe_rows(left)} × {describe_rows(right)} rows"
     return Way(text, rows, pairs=pairs, name="Spark's own join")
+
+
+def _estimate(join: BandJoin, best: Candidate, left: Statistics, right: Statistics, ctx: Context) -> None:
+    """Record the work of Spark's own join and of bins; with equal keys, the pairs of Spark's own join are unknown."""
+    pairs = None if has_keys(join) else count_pairs(left, right)
+    broadcast = can_broadcast(join, left, right, ctx)
+    ctx.estimate(
+        join.band.conjuncts[0].place,
+        pairs,
+        pairs=best.cost.pairs if best.cost else None,
+        bytes=best.cost.bytes if best.cost else None,
+        spark_seconds=nested_loop_seconds(pairs, broadcast=broadcast),
+        seconds=best.cost.seconds if best.cost and best.cost.pairs is not None else None,
+    )
 
 
 def _seconds(way: Candidate) -> float:

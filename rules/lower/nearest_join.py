@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from planner.catalog.cost import count_pairs, describe_pairs, describe_rows
+from planner.catalog.cost import count_pairs, describe_pairs, describe_rows, nested_loop_seconds, sort_seconds
 from planner.catalog.stats import Statistics
 from planner.explain.records import Way
 from planner.logical import Logical
@@ -57,10 +57,15 @@ def _spark_join_suffices(join: NearestJoin, ctx: Context, *, may_stay: bool = Tr
     if may_stay and _are_few(pairs, sizes, ctx, passes):
         ctx.choose(spark_join, union)
         ctx.decline(
-            "so few pairs that Spark's own join is as good", join.condition[0].place if join.condition else None
+            "so few pairs that Spark's own join is as good",
+            join.condition[0].place if join.condition else None,
+            "few_rows",
         )
         return True
     ctx.choose(union, spark_join)
+    place = join.condition[0].place if join.condition else None
+    loop_seconds = None if join.nearest.keys else nested_loop_seconds(pairs)
+    ctx.estimate(place, pairs, spark_seconds=loop_seconds, seconds=sort_seconds(_total(sizes)))
     return False
 
 
@@ -105,7 +110,7 @@ def lower_nearest_subquery(node: NearestSubquery, ctx: Context) -> Logical | Rew
     compared = [_count_subquery_pairs(join, ctx) for join in node.joins.found]
     if not ctx.force and all(few for _, few in compared):
         ctx.choose(f"subqueries, {describe_pairs(max(n or 0 for n, _ in compared))}", "one sort of both sides")
-        ctx.decline("so few rows that Spark's own join is as good (nested_loop_pairs)")
+        ctx.decline("so few rows that Spark's own join is as good (nested_loop_pairs)", code="few_rows")
         return node.written
     ctx.choose("one sort of both sides", "subqueries, which compare every pair")
     return Rewriting(node.other, "NearestSubquery", node.description, node.output)

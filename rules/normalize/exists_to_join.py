@@ -73,7 +73,7 @@ def _joined(conjunct: Scalar, tree: Logical, ctx: Context) -> Join | None:
             raise Refused(why)
         return _join(test, block, tree, ctx)
     except Refused as no:
-        return ctx.decline(f"{test} stays a subquery: {no}", place)
+        return ctx.decline(f"{test} stays a subquery: {no}", place, no.code)
 
 
 def _report_one_bound(test: SubqueryTest, block: QueryBlock, tree: Logical, ctx: Context) -> None:
@@ -85,6 +85,7 @@ def _report_one_bound(test: SubqueryTest, block: QueryBlock, tree: Logical, ctx:
                 ctx.decline(
                     f"{test} stays a subquery: {c.shown} bounds the value on one side only, so there is no band",
                     c.place,
+                    "one_sided",
                 )
 
 

@@ -44,7 +44,8 @@ def _report_pairs(node: Filter, ctx: Context) -> None:
     if not isinstance(join, Join) or join.kind != "cross" or any(map(may_equal, node.condition)):
         return
     if isinstance(join.left, Scan) and isinstance(join.right, Scan):
-        ctx.decline("WHERE has no equality and no band, so every pair is compared", node.condition[0].place)
+        reason = "WHERE has no equality and no band, so every pair is compared"
+        ctx.decline(reason, node.condition[0].place, "no_equality")
 
 
 def _place(conjunct: Scalar, join: Join, ctx: Context) -> Join | None:
@@ -58,7 +59,8 @@ def _place(conjunct: Scalar, join: Join, ctx: Context) -> Join | None:
     if join.kind not in ("inner", "cross") or join.using or join.natural:
         if sides == {"left", "right"} and looks_like_band(conjunct):
             kind = "join with USING or NATURAL" if join.using or join.natural else f"{join.kind} join"
-            ctx.decline(f"{conjunct.shown}: WHERE comes after the {kind} and cannot be part of it", conjunct.place)
+            reason = f"{conjunct.shown}: WHERE comes after the {kind} and cannot be part of it"
+            ctx.decline(reason, conjunct.place, "after_outer_join")
         if join.using or join.natural or join.kind == "full" or sides != {"right" if join.kind == "right" else "left"}:
             return None  # what such a join adds rows to is not what WHERE drops rows of
     if sides == {"left", "right"}:

@@ -21,18 +21,20 @@ def band_join(join: Join, ctx: Context) -> Logical | None:
     candidates = [c for c in join.condition if looks_like_band(c)]
     for conjunct in join.condition:
         if is_or_of_comparisons(conjunct) and conjunct not in candidates:
-            ctx.decline(f"{conjunct.shown}: it is an OR, so rows may match outside the band", conjunct.place)
+            ctx.decline(
+                f"{conjunct.shown}: it is an OR, so rows may match outside the band", conjunct.place, "or_condition"
+            )
     if not candidates:
         return _report_other_joins(join, ctx)
     place = candidates[0].place
     if leans_on_left(join.right):
         return ctx.decline("the right side is LATERAL and is computed for each left row", place)
     if any(correlated(query, ctx.names) for query in ctx.enclosing):
-        return ctx.decline("it is in a correlated subquery", place)
+        return ctx.decline("it is in a correlated subquery", place, "correlated")
     bands, refusals = read_bands(join.condition, condition_scope(join, ctx))
     if not bands:
         for no in refusals:
-            ctx.decline(f"{no.reason}{_other_way(join, refusals, ctx)}", no.place)
+            ctx.decline(f"{no.reason}{_other_way(join, refusals, ctx)}", no.place, no.code)
         return None
     return BandJoin(join.left, join.right, join.kind, bands[0], join.condition, bands[1:])
 
@@ -57,4 +59,5 @@ def _report_other_joins(join: Join, ctx: Context) -> None:
     if any(map(is_or_of_comparisons, join.condition)):
         return
     condition = " AND ".join(c.shown for c in join.condition)
-    ctx.decline(f"{condition}: no equality and no band, so every pair is compared", join.condition[0].place)
+    reason = f"{condition}: no equality and no band, so every pair is compared"
+    ctx.decline(reason, join.condition[0].place, "no_equality")

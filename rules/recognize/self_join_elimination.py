@@ -58,7 +58,7 @@ def self_join_elimination(project: Project, ctx: Context) -> Logical | None:
         check_values((g.from_item.relation for g in gone if g.row is not None), project, ctx)
         tree, condition = _rewritten(from_items, block.condition, rows, gone)
     except Refused as no:
-        return ctx.decline(str(no))
+        return ctx.decline(str(no), no.place, no.code)
     tested = ", ".join(g.description for g in gone if g.row is None)
     if tested:
         return block.over(SameRowTest(tree, condition or (Scalar("true"),), "WHERE", tested))
@@ -109,7 +109,8 @@ def _report_other_joins(relation: Logical, ctx: Context) -> None:
         fixed=True
     ):
         kept = f"a {join.kind} join keeps rows of its right side that have no match"
-        ctx.decline("USING merges the columns that the rows are joined by; write ON" if join.using else kept)
+        using = "USING merges the columns that the rows are joined by; write ON"
+        ctx.decline(using if join.using else kept, None, "using" if join.using else None)
 
 
 def _has_stars(project: Project) -> bool:

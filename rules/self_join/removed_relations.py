@@ -33,6 +33,12 @@ from rules.self_join.row_tests import RowTest
 Scopes = tuple[frozenset[int], ...]
 
 
+class MissingKey(Refused):
+    """A self-join by columns of which no unique key is known."""
+
+    code = "no_key"
+
+
 @dataclass(frozen=True)
 class Residual:
     """A condition; ``may_raise`` where it might raise on rows that the join would have left out."""
@@ -86,7 +92,7 @@ class RemovedRelations:
                         x, y, fixed or any(x.number in (g.from_item.number, g.match) for g in gone)
                     )
                 except Refused as no:
-                    self.ctx.decline(str(no), y.on[0].place if y.on else None)
+                    self.ctx.decline(str(no), y.on[0].place if y.on else None, no.code)
                     continue
                 if found:
                     gone.append(found)
@@ -124,7 +130,7 @@ class RemovedRelations:
         key = self.key(x, y, shown, equal)
         if key is None:
             if why := why_not_the_same_row(x.number, y.number, shown, equal, self.ctx, only=self.by_equals_only(x, y)):
-                raise Refused(why)
+                raise MissingKey(why)
             return None
         if same_source(x.relation, y.relation, self.ctx) is None:
             return None

@@ -1,0 +1,120 @@
+"""Plans each statement of a workload, without running it, and reports what is rewritten, what is declined, and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from time import perf_counter
+
+from optimizer.advise.planners import WorkloadPlanner, created_name
+from optimizer.advise.remedies import loop_remedy, remedy_of
+from optimizer.advise.report import DeclinedFinding, LoopFinding, Report, StatementAdvice, Status
+from optimizer.advise.workload import WorkloadStatement
+from optimizer.plan import Plan
+from planner.errors import QueryError, Unsupported
+from planner.expr.tokens import tokenize
+
+_COMMANDS = frozenset(
+    "ADD ALTER ANALYZE BEGIN CACHE CALL CLEAR COMMENT CREATE DECLARE DELETE DESC DESCRIBE DROP EXECUTE EXPLAIN GRANT "
+    "INSERT LIST LOAD MERGE MSCK OPTIMIZE REFRESH REPAIR RESET REVOKE SET SHOW TRUNCATE UNCACHE UNSET UPDATE USE "
+    "VACUUM".split()
+)
+"""How statements begin that are no queries, or whose query Dovetail does not read."""
+
+
+def advise(
+    statements: Sequence[WorkloadStatement],
+    planner: WorkloadPlanner,
+    describe_error: Callable[[Exception], str],
+    *,
+    verify: bool = False,
+    progress: Callable[[str], None] = lambda text: None,
+) -> Report:
+    """Plan the statements in their order; ``verify`` runs the rewritten ones both ways.
+
+    ``describe_error``: the message of an exception.  An exception concerns one statement; the others are planned.
+    """
+    start = perf_counter()
+    found: list[StatementAdvice] = []
+    for number, statement in enumerate(statements, 1):
+        progress(f"{number}/{len(statements)} {statement.file}")
+        try:
+            found.append(_advise(statement, planner, describe_error, verify=verify))
+        except QueryError as error:
+            found.append(_problem(statement, error.reason, error))
+        except Exception as error:  # noqa: BLE001 - it concerns one statement of many
+            found.append(_problem(statement, describe_error(error)))
+    return Report.of(found, planner.description, perf_counter() - start)
+
+
+def _problem(statement: WorkloadStatement, reason: str, error: QueryError | None = None) -> StatementAdvice:
+    place = statement.place(error.place if error else None)
+    return StatementAdvice(statement.file, place, "problem", problem=" ".join(reason.split()))
+
+
+def _advise(
+    statement: WorkloadStatement, planner: WorkloadPlanner, describe_error: Callable[[Exception], str], *, verify: bool
+) -> StatementAdvice:
+    plan = planner.plan(statement.text)
+    if plan.logical is None:
+        if _is_command(statement.text):
+            return StatementAdvice(statement.file, statement.start, "not a query")
+        reason = plan.declined[0]
+        return _problem(statement, f"The statement cannot be read: {reason.reason}", QueryError("", reason.place))
+    if name := statement.creates or created_name(plan):
+        planner.add_relation(name, plan)
+    loops = _loops(statement, planner, plan)
+    declined = tuple(
+        DeclinedFinding(statement.place(d.place), d.rule, d.reason, d.code, remedy_of(d.code)) for d in plan.declined
+    )
+    reasons = {d.place: d for d in declined if d.remedy}
+    loops = tuple(_with_reason(loop, reasons.get(loop.place)) for loop in loops)
+    status: Status = "unchanged"
+    if plan.rewritten:
+        status = "rewritten"
+    elif loops or declined:
+        status = "nested loop" if loops else "declined"
+    rules, estimates = (plan.rules, plan.trace.estimates) if plan.rewritten else ((), ())
+    advice = StatementAdvice(statement.file, statement.start, status, rules, estimates, loops, declined)
+    if not (verify and plan.rewritten):
+        return advice
+    try:
+        same, text = planner.verify(statement.text)
+    except Exception as error:  # noqa: BLE001 - it concerns one statement of many
+        return replace(advice, verified=f"not verified: {describe_error(error)}")
+    return replace(advice, verified=text, same=same)
+
+
+def _loops(statement: WorkloadStatement, planner: WorkloadPlanner, plan: Plan) -> tuple[LoopFinding, ...]:
+    """The nested loops as written; one is removed if the rewriting has none with its condition."""
+    written = planner.nested_loops(plan)
+    left = (
+        Counter((loop.kind, loop.condition) for loop in planner.remaining_loops(plan, written))
+        if written
+        else Counter()
+    )
+    found = []
+    for loop in written:
+        remains = left[loop.kind, loop.condition] > 0
+        left[loop.kind, loop.condition] -= remains
+        remedy = loop_remedy(loop) if remains else ""
+        place = statement.place(loop.place)
+        found.append(
+            LoopFinding(place, loop.kind, loop.left, loop.right, loop.condition, loop.pairs, not remains, remedy)
+        )
+    return tuple(found)
+
+
+def _with_reason(loop: LoopFinding, declined: DeclinedFinding | None) -> LoopFinding:
+    """The finding with the remedy of the reason at its place, if a rule declined there."""
+    if loop.removed or declined is None:
+        return loop
+    return replace(loop, remedy=declined.remedy)
+
+
+def _is_command(text: str) -> bool:
+    try:
+        return tokenize(text).word(0) in _COMMANDS
+    except Unsupported:
+        return False

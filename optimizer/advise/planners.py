@@ -1,0 +1,199 @@
+"""Plans the statements of a workload: against the tables of a catalog file without Spark, or on a session."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+from sqlglot.errors import SqlglotError
+
+from optimizer.lookups import is_rewriting_required, make_missing_time_error
+from optimizer.options import Options
+from optimizer.plan import Plan
+from optimizer.planning import plan_sql, query_of
+from planner.errors import QueryError, Unsupported
+from planner.expr.tokens import tokenize
+from planner.logical import Cte, Logical, Scan
+from planner.offline_catalog.catalog import CatalogFile, Table
+from planner.sql.from_sql import from_sql
+from planner.sql.names import Resolver
+from planner.sql.whole_statement import Unread, parsed, without_nearest_clauses
+from planner.types.schema import Column
+from rules.analysis.nested_loops import NestedLoop, find_nested_loops
+
+if TYPE_CHECKING:
+    from optimizer.api import Optimizer
+
+
+class WorkloadPlanner(Protocol):
+    """Plans statements and finds their nested loops; ``description`` says against what."""
+
+    description: str
+
+    def plan(self, text: str) -> Plan:
+        """Plan a statement.  Raises ``QueryError``, or what Spark raises, for one that cannot run."""
+        ...
+
+    def nested_loops(self, plan: Plan) -> tuple[NestedLoop, ...]:
+        """The nested loops of the statement as written."""
+        ...
+
+    def remaining_loops(self, plan: Plan, written: tuple[NestedLoop, ...]) -> tuple[NestedLoop, ...]:
+        """The nested loops of its rewriting, or those as ``written`` if it is not rewritten."""
+        ...
+
+    def add_relation(self, name: str, plan: Plan) -> None:
+        """Let later statements read what a statement creates under a name."""
+        ...
+
+    def verify(self, text: str) -> tuple[bool, str]:
+        """Run a statement both ways; returns whether the rows are the same, and a sentence."""
+        ...
+
+
+class OfflinePlanner:
+    """Plans against the tables that a catalog file declares, and those that earlier statements create."""
+
+    def __init__(self, catalog: CatalogFile, options: Options):
+        self.catalog = catalog
+        self.options = options
+        self.description = catalog.path.name
+
+    def plan(self, text: str) -> Plan:
+        """Plan a statement.  Raises ``QueryError`` for a table that is not declared, or for wrong syntax."""
+        plan = plan_sql(text, self.catalog, self.options)
+        if plan.error:
+            raise plan.error
+        if plan.logical is None:
+            return plan
+        if error := make_missing_time_error(plan.logical, self.catalog):
+            raise error
+        self._check_tables(plan)
+        try:
+            parsed(without_nearest_clauses(query_of(plan)))
+        except Unread as unread:
+            if isinstance(unread.__cause__, SqlglotError):
+                raise QueryError(f"The query cannot be parsed: {_plain(str(unread))}") from unread
+        return plan
+
+    def _check_tables(self, plan: Plan) -> None:
+        assert plan.logical is not None
+        names = Resolver(self.catalog, {})
+        for scan in plan.logical.walk():
+            if not isinstance(scan, Scan) or scan.cte or names.lookup(scan):
+                continue
+            if self.catalog.columns(scan.name) is None:
+                place = tokenize(plan.text).place(_offset(plan.text, scan.text))
+                name = ".".join(scan.name)
+                raise QueryError(f"There is no table {name}. Declare it under [tables.{name}] in the catalog.", place)
+
+    def nested_loops(self, plan: Plan) -> tuple[NestedLoop, ...]:
+        """The nested loops of the statement as written."""
+        return find_nested_loops(plan.logical, self.catalog) if plan.logical else ()
+
+    def remaining_loops(self, plan: Plan, written: tuple[NestedLoop, ...]) -> tuple[NestedLoop, ...]:
+        """The nested loops of its rewriting, or those as ``written`` if it is not rewritten."""
+        return _loops_of(plan, self.catalog, written)
+
+    def add_relation(self, name: str, plan: Plan) -> None:
+        """Declare a table with the columns of a query."""
+        columns = _columns(plan.logical, self.catalog)
+        if columns:
+            parts = tuple(t.text for t in tokenize(name).items if t.word != ".")
+            others = tuple(t for t in self.catalog.tables if t.name != parts)
+            self.catalog = replace(self.catalog, tables=(*others, Table(parts, columns)))
+
+    def verify(self, text: str) -> tuple[bool, str]:
+        raise NotImplementedError("verification needs Spark")
+
+
+class SessionWorkloadPlanner:
+    """Plans on a session; a nested loop is reported only if Spark's own plan has one."""
+
+    description = "Spark"
+
+    def __init__(self, opt: Optimizer):
+        self.opt = opt
+
+    def plan(self, text: str) -> Plan:
+        """Plan a statement.  Raises what Spark raises for one that it cannot analyze."""
+        from planner.runtime.physical_plan import check_query
+
+        plan = self.opt.plan(text)
+        if plan.logical is not None and not is_rewriting_required(plan):
+            check_query(self.opt.session, query_of(plan))
+        return plan
+
+    def nested_loops(self, plan: Plan) -> tuple[NestedLoop, ...]:
+        """The nested loops of the statement as written, unless Spark's plan has none."""
+        from planner.runtime.catalog import SparkCatalog
+        from planner.runtime.physical_plan import count_nested_loops
+
+        if plan.logical is None or is_rewriting_required(plan):  # Spark cannot run a statement with lookups as written
+            return ()
+        found = find_nested_loops(plan.logical, SparkCatalog(self.opt.session))
+        return found if found and count_nested_loops(self.opt.session, query_of(plan)) else ()
+
+    def remaining_loops(self, plan: Plan, written: tuple[NestedLoop, ...]) -> tuple[NestedLoop, ...]:
+        """The nested loops of its rewriting, or those as ``written`` if it is not rewritten."""
+        from planner.runtime.catalog import SparkCatalog
+
+        return _loops_of(plan, SparkCatalog(self.opt.session), written)
+
+    def add_relation(self, name: str, plan: Plan) -> None:
+        """Make a query a temporary view of the session."""
+        from planner.runtime.physical_plan import create_temporary_view
+
+        parts = [t.text for t in tokenize(name).items if t.word != "."]
+        if len(parts) == 1:
+            create_temporary_view(self.opt.session, parts[0], query_of(plan))
+
+    def verify(self, text: str) -> tuple[bool, str]:
+        """Run a statement both ways."""
+        found = self.opt.verify(text)
+        return found.same, str(found)
+
+
+def _loops_of(plan: Plan, catalog: object, written: tuple[NestedLoop, ...]) -> tuple[NestedLoop, ...]:
+    if plan.rewriting is None:
+        return written
+    try:
+        logical, _ = from_sql(plan.rewriting)
+    except Unsupported:
+        return ()
+    return find_nested_loops(logical, catalog)  # type: ignore[arg-type]
+
+
+def created_name(plan: Plan) -> str:
+    """The name of the view or table that a statement creates; empty if it creates none."""
+    if not plan.prefix:
+        return ""
+    t = tokenize(plan.prefix)
+    words = [t[i].word for i in range(len(t))]
+    at = next((i for i, word in enumerate(words) if word in ("VIEW", "TABLE")), None)
+    if at is None or "CREATE" not in words[:at]:
+        return ""
+    at += 4 if words[at + 1 : at + 4] == ["IF", "NOT", "EXISTS"] else 1
+    end = at + 1
+    while end + 1 < len(t) and t[end].word == ".":
+        end += 2
+    return t.slice(at, end)
+
+
+def _columns(query: Logical | None, catalog: CatalogFile) -> tuple[Column, ...] | None:
+    if query is None:
+        return None
+    names = Resolver(catalog, {node.key: node for node in query.walk() if isinstance(node, Cte)})
+    columns = names.columns(query.children[0] if getattr(query, "prefix", "") else query)  # type: ignore[arg-type]
+    return columns if columns and all(c.name for c in columns) else None
+
+
+def _plain(message: str) -> str:
+    """A message without the control sequences of a terminal."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", message)
+
+
+def _offset(text: str, name: str) -> int:
+    found = re.search(rf"(?<![\w.`]){re.escape(name)}(?![\w`])", text)
+    return found.start() if found else 0

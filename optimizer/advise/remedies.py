@@ -1,0 +1,39 @@
+"""What to do about each kind of reason why a rule declined; ``docs/not-rewritten.md`` has the details."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from planner.band.comparisons import bare
+from planner.errors import ReasonCode
+from planner.expr import Scalar
+from rules.analysis.nested_loops import NestedLoop
+
+REMEDIES: dict[ReasonCode, str] = {
+    "no_equality": "Look for a missing equality in ON. If the condition really has none, nothing helps.",
+    "one_sided": "Add the other bound, or keep only the nearest row of each (docs/nearest.md).",
+    "or_condition": "Move the OR into a UNION of two joins, or move what its branches share in front of it.",
+    "correlated": "Write the subquery as a join.",
+    "after_outer_join": "Move the condition from WHERE into ON, or write an inner join.",
+    "may_raise": "Use the TRY form of the expression: TRY_CAST, try_divide.",
+    "no_key": "Declare a key on the table, if it is unique: --key TABLE=COLUMNS, opt.declare_key.",
+    "using": "Write ON instead of USING.",
+    "no_name": "Name the column with AS.",
+    "few_rows": "Nothing: Spark's own join is as fast on tables of this size.",
+    "unique_match": "Nothing: each row matches at most one.",
+}
+
+
+def remedy_of(code: ReasonCode | None) -> str:
+    """The advice for a kind of reason; empty if there is none."""
+    return REMEDIES.get(code, "") if code else ""
+
+
+def loop_remedy(loop: NestedLoop) -> str:
+    """The advice for a nested loop of which no rule has a reason."""
+    if not loop.condition:
+        return "Add the condition that joins the two sides; a cross join returns every pair."
+    tree = Scalar(loop.condition).known
+    if tree is not None and isinstance(bare(tree), exp.Or):
+        return REMEDIES["or_condition"]
+    return "Add an equality, or bounds on both sides of a value (docs/band-joins.md)."

@@ -1,0 +1,167 @@
+"""The report on a workload, as data: a record for each statement, and the report as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from planner.errors import Place, ReasonCode
+from planner.explain.records import Estimate
+
+Status = Literal["rewritten", "nested loop", "declined", "unchanged", "not a query", "problem"]
+_ORDER: dict[Status, int] = {
+    "rewritten": 0, "nested loop": 1, "declined": 2, "problem": 3, "unchanged": 4, "not a query": 5,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class LoopFinding:
+    """A nested loop of a statement as written; ``removed``: the rewriting runs without it."""
+
+    place: Place
+    kind: str
+    left: str
+    right: str
+    condition: str
+    pairs: int | None
+    removed: bool
+    remedy: str
+
+
+@dataclass(frozen=True)
+class DeclinedFinding:
+    """A reason why a rule declined, and what to do about it."""
+
+    place: Place
+    rule: str
+    reason: str
+    code: ReasonCode | None
+    remedy: str
+
+
+@dataclass(frozen=True)
+class StatementAdvice:
+    """The advice on one statement; ``problem``: why it could not be planned; ``verified``: the result of --verify."""
+
+    file: str
+    place: Place
+    status: Status
+    rules: tuple[str, ...] = ()
+    estimates: tuple[Estimate, ...] = ()
+    loops: tuple[LoopFinding, ...] = ()
+    declined: tuple[DeclinedFinding, ...] = ()
+    problem: str = ""
+    verified: str = ""
+    same: bool | None = None
+
+    @property
+    def where(self) -> str:
+        """The file, line and column."""
+        return f"{self.file}:{self.place.line}:{self.place.column}"
+
+    @property
+    def seconds_saved(self) -> float | None:
+        """The estimated seconds on one core that the rewriting saves; None where that is unknown."""
+        both = [(e.spark_seconds, e.seconds) for e in self.estimates]
+        known = [a - b for a, b in both if a is not None and b is not None]
+        return sum(known) if known and self.status == "rewritten" else None
+
+    @property
+    def pairs_saved(self) -> float | None:
+        """The estimated pairs that are no longer compared; None where that is unknown."""
+        both = [(e.spark_pairs, e.pairs) for e in self.estimates]
+        known = [a - b for a, b in both if a is not None and b is not None]
+        return sum(known) if known and self.status == "rewritten" else None
+
+    @property
+    def bytes_shuffled(self) -> float | None:
+        """The bytes that the rewriting shuffles unless a side is broadcast; None where that is unknown."""
+        known = [e.bytes for e in self.estimates if e.bytes is not None]
+        return sum(known) if known and self.status == "rewritten" else None
+
+    @property
+    def remaining_loops(self) -> tuple[LoopFinding, ...]:
+        """The nested loops that Spark runs even with Dovetail."""
+        return tuple(loop for loop in self.loops if not loop.removed)
+
+    @property
+    def rank(self) -> tuple[float, ...]:
+        """The sort key: rewritten ones by gain, then nested loops by pairs."""
+        pairs = max((loop.pairs or 0 for loop in self.loops), default=0)
+        return (_ORDER[self.status], -(self.seconds_saved or 0.0), -(self.pairs_saved or 0.0), -pairs)
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as JSON; null is unknown."""
+        return {
+            "file": self.file,
+            **_place(self.place),
+            "status": self.status,
+            "rules": list(self.rules),
+            "pairs_saved": self.pairs_saved,
+            "bytes_shuffled": self.bytes_shuffled,
+            "seconds_saved": self.seconds_saved,
+            "nested_loops": [
+                {
+                    **_place(loop.place),
+                    "kind": loop.kind,
+                    "left": loop.left,
+                    "right": loop.right,
+                    "condition": loop.condition,
+                    "pairs": loop.pairs,
+                    "removed": loop.removed,
+                    "remedy": loop.remedy,
+                }
+                for loop in self.loops
+            ],
+            "declined": [
+                {**_place(d.place), "rule": d.rule, "code": d.code, "reason": d.reason, "remedy": d.remedy}
+                for d in self.declined
+            ],
+            **({"problem": self.problem} if self.problem else {}),
+            **({"verified": self.verified, "same": self.same} if self.verified else {}),
+        }
+
+
+@dataclass(frozen=True)
+class Report:
+    """The advice on a workload, most gain first; ``planned_against``: the catalog file, or Spark."""
+
+    statements: tuple[StatementAdvice, ...]
+    planned_against: str
+    seconds: float
+
+    @classmethod
+    def of(cls, statements: list[StatementAdvice], planned_against: str, seconds: float) -> Report:
+        """A report in the order of gain; statements of equal gain stay in their order."""
+        return cls(tuple(sorted(statements, key=lambda s: s.rank)), planned_against, seconds)
+
+    def count(self, status: Status) -> int:
+        """The number of statements with this status."""
+        return sum(s.status == status for s in self.statements)
+
+    @property
+    def summary(self) -> str:
+        """The numbers of the report, in one sentence."""
+        loops = sum(len(s.loops) for s in self.statements)
+        left = sum(len(s.remaining_loops) for s in self.statements)
+        problems = self.count("problem")
+        statements = _plural(len(self.statements), "statement")
+        text = f"{statements}: {self.count('rewritten')} rewritten, {_plural(loops, 'nested loop')}"
+        text += f" ({left} not removed)" if loops else ""
+        return f"{text}, {problems} not planned" if problems else text
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as one JSON object."""
+        return {
+            "planned_against": self.planned_against,
+            "seconds": round(self.seconds, 3),
+            "statements": [s.to_json() for s in self.statements],
+        }
+
+
+def _plural(count: int, word: str) -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+
+
+def _place(place: Place) -> dict[str, int]:
+    return {"line": place.line, "column": place.column}

@@ -1,0 +1,112 @@
+"""Reads a workload: the statements of .sql files below a folder, or the compiled models of a dbt project.
+
+A file may hold several statements, separated by semicolons.  dbt's ``target/manifest.json`` has the compiled code of
+each model; models come after those that they read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from typing import Any
+
+from planner.errors import InputError, Place, Unsupported
+from planner.expr.tokens import tokenize
+
+_LARGEST = 64 << 20  # bytes of a file
+
+
+_FIRST = Place(1, 1)
+
+
+@dataclass(frozen=True)
+class WorkloadStatement:
+    """A statement, its file, and where it begins there; ``creates`` is the table that a dbt model makes of it."""
+
+    file: str
+    text: str
+    start: Place = _FIRST
+    creates: str = ""
+
+    def place(self, inside: Place | None) -> Place:
+        """The place in the file of a place in the statement."""
+        if inside is None:
+            return self.start
+        column = inside.column + (self.start.column - 1 if inside.line == 1 else 0)
+        return Place(self.start.line + inside.line - 1, column)
+
+
+def read_workload(path: str) -> tuple[WorkloadStatement, ...]:
+    """The statements of a .sql file, a folder of them, a dbt project or its manifest.  Raises ``InputError``."""
+    root = Path(path)
+    if "\0" in path or not root.exists():
+        raise InputError(f"there is no file or folder {path!r}; name a folder of .sql files or a dbt project")
+    if root.is_file():
+        return tuple(_manifest(root) if root.suffix == ".json" else _statements(root, root.name))
+    manifest = root / "target" / "manifest.json"
+    if (root / "dbt_project.yml").is_file() and not manifest.is_file():
+        raise InputError(f"{path} is a dbt project without target/manifest.json; run `dbt compile` first")
+    if manifest.is_file():
+        return tuple(_manifest(manifest))
+    files = sorted(p for p in root.rglob("*.sql") if p.is_file())
+    if not files:
+        raise InputError(f"there is no .sql file in {path}; name a folder of .sql files or a dbt project")
+    return tuple(s for file in files for s in _statements(file, file.relative_to(root).as_posix()))
+
+
+def _read(file: Path) -> str:
+    try:
+        if file.stat().st_size > _LARGEST:
+            raise InputError(f"{file} has more than {_LARGEST >> 20} MB; a file of queries is smaller")
+        return file.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file} is not text in UTF-8; save it as UTF-8") from error
+
+
+def _statements(file: Path, name: str) -> Iterator[WorkloadStatement]:
+    yield from split_statements(_read(file), name)
+
+
+def split_statements(text: str, name: str) -> Iterator[WorkloadStatement]:
+    """Cut a text at its semicolons, without those in strings and comments; a text without tokens has no statement."""
+    try:
+        t = tokenize(text)
+    except Unsupported:  # the planner reports it, with the reason
+        yield WorkloadStatement(name, text)
+        return
+    first = 0
+    for i in range(len(t) + 1):
+        if i == len(t) or t[i].word == ";":
+            if i > first:
+                yield WorkloadStatement(name, t.slice(first, i), t.place(t[first].start))
+            first = i + 1
+
+
+def _manifest(file: Path) -> Iterator[WorkloadStatement]:
+    """The models of a dbt manifest, in an order in which each comes after those that it reads."""
+    try:
+        nodes: dict[str, dict[str, Any]] = json.loads(_read(file))["nodes"]
+        models = {key: node for key, node in nodes.items() if node.get("resource_type") in ("model", "snapshot")}
+        reads = {
+            key: [k for k in node.get("depends_on", {}).get("nodes", ()) if k in models] for key, node in models.items()
+        }
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
+        raise InputError(f"{file} is not a manifest of dbt; run `dbt compile` to write it again") from error
+    try:
+        order = list(TopologicalSorter(reads).static_order())
+    except CycleError:
+        order = list(models)
+    compiled = False
+    for key in order:
+        node = models[key]
+        text = node.get("compiled_code") or node.get("compiled_sql") or ""
+        compiled = compiled or bool(text.strip())
+        if text.strip():
+            name = node.get("compiled_path") or node.get("original_file_path") or key
+            for statement in split_statements(text, name):
+                yield WorkloadStatement(name, statement.text, statement.start, node.get("relation_name") or "")
+    if not compiled:
+        raise InputError(f"{file} has no compiled code; run `dbt compile`, not `dbt parse`")

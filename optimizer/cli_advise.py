@@ -1,0 +1,80 @@
+"""The command ``dovetail advise``: advice over a workload of SQL files."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from optimizer.cli_options import Catalog, Choices, Conf, Force, Json, Keys, Master, Remote, Tables
+from optimizer.commands.inputs import read_job
+from planner.errors import InputError
+
+FailOn = Enum("FailOn", {"new-nested-loop": "new-nested-loop"}, type=str)
+
+
+def advise(
+    queries: Annotated[
+        str | None,
+        typer.Argument(metavar="QUERIES", help="A folder of .sql files, a file, or a dbt project with its manifest."),
+    ] = None,
+    table: Tables = None,
+    catalog: Catalog = None,
+    key: Keys = None,
+    html: Annotated[
+        str | None, typer.Option("--html", metavar="FILE", help="Also write the report as an HTML page.")
+    ] = None,
+    json: Json = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Run each rewritten statement both ways and compare the rows.")
+    ] = False,
+    fail_on: Annotated[
+        FailOn | None,
+        typer.Option("--fail-on", help="End with code 1 if a nested loop is not in the baseline."),
+    ] = None,
+    baseline: Annotated[
+        str | None, typer.Option("--baseline", metavar="FILE", help="The nested loops that are known.")
+    ] = None,
+    new_baseline: Annotated[
+        str | None,
+        typer.Option("--write-baseline", metavar="FILE", help="Write the nested loops that remain to a baseline."),
+    ] = None,
+    event_log: Annotated[
+        str | None, typer.Option("--event-log", metavar="FOLDER", help="Read Spark's event logs instead of SQL.")
+    ] = None,
+    option: Choices = None,
+    force: Force = False,
+    master: Master = "local[*]",
+    remote: Remote = None,
+    conf: Conf = None,
+) -> None:
+    """Plan the statements of a folder without running them; report nested loops, rewritings, and what to mend.
+
+    Without --table, --remote and --verify, the tables are those that the catalog declares, and Spark does not start.
+    """
+    if event_log is not None:
+        from optimizer.advise.event_log import run
+        from planner.offline_catalog.read_catalog import read_catalog
+
+        declared = read_catalog(Path(catalog)) if catalog is not None else None
+        raise typer.Exit(run(Path(event_log), json=json, catalog=declared))
+    if queries is None:
+        raise InputError("name a folder of .sql files, a file, or a dbt project")
+    if baseline is not None and fail_on is None:
+        raise InputError("--baseline needs --fail-on; add --fail-on new-nested-loop")
+    from optimizer.commands.advise import run_advise
+
+    job = read_job(None, "SELECT 1", table, option, force, master, remote, conf, catalog, key)
+    run_advise(
+        queries,
+        job,
+        catalog,
+        html=html,
+        json=json,
+        verify=verify,
+        fail_on=fail_on.value if fail_on else None,
+        baseline=baseline,
+        new_baseline=new_baseline,
+    )

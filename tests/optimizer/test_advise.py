@@ -1,0 +1,256 @@
+"""Advice over a workload: planted nested loops are found with their places, and nothing else is reported."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_line import dovetail
+from optimizer import Optimizer
+from optimizer.advise.advice import advise
+from optimizer.advise.planners import OfflinePlanner, SessionWorkloadPlanner
+from optimizer.advise.report import Report
+from optimizer.advise.workload import read_workload
+from optimizer.options import Options
+from planner.catalog import Settings
+from planner.catalog.stats import Statistics
+from planner.offline_catalog.catalog import CatalogFile, Table
+from planner.offline_catalog.read_catalog import read_catalog
+from planner.types.schema import Column, sql_type
+
+CATALOG = """
+[tables.e]
+columns = { id = "BIGINT", user_id = "BIGINT", ts = "TIMESTAMP" }
+rows = 20_000_000
+bytes = 640_000_000
+
+[tables.s]
+columns = { id = "BIGINT", user_id = "BIGINT", starts = "TIMESTAMP", ends = "TIMESTAMP" }
+rows = 1_000_000
+bytes = 40_000_000
+"""
+
+# ¤ is where the report has to point.
+BAD = (
+    "FROM e JOIN s ON ¤e.ts > s.starts",
+    "FROM e JOIN s ON ¤e.ts BETWEEN s.starts AND s.ends",
+    "FROM e ¤CROSS JOIN s",
+    "FROM e¤, s",
+    "FROM e LEFT JOIN s ON ¤e.user_id <> s.user_id",
+    "FROM e FULL JOIN s ON ¤e.id = s.id OR e.ts < s.starts",
+    "FROM e JOIN s ON e.id = 5 AND ¤e.ts < s.ends",
+    "FROM e, s WHERE ¤e.ts < s.ends",
+    "FROM e WHERE EXISTS (SELECT 1 FROM s WHERE ¤s.starts < e.ts)",
+    "FROM e LEFT ANTI JOIN s ON ¤e.ts < s.starts",
+    "FROM e JOIN s ON e.id = s.id JOIN s t ON ¤e.ts < t.starts",
+)
+GOOD = (
+    "FROM e JOIN s ON e.id = s.id",
+    "FROM e, s, e f WHERE e.id = f.id AND f.user_id = s.user_id",
+    "FROM e LEFT JOIN s ON e.id = s.id AND e.ts < s.ends",
+    "FROM e JOIN s ON (e.id = s.id AND e.ts < s.ends) OR (e.id = s.id AND e.ts > s.starts)",
+    "FROM e WHERE EXISTS (SELECT 1 FROM s WHERE s.id = e.id AND s.starts < e.ts)",
+    "FROM e WHERE e.id NOT IN (SELECT s.id FROM s)",
+    "FROM e CROSS JOIN (SELECT max(s.ends) AS last FROM s) m WHERE e.ts < m.last",
+    "FROM e JOIN s USING (user_id)",
+    "FROM (SELECT e.id, s.id AS other FROM e, s) e WHERE e.id = e.other",
+)
+PLACES = (
+    "{q}",
+    "SELECT count(*) FROM (\n  {q}\n) AS d",
+    "WITH w AS (\n  {q}\n)\nSELECT * FROM w",
+    "SELECT e.id FROM e JOIN s ON e.id = s.id\nUNION ALL\n{q}",
+    "INSERT INTO archive\n{q}",
+    "CREATE OR REPLACE VIEW v AS\n  {q}",
+    "SELECT (SELECT count(*) FROM (\n{q}) AS d) AS n",
+    "SELECT f.id FROM e f WHERE f.id IN (\n  {q}\n)",
+    "/* ; */ SELECT ';' AS semicolon, d.id FROM (WITH w AS ({q}) SELECT * FROM w) AS d",
+)
+
+
+def plant(folder: Path, seed: int, count: int = 20) -> set[tuple[str, int, int]]:
+    """Write files of statements, ``count`` of them with a nested loop; returns the places of these."""
+    rng = random.Random(seed)
+    made = [rng.choice(PLACES).format(q=f"SELECT e.id {rng.choice(BAD)}") for _ in range(count)]
+    made += [rng.choice(PLACES).format(q=f"SELECT e.id {rng.choice(GOOD)}") for _ in range(count)]
+    rng.shuffle(made)
+    expected: set[tuple[str, int, int]] = set()
+    while made:
+        chosen = [made.pop() for _ in range(min(len(made), rng.randint(1, 4)))]
+        text = "-- a comment; with a semicolon\n" * rng.randint(0, 2) + ";\n\n".join(chosen) + rng.choice(("", ";"))
+        name = f"{rng.choice(('', 'deep/', 'deep/er/'))}q{len(made)}.sql"
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        while "¤" in text:
+            at = text.index("¤")
+            text = text.replace("¤", "", 1)
+            expected.add((name, text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)))
+        path.write_text(text)
+    return expected
+
+
+def found(report: Report) -> set[tuple[str, int, int]]:
+    return {(s.file, loop.place.line, loop.place.column) for s in report.statements for loop in s.loops}
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Path:
+    path = tmp_path / "catalog.toml"
+    path.write_text(CATALOG)
+    return path
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_planted_nested_loops_are_found_and_nothing_else(tmp_path: Path, catalog: Path, seed: int) -> None:
+    expected = plant(tmp_path / "q", seed)
+    assert len(expected) == 20
+    report = advise(read_workload(str(tmp_path / "q")), OfflinePlanner(read_catalog(catalog), Options()), str)
+    assert [s.problem for s in report.statements if s.problem] == []
+    assert found(report) == expected
+
+
+def test_spark_agrees_on_which_joins_are_nested_loops(spark: Any) -> None:
+    from planner.runtime.physical_plan import count_nested_loops
+
+    session = spark.newSession()
+    rows = "SELECT id, id % 7 AS user_id, timestamp_seconds(id) AS ts FROM range(50)"
+    session.sql(rows).createOrReplaceTempView("e")
+    session.sql("SELECT id, user_id, ts AS starts, ts AS ends FROM e").createOrReplaceTempView("s")
+    texts = [f"SELECT e.id {text.replace('¤', '')}" for text in (*BAD, *GOOD)]
+    loops = [count_nested_loops(session, text) > 0 for text in texts]
+    one_row = [n for n, text in enumerate(texts) if "max(s.ends)" in text]  # a loop over one row, which costs nothing
+    expected = [n < len(BAD) or n in one_row for n in range(len(texts))]
+    assert dict(zip(texts, loops, strict=True)) == dict(zip(texts, expected, strict=True))
+
+
+def test_on_a_session_statements_are_verified(spark: Any, tmp_path: Path) -> None:
+    session = spark.newSession()
+    session.sql("SELECT id, CAST(id AS DOUBLE) AS x FROM range(50)").createOrReplaceTempView("p")
+    session.sql("SELECT id, x AS lo, x + 2 AS hi FROM p").createOrReplaceTempView("i")
+    (tmp_path / "a.sql").write_text(
+        "CREATE VIEW near AS SELECT p.id FROM p JOIN i ON p.x BETWEEN i.lo AND i.hi;\n"
+        "SELECT p.id AS p, i.id AS i FROM p JOIN i ON p.x BETWEEN i.lo AND i.hi;\n"
+        "SELECT count(*) FROM near;\nSELECT nothing FROM p;\nSELECT p.id FROM p JOIN i ON p.id = i.id\n"
+    )
+    planner = SessionWorkloadPlanner(Optimizer(session, Options(force=True)))
+    report = advise(read_workload(str(tmp_path)), planner, lambda error: str(error).splitlines()[0], verify=True)
+    by_line = {s.place.line: s for s in report.statements}
+    assert by_line[2].status == "rewritten"
+    assert (by_line[2].same, by_line[2].verified) == (True, "same: 147 rows both ways")
+    assert [loop.removed for loop in by_line[2].loops] == [True]
+    assert by_line[3].problem == ""
+    assert "nothing" in by_line[4].problem
+    assert by_line[5].loops == ()
+
+
+@pytest.mark.parametrize("suite", ["tpch", "tpcds"])
+def test_no_false_alarm_on_tpc(suite: str, tmp_path: Path) -> None:
+    from tpc import data
+
+    for name, text in data.queries(suite).items():
+        (tmp_path / f"{name}.sql").write_text(text)
+    report = advise(read_workload(str(tmp_path)), OfflinePlanner(tpc_catalog(suite), Options()), str)
+    assert [s for s in report.statements if s.problem] == []
+    # ds77 reads FROM cs, cr without a condition: Spark's plan of it has a nested loop.
+    assert {s.file for s in report.statements if s.loops} == ({"ds77.sql"} if suite == "tpcds" else set())
+    assert report.seconds < 60
+
+
+def tpc_catalog(suite: str) -> CatalogFile:
+    from tpc import data
+
+    spec, columns = data.SUITES[suite], dict[str, list[Column]]()
+    with data._connect(spec) as connection:
+        connection.execute(f"CALL {spec.generator}(sf = 0)")
+        found = connection.execute("SELECT table_name, column_name, data_type FROM duckdb_columns() WHERE NOT internal")
+        for table, name, kind in found.fetchall():
+            columns.setdefault(table, []).append(Column(name, sql_type(kind.replace("VARCHAR", "STRING"))))
+    sizes = Statistics(1_000_000, 10**8, plain=True, cheap=True)
+    return CatalogFile(
+        Path("tpc.toml"), Settings(), tuple(Table((t,), tuple(c), (), sizes) for t, c in columns.items())
+    )
+
+
+def test_a_problem_is_one_line_and_the_rest_goes_on(tmp_path: Path, catalog: Path) -> None:
+    folder = tmp_path / "q"
+    folder.mkdir()
+    (folder / "a.sql").write_text(
+        "SELECT 1;\n  SELECT *\n  FROM visits;\nSELECT id FROM e WHERE ts BETWEEN;\nSET x = 1;\n"
+    )
+    (folder / "b.sql").write_text("SELECT 'never closed")
+    done = dovetail("advise", folder, "--catalog", catalog, "--json")
+    assert done.exit_code == 0, done.stderr
+    by_place = {(s["file"], s["line"], s["column"]): s for s in json.loads(done.stdout)["statements"]}
+    assert by_place["a.sql", 3, 8]["problem"].startswith("There is no table visits. Declare it under [tables.visits]")
+    assert by_place["a.sql", 4, 1]["problem"].startswith("The query cannot be parsed: ")
+    assert by_place["a.sql", 5, 1]["status"] == "not a query"
+    assert by_place["a.sql", 1, 1]["status"] == "unchanged"
+    assert "cannot be read" in by_place["b.sql", 1, 1]["problem"]
+
+
+def test_ci_fails_on_a_nested_loop_that_the_baseline_does_not_list(tmp_path: Path, catalog: Path) -> None:
+    query, baseline = tmp_path / "q.sql", tmp_path / "baseline.json"
+    query.write_text("SELECT e.id FROM e JOIN s ON e.ts > s.starts")
+    check = ["advise", query, "--catalog", catalog, "--fail-on", "new-nested-loop"]
+    done = dovetail(*check)
+    assert done.exit_code == 1
+    assert "q.sql:1:30: Spark runs this join as a nested loop" in done.stderr
+    assert dovetail("advise", query, "--catalog", catalog, "--write-baseline", baseline).exit_code == 0
+    query.write_text("-- moved\n\nSELECT e.id FROM e JOIN s ON e.ts > s.starts")
+    assert dovetail(*check, "--baseline", baseline).exit_code == 0
+    query.write_text("SELECT e.id FROM e JOIN s ON e.ts > s.starts;\nSELECT e.id FROM e CROSS JOIN s")
+    done = dovetail(*check, "--baseline", baseline)
+    assert done.exit_code == 1
+    assert "q.sql:2:20" in done.stderr
+    query.write_text("SELECT e.id, s.id FROM e JOIN s ON e.ts BETWEEN s.starts AND s.ends")
+    assert dovetail(*check).exit_code == 0  # the rewriting has no nested loop
+    done = dovetail(*check, "--baseline", tmp_path / "gone.json")
+    assert (done.exit_code, "there is no such file" in done.stderr) == (2, True)
+
+
+def test_gain_is_estimated_where_sizes_are_known(tmp_path: Path, catalog: Path) -> None:
+    query = tmp_path / "q.sql"
+    query.write_text(
+        "SELECT e.id, s.id AS s FROM e JOIN s ON s.starts <= e.ts\n"
+        "QUALIFY row_number() OVER (PARTITION BY e.id ORDER BY s.starts DESC) = 1;\n"
+        "SELECT e.id FROM e JOIN s ON e.user_id = s.user_id AND e.ts BETWEEN s.starts AND s.ends"
+    )
+    done = dovetail("advise", query, "--catalog", catalog, "--key", "e=id", "--json")
+    nearest, band = json.loads(done.stdout)["statements"]
+    assert nearest["rules"][-1] == "lower_nearest_join"
+    assert nearest["seconds_saved"] == pytest.approx(2e13 / 1.7e7, rel=0.01)
+    assert (band["status"], band["seconds_saved"], band["pairs_saved"]) == ("rewritten", None, None)  # equal keys
+
+
+def test_dbt_models_are_read_in_their_order(tmp_path: Path, catalog: Path) -> None:
+    def model(name: str, code: str, *reads: str) -> dict[str, Any]:
+        relation = {"relation_name": f"`shop`.`{name}`", "original_file_path": f"models/{name}.sql"}
+        return {"resource_type": "model", "compiled_code": code, "depends_on": {"nodes": list(reads)}, **relation}
+
+    nodes = {
+        "model.a": model("a", "SELECT b.id FROM `shop`.`b` b\nJOIN s ON b.ts > s.starts", "model.b"),
+        "model.b": model("b", "SELECT id, ts FROM e"),
+        "test.b": {"resource_type": "test"},
+    }
+    (tmp_path / "dbt" / "target").mkdir(parents=True)
+    (tmp_path / "dbt" / "target" / "manifest.json").write_text(json.dumps({"nodes": nodes}))
+    done = dovetail("advise", tmp_path / "dbt", "--catalog", catalog, "--json")
+    assert done.exit_code == 0, done.stderr
+    (bad, good) = json.loads(done.stdout)["statements"]
+    assert [(loop["line"], loop["column"]) for loop in bad["nested_loops"]] == [(2, 11)]
+    assert (good["file"], good["status"]) == ("models/b.sql", "unchanged")
+
+
+def test_the_page_escapes_the_text_of_the_user(tmp_path: Path, catalog: Path) -> None:
+    pytest.importorskip("jinja2")
+    query, page = tmp_path / "q.sql", tmp_path / "report.html"
+    query.write_text("SELECT e.id FROM e JOIN s ON e.ts > s.starts OR '</code><img onerror=alert(1)>' < s.ends")
+    assert dovetail("advise", query, "--catalog", catalog, "--html", page).exit_code == 0
+    text = page.read_text()
+    assert "&lt;img onerror" in text
+    assert "<img" not in text
+    assert "<script" not in text
