@@ -68,7 +68,6 @@ def drive(
             plan = driver.settle(plan, batch)
     driver.trace.declined = tuple(driver.context.declined)
     driver.trace.warnings = tuple(driver.context.warnings)
-    driver.trace.estimates = tuple(driver.context.estimates)
     reserved_names = (
         driver.reserved_names(physical)
         if physical is not None and any(n.rewritten for n in physical.walk())

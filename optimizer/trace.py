@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from planner.explain.records import Declined, Estimate, PlanWarning
+from planner.explain.records import Declined, PlanWarning
 from planner.tree import Node
 from rules.rule import Rule
 
@@ -21,12 +21,11 @@ class Step:
 
 @dataclass
 class Trace:
-    """The steps in order; rules that declined and warnings, without duplicates; estimates; seconds per rule."""
+    """The steps in order; rules that declined and warnings, without duplicates; seconds per rule."""
 
     steps: list[Step] = field(default_factory=list)
     declined: tuple[Declined, ...] = ()
     warnings: tuple[PlanWarning, ...] = ()
-    estimates: tuple[Estimate, ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property

@@ -14,7 +14,7 @@ from planner.catalog.cost import Thresholds
 from planner.catalog.measure import extent_sql, is_expensive, length_classes_sql, read_length_classes, scale_classes
 from planner.catalog.stats import UNKNOWN, LengthClass, Statistics
 from planner.errors import Place, QueryError, ReasonCode, Unsupported
-from planner.explain.records import Choice, CostNote, Declined, Estimate, PlanWarning, Way
+from planner.explain.records import Choice, CostNote, Declined, PlanWarning, Way
 from planner.expr import Scalar, quote
 from planner.expr.calls import KNOWN
 from planner.expr.tokens import called
@@ -62,7 +62,6 @@ class Context:
     declined: dict[Declined, None] = field(default_factory=dict)
     warnings: dict[PlanWarning, None] = field(default_factory=dict)
     decisions: list[Choice | CostNote] = field(default_factory=list)
-    estimates: list[Estimate] = field(default_factory=list)
     unique: dict[tuple[Node, bool], frozenset[frozenset[str]]] = field(default_factory=dict)  # a cache of unique keys
     named: int = 0  # how many names ``fresh`` has generated
 
@@ -101,10 +100,6 @@ class Context:
     def note_cost(self, text: str) -> None:
         """Record what was measured or estimated for a choice, for ``explain("cost")``."""
         self.decisions.append(CostNote(self.rule, text))
-
-    def estimate(self, place: Place | None, spark_pairs: float | None, **work: float | None) -> None:
-        """Record the estimated work of a join as Spark plans it and as rewritten; see ``Estimate``."""
-        self.estimates.append(Estimate(self.rule, place, spark_pairs, **work))
 
     def fresh(self, what: str) -> str:
         """Generate a name for a relation or column of a rewriting that is unique in the statement."""

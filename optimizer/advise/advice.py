@@ -13,6 +13,7 @@ from optimizer.advise.report import DeclinedFinding, LoopFinding, Report, Statem
 from optimizer.advise.workload import WorkloadStatement
 from optimizer.plan import Plan
 from planner.errors import QueryError, Unsupported
+from planner.explain.records import Choice
 from planner.expr.tokens import tokenize
 
 _COMMANDS = frozenset(
@@ -75,8 +76,9 @@ def _advise(
         status = "rewritten"
     elif loops or declined:
         status = "nested loop" if loops else "declined"
-    rules, estimates = (plan.rules, plan.trace.estimates) if plan.rewritten else ((), ())
-    advice = StatementAdvice(statement.file, statement.start, status, rules, estimates, loops, declined)
+    choices = tuple(decision for decision in plan.decisions if isinstance(decision, Choice))
+    rules, choices = (plan.rules, choices) if plan.rewritten else ((), ())
+    advice = StatementAdvice(statement.file, statement.start, status, rules, choices, loops, declined)
     if not (verify and plan.rewritten):
         return advice
     try:

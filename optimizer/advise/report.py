@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from planner.errors import Place, ReasonCode
-from planner.explain.records import Estimate
+from planner.explain.records import Choice, Way
 
 Status = Literal["rewritten", "nested loop", "declined", "unchanged", "not a query", "problem"]
 _ORDER: dict[Status, int] = {
@@ -47,7 +47,7 @@ class StatementAdvice:
     place: Place
     status: Status
     rules: tuple[str, ...] = ()
-    estimates: tuple[Estimate, ...] = ()
+    choices: tuple[Choice, ...] = ()
     loops: tuple[LoopFinding, ...] = ()
     declined: tuple[DeclinedFinding, ...] = ()
     problem: str = ""
@@ -60,23 +60,28 @@ class StatementAdvice:
         return f"{self.file}:{self.place.line}:{self.place.column}"
 
     @property
+    def replaced(self) -> tuple[tuple[Way, Way], ...]:
+        """Spark's own way and the chosen way of each choice by cost that replaced Spark's."""
+        return tuple((own, choice.chosen) for choice in self.choices if (own := choice.replaced))
+
+    @property
     def seconds_saved(self) -> float | None:
         """The estimated seconds on one core that the rewriting saves; None where that is unknown."""
-        both = [(e.spark_seconds, e.seconds) for e in self.estimates]
+        both = [(own.seconds, chosen.seconds) for own, chosen in self.replaced]
         known = [a - b for a, b in both if a is not None and b is not None]
         return sum(known) if known and self.status == "rewritten" else None
 
     @property
     def pairs_saved(self) -> float | None:
         """The estimated pairs that are no longer compared; None where that is unknown."""
-        both = [(e.spark_pairs, e.pairs) for e in self.estimates]
+        both = [(own.pairs, chosen.pairs) for own, chosen in self.replaced]
         known = [a - b for a, b in both if a is not None and b is not None]
         return sum(known) if known and self.status == "rewritten" else None
 
     @property
     def bytes_shuffled(self) -> float | None:
         """The bytes that the rewriting shuffles unless a side is broadcast; None where that is unknown."""
-        known = [e.bytes for e in self.estimates if e.bytes is not None]
+        known = [chosen.bytes for _, chosen in self.replaced if chosen.bytes is not None]
         return sum(known) if known and self.status == "rewritten" else None
 
     @property

@@ -141,7 +141,7 @@ def describe_gain(advice: StatementAdvice) -> str:
         return f"about {terminal.format_seconds(advice.seconds_saved)}"
     if advice.pairs_saved is not None and advice.pairs_saved > 0:
         return f"about {advice.pairs_saved:.2g} pairs"
-    known = [e.spark_pairs for e in advice.estimates if e.spark_pairs is not None]
+    known = [own.pairs for own, _ in advice.replaced if own.pairs is not None]
     return f"part of {max(known):.2g} pairs" if known else "unknown"
 
 
@@ -170,11 +170,11 @@ def details(advice: StatementAdvice) -> Iterator[str]:
 
 
 def _estimates(advice: StatementAdvice) -> Iterator[str]:
-    for e in advice.estimates:
-        if e.spark_pairs is not None:
-            pairs = f"compares up to {e.spark_pairs:.2g} pairs"
-            after = f", the rewriting about {e.pairs:.2g}" if e.pairs is not None else ""
-            shuffled = f" and shuffles {e.bytes / 2**20:,.0f} MiB" if e.bytes is not None else ""
+    for own, chosen in advice.replaced:
+        if own.pairs is not None:
+            pairs = f"compares up to {own.pairs:.2g} pairs"
+            after = f", the rewriting about {chosen.pairs:.2g}" if chosen.pairs is not None else ""
+            shuffled = f" and shuffles {chosen.bytes / 2**20:,.0f} MiB" if chosen.bytes is not None else ""
             yield f"estimate: Spark {pairs}{after}{shuffled}"
         else:
             yield "no estimate: the sizes, or the pairs with equal keys, are unknown"

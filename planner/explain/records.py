@@ -19,22 +19,6 @@ class Declined(NamedTuple):
     code: ReasonCode | None = None
 
 
-class Estimate(NamedTuple):
-    """The estimated work of a join as Spark plans it, and as rewritten; None for what is unknown.
-
-    ``spark_pairs`` and ``pairs`` are rows compared, ``bytes`` what the rewriting shuffles unless a side is broadcast,
-    and ``spark_seconds`` and ``seconds`` are of one core.
-    """
-
-    rule: str
-    place: Place | None
-    spark_pairs: float | None
-    pairs: float | None = None
-    bytes: float | None = None
-    spark_seconds: float | None = None
-    seconds: float | None = None
-
-
 class PlanWarning(NamedTuple):
     """A warning about the user's text from a rule, or from a stage of the planning."""
 
@@ -58,7 +42,8 @@ class Way(NamedTuple):
     """A way to run a part of a query, with its estimates; None for what is not estimated.
 
     ``text``: the way with its figures.  ``rows`` and ``bytes``: what is shuffled, copies included.  ``pairs``: the
-    candidate pairs.  ``name``: the way without these figures, if they are in its text.
+    candidate pairs.  ``name``: the way without these figures, if they are in its text.  ``seconds``: on one core.
+    ``own``: whether it is Spark's plan of the statement as written.
     """
 
     text: str
@@ -67,6 +52,8 @@ class Way(NamedTuple):
     pairs: float | None = None
     lengths: tuple[MeasuredLengths, ...] = ()
     name: str = ""
+    seconds: float | None = None
+    own: bool = False
 
     def __str__(self) -> str:
         return self.text
@@ -83,6 +70,11 @@ class Choice(NamedTuple):
     def lines(self) -> tuple[str, ...]:
         """The choice as text, a line for each way."""
         return f"chosen: {self.chosen}", *(f"  rejected: {way}" for way in self.rejected)
+
+    @property
+    def replaced(self) -> Way | None:
+        """Spark's own way, if another one was chosen; None if that is not so or not known."""
+        return None if self.chosen.own else next((way for way in self.rejected if way.own), None)
 
 
 class CostNote(NamedTuple):

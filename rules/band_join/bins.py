@@ -60,7 +60,8 @@ class Candidate:
         cost = self.cost
         if cost is None:
             return Way(str(self), lengths=self.lengths)
-        return Way(str(self), cost.rows, cost.bytes, cost.pairs, self.lengths, self.description)
+        seconds = None if cost.pairs is None else cost.seconds
+        return Way(str(self), cost.rows, cost.bytes, cost.pairs, self.lengths, self.description, seconds)
 
     def __str__(self) -> str:
         return f"{self.description}: {self.cost}" if self.cost else self.description

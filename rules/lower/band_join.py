@@ -49,7 +49,7 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
     if reason:
         code: ReasonCode = "few_rows" if left.known else "unique_match"
         ctx.decline(f"{join.band}: {reason}", join.band.conjuncts[0].place, code)
-        spark_join = _own_join(left, right, ctx)
+        spark_join = _own_join(join, left, right, ctx)
         ctx.choose(spark_join._replace(text=f"{spark_join}: {reason}"), "bins, which cost a shuffle more")
         return Spark(join.plain)
     join = select_band(join, left, right, ctx)
@@ -63,8 +63,7 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
     if large and not build:
         ways = for_sorting(ways, join, left, right)
         best = min(ways, key=_seconds)
-    ctx.choose(best.way, *(way.way for way in ways if way is not best), _own_join(left, right, ctx))
-    _estimate(join, best, left, right, ctx)
+    ctx.choose(best.way, *(way.way for way in ways if way is not best), _own_join(join, left, right, ctx))
     chosen = BinJoin(join.left, join.right, join.kind, best.scheme, join.condition, join.hints)
     if chosen.matched:
         return _with_matches(chosen, join, ctx)
@@ -74,29 +73,17 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
     return replace(chosen, method=method_of(join, left, right, build, ctx), equal=equal)
 
 
-def _own_join(left: Statistics, right: Statistics, ctx: Context) -> Way:
+def _own_join(join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> Way:
     if ctx.force:
-        return Way("Spark's own join (force is set: no sizes were asked for)")
+        return Way("Spark's own join (force is set: no sizes were asked for)", own=True)
     if left.rows is None and right.rows is None:
-        return Way("Spark's own join (no sizes are known)")
+        return Way("Spark's own join (no sizes are known)", own=True)
     pairs = count_pairs(left, right)
     rows = None if left.rows is None or right.rows is None else left.rows + right.rows
     text = f"Spark's own join, {describe_pairs(pairs)} of {describe_rows(left)} × {describe_rows(right)} rows"
-    return Way(text, rows, pairs=pairs, name="Spark's own join")
-
-
-def _estimate(join: BandJoin, best: Candidate, left: Statistics, right: Statistics, ctx: Context) -> None:
-    """Record the work of Spark's own join and of bins; with equal keys, the pairs of Spark's own join are unknown."""
-    pairs = None if has_keys(join) else count_pairs(left, right)
-    broadcast = can_broadcast(join, left, right, ctx)
-    ctx.estimate(
-        join.band.conjuncts[0].place,
-        pairs,
-        pairs=best.cost.pairs if best.cost else None,
-        bytes=best.cost.bytes if best.cost else None,
-        spark_seconds=nested_loop_seconds(pairs, broadcast=broadcast),
-        seconds=best.cost.seconds if best.cost and best.cost.pairs is not None else None,
-    )
+    compared = None if has_keys(join) else pairs  # with equal keys Spark compares fewer, nobody knows how many
+    seconds = nested_loop_seconds(compared, broadcast=can_broadcast(join, left, right, ctx))
+    return Way(text, rows, pairs=compared, name="Spark's own join", seconds=seconds, own=True)
 
 
 def _seconds(way: Candidate) -> float:

@@ -52,8 +52,16 @@ def _spark_join_suffices(join: NearestJoin, ctx: Context, *, may_stay: bool = Tr
     if may_stay and not _are_few(pairs, sizes, ctx, passes):
         sizes = filtered_sizes(sides, own_conditions(join.nearest, outer=join.kind == "left"), sizes, ctx)
         pairs = _count_pairs(join, sizes, ctx)
-    union = Way(f"one sort of {describe_rows(Statistics(_total(sizes)))} rows", _total(sizes))
-    spark_join = Way(f"Spark's own join, {describe_pairs(pairs)}", _total(sizes), pairs=pairs, name="Spark's own join")
+    rows = _total(sizes)
+    union = Way(f"one sort of {describe_rows(Statistics(rows))} rows", rows, seconds=sort_seconds(rows))
+    spark_join = Way(
+        f"Spark's own join, {describe_pairs(pairs)}",
+        rows,
+        pairs=pairs,
+        name="Spark's own join",
+        seconds=None if join.nearest.keys else nested_loop_seconds(pairs),
+        own=True,
+    )
     if may_stay and _are_few(pairs, sizes, ctx, passes):
         ctx.choose(spark_join, union)
         ctx.decline(
@@ -63,9 +71,6 @@ def _spark_join_suffices(join: NearestJoin, ctx: Context, *, may_stay: bool = Tr
         )
         return True
     ctx.choose(union, spark_join)
-    place = join.condition[0].place if join.condition else None
-    loop_seconds = None if join.nearest.keys else nested_loop_seconds(pairs)
-    ctx.estimate(place, pairs, spark_seconds=loop_seconds, seconds=sort_seconds(_total(sizes)))
     return False
 
 
