@@ -80,7 +80,7 @@ class RowLookupJoin(Rendered, LookupJoin):
 
     @property
     def left_row(self) -> str:
-        """The column of the view that holds the columns of the left side, a struct."""
+        """The struct of the columns of the left side: LATERAL takes comments and lengths of CHAR from other columns."""
         return f"{self.view}_left"
 
     @property
@@ -143,18 +143,22 @@ class RowLookupJoin(Rendered, LookupJoin):
             pairs = zip(self.scan.renames, self.spec.columns, strict=True)
             one = ", ".join(f"{row}.{quote(column)} AS {quote(name)}" for name, column in pairs)
             found = f"transform({found}, {row} -> struct({one}))"
+        relations = list(self._shown())
+        struct = ", ".join(f"'{held}', {held}" for _, columns in relations for _, held in columns)
+        rows = f"named_struct({struct}) AS {self.left_row}" if struct else f"{view}.*"
+        source = f"(SELECT *, {rows} FROM {view}) AS {view}" if struct else view
         left = ""
-        for relation, columns in self._shown():
+        for relation, columns in relations:
             items = ", ".join(f"{self.left_row}.{held} AS {quote(column)}" for column, held in columns)
             left += f"\nJOIN LATERAL (SELECT {items}) AS {self.relation(relation)}"
         filtered = f"filter({found}, {FOUND} -> {conjunction(self.matched)})"
         if self.kind in ("semi", "anti"):
             some = "=" if self.kind == "anti" else ">"  # exists() is NULL where the condition is
-            return f"(SELECT {view}.* FROM {view}{left}\nWHERE size({filtered}) {some} 0) AS {view}{left}"
+            return f"(SELECT {rows} FROM {source}{left}\nWHERE size({filtered}) {some} 0) AS {view}{left}"
         outer = "OUTER " if self.kind == "left" else ""
         each = f"LATERAL VIEW {outer}explode({filtered}) {view}_each AS {row}"
         own = [name for name in self.scan.renames or self.spec.columns if self._is_shown(self.alias, name)]
         own.sort(key=lambda name: (self.alias, name) not in self.qualified_only)  # as ``c.*`` shows them
         right = ", ".join(f"{row}.{quote(name)} AS {quote(name)}" for name in own)
         table = f"\nJOIN LATERAL (SELECT {right}) AS {quote(self.alias)}" if own else ""
-        return f"(SELECT {view}.*, {row} FROM {view}{left}\n{each}) AS {view}{left}{table}"
+        return f"(SELECT {rows}, {row} FROM {source}{left}\n{each}) AS {view}{left}{table}"

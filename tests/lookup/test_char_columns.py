@@ -53,6 +53,23 @@ def test_beside_a_lookup(session: SparkSession, side: str, condition: str) -> No
     assert found.schema["code"].metadata == wanted.schema["code"].metadata
 
 
+@pytest.mark.parametrize("operator", ["EXCEPT", "INTERSECT"])
+def test_a_set_operation_over_a_lookup_below_a_limit(session: SparkSession, operator: str) -> None:
+    """Spark fails to push one below a struct that a LATERAL VIEW passes on."""
+    rows = {"code": pa.array(["a", "ab"]), "name": pa.array(["A", "AB"])}
+    optimizer = Optimizer(session)
+    optimizer.register_lookup("codes", MemorySource(pa.table(rows), [("code",)]))
+    session.createDataFrame([("a", "A"), ("ab", "AB")], "code STRING, name STRING").createOrReplaceTempView(
+        "plain_codes"
+    )
+    side = "(SELECT id, trim(code) AS code, k FROM orders ORDER BY id LIMIT 9)"
+    text = f"(SELECT o.code, o.k, n.name FROM {side} o JOIN {{}} AS n ON o.code = n.code) {operator} SELECT 'a', 1, 'A'"
+    found = optimizer.sql(text.format("codes FOR SYSTEM_TIME AS OF PROCTIME()"))
+    wanted = session.sql(text.format("plain_codes")).collect()
+    assert Counter(found.collect()) == Counter(wanted)
+    assert wanted
+
+
 @pytest.mark.parametrize("condition", [*CONDITIONS, "p.note = 'a'", "p.note <> o.code", "p.note IN ('a', 'c')"])
 def test_beside_versions(session: SparkSession, condition: str) -> None:
     optimizer = Optimizer(session)

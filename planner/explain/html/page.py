@@ -84,7 +84,7 @@ def _parts(explanation: Explanation, longest: int | None) -> dict[str, Any]:
         old, new = compare_trees(before, after)
     else:
         old, new = [], tree_lines(after) if after is not None else []
-    prefix = f"d{sha256(explanation.text.encode()).hexdigest()[:8]}"
+    prefix = f"d{sha256(explanation.text.encode(errors='surrogatepass')).hexdigest()[:8]}"
     reasons = _reasons(explanation, prefix)
     text, sql = explanation.text.strip("\n"), explanation.sql.strip("\n")
     lines = mark_text(explanation.text, reasons, scalar_lengths(explanation.text, before))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import col, struct
+from pyspark.sql.functions import col
 
 from planner.connectors.source import LookupSource
 from planner.connectors.spec import LookupSpec
@@ -65,10 +65,9 @@ def _rows_with_found(
     spec, observed = join.spec, f"lookup {number}: {join.spec.table}"
     source, counted = sources[spec.table], metrics.get(spec.table)
     rows = join_rows(session, source, spec, left, "nested", join.looked_up, counted, observed)
-    # Python returns columns without comments and lengths of CHAR.  LATERAL takes them from columns, not from fields.
-    metadata = {field.name: field.metadata for field in left.schema.fields}
-    row = [col(name).alias(name, metadata=metadata[name]) for name in rows.columns if name in metadata]
-    return rows.select(*([struct(*row).alias(join.left_row)] if row else []), col("matches").alias(join.matches))
+    metadata = {field.name: field.metadata for field in left.schema.fields}  # which Python does not return
+    columns = [col(name).alias(name, metadata=metadata[name]) for name in rows.columns if name in metadata]
+    return rows.select(*columns, col("matches").alias(join.matches))
 
 
 # Functions that fill a view, given the rows that it needs.
