@@ -69,7 +69,7 @@ def loses_metadata_only(original: object, rewritten: object) -> bool:
 
 
 def names_are_unique(schema: object) -> bool:
-    """Whether no two columns of a schema have one name, in whatever case."""
+    """Whether no two columns of a schema have one name, ignoring case."""
     names = [field.name.lower() for field in schema.fields]  # type: ignore[attr-defined]
     return len(set(names)) == len(names)
 

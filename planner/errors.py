@@ -16,10 +16,8 @@ ReasonCode = Literal[
     "may_raise",
     "no_key",
     "using",
-    "no_name",
     "few_rows",
     "unique_match",
-    "unread",
 ]
 """The kinds of reasons why a rule declined.  Advice depends on them, never on the text of a reason."""
 

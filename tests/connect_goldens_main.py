@@ -22,7 +22,6 @@ from pyspark.errors import PySparkException
 
 from execution import INTERPRETED
 from golden_plans.case import Case, read_case
-from golden_plans.catalog import CatalogFile
 from golden_plans.planned import catalog_of, options_of
 from golden_sessions import ARGUMENTS, golden_sessions, plain_lookups, query_of, with_plain_lookups
 from optimizer import Optimizer
@@ -30,6 +29,7 @@ from optimizer.plan import Plan
 from planner.connectors.memory import MemorySource
 from planner.errors import DovetailError
 from planner.expr import quote
+from planner.offline_catalog.catalog import CatalogFile
 from planner.runtime.lookup.views import run_with_lookups
 from planner.sql.lookup_views import lookups_of
 from planner.sql.lookup_views import query_of as query_of_plan

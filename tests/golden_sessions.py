@@ -9,12 +9,12 @@ from typing import Any
 
 from execution import execute
 from golden_plans.case import Case
-from golden_plans.catalog import CatalogFile
 from golden_plans.planned import catalog_of
 from optimizer.plan import Plan
 from planner.expr import quote
 from planner.logical import Project, Statement
 from planner.logical.base import Logical
+from planner.offline_catalog.catalog import CatalogFile
 from planner.sql.lookup_views import with_tables
 from planner.sql.names import Resolver
 from planner.tree import transform_up

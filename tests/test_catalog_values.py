@@ -12,10 +12,10 @@ import pytest
 
 from command_line import dovetail
 from effort import SEED, fuzzing
-from golden_plans.catalog_file import read_catalog as read_golden
 from optimizer.commands.catalog import read_catalog as read_for_commands
 from planner.catalog_file.keys import FILE, PLANNING, SOURCES, TABLE
 from planner.errors import CatalogError, InputError
+from planner.offline_catalog.read_catalog import read_catalog as read_golden
 from wrong_values import VALUES, Place, at_place, catalog, places, toml, with_key, with_value
 
 PLACES = list(places(catalog()))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class WorkloadPlanner(Protocol):
-    """Plans statements and finds their nested loops; ``description`` says against what."""
+    """Plans statements and finds their nested loops; ``description``: against what."""
 
     description: str
 

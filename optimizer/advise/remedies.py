@@ -12,13 +12,13 @@ from rules.analysis.nested_loops import NestedLoop
 REMEDIES: dict[ReasonCode, str] = {
     "no_equality": "Look for a missing equality in ON. If the condition really has none, nothing helps.",
     "one_sided": "Add the other bound, or keep only the nearest row of each (docs/nearest.md).",
-    "or_condition": "Move the OR into a UNION of two joins, or move what its branches share in front of it.",
+    "or_condition": "Write a join for each branch and UNION ALL them, each without the pairs of the branches before "
+    "it; or move what all branches share in front of the OR.",
     "correlated": "Write the subquery as a join.",
-    "after_outer_join": "Move the condition from WHERE into ON, or write an inner join.",
+    "after_outer_join": "Write an inner join, if rows without a match are not wanted: WHERE drops them.",
     "may_raise": "Use the TRY form of the expression: TRY_CAST, try_divide.",
     "no_key": "Declare a key on the table, if it is unique: --key TABLE=COLUMNS, opt.declare_key.",
     "using": "Write ON instead of USING.",
-    "no_name": "Name the column with AS.",
     "few_rows": "Nothing: Spark's own join is as fast on tables of this size.",
     "unique_match": "Nothing: each row matches at most one.",
 }

@@ -146,7 +146,7 @@ def describe_gain(advice: StatementAdvice) -> str:
 
 
 def details(advice: StatementAdvice) -> Iterator[str]:
-    """What is to be said of a statement, a line each: problem, rules, nested loops, reasons."""
+    """The report on a statement, a line each: problem, rules, nested loops, reasons."""
     if advice.problem:
         yield advice.problem
     if advice.rules:

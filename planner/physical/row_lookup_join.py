@@ -143,6 +143,7 @@ class RowLookupJoin(Rendered, LookupJoin):
             pairs = zip(self.scan.renames, self.spec.columns, strict=True)
             one = ", ".join(f"{row}.{quote(column)} AS {quote(name)}" for name, column in pairs)
             found = f"transform({found}, {row} -> struct({one}))"
+        # One struct below LATERAL VIEW and one above: Spark fails to push EXCEPT below one that passes through it.
         relations = list(self._shown())
         struct = ", ".join(f"'{held}', {held}" for _, columns in relations for _, held in columns)
         rows = f"named_struct({struct}) AS {self.left_row}" if struct else f"{view}.*"

@@ -12,11 +12,11 @@ from pyspark.sql import SparkSession
 from execution import DEFAULT, INTERPRETED, execution_of
 from golden_plans.approval import approved_as_written
 from golden_plans.case import read_case
-from golden_plans.catalog import CatalogFile
 from golden_plans.planned import catalog_of, plan_case
 from golden_sessions import ARGUMENTS, golden_sessions, plain_lookups, query_of, with_plain_lookups
 from optimizer.plan import Plan
 from planner.connectors.memory import MemorySource
+from planner.offline_catalog.catalog import CatalogFile
 from planner.sql.lookup_views import lookups_of
 from planner.sql.lookup_views import query_of as query_of_plan
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from golden_plans.catalog_file import read_catalog
 from golden_project import BAND, CATALOG, SQL, approve
 from planner.errors import CatalogError
+from planner.offline_catalog.read_catalog import read_catalog
 
 pytest_plugins = ["pytester"]
 

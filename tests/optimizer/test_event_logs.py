@@ -16,7 +16,6 @@ import pytest
 import zstandard
 
 from event_log_queries import ORDINARY, PLANTED
-from golden_plans.catalog_file import read_catalog
 from optimizer.advise.event_log import run
 from optimizer.advise.event_log.advice import read_folder
 from optimizer.advise.event_log.files import find_logs
@@ -25,6 +24,7 @@ from optimizer.advise.event_log.plan_nodes import split_top
 from optimizer.advise.event_log.report import Reported
 from optimizer.options import Options
 from optimizer.planning import plan_sql
+from planner.offline_catalog.read_catalog import read_catalog
 
 LOGS = Path(__file__).parents[1] / "event_logs"
 ADAPTIVE, PLAIN = LOGS / "eventlog_v2_planted", LOGS / "without_adaptive.zstd"

@@ -7,9 +7,9 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from golden_plans.catalog import CatalogFile
-from golden_plans.catalog_file import read_catalog
 from optimizer.planning import plan_sql
+from planner.offline_catalog.catalog import CatalogFile
+from planner.offline_catalog.read_catalog import read_catalog
 
 if TYPE_CHECKING:
     from optimizer.plan import Plan

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from golden_plans.catalog_file import read_catalog
 from planner.expr import Scalar
 from planner.logical import Scan
+from planner.offline_catalog.read_catalog import read_catalog
 from planner.sql.names import Resolver
 from planner.sql.scope import Scope
 

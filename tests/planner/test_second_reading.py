@@ -12,7 +12,6 @@ import pytest
 from sqlglot.errors import ParseError
 
 from golden_plans.case import read_case
-from golden_plans.catalog_file import read_catalog
 from golden_plans.planned import catalog_of, plan_case
 from optimizer import planning
 from optimizer.planning import plan_sql
@@ -35,6 +34,7 @@ from planner.logical import (
     Sort,
     With,
 )
+from planner.offline_catalog.read_catalog import read_catalog
 from planner.sql.from_sql import from_sql
 from planner.sql.reader import Note
 from planner.sql.second_reading import Differs, compare

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from golden_plans.catalog_file import read_catalog
 from optimizer import Options
 from optimizer.stream_plan import StreamPlan, plan_stream
 from planner.errors import HintError
+from planner.offline_catalog.read_catalog import read_catalog
 from planner.state.spec import StreamJoin
 from planner.state.stream import Stream
 

@@ -9,13 +9,13 @@ import pytest
 
 from golden_plans.approval import approved_as_written
 from golden_plans.case import Case, read_case
-from golden_plans.catalog_file import read_catalog
 from golden_plans.planned import catalog_of, plan_case
 from optimizer.options import Options
 from optimizer.plan import Plan
 from optimizer.planning import plan_sql
 from planner.hints.blocks import read_hints
 from planner.logical import BandJoin, Project
+from planner.offline_catalog.read_catalog import read_catalog
 from planner.physical.lookup_join import LookupJoin
 from planner.sql.lookup_views import lookups_of
 from planner.tree import Node, unwrap

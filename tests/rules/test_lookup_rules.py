@@ -11,8 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from golden_plans.catalog import CatalogFile
-from golden_plans.catalog_file import read_catalog
 from optimizer.options import Options
 from optimizer.plan import Plan
 from optimizer.planning import plan_sql
@@ -22,6 +20,8 @@ from planner.catalog.stats import Statistics
 from planner.hints.blocks import hints_in
 from planner.hints.lookup import read_lookup_hint
 from planner.logical import Scan
+from planner.offline_catalog.catalog import CatalogFile
+from planner.offline_catalog.read_catalog import read_catalog
 from planner.sql.from_sql import from_sql
 from planner.sql.lookup_views import lookups_of, needs_sql
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from golden_plans.catalog import CatalogFile, Table
 from optimizer.options import Options
 from optimizer.planning import plan_sql
 from planner.catalog import Settings, UniqueKey
 from planner.catalog.stats import Statistics
+from planner.offline_catalog.catalog import CatalogFile, Table
 from planner.types.schema import Column, sql_type
 
 ODD = r"""

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from golden_plans.catalog import CatalogFile
-from golden_plans.catalog_file import read_catalog
 from planner.catalog.cost import Thresholds
 from planner.errors import Refused
 from planner.logical import Cte
 from planner.logical.base import Logical
+from planner.offline_catalog.catalog import CatalogFile
+from planner.offline_catalog.read_catalog import read_catalog
 from planner.sql.from_sql import from_sql
 from rules.analysis.same_source import same_source
 from rules.context import Context

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from golden_plans.catalog_file import read_catalog
 from optimizer import Options
 from optimizer.stream_plan import plan_stream
 from planner.errors import StateError, Unsupported
+from planner.offline_catalog.read_catalog import read_catalog
 from planner.state.refusals import check_settings
 from planner.state.shared import Shared, share
 from planner.state.spec import MEANING, Input, StreamJoin, described_settings

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from golden_plans.catalog_file import read_catalog
 from optimizer import Options
 from optimizer.stream_plan import StreamPlan, plan_stream
+from planner.offline_catalog.read_catalog import read_catalog
 from planner.state.stream import Stream
 
 CATALOG = read_catalog(Path(__file__).parents[2] / "golden_plans" / "catalogs" / "ads.toml")

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from golden_plans.catalog import CatalogFile
-from golden_plans.catalog_file import read_catalog
 from planner.catalog.cost import Thresholds
 from planner.logical import Cte, Filter, Project
+from planner.offline_catalog.catalog import CatalogFile
+from planner.offline_catalog.read_catalog import read_catalog
 from planner.runtime.keys import parse_constraints
 from planner.sql.from_sql import from_sql
 from rules.analysis.unique import unique_keys

@@ -130,11 +130,11 @@ def test_how_it_is_explained(opt: Optimizer, feeds: list[Feed], tmp_path: Path) 
         "FROM __dt_joined)"
     )
     view = opt.materialize(GROUPS, "kept", state=tmp_path / "state")
-    said = view.explain()
+    shown = view.explain()
     assert "<h3>Stored of the joined rows</h3>" in view.explain("html")
     assert view.explain("mermaid").startswith("flowchart BT")
-    assert "d(a) ◁ curr(b by k)" in said
-    assert said.partition("stored of the joined rows:\n\n")[2] == (
+    assert "d(a) ◁ curr(b by k)" in shown
+    assert shown.partition("stored of the joined rows:\n\n")[2] == (
         "SELECT a.k AS __dt_g0, count(*) AS __dt_p0, count(b.id) AS __dt_p1, "
         "sum(CAST((b.id) AS DECIMAL(38, 0))) AS __dt_p2, count(c.id) AS __dt_p3, "
         "sum(CAST((c.id) AS DECIMAL(38, 0))) AS __dt_p4 "
