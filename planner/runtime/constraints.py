@@ -13,7 +13,7 @@ from planner.catalog import UniqueKey
 from planner.catalog.declared import NOTHING, Declaration
 from planner.expr import quote
 from planner.runtime.keys import Declared, catalog_keys, identity
-from planner.runtime.table_identity import TableIdentity, identity_of
+from planner.runtime.table_identity import TableIdentity, identity_of, is_unchanged
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -95,7 +95,7 @@ class CatalogConstraints:
         if then is None:
             return True
         now = self._memoize(self._current, name, partial(identity_of, self.session))
-        return now is not None and now.is_same(then)
+        return is_unchanged(self.session, name, then, now)
 
     def expired_key_reason(self, name: tuple[str, ...]) -> str | None:
         """Why a declared key of a name is no longer valid; None if all are valid."""

@@ -3,12 +3,15 @@
 A view is identified by its analyzed plan, a table by its creation time.  A classic session exposes both.  Spark Connect
 exposes a hash of the plan, its text, and the creation time of a table.  Where the text does not name the tables that a
 view reads, declared keys of the view are ignored.
+
+Session settings are part of an analyzed plan: Spark pads CHAR columns there, for example, and a session's cache of
+tables remembers how.  So where plans differ, a copy of the session analyzes the table again under the earlier settings.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -19,6 +22,7 @@ from planner.expr import quote
 from planner.runtime.batch import classic, run
 from planner.runtime.measurement_cache import items, normalized_plan
 from planner.runtime.repeatable import parse_analyzed_plan
+from planner.runtime.settings import all_settings
 
 _TABLE = re.compile(
     r"^[\s:+\-|]*(?:RelationV2|HiveTableRelation|DataSourceV2Relation|Relation spark_catalog\.)", re.MULTILINE
@@ -28,10 +32,14 @@ _NAMED_TABLE = re.compile(r"^[\s:+\-|]*Relation spark_catalog\.(\w+)\.(\w+)\[", 
 
 @dataclass(frozen=True)
 class TableIdentity:
-    """The identity of a table or view: an analyzed plan or its hash, and the tables that it reads."""
+    """The identity of a table or view: an analyzed plan or its hash, and the tables that it reads.
+
+    ``settings``: those that a classic session had when it analyzed the plan; empty on Spark Connect.
+    """
 
     plan: Any
     tables: tuple[str, ...]
+    settings: dict[str, str] = field(default_factory=dict)
 
     def is_same(self, other: TableIdentity) -> bool:
         """Whether both certainly are the same table."""
@@ -42,6 +50,32 @@ class TableIdentity:
         return bool(self.plan.sameResult(other.plan))
 
 
+def is_unchanged(session: SparkSession, name: tuple[str, ...], then: TableIdentity, now: TableIdentity | None) -> bool:
+    """Whether a name certainly refers to the same table as before.
+
+    ``then`` and ``now`` are its identities; None if there is no such table now.
+    """
+    if now is None or now.is_same(then):
+        return now is not None
+    if now.tables != then.tables or not then.settings:
+        return False
+    try:
+        plan = _analyze_with(session._jsparkSession.cloneSession(), name, then.settings, now.settings)
+    except Py4JError:
+        return False
+    return TableIdentity(plan, now.tables).is_same(then)
+
+
+def _analyze_with(java: Any, name: tuple[str, ...], settings: dict[str, str], current: dict[str, str]) -> Any:
+    """Return the analyzed plan of a table, under other settings than the current ones of a JVM session."""
+    conf = java.sessionState().conf()
+    for key in current.keys() - settings.keys():
+        conf.unsetConf(key)
+    for key, value in settings.items() - current.items():
+        conf.setConfString(key, value)
+    return java.table(".".join(map(quote, name))).queryExecution().normalized()
+
+
 def identity_of(session: SparkSession, name: tuple[str, ...]) -> TableIdentity | None:
     """Return the identity of the table that a name refers to now; None if unknown or if there is no such table."""
     text = ".".join(map(quote, name))
@@ -49,7 +83,7 @@ def identity_of(session: SparkSession, name: tuple[str, ...]) -> TableIdentity |
         frame = session.table(text)
         if classic(session):
             plan = normalized_plan(frame)
-            return TableIdentity(plan, _tables(plan))
+            return TableIdentity(plan, _tables(plan), all_settings(session))
         return TableIdentity(frame.semanticHash(), _tables_from_sql(session, text))
     except (PySparkException, Py4JError, _UnknownTables):
         return None
