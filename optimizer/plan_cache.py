@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from optimizer.snapshot import Snapshot
     from planner.runtime.catalog import SparkCatalog
 
-_MOST = 200  # plans
+_MOST = 200  # plans, and texts that were planned once
 _WORTH = 0.1  # seconds; taking a snapshot and comparing it costs tens of milliseconds, which a plan has to save
 
 
@@ -23,6 +23,16 @@ class PlanCache:
 
     def __init__(self) -> None:
         self._plans: OrderedDict[Hashable, tuple[Plan, Snapshot]] = OrderedDict()
+        self._planned: OrderedDict[Hashable, None] = OrderedDict()
+
+    def is_repeated(self, text: str, options: Hashable) -> bool:
+        """Whether a text was planned before; the snapshot of a text that never comes again would be wasted."""
+        if (text, options) in self._planned:
+            return True
+        self._planned[text, options] = None
+        if len(self._planned) > _MOST:
+            self._planned.popitem(last=False)
+        return False
 
     def find(
         self, text: str, options: Hashable, catalog: SparkCatalog, declared: Hashable

@@ -137,7 +137,10 @@ class SessionPlanner:
             plan = self._make_plan(numbered, stop_after, catalog)
             timings = plan.timings
             should_cache = (
-                is_cacheable and (plan.rewritten or numbered == text) and is_worth_caching(plan, perf_counter() - start)
+                is_cacheable
+                and (plan.rewritten or numbered == text)
+                and is_worth_caching(plan, perf_counter() - start)
+                and (self._plans.is_repeated(numbered, self.options) or (runs_later and plan.rewritten))
             )
             if should_cache or (runs_later and plan.rewritten):
                 snapshot = take_snapshot(plan, catalog, declared)

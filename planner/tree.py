@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 T = TypeVar("T")
@@ -98,8 +99,13 @@ def transform_up(node: Node, fn: Callable[[Node], Node]) -> Node:
     return fn(node.map_nodes(lambda below: transform_up(below, fn)))
 
 
+@cache
+def _field_names(of: Any) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(of))
+
+
 def _field_values(node: Node) -> list[Any]:
-    return [getattr(node, f.name) for f in fields(node)]  # type: ignore[arg-type]
+    return [getattr(node, name) for name in _field_names(type(node))]  # type: ignore[arg-type]
 
 
 def _nodes(value: Any) -> Iterator[Node]:
@@ -132,9 +138,9 @@ def _map_value(value: Any, fn: Callable[[Node], Node]) -> Any:
 
 def _map_fields(node: Node, fn: Callable[[Any], Any]) -> Node:
     changed = {}
-    for f in fields(node):  # type: ignore[arg-type]
-        old = getattr(node, f.name)
+    for name in _field_names(type(node)):  # type: ignore[arg-type]
+        old = getattr(node, name)
         new = fn(old)
         if new is not old:
-            changed[f.name] = new
+            changed[name] = new
     return replace(node, **changed) if changed else node  # type: ignore[type-var]

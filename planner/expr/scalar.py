@@ -10,12 +10,14 @@ from functools import cached_property
 from sqlglot import exp
 
 from planner.errors import Place, Unsupported
+from planner.expr.dialect import RAW
 from planner.expr.mask_functions import HOLE as HOLE
 from planner.expr.printing import plain_form, print_sql
 from planner.expr.spark_sql import read
 from planner.tree import Holder, Node
 
 _COMMENTS = re.compile(r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`)|--[^\n]*|/\*(?!\+).*?\*/", re.DOTALL)
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
 HOLES = re.compile(HOLE + r"(\d+)")
 
 
@@ -137,7 +139,7 @@ _NO_NAMES = frozenset(
 
 def quote(name: str) -> str:
     """Quote a name for Spark if needed."""
-    if re.fullmatch(r"[A-Za-z_][A-Za-z_0-9]*", name) and name.lower() not in _NO_NAMES:
+    if _PLAIN.fullmatch(name) and name.lower() not in _NO_NAMES:
         return name
     return "`" + name.replace("`", "``") + "`"
 
@@ -149,7 +151,17 @@ def column_ref(column: exp.Expression) -> ColumnRef:
         return ColumnRef((*inner.parts, column.expression.name), sql(column))
     if not isinstance(column, exp.Column):
         raise Unsupported(f"{sql(column)} is not a column")
-    return ColumnRef(tuple(p.name for p in column.parts), sql(column))
+    names = [_name(part) for part in column.parts]
+    return ColumnRef(tuple(p.name for p in column.parts), sql(column) if None in names else ".".join(names))  # type: ignore[arg-type]
+
+
+def _name(part: exp.Expr) -> str | None:
+    """How a plain name of a column is printed, without the printer, which takes most of planning; else None."""
+    if type(part) is not exp.Identifier or RAW in part.meta:
+        return None
+    if part.args.get("quoted"):
+        return "`" + part.name.replace("`", "``") + "`"
+    return part.name if _PLAIN.fullmatch(part.name) else None
 
 
 def columns_in(tree: exp.Expression) -> Iterator[exp.Expression]:

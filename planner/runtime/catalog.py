@@ -78,12 +78,10 @@ class SparkCatalog(CatalogConstraints):
         """The settings of the session that decide what SQL means."""
         start = perf_counter()
 
-        # one call to a server, instead of one for each setting
-        known = None if classic(self.session) else all_settings(self.session)
+        known = all_settings(self.session)  # one call, instead of one for each setting
 
         def get(name: str, default: str) -> str:
-            found = self.session.conf.get(name, default) if known is None else known.get(name)
-            return found or default
+            return known.get(name) or default
 
         def on(name: str, *, default: bool = False) -> bool:
             return get(name, str(default)).lower() == "true"
@@ -105,7 +103,7 @@ class SparkCatalog(CatalogConstraints):
             outer_with_names=get("spark.sql.legacy.ctePrecedencePolicy", "CORRECTED").upper() != "CORRECTED",
             quoted_names_are_patterns=on(QUOTED_REGEX),
             own_functions_first=get("spark.sql.functionResolution.sessionOrder", "second").lower() == "first",
-            others=legacy_settings(self.session),
+            others=legacy_settings(known) if classic(self.session) else (),
         )
         self.seconds += perf_counter() - start
         return found

@@ -93,9 +93,8 @@ def changed_setting(session: SparkSession, view: View) -> str | None:
     return None
 
 
-def legacy_settings(session: SparkSession) -> tuple[tuple[str, str], ...]:
-    """Return the legacy and ANSI settings of a classic session; plans depend on them."""
-    known = classic_settings(session)
+def legacy_settings(known: dict[str, str]) -> tuple[tuple[str, str], ...]:
+    """Return the legacy and ANSI settings among the settings of a session; plans depend on them."""
     return tuple(sorted((k, v) for k, v in known.items() if k.startswith(("spark.sql.legacy.", "spark.sql.ansi."))))
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from comparing import assert_same
-from optimizer import Optimizer, Options
+from optimizer import Optimizer, Options, session_planner
 from sessions import for_few_rows
 
 if TYPE_CHECKING:
@@ -60,6 +60,21 @@ def asked(spark: SparkSession, tmp_path: Path) -> Asked:
 
 def test_from_the_second_time_on(asked: Asked) -> None:
     assert [asked.known() for _ in range(3)] == [False, True, True]
+
+
+def test_a_statement_that_runs_once_pays_no_snapshot(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[str] = []
+    take = session_planner.take_snapshot
+
+    def take_and_count(plan: Plan, *others: Any) -> Any:
+        taken.append(plan.text)
+        return take(plan, *others)
+
+    monkeypatch.setattr(session_planner, "take_snapshot", take_and_count)
+    rows = sorted(map(tuple, asked.session.sql(QUERY).collect()))
+    for _ in range(3):
+        assert sorted(map(tuple, asked.optimizer.sql(QUERY).collect())) == rows
+    assert taken == [QUERY]
 
 
 def test_the_plan_is_the_same_in_all_that_can_be_seen(asked: Asked) -> None:
@@ -163,7 +178,7 @@ def test_a_query_that_is_left_as_it_is(asked: Asked, monkeypatch: pytest.MonkeyP
             assert_same(asked.session, query, plan)
         return "rules" not in plan.timings
 
-    assert [known(plain) for _ in range(3)] == [False, True, True]
+    assert [known(plain) for _ in range(4)] == [False, False, True, True]
     assert [known(text) for _ in range(4)] == [False] * 4
     asked.write("points", 10, 1)
     assert not known(plain)
