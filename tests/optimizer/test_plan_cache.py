@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from comparing import assert_same
-from optimizer import Optimizer, Options, session_planner
+from optimizer import Optimizer, Options
+from optimizer.snapshot import take_snapshot
 from sessions import for_few_rows
 
 if TYPE_CHECKING:
@@ -64,13 +65,12 @@ def test_from_the_second_time_on(asked: Asked) -> None:
 
 def test_a_statement_that_runs_once_pays_no_snapshot(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[str] = []
-    take = session_planner.take_snapshot
 
     def take_and_count(plan: Plan, *others: Any) -> Any:
         taken.append(plan.text)
-        return take(plan, *others)
+        return take_snapshot(plan, *others)
 
-    monkeypatch.setattr(session_planner, "take_snapshot", take_and_count)
+    monkeypatch.setattr("optimizer.session_planner.take_snapshot", take_and_count)
     rows = sorted(map(tuple, asked.session.sql(QUERY).collect()))
     for _ in range(3):
         assert sorted(map(tuple, asked.optimizer.sql(QUERY).collect())) == rows
