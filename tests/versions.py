@@ -1,6 +1,7 @@
 """Runs ``versions_main.py`` on other versions of PySpark, each in a virtual environment below ``.data/versions``.
 
-Prints a table, and ends with exit code 1 where rows differ or a version fails.
+``sail`` stands for Sail, a server of Spark Connect without a JVM, and the client of PySpark that it supports.  Prints a
+table, and ends with exit code 1 where rows differ or a version fails.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-VERSIONS = ("3.5.9", "4.0.5", "4.1.4", "4.2.1", "4.3.0")
+SAIL = "sail"
+VERSIONS = ("3.5.9", "4.0.5", "4.1.4", "4.2.1", "4.3.0", SAIL)
 NEEDS = ("networkx", "sqlglot", "typer", "rich", "pyarrow", "adbc-driver-manager", "adbc-driver-sqlite", "pandas")
 _PYSPARK = "pyspark=="
+_SAIL = ("pysail==0.7.2", "pyspark-client==4.1.3", "py4j")  # Sail 0.7 refuses a client of 4.3
 
 
 def main(versions: list[str]) -> int:
@@ -32,14 +35,14 @@ def main(versions: list[str]) -> int:
 
 def is_right(word: str) -> bool:
     """Whether the rows were those of plain Spark."""
-    return word in ("rewritten", "as written")
+    return word in ("rewritten", "as written", "not run by the engine")
 
 
 def run(version: str) -> dict[str, str]:
     """Run one version; return what came of each kind."""
     python = environment(version)
     settings = os.environ | {"PYSPARK_PYTHON": str(python), "PYTHONPATH": str(ROOT)}
-    command = [str(python), str(ROOT / "tests" / "versions_main.py")]
+    command = [str(python), str(ROOT / "tests" / "versions_main.py"), *([SAIL] if version == SAIL else [])]
     done = subprocess.run(
         command, cwd=python.parent, env=settings, capture_output=True, text=True, timeout=900, check=False
     )
@@ -55,7 +58,8 @@ def environment(version: str) -> Path:
     if not (folder / "installed").exists():
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
         pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "setuptools"]
-        subprocess.run([*pip, f"{_PYSPARK}{version}", *map(_pinned, NEEDS)], check=True)
+        engine = _SAIL if version == SAIL else (f"{_PYSPARK}{version}",)
+        subprocess.run([*pip, *engine, *map(_pinned, NEEDS)], check=True)
         (folder / "installed").touch()
     return python
 
