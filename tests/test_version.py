@@ -1,4 +1,4 @@
-"""The version stands in pyproject.toml alone; the changelog and the pages name the same."""
+"""The version stands in one place, which pyproject.toml has or names; the changelog and the pages name the same."""
 
 from __future__ import annotations
 
@@ -7,7 +7,20 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+
+
+def _version() -> str:
+    """The version in pyproject.toml, or in the file that it names."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    if "version" in settings["project"]:
+        return str(settings["project"]["version"])
+    named = settings["tool"]["hatch"]["version"]
+    found = re.search(named["pattern"], (ROOT / named["path"]).read_text(encoding="utf-8"))
+    assert found
+    return found["version"]
+
+
+VERSION = _version()
 MINOR = VERSION.rpartition(".")[0]
 
 
