@@ -17,7 +17,7 @@ def _version() -> str:
     named = settings["tool"]["hatch"]["version"]
     found = re.search(named["pattern"], (ROOT / named["path"]).read_text(encoding="utf-8"))
     assert found
-    return found["version"]
+    return str(found["version"])
 
 
 VERSION = _version()

@@ -26,7 +26,7 @@ def time_and_rows() -> Drawing:
         [
             Series("plain Spark", tuple(plain), "b", ((last, seconds * (last / count) ** 2),)),
             Series("Dovetail", (*small[:2], *grown), "a", shift=-8),
-            Series("bins by hand", tuple(hand), "d", shift=16, is_left=True),
+            Series("bins by hand", tuple(hand), "d", shift=30, is_left=True),
             Series("DuckDB", tuple(duck), "c", shift=12),
         ],
         [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from docs.programs.svg import Drawing
 
-_LEFT, _SECOND, _TOP = 150, 12.2, 84
+_LEFT, _SECOND, _TOP = 150, 12.2, 92
 _CLICKS = (3, 8, 16, 21, 30)
 _VIEWS = (1, 6, 13, 19, 27)
 _REACH = 10
@@ -33,7 +33,7 @@ def state() -> Drawing:
         name = "click" if color == "a" else "view"
         drawing.text(_LEFT - 12, y + 11, f"{name} of second {at}", f"{color} word", "end")
     drawing.line([(now, _TOP - 12), (now, bottom)], "axis dashed")
-    drawing.text(now - 8, _TOP - 4, f"now: second {_NOW}, watermark: second {_NOW - _DELAY}", "note", "end")
+    drawing.text(now - 8, _TOP - 10, f"now: second {_NOW}, watermark: second {_NOW - _DELAY}", "note", "end")
     base, unit = bottom + 112, 10
     drawing.text(_LEFT - 12, base - 40, "rows held", "c word strong", "end")
     steps = []
