@@ -40,13 +40,13 @@ def calls() -> Drawing:
     """Draw what is there on the left, what is wanted in the middle, and the call on the right."""
     drawing = Drawing(
         760,
-        494,
+        506,
         "Which call to use",
         "; ".join(f"{group}: " + ", ".join(f"{want}: {call}" for want, call in rows) for group, rows in _GROUPS),
     )
     drawing.text(20, 30, "Which call to use", "title")
-    drawing.text(20, 56, "you have", "note")
-    drawing.text(240, 56, "you have or want", "note")
+    drawing.text(20, 56, "about", "note")
+    drawing.text(240, 56, "you have, or want", "note")
     drawing.text(486, 56, "the call", "note")
     y = 66.0
     for group, rows in _GROUPS:
