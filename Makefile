@@ -22,7 +22,7 @@ WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help docs docs-serve demo test test-all planted-faults check lint format fuzz crash-test test-versions bench clean java python
+.PHONY: help demo test test-all planted-faults check lint format fuzz crash-test test-versions bench clean java python
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +60,7 @@ crash-test: java $(STAMP) ## joins of streams, killed 50 times, KILLS=… anothe
 test-versions: $(STAMP) ## every kind of rewriting on other versions of PySpark; VERSIONS="3.5.9 4.0.5"
 	$(BIN)/python tests/versions.py $(VERSIONS)
 
+.PHONY: docs docs-serve
 docs: $(STAMP) ## the pictures, and the site into build/site; every link is checked, and nothing is loaded
 	$(BIN)/python -m docs.programs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet

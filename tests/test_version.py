@@ -1,4 +1,4 @@
-"""The version stands in one place, which pyproject.toml has or names; the changelog and the pages name the same."""
+"""The version stands in one place; the changelog and the pages name the same."""
 
 from __future__ import annotations
 
@@ -6,22 +6,19 @@ import re
 import tomllib
 from pathlib import Path
 
+from planner.version import VERSION
+
 ROOT = Path(__file__).parents[1]
+MINOR = VERSION.rpartition(".")[0]
 
 
-def _version() -> str:
-    """The version in pyproject.toml, or in the file that it names."""
+def test_the_package_has_the_version_of_the_code() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    if "version" in settings["project"]:
-        return str(settings["project"]["version"])
+    assert "version" not in settings["project"]
     named = settings["tool"]["hatch"]["version"]
     found = re.search(named["pattern"], (ROOT / named["path"]).read_text(encoding="utf-8"))
     assert found
-    return str(found["version"])
-
-
-VERSION = _version()
-MINOR = VERSION.rpartition(".")[0]
+    assert found["version"] == VERSION
 
 
 def test_the_changelog_has_the_version() -> None:
@@ -33,9 +30,3 @@ def test_the_changelog_has_the_version() -> None:
 def test_pages_name_the_minor_version() -> None:
     for name in ("README.md", "SECURITY.md"):
         assert re.search(rf"\b{re.escape(MINOR)}\b", (ROOT / name).read_text(encoding="utf-8")), name
-
-
-def test_no_module_repeats_it() -> None:
-    folders = ("dovetail", "optimizer", "rules", "planner", "golden_plans")
-    files = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
-    assert [path for path in files if "__version__ =" in path.read_text(encoding="utf-8")] == []
