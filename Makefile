@@ -63,7 +63,7 @@ test-versions: $(STAMP) ## every kind of rewriting on other versions of PySpark;
 .PHONY: docs docs-serve
 docs: $(STAMP) ## the pictures, and the site into build/site; every link is checked, and nothing is loaded
 	$(BIN)/python -m docs.programs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 docs-serve: $(STAMP) ## the site while you write, on port 8000
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve
