@@ -60,6 +60,14 @@ crash-test: java $(STAMP) ## joins of streams, killed 50 times, KILLS=… anothe
 test-versions: $(STAMP) ## every kind of rewriting on other versions of PySpark; VERSIONS="3.5.9 4.0.5"
 	$(BIN)/python tests/versions.py $(VERSIONS)
 
+.PHONY: docs docs-serve
+docs: $(STAMP) ## the pictures, and the site into build/site; every link is checked, and nothing is loaded
+	$(BIN)/python -m docs.programs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+docs-serve: $(STAMP) ## the site while you write, on port 8000
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve
+
 bench: java $(STAMP) ## the benchmarks, as tables
 	$(BIN)/python -m benchmarks
 
@@ -75,7 +83,7 @@ lint: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt | python
 	test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,dev,docs]'
 	@touch $@
 
 python:

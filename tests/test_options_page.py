@@ -50,10 +50,3 @@ def test_a_number_says_what_happens_when_it_grows(name: Any) -> None:
         return
     row = next(row for row in rows() if row.startswith(f"| `{name}` "))
     assert "A greater number" in row
-
-
-def test_the_readme_names_only_options_that_there_are() -> None:
-    table = (ROOT / "README.md").read_text().partition("| option | default |")[2].partition("\n\n")[0]
-    named = [line.split("`")[1] for line in table.splitlines() if line.startswith("| `")]
-    assert len(named) == 10
-    assert set(named) <= set(inspect.signature(Options).parameters)

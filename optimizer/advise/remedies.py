@@ -1,4 +1,4 @@
-"""What to do about each kind of reason why a rule declined; ``docs/not-rewritten.md`` has the details."""
+"""What to do about each kind of reason why a rule declined; ``docs/troubleshooting.md`` has the details."""
 
 from __future__ import annotations
 
