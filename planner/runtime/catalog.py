@@ -23,6 +23,7 @@ from planner.catalog.stats import UNKNOWN, Statistics
 from planner.runtime.batch import Arguments, analyze, classic, run
 from planner.runtime.concurrent_calls import call_concurrently
 from planner.runtime.constraints import CatalogConstraints, TableIdentities
+from planner.runtime.datafusion_plan import parse_datafusion_statistics
 from planner.runtime.keys import Declared
 from planner.runtime.measurement_cache import MeasurementCache, catalog_query
 from planner.runtime.repeatable import find_nonrepeatable_reason
@@ -252,7 +253,7 @@ def parse_statistics(plan: str) -> Statistics:
     """Parse the estimate of the root of an EXPLAIN COST text."""
     found = _SIZE.search(plan)
     if not found:
-        return UNKNOWN
+        return parse_datafusion_statistics(plan)
     size = int(float(found[1]) * _BYTES[found[2]])
     return _statistics(size, int(float(found[3])) if found[3] else None, plan.split("== Physical Plan ==")[0])
 

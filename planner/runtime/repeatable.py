@@ -15,6 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from planner.runtime.batch import Arguments, classic, run
+from planner.runtime.datafusion_plan import is_scan
 from planner.runtime.measurement_cache import items
 from planner.types.schema import sql_type
 
@@ -70,6 +71,8 @@ def _reason_from_text(session: SparkSession, query: str, arguments: Arguments) -
     plan = parse_analyzed_plan(explained)
     if plan is None:
         return "Spark Connect does not expose its plan"
+    if is_scan(plan):
+        return None
     if reason := parse_nonrepeatable_reason(hide_exact_sums(plan)):
         return reason
     return _nondeterministic_reason(session, query, arguments)

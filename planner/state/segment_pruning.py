@@ -40,11 +40,11 @@ def prune_segments(
         if span is None:
             continue
         if small_side == side:
-            end = small, "<="
-            ends[end] = min(span[1] - reach.least, ends.get(end, _MOST))
+            end, bound = (small, "<="), span[1] - reach.least
+            ends[end] = min(bound, ends.get(end, bound))
         else:
-            end = large, ">="
-            ends[end] = max(span[0] + reach.least, ends.get(end, -_MOST))
+            end, bound = (large, ">="), span[0] + reach.least
+            ends[end] = max(bound, ends.get(end, bound))
     condition = (
         _compared(state, mark, sign, end)
         for (mark, sign), end in ends.items()
