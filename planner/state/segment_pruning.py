@@ -22,7 +22,9 @@ _LITERALS = {
     **dict.fromkeys(_INTEGERS, "{}L"),
 }
 SHARE = 8  # an end that leaves less than an eighth of the positions behind is no filter
-_DAYS, _MOST = 2**31 - 1, 2**63 - 1
+_MOST = {"date": 2**31 - 1, **dict.fromkeys(_INTEGERS, 2**63 - 1)}
+# Spark 4.3 turns a timestamp in the first second of all into microseconds with an overflow, where Parquet is filtered.
+_MOST_MICROS = 2**63 - 1 - 86_400_000_000
 
 
 def prune_segments(
@@ -73,7 +75,7 @@ def _compared(state: Input, mark: int, sign: str, end: int) -> str:
         return ""
     (column,) = found
     type_ = sql_type(column.type).name
-    if abs(end) > (_DAYS if type_ == "date" else _MOST):
+    if abs(end) > _MOST.get(type_, _MOST_MICROS):
         return ""
     return f"{_quoted(column)} {sign} {_LITERALS[type_].format(end)}"
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from optimizer import Optimizer, Sink
 from planner.runtime.state.segments import Segments
@@ -45,6 +48,82 @@ def test_a_reach_as_a_condition_on_columns(reaches: Sequence[Reach], said: str) 
     segments = [Segment("one", (), 1, ((-800, 0), (0, 9), (3, 3), (0, 0), (0, 0)), None, None, 0)]
     segments.append(Segment("other", (), 1, ((0, 800), (0, 19), (0, 9), (0, 9), None), None, None, 0))
     assert prune_segments(STATE, segments, 1, [(100, 200), (7, 9), (3, 3), (0, 0), None], reaches) == said
+
+
+ENDS = [-(2**63), -(2**63) + 1, -(2**31), -(2**31) + 1, -1, 0, 1, 2**31 - 2, 2**31 - 1, 2**63 - 2, 2**63 - 1]
+positions = st.one_of(st.sampled_from(ENDS), st.integers(-(2**63), 2**63 - 1), st.integers(-30, 30))
+short = st.tuples(st.sampled_from(ENDS), st.integers(0, 2)).map(lambda x: (x[0], min(x[0] + x[1], 2**63 - 1)))
+spans = st.one_of(short, st.tuples(positions, positions).map(sorted).map(tuple))
+reaches_of_one_mark = st.lists(
+    st.tuples(st.booleans(), st.one_of(st.integers(-9, 9), positions)).map(
+        lambda x: Reach((0, 0), (1, 0), x[1]) if x[0] else Reach((1, 0), (0, 0), x[1])
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+@given(
+    type_=st.sampled_from(["bigint", "timestamp", "date"]),
+    segment=spans,
+    probing=spans,
+    reaches=reaches_of_one_mark,
+    stored=st.lists(positions, min_size=1, max_size=9),
+)
+def test_no_row_in_reach_stays_behind(
+    type_: str, segment: tuple[int, int], probing: tuple[int, int], reaches: list[Reach], stored: list[int]
+) -> None:
+    mark = {"bigint": "`at`", "timestamp": "UNIX_MICROS(`at`)", "date": "UNIX_DATE(`at`)"}[type_]
+    state = Input("s", "s", (StoredColumn("c0", "at", type_),), "", "", "`at`", type_, 0, (mark,), "", "", late=False)
+    condition = prune_segments(state, [Segment("one", (), 1, (segment,), None, None, 0)], 1, [probing], reaches)
+    compared = re.findall(r"`at` ([<>]=) \w*\(?(-?\d+)L?\)?(?: AND |$)", condition)
+    assert bool(compared) == bool(condition)
+    for at in stored:
+        in_reach = all(probing[1] - at >= r.least if r.small == (1, 0) else at - probing[0] >= r.least for r in reaches)
+        if in_reach:
+            assert all(at <= int(end) if sign == "<=" else at >= int(end) for sign, end in compared), condition
+    for _, end in compared:
+        assert abs(int(end)) < (2**31 if type_ == "date" else 2**63)
+
+
+@pytest.mark.parametrize("type_", ["TIMESTAMP", "TIMESTAMP_NTZ", "DATE", "INT", "BIGINT"])
+def test_keys_at_the_ends_of_their_type(opt: Optimizer, tmp_path: Path, type_: str) -> None:
+    session, ends = opt.session, (ENDS[2], ENDS[3], ENDS[-4], ENDS[-3])
+    position = {
+        "TIMESTAMP": "timestamp_micros({}L)",
+        "TIMESTAMP_NTZ": "timestampadd(MICROSECOND, {}L, TIMESTAMP_NTZ '1970-01-01 00:00:00')",
+        "DATE": "date_from_unix_date(CAST({}L AS INT))",
+        "INT": "CAST({}L AS INT)",
+        "BIGINT": "{}L",
+    }[type_]
+    if type_ in ("BIGINT", "TIMESTAMP"):
+        ends = (ENDS[0], ENDS[1], ENDS[-2], ENDS[-1])
+    least, second, last, greatest = (
+        position.format(end).replace("-9223372036854775808L", "(-9223372036854775807L - 1L)") for end in ends
+    )
+    one = position.format(1)
+    epochs = {"a": [one, least, greatest, second, last, one], "b": [least, one, last, greatest, least, second]}
+    for name, keys in epochs.items():
+        for epoch, key in enumerate(keys):
+            rows = session.sql(f"SELECT {key} AS k, {epoch} AS v").coalesce(1)
+            rows.write.parquet(str(tmp_path / name / f"{epoch}"))
+        schema = session.read.parquet(f"{tmp_path}/{name}/0").schema
+        read = session.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(f"{tmp_path}/{name}/*")
+        read.createOrReplaceTempView(name)
+        session.read.schema(schema).parquet(f"{tmp_path}/{name}/*").createOrReplaceTempView(f"{name}_table")
+    query = "SELECT a.k, a.v, b.v AS w FROM {} a JOIN {} b ON a.k = b.k"
+    opt.stream(
+        query.format("a", "b"),
+        checkpoint=tmp_path / "checkpoint",
+        sink=Sink("parquet", tmp_path / "out"),
+        trigger="available now",
+        state_modules=True,
+    ).awaitTermination()
+    texts = "string(k) AS k", "v", "w"
+    found = Counter(map(tuple, session.read.parquet(str(tmp_path / "out")).selectExpr(*texts).collect()))
+    expected = Counter(map(tuple, session.sql(query.format("a_table", "b_table")).selectExpr(*texts).collect()))
+    assert found == expected
+    assert len(expected) == 7
 
 
 TYPES = {
