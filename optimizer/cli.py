@@ -163,6 +163,8 @@ def explain(
         typer.echo(explanation)
     else:
         Path(out).write_text(f"{explanation}\n", encoding="utf-8")
+    if mode.value in ("sql", "mermaid"):
+        _warn_of_rejection(plan)
     if mode.value in ("cost", "sql", "mermaid"):  # the other modes include it
         terminal.print_warnings(plan.warnings)
 
@@ -183,10 +185,16 @@ def rewrite(
     """Print the SQL that Spark would get, and nothing else; a query that is not rewritten comes back as it is."""
     plan = _planned(query, sql, table, option, force, master, remote, conf, catalog, key, generic_plan=True)
     typer.echo(plan.sql(), nl=not plan.sql().endswith("\n"))
+    _warn_of_rejection(plan)
     terminal.print_warnings(plan.warnings)
     for join in lookups_of(plan.physical if plan.rewritten else None):
         keys = needs_sql(plan.physical, join) if plan.physical else ""
         terminal.print_note(f"{join.view} is made by the runtime: rows of {join.spec.table} fetched for\n{keys}")
+
+
+def _warn_of_rejection(plan: Plan) -> None:
+    if plan.rejection:
+        terminal.print_warnings([f"Spark cannot run this statement: {plan.rejection}"])
 
 
 def _planned(

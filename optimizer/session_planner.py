@@ -18,9 +18,10 @@ from optimizer.planning import plan_sql
 from optimizer.schema_validation import schema_difference_without_rows, validate_schema
 from optimizer.snapshot import Snapshot, take_snapshot
 from planner.catalog import Numbers
-from planner.errors import QueryError, Refused, is_user_error, summarize
+from planner.errors import QueryError, Refused, Unsupported, a, is_user_error, summarize
 from planner.explain.records import Declined
 from planner.sql.lookup_views import lookups_of
+from planner.sql.reader import not_a_query
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -61,7 +62,7 @@ class SessionPlanner:
         from planner.runtime.dataframes.statement import frame_as_statement
 
         if not hasattr(frame, "sparkSession"):
-            raise TypeError(f"a DataFrame is needed, not a {type(frame).__name__}; opt.sql() and opt.plan() take SQL")
+            raise TypeError(f"A DataFrame is needed, not {a(type(frame).__name__)}; opt.sql() and opt.plan() take SQL")
 
         def plan_statement() -> Plan:
             try:
@@ -86,7 +87,7 @@ class SessionPlanner:
         def plan_over_views() -> Plan:
             named = name_frames(self.session, text, frames)
             with named.views():
-                plan = self._plan(named.text, args, stop_after, may_cache=False)
+                plan = self._plan(named.text, args, stop_after, may_cache=False, checks=runs_later)
             current = None
             if runs_later and plan.rewritten:  # the views are gone by then
                 current = partial(self._plan_frames_again, text=text, frames=frames)
@@ -119,11 +120,19 @@ class SessionPlanner:
             return Plan(text, None, declined, stopped=True, timings=timings, **given)
 
     def _plan(
-        self, text: str, args: Any, stop_after: Stage, *, runs_later: bool = False, may_cache: bool = True
+        self,
+        text: str,
+        args: Any,
+        stop_after: Stage,
+        *,
+        runs_later: bool = False,
+        may_cache: bool = True,
+        checks: bool = False,
     ) -> Plan:
         """Take a plan from the cache, or make one.
 
-        A plan that runs right away has its DataFrame if Spark analyzed the statement during planning.
+        A plan that runs right away has its DataFrame if Spark analyzed the statement during planning.  A plan that runs
+        later, or with ``checks``, has the error of Spark's analysis.
         """
         start = perf_counter()
         numbered, arguments = name_parameters(text, args)
@@ -145,6 +154,8 @@ class SessionPlanner:
                 self._plans.add(numbered, self.options, plan, snapshot)
             if should_cache and not plan.rewritten and isinstance(found := catalog.analyze(numbered), tuple):
                 plan = replace(plan, frame=found[0])
+        if (runs_later or checks) and not plan.rewritten and not plan.stopped:
+            plan = replace(plan, rejection=_rejection(numbered, catalog))
         timings = {**timings, "catalog": catalog.seconds, "total": perf_counter() - start}
         given: dict[str, Any] = {"text": text, "given": args, "session": self.session, "timings": timings}
         plan = replace(plan, arguments=arguments if plan.rewritten else args, **given)
@@ -196,3 +207,14 @@ class SessionPlanner:
             if plan.error:
                 raise plan.error
         return plan
+
+
+def _rejection(text: str, catalog: SparkCatalog) -> str:
+    """Return Spark's error for a query; empty if Spark can analyze it, and for a command, which analysis would run."""
+    try:
+        if not_a_query(text):
+            return ""
+    except Unsupported:  # a text without tokens
+        return ""
+    found = catalog.analyze(text)
+    return found if isinstance(found, str) else ""
