@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from planner.connectors.source import LookupSource
     from planner.runtime.dataframes.asof import Direction
 
-_LOG = logging.getLogger("dovetail")
+_LOG = logging.getLogger("dovetail.plan")
 
 
 class Optimizer:
@@ -90,7 +90,7 @@ class Optimizer:
         """Run a statement: drop-in for ``spark.sql``.
 
         ``args``: named or positional parameters.  ``frames``: DataFrames and values for ``{name}`` in the text, as in
-        ``spark.sql``.  Logs ``Plan.warnings`` to the logger ``dovetail``.
+        ``spark.sql``.  Logs ``Plan.warnings`` to the logger ``dovetail.plan``.
 
         Raises what Spark raises, and besides: ``QueryError`` for a lookup (FOR SYSTEM_TIME AS OF) that cannot be
         rewritten, since Spark has none; ``TypeError`` for anything but a string; with ``Options(strict=True)``, the

@@ -28,6 +28,7 @@ from optimizer.plan import MODES, Plan
 from planner.errors import InputError
 from planner.explain.html.page import check_jinja
 from planner.sql.lookup_views import lookups_of, needs_sql
+from planner.version import VERSION
 
 
 class Commands(TyperGroup):
@@ -139,8 +140,9 @@ def explain(
         typer.Option(
             "--mode",
             "-m",
-            help="The plan; which rules fired and declined; what decided; the SQL; all as JSON; all as a page; the "
-            "plan as a Mermaid flowchart.",
+            help="What to show. plan: the operators. trace: each rule that fired, with what it changed, or that "
+            "declined, with its reason. cost: the plan, and the estimates that decided. sql: the statement that Spark "
+            "runs. json: all of it as JSON. html: all of it as a page. mermaid: the plan as a flowchart.",
         ),
     ] = Mode("plan"),  # noqa: B008 - an Enum member, made once
     out: Annotated[
@@ -285,12 +287,7 @@ def _main(
     ] = False,
 ) -> None:
     if version:
-        from importlib import metadata
-
-        try:
-            typer.echo(metadata.version("dovetail"))
-        except metadata.PackageNotFoundError:  # run from a checkout or a zip
-            typer.echo("not installed as a package")
+        typer.echo(VERSION)
         raise typer.Exit
     if ctx.invoked_subcommand is None:
         raise InputError("Name a command; `dovetail --help` lists them")

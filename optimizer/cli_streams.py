@@ -49,8 +49,9 @@ def stream(
             "--watermark",
             "-w",
             metavar="NAME.COLUMN=DELAY",
-            help="How late rows of NAME may arrive after rows with a greater COLUMN, such as '1 minute'. "
-            "Later ones are dropped, and what can match no more leaves the state. Repeatable.",
+            help="The watermark of stream NAME: its newest COLUMN (a time) minus DELAY, as -w events.ts='10 minutes'. "
+            "Rows that arrive behind it are dropped as late. Rows that can no longer match leave the state; without "
+            "watermarks it grows. Repeatable, once for a stream.",
         ),
     ] = None,
     schema: Schemas = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from planner.runtime.measurement_cache import MeasurementCache
 
 
+_LOG = logging.getLogger("dovetail.plan")
 _FRAME = "SELECT * FROM {frame}"  # the text of a DataFrame that cannot be written as SQL
 
 
@@ -48,14 +50,14 @@ class SessionPlanner:
         """Plan a statement that may run later: ``Plan.dataframe`` plans it again if anything changes until then."""
         args = dict(args) if isinstance(args, dict) else list(args) if isinstance(args, list) else args
         if frames:
-            return self._plan_over_frames(text, args, frames, stop_after, runs_later=True)
-        return self._guard(text, args, lambda: self._plan(text, args, stop_after, runs_later=True))
+            return _log(self._plan_over_frames(text, args, frames, stop_after, runs_later=True))
+        return _log(self._guard(text, args, lambda: self._plan(text, args, stop_after, runs_later=True)))
 
     def plan_to_run(self, text: str, args: Any, frames: Mapping[str, Any] | None = None) -> Plan:
         """Plan a statement that runs right away."""
         if frames:
-            return self._plan_over_frames(text, args, frames, "lower", runs_later=False)
-        return self._guard(text, args, lambda: self._plan(text, args, "lower"))
+            return _log(self._plan_over_frames(text, args, frames, "lower", runs_later=False))
+        return _log(self._guard(text, args, lambda: self._plan(text, args, "lower")))
 
     def plan_frame(self, frame: DataFrame, stop_after: Stage = "lower") -> Plan:
         """Plan a DataFrame.  A plan that is not rewritten runs as the DataFrame itself."""
@@ -72,7 +74,7 @@ class SessionPlanner:
                 return self._as_written(_FRAME, refused.reason)
             return replace(plan, named=named, frame=None, current=lambda _: self.plan_frame(frame))
 
-        plan = self._guard(_FRAME, None, plan_statement)
+        plan = _log(self._guard(_FRAME, None, plan_statement))
         return plan if plan.rewritten else replace(plan, frame=frame, current=None)
 
     def _as_written(self, text: str, reason: str) -> Plan:
@@ -218,3 +220,18 @@ def _rejection(text: str, catalog: SparkCatalog) -> str:
         return ""
     found = catalog.analyze(text)
     return found if isinstance(found, str) else ""
+
+
+def _log(plan: Plan) -> Plan:
+    """Log one line for a planned statement, without its text: the rules or the reasons, and the milliseconds."""
+    if not _LOG.isEnabledFor(logging.INFO):
+        return plan
+    took = f"{plan.timings.get('total', 0) * 1000:.0f} ms"
+    if plan.rewritten:
+        _LOG.info("Rewritten in %s by %s", took, ", ".join(plan.rules))
+    elif plan.rejection:
+        _LOG.info("Not rewritten, planned in %s: Spark cannot run the statement: %s", took, plan.rejection)
+    else:
+        reasons = "; ".join(dict.fromkeys(f"{d.rule}: {d.reason}" for d in plan.declined)) or "no rule matched"
+        _LOG.info("Not rewritten, planned in %s: %s", took, " ".join(reasons.split()))
+    return plan

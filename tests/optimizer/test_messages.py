@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from optimizer import Optimizer, OptionError, Options
+from optimizer import Optimizer, OptionError, Options, Sink
 from sessions import for_few_rows
+from stream_feeds import Feed
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import DataFrame, SparkSession
 
 BAND = "SELECT {column} FROM p JOIN i ON p.x BETWEEN i.lo AND i.hi"
@@ -54,8 +57,8 @@ def test_a_query_without_a_rule_says_so(opt: Optimizer, mode: Any) -> None:
 
 
 def test_a_dataframe_or_a_number_in_the_place_of_sql(opt: Optimizer) -> None:
-    frame: Any = opt.session.table("p")
-    assert opt.plan(frame).dataframe() is frame
+    frame: Any = cast("Any", opt.session.table("p"))
+    assert opt.plan(frame).explain()
     number: Any = 3
     more: Any = {"checkpoint": "c", "sink": "t"}
     for call in (opt.sql, lambda text: opt.stream(text, **more), lambda text: opt.materialize(text, "v", state="s")):
@@ -93,3 +96,20 @@ def test_frames_that_are_no_sql(opt: Optimizer) -> None:
     with pytest.raises(TypeError, match="A DataFrame is needed, not a str"):
         opt.dataframe("SELECT 1")  # type: ignore[arg-type]
     assert opt.dataframe(frame) is frame
+
+
+def test_a_sink_that_rules_out_state_modules_is_a_warning(
+    opt: Optimizer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "dovetail")
+    for name in "st":
+        Feed(opt.session, tmp_path / name, name, delay=5).add([(1, 1, 1_000)])
+    query = "SELECT a.id, b.id AS other FROM s a JOIN t b ON a.ts BETWEEN b.ts AND b.ts + INTERVAL 3 SECONDS"
+    with pytest.raises(OptionError, match="Spark knows no format 'delta'"):
+        opt.stream(query, checkpoint=tmp_path / "c", sink=Sink("delta", tmp_path / "out"))
+    (warning,) = (record for record in caplog.records if record.levelname == "WARNING")
+    assert warning.name == "dovetail.stream"
+    assert warning.getMessage().startswith(
+        "Spark's own stream-stream join runs: a sink of the format delta is written by Spark alone. State modules "
+        "write, in append mode: Sink with csv, json, orc, parquet or text and a path; "
+    )

@@ -35,7 +35,7 @@ from planner.state.spec import StreamJoin
 from planner.state.store import Store
 from planner.state.time import side_time, watermark
 
-_LOG = logging.getLogger("dovetail")
+_LOG = logging.getLogger("dovetail.stream")
 _NEVER = (2**63 - 1) // 1000  # milliseconds: a watermark that has passed all times
 
 

@@ -1,0 +1,3 @@
+"""The version of Dovetail: of the package, and in the description of each state."""
+
+VERSION = "0.1.0"
