@@ -59,6 +59,10 @@ class SessionPlanner:
             return _log(self._plan_over_frames(text, args, frames, "lower", runs_later=False))
         return _log(self._guard(text, args, lambda: self._plan(text, args, "lower")))
 
+    def plan_part(self, text: str) -> Plan:
+        """Plan a statement of Dovetail's own, such as that of an epoch, which runs right away; it is not logged."""
+        return self._guard(text, None, lambda: self._plan(text, None, "lower"))
+
     def plan_frame(self, frame: DataFrame, stop_after: Stage = "lower") -> Plan:
         """Plan a DataFrame.  A plan that is not rewritten runs as the DataFrame itself."""
         from planner.runtime.dataframes.statement import frame_as_statement

@@ -44,7 +44,8 @@ class Epochs:
     """The epochs of one streaming query: ``join`` describes the stored inputs, ``requests`` the joins over them.
 
     ``ttl`` is in seconds.  ``progress``: the state after the last epochs.  ``for_view``: a view over all rows stores
-    them all, so that a state that grows without bound is no reason for a warning.
+    them all, so that a state that grows without bound is no reason for a warning.  ``run``: the token of this
+    run, from its first epoch on.
     """
 
     join: StreamJoin
@@ -57,9 +58,20 @@ class Epochs:
     for_view: bool = False
     first: bool = True
     warned: int = 0
+    run: str = ""
 
     def __call__(self, batch: DataFrame, epoch: int) -> None:
-        """Run an epoch."""
+        """Run an epoch.  Raises ``StateError`` if another run of a query has taken the state over."""
+        if not self.run:
+            self.run = self.store.claim()
+        self.store.check_owner(self.run)
+        try:
+            self._run(batch, epoch)
+        except Exception:
+            self.store.check_owner(self.run)  # the other run may have removed files of this one
+            raise
+
+    def _run(self, batch: DataFrame, epoch: int) -> None:
         session, clock = batch.sparkSession, int(time() * 1000)
         before = self.store.before(epoch, len(self.join.inputs))
         if self.first:
@@ -76,6 +88,7 @@ class Epochs:
                 request.output.write(request.answer(session, self.segments, read), epoch, again=self.first)
             answered = tuple(request.name for request in self.requests if request.name)
             after = self._after(session, before, delta, Manifest(epoch, (), times, now, answered=answered), clock)
+        self.store.check_owner(self.run)
         self.store.commit(after)
         self.progress.add(before, after, [arrived.segment.rows if arrived.segment else 0 for arrived in delta.inputs])
         self.first = False
