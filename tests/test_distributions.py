@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from distributions import ROOT, SMOKE, build, write_workload
+from licences_main import PAGE, closure, packages
 from planner.version import VERSION
 from test_bare_install import OPTIONAL
 
@@ -58,3 +59,14 @@ def test_a_wheel_without_the_checkout(wheel: Path, tmp_path: Path) -> None:
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == 0, done.stderr
         assert expected in done.stdout, done.stdout
+
+
+def test_the_page_of_licences_has_every_package() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert [name for name in packages() if f"| {name} | " not in page] == []
+    assert "| see the package |" not in page
+
+
+def test_the_packages_that_a_package_requires() -> None:
+    assert {"rich", "markdown-it-py", "mdurl", "pygments"} <= closure(["rich>=13.7"])
+    assert closure(["dovetail[html]"]) == set()
