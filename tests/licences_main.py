@@ -15,7 +15,7 @@ PAGE = ROOT / "docs" / "licences.md"
 EXTRAS = ("spark", "lookup", "html", "notebook", "event-log")  # those that users install
 _HEAD = """# Licences
 
-Dovetail is licensed under Apache-2.0. These are the packages that `pip install dovetail` and its extras install with it, as
+Dovetail is licensed under Apache-2.0. These are the packages that `pip install dovetail` and its extras install, as
 their own metadata describe them; pip may choose other versions. `python tests/licences_main.py` writes this page.
 
 | package | licence | installed for |
@@ -74,7 +74,8 @@ def _required(name: str, extras: set[str]) -> Iterator[Requirement]:
 def licence(name: str) -> str:
     """The licence of an installed package: its SPDX expression, a short text, or its classifiers."""
     described = metadata.metadata(name)
-    short = described.get("License-Expression") or described.get("License") or ""
+    values = (described[key] for key in ("License-Expression", "License") if key in described)
+    short = next(values, "")
     if short not in ("", "UNKNOWN") and len(short) < 60 and "\n" not in short:
         return short
     classified = (one.split(" :: ") for one in described.get_all("Classifier") or ())

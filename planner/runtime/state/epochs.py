@@ -29,7 +29,7 @@ from planner.runtime.state.query import StateQuery
 from planner.runtime.state.segments import Delta, Segments, setting, sides_with_watermark, tagged_query
 from planner.state.compaction import expired, to_rewrite
 from planner.state.manifest import Change, Manifest
-from planner.state.progress import EpochProgress
+from planner.state.progress import EpochProgress, StepTimes
 from planner.state.sink import trigger_of
 from planner.state.spec import StreamJoin
 from planner.state.store import Store
@@ -72,13 +72,14 @@ class Epochs:
             raise
 
     def _run(self, batch: DataFrame, epoch: int) -> None:
-        session, clock = batch.sparkSession, int(time() * 1000)
+        session, clock, steps = batch.sparkSession, int(time() * 1000), StepTimes()
         before = self.store.before(epoch, len(self.join.inputs))
         if self.first:
             self.store.check(before)
         self.store.clean(before, all_of_it=self.first)
         with setting(session, "spark.sql.adaptive.enabled", "true"):
             delta = self.segments.write(batch, epoch, before.watermark, clock)
+            steps.end("segments")
             times, now = self._times(before, delta)
             there = tuple(i.segments for i in before.inputs)
             new = tuple((arrived.segment,) if arrived.segment else () for arrived in delta.inputs)
@@ -86,13 +87,18 @@ class Epochs:
             for request in self.requests:
                 read = rows if request.name in ("", *before.answered) else rows.all_new()
                 request.output.write(request.answer(session, self.segments, read), epoch, again=self.first)
+            steps.end("answer")
             answered = tuple(request.name for request in self.requests if request.name)
             after = self._after(session, before, delta, Manifest(epoch, (), times, now, answered=answered), clock)
+        steps.end("compaction")
         self.store.check_owner(self.run)
         self.store.commit(after)
-        self.progress.add(before, after, [arrived.segment.rows if arrived.segment else 0 for arrived in delta.inputs])
+        steps.end("manifest")
+        added = [arrived.segment.rows if arrived.segment else 0 for arrived in delta.inputs]
+        self.progress.add(before, after, added, steps)
         self.first = False
-        _LOG.info("epoch %s: state of %s", epoch, self._describe_sizes(after, range(len(after.inputs))))
+        sizes = self._describe_sizes(after, range(len(after.inputs)))
+        _LOG.info("epoch %s in %s: state of %s", epoch, steps, sizes)
         self._warn(before, after)
 
     def close(self, session: SparkSession) -> None:
