@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from planner.runtime.dataframes.asof import Direction
 
 _LOG = logging.getLogger("dovetail.plan")
+_NEEDS_CLASSIC = (
+    "{} needs a classic session, not Spark Connect: the driver's JVM writes the state of a view. Run it where the "
+    "driver runs, on a session of SparkSession.builder.master(…)"
+)
 
 
 class Optimizer:
@@ -285,7 +289,7 @@ class Optimizer:
         from planner.runtime.batch import classic
 
         if not classic(self.session):
-            raise QueryError("opt.materialize needs a classic session, not Spark Connect")
+            raise QueryError(_NEEDS_CLASSIC.format("opt.materialize"))
         check_text(text, "opt.materialize")
         if sink is not None:
             check(sink, mode)
@@ -314,7 +318,7 @@ class Optimizer:
         from planner.runtime.batch import classic
 
         if not classic(self.session):
-            raise QueryError("opt.materialize_all needs a classic session, not Spark Connect")
+            raise QueryError(_NEEDS_CLASSIC.format("opt.materialize_all"))
         for name, text in queries.items():
             check_text(text, f"opt.materialize_all, for the view {name},")
         for sink in (sinks or {}).values():

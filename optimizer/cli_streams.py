@@ -164,7 +164,7 @@ def materialize(
     from optimizer.commands.streamed import read_streams
 
     if not name.strip():
-        raise InputError("--as NAME is missing")
+        raise InputError("--as NAME is missing; add the name that queries call the view by")
     check_folder("--state", state)
     if out:
         check_folder("--out", out)

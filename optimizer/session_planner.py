@@ -119,7 +119,10 @@ class SessionPlanner:
             if self.options.strict or is_user_error(error):
                 raise
             if has_possible_lookup(text, self.declarations.tables):
-                raise QueryError(f"the statement has a lookup, and its planning failed: {summarize(error)}") from error
+                raise QueryError(
+                    f"The statement has a lookup, and its planning failed: {summarize(error)}. Spark cannot run a "
+                    "lookup as written. Please report this with the statement"
+                ) from error
             declined = (Declined("planning", f"planning failed, so the statement runs as written: {summarize(error)}"),)
             timings = {"total": perf_counter() - start}
             given = {"arguments": args, "given": args, "session": self.session}

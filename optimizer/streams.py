@@ -183,11 +183,18 @@ def _start(
 
     session = opt.session
     if ttl is not None and join.as_of:
-        raise OptionError("state_ttl would lose versions that are still valid, and rows that wait for theirs")
+        raise OptionError(
+            "state_ttl would lose versions that are still valid, and rows that wait for theirs. Leave it out"
+        )
     if ttl is not None and join.kind != "inner":
-        raise OptionError(f"state_ttl would lose rows of this {join.kind} join; it is for inner joins")
+        raise OptionError(
+            f"state_ttl would lose rows of this {join.kind} join; it is for inner joins. Leave it out, or "
+            "write an inner join"
+        )
     if ttl is not None and join.changes:
-        raise OptionError("state_ttl would lose rows that a later change takes away; it is for streams of new rows")
+        raise OptionError(
+            "state_ttl would lose rows that a later change takes away; it is for streams of new rows. Leave it out"
+        )
     store = Store(HadoopFolder(session, str(checkpoint)))
     if store.begun_by_spark():
         return f"{checkpoint} {_BEGUN}"
