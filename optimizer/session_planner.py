@@ -107,11 +107,12 @@ class SessionPlanner:
 
     def _guard(self, text: str, args: Any, planning: Callable[[], Plan]) -> Plan:
         """Catch any fault of the planning: the plan then runs the original text, with the fault in ``declined``."""
+        from planner.runtime.job_names import job_name
         from planner.runtime.without_stderr import without_stderr
 
         start = perf_counter()
         try:
-            with without_stderr():
+            with without_stderr(), job_name(self.session, "Dovetail plans a query"):
                 plan = planning()
             _ = plan.warnings  # computed here, where a fault is caught
             return plan

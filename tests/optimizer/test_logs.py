@@ -10,6 +10,7 @@ import pytest
 
 from optimizer import Optimizer, Options
 from planner.runtime import catalog
+from planner.runtime.catalog import SparkCatalog
 from planner.runtime.job_names import job_name
 from sessions import for_few_rows
 
@@ -61,11 +62,17 @@ def test_the_queries_of_planning_have_a_name(session: SparkSession, monkeypatch:
         seen.append(context.getLocalProperty(DESCRIPTION))
         return real(frame)
 
+    def statistics(self: SparkCatalog, relation: str) -> Any:
+        seen.append(context.getLocalProperty(DESCRIPTION))
+        return real_statistics(self, relation)
+
+    real_statistics = SparkCatalog._find_statistics
     monkeypatch.setattr(catalog, "_collect", collect)
+    monkeypatch.setattr(SparkCatalog, "_find_statistics", statistics)
     context.setJobDescription("mine")
     try:
-        assert Optimizer(session, Options(force=True)).plan(BAND).rewritten
-        assert set(seen) == {"Dovetail measures data to plan a query"}
+        assert Optimizer(session, Options(nested_loop_pairs=1, broadcast_pairs=1)).plan(BAND).rewritten
+        assert set(seen) == {"Dovetail measures data to plan a query", "Dovetail plans a query"}
         assert context.getLocalProperty(DESCRIPTION) == "mine"
     finally:
         context.setLocalProperty(DESCRIPTION, None)  # type: ignore[arg-type]
