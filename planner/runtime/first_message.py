@@ -12,7 +12,8 @@ from planner.state.changes import UNKNOWN_KIND
 from planner.state.runs import two_runs
 
 _OURS = re.compile(r"^planner\.errors\.\w+: (.+)$", re.MULTILINE)
-_TWO_RUNS = "[CONCURRENT_STREAM_LOG_UPDATE]"
+# Two runs write the log of one epoch; or one finds the log of the other before its own first epoch.
+_TWO_RUNS = re.compile(r"\[CONCURRENT_STREAM_LOG_UPDATE\]|/offsets should be empty on batch 0")
 _CHECKPOINT = re.compile(r"checkpointLocation=([^],\n]+)")
 
 
@@ -20,7 +21,7 @@ def first_message(text: str) -> str:
     """Find the sentence in the report of a failed query that says what is wrong; empty if there is none of ours."""
     if cause := UNKNOWN_KIND.search(text):
         return cause[0]
-    if _TWO_RUNS in text:
+    if _TWO_RUNS.search(text):
         place = _CHECKPOINT.search(text)
         return f"Another run of a query {two_runs(place[1] if place else 'of this one')}"
     found: list[str] = _OURS.findall(text)

@@ -7,8 +7,10 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
 
 from optimizer import Optimizer, Sink, StateError
+from planner.runtime.failures import spark_failure
 from planner.runtime.first_message import first_message
 from planner.runtime.state.epochs import Epochs
 from planner.state.folder import LocalFolder
@@ -83,6 +85,11 @@ def test_a_run_ends_when_another_has_begun(
 def test_the_first_message_of_a_report() -> None:
     report = "[STREAM_FAILED] … [CONCURRENT_STREAM_LOG_UPDATE] Concurrent update … [checkpointLocation=/data/c], Append"
     assert first_message(report).startswith("Another run of a query runs on the checkpoint /data/c, so this run ends:")
+    report = "[STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY] The location file:/data/c/offsets should be empty on batch 0"
+    assert first_message(report).startswith("Another run of a query runs on the checkpoint of this one, so this run")
+    failure = spark_failure(StreamingQueryException(f"{report}\n=== Streaming Query ===\nIdentifier: …"))
+    assert failure is not None
+    assert failure.message == first_message(report)
     trace = "Traceback …\nsqlite3.Error: locked\n\nTraceback …\nplanner.errors.LookupFailed: lookup in T failed\n"
     assert first_message(trace) == "lookup in T failed"
     assert not first_message("[STREAM_FAILED] something else")
