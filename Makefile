@@ -22,7 +22,7 @@ WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all planted-faults check lint format fuzz crash-test test-versions bench clean java python
+.PHONY: help demo test test-all planted-faults check dist lint format fuzz crash-test test-versions bench clean java python
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ planted-faults: $(STAMP) ## wrong rewritings, planted one at a time: tests have 
 
 check: lint ## linter, types and the tests without a JVM, in a minute or two
 	$(BIN)/python -m pytest -q -m "not spark" $(WORKERS)
+
+dist: $(STAMP) ## sdist and wheel, in dist/, tried in an environment that has nothing else
+	$(BIN)/python tests/dist_main.py
 
 format: $(STAMP) ## lay out the code and mend what the linter can
 	$(BIN)/ruff check --fix

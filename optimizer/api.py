@@ -14,13 +14,14 @@ from optimizer.materialization import materialize
 from optimizer.materialized_view import MaterializedView
 from optimizer.materialized_views import MaterializedViews, materialize_all
 from optimizer.options import Options
+from optimizer.parameters import check_text
 from optimizer.plan import Plan
 from optimizer.session_options import options_of_session
 from optimizer.session_planner import SessionPlanner
 from optimizer.stream_plan import StreamPlan, plan_on_session
 from optimizer.verify import Verification, verify
 from optimizer.verify_streams import verify_over_copies, verify_streams
-from planner.errors import QueryError, Unsupported
+from planner.errors import QueryError, Unsupported, a
 from planner.runtime.installation import install, uninstall
 from planner.sql.reader import not_a_query
 from planner.state.sink import Mode, Target, check, trigger_of
@@ -36,7 +37,11 @@ if TYPE_CHECKING:
     from planner.connectors.source import LookupSource
     from planner.runtime.dataframes.asof import Direction
 
-_LOG = logging.getLogger("dovetail")
+_LOG = logging.getLogger("dovetail.plan")
+_NEEDS_CLASSIC = (
+    "{} needs a classic session, not Spark Connect: the driver's JVM writes the state of a view. Run it where the "
+    "driver runs, on a session of SparkSession.builder.master(…)"
+)
 
 
 class Optimizer:
@@ -89,11 +94,13 @@ class Optimizer:
         """Run a statement: drop-in for ``spark.sql``.
 
         ``args``: named or positional parameters.  ``frames``: DataFrames and values for ``{name}`` in the text, as in
-        ``spark.sql``.  Logs ``Plan.warnings`` to the logger ``dovetail``.
+        ``spark.sql``.  Logs ``Plan.warnings`` to the logger ``dovetail.plan``.
 
         Raises what Spark raises, and besides: ``QueryError`` for a lookup (FOR SYSTEM_TIME AS OF) that cannot be
-        rewritten, since Spark has none; with ``Options(strict=True)``, the error that made planning fail.
+        rewritten, since Spark has none; ``TypeError`` for anything but a string; with ``Options(strict=True)``, the
+        error that made planning fail.
         """
+        check_text(text, "opt.sql")
         plan = self._planner.plan_to_run(text, args, frames)
         _log_warnings(plan)
         return plan.run()
@@ -194,12 +201,16 @@ class Optimizer:
         (``Options.measure_lengths``).  Their results and the plan are cached until the files that they depend on
         change.  ``Plan.dataframe`` plans again if anything that the plan depends on has changed by then.
 
-        Raises ``QueryError`` for a statement that neither Spark nor Dovetail can run.  If planning fails for any other
-        reason, the plan runs the original text, with the reason in ``declined``; ``Options(strict=True)`` raises the
-        error instead.
+        ``Plan.rejection`` is Spark's error for a query that Spark cannot analyze.
+
+        Raises ``QueryError`` for a statement that neither Spark nor Dovetail can run, and ``TypeError`` for anything
+        but a string or a DataFrame.  If planning fails for any other reason, the plan runs the original text, with the
+        reason in ``declined``; ``Options(strict=True)`` raises the error instead.
         """
         if isinstance(text, str):
             return self._planner.plan(text, args, stop_after, frames)
+        if not hasattr(text, "sparkSession"):
+            raise TypeError(f"opt.plan takes SQL as a string, or a DataFrame, not {a(type(text).__name__)}")
         return self._planner.plan_frame(text, stop_after)
 
     def stream(
@@ -234,6 +245,7 @@ class Optimizer:
         Raises ``OptionError``; ``QueryError`` for a statement that is not a query or reads no stream; ``StateError``
         for a checkpoint whose state is damaged or belongs to another query; and what Spark raises.
         """
+        check_text(text, "opt.stream")
         check(sink, mode)
         trigger_of(trigger)
         word = None
@@ -277,7 +289,10 @@ class Optimizer:
         from planner.runtime.batch import classic
 
         if not classic(self.session):
-            raise QueryError("opt.materialize needs a classic session, not Spark Connect")
+            raise QueryError(_NEEDS_CLASSIC.format("opt.materialize"))
+        check_text(text, "opt.materialize")
+        if sink is not None:
+            check(sink, mode)
         return materialize(self, text, name, state, args, sink, mode)
 
     def materialize_all(
@@ -303,7 +318,11 @@ class Optimizer:
         from planner.runtime.batch import classic
 
         if not classic(self.session):
-            raise QueryError("opt.materialize_all needs a classic session, not Spark Connect")
+            raise QueryError(_NEEDS_CLASSIC.format("opt.materialize_all"))
+        for name, text in queries.items():
+            check_text(text, f"opt.materialize_all, for the view {name},")
+        for sink in (sinks or {}).values():
+            check(sink, mode)
         return materialize_all(self, queries, state, args, sinks or {}, mode)
 
     def stream_plan(

@@ -7,6 +7,7 @@ imports pyspark before a session is needed.
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import traceback
 import warnings
@@ -19,15 +20,17 @@ import typer
 from typer.core import TyperGroup
 
 from optimizer.cli_advise import advise
-from optimizer.cli_options import Catalog, Choices, Conf, Force, Json, Keys, Master, Query, Remote, Sql, Tables
+from optimizer.cli_completion import Shell, completion_script, prepare_completion
+from optimizer.cli_options import JobOptions, Json, with_job_options
 from optimizer.cli_streams import materialize, state, stream
 from optimizer.commands import terminal
 from optimizer.commands.failures import describe_failure
-from optimizer.commands.inputs import MOST_ROWS, check_text_output, read_job, read_output
+from optimizer.commands.inputs import MOST_ROWS, check_text_output, read_output
 from optimizer.plan import MODES, Plan
 from planner.errors import InputError
 from planner.explain.html.page import check_jinja
 from planner.sql.lookup_views import lookups_of, needs_sql
+from planner.version import VERSION
 
 
 class Commands(TyperGroup):
@@ -80,7 +83,7 @@ app = typer.Typer(
 Mode = Enum("Mode", {mode: mode for mode in MODES}, type=str)  # type: ignore[misc]
 
 
-@app.command()
+@app.command(epilog="Example: dovetail demo --quick")
 def demo(
     data: Annotated[str, typer.Option(metavar="FOLDER", help="Where to keep the data, made once.")] = ".data/demo",
     quick: Annotated[bool, typer.Option("--quick", help="Use a tenth of the data.")] = False,
@@ -92,13 +95,10 @@ def demo(
     show_demo(data, quick=quick, json=json)
 
 
-@app.command()
+@app.command(epilog="Example: dovetail run query.sql --table events=events.parquet --table sessions=sessions.csv")
+@with_job_options()
 def run(
-    query: Query = None,
-    sql: Sql = None,
-    table: Tables = None,
-    catalog: Catalog = None,
-    key: Keys = None,
+    job: JobOptions,
     out: Annotated[
         str | None,
         typer.Option(
@@ -110,11 +110,6 @@ def run(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file or directory of --out.")] = False,
     limit: Annotated[int, typer.Option(min=1, max=MOST_ROWS, metavar="N", help="How many rows to show.")] = 20,
     json: Json = False,
-    option: Choices = None,
-    force: Force = False,
-    master: Master = "local[*]",
-    remote: Remote = None,
-    conf: Conf = None,
 ) -> None:
     """Run a query through the optimizer; show its rows, or write them with --out.
 
@@ -122,116 +117,92 @@ def run(
     """
     from optimizer.commands.run import run_job
 
-    job = read_job(query, sql, table, option, force, master, remote, conf, catalog, key)
-    output = read_output(out, overwrite=overwrite, here=job.here)
-    run_job(job, output, limit, json=json)
+    read = job.read()
+    output = read_output(out, overwrite=overwrite, here=read.here)
+    run_job(read, output, limit, json=json)
 
 
-@app.command()
+@app.command(
+    epilog="Example: dovetail explain query.sql -t events=events.parquet -t sessions=sessions.csv --mode trace"
+)
+@with_job_options()
 def explain(
-    query: Query = None,
-    sql: Sql = None,
-    table: Tables = None,
-    catalog: Catalog = None,
-    key: Keys = None,
+    job: JobOptions,
     mode: Annotated[
         Mode,
         typer.Option(
             "--mode",
             "-m",
-            help="The plan; which rules fired and declined; what decided; the SQL; all as JSON; all as a page; the "
-            "plan as a Mermaid flowchart.",
+            help="What to show. plan: the operators. trace: each rule that fired, with what it changed, or that "
+            "declined, with its reason. cost: the plan, and the estimates that decided. sql: the statement that Spark "
+            "runs. json: all of it as JSON. html: all of it as a page. mermaid: the plan as a flowchart.",
         ),
     ] = Mode("plan"),  # noqa: B008 - an Enum member, made once
     out: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write the explanation to a file, such as plan.html.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file of --out.")] = False,
-    option: Choices = None,
-    force: Force = False,
-    master: Master = "local[*]",
-    remote: Remote = None,
-    conf: Conf = None,
 ) -> None:
     """Show how a query would run and why, without running it."""
     check_text_output(out, overwrite=overwrite)
     if mode.value == "html":
         check_jinja()
-    plan = _planned(query, sql, table, option, force, master, remote, conf, catalog, key)
+    plan = _planned(job)
     explanation = plan.explain(mode.value)
     if out is None:
         typer.echo(explanation)
     else:
         Path(out).write_text(f"{explanation}\n", encoding="utf-8")
+    if mode.value in ("sql", "mermaid"):
+        _warn_of_rejection(plan)
     if mode.value in ("cost", "sql", "mermaid"):  # the other modes include it
         terminal.print_warnings(plan.warnings)
 
 
-@app.command()
+@app.command(
+    epilog="Example: dovetail rewrite query.sql -t events=events.parquet -t sessions=sessions.csv > rewritten.sql"
+)
+@with_job_options()
 def rewrite(
-    query: Query = None,
-    sql: Sql = None,
-    table: Tables = None,
-    catalog: Catalog = None,
-    key: Keys = None,
-    option: Choices = None,
-    force: Force = False,
-    master: Master = "local[*]",
-    remote: Remote = None,
-    conf: Conf = None,
+    job: JobOptions,
 ) -> None:
     """Print the SQL that Spark would get, and nothing else; a query that is not rewritten comes back as it is."""
-    plan = _planned(query, sql, table, option, force, master, remote, conf, catalog, key, generic_plan=True)
+    plan = _planned(job, generic_plan=True)
     typer.echo(plan.sql(), nl=not plan.sql().endswith("\n"))
+    _warn_of_rejection(plan)
     terminal.print_warnings(plan.warnings)
     for join in lookups_of(plan.physical if plan.rewritten else None):
         keys = needs_sql(plan.physical, join) if plan.physical else ""
         terminal.print_note(f"{join.view} is made by the runtime: rows of {join.spec.table} fetched for\n{keys}")
 
 
-def _planned(
-    query: str | None,
-    sql: str | None,
-    table: list[str] | None,
-    option: list[str] | None,
-    force: bool,
-    master: str,
-    remote: str | None,
-    conf: list[str] | None,
-    catalog: str | None,
-    key: list[str] | None,
-    *,
-    generic_plan: bool = False,
-) -> Plan:
+def _warn_of_rejection(plan: Plan) -> None:
+    if plan.rejection:
+        terminal.print_warnings([f"Spark cannot run this statement: {plan.rejection}"])
+
+
+def _planned(options: JobOptions, *, generic_plan: bool = False) -> Plan:
     from optimizer.commands.work import optimizer_for
 
-    job = read_job(query, sql, table, option, force, master, remote, conf, catalog, key)
+    job = options.read()
     if generic_plan:  # the text is kept, and runs over other rows
         job = replace(job, options=replace(job.options, generic_plan=True))
     with optimizer_for(job) as opt, terminal.show_status("planning"):
         return opt.plan(job.text)
 
 
-@app.command()
+@app.command(epilog="Example: dovetail verify query.sql --table events=events.parquet --table sessions=sessions.csv")
+@with_job_options()
 def verify(
-    query: Query = None,
-    sql: Sql = None,
-    table: Tables = None,
-    catalog: Catalog = None,
-    key: Keys = None,
+    job: JobOptions,
     json: Json = False,
-    option: Choices = None,
-    force: Force = False,
-    master: Master = "local[*]",
-    remote: Remote = None,
-    conf: Conf = None,
 ) -> None:
     """Run a query as written and as rewritten, and compare the rows inside Spark; exit code 1 if they differ."""
     from optimizer.commands.work import optimizer_for
 
-    job = read_job(query, sql, table, option, force, master, remote, conf, catalog, key)
-    with optimizer_for(job) as opt, terminal.show_status("running the query both ways"):
-        found = opt.verify(job.text)
+    read = job.read()
+    with optimizer_for(read) as opt, terminal.show_status("running the query both ways"):
+        found = opt.verify(read.text)
     if json:
         terminal.print_json({k: getattr(found, k) for k in ("same", "rewritten", "rows", "missing", "extra", "schema")})
     else:
@@ -240,11 +211,15 @@ def verify(
         raise typer.Exit(1)
 
 
-for command in (advise, stream, materialize):
-    app.command()(command)
+app.command(epilog="Example: dovetail advise queries/ --catalog catalog.toml")(advise)
+app.command(
+    epilog="Example: dovetail stream query.sql --stream clicks=in/ --watermark clicks.ts='1 minute' "
+    "--checkpoint joined/ --out matched/"
+)(stream)
+app.command(epilog="Example: dovetail materialize query.sql --as paid --stream orders=in/ --state kept/")(materialize)
 
 
-@app.command()
+@app.command(epilog="Example: dovetail rules --json")
 def rules(json: Json = False) -> None:
     """List the rules in the order in which they run, and describe each."""
     from optimizer.commands.about import show_rules
@@ -252,10 +227,10 @@ def rules(json: Json = False) -> None:
     show_rules(json=json)
 
 
-app.command()(state)
+app.command(epilog="Example: dovetail state joined/ --check")(state)
 
 
-@app.command()
+@app.command(epilog="Example: dovetail doctor --quiet")
 def doctor(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the problems.")] = False,
     json: Json = False,
@@ -265,6 +240,14 @@ def doctor(
 
     if not show_doctor(quiet=quiet, json=json):
         raise typer.Exit(1)
+
+
+@app.command(epilog="Example: dovetail completion bash >> ~/.bashrc")
+def completion(
+    shell: Annotated[Shell, typer.Argument(metavar="SHELL", help="The shell: bash, zsh or fish.")],
+) -> None:
+    """Print the script that completes commands and options in a shell."""
+    typer.echo(completion_script(shell.value))
 
 
 @app.callback(invoke_without_command=True)
@@ -277,12 +260,7 @@ def _main(
     ] = False,
 ) -> None:
     if version:
-        from importlib import metadata
-
-        try:
-            typer.echo(metadata.version("dovetail"))
-        except metadata.PackageNotFoundError:  # run from a checkout or a zip
-            typer.echo("not installed as a package")
+        typer.echo(VERSION)
         raise typer.Exit
     if ctx.invoked_subcommand is None:
         raise InputError("Name a command; `dovetail --help` lists them")
@@ -290,6 +268,9 @@ def _main(
 
 def main() -> None:
     """Run the command line."""
+    prepare_completion()
+    if not sys.stdout.isatty():  # typer writes escapes into the pipes of some CI services
+        os.environ.setdefault("_TYPER_FORCE_DISABLE_TERMINAL", "1")
     logging.getLogger().addHandler(logging.NullHandler())  # else py4j logs a stack trace for every Ctrl-C
     if not sys.warnoptions:
         warnings.simplefilter("ignore")

@@ -8,21 +8,19 @@ from typing import Annotated
 
 import typer
 
-from optimizer.cli_options import Catalog, Choices, Conf, Force, Json, Keys, Master, Remote, Tables
-from optimizer.commands.inputs import read_job
+from optimizer.cli_options import JobOptions, Json, with_job_options
 from planner.errors import InputError
 
 FailOn = Enum("FailOn", {"new-nested-loop": "new-nested-loop"}, type=str)
 
 
+@with_job_options("query", "sql")
 def advise(
+    job: JobOptions,
     queries: Annotated[
         str | None,
         typer.Argument(metavar="QUERIES", help="A folder of .sql files, a file, or a dbt project with its manifest."),
     ] = None,
-    table: Tables = None,
-    catalog: Catalog = None,
-    key: Keys = None,
     html: Annotated[
         str | None, typer.Option("--html", metavar="FILE", help="Also write the report as an HTML page.")
     ] = None,
@@ -44,11 +42,6 @@ def advise(
     event_log: Annotated[
         str | None, typer.Option("--event-log", metavar="FOLDER", help="Read Spark's event logs instead of SQL.")
     ] = None,
-    option: Choices = None,
-    force: Force = False,
-    master: Master = "local[*]",
-    remote: Remote = None,
-    conf: Conf = None,
 ) -> None:
     """Plan the statements of a folder without running them; report nested loops, rewritings, and what to mend.
 
@@ -58,7 +51,7 @@ def advise(
         from optimizer.advise.event_log import run
         from planner.offline_catalog.read_catalog import read_catalog
 
-        declared = read_catalog(Path(catalog)) if catalog is not None else None
+        declared = read_catalog(Path(job.catalog)) if job.catalog is not None else None
         raise typer.Exit(run(Path(event_log), json=json, catalog=declared))
     if queries is None:
         raise InputError("name a folder of .sql files, a file, or a dbt project")
@@ -66,11 +59,10 @@ def advise(
         raise InputError("--baseline needs --fail-on; add --fail-on new-nested-loop")
     from optimizer.commands.advise import run_advise
 
-    job = read_job(None, "SELECT 1", table, option, force, master, remote, conf, catalog, key)
     run_advise(
         queries,
-        job,
-        catalog,
+        job.read("SELECT 1"),
+        job.catalog,
         html=html,
         json=json,
         verify=verify,

@@ -1,10 +1,15 @@
-"""Options that several commands of the command line share."""
+"""Options that several commands of the command line share, and the job that they describe."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, Concatenate, get_type_hints
 
 import typer
+
+from optimizer.commands.inputs import Job, read_job
 
 Query = Annotated[str | None, typer.Argument(metavar="QUERY.sql", help="A file with a query, or - for stdin.")]
 Sql = Annotated[str | None, typer.Option("--sql", metavar="TEXT", help="The query itself, instead of a file.")]
@@ -52,3 +57,69 @@ Conf = Annotated[
     typer.Option("--conf", "-c", metavar="NAME=VALUE", help="A setting of Spark's. Repeatable."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
+
+
+@dataclass(frozen=True)
+class JobOptions:
+    """A query, its tables, and how and where it runs: the options that commands with a query share."""
+
+    query: Query = None
+    sql: Sql = None
+    table: Tables = None
+    catalog: Catalog = None
+    key: Keys = None
+    option: Choices = None
+    force: Force = False
+    master: Master = "local[*]"
+    remote: Remote = None
+    conf: Conf = None
+
+    def read(self, text: str | None = None) -> Job:
+        """Read and check the query and its tables; ``text`` stands for the query of a command without one.
+
+        Raises ``InputError`` or ``OptionError``.
+        """
+        return read_job(
+            self.query,
+            self.sql if text is None else text,
+            self.table,
+            self.option,
+            self.force,
+            self.master,
+            self.remote,
+            self.conf,
+            self.catalog,
+            self.key,
+        )
+
+
+_INPUTS = ("query", "sql", "table", "catalog", "key")  # before a command's own options; the others come after them
+
+
+def with_job_options(
+    *without: str,
+) -> Callable[[Callable[Concatenate[JobOptions, ...], None]], Callable[..., None]]:
+    """Give a command the shared options, except those ``without``; the command gets them as its first argument."""
+    hints = get_type_hints(JobOptions, include_extras=True)
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    shared = [
+        inspect.Parameter(field.name, kind, default=field.default, annotation=hints[field.name])
+        for field in fields(JobOptions)
+        if field.name not in without
+    ]
+
+    def decorate(function: Callable[Concatenate[JobOptions, ...], None]) -> Callable[..., None]:
+        _, *own = inspect.signature(function, eval_str=True).parameters.values()
+        inputs = [parameter for parameter in shared if parameter.name in _INPUTS]
+        rest = [parameter for parameter in shared if parameter.name not in _INPUTS]
+
+        def command(**given: Any) -> None:
+            function(JobOptions(**{parameter.name: given.pop(parameter.name) for parameter in shared}), **given)
+
+        parameters = [*inputs, *(parameter.replace(kind=kind) for parameter in own), *rest]
+        command.__name__, command.__doc__ = function.__name__, function.__doc__
+        command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # which typer reads
+        return command
+
+    return decorate

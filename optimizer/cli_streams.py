@@ -6,14 +6,13 @@ from typing import Annotated
 
 import typer
 
-from optimizer.cli_options import Choices, Conf, Force, Json, Master, Query, Sql, Tables
+from optimizer.cli_options import JobOptions, Json, with_job_options
 from optimizer.commands.failures import located
 from optimizer.commands.inputs import (
     check_folder,
     check_seconds,
     check_trigger,
     read_folder,
-    read_job,
     read_pairs,
     read_query,
 )
@@ -39,9 +38,9 @@ Files = Annotated[
 ]
 
 
+@with_job_options("catalog", "key", "remote")
 def stream(
-    query: Query = None,
-    sql: Sql = None,
+    job: JobOptions,
     stream: Streams = None,
     watermark: Annotated[
         list[str] | None,
@@ -49,12 +48,12 @@ def stream(
             "--watermark",
             "-w",
             metavar="NAME.COLUMN=DELAY",
-            help="How late rows of NAME may arrive after rows with a greater COLUMN, such as '1 minute'. "
-            "Later ones are dropped, and what can match no more leaves the state. Repeatable.",
+            help="The watermark of stream NAME: its newest COLUMN (a time) minus DELAY, as -w events.ts='10 minutes'. "
+            "Rows that arrive behind it are dropped as late. Rows that can no longer match leave the state; without "
+            "watermarks it grows. Repeatable, once for a stream.",
         ),
     ] = None,
     schema: Schemas = None,
-    table: Tables = None,
     checkpoint: Annotated[
         str, typer.Option(metavar="FOLDER", help="Folder for the state and the progress of the query. Required.")
     ] = "",
@@ -89,10 +88,6 @@ def stream(
             "where Spark could not run the join.",
         ),
     ] = None,
-    option: Choices = None,
-    force: Force = False,
-    master: Master = "local[*]",
-    conf: Conf = None,
 ) -> None:
     """Run a query over streams of files until Ctrl-C, with a line of epochs, rows, lag and state.
 
@@ -106,17 +101,17 @@ def stream(
     check_seconds("--state-ttl", state_ttl, least=0.001)
     if format not in (possible := ("parquet", "orc", "json", "csv")):
         raise InputError(f"--format {format} does not exist; {one_of(possible, format)}")
-    job = read_job(query, sql, table, option, force, master, None, conf)
-    streams = read_streams(stream or (), schema or (), watermark or (), here=job.here)
+    read = job.read()
+    streams = read_streams(stream or (), schema or (), watermark or (), here=read.here)
     checkpoint, out = (
-        read_folder(o, path, here=job.here) for o, path in (("--checkpoint", checkpoint), ("--out", out))
+        read_folder(o, path, here=read.here) for o, path in (("--checkpoint", checkpoint), ("--out", out))
     )
-    run_stream(StreamJob(job, streams, checkpoint, out, format, trigger, files, state_modules, state_ttl, bins))
+    run_stream(StreamJob(read, streams, checkpoint, out, format, trigger, files, state_modules, state_ttl, bins))
 
 
+@with_job_options("catalog", "key", "remote")
 def materialize(
-    query: Query = None,
-    sql: Sql = None,
+    job: JobOptions,
     name: Annotated[str, typer.Option("--as", metavar="NAME", help="The name of the view. Required.")] = "",
     other_views: Annotated[
         list[str] | None,
@@ -138,7 +133,6 @@ def materialize(
         ),
     ] = None,
     schema: Schemas = None,
-    table: Tables = None,
     state: Annotated[
         str,
         typer.Option(metavar="FOLDER", help="Folder for the stored rows and the state of the view. Required."),
@@ -160,10 +154,6 @@ def materialize(
         bool, typer.Option("--verify", help="Compare with recomputing as well; exit code 1 if the rows differ.")
     ] = False,
     json: Json = False,
-    option: Choices = None,
-    force: Force = False,
-    master: Master = "local[*]",
-    conf: Conf = None,
 ) -> None:
     """Keep the result of a query over streams of files fresh, and print it.
 
@@ -174,13 +164,13 @@ def materialize(
     from optimizer.commands.streamed import read_streams
 
     if not name.strip():
-        raise InputError("--as NAME is missing")
+        raise InputError("--as NAME is missing; add the name that queries call the view by")
     check_folder("--state", state)
     if out:
         check_folder("--out", out)
     check_seconds("--every", every)
-    job = read_job(query, sql, table, option, force, master, None, conf)
-    streams = read_streams(stream or (), schema or (), (), here=job.here)
+    read = job.read()
+    streams = read_streams(stream or (), schema or (), (), here=read.here)
     if format not in (possible := ("parquet", "orc", "json")):
         raise InputError(f"--format {format} does not exist; {one_of(possible, format)}")
     changelogs = read_pairs("--changelog", changelog or ())
@@ -190,9 +180,9 @@ def materialize(
             others[other] = read_query(file, None)
     if name in others:
         raise InputError(f"--with {name}: --as gives this name to another view; choose another")
-    state, out = read_folder("--state", state, here=job.here), out and read_folder("--out", out, here=job.here)
+    state, out = read_folder("--state", state, here=read.here), out and read_folder("--out", out, here=read.here)
     materialize_job = MaterializeJob(
-        job, streams, changelogs, name, state, out, format, every, files, verify, json, others
+        read, streams, changelogs, name, state, out, format, every, files, verify, json, others
     )
     if not run_materialize(materialize_job):
         raise typer.Exit(1)

@@ -101,7 +101,10 @@ def _prepare_view(
         raise QueryError(f"{_REFUSED}: {no}") from no
     found = run(opt.session, query.joined)
     if not found.isStreaming:
-        raise QueryError("no relation of this query is a stream; there is nothing to maintain")
+        raise QueryError(
+            "No relation of this query is a stream, so there is nothing to maintain. Read one of its inputs by "
+            "spark.readStream, or make an ordinary view"
+        )
     _check(logical, query, found.schema, name)
     if stream_of(opt.session, name_of(name)):
         raise QueryError(f"{name} is a stream, which the view would hide from its readers; give the view another name")

@@ -4,13 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
 
 from planner.catalog.cost import Thresholds
 from planner.errors import OptionError, one_of
 from rules.batches import RULES
 
+T = TypeVar("T")
 
+
+def _with_checked_names(options: type[T]) -> type[T]:
+    """Let the constructor raise ``OptionError`` for an unknown option, with the nearest one."""
+    init = options.__init__
+
+    @wraps(init)
+    def checked(self: T, *args: Any, **given: Any) -> None:
+        _check_names(given)
+        init(self, *args, **given)
+
+    options.__init__ = checked  # type: ignore[assignment]
+    return options
+
+
+@_with_checked_names
 @dataclass(frozen=True)
 class Options(Thresholds):
     """Options of an optimizer; immutable.
@@ -45,7 +62,9 @@ class Options(Thresholds):
             if name not in known:
                 raise OptionError(f"there is no rule {name!r}; {one_of(known, name)}")
             if name == "leave_to_spark":
-                raise OptionError("leave_to_spark cannot be disabled: every plan ends in it")
+                raise OptionError(
+                    "leave_to_spark cannot be disabled: every plan ends in it. Leave it out of disabled_rules"
+                )
         for field in fields(self):
             value = getattr(self, field.name)
             if field.type == "bool" and not isinstance(value, bool):
@@ -61,13 +80,18 @@ class Options(Thresholds):
 
         Converts text to the type of the option.  Raises ``OptionError`` for an unknown name.
         """
+        _check_names(given)
         known = {f.name: f for f in fields(cls)}
         parsed: dict[str, Any] = {}
         for name, value in given.items():
-            if name not in known:
-                raise OptionError(f"there is no option {name!r}; {one_of(known, name)}")
             parsed[name] = _parse(name, str(known[name].type), value) if isinstance(value, str) else value
         return replace(base or cls(), **parsed)
+
+
+def _check_names(given: Iterable[str]) -> None:
+    known = [field.name for field in fields(Options)]
+    if odd := next((name for name in given if name not in known), None):
+        raise OptionError(f"There is no option {odd!r}; {one_of(known, odd)}")
 
 
 _LEAST = {"level_spread": 1, "level_reach": 1}

@@ -7,9 +7,20 @@ from decimal import Decimal
 from math import isfinite
 from typing import Any
 
-from planner.errors import Unsupported
+from planner.errors import Unsupported, a
 from planner.expr.tokens import Tokens, tokenize
 from planner.state.fingerprint import Given
+
+
+def check_text(text: object, method: str) -> None:
+    """Raise ``TypeError`` unless the statement that a method of the optimizer takes is a string."""
+    if isinstance(text, str):
+        return
+    if hasattr(text, "sparkSession"):
+        raise TypeError(
+            f"{method} takes SQL as a string, not a DataFrame; opt.dataframe(df) and opt.plan(df) take DataFrames"
+        )
+    raise TypeError(f"{method} takes SQL as a string, not {a(type(text).__name__)}; pass the text of the statement")
 
 
 def name_parameters(text: str, args: Any) -> tuple[str, Any]:

@@ -14,7 +14,7 @@ from planner.errors import OptionError, Place, QueryError, one_of
 from planner.explain.explanation import Explanation
 from planner.explain.html.page import can_render, render_fragment, render_page
 from planner.explain.mermaid import to_mermaid
-from planner.explain.printer import show_declined, show_error, show_steps, show_tree, show_warnings
+from planner.explain.printer import show_declined, show_error, show_note, show_steps, show_tree, show_warnings
 from planner.explain.records import Choice, CostNote, Declined, PlanWarning
 from planner.logical import Logical, Statement
 from planner.physical.base import Physical
@@ -44,6 +44,7 @@ class Plan:
     earlier.  ``timings``: seconds per stage; ``total`` includes ``catalog``.  ``error``: why neither Spark nor Dovetail
     can run it.  ``frame``: its DataFrame, if the plan runs right away.  ``named``: the DataFrames that the text names
     in braces.  ``current``: plans for the current tables, views and settings; None if the text runs as written.
+    ``rejection``: Spark's error for a query that it cannot analyze, for a plan that runs later; else empty.
     """
 
     text: str
@@ -63,6 +64,7 @@ class Plan:
     current: Callable[[Plan], Plan] | None = field(default=None, repr=False, compare=False)
     session: Any = None
     error: QueryError | None = None
+    rejection: str = ""
     sources: Mapping[str, LookupSource] = field(default_factory=dict)
     fetched: Mapping[str, LookupMetrics] = field(default_factory=dict)
 
@@ -148,12 +150,13 @@ class Plan:
         """
         match mode:
             case "plan":
-                return "\n".join([self._format_tree(), *self._format_messages()])
+                return "\n".join([*self._format_rejection(), self._format_tree(), *self._format_messages()])
             case "trace":
-                return "\n".join([show_steps(self.trace.steps) or "no rule fired", *self._format_messages()])
+                steps = show_steps(self.trace.steps) or "no rule fired"
+                return "\n".join([*self._format_rejection(), steps, *self._format_messages()])
             case "cost":
                 choices = self.choices or ("no choice was made: Spark's own plan runs",)
-                return "\n".join([self._format_tree(), *choices])
+                return "\n".join([*self._format_rejection(), self._format_tree(), *choices])
             case "sql":
                 return self.sql()
             case "json":
@@ -174,7 +177,17 @@ class Plan:
 
     def _format_messages(self) -> list[str]:
         messages = (show_error(self.error), show_declined(self.declined), show_warnings(self.warnings))
-        return [message for message in messages if message]
+        shown = [message for message in messages if message]
+        if self.rewritten or self.stopped or self.error or self.rejection or self.declined:
+            return shown
+        return [show_note("Not rewritten: no rule matched"), *shown]
+
+    def _format_rejection(self) -> list[str]:
+        return [show_error(self._rejected)] if self._rejected else []
+
+    @property
+    def _rejected(self) -> QueryError | None:
+        return QueryError(f"Spark cannot run this statement: {self.rejection}") if self.rejection else None
 
     def explanation(self) -> Explanation:
         """The parts of an explanation, from which JSON and pages are made."""
@@ -188,7 +201,7 @@ class Plan:
             decisions=self.decisions,
             declined=self.declined,
             warnings=self.warnings,
-            error=self.error,
+            error=self.error or self._rejected,
             timings=self.timings,
             rule_seconds=self.trace.seconds,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -18,9 +19,10 @@ from optimizer.planning import plan_sql
 from optimizer.schema_validation import schema_difference_without_rows, validate_schema
 from optimizer.snapshot import Snapshot, take_snapshot
 from planner.catalog import Numbers
-from planner.errors import QueryError, Refused, is_user_error, summarize
+from planner.errors import QueryError, Refused, Unsupported, a, is_user_error, summarize
 from planner.explain.records import Declined
 from planner.sql.lookup_views import lookups_of
+from planner.sql.reader import not_a_query
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from planner.runtime.measurement_cache import MeasurementCache
 
 
+_LOG = logging.getLogger("dovetail.plan")
 _FRAME = "SELECT * FROM {frame}"  # the text of a DataFrame that cannot be written as SQL
 
 
@@ -47,21 +50,25 @@ class SessionPlanner:
         """Plan a statement that may run later: ``Plan.dataframe`` plans it again if anything changes until then."""
         args = dict(args) if isinstance(args, dict) else list(args) if isinstance(args, list) else args
         if frames:
-            return self._plan_over_frames(text, args, frames, stop_after, runs_later=True)
-        return self._guard(text, args, lambda: self._plan(text, args, stop_after, runs_later=True))
+            return _log(self._plan_over_frames(text, args, frames, stop_after, runs_later=True))
+        return _log(self._guard(text, args, lambda: self._plan(text, args, stop_after, runs_later=True)))
 
     def plan_to_run(self, text: str, args: Any, frames: Mapping[str, Any] | None = None) -> Plan:
         """Plan a statement that runs right away."""
         if frames:
-            return self._plan_over_frames(text, args, frames, "lower", runs_later=False)
-        return self._guard(text, args, lambda: self._plan(text, args, "lower"))
+            return _log(self._plan_over_frames(text, args, frames, "lower", runs_later=False))
+        return _log(self._guard(text, args, lambda: self._plan(text, args, "lower")))
+
+    def plan_part(self, text: str) -> Plan:
+        """Plan a statement of Dovetail's own, such as that of an epoch, which runs right away; it is not logged."""
+        return self._guard(text, None, lambda: self._plan(text, None, "lower"))
 
     def plan_frame(self, frame: DataFrame, stop_after: Stage = "lower") -> Plan:
         """Plan a DataFrame.  A plan that is not rewritten runs as the DataFrame itself."""
         from planner.runtime.dataframes.statement import frame_as_statement
 
         if not hasattr(frame, "sparkSession"):
-            raise TypeError(f"a DataFrame is needed, not a {type(frame).__name__}; opt.sql() and opt.plan() take SQL")
+            raise TypeError(f"A DataFrame is needed, not {a(type(frame).__name__)}; opt.sql() and opt.plan() take SQL")
 
         def plan_statement() -> Plan:
             try:
@@ -71,7 +78,7 @@ class SessionPlanner:
                 return self._as_written(_FRAME, refused.reason)
             return replace(plan, named=named, frame=None, current=lambda _: self.plan_frame(frame))
 
-        plan = self._guard(_FRAME, None, plan_statement)
+        plan = _log(self._guard(_FRAME, None, plan_statement))
         return plan if plan.rewritten else replace(plan, frame=frame, current=None)
 
     def _as_written(self, text: str, reason: str) -> Plan:
@@ -86,7 +93,7 @@ class SessionPlanner:
         def plan_over_views() -> Plan:
             named = name_frames(self.session, text, frames)
             with named.views():
-                plan = self._plan(named.text, args, stop_after, may_cache=False)
+                plan = self._plan(named.text, args, stop_after, may_cache=False, checks=runs_later)
             current = None
             if runs_later and plan.rewritten:  # the views are gone by then
                 current = partial(self._plan_frames_again, text=text, frames=frames)
@@ -100,11 +107,12 @@ class SessionPlanner:
 
     def _guard(self, text: str, args: Any, planning: Callable[[], Plan]) -> Plan:
         """Catch any fault of the planning: the plan then runs the original text, with the fault in ``declined``."""
+        from planner.runtime.job_names import job_name
         from planner.runtime.without_stderr import without_stderr
 
         start = perf_counter()
         try:
-            with without_stderr():
+            with without_stderr(), job_name(self.session, "Dovetail plans a query"):
                 plan = planning()
             _ = plan.warnings  # computed here, where a fault is caught
             return plan
@@ -112,18 +120,29 @@ class SessionPlanner:
             if self.options.strict or is_user_error(error):
                 raise
             if has_possible_lookup(text, self.declarations.tables):
-                raise QueryError(f"the statement has a lookup, and its planning failed: {summarize(error)}") from error
+                raise QueryError(
+                    f"The statement has a lookup, and its planning failed: {summarize(error)}. Spark cannot run a "
+                    "lookup as written. Please report this with the statement"
+                ) from error
             declined = (Declined("planning", f"planning failed, so the statement runs as written: {summarize(error)}"),)
             timings = {"total": perf_counter() - start}
             given = {"arguments": args, "given": args, "session": self.session}
             return Plan(text, None, declined, stopped=True, timings=timings, **given)
 
     def _plan(
-        self, text: str, args: Any, stop_after: Stage, *, runs_later: bool = False, may_cache: bool = True
+        self,
+        text: str,
+        args: Any,
+        stop_after: Stage,
+        *,
+        runs_later: bool = False,
+        may_cache: bool = True,
+        checks: bool = False,
     ) -> Plan:
         """Take a plan from the cache, or make one.
 
-        A plan that runs right away has its DataFrame if Spark analyzed the statement during planning.
+        A plan that runs right away has its DataFrame if Spark analyzed the statement during planning.  A plan that runs
+        later, or with ``checks``, has the error of Spark's analysis.
         """
         start = perf_counter()
         numbered, arguments = name_parameters(text, args)
@@ -148,6 +167,8 @@ class SessionPlanner:
                 self._plans.add(numbered, self.options, plan, snapshot)
             if should_cache and not plan.rewritten and isinstance(found := catalog.analyze(numbered), tuple):
                 plan = replace(plan, frame=found[0])
+        if (runs_later or checks) and not plan.rewritten and not plan.stopped:
+            plan = replace(plan, rejection=_rejection(numbered, catalog))
         timings = {**timings, "catalog": catalog.seconds, "total": perf_counter() - start}
         given: dict[str, Any] = {"text": text, "given": args, "session": self.session, "timings": timings}
         plan = replace(plan, arguments=arguments if plan.rewritten else args, **given)
@@ -199,3 +220,29 @@ class SessionPlanner:
             if plan.error:
                 raise plan.error
         return plan
+
+
+def _rejection(text: str, catalog: SparkCatalog) -> str:
+    """Return Spark's error for a query; empty if Spark can analyze it, and for a command, which analysis would run."""
+    try:
+        if not_a_query(text):
+            return ""
+    except Unsupported:  # a text without tokens
+        return ""
+    found = catalog.analyze(text)
+    return found if isinstance(found, str) else ""
+
+
+def _log(plan: Plan) -> Plan:
+    """Log one line for a planned statement, without its text: the rules or the reasons, and the milliseconds."""
+    if not _LOG.isEnabledFor(logging.INFO):
+        return plan
+    took = f"{plan.timings.get('total', 0) * 1000:.0f} ms"
+    if plan.rewritten:
+        _LOG.info("Rewritten in %s by %s", took, ", ".join(plan.rules))
+    elif plan.rejection:
+        _LOG.info("Not rewritten, planned in %s: Spark cannot run the statement: %s", took, plan.rejection)
+    else:
+        reasons = "; ".join(dict.fromkeys(f"{d.rule}: {d.reason}" for d in plan.declined)) or "no rule matched"
+        _LOG.info("Not rewritten, planned in %s: %s", took, " ".join(reasons.split()))
+    return plan

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-_LOG = logging.getLogger("dovetail")
+_LOG = logging.getLogger("dovetail.stream")
 
 
 def plan_stream_bins(

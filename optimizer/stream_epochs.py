@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from optimizer.declarations import Declarations
+from optimizer.session_planner import SessionPlanner
 from planner.catalog.declared import Declaration
 from planner.errors import summarize
 from planner.state.progress import EpochProgress
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-    from optimizer.declarations import Declarations
     from optimizer.options import Options
     from optimizer.plan import Plan
     from planner.runtime.state.answers import JoinRequest
@@ -138,7 +139,7 @@ def make_request(opt: Planner, join: StreamJoin, schemas: Schemas, output: Outpu
     from planner.runtime.state.answers import JoinRequest
 
     def plan(inside: SparkSession, block: str) -> str:
-        return type(opt)(inside, opt.options).plan(block).sql()
+        return SessionPlanner(inside, opt.options, Declarations(inside)).plan_part(block).sql()
 
     return JoinRequest(join, schemas.answer, output, plan, name)
 

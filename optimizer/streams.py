@@ -20,7 +20,12 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 
-_LOG = logging.getLogger("dovetail")
+_LOG = logging.getLogger("dovetail.stream")
+_BEGUN = "was begun by Spark's own join"
+_TAKEN = (
+    "State modules write, in append mode: Sink with csv, json, orc, parquet or text and a path; memory with a name; "
+    "console; noop; an existing table of such files without partitions and buckets; a function"
+)
 _SINKS = "give it files (Sink), a table of files that is there, or a function"
 
 
@@ -67,6 +72,7 @@ def start(
         return started
     if started and plan.requires_state_modules:
         raise QueryError(plan.describe_refusal(started))
+    declined = bool(plan.join) and not started.endswith(_BEGUN)
     if plan.join:  # not in this mode, into this sink, or on this checkpoint
         plan = plan_on_session(opt, text, args, state_modules=False, bins=bins)
         if not plan.bins and bins is not False and (refusal := _join_refusal(opt, plan.text)):
@@ -74,7 +80,9 @@ def start(
     if ttl is not None:
         raise OptionError(f"state_ttl is for joins on state modules; {started or 'this query joins no two streams'}")
     if started:
-        _LOG.info("Spark's own stream-stream join runs: %s", started)
+        # state modules could have run the join: the user's mode, sink or checkpoint rules them out
+        level = logging.WARNING if declined else logging.INFO
+        _LOG.log(level, "Spark's own stream-stream join runs: %s%s", started, f". {_TAKEN}" if declined else "")
     _check_not_state_modules(opt, text, args, checkpoint, started)
     if classic(opt.session):
         check_not_hidden(opt.session, sink)
@@ -175,14 +183,21 @@ def _start(
 
     session = opt.session
     if ttl is not None and join.as_of:
-        raise OptionError("state_ttl would lose versions that are still valid, and rows that wait for theirs")
+        raise OptionError(
+            "state_ttl would lose versions that are still valid, and rows that wait for theirs. Leave it out"
+        )
     if ttl is not None and join.kind != "inner":
-        raise OptionError(f"state_ttl would lose rows of this {join.kind} join; it is for inner joins")
+        raise OptionError(
+            f"state_ttl would lose rows of this {join.kind} join; it is for inner joins. Leave it out, or "
+            "write an inner join"
+        )
     if ttl is not None and join.changes:
-        raise OptionError("state_ttl would lose rows that a later change takes away; it is for streams of new rows")
+        raise OptionError(
+            "state_ttl would lose rows that a later change takes away; it is for streams of new rows. Leave it out"
+        )
     store = Store(HadoopFolder(session, str(checkpoint)))
     if store.begun_by_spark():
-        return f"{checkpoint} was begun by Spark's own join"
+        return f"{checkpoint} {_BEGUN}"
     check_apart(session, sink, str(checkpoint))
     to = output(session, sink, name, "")
     if isinstance(to, str):

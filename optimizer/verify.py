@@ -92,10 +92,14 @@ def _verify_lookups(session: SparkSession, plan: Plan) -> Verification:
     names = {j.spec.table for j in joins}
     if unread := sorted(n for n in names if not plan.sources[n].can_scan_split):
         raise QueryError(
-            f"{unread[0]} can only be fetched by key, and verify compares with a scan; its source has no scan_split"
+            f"{unread[0]} can only be fetched by key, because its source has no scan_split, and verify compares with a "
+            "scan. Give the source scan_split, or verify with a MemorySource of the same rows"
         )
     if any(n.required and not isinstance(n, FetchedView) for n in plan.physical.walk()):
-        raise QueryError("Spark cannot run a join with versions as written, so verify has no rows to compare with")
+        raise QueryError(
+            "Spark cannot run a join with versions as written, so verify has no rows to compare with. Compare the "
+            "result with rows that you know"
+        )
     with whole_tables(session, {n: plan.sources[n] for n in names}) as tables:
 
         def lookup(scan: Scan) -> LookupTable | None:

@@ -15,8 +15,10 @@ from where_it_runs_main import INTERVALS, NAMES, POINTS, observe
 
 PROGRAM = Path(__file__).with_name("where_it_runs_main.py")
 KEPT = {
-    "classic": "no relation of this query is a stream; there is nothing to maintain",
-    "connect": "opt.materialize needs a classic session, not Spark Connect",
+    "classic": "No relation of this query is a stream, so there is nothing to maintain. Read one of its inputs by "
+    "spark.readStream, or make an ordinary view",
+    "connect": "opt.materialize needs a classic session, not Spark Connect: the driver's JVM writes the state of a "
+    "view. Run it where the driver runs, on a session of SparkSession.builder.master(…)",
 }
 
 

@@ -22,7 +22,7 @@ def show_rules(*, json: bool) -> None:
             ]
         )
         return
-    console = terminal.stdout_console()
+    console = terminal.page_console()
     width = min(console.width, 100) - 4
     for batch in BATCHES:
         console.print(Text.assemble((batch.name, "bold"), f"  {batch.why}"))

@@ -108,16 +108,19 @@ def _of_database(error: BaseException) -> tuple[str, Exit] | None:
     if module.startswith(("adbc_driver", "sqlite3")):
         return f"The database refused: {message}", Exit.FAILED
     if module.startswith("pyarrow"):
-        return f"The rows cannot be read: {message}", Exit.FAILED
+        return (
+            f"The rows cannot be read: {message}; see that files and lookup tables have the columns of the query",
+            Exit.FAILED,
+        )
     return None
 
 
 def _of_python(error: BaseException) -> tuple[str, Exit]:
     match error:
         case MemoryError():
-            return "Python has run out of memory", Exit.MISSING
+            return "Python has run out of memory; show fewer rows (--limit), or write them with --out", Exit.MISSING
         case RecursionError():
-            return "The query is nested too deeply", Exit.FAILED
+            return "The query is nested too deeply; move inner queries into WITH or views", Exit.FAILED
         case UnicodeEncodeError():
             letters = error.object[error.start : error.end]
             message = f"{letters!r} cannot be written in {error.encoding}; set PYTHONIOENCODING=utf-8"

@@ -94,7 +94,7 @@ def _text_of(path: str) -> str:
     except OSError as error:
         raise InputError(f"{path} cannot be read: {reason_of(error)}") from error
     except UnicodeDecodeError as error:
-        raise InputError(f"{'stdin' if path == '-' else path} is not text in UTF-8") from error
+        raise InputError(f"{'stdin' if path == '-' else path} is not text in UTF-8; save it as UTF-8") from error
 
 
 def read_pairs(option: str, given: Sequence[str]) -> dict[str, str]:
@@ -148,12 +148,15 @@ def _table(name: str, path: str, where: str, *, look: bool) -> Table:
         kind = "no data file in" if Path(path).is_dir() else "no file or directory"
         raise InputError(f"{where}: there is {kind} {path}")
     if unreadable := next((f for f in files if not os.access(f, os.R_OK)), None):
-        raise InputError(f"{where}: {unreadable} cannot be read")
+        raise InputError(f"{where}: {unreadable} cannot be read; give yourself the permission to read it")
     formats = {format_of(str(f)): f for f in files}
     if odd := formats.get(None):
         raise InputError(f"{where}: {odd} is of no known format; possible: {_POSSIBLE}")
     if len(formats) > 1:
-        raise InputError(f"{where}: files of several formats ({', '.join(sorted(filter(None, formats)))})")
+        raise InputError(
+            f"{where}: files of several formats ({', '.join(sorted(filter(None, formats)))}); name the files of one "
+            "format by a pattern in quotes, or give each format a table"
+        )
     found = next(iter(formats)) or ""
     return Table(name, path, found, lines=found != "json" or not _is_array(files[0]))
 
@@ -199,7 +202,7 @@ def read_folder(option: str, path: str, *, here: bool) -> str:
 def check_folder(option: str, path: str) -> None:
     """Raise ``InputError`` for what no folder can be called."""
     if not path.strip():
-        raise InputError(f"{option} FOLDER is missing")
+        raise InputError(f"{option} FOLDER is missing; add it")
     if "\0" in path:
         raise InputError(f"{option}: a path cannot contain a zero byte")
     if "://" in path:

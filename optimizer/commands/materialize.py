@@ -103,7 +103,7 @@ def _show(views: list[MaterializedView], job: MaterializeJob, took: float) -> No
             terminal.stdout_console().print(f"\n{view_.name}", markup=False)
         rows = take_rows(table, _ROWS + 1)
         kinds = [(f.name, f.dataType.simpleString()) for f in table.schema]
-        terminal.stdout_console().print(terminal.build_rows_table(kinds, rows[:_ROWS]))
+        terminal.print_rows(kinds, rows[:_ROWS])
         if len(rows) > _ROWS:
             terminal.print_note(f"the first {_ROWS} rows; --json prints all")
     fresh = ", ".join(view_.name for view_ in views)

@@ -38,7 +38,7 @@ def run_job(job: Job, output: OutputPath | None, limit: int, *, json: bool) -> N
         terminal.print_json({"columns": named, "rows": rows[:limit], "more": len(rows) > limit, **summary})
     else:
         if columns:
-            terminal.stdout_console().print(terminal.build_rows_table(columns, rows[:limit]))
+            terminal.print_rows(columns, rows[:limit])
         more = f"the first {limit} rows; --limit shows more, --out writes all"
         count = more if len(rows) > limit else "1 row" if len(rows) == 1 else f"{len(rows)} rows"
         terminal.print_note(f"{count}; {terminal.format_seconds(took)}; {_describe_rewriting(plan)}")

@@ -27,8 +27,10 @@ def stdout_console() -> Console:
 
 
 def page_console() -> Console:
-    """Create a console on stdout that wraps prose."""
-    return Console(width=None if sys.stdout.isatty() else 110, highlight=False)
+    """Create a console on stdout that wraps prose: as wide as the terminal, or as ``COLUMNS`` or 110 in a pipe."""
+    columns = os.environ.get("COLUMNS", "")
+    given = int(columns) if columns.isdecimal() and int(columns) else 110
+    return Console(width=None if sys.stdout.isatty() else given, highlight=False)
 
 
 def stderr_console() -> Console:
@@ -88,6 +90,21 @@ def format_seconds(amount: float) -> str:
     if amount < 7200:
         return f"{amount / 60:.0f} minutes"
     return f"{amount / 3600:.1f} hours" if amount < 172_800 else f"{amount / 86_400:,.1f} days"
+
+
+def print_rows(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[Any]]) -> None:
+    """Print rows under columns of (name, type) to stdout: a table, or a block for each row where it would not fit."""
+    console = stdout_console()
+    if not rows or (len(columns) * (_NARROWEST + 2) - 2 <= console.width):
+        console.print(build_rows_table(columns, rows))
+        return
+    for number, row in enumerate(rows, 1):
+        console.print(Text(f"row {number}", style="bold"))
+        for (name, _), value in zip(columns, row, strict=True):
+            console.print(Text.assemble((f"  {name}: ", "dim"), _cell(value)), overflow="fold")
+
+
+_NARROWEST = 8  # characters of a column of a table
 
 
 def build_rows_table(columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[Any]]) -> Table:

@@ -89,6 +89,11 @@ def show_warnings(warnings: Iterable[PlanWarning]) -> str:
     return _format_comments(("warning", w.reason, w.place) for w in warnings)
 
 
+def show_note(text: str) -> str:
+    """A sentence about the whole plan."""
+    return f"-- {text}"
+
+
 def _format_comments(comments: Iterable[tuple[str, str, Place | None]]) -> str:
     lines = []
     for head, reason, place in comments:

@@ -24,6 +24,7 @@ from planner.runtime.batch import Arguments, analyze, classic, run
 from planner.runtime.concurrent_calls import call_concurrently
 from planner.runtime.constraints import CatalogConstraints, TableIdentities
 from planner.runtime.datafusion_plan import parse_datafusion_statistics
+from planner.runtime.job_names import job_name
 from planner.runtime.keys import Declared
 from planner.runtime.measurement_cache import MeasurementCache, catalog_query
 from planner.runtime.repeatable import find_nonrepeatable_reason
@@ -236,6 +237,11 @@ def parse_streams(explained: str) -> int:
 
 
 def _numbers(frame: DataFrame) -> tuple[Numbers, ...]:
+    with job_name(frame.sparkSession, "Dovetail measures data to plan a query"):
+        return _collect(frame)
+
+
+def _collect(frame: DataFrame) -> tuple[Numbers, ...]:
     return tuple(tuple(None if value is None else float(value) for value in row) for row in frame.collect())
 
 

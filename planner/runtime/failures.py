@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
+from planner.runtime.first_message import first_message
+
 _JVM_ENDED = "Spark's JVM has ended; it may have run out of memory"
 _PLAN = re.compile(r"(SQLSTATE: \w+(?:; line \d+ pos \d+)?);\n.*", re.DOTALL)
 _WORKER = re.compile(r"Traceback \(most recent call last\):\n(.*)", re.DOTALL)
@@ -36,6 +38,8 @@ def _failure(error: BaseException) -> SparkFailure | None:
         text = re.split(r"\n\s*JVM stacktrace:", str(error))[0]
         if worker := _WORKER.search(text):
             return _worker_failure(worker[1])
+        if sentence := first_message(text):
+            return SparkFailure(sentence)
         return SparkFailure(
             re.sub(r"(SQLSTATE: \w+(?:; line \d+ pos \d+)?);\n.*", r"\1", text, flags=re.DOTALL).strip()
         )

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from planner.runtime.batch import classic
+from planner.runtime.first_message import QueryWithFirstMessage
 from planner.runtime.micro_batch import only_start, with_short_errors
 from planner.runtime.tables import find_table
 from planner.state.sink import Mode, Sink, Target, check_partitions, trigger_of
@@ -22,7 +23,8 @@ def start(
     and Spark's errors.
     """
     with only_start(checkpoint):
-        return _start(frame, target, checkpoint, trigger, mode, name)
+        query = _start(frame, target, checkpoint, trigger, mode, name)
+    return QueryWithFirstMessage(query) if classic(frame.sparkSession) else query
 
 
 def _start(

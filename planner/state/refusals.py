@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from planner.errors import StateError
+from planner.version import VERSION
 
 NEW_CHECKPOINT = "give this query a checkpoint of its own"
 
@@ -24,7 +25,10 @@ def rebuild_remedy(view: str) -> str:
 
 def other_format(what: str, found: object, current: int, remedy: str) -> StateError:
     """Return the error for a state that another version of Dovetail wrote; ``remedy``: what to do."""
-    return StateError(f"{what} has format {found}, and this version of Dovetail writes {current}; {remedy}")
+    return StateError(
+        f"{what} has format {found}, and this version of Dovetail, {VERSION}, reads and writes format {current}; "
+        f"install the version that wrote it, or {remedy}"
+    )
 
 
 def check_settings(where: str, was: Iterable[tuple[str, str]], now: Iterable[tuple[str, str]], remedy: str) -> None:

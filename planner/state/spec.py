@@ -13,6 +13,7 @@ from planner.logical import JoinKind
 from planner.state.delta import DeltaJoin
 from planner.state.fingerprint import Given, describe_arguments, fingerprint, new_salt
 from planner.state.refusals import NEW_CHECKPOINT, check_settings, damaged, other_format
+from planner.version import VERSION
 
 FORMAT = 2
 MEANING = (
@@ -190,11 +191,18 @@ class StreamJoin:
             del document[name]
         return document
 
+    @property
+    def watermarks(self) -> dict[str, str]:
+        """The watermark of each input that has one, for a reader."""
+        return {i.name: f"{i.event_time} {i.delay / 1000:g} s" for i in self.inputs if i.event_time}
+
     def to_json(self) -> str:
         """Describe the join for the file next to the state: for a reader, and to recognize it at the next start."""
         salt = new_salt()
         document = {
             "format": FORMAT,
+            "version": VERSION,
+            "watermarks": self.watermarks,
             "text": self.shown,
             "settings": self.settings,
             "inputs": [_shown(i) for i in self.inputs],
@@ -223,7 +231,7 @@ class StreamJoin:
         elif types[0] != types[1]:
             what = f"another schema: {_format_columns(types[0])}; now {_format_columns(types[1])}"
         else:
-            what = "another plan of this query, as an older version of Dovetail or other watermarks make it"
+            raise StateError(_other_plan(old, self.watermarks, where))
         raise StateError(f"the state in {where} belongs to {what}; {NEW_CHECKPOINT}")
 
 
@@ -245,6 +253,29 @@ def read_description(written: str, where: str) -> dict[str, Any]:
     if version != FORMAT:
         raise other_format(f"the state in {where}", version, FORMAT, NEW_CHECKPOINT)
     return found
+
+
+def _other_plan(old: dict[str, Any], watermarks: dict[str, str], where: str) -> str:
+    """Say why the state of the same query, settings and schema holds other rows than the query would store now."""
+    was, version = old.get("watermarks"), old.get("version")
+    if isinstance(was, dict) and was != watermarks:
+        names = [n for n in {**was, **watermarks} if was.get(n) != watermarks.get(n)]
+        pairs = [f"{n}: {was.get(n, 'none')}, and now {watermarks.get(n, 'none')}" for n in names]
+        return (
+            f"The state in {where} was written with other watermarks ({'; '.join(pairs)}). They decide which rows it "
+            f"holds. Restore the watermarks, or {NEW_CHECKPOINT}"
+        )
+    writer = f"Dovetail {version}" if version else "an older Dovetail, which did not record its version"
+    if version == VERSION:
+        return (
+            f"The state in {where} was written by another plan of this query, though by this version of Dovetail, "
+            f"{VERSION}. A declared key, a view that the query reads, or an option has changed since. Restore it, or "
+            f"{NEW_CHECKPOINT}"
+        )
+    return (
+        f"The state in {where} was written by {writer}, and Dovetail {VERSION}, which runs now, plans this query in "
+        f"another way. Install the version that wrote it, or {NEW_CHECKPOINT}"
+    )
 
 
 def _shown(input_: Input) -> dict[str, Any]:

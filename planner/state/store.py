@@ -1,6 +1,7 @@
 """Stores the arrangements of a join next to its checkpoint: Parquet segments, and a manifest for each epoch.
 
     CHECKPOINT/dovetail/query.json                   the join, or the inputs, that this state is of
+                        run.3.json                   the run of the query that owns the state
                         name-1f6c2a90                what its files in a sink are called (planner/state/sink_names.py)
                         epoch-000000000012.json      the manifest: what makes up the state after epoch 12
                         epoch-000000000012.1.json    what it is after the epoch was run again, or a view has caught up
@@ -22,6 +23,7 @@ from planner.state.folder import Folder
 from planner.state.manifest import InputState, Manifest, Segment, read_manifest
 from planner.state.refusals import damaged
 from planner.state.revisions import newest, write_revision
+from planner.state.runs import STEM, check_owner, claim
 from planner.state.sink_names import NAMES, sink_name
 from planner.state.spark_logs import check_logs
 
@@ -129,6 +131,14 @@ class Store:
                 if found[name] != size:
                     raise damaged(f"{path} is damaged: it has {found[name]} bytes, and had {size}")
 
+    def claim(self) -> str:
+        """Make this run the owner of the state; return its token.  Raises ``StateError``."""
+        return claim(self.folder)
+
+    def check_owner(self, token: str) -> None:
+        """Raise ``StateError`` if another run owns the state now."""
+        check_owner(self.folder, token, str(self.checkpoint))
+
     def commit(self, manifest: Manifest) -> None:
         """Write the manifest of a state, which makes it the newest."""
         write_revision(self.folder, manifest_name(manifest.epoch), manifest.to_json())
@@ -146,7 +156,7 @@ class Store:
             self.folder.delete(folder if whole in needed else whole)
         if all_of_it:
             for name in names:
-                if not (_MANIFEST.fullmatch(name) or name in (*needed, _QUERY) or name.startswith(NAMES)):
+                if not (_MANIFEST.fullmatch(name) or name in (*needed, _QUERY) or name.startswith((NAMES, f"{STEM}."))):
                     self.folder.delete(name)
 
     def files(self, folder: str) -> tuple[tuple[str, int], ...]:

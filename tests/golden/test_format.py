@@ -284,7 +284,7 @@ def test_options_are_those_of_the_optimizer(project: Project) -> None:
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ("forse = true", "there is no option 'forse'; did you mean 'force'?"),
+        ("forse = true", "There is no option 'forse'; did you mean 'force'?"),
         ("force = perhaps", "force cannot be 'perhaps'"),
         ("force", "an option is written `-- option: name = value`"),
         ("disabled_rules = band_joint", "there is no rule 'band_joint'; did you mean 'band_join'?"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import traceback
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +15,7 @@ from planner.connectors import splits
 from planner.connectors.memory import MemorySource
 from planner.connectors.source import LookupSource
 from planner.connectors.spec import LookupSpec
-from planner.errors import SourceError
+from planner.errors import LookupFailed, SourceError
 from planner.runtime.lookup import tasks as lookup_tasks
 from planner.runtime.lookup.tasks import FetchKeys, JoinRows, LoadSplit, Task
 
@@ -103,3 +105,25 @@ def test_a_part_of_a_value_that_does_not_fit_is_an_error_for_all_ways() -> None:
                        (LoadSplit(given, 1), numbers)):  # fmt: skip
         with pytest.raises(SourceError, match=r"the column name of T does not fit Spark: .* would lose data"):
             rows(way(iter([batch])))
+
+
+class Broken(Twice):
+    """A source whose driver fails."""
+
+    def fetch(self, keys: pa.Table) -> pa.Table:
+        try:
+            raise OSError("the driver's own words")
+        except OSError as error:
+            raise SourceError("the table has no column name") from error
+
+
+def test_the_first_line_of_a_failed_lookup_is_its_message() -> None:
+    given = replace(task(Sum(), attempts=1), source=Broken())
+    with pytest.raises(LookupFailed) as failed:
+        list(FetchKeys(given)(iter([pa.record_batch({"k": pa.array([7], pa.int64())})])))
+    error = failed.value
+    lines = "".join(traceback.format_exception(error)).splitlines()
+    message = f"planner.errors.LookupFailed: {error}"
+    assert "the table has no column name" in message
+    assert lines[0] == lines[-1] == message
+    assert "driver's own words" not in "\n".join(lines)

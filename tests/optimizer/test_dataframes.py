@@ -164,7 +164,7 @@ def test_what_is_left_alone(opt: Optimizer, events: DataFrame, windows: DataFram
     assert "a function of yours" in reason(joined.select(double("ts")))
     assert "is not what its SQL would be" in reason(joined.withColumn("p", f.spark_partition_id()))
     for text in ("SELECT 1", None, [3]):
-        with pytest.raises(TypeError, match="a DataFrame is needed, not a"):
+        with pytest.raises(TypeError, match="A DataFrame is needed, not a"):
             opt.dataframe(text)  # type: ignore[arg-type]
     other = spark.newSession().range(3)
     assert "another session" in reason(other.crossJoin(other))

@@ -9,18 +9,24 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
 import zstandard
 
 from event_log_queries import ORDINARY, PLANTED
+from optimizer.advise.event_log import application as event_log_application
+from optimizer.advise.event_log import findings as event_log_findings
+from optimizer.advise.event_log import read_log as event_log_reader
 from optimizer.advise.event_log import run
 from optimizer.advise.event_log.advice import read_folder
+from optimizer.advise.event_log.application import Application
 from optimizer.advise.event_log.files import find_logs
+from optimizer.advise.event_log.findings import Measured
 from optimizer.advise.event_log.lines import LONGEST_LINE
 from optimizer.advise.event_log.plan_nodes import split_top
+from optimizer.advise.event_log.read_log import read_log
 from optimizer.advise.event_log.report import Reported
 from optimizer.options import Options
 from optimizer.planning import plan_sql
@@ -295,3 +301,36 @@ def test_the_report_fits_80_columns_and_repeats_no_join(capsys: pytest.CaptureFi
 )
 def test_lists_of_plans_are_split_outside_brackets(text: str, pieces: list[str]) -> None:
     assert split_top(text) == pieces
+
+
+def test_a_log_with_very_many_accumulators_and_stages(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = {name: (one.finding.rows, one.finding.stages) for name, one in findings(ADAPTIVE).items()}
+    (log,) = find_logs(ADAPTIVE)[0]
+    whole, _ = read_log(log, lambda _: None)
+    assert whole is not None
+    assert len(whole.measured.values) > 600
+    monkeypatch.setattr(event_log_application, "MOST_ACCUMULATORS", 300)
+    monkeypatch.setattr(event_log_reader, "Application", partial(Application, _most=300))
+    few, _ = read_log(log, lambda _: None)
+    assert few is not None
+    assert few.measured.has_forgotten
+    needed = set().union(*(candidate.accumulators for candidate in few._candidates.values()))
+    assert len(few.measured.values) <= 300 + len(needed) < len(whole.measured.values)
+    found = {re.findall(r"/\* (\w+) \*/", one.sql or "")[0]: (one.rows, one.stages) for one in few.findings()}
+    assert found.keys() == expected.keys()
+    same = sum(found[name] == expected[name] for name in found)
+    assert same > len(found) / 2, "values of joins that run may be gone, and are unknown then"
+    for name, (rows, stages) in found.items():
+        assert all(one in (None, two) for one, two in zip(rows, expected[name][0], strict=True))
+        assert set(stages) <= set(expected[name][1])
+
+
+def test_the_stages_that_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_log_findings, "MOST_STAGES", 3)
+    measured = Measured()
+    for stage in (1, 2, 3, 4, 1):
+        measured.add_task(stage, 10, 1)
+        measured.note(7, stage, stage)
+    assert {number: len(stage.millis) for number, stage in measured.stages.items()} == {1: 2, 2: 1, 3: 1}
+    assert measured.values == {7: 4}
+    assert measured.ran_in((7,)) == (1, 2, 3, 4)

@@ -67,7 +67,7 @@ def flat(operators: list[Any]) -> list[dict[str, Any]]:
             "change": o.numRowsUpdated - o.numRowsRemoved,
             "numRowsDroppedByWatermark": o.numRowsDroppedByWatermark,
             **{name: o.customMetrics.get(name) for name in ("oldestMicros", "newestMicros")},
-            **{name: value for name, value in o.customMetrics.items() if name != "bytes"},
+            **{name: value for name, value in o.customMetrics.items() if name not in ("bytes", "answerMs")},
         }
         for o in operators
     ]

@@ -9,9 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from optimizer.advise.event_log.findings import Candidate, Finding, Measured, candidates, finding
+from optimizer.advise.event_log.findings import MOST_ACCUMULATORS, Candidate, Finding, Measured, candidates, finding
 from optimizer.advise.event_log.plan_nodes import read_plan, whole
-from optimizer.advise.event_log.stages import Stage
 from planner.errors import DovetailError
 
 _MOST_PENDING = 128 << 20
@@ -55,6 +54,7 @@ class Application:
     _running: dict[int, bytes] = field(default_factory=dict)
     _candidates: dict[object, Candidate] = field(default_factory=dict)
     _sql: dict[int, str] = field(default_factory=dict)
+    _most: int = MOST_ACCUMULATORS
 
     def read(self, name: bytes, line: bytes) -> None:
         """Read an event.  Raises ``NotAnEvent``."""
@@ -100,7 +100,7 @@ class Application:
         records = int(shuffled[1]) if shuffled else 0
         records = records or (int(read[1]) if read else 0)
         self.total += int(millis[1])
-        self.measured.stages.setdefault(stage, Stage()).add(int(millis[1]), records)
+        self.measured.add_task(stage, int(millis[1]), records)
         self._running[stage] = line
         if len(self._running) > _MOST_RUNNING:
             self._read_running(next(iter(self._running)))
@@ -122,16 +122,22 @@ class Application:
                 continue
             number, value = whole(one.get("ID")), whole(one.get("Value"))
             if number is not None and value is not None:
-                self.measured.values[number] = max(value, self.measured.values.get(number, 0))
-                known = self.measured.stages_of.get(number, ())
-                if int(stage) not in known:
-                    self.measured.stages_of[number] = (*known, int(stage))
+                self.measured.note(number, value, int(stage))
+        self._forget()
 
     def _driver_values(self, line: bytes) -> None:
         for update in _object(json.loads(line))["accumUpdates"]:
             number, value = whole(update[0]), whole(update[1])
             if number is not None and value is not None:
-                self.measured.values[number] = max(value, self.measured.values.get(number, 0))
+                self.measured.note(number, value)
+        self._forget()
+
+    def _forget(self) -> None:
+        """Forget accumulators if there are too many; those of candidates are needed."""
+        if len(self.measured.values) > self._most:
+            needed = set().union(*(candidate.accumulators for candidate in self._candidates.values()))
+            self.measured.forget(needed)
+            self._most = MOST_ACCUMULATORS + len(needed)
 
     def _execution_start(self, line: bytes) -> None:
         self._keep(line, "start")

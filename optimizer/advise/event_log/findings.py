@@ -17,6 +17,13 @@ BY_KEY = ("SortMergeJoin", "ShuffledHashJoin")
 """Joins of which one key may have most of the rows."""
 
 
+MOST_ACCUMULATORS = 1_000_000
+"""Accumulators that are remembered, some 200 bytes each, beyond those of joins that may be findings."""
+
+MOST_STAGES = 200_000
+_MOST_STAGES_OF = 100
+
+
 @dataclass(frozen=True)
 class Candidate:
     """A join of a plan, before it is measured: with accumulators in the place of rows and stages."""
@@ -27,6 +34,11 @@ class Candidate:
     rows: tuple[int | None, int | None, int | None]
     own: tuple[int, ...]
     around: tuple[int, ...]
+
+    @property
+    def accumulators(self) -> set[int]:
+        """All accumulators that measure the join."""
+        return {*self.own, *self.around, *(number for number in self.rows if number is not None)}
 
 
 @dataclass(frozen=True)
@@ -50,11 +62,36 @@ class Finding:
 
 @dataclass
 class Measured:
-    """The accumulators and stages of an application, as far as they were logged."""
+    """The accumulators and stages of an application, as far as they were logged and are remembered.
+
+    ``has_forgotten``: there were more accumulators than ``MOST_ACCUMULATORS``, so that one without a value may have had
+    one.
+    """
 
     values: dict[int, int] = field(default_factory=dict)
     stages_of: dict[int, tuple[int, ...]] = field(default_factory=dict)
     stages: dict[int, Stage] = field(default_factory=dict)
+    has_forgotten: bool = False
+
+    def note(self, accumulator: int, value: int, stage: int | None = None) -> None:
+        """Note a value of an accumulator, which only grows, and the stage that has updated it."""
+        self.values[accumulator] = max(value, self.values.get(accumulator, 0))
+        known = self.stages_of.get(accumulator, ())
+        if stage is not None and stage not in known and len(known) < _MOST_STAGES_OF:
+            self.stages_of[accumulator] = (*known, stage)
+
+    def add_task(self, stage: int, millis: int, records: int) -> None:
+        """Add a task to its stage; the tasks of a stage after the first ``MOST_STAGES`` are left out."""
+        if stage in self.stages or len(self.stages) < MOST_STAGES:
+            self.stages.setdefault(stage, Stage()).add(millis, records)
+
+    def forget(self, needed: set[int]) -> None:
+        """Forget the older half of the accumulators, except those that are needed."""
+        self.has_forgotten = True
+        for number in list(self.values)[: len(self.values) // 2]:
+            if number not in needed:
+                del self.values[number]
+                self.stages_of.pop(number, None)
 
     def ran_in(self, accumulators: tuple[int, ...]) -> tuple[int, ...]:
         """The stages that have updated any of the accumulators."""
@@ -91,9 +128,8 @@ def finding(candidate: Candidate, measured: Measured, total: int, sql: str | Non
     A nested loop over at most one row is a filter, and a join by key is a finding where one key is hot.
     """
     stages = measured.ran_in(candidate.own) or measured.ran_in(candidate.around)
-    left, right, out = (
-        None if number is None else measured.values.get(number, 0 if stages else None) for number in candidate.rows
-    )
+    missing = 0 if stages and not measured.has_forgotten else None
+    left, right, out = (None if number is None else measured.values.get(number, missing) for number in candidate.rows)
     ran = [measured.stages[number] for number in stages if number in measured.stages]
     slowest = max(ran, key=lambda stage: stage.total, default=None)
     skew = skew_of(slowest) if slowest else None

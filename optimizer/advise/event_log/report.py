@@ -81,10 +81,14 @@ def _lines(group: list[Reported], width: int) -> list[tuple[str, str]]:
     kind = f"{join.node} {join.type}".strip()
     executions = f"execution {finding.execution}" + (f" and {len(group) - 1:,} more" if len(group) > 1 else "")
     lines = [
-        (_wrap(f"{terminal.format_seconds(seconds)} of task time, {share:.0%}: {kind}", width, 1)[0], ""),
-        (_wrap(f"{one.file.name}, {one.name or 'no name'}", width, 1)[0], "dim"),
-        (_wrap(f"{one.id or 'no application ID'}, {executions}", width, 1)[0], "dim"),
-        (_describe_rows(finding), "default"),
+        (line, style if style or not n else "bold")
+        for text, style in (
+            (f"{terminal.format_seconds(seconds)} of task time, {share:.0%}: {kind}", ""),
+            (f"{one.file.name}, {one.name or 'no name'}", "dim"),
+            (f"{one.id or 'no application ID'}, {executions}", "dim"),
+            (_describe_rows(finding), "default"),
+        )
+        for n, line in enumerate(_wrap(text, width))
     ]
     lines += [(line, "cyan") for line in _wrap(join.complete_condition or "no condition", width)]
     answer = {"yes": f"Dovetail takes it: {verdict.rewriting}.", "no": "Dovetail leaves it to Spark."}

@@ -19,7 +19,7 @@ from planner.connectors.source import LookupSource
 from planner.connectors.spec import LookupSpec
 from planner.connectors.splits import load_split_cache, save_split_cache, shared_folder
 from planner.connectors.values import spark_types
-from planner.errors import SourceError
+from planner.errors import LookupFailed, SourceError
 
 COUNTS = pa.struct([pa.field(field.name, pa.int64()) for field in fields(Counters)])
 _ROWS_OUT = 50_000  # per Arrow batch: limits the memory for keys with very many rows
@@ -54,6 +54,9 @@ class Task:
         fetcher = Fetcher(self.source, self.spec, self.schema)
         try:
             yield fetcher, cache
+        except (LookupFailed, SourceError) as error:
+            # A cause without a traceback: Python prints its message first, before the frames of the task.
+            raise error from type(error)(str(error))
         finally:
             fetcher.close()
             if self.accumulator is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
     Sources = Mapping[str, LookupSource]
     Metrics = Mapping[str, LookupMetrics]
+
+
+_LOG = logging.getLogger("dovetail.lookup")
 
 
 def run_with_lookups(
@@ -54,6 +58,7 @@ def _rows_of_keys(
 ) -> DataFrame:
     from planner.runtime.lookup.fetch_rows import fetch_rows
 
+    _log(join.spec)
     return fetch_rows(session, sources[join.spec.table], join.spec, keys, metrics.get(join.spec.table))
 
 
@@ -62,12 +67,18 @@ def _rows_with_found(
 ) -> DataFrame:
     from planner.runtime.lookup.fetch_rows import join_rows
 
+    _log(join.spec)
     spec, observed = join.spec, f"lookup {number}: {join.spec.table}"
     source, counted = sources[spec.table], metrics.get(spec.table)
     rows = join_rows(session, source, spec, left, "nested", join.looked_up, counted, observed)
     metadata = {field.name: field.metadata for field in left.schema.fields}  # which Python does not return
     columns = [col(name).alias(name, metadata=metadata[name]) for name in rows.columns if name in metadata]
     return rows.select(*columns, col("matches").alias(join.matches))
+
+
+def _log(spec: LookupSpec) -> None:
+    how = "read as a whole" if spec.full_load else f"fetched by {', '.join(spec.keys)}"
+    _LOG.info("The rows of the lookup table %s are %s", spec.table, how)
 
 
 # Functions that fill a view, given the rows that it needs.

@@ -29,13 +29,13 @@ from planner.runtime.state.query import StateQuery
 from planner.runtime.state.segments import Delta, Segments, setting, sides_with_watermark, tagged_query
 from planner.state.compaction import expired, to_rewrite
 from planner.state.manifest import Change, Manifest
-from planner.state.progress import EpochProgress
+from planner.state.progress import EpochProgress, StepTimes
 from planner.state.sink import trigger_of
 from planner.state.spec import StreamJoin
 from planner.state.store import Store
 from planner.state.time import side_time, watermark
 
-_LOG = logging.getLogger("dovetail")
+_LOG = logging.getLogger("dovetail.stream")
 _NEVER = (2**63 - 1) // 1000  # milliseconds: a watermark that has passed all times
 
 
@@ -44,7 +44,8 @@ class Epochs:
     """The epochs of one streaming query: ``join`` describes the stored inputs, ``requests`` the joins over them.
 
     ``ttl`` is in seconds.  ``progress``: the state after the last epochs.  ``for_view``: a view over all rows stores
-    them all, so that a state that grows without bound is no reason for a warning.
+    them all, so that a state that grows without bound is no reason for a warning.  ``run``: the token of this
+    run, from its first epoch on.
     """
 
     join: StreamJoin
@@ -57,16 +58,28 @@ class Epochs:
     for_view: bool = False
     first: bool = True
     warned: int = 0
+    run: str = ""
 
     def __call__(self, batch: DataFrame, epoch: int) -> None:
-        """Run an epoch."""
-        session, clock = batch.sparkSession, int(time() * 1000)
+        """Run an epoch.  Raises ``StateError`` if another run of a query has taken the state over."""
+        if not self.run:
+            self.run = self.store.claim()
+        self.store.check_owner(self.run)
+        try:
+            self._run(batch, epoch)
+        except Exception:
+            self.store.check_owner(self.run)  # the other run may have removed files of this one
+            raise
+
+    def _run(self, batch: DataFrame, epoch: int) -> None:
+        session, clock, steps = batch.sparkSession, int(time() * 1000), StepTimes()
         before = self.store.before(epoch, len(self.join.inputs))
         if self.first:
             self.store.check(before)
         self.store.clean(before, all_of_it=self.first)
         with setting(session, "spark.sql.adaptive.enabled", "true"):
             delta = self.segments.write(batch, epoch, before.watermark, clock)
+            steps.end("segments")
             times, now = self._times(before, delta)
             there = tuple(i.segments for i in before.inputs)
             new = tuple((arrived.segment,) if arrived.segment else () for arrived in delta.inputs)
@@ -74,12 +87,18 @@ class Epochs:
             for request in self.requests:
                 read = rows if request.name in ("", *before.answered) else rows.all_new()
                 request.output.write(request.answer(session, self.segments, read), epoch, again=self.first)
+            steps.end("answer")
             answered = tuple(request.name for request in self.requests if request.name)
             after = self._after(session, before, delta, Manifest(epoch, (), times, now, answered=answered), clock)
+        steps.end("compaction")
+        self.store.check_owner(self.run)
         self.store.commit(after)
-        self.progress.add(before, after, [arrived.segment.rows if arrived.segment else 0 for arrived in delta.inputs])
+        steps.end("manifest")
+        added = [arrived.segment.rows if arrived.segment else 0 for arrived in delta.inputs]
+        self.progress.add(before, after, added, steps)
         self.first = False
-        _LOG.info("epoch %s: state of %s", epoch, self._describe_sizes(after, range(len(after.inputs))))
+        sizes = self._describe_sizes(after, range(len(after.inputs)))
+        _LOG.info("epoch %s in %s: state of %s", epoch, steps, sizes)
         self._warn(before, after)
 
     def close(self, session: SparkSession) -> None:

@@ -4,32 +4,22 @@ from __future__ import annotations
 
 import json
 
-from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
-from planner.state.changes import UNKNOWN_KIND
+from planner.runtime.first_message import QueryWithFirstMessage
 from planner.state.progress import EpochProgress
 
 
-class StateQuery(StreamingQuery):
+class StateQuery(QueryWithFirstMessage):
     """A ``StreamingQuery`` whose ``stateOperators`` are the stored inputs after the epoch of each progress.
 
     Spark does not know them: the progress that a ``StreamingQueryListener`` gets has none.
     """
 
     def __init__(self, query: StreamingQuery, epochs: EpochProgress):
-        super().__init__(query._jsq)
+        super().__init__(query)
         self._epochs = epochs
-
-    def awaitTermination(self, timeout: int | None = None) -> bool | None:  # noqa: N802 - Spark's name
-        """Wait for the end of the query.  Raises ``StreamingQueryException``, with a known cause first."""
-        try:
-            return super().awaitTermination(timeout)
-        except StreamingQueryException as error:
-            if cause := UNKNOWN_KIND.search(str(error)):
-                raise StreamingQueryException(f"{cause[0]}\n\n{error}") from None
-            raise
 
     @property
     def recentProgress(self) -> list[StreamingQueryProgress]:  # noqa: N802 - Spark's name

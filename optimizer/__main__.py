@@ -1,0 +1,5 @@
+"""The command line: ``python -m optimizer`` is ``dovetail``."""
+
+from optimizer.cli import main
+
+main()

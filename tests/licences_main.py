@@ -1,0 +1,86 @@
+"""Writes docs/licences.md: the licence of each package that Dovetail or its extras install, from their metadata."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "licences.md"
+EXTRAS = ("spark", "lookup", "html", "notebook", "event-log")  # those that users install
+_HEAD = """# Licences
+
+Dovetail is licensed under Apache-2.0. These are the packages that `pip install dovetail` and its extras install, as
+their own metadata describe them; pip may choose other versions. `python tests/licences_main.py` writes this page.
+
+| package | licence | installed for |
+| --- | --- | --- |
+"""
+
+
+def main() -> None:
+    """Write the page."""
+    PAGE.write_text(page(), encoding="utf-8")
+
+
+def page() -> str:
+    """Make the page from the packages of this environment."""
+    rows = (f"| {name} | {licence(name)} | {', '.join(uses)} |\n" for name, uses in sorted(packages().items()))
+    return _HEAD + "".join(rows)
+
+
+def packages() -> dict[str, list[str]]:
+    """All packages by name, each with the extras that install it; ``dovetail`` stands for no extra."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    groups = {"dovetail": project["dependencies"]}
+    groups |= {extra: project["optional-dependencies"][extra] for extra in EXTRAS}
+    found: dict[str, list[str]] = {}
+    for group, requirements in groups.items():
+        for name in closure(requirements):
+            if "dovetail" not in found.setdefault(name, []):
+                found[name].append(group)
+    return found
+
+
+def closure(requirements: list[str]) -> set[str]:
+    """The packages of requirements, and those that these require."""
+    names: set[str] = set()
+    waiting = [Requirement(text) for text in requirements]
+    seen: set[str] = set()
+    while waiting:
+        requirement = waiting.pop()
+        name = canonicalize_name(requirement.name)
+        if str(requirement) in seen or name == "dovetail":
+            continue
+        seen.add(str(requirement))
+        names.add(name)
+        waiting += _required(name, requirement.extras)
+    return names
+
+
+def _required(name: str, extras: set[str]) -> Iterator[Requirement]:
+    for text in metadata.requires(name) or ():
+        requirement = Requirement(text)
+        environments = [{"extra": extra} for extra in ("", *extras)]
+        if requirement.marker is None or any(requirement.marker.evaluate(one) for one in environments):
+            yield requirement
+
+
+def licence(name: str) -> str:
+    """The licence of an installed package: its SPDX expression, a short text, or its classifiers."""
+    described = metadata.metadata(name)
+    values = (described[key] for key in ("License-Expression", "License") if key in described)
+    short = next(values, "")
+    if short not in ("", "UNKNOWN") and len(short) < 60 and "\n" not in short:
+        return short
+    classified = (one.split(" :: ") for one in described.get_all("Classifier") or ())
+    return " or ".join(parts[-1] for parts in classified if parts[0] == "License") or "see the package"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""What the sdist and the wheel hold, and that the wheel works without the checkout, PySpark and the extras."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from email.parser import Parser
+from pathlib import Path
+
+import pytest
+
+from distributions import ROOT, SMOKE, build, write_workload
+from licences_main import PAGE, closure, packages
+from planner.version import VERSION
+from test_bare_install import OPTIONAL
+
+pytest.importorskip("hatchling")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("dist"))[1]
+
+
+def test_the_wheel_has_all_files_of_its_packages_and_no_others(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if ".dist-info/" not in name}
+        (metadata,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
+        described = Parser().parsestr(archive.read(metadata).decode())
+    packages = {name.partition("/")[0] for name in names}
+    assert packages == {"dovetail", "golden_plans", "optimizer", "planner", "rules"}
+    assert {name for name in names if name.endswith("py.typed")} == {f"{package}/py.typed" for package in packages}
+    here = {
+        path.relative_to(ROOT).as_posix()
+        for package in packages
+        for path in (ROOT / package).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts and path.parts[-2] != "golden_plans"
+    }
+    missing = {path for path in here - names if not path.startswith(("golden_plans/cases/", "golden_plans/catalogs/"))}
+    assert not missing
+    assert not any(name.startswith(("golden_plans/cases/", "golden_plans/catalogs/")) for name in names)
+    assert described["Version"] == VERSION
+    assert described["License-Expression"] == "Apache-2.0"
+
+
+def test_a_wheel_without_the_checkout(wheel: Path, tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    write_workload(tmp_path)
+    for args, expected in SMOKE:
+        code = (
+            f"import sys; sys.modules.update(dict.fromkeys({[*OPTIONAL, 'pyspark', 'py4j']!r})); "
+            f"sys.path[:0] = [{str(site)!r}]; sys.argv = ['dovetail', *{args!r}]; import optimizer.cli as cli; "
+            f"assert cli.__file__.startswith({str(site)!r}); cli.main()"
+        )
+        command = [sys.executable, "-P", "-c", code]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
+        assert expected in done.stdout, done.stdout
+
+
+def test_the_page_of_licences_has_every_package() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert [name for name in packages() if f"| {name} | " not in page] == []
+    assert "| see the package |" not in page
+
+
+def test_the_packages_that_a_package_requires() -> None:
+    assert {"rich", "markdown-it-py", "mdurl", "pygments"} <= closure(["rich>=13.7"])
+    assert closure(["dovetail[html]"]) == set()
