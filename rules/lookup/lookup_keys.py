@@ -195,9 +195,12 @@ class _Reader:
             if theirs.name in _NO_KEYS:
                 reason = f"{name} is {theirs}, which no table can be asked by"
             else:
+                rounds = _may_round(mine, theirs)
+                cast = f"{'try_cast' if rounds else 'CAST'}({value.shown} AS {theirs})"
+                exact = f" AND {cast} = {value.shown}" if rounds else ""
                 reason = (
                     f"{value.shown} is {mine} and {name} is {theirs}, and a lookup finds only values of its own type; "
-                    f"write CAST({value.shown} AS {theirs}) = {self.alias}.{quote(column)}"
+                    f"write {cast} = {self.alias}.{quote(column)}{exact}"
                 )
             read.no.append((reason, value.place))
             return
@@ -236,6 +239,13 @@ def _left_scope(join: Join, ctx: Context) -> JoinScope:
         return scope_of(ctx.names, join.left)
     except UnknownName:
         return JoinScope(ctx.names.sources(join.left), None)
+
+
+def _may_round(mine: SqlType | None, theirs: SqlType) -> bool:
+    """Whether a cast to the type of the column may make another value, where Spark's ``=`` compares without it."""
+    if mine is None or theirs.name in _TEXTS:
+        return False
+    return mine.approximate or (mine.name.startswith("timestamp") and theirs.name == "date")
 
 
 def _comparable(mine: SqlType | None, theirs: SqlType) -> bool:

@@ -28,6 +28,7 @@ class RowParts:
 def row_parts(join: LookupJoin, why: str, ctx: Context) -> RowParts:
     """Raises ``QueryError`` where the columns of the left side are not known, or the condition cannot be moved."""
     place = join.scan.as_of.place if join.scan.as_of else None
+    _check_names(join, why, place, ctx)
     try:
         left, both = scope_of(ctx.names, join.left), scope_of(ctx.names, join)
     except UnknownName as no:
@@ -46,6 +47,21 @@ def row_parts(join: LookupJoin, why: str, ctx: Context) -> RowParts:
         for columns in (both.star or (), both.merged)
     )
     return RowParts(rows, matched, star, merged, hidden)
+
+
+def _check_names(join: LookupJoin, why: str, place: Place | None, ctx: Context) -> None:
+    """Raise ``QueryError`` for columns of the table that only their case distinguishes: they are fields of a struct."""
+    seen: dict[str, str] = {}
+    for source in ctx.names.sources(join.scan):
+        for column in source.columns or ():
+            other = seen.setdefault(ctx.names.fold(column.name), column.name)
+            if other != column.name:
+                names = f"{quote(other)} and {quote(column.name)}, which differ by case alone"
+                once = f"the left side can be read only once ({why})"
+                ctx.fail(
+                    f"{join.scan.name[-1]} has the columns {names}, and {once}; set spark.sql.caseSensitive to true",
+                    place,
+                )
 
 
 def _name(source: Source) -> str:

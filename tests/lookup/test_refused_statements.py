@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import date
 from functools import reduce
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyspark.errors import PySparkException
 
 from effort import examples
-from optimizer import Optimizer, QueryError
+from optimizer import Optimizer, Options, QueryError
+from planner.connectors.memory import MemorySource
 
 AT = "FOR SYSTEM_TIME AS OF PROCTIME()"
 REGEX = "spark.sql.parser.quotedRegexColumnNames"
@@ -73,3 +77,35 @@ def test_a_query_of_with_that_hides_the_lookup(opt: Optimizer, name: str) -> Non
     query = f"WITH {name} AS (SELECT 1 AS id) SELECT o.id FROM range(3) o JOIN {name} {AT} AS n ON n.id = o.id"
     with pytest.raises(QueryError, match=f"{name} is a query of WITH here, which hides the lookup"):
         opt.sql(query)
+
+
+LEFT = {
+    "DOUBLE": "(1D), (1.5D), (2.9D), (NULL), (double('NaN')), (double('infinity'))",
+    "FLOAT": "(float(1)), (float(2.5)), (float(-0.0))",
+    "TIMESTAMP": "(TIMESTAMP'2024-01-01'), (TIMESTAMP'2024-01-01 10:30:00'), (TIMESTAMP'2024-01-02')",
+    "TIMESTAMP_NTZ": "(TIMESTAMP_NTZ'2024-01-02'), (TIMESTAMP_NTZ'2024-01-02 00:00:01')",
+    "STRING": "('1'), ('2')",
+}
+RIGHT = {
+    "BIGINT": pa.array([1, 2, 0], pa.int64()),
+    "DATE": pa.array([date(2024, 1, 1), date(2024, 1, 2)]),
+}
+
+
+@pytest.mark.parametrize(("mine", "theirs"), [(m, t) for m in LEFT for t in RIGHT if m[:4] != "TIME" or t == "DATE"])
+def test_the_advice_for_another_type_keeps_the_answer(opt: Optimizer, mine: str, theirs: str) -> None:
+    """Where Spark compares the two at all, the condition that the reason names matches the same rows."""
+    session, rows = opt.session, RIGHT[theirs]
+    own = Optimizer(session, Options(force=True))
+    own.register_lookup("dim", MemorySource(pa.table({"id": rows})))
+    values = "VALUES " + ", ".join(f"({theirs} '{value}')" if theirs == "DATE" else f"({value})" for value in rows)
+    left = f"(SELECT * FROM VALUES {LEFT[mine]} AS v(x)) o"
+    with pytest.raises(QueryError, match="a lookup finds only values of its own type") as refused:
+        own.sql(f"SELECT string(o.x) AS x FROM {left} JOIN dim {AT} AS c ON o.x = c.id")
+    advice = refused.value.reason.partition("; write ")[2]
+    try:
+        plain = session.sql(f"SELECT string(o.x) AS x FROM {left} JOIN ({values} AS v(id)) c ON o.x = c.id").collect()
+    except PySparkException:
+        return  # Spark compares no such types
+    advised = own.sql(f"SELECT string(o.x) AS x FROM {left} JOIN dim {AT} AS c ON {advice}")
+    assert sorted(map(str, advised.collect())) == sorted(map(str, plain))

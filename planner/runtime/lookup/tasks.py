@@ -55,8 +55,11 @@ class Task:
         try:
             yield fetcher, cache
         except (LookupFailed, SourceError) as error:
+            # A worker of PySpark hangs where it cannot encode a message: an answer may have lone surrogates.
+            text = str(error).encode("utf-8", "backslashreplace").decode()
+            shown = error if text == str(error) else type(error)(text)
             # A cause without a traceback: Python prints its message first, before the frames of the task.
-            raise error from type(error)(str(error))
+            raise shown from type(error)(text)
         finally:
             fetcher.close()
             if self.accumulator is not None:
