@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal
 
 from optimizer import streams
 from optimizer.declarations import Declarations
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+    from typing_extensions import Self
 
     from planner.connectors.source import LookupSource
     from planner.runtime.dataframes.asof import Direction

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from math import isfinite
 from typing import Any
@@ -90,7 +90,7 @@ def _literal(value: Any) -> str:
         case str() if not set(value) & set("'\\\n"):
             return f"'{value}'"
         case datetime():
-            return f"TIMESTAMP_LTZ '{value.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}Z'"
+            return f"TIMESTAMP_LTZ '{value.astimezone(timezone.utc):%Y-%m-%d %H:%M:%S.%f}Z'"
         case date():
             return f"DATE '{value.isoformat()}'"
         case timedelta():

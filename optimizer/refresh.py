@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Protocol
 
-from planner.errors import StateError
+from planner.errors import StateError, add_note
 from planner.state.spark_logs import read_progress
 from planner.state.store import Store
 
@@ -100,9 +100,10 @@ def write_sinks(views: Sequence[Refreshed]) -> None:
             view.write_to_sink()
         except Exception as error:
             if len(views) > 1:
-                error.add_note(
+                add_note(
+                    error,
                     f"{view.name} could not write to its sink; opt.materialize_all without this view refreshes the "
-                    "others"
+                    "others",
                 )
             raise
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -35,6 +36,12 @@ class Place:
 
 class DovetailError(Exception):
     """The base of every error that Dovetail raises on purpose."""
+
+
+def add_note(error: BaseException, note: str) -> None:
+    """Add a line to what is printed of an error; nothing on Python 3.10, whose errors have no notes."""
+    if sys.version_info >= (3, 11):
+        error.add_note(note)
 
 
 class OptionError(DovetailError, ValueError):

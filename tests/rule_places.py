@@ -13,10 +13,11 @@ Each call has rows of its own then, told by ``lab``, and its condition is asked 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import tomllib
 
 from spark_calls import Call, step
 

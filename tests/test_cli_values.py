@@ -40,6 +40,7 @@ BASE: dict[str, list[str]] = {
     "advise": ["{home}/t.sql", "--catalog={home}/t.toml"],
     "state": ["{home}"],
     "rules": [],
+    "completion": ["bash"],
     "doctor": [],
 }
 ENDLESS = {("materialize", "--every"), ("stream", "--trigger")}  # a value that is right runs until Ctrl-C

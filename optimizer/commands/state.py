@@ -5,7 +5,7 @@ from __future__ import annotations
 import json as json_format
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -178,6 +178,8 @@ def _describe_input(name: str, state: InputState) -> dict[str, Any]:
 def _moment(micros: int) -> str:
     """A time in microseconds since 1970, in UTC; only so many of them where Python has no such year."""
     try:
-        return datetime.fromtimestamp(micros / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S.%f").rstrip("0").rstrip(".")
+        return (
+            datetime.fromtimestamp(micros / 1e6, timezone.utc).strftime("%Y-%m-%d %H:%M:%S.%f").rstrip("0").rstrip(".")
+        )
     except (ValueError, OverflowError, OSError):
         return f"{micros} µs"

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -166,7 +166,7 @@ def line(progress: Any, rows: int) -> str:
         parts.append(f"{progress['numInputRows'] * 1000 / took:,.0f} rows/s")
     newest = progress["eventTime"].get("max")
     if newest:
-        lag = datetime.now(UTC) - datetime.fromisoformat(newest)
+        lag = datetime.now(timezone.utc) - datetime.strptime(newest, "%Y-%m-%dT%H:%M:%S.%f%z")
         parts.append(f"lag {terminal.format_seconds(max(0.0, lag.total_seconds()))}")
     if state := _state(progress["stateOperators"]):
         parts.append(f"state {state}")

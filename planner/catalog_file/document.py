@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from planner.catalog_file import toml
 from planner.catalog_file.keys import FILE
 from planner.catalog_file.kinds import At
 from planner.errors import CatalogError, one_of
@@ -93,7 +93,7 @@ def _read(path: Path, label: str) -> Document:
 
 @cache
 def _parsed(text: str) -> dict[str, Any]:
-    return tomllib.loads(text)
+    return toml.loads(text)
 
 
 def _key(at: At) -> str:
@@ -120,7 +120,7 @@ def _line(text: str, at: At) -> int | None:
             continue
         for end in range(number + 1, min(number + 500, len(lines)) + 1):
             try:
-                data = tomllib.loads("\n".join(lines[:end]))
+                data = toml.loads("\n".join(lines[:end]))
             except (ValueError, RecursionError):
                 continue
             if _reaches(data, at):

@@ -58,7 +58,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date, datetime
@@ -69,6 +68,7 @@ from typing import Any
 from planner.catalog import Settings, UniqueKey
 from planner.catalog.declared import NOTHING, Changelog, Declaration, LookupTable, Versions
 from planner.catalog.stats import Statistics
+from planner.catalog_file import toml
 from planner.catalog_file.document import Document, read_documents
 from planner.catalog_file.kinds import At, shown
 from planner.errors import one_of
@@ -91,7 +91,7 @@ def read_catalog(path: Path) -> CatalogFile:
 @cache
 def _made(path: Path, text: str, base: CatalogFile | None) -> CatalogFile:
     """Parse a catalog; equal texts over the same base return the same object."""
-    document = Document(path, path.name, text, tomllib.loads(text))
+    document = Document(path, path.name, text, toml.loads(text))
     return _File(document).read(base or CatalogFile(path, Settings(), ()))
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
 
-from planner.errors import StateError
+from planner.errors import StateError, add_note
 from planner.runtime.failures import spark_failure
 
 MicroBatch = Callable[[DataFrame, int], None]
@@ -61,7 +61,7 @@ def with_short_errors(function: MicroBatch) -> MicroBatch:
                 short = str(error).replace(_BEGINS, "An error occurred while calling")
                 raise MicroBatchFailed(f"{type(error).__name__}: {short}") from None
             if (cause := _cause(error)) is not None:
-                error.add_note(f"caused by {_message(cause)}")
+                add_note(error, f"caused by {_message(cause)}")
             raise error from None
 
     return call

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import platform
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 
 from planner.errors import StateError
 from planner.state.folder import Folder
@@ -23,7 +23,7 @@ def claim(folder: Folder) -> str:
 
     Raises ``StateError`` if another run does the same at this moment.
     """
-    started = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    started = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
     token = json.dumps({"host": platform.node(), "process": os.getpid(), "started": started})
     before = revisions(folder, STEM)
     name = f"{STEM}.{before[-1][0] + 1 if before else 1}.json"

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+import tomllib
 
 from planner.connectors.http import HttpSource
 from planner.connectors.postgres import PostgresSource

@@ -1,0 +1,10 @@
+"""Parses TOML: with the standard library from Python 3.11 on, before with tomli, from which that comes."""
+
+from __future__ import annotations
+
+import sys
+
+if sys.version_info >= (3, 11):
+    from tomllib import loads as loads
+else:
+    from tomli import loads as loads
