@@ -50,7 +50,7 @@ def packages() -> dict[str, list[str]]:
 def closure(requirements: list[str]) -> set[str]:
     """The packages of requirements, and those that these require."""
     names: set[str] = set()
-    waiting = [Requirement(text) for text in requirements]
+    waiting = [one for one in map(Requirement, requirements) if one.marker is None or one.marker.evaluate()]
     seen: set[str] = set()
     while waiting:
         requirement = waiting.pop()
