@@ -88,7 +88,8 @@ class SparkCatalog(CatalogConstraints):
         def on(name: str, *, default: bool = False) -> bool:
             return get(name, str(default)).lower() == "true"
 
-        ansi = on("spark.sql.ansi.enabled", default=True)
+        # unset, it depends on the version of Spark and on the environment of its JVM
+        ansi = (self.session.conf.get("spark.sql.ansi.enabled") or "").lower() == "true"
         found = Settings(
             ansi=ansi,
             case_sensitive=on("spark.sql.caseSensitive"),
