@@ -51,8 +51,7 @@ class Commands(TyperGroup):
                 raise
             if ctx.params.get("debug"):
                 traceback.print_exception(error)
-            message, code = describe_failure(error)
-            terminal.exit_with_error(message.replace("\0", "\\0"), code)  # a terminal shows nothing of a zero byte
+            terminal.exit_with_error(*describe_failure(error))
 
 
 _GIVEN = "dovetail: the arguments as given"

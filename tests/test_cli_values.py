@@ -90,6 +90,14 @@ def test_values_of_every_wrong_type(spark: Any, home: Path, tmp_path: Path, monk
     check()
 
 
+def test_a_note_about_a_stream_is_printed_without_control_characters(spark: Any, home: Path, tmp_path: Path) -> None:
+    words = ["stream", "--sql=a\0b", f"--stream=s={home}/s", f"--checkpoint={tmp_path}/c", f"--out={tmp_path}/o"]
+    done = dovetail(*words, stdin="")
+    assert "Spark's own stream-stream join runs: A\\x00B is not a query" in done.stderr
+    assert "\0" not in done.stderr
+    assert done.exit_code in CODES
+
+
 def command_line(place: tuple[str, str], value: str, home: Path, new: Path) -> list[str]:
     """A command that is right but for one option or its argument; nothing where it would not end."""
     command, option = place

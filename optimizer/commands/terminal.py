@@ -40,7 +40,7 @@ def stderr_console() -> Console:
 
 def print_note(text: str) -> None:
     """Print a dim line to stderr."""
-    stderr_console().print(Text(text, style="dim"))
+    stderr_console().print(Text(escape_control_characters(text), style="dim"))
 
 
 def print_warnings(warnings: Iterable[object]) -> None:

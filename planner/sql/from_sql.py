@@ -80,8 +80,7 @@ def _query_start(t: Tokens, hi: int) -> int:
     if first in QUERY_STARTS or first == "(":
         return 0
     if first not in ("INSERT", "CREATE", "REPLACE"):
-        shown = first.replace("\0", "\\0")  # which a log and a terminal show
-        raise Unsupported(f"{shown or 'this'} is not a query")
+        raise Unsupported(f"{first or 'this'} is not a query")
     for i in t.top(1, hi):
         word = t[i].word
         if word in ("SELECT", "WITH") and (first == "INSERT" or t[i - 1].word == "AS"):
