@@ -25,8 +25,8 @@ class PlanCache:
         self._plans: OrderedDict[Hashable, tuple[Plan, Snapshot]] = OrderedDict()
         self._planned: OrderedDict[Hashable, None] = OrderedDict()
 
-    def is_repeated(self, text: str, options: Hashable) -> bool:
-        """Whether a text was planned before; the snapshot of a text that never comes again would be wasted."""
+    def note_planned(self, text: str, options: Hashable) -> bool:
+        """Note that a text was planned, and return whether it was before: a text that runs once needs no snapshot."""
         if (text, options) in self._planned:
             return True
         self._planned[text, options] = None

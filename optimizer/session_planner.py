@@ -159,7 +159,7 @@ class SessionPlanner:
                 is_cacheable
                 and (plan.rewritten or numbered == text)
                 and is_worth_caching(plan, perf_counter() - start)
-                and (self._plans.is_repeated(numbered, self.options) or (runs_later and plan.rewritten))
+                and (self._plans.note_planned(numbered, self.options) or (runs_later and plan.rewritten))
             )
             if should_cache or (runs_later and plan.rewritten):
                 snapshot = take_snapshot(plan, catalog, declared)

@@ -53,12 +53,18 @@ QUERIES = {
     "nearest time": f"SELECT p.id FROM p WHERE p.x - 1 > (SELECT max(i.lo) FROM i WHERE {EARLIER})",
     "scalar aggregates": "SELECT (SELECT count(*) FROM t WHERE v = 1) AS n, (SELECT sum(v) FROM t WHERE k = 2) AS s",
 }
+# Without ANSI mode, which is the default from Spark 4 on, differences of integers wrap around.
+WRAPPED = (
+    "SELECT id, d FROM (SELECT a.id, abs(a.x - b.x) AS d, "
+    "row_number() OVER (PARTITION BY a.id ORDER BY abs(a.x - b.x)) AS n FROM (SELECT id, CAST(IF(k = 1, -2147483648, 1) + x AS INT) AS x FROM p) a "
+    "JOIN (SELECT CAST(2147483540 + v * 40 AS INT) AS x FROM p) b) WHERE n = 1"
+)
 FRAMES = "SELECT e.id, i.id AS i FROM {e} e JOIN i ON e.x BETWEEN i.lo AND i.hi"
 AS_OF = "SELECT p.id, i.lo FROM p ASOF JOIN i MATCH_CONDITION (p.x >= i.lo) ON p.k = i.k"
-NEAREST_BY = "SELECT p.id, abs(p.x - i.lo) AS d FROM p JOIN i EXACT NEAREST 2 BY DISTANCE abs(p.x - i.lo)"
+NEAREST_BY = f"SELECT p.id, {FAR} AS d FROM p JOIN i EXACT NEAREST 2 BY DISTANCE {FAR}"
 RANKED = (
-    "SELECT id, d FROM (SELECT p.id, abs(p.x - i.lo) AS d, row_number() OVER (PARTITION BY p.id "
-    "ORDER BY abs(p.x - i.lo)) AS n FROM p CROSS JOIN i) WHERE n <= 2"
+    f"SELECT id, d FROM (SELECT p.id, {FAR} AS d, row_number() OVER (PARTITION BY p.id ORDER BY {FAR}) AS n "
+    "FROM p CROSS JOIN i) WHERE n <= 2"
 )
 LOOKUP = "SELECT p.id, n.name FROM p LEFT JOIN names FOR SYSTEM_TIME AS OF PROCTIME() AS n ON p.x = n.x"
 REFUSED = "not run by the engine"  # plain, without Dovetail
@@ -121,6 +127,7 @@ def observe(session: SparkSession, folder: Path) -> Iterator[tuple[str, str]]:
     opt.declare_key("t", ["id"])
     for what, text in QUERIES.items():
         yield what, outcome(lambda text=text: (opt.plan(text), session.sql(text)))  # type: ignore[misc]
+    yield "distance that wraps", outcome(lambda: (opt.plan(WRAPPED), session.sql(WRAPPED)))
     events = session.table("p")
     yield "frames", outcome(lambda: (opt.plan(FRAMES, e=events), session.sql(FRAMES, e=events)))
     yield "an existing frame", outcome(lambda: existing_frame(opt, events, session.table("i")))

@@ -13,9 +13,10 @@ from planner.catalog.stats import UNKNOWN, Statistics
 _ITEM = r"[\w?#.]+(?: AS [\w#]+)*"
 _SCAN = re.compile(
     rf"\s*(?:Projection: {_ITEM}(?:, {_ITEM})*|SubqueryAlias: \w+|"
-    r"TableScan: [\w?.]+(?: projection=\[[\w, ]*\])?(?:, partial_filters=\[.*\])?)\s*"
+    r"TableScan: [\w?.]+(?: projection=\[[\w, ]*\])?)\s*"
 )
-_FILTER = re.compile(r"\s*Filter: (.*)")
+# A filter, and one that the optimizer has pushed into a scan.
+_FILTER = re.compile(r"\s*(?:Filter: |TableScan: [\w?.]+(?: projection=\[[\w, ]*\])?, partial_filters=)(.*)")
 _LITERALS = frozenset("CAST Int8 Int16 Int32 Int64 Float32 Float64 Decimal128 Utf8 Boolean Date32".split())
 _BEFORE_PARENTHESIS = re.compile(r"(\w*)\(")
 _SIZE = re.compile(r"statistics=\[Rows=(?:Exact|Inexact)\((\d+)\), Bytes=(?:Exact|Inexact)\((\d+)\)")

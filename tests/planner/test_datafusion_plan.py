@@ -46,6 +46,7 @@ def test_a_scan(plan: str) -> None:
         "Inner Join: p.#0 = q.#3\n  TableScan: p\n  TableScan: q",
         "Projection: p.#0 AS a b\n  TableScan: p",
         "TableScan: ?table? projection=[id], fetch=3",
+        "TableScan: t projection=[x], partial_filters=[t.x > random()]",
         "TableScan: p\n  Range: start=0, end=3, step=1, num_partitions=1",
         "Relation [id#0L] parquet",
     ],
