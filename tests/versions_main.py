@@ -56,7 +56,8 @@ QUERIES = {
 # Without ANSI mode, which is the default from Spark 4 on, differences of integers wrap around.
 WRAPPED = (
     "SELECT id, d FROM (SELECT a.id, abs(a.x - b.x) AS d, "
-    "row_number() OVER (PARTITION BY a.id ORDER BY abs(a.x - b.x)) AS n FROM (SELECT id, CAST(IF(k = 1, -2147483648, 1) + x AS INT) AS x FROM p) a "
+    "row_number() OVER (PARTITION BY a.id ORDER BY abs(a.x - b.x)) AS n "
+    "FROM (SELECT id, CAST(IF(k = 1, -2147483648, 1) + x AS INT) AS x FROM p) a "
     "JOIN (SELECT CAST(2147483540 + v * 40 AS INT) AS x FROM p) b) WHERE n = 1"
 )
 FRAMES = "SELECT e.id, i.id AS i FROM {e} e JOIN i ON e.x BETWEEN i.lo AND i.hi"
