@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import execution
+from connect_port import connect_port
 from effort import SEED
 from selection import left_out
 
@@ -53,6 +55,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session = start("classic", scratch, **{"spark.driver.memory": "4g"})
     yield session
     session.stop()
+
+
+@pytest.fixture(autouse=True)
+def _one_connect_server(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Tests on Spark Connect wait for each other, in whatever workers they run."""
+    with connect_port() if request.node.get_closest_marker("connect") else nullcontext():
+        yield
 
 
 # The files that take longest, first: two workers that take one file after the other end at about the same time.

@@ -47,7 +47,7 @@ ERRORS: tuple[Exception, ...] = (
     KeyError("x"),
 )
 # What stands behind the last door, and the mending itself.
-NOT_OURS = {"run", "_log_warnings", "summarize", "is_user_error", "has_possible_lookup", "classic"}
+NOT_OURS = {"run", "_log", "_log_warnings", "summarize", "is_user_error", "has_possible_lookup", "classic"}
 # The public methods, and those of the planner in which faults are caught.
 BOUNDARY = {vars(SessionPlanner)[name] for name in ("plan", "plan_to_run", "_guard")}
 

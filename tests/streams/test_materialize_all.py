@@ -240,7 +240,7 @@ def added_up(session: SparkSession, folder: Path) -> Counter[str]:
             {"x": QUERIES["counts"], "y": "SELECT k, count(*) FROM s GROUP BY k"},
             "y cannot share a state with other views: it joins no two streams, .*; materialize it alone",
         ),
-        ({"x": QUERIES["counts"], "y": "SELECT 1"}, "no relation of this query is a stream"),
+        ({"x": QUERIES["counts"], "y": "SELECT 1"}, "No relation of this query is a stream"),
         ({"x": QUERIES["counts"], "y": "SELECT a.id FROM s a JOIN x ON a.id = x.n"}, "TABLE_OR_VIEW_NOT_FOUND"),
     ],
 )

@@ -226,7 +226,9 @@ def test_what_is_damaged_is_named(opt: Optimizer, tmp_path: Path) -> None:
     manifest.write_text(text)
     assert sum(run(opt, SELF, tmp_path).values()) > 10
     (folder / "query.json").write_text(json.dumps({"format": 99}))
-    refused("has format 99, and this version of Dovetail writes 2; give this query a checkpoint of its own")
+    refused(
+        "has format 99, and this version of Dovetail, .*, reads and writes format 2; install the version that wrote"
+    )
     (folder / "query.json").unlink()
     refused("query.json is missing")
 

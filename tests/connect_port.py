@@ -1,0 +1,29 @@
+"""One local Spark Connect server at a time: PySpark starts each at the same port, and its client looks nowhere else."""
+
+from __future__ import annotations
+
+import fcntl
+import socket
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from time import sleep
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PORT = 15002
+
+
+@contextmanager
+def connect_port() -> Iterator[None]:
+    """Hold the port of local Connect servers against the other workers; the server of the last one may still end."""
+    with Path(tempfile.gettempdir(), f"dovetail-tests-port-{PORT}").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for _ in range(600):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", PORT)):
+                    break
+            sleep(0.1)
+        yield
