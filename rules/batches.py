@@ -3,6 +3,7 @@
 from rules.lower.aggregate_band_join import aggregate_band_join
 from rules.lower.band_join import lower_band_join
 from rules.lower.band_window import lower_band_window
+from rules.lower.extreme_exists import lower_extreme_exists
 from rules.lower.join_hints import drop_lookup_hints, drop_range_join, keep_nested_loop
 from rules.lower.lookup_join import lower_lookup_join
 from rules.lower.merge_scalar_aggregates import lower_merged_scalar_aggregates
@@ -21,6 +22,7 @@ from rules.normalize.push_to_lookups import push_to_lookups
 from rules.recognize.band_groups import band_groups
 from rules.recognize.band_join import band_join
 from rules.recognize.band_subquery import band_subquery
+from rules.recognize.extreme_exists import extreme_exists
 from rules.recognize.join_hints import join_hints
 from rules.recognize.lookup_filters import lookup_filters
 from rules.recognize.lookup_hints import lookup_hints
@@ -75,7 +77,7 @@ BATCHES = (
     Batch(
         "recognize",
         "give joins their names, and choose nothing yet",
-        (lookup_join, temporal_join, lookup_filters, band_join, join_hints, lookup_hints),
+        (lookup_join, temporal_join, lookup_filters, extreme_exists, band_join, join_hints, lookup_hints),
         settle=True,
     ),
     Batch(
@@ -93,6 +95,7 @@ BATCHES = (
             aggregate_band_join,
             keep_nested_loop,
             lower_lookup_join,
+            lower_extreme_exists,
             lower_nearest_join,
             lower_band_join,
             leave_to_spark,

@@ -32,7 +32,9 @@ WIDTHS = "planner/band/bins.py"
 ENDS = "planner/band/ends.py"
 FILTERS = "rules/normalize/push_filters.py"
 CARRIED = "rules/normalize/carry_filters.py"
-EXISTS = "rules/normalize/exists_to_join.py"
+EXISTS = "rules/query/exists_as_join.py"
+EXTREME_ROWS = "rules/nearest/extreme_rows.py"
+GROUPED = "rules/lower/extreme_exists.py"
 STEPS = "rules/self_join/neighbour_rows.py"
 SEMI_JOINS = "rules/window/semi_joins.py"
 SAME = "rules/recognize/self_join_elimination.py"
@@ -226,6 +228,26 @@ FAULTS = (
         "an anti join is EXISTS", SEMI_JOINS, '"EXISTS" if join.kind == "semi" else "NOT EXISTS"', '"EXISTS"', "self"
     ),
     Fault("NOT IN forgets NULL", EXISTS, "({equal}) IS NOT FALSE", "({equal})", "subqueries"),
+    Fault(
+        "the other end of a value decides",
+        EXTREME_ROWS,
+        'function = {"<": "min", ">": "max"}',
+        'function = {"<": "max", ">": "min"}',
+        "extreme",
+    ),
+    Fault(
+        "of two values one decides", EXTREME_ROWS, "if canonical(other) != canonical(value):", "if False:", "extreme"
+    ),
+    Fault(
+        "rows that a condition excludes decide", GROUPED, "where(join.right, extreme.right)", "join.right", "extreme"
+    ),
+    Fault(
+        "conditions on the left side are lost",
+        GROUPED,
+        "(*map(Scalar, condition), *extreme.left)",
+        "tuple(map(Scalar, condition))",
+        "extreme",
+    ),
     Fault(
         "the row before is the one behind",
         STEPS,

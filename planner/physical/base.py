@@ -79,7 +79,13 @@ class Spark(Physical):
 
 
 RewritingName = Literal[
-    "BandWindow", "MergedScalarAggregates", "NearestSubquery", "NearestTies", "SelfWindow", "SharedGroups"
+    "BandWindow",
+    "ExtremeSemiJoin",
+    "MergedScalarAggregates",
+    "NearestSubquery",
+    "NearestTies",
+    "SelfWindow",
+    "SharedGroups",
 ]
 
 

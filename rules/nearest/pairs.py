@@ -109,7 +109,7 @@ class Pairs:
         return [
             (conjunct, turned.right, turned.sign == near[0])
             for conjunct in self.conjuncts
-            for one in _comparisons(conjunct)
+            for one in comparisons_of(conjunct)
             for turned in (one, one.turned)
             if turned.sign in near and self.is_time(turned.left, wanted) and self.side(turned.right) == "left"
         ]
@@ -162,7 +162,7 @@ class Pairs:
         if (side := self.side(conjunct.tree)) != "both":
             found.filters[side == "right"].append(self.filter(conjunct))
             return
-        parts = _comparisons(conjunct)
+        parts = comparisons_of(conjunct)
         for part in parts or (None,):
             if part is None:
                 raise Refused(f"{conjunct.shown} depends on both rows of a pair", conjunct.place)
@@ -170,7 +170,7 @@ class Pairs:
             if self.is_match(part, wanted, left_time):
                 continue
             if side != "both":
-                found.filters[side == "right"].append(self.filter(Scalar(_text(part), (), conjunct.place)))
+                found.filters[side == "right"].append(self.filter(Scalar(comparison_text(part), (), conjunct.place)))
             elif key := self.key(part):
                 found.keys.append(key)
             elif tolerance := self.tolerance(part, wanted):
@@ -187,7 +187,7 @@ class Pairs:
         if not part.plans and self.side(tree) in ("left", None):
             return
         value = self.scope.canonical(tree)
-        ends = (end for c in self.conjuncts for one in _comparisons(c) if one.sign == "=" for end in one.operands)
+        ends = (end for c in self.conjuncts for one in comparisons_of(c) if one.sign == "=" for end in one.operands)
         if not any(self.side(end) == "right" and self.scope.canonical(end) == value for end in ends):
             raise Refused(f"{part.shown} is not of the left side", part.place)
 
@@ -206,7 +206,7 @@ class Pairs:
         It holds of all right rows of one time alike.
         """
         left_time, _ = self.left_time(wanted)
-        parts = _comparisons(conjunct) if self.side(conjunct.tree) == "both" else ()
+        parts = comparisons_of(conjunct) if self.side(conjunct.tree) == "both" else ()
         return bool(parts) and all(
             self.is_match(part, wanted, left_time) or (not part.equal and self.tolerance(part, wanted) is not None)
             for part in parts
@@ -221,10 +221,10 @@ class Pairs:
             return None
         types = self.scope.type_of(ends["left"]), self.scope.type_of(ends["right"])
         if not _comparable(*types):
-            raise Refused(f"{_text(part)} compares {types[0]} with {types[1]}")
+            raise Refused(f"{comparison_text(part)} compares {types[0]} with {types[1]}")
         if not all(t is not None and (t.exact or t.approximate) for t in types):
             raise Refused(
-                f"{_text(part)} compares {types[0]}; keys are numbers, strings, dates, timestamps or booleans"
+                f"{comparison_text(part)} compares {types[0]}; keys are numbers, strings, dates, timestamps or booleans"
             )
         return EqualKey(self.safe(ends["left"]), self.safe(ends["right"]), part.sign == "<=>")
 
@@ -296,7 +296,7 @@ class _Conditions:
     filters: tuple[list[Scalar], list[Scalar]]
 
 
-def _comparisons(conjunct: Scalar) -> tuple[Comparison, ...]:
+def comparisons_of(conjunct: Scalar) -> tuple[Comparison, ...]:
     """The comparisons of which a conjunct is made: one, or the two of BETWEEN."""
     if conjunct.plans or conjunct.known is None:
         return ()
@@ -309,7 +309,8 @@ def _comparisons(conjunct: Scalar) -> tuple[Comparison, ...]:
     return (found,) if found else ()
 
 
-def _text(part: Comparison) -> str:
+def comparison_text(part: Comparison) -> str:
+    """A comparison in SQL."""
     return f"{operand(sql(part.left))} {part.sign} {operand(sql(part.right))}"
 
 

@@ -57,6 +57,22 @@ def test_a_condition(condition: str, answer: str, reason: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("type_", "condition", "answer"),
+    [
+        ("LeftSemi", "(x#6L >= lo#16L)", "yes"),
+        ("LeftAnti", "((x#6L + 1) < lo#16L)", "yes"),
+        ("LeftAnti", "((x#6L >= lo#16L) AND (x#6L > hi#17L))", "no"),
+        ("LeftSemi", "((x#6L - lo#16L) > 5)", "no"),
+        ("LeftSemi", "(NOT (s#9 = s#19) AND (x#6L >= lo#16L))", "no"),
+        ("LeftOuter", "(x#6L >= lo#16L)", "no"),
+    ],
+)
+def test_one_bound_of_a_join_that_asks_for_a_match(type_: str, condition: str, answer: str) -> None:
+    verdict = joined(f"BroadcastNestedLoopJoin BuildRight, {type_}, {condition}").verdict
+    assert (verdict.answer, verdict.rewriting) == (answer, "least or greatest value" if answer == "yes" else "")
+
+
+@pytest.mark.parametrize(
     ("right", "answer", "reason"),
     [
         ("LocalTableScan [a#30, b#31]", "yes", "The columns have to be numbers, dates or times."),

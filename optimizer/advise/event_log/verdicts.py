@@ -18,6 +18,7 @@ from optimizer.advise.event_log.rankings import Extreme, numbers, ranking_by_bou
 from planner.band.comparisons import comparisons, is_or_of_comparisons
 from planner.band.linear import ConditionScope, Side
 from planner.band.read_bands import OneSided, read_bands
+from planner.conditions.compared import compared
 from planner.conditions.normal_form import normal_form
 from planner.errors import Refused
 from planner.expr import Scalar, canonical
@@ -83,11 +84,20 @@ def _by_condition(node: PlanNode, join: JoinText) -> Verdict:
     one_sided = next((no for no in refusals if isinstance(no, OneSided)), None)
     if one_sided and (ranking := ranking_by_bound(node, _nearest_ends(conjuncts))):
         return Verdict("yes", "nearest rows", f"{_named(one_sided.reason.partition(', so')[0])}; {ranking} is above.")
+    if one_sided and join.type in ("LeftSemi", "LeftAnti") and _compares_sides(conjuncts, names.scope()):
+        what = _named(one_sided.reason.partition(", so")[0])
+        return Verdict("yes", "least or greatest value", f"{what}, and the join only asks for a match.")
     if refusals:
         return Verdict("no", "", f"{_sentence(_named((one_sided or refusals[0]).reason))}.")
     if any(is_or_of_comparisons(conjunct) for conjunct in conjuncts):
         return Verdict("no", "", "The condition is an OR, so rows may match outside the band.")
     return Verdict("no", "", "The condition does not compare two columns by order, so there is no band.")
+
+
+def _compares_sides(conjuncts: tuple[Scalar, ...], scope: ConditionScope) -> bool:
+    """Whether a condition is one comparison of a value of either side."""
+    found = compared(conjuncts[0]) if len(conjuncts) == 1 else None
+    return found is not None and {scope.side(end) for end in found.operands} == {"left", "right"}
 
 
 def _nearest_ends(conjuncts: tuple[Scalar, ...]) -> dict[int, Extreme]:

@@ -1,0 +1,87 @@
+"""The semi or anti join that EXISTS or IN over a query block means."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from planner.errors import Refused
+from planner.expr import Scalar, sql
+from planner.expr.subqueries import SubqueryTest
+from planner.logical import JOIN_KEYWORDS, Join, Limit, Logical
+from planner.sql.scope import BoundColumn, Scope
+from planner.types.schema import SqlType
+from rules.context import Context
+from rules.query.decorrelation import (
+    check_deterministic,
+    check_inner,
+    has_lateral_view,
+    more_than_a_block,
+    why_not_simple,
+)
+from rules.query.query_block import QueryBlock
+
+
+def exists_as_join(test: SubqueryTest, block: QueryBlock, tree: Logical, ctx: Context) -> Join:
+    """The semi or anti join of a FROM tree with the block of a subquery in its WHERE.
+
+    The subquery's WHERE becomes the condition, as written, except that ambiguous names are qualified.  Raises
+    ``Refused`` where that could change the result.
+    """
+    if why := _why_not(test, block, tree):
+        raise Refused(why)
+    check_inner(block.tree, ctx.names)
+    outer, both = ctx.scope(tree), ctx.scope(tree, block.tree)
+    inner = ctx.scope(block.tree, outer=outer)
+
+    def beside(column: BoundColumn) -> tuple[int, str]:
+        return (len(outer.sources) if column.level == 0 else 0) + column.relation, column.column.name
+
+    condition = []
+    for conjunct in block.condition:
+        check_deterministic(conjunct)
+        condition.append(inner.bind(conjunct).rebind(both, beside))
+    if test.value:
+        item = block.project.items[0]
+        wanted = Scalar(sql(item.tree.unalias()), (), item.place)
+        x = ctx.scope(outer=outer).bind(test.value).rebind(both, beside)
+        y = inner.bind(wanted).rebind(both, beside)
+        _check_types(x, y, both, Join(tree, block.tree, "cross", "CROSS JOIN"), ctx)
+        equal = f"{_operand(x)} = {_operand(y)}"
+        condition.insert(0, Scalar(f"({equal}) IS NOT FALSE" if test.negated else equal, (), test.value.place))
+    kind = "anti" if test.negated else "semi"
+    return Join(tree, block.tree, kind, JOIN_KEYWORDS[kind], tuple(condition))  # type: ignore[arg-type, index]
+
+
+def _why_not(test: SubqueryTest, block: QueryBlock, tree: Logical) -> str:
+    """Return the reason why a subquery, or its outer query, cannot become a join."""
+    for clause in block.clauses:
+        if test.value or not (isinstance(clause, Limit) and clause.keeps_a_row):
+            return more_than_a_block(clause)
+    if block.project.hint:
+        return "the subquery has a hint of its own"
+    if test.value and len(block.project.items) != 1:
+        return "it compares rows of several values"
+    for item in block.project.items:
+        if item.plans:
+            return "its select list holds a subquery"
+        if why := why_not_simple(item.tree):
+            return why
+    return "joins cannot be written behind LATERAL VIEW" if has_lateral_view(tree) else ""
+
+
+def _check_types(x: Scalar, y: Scalar, scope: Scope, both: Join, ctx: Context) -> None:
+    """Raise ``Refused`` unless ``=`` compares two values just as IN does: no cast, and no padding of CHAR."""
+    found: list[SqlType] = []
+    for one in (x, y):
+        type_ = scope.bind(one).type or ctx.type_of(one.text, both)
+        if type_ is None:
+            raise Refused(f"the type of {one.shown} is not known")
+        found.append(type_)
+    if "char" in (found[0].name, found[1].name):
+        raise Refused("IN compares CHAR columns differently than a join does")
+    if found[0] != found[1] and not (found[0].integral and found[1].integral):
+        raise Refused(f"IN compares {x.shown} {found[0]} with {y.shown} {found[1]}")
+
+
+def _operand(value: Scalar) -> str:
+    return value.text if isinstance(value.tree, exp.Column | exp.Literal | exp.Paren) else f"({value.text})"

@@ -1,0 +1,117 @@
+"""EXISTS, semi and anti joins that one value of each key decides return what plain Spark returns, on random tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hypothesis import given, note
+from hypothesis import strategies as st
+
+from comparing import assert_taken, few_rows
+from optimizer import Optimizer, Options
+from shares import Share, at_least
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import SparkSession
+
+share = at_least(0.6)
+
+OPTIONS = Options(strict=True, force=True)
+SMALL = ["0", "1", "2", "5", "-4", "NULL"]
+FLOATS = ["0", "-0.0", "1.5", "-3", "NaN", "-Infinity", "Infinity", "NULL"]
+TIMES = ["2024-11-03 05:45:00", "2024-11-03 06:15:00", "0001-01-01 00:00:00", "9999-12-31 00:00:00", "NULL"]
+TYPES = {  # the types of the values of both tables, and these values
+    ("INT", "INT"): [*SMALL, "2147483647", "-2147483648"],
+    ("TINYINT", "BIGINT"): SMALL,
+    ("DECIMAL(5,1)", "DECIMAL(7,2)"): [*SMALL, "1.5"],
+    ("DECIMAL(20,2)", "BIGINT"): SMALL,
+    ("DOUBLE", "DOUBLE"): [*FLOATS, "1.7976931348623157E308", "5e-324"],
+    ("FLOAT", "FLOAT"): FLOATS,
+    ("DATE", "DATE"): ["2026-01-01", "2026-01-04", "0001-01-01", "9999-12-31", "NULL"],
+    ("TIMESTAMP", "TIMESTAMP"): TIMES,
+    ("TIMESTAMP_NTZ", "TIMESTAMP_NTZ"): TIMES,
+    ("STRING", "STRING"): ["", "a", "A", "a ", "é", "NULL"],
+    ("BOOLEAN", "BOOLEAN"): ["true", "false", "NULL"],
+}
+KEYS = {"INT": ["1", "2", "NULL"], "STRING": ["a", "a ", "NULL"], "DOUBLE": ["0", "-0.0", "NaN", "NULL"]}
+NUMBERS = ("INT", "BIGINT", "DECIMAL(7,2)", "DOUBLE")
+# Neither of a pair's conditions may be decided by another row than the other one's.
+OTHER_ROWS = ("i.w <> p.w", "i.w <= p.w", "(i.v < p.v OR i.w = 2)", "i.w + p.w > 2")
+TESTS = (
+    "SELECT * FROM p WHERE EXISTS (SELECT 1 FROM i WHERE {condition})",
+    "SELECT id, v FROM p WHERE NOT EXISTS (SELECT * FROM i WHERE {condition})",
+    "SELECT p.* FROM p LEFT SEMI JOIN i ON {condition} WHERE p.id > 0",
+    "SELECT * FROM p LEFT ANTI JOIN i ON {condition}",
+    "SELECT p.w, count(*) AS n FROM p WHERE p.w IN (SELECT i.w FROM i WHERE {condition}) GROUP BY p.w",
+    "SELECT id FROM p WHERE id > 0 AND NOT (NOT EXISTS (SELECT 2 FROM (SELECT * FROM i) i WHERE {condition} LIMIT 3))",
+    "SELECT id FROM p WHERE NOT EXISTS (SELECT 1 FROM i JOIN p q ON q.id = i.w WHERE {condition})",
+    "SELECT p.id, r.w FROM p LEFT SEMI JOIN i ON {condition} JOIN i AS r ON r.w = p.w",
+    "SELECT id FROM p WHERE EXISTS (SELECT i.* FROM i WHERE {condition}) AND w IN (SELECT w FROM i WHERE {condition})",
+    "WITH u AS (SELECT * FROM p WHERE NOT EXISTS (SELECT 1 FROM i WHERE {condition})) SELECT max(v) FROM u GROUP BY w",
+)
+
+
+@dataclass(frozen=True)
+class RandomQuery:
+    """Tables ``p(id, k, v, w)`` and ``i(k, v, w)``, a query, and whether it is rewritten."""
+
+    tables: tuple[str, str]
+    query: str
+    taken: bool
+    ansi: bool
+
+
+def _table(names: tuple[str, ...], types: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    quoted = [", ".join("NULL" if value == "NULL" else f"'{value}'" for value in row) for row in rows]
+    values = ", ".join(f"({row})" for row in quoted) or f"({', '.join('NULL' for _ in names)})"
+    columns = ", ".join(f"CAST({n} AS {type_}) AS {n}" for n, type_ in zip(names, types, strict=True))
+    return f"SELECT {columns} FROM VALUES {values} AS d({', '.join(names)}){'' if rows else ' WHERE false'}"
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> RandomQuery:
+    """Keys and values of every type, bounds from either end, conditions on one side and on both."""
+    types, key = draw(st.sampled_from(list(TYPES))), draw(st.sampled_from(list(KEYS)))
+    row = st.tuples(st.sampled_from(KEYS[key]), st.sampled_from(TYPES[types]), st.sampled_from(["1", "2", "3", "NULL"]))
+    left = [(str(n), *r) for n, r in enumerate(draw(st.lists(row, max_size=8)))]
+    right = draw(st.lists(row, max_size=10))
+    tables = (
+        _table(("id", "k", "v", "w"), ("INT", key, types[0], "INT"), left + left[:1]),
+        _table(("k", "v", "w"), (key, types[1], "INT"), right),
+    )
+    up = draw(st.booleans())
+    sign, turned = (
+        draw(st.sampled_from((("<", ">"), ("<=", ">=")))) if up else draw(st.sampled_from(((">", "<"), (">=", "<="))))
+    )
+    bound = draw(st.sampled_from((f"i.v {sign} p.v", f"p.v {turned} i.v", f"NOT (i.v {_opposite(sign)} p.v)")))
+    conditions = [bound]
+    if types[0] in NUMBERS and types[1] in NUMBERS and draw(st.booleans()):
+        conditions = [draw(st.sampled_from((f"i.v {sign} p.v + 1", f"p.v - p.w {turned} i.v", f"i.v - 1 {sign} p.v")))]
+    elif draw(st.integers(0, 3)) == 0:
+        conditions.append(f"i.v {sign} p.v")
+    conditions += draw(st.lists(st.sampled_from(["i.k = p.k", "p.k = i.k", "i.k <=> p.k"]), max_size=1))
+    conditions += draw(st.lists(st.sampled_from(["i.w = p.w", "i.w + 1 = p.w"]), max_size=1))
+    conditions += draw(st.lists(st.sampled_from(["i.w > 1", "p.w < 3", "p.id <> 2", "i.w IS NOT NULL"]), max_size=2))
+    taken = True
+    if draw(st.integers(0, 5)) == 0:
+        conditions.append(draw(st.sampled_from(OTHER_ROWS)))
+        taken = False
+    condition = " AND ".join(draw(st.permutations(conditions)))
+    return RandomQuery(tables, draw(st.sampled_from(TESTS)).format(condition=condition), taken, draw(st.booleans()))
+
+
+def _opposite(sign: str) -> str:
+    return {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}[sign]
+
+
+@given(cases())
+def test_the_same_rows_as_spark(session: SparkSession, share: Share, case: RandomQuery) -> None:
+    session.conf.set("spark.sql.ansi.enabled", str(case.ansi).lower())
+    for name, table in zip("pi", case.tables, strict=True):
+        few_rows(session, name, table)
+    note(str(case.tables))
+    plan = Optimizer(session, OPTIONS).plan(case.query)
+    assert_taken(session, case.query, plan, "extreme_exists", taken=share.count(case.taken))
