@@ -166,7 +166,7 @@ def explain(
 def rewrite(
     job: JobOptions,
 ) -> None:
-    """Print the SQL that Spark would get, and nothing else; a query that is not rewritten comes back as it is."""
+    """Print SQL that is right for any data, and nothing else; a query that is not rewritten comes back as it is."""
     plan = _planned(job, generic_plan=True)
     typer.echo(plan.sql(), nl=not plan.sql().endswith("\n"))
     _warn_of_rejection(plan)

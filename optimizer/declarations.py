@@ -42,6 +42,7 @@ class Declarations:
     def register_lookup(self, table: str, source: LookupSource) -> None:
         """Register the source of a lookup; see ``Optimizer.register_lookup``."""
         try:
+            from planner.connectors.spark_table import SparkTable
             from planner.runtime.lookup.fetch_rows import source_schema
         except ModuleNotFoundError as missing:
             remedy = "pip install pyarrow, or dovetail with the extra `lookup`, here and on the executors"
@@ -60,6 +61,7 @@ class Declarations:
             source.fetch_keys,
             source.rows(),
             source.can_scan_split,
+            isinstance(source, SparkTable),
         )
         self.tables[name] = Declaration(lookup)
         self.sources[lookup.name] = source

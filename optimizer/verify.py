@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+_TIES = ". Rows that tie under LIMIT, row_number() or NEAREST BY may differ, and both answers are right"
+
+
 @dataclass(frozen=True)
 class Verification:
     """The result: whether the rows are the ``same``, their number, and the rows (with multiplicity) of one side only.
@@ -48,7 +51,8 @@ class Verification:
         deleted = "".join(
             f"; {rows} rows of {name} are deleted more often than inserted" for name, rows in self.excess_deletes
         )
-        return f"different: {self.missing} rows missing, {self.extra} rows too many, of {self.rows}{deleted}"
+        tied = _TIES if self.missing == self.extra else ""
+        return f"different: {self.missing} rows missing, {self.extra} rows too many, of {self.rows}{deleted}{tied}"
 
 
 def verify(session: SparkSession, plan: Plan) -> Verification:

@@ -55,7 +55,7 @@ def _print_steps(demo: Demo, console: Console) -> None:
     part("The query: what happened while a session was open?", _highlight_sql(QUERY))
     if plan.logical is not None:
         part("The plan as written", Text(show_tree(plan.logical)))
-    part("The plan as Dovetail has it", Text(plan.explain("plan")))
+    part("The plan of Dovetail", Text(plan.explain("plan")))
     part("What fired", Text(plan.explain("trace")))
     part("The SQL that Spark gets", _highlight_sql(plan.sql()))
     planning = plan.timings.get("total", 0.0)

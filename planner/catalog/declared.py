@@ -12,7 +12,7 @@ class LookupTable:
     """The properties of a ``LookupSource`` that planning needs; ``rows`` is None if unknown.
 
     ``fetch_keys``: sets of columns that rows can be fetched by, None for any.  ``scans``: whether its splits can be
-    scanned.
+    scanned.  ``in_spark``: Spark itself reads the table.
     """
 
     name: str
@@ -21,6 +21,7 @@ class LookupTable:
     fetch_keys: tuple[tuple[str, ...], ...] | None = None
     rows: int | None = None
     scans: bool = False
+    in_spark: bool = False
 
 
 @dataclass(frozen=True)

@@ -31,4 +31,5 @@ class LookupSpec:
     retry_missing: bool = False  # fetch again a key without a row: FLIP-462's retry predicate lookup_miss
     ordered: bool = True  # rows come out in the order they came in
     asynchronous: bool = False  # concurrent round trips in a task
+    in_spark: bool = False  # Spark itself reads the table, and no key goes to Python
     full_load: bool = False  # each task loads its hash split of the table instead of fetching by key

@@ -40,7 +40,7 @@ class Method:
 
     def __str__(self) -> str:
         if self.strategy == "MERGE":
-            return f"both sides sorted, since the {self.side} side is larger than its files tell"
+            return f"both sides sorted, since the {self.side} side has more bytes than its files"
         return f"hash join, built of the {self.side} side"
 
 

@@ -25,10 +25,10 @@ from planner.tree import Node, plan_node, unwrap
 
 # How keys are distributed over tasks, by the prefix of "LookupJoin" in plans; all but the first are FLIP-204's.
 _WAYS = {
-    "": "each distinct key asked for by one task",
+    "": "one task requests each distinct key",
     "Hash": "keys hashed by {}",
     "SkewedHash": "keys hashed by {}; a hot key moves once, without its rows",
-    "Full": "keys hashed by {}; each task reads its share of the table whole",
+    "Full": "keys hashed by {}; each task reads its split of the table whole",
 }
 
 
@@ -92,6 +92,8 @@ class LookupJoin(FetchedView):
     @property
     def distribution(self) -> str:
         """Where the keys have to be."""
+        if self.spec.in_spark:
+            return "Spark reads the table" + ("" if self.spec.full_load else ", by a semi-join with the distinct keys")
         return _WAYS[self._way].format(", ".join(k.column for k in self.keys))
 
     @property
@@ -106,7 +108,7 @@ class LookupJoin(FetchedView):
         lines = [f"{self.view or 'a view'} holds the rows of {spec.table} with {keys_text}"]
         lines.append(f"fetched: {', '.join(spec.columns)}")
         if self.only:
-            lines.append(f"asked for only where {' AND '.join(c.shown for c in self.only)}")
+            lines.append(f"requested only where {' AND '.join(c.shown for c in self.only)}")
         lines.append("; ".join([self.distribution, *self._ways()]))
         if faults := list(self._faults()):
             lines.append("; ".join(faults))
@@ -114,7 +116,7 @@ class LookupJoin(FetchedView):
 
     def _ways(self) -> Iterator[str]:
         spec = self.spec
-        if not spec.full_load:
+        if not spec.full_load and not spec.in_spark:
             yield f"batches of {spec.batch:,}" + (", several at once" if spec.asynchronous else "")
             yield self._cache()
 
@@ -122,7 +124,7 @@ class LookupJoin(FetchedView):
         """The cache; none without a time to live, since each key is fetched once."""
         spec = self.spec
         if spec.cache_ttl is None:
-            return "no cache: each key is asked for once"
+            return "no cache: each key is requested once"
         return f"cache of {spec.cache_size:,} keys for {spec.cache_ttl:g} s" if spec.cache_size else "no cache"
 
     def _faults(self) -> Iterator[str]:
@@ -133,7 +135,7 @@ class LookupJoin(FetchedView):
         if spec.timeout != plain.timeout:
             yield f"{spec.timeout:g} s for a round trip"
         if spec.retry_missing:
-            yield "asked again for what is missing"
+            yield "a missing row is requested again"
 
     @property
     def output(self) -> tuple[str, ...]:

@@ -49,6 +49,7 @@ def lower_lookup_join(join: LookupJoin, ctx: Context) -> LookupPhysical:
         columns=tuple(c.name for c in table.columns),
         constants=join.constants,
         full_load=full,
+        in_spark=table.in_spark,
         **options,
     )
     parts = (join.left, join.right, join.kind, join.keyword, join.condition, join.using, join.keys, join.only, spec)

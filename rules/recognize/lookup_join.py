@@ -53,7 +53,7 @@ def _check_kind(join: Join, table: LookupTable, ctx: Context) -> None:
     place = join.right.as_of.place if join.right.as_of else None
     if join.kind in ("right", "full"):
         ctx.fail(
-            f"a {join.kind.upper()} JOIN would need every row of {table.name}, which is asked by key only; "
+            f"a {join.kind.upper()} JOIN would need every row of {table.name}, which is fetched by key only; "
             "write JOIN or LEFT JOIN",
             place,
         )
