@@ -85,7 +85,7 @@ def start(
         _LOG.log(level, "Spark's own stream-stream join runs: %s%s", started, f". {_TAKEN}" if declined else "")
     _check_not_state_modules(opt, text, args, checkpoint, started)
     if classic(opt.session):
-        check_not_hidden(opt.session, sink)
+        check_not_hidden(opt.session, sink, str(checkpoint))
         check_no_other_log(opt.session, sink, str(checkpoint))
     found = pinned_statement(opt.session, plan.bins, plan.text, plan.given, checkpoint)
     if found is None:

@@ -8,9 +8,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from planner.runtime.batch import classic
+from planner.runtime.file_tables import as_columns_of
 from planner.runtime.first_message import QueryWithFirstMessage
 from planner.runtime.micro_batch import only_start, with_short_errors
-from planner.runtime.tables import find_table
+from planner.runtime.tables import FILE_FORMATS, find_table
 from planner.state.sink import Mode, Sink, Target, check_partitions, trigger_of
 
 
@@ -32,15 +33,19 @@ def _start(
 ) -> StreamingQuery:
     sensitive = frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
     check_partitions(target, frame.columns, case_sensitive=sensitive)
+    table = find_table(frame.sparkSession, target) if isinstance(target, str) and classic(frame.sparkSession) else None
+    if table and table.provider in FILE_FORMATS:
+        frame = as_columns_of(table, frame)
     writer = frame.writeStream.outputMode(mode).option("checkpointLocation", str(checkpoint))
     if name is not None:
         writer = writer.queryName(name)
     if when := trigger_of(trigger):
         writer = writer.trigger(**when)
+    if table and table.provider:
+        # Spark looks at none of them for the table: it would write CSV without the header that readers skip.
+        writer = writer.format(table.provider).options(**table.options)
+        writer = writer.partitionBy(*table.partitions) if table.partitions else writer
     if isinstance(target, str):
-        if classic(frame.sparkSession) and (table := find_table(frame.sparkSession, target)) and table.provider:
-            # Spark ignores both for the table: it would write CSV without the header that readers skip.
-            writer = writer.format(table.provider).options(**table.options)
         return writer.toTable(target)
     if isinstance(target, Sink):
         writer = writer.format(target.format).options(**target.options)

@@ -13,6 +13,7 @@ from pyspark.sql.types import StructField, StructType
 from planner.expr import quote
 
 RAW_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
+FILE_FORMATS = frozenset({"parquet", "orc", "json", "csv", "text", "avro", "xml"})
 _SPARKS = "spark_catalog"
 
 
@@ -29,8 +30,13 @@ class Table:
     provider: str = ""
     folder: str | None = None
     options: dict[str, str] = field(default_factory=dict)
-    partitioned: bool = False
+    partitions: tuple[str, ...] = ()
     bucketed: bool = False
+
+    @property
+    def partitioned(self) -> bool:
+        """Whether the table has PARTITIONED BY."""
+        return bool(self.partitions)
 
     @property
     def char_column(self) -> str | None:
@@ -61,7 +67,7 @@ def find_table(session: SparkSession, name: str) -> Table | None:
         str(meta.provider().get()).lower() if meta.provider().isDefined() else "",
         jvm.org.apache.hadoop.fs.Path(where.get()).toString() if where.isDefined() else None,
         {key: str(value) for key, value in options.items() if key.lower() not in ("path", "serialization.format")},
-        partitioned=not meta.partitionColumnNames().isEmpty(),
+        partitions=tuple(jvm.scala.jdk.javaapi.CollectionConverters.asJava(meta.partitionColumnNames())),
         bucketed=bool(meta.bucketSpec().isDefined()),
     )
 

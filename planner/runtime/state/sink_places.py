@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from planner.errors import OptionError, StateError
 from planner.runtime.state.files import HadoopFolder
-from planner.runtime.tables import find_table
+from planner.runtime.tables import FILE_FORMATS, find_table
 from planner.state.sink import Sink, Target
 
 _LOG = "_spark_metadata"
@@ -86,16 +86,45 @@ def check_no_earlier(session: SparkSession, target: Target, names: HadoopFolder,
         names.create(f"{view}-{files}", "")
 
 
-def check_not_hidden(session: SparkSession, target: Target) -> None:
-    """Raise ``OptionError`` if Spark's own sink would hide files: its log makes readers skip all others."""
+def check_not_hidden(session: SparkSession, target: Target, checkpoint: str) -> None:
+    """Raise ``OptionError`` if Spark's own sink would hide files: its log makes readers skip all others.
+
+    A checkpoint that has begun may have files of its own there, which Spark wrote before it could log them.
+    """
     folder = folder_of_sink(session, target)
-    if folder is None or has_log(folder):
+    if folder is None or not _has_files(session, target) or has_log(folder):
         return
     if any(_OURS.fullmatch(found.name) for found in folder.inside()):
         raise OptionError(
             f"{folder.public} has files of a join on state modules. Spark's own sink, which writes this query, would "
             "hide them from readers. Give the query another folder"
         )
+    if not HadoopFolder(session, checkpoint).inside("offsets") and (found := _data_file(folder)):
+        raise OptionError(
+            f"{folder.public} has files already, such as {found}. Spark's own sink, which writes this query, would "
+            "hide them from readers. Give the query an empty folder or table"
+        )
+
+
+def _has_files(session: SparkSession, target: Target) -> bool:
+    """Whether Spark's own sink writes plain files for a target, with a log."""
+    if isinstance(target, str):
+        table = find_table(session, target)
+        return table is not None and table.provider in FILE_FORMATS
+    return isinstance(target, Sink) and target.format.lower() in FILE_FORMATS
+
+
+def _data_file(folder: HadoopFolder, name: str = "") -> str:
+    """The path of a file that readers see; empty if there is none."""
+    for found in folder.inside(name):
+        path = f"{name}/{found.name}" if name else found.name
+        if found.name.startswith((".", "_")):
+            continue
+        if not found.folder:
+            return path
+        if inner := _data_file(folder, path):
+            return inner
+    return ""
 
 
 def check_no_other_log(session: SparkSession, target: Target, checkpoint: str) -> None:
