@@ -5,11 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from enum import Enum
 from typing import Annotated, Any, Concatenate, get_type_hints
 
 import typer
 
-from optimizer.commands.inputs import Job, read_job
+from optimizer.commands.inputs import ENGINES, Job, read_job
 
 Query = Annotated[str | None, typer.Argument(metavar="QUERY.sql", help="A file with a query, or - for stdin.")]
 Sql = Annotated[str | None, typer.Option("--sql", metavar="TEXT", help="The query itself, instead of a file.")]
@@ -52,6 +53,15 @@ Remote = Annotated[
     str | None,
     typer.Option("--remote", metavar="URL", envvar="SPARK_REMOTE", help="A Spark Connect server, sc://host:port."),
 ]
+EngineName = Enum("EngineName", {name: name for name in ENGINES}, type=str)  # type: ignore[misc]
+Engine = Annotated[
+    EngineName | None,
+    typer.Option(
+        "--engine",
+        help="What runs the query: Spark, or Sail in this process, without a JVM. Sail, too, if it is installed and "
+        "there is no Java.",
+    ),
+]
 Conf = Annotated[
     list[str] | None,
     typer.Option("--conf", "-c", metavar="NAME=VALUE", help="A setting of Spark's. Repeatable."),
@@ -72,6 +82,7 @@ class JobOptions:
     force: Force = False
     master: Master = "local[*]"
     remote: Remote = None
+    engine: Engine = None
     conf: Conf = None
 
     def read(self, text: str | None = None) -> Job:
@@ -90,6 +101,7 @@ class JobOptions:
             self.conf,
             self.catalog,
             self.key,
+            self.engine.value if self.engine else "",
         )
 
 

@@ -38,7 +38,7 @@ Files = Annotated[
 ]
 
 
-@with_job_options("catalog", "key", "remote")
+@with_job_options("catalog", "key", "remote", "engine")
 def stream(
     job: JobOptions,
     stream: Streams = None,
@@ -109,7 +109,7 @@ def stream(
     run_stream(StreamJob(read, streams, checkpoint, out, format, trigger, files, state_modules, state_ttl, bins))
 
 
-@with_job_options("catalog", "key", "remote")
+@with_job_options("catalog", "key", "remote", "engine")
 def materialize(
     job: JobOptions,
     name: Annotated[str, typer.Option("--as", metavar="NAME", help="The name of the view. Required.")] = "",

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -238,6 +239,19 @@ def test_a_server_that_is_not_there(no_spark: Any, remote: Any, code: Any, said:
     done = dovetail("run", "--sql", "SELECT 1", "--remote", remote)
     assert done.exit_code == code
     assert said in done.stderr
+
+
+@pytest.mark.skipif(find_spec("pysail") is not None, reason="Sail is installed")
+def test_sail_that_is_not_there(no_spark: Any) -> None:
+    done = dovetail("run", "--sql", "SELECT 1", "--engine", "sail")
+    assert done.exit_code == 3
+    assert done.stderr.startswith("error: Sail is not installed; pip install pysail")
+
+
+def test_a_server_and_an_engine_of_its_own(no_spark: Any) -> None:
+    done = dovetail("run", "--sql", "SELECT 1", "--engine", "sail", "--remote", "sc://localhost:1")
+    assert done.exit_code == 2
+    assert "--engine sail starts a server of its own; leave out --remote" in done.stderr
 
 
 def test_formats_by_their_endings() -> None:

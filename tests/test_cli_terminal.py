@@ -107,13 +107,13 @@ def test_commands_that_share_options_describe_them_alike() -> None:
     def options(command: str) -> set[str]:
         return set(re.findall(r"(?<= )--[a-z-]+", dovetail(command, "--help").stdout))
 
-    shared = {"--table", "--catalog", "--key", "--option", "--force", "--master", "--remote", "--conf"}
+    shared = {"--table", "--catalog", "--key", "--option", "--force", "--master", "--remote", "--engine", "--conf"}
     for command in ("run", "explain", "rewrite", "verify"):
         assert {"--sql", *shared} <= options(command)
     assert shared <= options("advise")
     assert "--sql" not in options("advise")
     for command in ("stream", "materialize"):
-        assert not {"--catalog", "--key", "--remote"} & options(command)
+        assert not {"--catalog", "--key", "--remote", "--engine"} & options(command)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

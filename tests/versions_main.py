@@ -8,7 +8,9 @@ Sail.
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -35,6 +37,8 @@ QUERIES = {
     "band, LEFT SEMI": f"SELECT p.id FROM p LEFT SEMI JOIN i ON {BAND} AND p.k = i.k",
     "band, LEFT ANTI": f"SELECT p.id FROM p LEFT ANTI JOIN i ON {BAND} AND p.k = i.k",
     "band, EXISTS": f"SELECT id FROM p WHERE EXISTS (SELECT 1 FROM i WHERE {BAND})",
+    "one bound, EXISTS": "SELECT p.id FROM p WHERE EXISTS (SELECT 1 FROM i WHERE i.k = p.k AND i.lo >= p.x)",
+    "one bound, ANTI": "SELECT p.id FROM p LEFT ANTI JOIN i ON i.hi < p.x",
     "band, no end": "SELECT p.id, i.id AS i FROM p JOIN i ON p.x >= i.lo "
     "AND (p.x < nullif(i.hi, 23) OR nullif(i.hi, 23) IS NULL)",
     "distance": "SELECT p.id, q.id AS q FROM p JOIN p q ON p.x BETWEEN q.x - 3 AND q.x + 2",
@@ -134,6 +138,7 @@ def observe(session: SparkSession, folder: Path) -> Iterator[tuple[str, str]]:
     yield "an existing frame", outcome(lambda: existing_frame(opt, events, session.table("i")))
     yield "installed", installed(session, opt.options)
     if not hasattr(session, "_jsparkSession"):
+        yield "command line", command_line(folder)
         return  # what Sail cannot run rewritten, nor as written
     yield "as-of join", outcome(lambda: (opt.plan(AS_OF), session.sql(QUERIES["nearest row"])))
     yield "nearest by", outcome(lambda: (opt.plan(NEAREST_BY), session.sql(RANKED)))
@@ -142,6 +147,25 @@ def observe(session: SparkSession, folder: Path) -> Iterator[tuple[str, str]]:
     streams_of(session, folder)
     yield "stream", stream(opt, folder)
     yield "materialized view", view(opt, folder)
+
+
+def command_line(folder: Path) -> str:
+    """The command line on a server of Sail of its own, without a Java to be found."""
+    (folder / "points.csv").write_text("x\n1\n5\n9\n")
+    (folder / "spans.csv").write_text("lo,hi\n0,4\n5,6\n")
+    query = "SELECT p.x, i.lo FROM points p JOIN spans i ON p.x BETWEEN i.lo AND i.hi"
+    tables = ["-t", f"points={folder}/points.csv", "-t", f"spans={folder}/spans.csv"]
+    done = subprocess.run(
+        [sys.executable, "-m", "dovetail", "run", "--json", "--force", "--sql", query, *tables],
+        env={**os.environ, "JAVA_HOME": "/nonexistent", "PATH": "/nonexistent"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        return done.stderr
+    seen = json.loads(done.stdout)
+    return "rewritten" if seen["rewritten"] and sorted(map(list, seen["rows"])) == [[1, 0], [5, 5]] else done.stdout
 
 
 def outcome(run: Callable[[], tuple[Any, Any]]) -> str:

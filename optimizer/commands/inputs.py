@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from optimizer.commands.catalog import CatalogFile, read_catalog
 from optimizer.commands.failures import located, reason_of
@@ -43,6 +43,10 @@ class OutputPath:
     overwrite: bool
 
 
+EngineName = Literal["spark", "sail", ""]
+ENGINES = tuple(filter(None, get_args(EngineName)))
+
+
 @dataclass(frozen=True)
 class Job:
     """A query, its tables, and how and where it runs."""
@@ -52,6 +56,7 @@ class Job:
     options: Options = field(default_factory=Options)
     master: str = "local[*]"
     remote: str | None = None
+    engine: EngineName = ""
     settings: dict[str, str] = field(default_factory=dict)
     catalog: CatalogFile | None = None
     keys: tuple[tuple[str, tuple[str, ...]], ...] = ()  # a table and columns that no two of its rows agree in
@@ -59,7 +64,7 @@ class Job:
     @property
     def here(self) -> bool:
         """Whether Spark sees this machine's files."""
-        return (self.remote or self.master).startswith("local")
+        return self.engine == "sail" or (self.remote or self.master).startswith("local")
 
 
 _LONGEST_QUERY = 64 << 20  # bytes
@@ -313,6 +318,7 @@ def read_job(
     conf: Sequence[str] | None,
     catalog: str | None = None,
     keys: Sequence[str] | None = None,
+    engine: EngineName = "",
 ) -> Job:
     """All that the commands with a query have in common, as they were given.
 
@@ -322,9 +328,11 @@ def read_job(
     if force:
         given["force"] = True
     check_master(master)
+    if engine == "sail" and remote is not None:
+        raise InputError("--engine sail starts a server of its own; leave out --remote")
     with located("--option"):
         chosen = Options.from_mapping(given)
-    job = Job("", (), chosen, master, remote, read_pairs("--conf", conf or ()), read_catalog(catalog))
+    job = Job("", (), chosen, master, remote, engine, read_pairs("--conf", conf or ()), read_catalog(catalog))
     unique = tuple(read_keys(keys or ()))
     found = read_tables(tables or (), here=job.here)
     # stdin last: who types the query hears of other faults first

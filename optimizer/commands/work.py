@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 
 from optimizer.api import Optimizer
 from optimizer.commands.failures import located, reason_of
-from optimizer.commands.inputs import Job, OutputPath, Table
-from optimizer.commands.terminal import show_status
-from optimizer.doctor import available_memory, require_java, require_pyspark
+from optimizer.commands.inputs import EngineName, Job, OutputPath, Table
+from optimizer.commands.terminal import print_note, show_status
+from optimizer.doctor import available_memory, java, require_java, require_pyspark
 from planner.errors import EnvironmentProblem, InputError
 
 if TYPE_CHECKING:
@@ -31,16 +31,21 @@ def optimizer_for(job: Job, app: str = "dovetail") -> Iterator[Optimizer]:
     Raises ``EnvironmentProblem`` without PySpark, without a Java, without a server, or when Spark does not start.
     """
     require_pyspark()
-    if job.remote is None or job.here:
+    engine = job.engine or _default_engine(job)
+    if engine == "sail":
+        pass  # which needs neither
+    elif job.remote is None or job.here:
         require_java()
     else:
         require_server(job.remote)
     with ExitStack() as stack:
-        with show_status("starting Spark"):
+        with show_status("starting Sail" if engine == "sail" else "starting Spark"):
+            from planner.runtime.sail import sail_server
             from planner.runtime.session import local_session
 
+            remote = stack.enter_context(sail_server()) if engine == "sail" else job.remote
             session = stack.enter_context(
-                local_session(app, job.master, job.remote, memory=available_memory(), settings=job.settings)
+                local_session(app, job.master, remote, memory=available_memory(), settings=job.settings)
             )
         if job.tables:
             with show_status("looking at the tables"):
@@ -55,6 +60,18 @@ def optimizer_for(job: Job, app: str = "dovetail") -> Iterator[Optimizer]:
             with located(f"--key {name}={','.join(columns)}"):
                 opt.declare_key(name, columns)
         yield opt
+
+
+def _default_engine(job: Job) -> EngineName:
+    """Sail where it is installed and Spark would find no Java; else Spark."""
+    if job.remote is not None or job.master != Job.master or java().ok:
+        return "spark"
+    from planner.runtime.sail import is_installed
+
+    if not is_installed():
+        return "spark"
+    print_note("There is no Java for Spark, so Sail runs the query; --engine spark insists on Spark")
+    return "sail"
 
 
 def require_server(remote: str) -> None:
