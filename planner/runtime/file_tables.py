@@ -14,15 +14,11 @@ from planner.runtime.tables import Table
 def as_columns_of(table: Table, frame: DataFrame) -> DataFrame:
     """The rows of a streaming DataFrame with the columns of a table, by name and in its order.
 
-    Readers of the table in Spark follow the log of the sink, and find partitions that the catalog does not list.
+    Readers of the table in Spark follow the log of the sink: they find partitions that the catalog does not list, and
+    look for no buckets.
 
-    Raises ``OptionError`` for a table that has buckets, other columns or other types.
+    Raises ``OptionError`` for a table that has other columns or types.
     """
-    if table.bucketed:
-        raise OptionError(
-            f"The table {table.name} has buckets, and Spark's own sink, which writes this query, writes files without "
-            "them. Name a table without buckets, or a folder"
-        )
     sensitive = frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
 
     def folded(name: str) -> str:

@@ -51,7 +51,9 @@ def expected(session: SparkSession, end: int) -> list[Row]:
 @pytest.mark.parametrize(
     "columns", ["v STRING, id BIGINT, q STRING, p BIGINT", "ID BIGINT, p BIGINT, q STRING, V STRING"]
 )
-@pytest.mark.parametrize("partitions", ["", "PARTITIONED BY (p)", "PARTITIONED BY (q, p)"])
+@pytest.mark.parametrize(
+    "partitions", ["", "PARTITIONED BY (p)", "PARTITIONED BY (q, p)", "CLUSTERED BY (id) INTO 2 BUCKETS"]
+)
 @pytest.mark.parametrize("query", QUERIES)
 def test_readers_of_a_table_find_all_rows(
     stream: Optimizer, tmp_path: Path, format_: str, columns: str, partitions: str, query: str
@@ -72,7 +74,6 @@ def test_readers_of_a_table_find_all_rows(
 @pytest.mark.parametrize(
     ("made", "reason"),
     [
-        ("(id BIGINT, p BIGINT, q STRING, v STRING) USING parquet CLUSTERED BY (id) INTO 2 BUCKETS", "has buckets"),
         ("(id BIGINT, p BIGINT, q STRING) USING parquet", "create a table with these columns"),
         ("(id BIGINT, p BIGINT, q STRING, w STRING) USING csv", "create a table with these columns"),
         ("(id BIGINT, p INT, q STRING, v STRING) USING parquet", "create a table with these columns"),
