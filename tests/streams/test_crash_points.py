@@ -15,6 +15,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 from random import Random
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
 import pytest
@@ -76,9 +77,8 @@ def kill_at(spark: SparkSession, folder: Path, name: str, points: Iterable[int])
 
     The next driver gets ready meanwhile.
     """
-    own, scenario, count = folder / name.replace(" ", "-"), SCENARIOS[name], 0
+    own, scenario, count = Path(mkdtemp(prefix="killed-", dir=folder)), SCENARIOS[name], 0
     work, template, left = Work(own / "work"), own / "template", list(points)
-    own.mkdir()
     scenario.prepare(spark.newSession(), work)
     work.folder.rename(template)
     ready = driver(own, name, str(left[0]))
