@@ -19,14 +19,10 @@ from planner.tree import plan_node
 
 @dataclass(frozen=True)
 class Bound:
-    """``value sign other``, with an expression over the left side behind the sign.
-
-    ``tried``: the same expression, NULL where it would raise an error.
-    """
+    """``value sign other``, with an expression over the left side behind the sign."""
 
     sign: str
     other: str
-    tried: str
 
 
 @dataclass(frozen=True)

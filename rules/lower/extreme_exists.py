@@ -72,19 +72,19 @@ def _are_few(pairs: float | None, right: Statistics, ctx: Context) -> bool:
 def _over_groups(join: ExtremeSemiJoin, ctx: Context) -> Join:
     """The join with one row for each key of the right side.
 
-    Without keys there is always a row, so that the other operands are evaluated where Spark would evaluate none.
+    Without keys all rows are one group, so that there is no row where there was none: an aggregate without GROUP BY has
+    one, with which Spark evaluates conditions on the left side that it would not evaluate otherwise.
     """
     extreme, name = join.extreme, _name(join, ctx)
     keys = {key.right: ctx.fresh("k") for key in extreme.keys}
     value = ctx.fresh("v")
     items = [*(f"{text} AS {key}" for text, key in keys.items()), f"{extreme.function}({extreme.value}) AS {value}"]
     rows: Logical = where(join.right, extreme.right)
-    if keys:
-        rows = Aggregate(rows, tuple(map(Scalar, keys)))
+    rows = Aggregate(rows, tuple(map(Scalar, keys or ("true",))))
     groups = Derived(Project(rows, tuple(map(Scalar, items))), name, (), f"AS {quote(name)}")
     condition = [
         *(f"{operand(k.left)} {'<=>' if k.null_safe else '='} {quote(name)}.{keys[k.right]}" for k in extreme.keys),
-        *(f"{quote(name)}.{value} {b.sign} {operand(b.other if keys else b.tried)}" for b in extreme.bounds),
+        *(f"{quote(name)}.{value} {b.sign} {operand(b.other)}" for b in extreme.bounds),
     ]
     return Join(join.left, groups, join.kind, join.keyword, (*map(Scalar, condition), *extreme.left))
 

@@ -99,5 +99,5 @@ class _Condition:
         for turned in (part, part.turned):
             ends = self.pairs.side(turned.left), self.pairs.side(turned.right)
             if turned.sign in TURNED and ends == ("right", "left"):
-                return turned.left, Bound(turned.sign, sql(turned.right), self.pairs.safe(turned.right))
+                return turned.left, Bound(turned.sign, sql(turned.right))
         return None

@@ -77,7 +77,7 @@ def cases(draw: st.DrawFn) -> RandomQuery:
     types, key = draw(st.sampled_from(list(TYPES))), draw(st.sampled_from(list(KEYS)))
     row = st.tuples(st.sampled_from(KEYS[key]), st.sampled_from(TYPES[types]), st.sampled_from(["1", "2", "3", "NULL"]))
     left = [(str(n), *r) for n, r in enumerate(draw(st.lists(row, max_size=8)))]
-    right = draw(st.lists(row, max_size=10))
+    right = draw(st.lists(row, max_size=draw(st.sampled_from((10, 10, 0)))))
     tables = (
         _table(("id", "k", "v", "w"), ("INT", key, types[0], "INT"), left + left[:1]),
         _table(("k", "v", "w"), (key, types[1], "INT"), right),
@@ -94,7 +94,12 @@ def cases(draw: st.DrawFn) -> RandomQuery:
         conditions.append(f"i.v {sign} p.v")
     conditions += draw(st.lists(st.sampled_from(["i.k = p.k", "p.k = i.k", "i.k <=> p.k"]), max_size=1))
     conditions += draw(st.lists(st.sampled_from(["i.w = p.w", "i.w + 1 = p.w"]), max_size=1))
-    conditions += draw(st.lists(st.sampled_from(["i.w > 1", "p.w < 3", "p.id <> 2", "i.w IS NOT NULL"]), max_size=2))
+    conditions += draw(
+        st.lists(
+            st.sampled_from(["i.w > 1", "p.w < 3", "p.id <> 2", "i.w IS NOT NULL", "10 / (p.w - 2) >= 5", "i.w > 9"]),
+            max_size=2,
+        )
+    )
     taken = True
     if draw(st.integers(0, 5)) == 0:
         conditions.append(draw(st.sampled_from(OTHER_ROWS)))
