@@ -38,8 +38,9 @@ def test_the_same_rows_as_plain_spark(session: SparkSession, share: Share, case:
     assert not any(d.rule == "schema check" for d in plan.declined), plan.declined
     if not share.count(summed):
         unsound = isinstance(rows(lambda: session.sql(case.query)), Raised)  # Spark itself does not take it
-        assert plan.declined or unsound, "neither running sums nor a reason"
+        assert plan.declined or plan.rewritten or unsound, "neither running sums nor a reason"
         for declined in plan.declined:
             event(declined.reason[-40:])
-        return
+        if not plan.rewritten:  # such as only the nearest rows, of which min() takes one
+            return
     assert_same(session, case.query, plan)
