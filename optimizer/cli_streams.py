@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
-from optimizer.cli_options import JobOptions, Json, with_job_options
+from optimizer.cli_options import EngineName, JobOptions, Json, with_job_options
 from optimizer.commands.failures import located
 from optimizer.commands.inputs import (
     check_folder,
@@ -101,7 +102,7 @@ def stream(
     check_seconds("--state-ttl", state_ttl, least=0.001)
     if format not in (possible := ("parquet", "orc", "json", "csv")):
         raise InputError(f"--format {format} does not exist; {one_of(possible, format)}")
-    read = job.read()
+    read = replace(job, engine=EngineName("spark")).read()
     streams = read_streams(stream or (), schema or (), watermark or (), here=read.here)
     checkpoint, out = (
         read_folder(o, path, here=read.here) for o, path in (("--checkpoint", checkpoint), ("--out", out))
@@ -169,7 +170,7 @@ def materialize(
     if out:
         check_folder("--out", out)
     check_seconds("--every", every)
-    read = job.read()
+    read = replace(job, engine=EngineName("spark")).read()
     streams = read_streams(stream or (), schema or (), (), here=read.here)
     if format not in (possible := ("parquet", "orc", "json")):
         raise InputError(f"--format {format} does not exist; {one_of(possible, format)}")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-_TIES = ". Rows that tie under LIMIT, row_number() or NEAREST BY may differ, and both answers are right"
+_TIES = ". Both may be right, if rows tie under LIMIT, row_number() or NEAREST BY"
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(autouse=True)
 def _one_connect_server(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Tests on Spark Connect wait for each other, in whatever workers they run."""
+    """Tests on Spark Connect wait for each other, in any worker."""
     with connect_port() if request.node.get_closest_marker("connect") else nullcontext():
         yield
 

@@ -64,11 +64,9 @@ def optimizer_for(job: Job, app: str = "dovetail") -> Iterator[Optimizer]:
 
 def _default_engine(job: Job) -> EngineName:
     """Sail where it is installed and Spark would find no Java; else Spark."""
-    if job.remote is not None or job.master != Job.master or java().ok:
-        return "spark"
     from planner.runtime.sail import is_installed
 
-    if not is_installed():
+    if job.remote is not None or job.master != Job.master or not is_installed() or java().ok:
         return "spark"
     print_note("There is no Java for Spark, so Sail runs the query; --engine spark insists on Spark")
     return "sail"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 
+from planner.errors import OptionError
 from planner.expr import quote
 
 RAW_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
@@ -69,6 +71,17 @@ def find_table(session: SparkSession, name: str) -> Table | None:
         {key: str(value) for key, value in options.items() if key.lower() not in ("path", "serialization.format")},
         partitions=tuple(jvm.scala.jdk.javaapi.CollectionConverters.asJava(meta.partitionColumnNames())),
         bucketed=bool(meta.bucketSpec().isDefined()),
+    )
+
+
+def wrong_columns(name: str, existing: Iterable[StructField], returned: Iterable[StructField]) -> OptionError:
+    """The error for a table whose columns are not those of a query that writes to it."""
+    has, returns = (
+        ", ".join(f"{f.name} {f.dataType.simpleString()}" for f in columns) for columns in (existing, returned)
+    )
+    return OptionError(
+        f"The table {name} has the columns {has}, and the query returns {returns}; create a table with these columns, "
+        "or name another"
     )
 
 

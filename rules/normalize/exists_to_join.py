@@ -10,7 +10,7 @@ from planner.expr import Scalar
 from planner.logical import Filter, Join, Logical, OneRow, Project
 from rules.context import Context
 from rules.query.decorrelation import bounds
-from rules.query.exists_as_join import exists_as_join
+from rules.query.exists_as_join import exists_as_join, with_tests_joined
 from rules.query.exists_tests import simple_test
 from rules.query.query_block import read_block
 from rules.rule import rule
@@ -29,16 +29,7 @@ def exists_to_join(node: Filter | Project, ctx: Context) -> Logical | None:
         return _report_other_places(node.items, "in the select list", ctx)
     if node.clause != "WHERE" or isinstance(node.child, OneRow):
         return _report_other_places(node.condition, f"in {node.clause}", ctx)
-    tree, kept = node.child, []
-    for conjunct in node.condition:
-        join = _joined(conjunct, tree, ctx) if conjunct.plans else None
-        if join is None:
-            kept.append(conjunct)
-        else:
-            tree = join
-    if tree is node.child:
-        return None
-    return Filter(tree, tuple(kept), node.clause) if kept else tree
+    return with_tests_joined(node, lambda conjunct, tree: _joined(conjunct, tree, ctx))
 
 
 def _joined(conjunct: Scalar, tree: Logical, ctx: Context) -> Join | None:

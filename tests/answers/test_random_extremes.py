@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from comparing import assert_taken, few_rows
 from optimizer import Optimizer, Options
 from shares import Share, at_least
+from typed_tables import typed_table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pyspark.sql import SparkSession
 
 share = at_least(0.6)
@@ -38,7 +37,9 @@ TYPES = {  # the types of the values of both tables, and these values
 }
 KEYS = {"INT": ["1", "2", "NULL"], "STRING": ["a", "a ", "NULL"], "DOUBLE": ["0", "-0.0", "NaN", "NULL"]}
 NUMBERS = ("INT", "BIGINT", "DECIMAL(7,2)", "DOUBLE")
-# Neither of a pair's conditions may be decided by another row than the other one's.
+TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+# Conditions on both rows of a pair, which the row with the least value need not fulfill.
 OTHER_ROWS = ("i.w <> p.w", "i.w <= p.w", "(i.v < p.v OR i.w = 2)", "i.w + p.w > 2")
 TESTS = (
     "SELECT * FROM p WHERE EXISTS (SELECT 1 FROM i WHERE {condition})",
@@ -64,13 +65,6 @@ class RandomQuery:
     ansi: bool
 
 
-def _table(names: tuple[str, ...], types: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    quoted = [", ".join("NULL" if value == "NULL" else f"'{value}'" for value in row) for row in rows]
-    values = ", ".join(f"({row})" for row in quoted) or f"({', '.join('NULL' for _ in names)})"
-    columns = ", ".join(f"CAST({n} AS {type_}) AS {n}" for n, type_ in zip(names, types, strict=True))
-    return f"SELECT {columns} FROM VALUES {values} AS d({', '.join(names)}){'' if rows else ' WHERE false'}"
-
-
 @st.composite
 def cases(draw: st.DrawFn) -> RandomQuery:
     """Keys and values of every type, bounds from either end, conditions on one side and on both."""
@@ -79,14 +73,12 @@ def cases(draw: st.DrawFn) -> RandomQuery:
     left = [(str(n), *r) for n, r in enumerate(draw(st.lists(row, max_size=8)))]
     right = draw(st.lists(row, max_size=draw(st.sampled_from((10, 10, 0)))))
     tables = (
-        _table(("id", "k", "v", "w"), ("INT", key, types[0], "INT"), left + left[:1]),
-        _table(("k", "v", "w"), (key, types[1], "INT"), right),
+        typed_table(("id", "k", "v", "w"), ("INT", key, types[0], "INT"), left + left[:1]),
+        typed_table(("k", "v", "w"), (key, types[1], "INT"), right),
     )
-    up = draw(st.booleans())
-    sign, turned = (
-        draw(st.sampled_from((("<", ">"), ("<=", ">=")))) if up else draw(st.sampled_from(((">", "<"), (">=", "<="))))
-    )
-    bound = draw(st.sampled_from((f"i.v {sign} p.v", f"p.v {turned} i.v", f"NOT (i.v {_opposite(sign)} p.v)")))
+    sign = draw(st.sampled_from(sorted(TURNED)))
+    turned, opposite = TURNED[sign], OPPOSITE[sign]
+    bound = draw(st.sampled_from((f"i.v {sign} p.v", f"p.v {turned} i.v", f"NOT (i.v {opposite} p.v)")))
     conditions = [bound]
     if types[0] in NUMBERS and types[1] in NUMBERS and draw(st.booleans()):
         conditions = [draw(st.sampled_from((f"i.v {sign} p.v + 1", f"p.v - p.w {turned} i.v", f"i.v - 1 {sign} p.v")))]
@@ -106,10 +98,6 @@ def cases(draw: st.DrawFn) -> RandomQuery:
         taken = False
     condition = " AND ".join(draw(st.permutations(conditions)))
     return RandomQuery(tables, draw(st.sampled_from(TESTS)).format(condition=condition), taken, draw(st.booleans()))
-
-
-def _opposite(sign: str) -> str:
-    return {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}[sign]
 
 
 @given(cases())

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from comparing import assert_taken, few_rows, returned
 from optimizer import Optimizer, Options, Plan
 from shares import Share, at_least
+from typed_tables import typed_table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pyspark.sql import SparkSession
 
 share = at_least(0.3)
@@ -81,14 +80,6 @@ class RandomQuery:
     ansi: bool
 
 
-def _table(names: tuple[str, ...], types: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    """A table whose columns may all be NULL, as those of files may be."""
-    quoted = [", ".join("NULL" if value == "NULL" else f"'{value}'" for value in row) for row in rows]
-    values = ", ".join(f"({row})" for row in quoted) or f"({', '.join('NULL' for _ in names)})"
-    columns = ", ".join(f"CAST({n} AS {type_}) AS {n}" for n, type_ in zip(names, types, strict=True))
-    return f"SELECT {columns} FROM VALUES {values} AS d({', '.join(names)}){'' if rows else ' WHERE false'}"
-
-
 @st.composite
 def cases(draw: st.DrawFn) -> RandomQuery:
     """Every form over columns of every type, by distance and by similarity."""
@@ -100,8 +91,8 @@ def cases(draw: st.DrawFn) -> RandomQuery:
     form = draw(st.sampled_from(FORMS))
     left += left[:1] if "DISTINCT" not in form and draw(st.booleans()) else []
     tables = (
-        _table(("id", "ts", "v"), ("INT", types[0], "INT"), left),
-        _table(("seq", "ts", "v"), ("INT", types[1], "INT"), right),
+        typed_table(("id", "ts", "v"), ("INT", types[0], "INT"), left),
+        typed_table(("seq", "ts", "v"), ("INT", types[1], "INT"), right),
     )
     zone = draw(st.sampled_from(("UTC", "UTC", "America/New_York")))
     ansi = draw(st.sampled_from((True, True, False)))
@@ -185,8 +176,8 @@ def untied(draw: st.DrawFn) -> RandomQuery:
     right = [(value, draw(small)) for value in draw(st.lists(st.sampled_from(RIGHT), unique=True, max_size=9))]
     right += [("NULL", "1")] if draw(st.booleans()) else []
     tables = (
-        _table(("id", "ts", "v"), ("INT", type_, "INT"), [(str(n), *r) for n, r in enumerate(left)]),
-        _table(("seq", "ts", "v"), ("INT", type_, "INT"), [(str(n), *r) for n, r in enumerate(right)]),
+        typed_table(("id", "ts", "v"), ("INT", type_, "INT"), [(str(n), *r) for n, r in enumerate(left)]),
+        typed_table(("seq", "ts", "v"), ("INT", type_, "INT"), [(str(n), *r) for n, r in enumerate(right)]),
     )
     ranking = "DISTANCE abs({}.ts - q.ts)" if type_ == "DOUBLE" else "SIMILARITY -abs({}.ts - q.ts)"
     by = f"EXACT NEAREST {draw(st.sampled_from(('', 2, 3, 4, 5, 20)))} BY {ranking}"

@@ -67,7 +67,7 @@ def test_a_condition(condition: str, answer: str, reason: str) -> None:
         ("LeftOuter", "(x#6L >= lo#16L)", "no"),
     ],
 )
-def test_one_bound_of_a_join_that_asks_for_a_match(type_: str, condition: str, answer: str) -> None:
+def test_one_bound_of_a_semi_or_anti_join(type_: str, condition: str, answer: str) -> None:
     verdict = joined(f"BroadcastNestedLoopJoin BuildRight, {type_}, {condition}").verdict
     assert (verdict.answer, verdict.rewriting) == (answer, "least or greatest value" if answer == "yes" else "")
 

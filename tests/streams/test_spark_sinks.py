@@ -106,6 +106,22 @@ def test_the_rows_of_a_folder_are_not_hidden(
     assert stream.session.read.format(format_).schema(rows.schema).load(str(tmp_path / "out")).count() == 2
 
 
+@pytest.mark.parametrize("format_", FORMATS)
+def test_files_without_rows_hide_nothing(stream: Optimizer, tmp_path: Path, format_: str) -> None:
+    session = stream.session
+    none = stream.session.read.parquet(str(tmp_path / "in")).where("false").select("id", "p", "q", "v")
+    none.write.format(format_).saveAsTable("written")
+    none.write.format(format_).save(str(tmp_path / "out"))
+    try:
+        run(stream, "one stream", "written", tmp_path / "of_table")
+        session.catalog.refreshTable("written")
+        assert session.newSession().table("written").count() == 6
+        run(stream, "one stream", Sink(format_, tmp_path / "out"), tmp_path / "of_folder")
+        assert session.newSession().read.format(format_).schema(none.schema).load(str(tmp_path / "out")).count() == 6
+    finally:
+        session.sql("DROP TABLE written")
+
+
 def test_a_folder_without_rows_and_one_that_the_query_wrote(stream: Optimizer, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "_SUCCESS").touch()

@@ -86,7 +86,7 @@ def _by_condition(node: PlanNode, join: JoinText) -> Verdict:
         return Verdict("yes", "nearest rows", f"{_named(one_sided.reason.partition(', so')[0])}; {ranking} is above.")
     if one_sided and join.type in ("LeftSemi", "LeftAnti") and _compares_sides(conjuncts, names.scope()):
         what = _named(one_sided.reason.partition(", so")[0])
-        return Verdict("yes", "least or greatest value", f"{what}, and the join only asks for a match.")
+        return Verdict("yes", "least or greatest value", f"{what}, and the join returns no column of a match.")
     if refusals:
         return Verdict("no", "", f"{_sentence(_named((one_sided or refusals[0]).reason))}.")
     if any(is_or_of_comparisons(conjunct) for conjunct in conjuncts):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from planner.errors import OptionError, StateError
@@ -13,6 +14,7 @@ from planner.runtime.tables import FILE_FORMATS, find_table
 from planner.state.sink import Sink, Target
 
 _LOG = "_spark_metadata"
+_WITH_SCHEMA = frozenset({"parquet", "orc", "avro"})
 _OURS = re.compile(r"[0-9a-f]{8}-\d{12}-part-.*")
 
 
@@ -99,7 +101,8 @@ def check_not_hidden(session: SparkSession, target: Target, checkpoint: str) -> 
             f"{folder.public} has files of a join on state modules. Spark's own sink, which writes this query, would "
             "hide them from readers. Give the query another folder"
         )
-    if not HadoopFolder(session, checkpoint).inside("offsets") and (found := _data_file(folder)):
+    begun = HadoopFolder(session, checkpoint).inside("offsets")
+    if not begun and (found := _data_file(folder)) and _has_rows(session, target):
         raise OptionError(
             f"{folder.public} has files already, such as {found}. Spark's own sink, which writes this query, would "
             "hide them from readers. Give the query an empty folder or table"
@@ -112,6 +115,19 @@ def _has_files(session: SparkSession, target: Target) -> bool:
         table = find_table(session, target)
         return table is not None and table.provider in FILE_FORMATS
     return isinstance(target, Sink) and target.format.lower() in FILE_FORMATS
+
+
+def _has_rows(session: SparkSession, target: Target) -> bool:
+    """Whether readers see a row in a table or folder of files; True also if Spark cannot read it."""
+    try:
+        if isinstance(target, str):
+            return not session.table(target).isEmpty()
+        assert isinstance(target, Sink)
+        # a line of text is a row, or the header of some: so that no schema is inferred from all of the files
+        format_ = target.format if target.format.lower() in _WITH_SCHEMA else "text"
+        return not session.read.format(format_).load(str(target.path)).isEmpty()
+    except PySparkException:
+        return True
 
 
 def _data_file(folder: HadoopFolder, name: str = "") -> str:

@@ -13,7 +13,7 @@ from planner.runtime.batch import run
 from planner.runtime.state.file_sink import FileOutput
 from planner.runtime.state.output import Output
 from planner.runtime.state.segments import empty_rows
-from planner.runtime.tables import Table, find_table, refresh_table
+from planner.runtime.tables import Table, find_table, refresh_table, wrong_columns
 from planner.runtime.temporary_views import temporary_view
 from planner.state.folder import Folder
 from planner.state.sink import Sink
@@ -90,11 +90,7 @@ def check_table(session: SparkSession, target: object, returned: StructType, *, 
     names = [[name if sensitive else name.lower() for name, _ in columns] for columns in (existing, wanted)]
     types = [[_comparable(type_, sensitive) for _, type_ in columns] for columns in (existing, wanted)]
     if names[0] != names[1] or not (casts or types[0] == types[1]):
-        raise OptionError(
-            f"The table {target} has the columns {_format_columns(existing)}, and the query returns "
-            f"{_format_columns(wanted)}; "
-            "create a table with these columns, or name another"
-        )
+        raise wrong_columns(target, table.columns, returned)
     if not casts and table.char_column:
         raise OptionError(
             f"The column {table.char_column} of the table {target} is CHAR or VARCHAR, "
@@ -125,7 +121,3 @@ def _has_dynamic_overwrite(table: Table) -> bool:
 
 def _comparable(type_: DataType, sensitive: bool) -> str:
     return type_.simpleString() if sensitive else type_.simpleString().lower()
-
-
-def _format_columns(columns: list[tuple[str, DataType]]) -> str:
-    return ", ".join(f"{name} {type_.simpleString()}" for name, type_ in columns)
