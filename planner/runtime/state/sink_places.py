@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -121,12 +122,13 @@ def _has_rows(session: SparkSession, target: Target) -> bool:
     """Whether readers see a row in a table or folder of files; True also if Spark cannot read it."""
     try:
         if isinstance(target, str):
+            session.catalog.refreshTable(target)  # the session may have listed its files earlier
             return not session.table(target).isEmpty()
         assert isinstance(target, Sink)
         # a line of text is a row, or the header of some: so that no schema is inferred from all of the files
         format_ = target.format if target.format.lower() in _WITH_SCHEMA else "text"
         return not session.read.format(format_).load(str(target.path)).isEmpty()
-    except PySparkException:
+    except (PySparkException, Py4JJavaError):
         return True
 
 
