@@ -87,12 +87,16 @@ def returned(run: Callable[[], DataFrame]) -> Returned:
 
 
 def _condition(thrown: Any) -> str:
-    """The condition of the first of Spark's own errors among the causes."""
+    """The condition of the first of Spark's own errors among the causes.
+
+    Where tasks of two stages raise before Spark ends the query, it wraps both errors; otherwise it raises the one.
+    """
     from py4j.protocol import Py4JError
 
     while thrown is not None:
         with suppress(Py4JError):  # of Java's own errors, which have none
-            if condition := thrown.getCondition():
+            condition = thrown.getCondition()
+            if condition and condition != "STAGE_MATERIALIZATION_MULTIPLE_FAILURES":
                 return str(condition)
         thrown = thrown.getCause()
     return "error"
