@@ -131,8 +131,8 @@ class Nearest:
 class NearestJoin(Logical):
     """An inner or left join of which only the pairs of each left row with its nearest right rows count.
 
-    ``match`` is the MATCH_CONDITION of an as-of join, and ``using`` its USING; without it this is a plain join.  Behind
-    the words ``by`` of NEAREST BY it is the ranking expression.
+    ``match`` is the MATCH_CONDITION of an as-of join, or at ``match_at`` in its ON, and ``using`` its USING; without it
+    this is a plain join.  Behind the words ``by`` of NEAREST BY it is the ranking expression.
     ``foreign``: whether Spark cannot run it as written.  ``certain``: another node has chosen it already.
     ``turned``: written as a right join, with the right side first; ``*`` shows its columns first.
     """
@@ -151,6 +151,7 @@ class NearestJoin(Logical):
     foreign: bool = False
     certain: bool = False
     turned: bool = False
+    match_at: int | None = None
 
     @property
     def plain(self) -> Join | NearestSyntax:
@@ -162,7 +163,9 @@ class NearestJoin(Logical):
         kind: Literal["inner", "left"] = "left" if self.kind == "left" else "inner"
         if self.by:
             return NearestByJoin(self.left, self.right, kind, self.keyword, self.match, self.by, self.nearest.count)
-        return AsofJoin(self.left, self.right, kind, self.keyword, self.match, self.condition, self.using)
+        return AsofJoin(
+            self.left, self.right, kind, self.keyword, self.match, self.condition, self.using, self.match_at
+        )
 
     @property
     def printed(self) -> Join | NearestSyntax:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal, get_args
 
+from sqlglot import exp
+
 from planner.expr import Scalar
 from planner.logical import (
     Derived,
@@ -21,7 +23,7 @@ from planner.logical import (
     Scan,
 )
 from planner.logical.nearest_syntax import AsofJoin, NearestByJoin
-from planner.sql.nearest_clauses import find_match_condition, find_nearest_by
+from planner.sql.nearest_clauses import find_asof, find_match_condition, find_nearest_by
 from planner.sql.reader import QUERY_STARTS, Note, Reader
 
 _MODIFIERS = frozenset({"INNER", "CROSS", "LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI", "NATURAL"})
@@ -35,8 +37,8 @@ def from_clause(r: Reader, lo: int, hi: int) -> Logical:
         i: find_match_condition(t, i + 1, hi) for i in tops if t[i].word == "ASOF" and t.word(i + 1, hi) == "JOIN"
     }
     for i, match in matches.items():
-        if match is None:  # it may be an alias, too
-            raise r.fail("an ASOF join without MATCH_CONDITION is not supported", i)
+        if match is None and find_asof(t, i + 1) is None:
+            raise r.fail("ASOF may be an alias here; for an as-of join, give the relation before it an alias", i)
     if any(
         t[i].word in ("PIVOT", "UNPIVOT", "MATCH_RECOGNIZE", "MATCH_CONDITION", "NEAREST")
         and t.word(i + 1, hi) in ("(", "INCLUDE", "EXCLUDE")
@@ -90,9 +92,8 @@ def _join_words(r: Reader, lo: int, hi: int) -> list[tuple[int, int]]:
     found = []
     for i in t.top(lo, hi):
         if t[i].word == "JOIN":
-            start = i
-            if start > lo and t[start - 1].word == "ASOF":
-                start -= 1
+            asof = find_asof(t, i)
+            start = i if asof is None else asof
             while start > lo and t[start - 1].word in _MODIFIERS:
                 start -= 1
             found.append((start, i))
@@ -102,18 +103,44 @@ def _join_words(r: Reader, lo: int, hi: int) -> list[tuple[int, int]]:
 def _asof_join(r: Reader, left: Logical, start: int, join: int, hi: int) -> AsofJoin:
     """Read an ASOF JOIN: the relation, MATCH_CONDITION, and ON or USING."""
     t = r.tokens
+    keyword = t.slice(start, join + 1)
     words = {t[i].word for i in range(start, join)} - {"OUTER", "ASOF"}
     kind: Literal["inner", "left"] = "left" if words == {"LEFT"} else "inner"
+    if kind == "inner" and words - {"INNER"}:
+        raise r.fail(f"{keyword} is not a supported join", start)
     match = find_match_condition(t, join, hi)
-    if match is None or (kind == "inner" and words - {"INNER"}):
-        raise r.fail(f"{t.slice(start, join + 1)} is not a supported join", start)
+    if match is None:
+        return _asof_join_on(r, left, kind, keyword, join, hi)
     end = t.match[match + 1]
-    plain = AsofJoin(left, _primary(r, join + 1, match), kind, t.slice(start, join + 1), r.scalar(match + 2, end))
+    plain = AsofJoin(left, _primary(r, join + 1, match), kind, keyword, r.scalar(match + 2, end))
     if end + 1 == hi:
         return plain
     if t[end + 1].word == "ON":
         return replace(plain, condition=r.conjuncts(end + 2, hi))
     return replace(plain, using=_using(r, end + 1, hi))
+
+
+def _asof_join_on(
+    r: Reader, left: Logical, kind: Literal["inner", "left"], keyword: str, join: int, hi: int
+) -> AsofJoin:
+    """Read an ASOF JOIN without MATCH_CONDITION: one comparison in ON decides which row is the nearest."""
+    t = r.tokens
+    on = next((i for i in t.top(join + 1, hi) if t[i].word == "ON"), hi)
+    condition = r.conjuncts(on + 1, hi) if on < hi else ()
+    bounds = [n for n, conjunct in enumerate(condition) if _compares_columns(conjunct)]
+    if len(bounds) != 1:
+        raise r.fail(f"{keyword} needs MATCH_CONDITION, or one comparison by order in ON; it has {len(bounds)}", join)
+    (at,) = bounds
+    others = (*condition[:at], *condition[at + 1 :])
+    return AsofJoin(left, _primary(r, join + 1, on), kind, keyword, condition[at], others, match_at=at)
+
+
+def _compares_columns(conjunct: Scalar) -> bool:
+    """Whether a condition compares two expressions over columns by their order."""
+    tree = conjunct.known and conjunct.known.unnest()
+    return isinstance(tree, exp.GT | exp.GTE | exp.LT | exp.LTE) and all(
+        side.find(exp.Column) for side in (tree.this, tree.expression)
+    )
 
 
 def _using(r: Reader, lo: int, hi: int) -> tuple[str, ...]:
@@ -143,7 +170,7 @@ def _nearest_by_join(
 
 def _join(r: Reader, left: Logical, start: int, join: int, hi: int) -> Join | AsofJoin | NearestByJoin:
     t = r.tokens
-    if t[join - 1].word == "ASOF" and start < join:
+    if find_asof(t, join) is not None:
         return _asof_join(r, left, start, join, hi)
     if clause := find_nearest_by(t, join, hi):
         return _nearest_by_join(r, left, start, join, clause, hi)

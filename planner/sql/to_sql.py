@@ -37,6 +37,7 @@ from planner.logical import (
     Wrapped,
     expressions,
 )
+from planner.logical.nearest_syntax import NearestSyntax
 from planner.logical.self_join import HiddenRelation
 from planner.rendered import NameGenerator, Rendered
 from planner.tree import Node, unwrap
@@ -160,6 +161,10 @@ class _Printer:
                 return f"{self.relation(node.child, commas=commas)} {self.scalar(node.text)}"
             case Join():
                 return self._wrap(self.join(node, commas), operand)
+            case NearestSyntax():
+                left = self.relation(node.left, commas="none" if commas == "none" else "left")
+                right = self.relation(node.right, operand=True)
+                return self._wrap(node.render((left, right), self.names, self.conjunction), operand)
             case Rendered():
                 sides = tuple(self.relation(side, operand=n > 0) for n, side in enumerate(node.sides))
                 return self._wrap(node.render(sides, self.names, self.conjunction), operand)

@@ -10,7 +10,7 @@ from sqlglot.errors import SqlglotError
 
 from planner.expr import dialect
 from planner.expr.tokens import tokenize
-from planner.sql.nearest_clauses import find_match_condition, find_nearest_by
+from planner.sql.nearest_clauses import find_asof, find_match_condition, find_nearest_by
 
 
 class Unread(Exception):
@@ -35,14 +35,16 @@ def without_nearest_clauses(text: str) -> str:
 
     Blanks take the place of ``ASOF`` and ``MATCH_CONDITION (…)``, and ``ON`` that of ``EXACT NEAREST 3 BY DISTANCE``.
     """
-    if not re.search("match_condition|nearest", text, re.IGNORECASE):
+    if not re.search("asof|nearest", text, re.IGNORECASE):
         return text
     t = tokenize(text)
     for i in range(len(t)):
         if t[i].word != "JOIN":
             continue
-        if i and t[i - 1].word == "ASOF" and (match := find_match_condition(t, i, len(t))) is not None:
-            text = _blank(_blank(text, t[i - 1].start, t[i - 1].end), t[match].start, t[t.match[match + 1]].end)
+        if (asof := find_asof(t, i)) is not None:
+            text = _blank(text, t[asof].start, t[asof].end)
+            if (match := find_match_condition(t, i, len(t))) is not None:
+                text = _blank(text, t[match].start, t[t.match[match + 1]].end)
         elif clause := find_nearest_by(t, i, len(t)):
             start = t[clause[0]].start
             text = _blank(text, start, t[clause[1] - 1].end)

@@ -44,9 +44,17 @@ def nearest_of_asof_join(join: AsofJoin, block: QueryBlock, readers: tuple[Scala
     if join.using:
         left, right = _with_merged(join, nearest.left, nearest.right, block, ctx)
         nearest = replace(nearest, left=left, right=right)
-    foreign = not ctx.catalog.settings.asof_join
     return NearestJoin(
-        join.left, join.right, join.kind, join.keyword, join.condition, nearest, "", join.match, join.using, "", foreign
+        join.left,
+        join.right,
+        join.kind,
+        join.keyword,
+        join.condition,
+        nearest,
+        match=join.match,
+        match_at=join.match_at,
+        using=join.using,
+        foreign=join.match_at is not None or not ctx.catalog.settings.asof_join,
     )
 
 
