@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
@@ -234,15 +235,19 @@ def _rejection(text: str, catalog: SparkCatalog) -> str:
 
 
 def _log(plan: Plan) -> Plan:
-    """Log one line for a planned statement, without its text: the rules or the reasons, and the milliseconds."""
-    if not _LOG.isEnabledFor(logging.INFO):
-        return plan
+    """Log one line for a planned statement; a filter of the user's logging that fails does not fail the statement."""
+    with suppress(Exception):
+        if _LOG.isEnabledFor(logging.INFO):
+            _LOG.info(_log_line(plan))
+    return plan
+
+
+def _log_line(plan: Plan) -> str:
+    """What became of a statement, without its text: the rules or the reasons, and the milliseconds."""
     took = f"{plan.timings.get('total', 0) * 1000:.0f} ms"
     if plan.rewritten:
-        _LOG.info("Rewritten in %s by %s", took, ", ".join(plan.rules))
-    elif plan.rejection:
-        _LOG.info("Not rewritten, planned in %s: Spark cannot run the statement: %s", took, plan.rejection)
-    else:
-        reasons = "; ".join(dict.fromkeys(f"{d.rule}: {d.reason}" for d in plan.declined)) or "no rule matched"
-        _LOG.info("Not rewritten, planned in %s: %s", took, " ".join(reasons.split()))
-    return plan
+        return f"Rewritten in {took} by {', '.join(plan.rules)}"
+    if plan.rejection:
+        return f"Not rewritten, planned in {took}: Spark cannot run the statement: {plan.rejection}"
+    reasons = "; ".join(dict.fromkeys(f"{d.rule}: {d.reason}" for d in plan.declined)) or "no rule matched"
+    return f"Not rewritten, planned in {took}: {' '.join(reasons.split())}"

@@ -12,11 +12,13 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "licences.md"
-EXTRAS = ("spark", "lookup", "html", "notebook", "event-log")  # those that users install
+EXTRAS = ("spark", "lookup", "html", "notebook", "event-log")  # those that users install beside PySpark
 _HEAD = """# Licences
 
 Dovetail is licensed under Apache-2.0. These are the packages that `pip install dovetail` and its extras install, as
 their own metadata describe them; pip may choose other versions. `python tests/licences_main.py` writes this page.
+Not in it are the extras for environments without PySpark: `client` and `sail` install pyspark-client and pysail, both
+Apache-2.0, and what these require.
 
 | package | licence | installed for |
 | --- | --- | --- |

@@ -12,12 +12,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import tomllib
+
 ROOT = Path(__file__).parents[1]
 SAIL = "sail"
 VERSIONS = ("3.5.9", "4.0.5", "4.1.4", "4.2.1", "4.3.0", SAIL)
 NEEDS = ("networkx", "sqlglot", "typer", "rich", "pyarrow", "adbc-driver-manager", "adbc-driver-sqlite", "pandas")
 _PYSPARK = "pyspark=="
-_SAIL = ("pysail==0.7.2", "pyspark-client==4.1.3", "py4j")  # Sail 0.7 refuses a client of 4.3
 
 
 def main(versions: list[str]) -> int:
@@ -58,10 +59,16 @@ def environment(version: str) -> Path:
     if not (folder / "installed").exists():
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
         pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "setuptools"]
-        engine = _SAIL if version == SAIL else (f"{_PYSPARK}{version}",)
+        engine = (*_extra("sail"), "py4j") if version == SAIL else (f"{_PYSPARK}{version}",)
         subprocess.run([*pip, *engine, *map(_pinned, NEEDS)], check=True)
         (folder / "installed").touch()
     return python
+
+
+def _extra(name: str) -> list[str]:
+    """Return the requirements of an extra of ``pyproject.toml``."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return list(project["optional-dependencies"][name])
 
 
 def _pinned(name: str) -> str:

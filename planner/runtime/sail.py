@@ -9,7 +9,7 @@ from importlib.util import find_spec
 
 from planner.errors import EnvironmentProblem
 
-_REMEDY = "pip install pysail==0.7.2 pyspark-client==4.1.3, in an environment without another PySpark"
+_REMEDY = "pip install 'dovetail[sail]', in an environment without another PySpark"
 
 
 def is_installed() -> bool:

@@ -29,6 +29,22 @@ def session(spark: SparkSession) -> SparkSession:
     return own
 
 
+class _Fails(logging.Filter):
+    def filter(self, record: logging.LogRecord) -> bool:
+        raise ValueError("a fault in the logging of a user")
+
+
+def test_a_filter_that_fails_fails_no_statement(session: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "dovetail")
+    logger, fails = logging.getLogger("dovetail.plan"), _Fails()
+    logger.addFilter(fails)
+    try:
+        assert Optimizer(session).sql("SELECT x FROM p WHERE x > 3").count() == 6
+        assert Optimizer(session, Options(force=True)).plan(BAND).rewritten
+    finally:
+        logger.removeFilter(fails)
+
+
 def test_each_statement_is_one_line(session: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "dovetail")
     opt, forced = Optimizer(session), Optimizer(session, Options(force=True))
