@@ -29,7 +29,7 @@ Catalog = Annotated[
     typer.Option(
         "--catalog",
         metavar="FILE.toml",
-        help="A file that declares lookups (\\[lookup.NAME]), and tables with versions or changelogs.",
+        help="A file that declares lookups (\\[lookup.NAME]), and tables (\\[tables.NAME]): columns, versions, changelogs.",
     ),
 ]
 Keys = Annotated[
