@@ -29,7 +29,8 @@ Catalog = Annotated[
     typer.Option(
         "--catalog",
         metavar="FILE.toml",
-        help="A file that declares lookups (\\[lookup.NAME]), and tables (\\[tables.NAME]): columns, versions, changelogs.",
+        help="A file that declares lookups (\\[lookup.NAME]), "
+        "and tables (\\[tables.NAME]): columns, versions, changelogs.",
     ),
 ]
 Keys = Annotated[

@@ -183,7 +183,7 @@ class Context:
         queries = [text and length_classes_sql(text, few=n) for (text, _), n in zip(measured, few, strict=True)]
         rows = _run_distinct(queries, lambda texts: self.measure_all(*texts))
         return tuple(
-            None if one is None else scale_classes(read_length_classes(one), one_of)
+            None if one is None or (one_of > 1 and not one) else scale_classes(read_length_classes(one), one_of)
             for one, (_, one_of) in zip(rows, measured, strict=True)
         )
 

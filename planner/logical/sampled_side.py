@@ -1,10 +1,13 @@
 """Samples a computed relation, such that the sample costs little more than a scan of its tables.
 
-Of an aggregate whole groups are taken, by a hash of what it groups by: each has the values that it has among all.  Of
-rows that are computed one by one some are taken before they are computed.
+Of an aggregate whole groups are taken, by a hash of what it groups by, and of windows whole partitions: each has the
+values that it has among all.  Of rows that are computed one by one some are taken before they are computed.
 
     (SELECT u, min(t) AS lo, max(t) AS hi FROM e GROUP BY u)
     (SELECT u, min(t) AS lo, max(t) AS hi FROM e WHERE pmod(xxhash64(u), 32) = 0 GROUP BY u)
+
+    (SELECT *, lead(ts) OVER (PARTITION BY u ORDER BY ts) AS until FROM e)
+    (SELECT *, lead(ts) OVER (PARTITION BY u ORDER BY ts) AS until FROM e WHERE pmod(xxhash64(u), 32) = 0)
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from planner.expr import Scalar, quote
+from planner.expr import Scalar, quote, sql
 from planner.logical.base import Logical
 from planner.logical.clauses import Aggregate, Filter, Project
 from planner.logical.queries import Cte
@@ -47,28 +50,57 @@ def _sampled(query: Logical, one_of: int) -> Logical | None:
     """The same of a query: a SELECT over one aggregate, or over one table."""
     if not isinstance(query, Project) or query.quantifier or query.hint:
         return None
-    return _below(query, one_of)
+    windows = _windows(query)
+    if not windows:
+        return _below(query, _some(one_of), one_of)
+    keys = _partition(windows)
+    if not keys or any(isinstance(node, Aggregate) for node in query.walk()):
+        return None
+    return _below(query, _whole(keys, one_of), one_of)
 
 
-def _below(node: Logical, one_of: int) -> Logical | None:
+def _below(node: Logical, taken: str, one_of: int) -> Logical | None:
     match node:
         case Project() | Filter():
             if isinstance(node, Filter) and node.clause == "WHERE" and isinstance(node.child, Scan):
-                return None if node.child.cte else _filtered(node, _some(one_of))
-            child = _below(node.child, one_of)
+                return None if node.child.cte else _filtered(node, taken)
+            child = _below(node.child, taken, one_of)
             return replace(node, child=child) if child else None
         case Aggregate():
             if node.sets or not all(isinstance(key.known, exp.Column) for key in node.keys):
                 return None
-            keys = ", ".join(key.text for key in node.keys)
-            return replace(node, child=_filtered(node.child, f"pmod(xxhash64({keys}), {one_of}) = 0"))
+            return replace(node, child=_filtered(node.child, _whole(", ".join(key.text for key in node.keys), one_of)))
         case Scan() if not node.cte:
-            return _filtered(node, _some(one_of))
+            return _filtered(node, taken)
     return None
 
 
+def _windows(query: Logical) -> list[exp.Window | None]:
+    """The windows in a query block; None for each expression that only Spark can parse, and may hold one."""
+    found: list[exp.Window | None] = []
+    for node in query.walk():
+        scalars = node.items if isinstance(node, Project) else node.condition if isinstance(node, Filter) else ()
+        for scalar in scalars:
+            if "over" in scalar.text.lower():
+                found += scalar.known.find_all(exp.Window) if scalar.known else [None]
+    return found
+
+
+def _partition(windows: list[exp.Window | None]) -> str:
+    """The columns by which all windows are partitioned; empty where there are none, or they differ."""
+    keys = {tuple(map(sql, window.args.get("partition_by") or ())) if window else () for window in windows}
+    columns = all(isinstance(key, exp.Column) for w in windows if w for key in w.args.get("partition_by") or ())
+    return ", ".join(next(iter(keys))) if columns and len(keys) == 1 else ""
+
+
 def _some(one_of: int) -> str:
+    """The condition that takes some of the rows."""
     return f"rand(1) < {1 / one_of!r}D"
+
+
+def _whole(keys: str, one_of: int) -> str:
+    """The condition that takes all rows of some of the keys."""
+    return f"pmod(xxhash64({keys}), {one_of}) = 0"
 
 
 def _filtered(node: Logical, condition: str) -> Filter:
