@@ -5,7 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 
-PROGRAMS = ("planning", "again", "tpch", "band_join", "self_join", "nearest", "lookup", "streams", "event_logs")
+PROGRAMS = (
+    "planning", "again", "tpch", "band_join", "self_join", "nearest", "lookup", "streams", "event_logs", "savings",
+)  # fmt: skip
 
 
 def main() -> None:

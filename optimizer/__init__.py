@@ -11,7 +11,7 @@ from optimizer.materialized_views import MaterializedViews
 from optimizer.options import Options
 from optimizer.plan import Plan
 from optimizer.planning import plan_sql
-from optimizer.verify import Verification
+from optimizer.verification import Verification
 from planner.connectors.credentials import env
 from planner.connectors.http import HttpSource
 from planner.connectors.memory import MemorySource

@@ -19,7 +19,8 @@ from optimizer.plan import Plan
 from optimizer.session_options import options_of_session
 from optimizer.session_planner import SessionPlanner
 from optimizer.stream_plan import StreamPlan, plan_on_session
-from optimizer.verify import Verification, verify
+from optimizer.verification import Verification
+from optimizer.verify import verify
 from optimizer.verify_streams import verify_over_copies, verify_streams
 from planner.errors import QueryError, Unsupported, a
 from planner.runtime.installation import install, uninstall
@@ -342,18 +343,23 @@ class Optimizer:
         text: str,
         args: dict[str, Any] | list[Any] | None = None,
         *,
+        measure: bool = False,
         state_modules: bool | None = None,
         scratch: str | Path | None = None,
     ) -> Verification:
         """Run the original query and its rewriting, and compare their rows as multisets inside Spark.
 
+        ``measure``: run each way once more, and return the seconds and, on a classic session, the rows of each operator
+        of Spark's plan.
         A query over streams runs once over all their rows, from their beginning and with a checkpoint of its own, and
         is compared with the batch query over the rows that were not late; ``state_modules`` is as in ``stream``.
         ``scratch``: an empty folder that Spark reads and writes, for a copy of these rows, which is removed afterwards;
-        None takes a temporary folder of this machine.  Raises ``QueryError`` if there is nothing to compare with, and
-        what Spark raises.
+        None takes a temporary folder of this machine.  Raises ``QueryError`` if there is nothing to compare with, or
+        if rows of streams are to be measured, and what Spark raises.
         """
         plan = plan_on_session(self, text, args, state_modules)
+        if measure and plan.join:
+            raise QueryError("measure=True is for queries over tables, and this one joins streams; leave it out")
         if plan.join and (found := verify_streams(self, plan, scratch)):
             return found
         if plan.versions:
@@ -361,7 +367,7 @@ class Optimizer:
         batch = plan.bins or self.plan(text, args)
         if batch.rewritten and (found := verify_over_copies(self.session, batch, scratch)):
             return found
-        return verify(self.session, batch)
+        return verify(self.session, batch, measure=measure)
 
     def register_lookup(self, table: str, source: LookupSource) -> None:
         """Register the source of a lookup, which SQL joins as ``table FOR SYSTEM_TIME AS OF PROCTIME()``.

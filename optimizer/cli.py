@@ -195,20 +195,23 @@ def _planned(options: JobOptions, *, generic_plan: bool = False) -> Plan:
 @with_job_options()
 def verify(
     job: JobOptions,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Then run each way once more, and print the seconds.")
+    ] = False,
+    html: Annotated[
+        str | None,
+        typer.Option(
+            "--html",
+            metavar="FILE",
+            help="Write a page with the plan and the result; with --measure also the rows of each operator.",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Run a query as written and as rewritten, and compare the rows inside Spark; exit code 1 if they differ."""
-    from optimizer.commands.work import optimizer_for
+    from optimizer.commands.verify import run_verify
 
-    read = job.read()
-    with optimizer_for(read) as opt, terminal.show_status("running the query both ways"):
-        found = opt.verify(read.text)
-    if json:
-        terminal.print_json({k: getattr(found, k) for k in ("same", "rewritten", "rows", "missing", "extra", "schema")})
-    else:
-        typer.echo(str(found))
-    if not found.same:
-        raise typer.Exit(1)
+    run_verify(job.read(), measure=measure, html=html, json=json)
 
 
 app.command(epilog="Example: dovetail advise queries/ --catalog catalog.toml")(advise)

@@ -28,6 +28,9 @@ def advise(
     verify: Annotated[
         bool, typer.Option("--verify", help="Run each rewritten statement both ways and compare the rows.")
     ] = False,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="With --verify: then run each way once more, and report the seconds.")
+    ] = False,
     fail_on: Annotated[
         FailOn | None,
         typer.Option("--fail-on", help="End with code 1 if a nested loop is not in the baseline."),
@@ -57,6 +60,8 @@ def advise(
         raise InputError("name a folder of .sql files, a file, or a dbt project")
     if baseline is not None and fail_on is None:
         raise InputError("--baseline needs --fail-on; add --fail-on new-nested-loop")
+    if measure and not verify:
+        raise InputError("--measure needs --verify; add --verify")
     from optimizer.commands.advise import run_advise
 
     run_advise(
@@ -66,6 +71,7 @@ def advise(
         html=html,
         json=json,
         verify=verify,
+        measure=measure,
         fail_on=fail_on.value if fail_on else None,
         baseline=baseline,
         new_baseline=new_baseline,

@@ -21,7 +21,7 @@ from optimizer.refresh import (
 from optimizer.stream_epochs import Planner
 from optimizer.stream_plan import StreamMode, StreamPlan
 from optimizer.streams import start, start_planned
-from optimizer.verify import Verification
+from optimizer.verification import Verification
 from optimizer.verify_streams import verify_streams
 from planner.errors import QueryError
 from planner.explain.html.page import render_page

@@ -6,7 +6,7 @@
     SELECT …
 
     %%dovetail explain              its plan as a page
-    %%dovetail verify               its rows as written and as rewritten, compared
+    %%dovetail verify               its rows as written and as rewritten, compared; --measure also times both
 
 The optimizer is the variable ``opt`` of the notebook, or a new one on the session ``spark``.  Names in braces, as in
 ``FROM {events}``, are DataFrames of the notebook.
@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 
 from optimizer.api import Optimizer
 from planner.errors import EnvironmentProblem, OptionError
+from planner.explain.html.page import can_render, render_fragment
 
 _STYLE = "text-align:left; padding:.2em .6em; vertical-align:top"
 
@@ -52,6 +53,7 @@ def _parser() -> ArgumentParser:
     parser = _Parser(prog="%%dovetail", add_help=False)
     parser.add_argument("action", nargs="?", choices=("run", "explain", "verify"), default="run")
     parser.add_argument("--limit", type=int, default=20, metavar="N")
+    parser.add_argument("--measure", action="store_true")
     parser.add_argument("--as", dest="name", metavar="NAME")
     return parser
 
@@ -60,7 +62,7 @@ def load_ipython_extension(ipython: Any) -> None:
     """Register the magic; ``%load_ext optimizer.notebook`` calls this."""
 
     def dovetail(line: str, cell: str) -> Output:
-        """Run, explain or verify the SQL of a cell: %%dovetail [run|explain|verify] [--limit N] [--as NAME]."""
+        """Run, explain or verify the SQL of a cell: %%dovetail ACTION [--limit N] [--measure] [--as NAME]."""
         return run_cell(line, cell, ipython.user_ns)
 
     ipython.register_magic_function(dovetail, "cell", "dovetail")
@@ -84,8 +86,9 @@ def run_cell(line: str, cell: str, variables: dict[str, Any]) -> Output:
             if frames:
                 name = next(iter(frames))
                 raise OptionError(f"%%dovetail verify takes no DataFrame in braces; make {name} a temporary view")
-            result = optimizer.verify(cell)
-            output = Output(str(result))
+            result = optimizer.verify(cell, measure=given.measure)
+            page = render_fragment(optimizer.plan(cell).explanation(result)) if result.runs and can_render() else None
+            output = Output(str(result), page)
         case _:
             result = optimizer.sql(cell, **frames)
             rows = result.limit(given.limit + 1).collect()

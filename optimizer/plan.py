@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from optimizer.verification import Verification
     from planner.connectors.metrics import Counters
     from planner.connectors.source import LookupSource
     from planner.runtime.lookup.metrics import LookupMetrics
@@ -142,10 +143,11 @@ class Plan:
         """Counters of the lookups of this plan so far, by table; None on Spark Connect, which cannot count."""
         return {table: metrics.counters for table, metrics in self.fetched.items()}
 
-    def explain(self, mode: Mode = "plan") -> str:
+    def explain(self, mode: Mode = "plan", *, verified: Verification | None = None) -> str:
         """Format the plan as ``plan``, ``trace``, ``cost``, ``sql``, ``json``, ``html`` or ``mermaid``.
 
-        ``html`` is a page that needs no network.  Raises ``OptionError`` for another mode, and ``EnvironmentProblem``
+        ``html`` is a page that needs no network; it shows the result of ``verified``, and the rows of Spark's operators
+        if that run was measured.  Raises ``OptionError`` for another mode, and ``EnvironmentProblem``
         for ``html`` without Jinja.
         """
         match mode:
@@ -162,7 +164,7 @@ class Plan:
             case "json":
                 return json.dumps(self.explanation().to_json(), indent=2, ensure_ascii=False)
             case "html":
-                return render_page(self.explanation())
+                return render_page(self.explanation(verified))
             case "mermaid":
                 return to_mermaid(self.explanation())
         raise OptionError(f"explain has no mode {mode!r}; {one_of(MODES, str(mode))}")
@@ -189,7 +191,7 @@ class Plan:
     def _rejected(self) -> QueryError | None:
         return QueryError(f"Spark cannot run this statement: {self.rejection}") if self.rejection else None
 
-    def explanation(self) -> Explanation:
+    def explanation(self, verified: Verification | None = None) -> Explanation:
         """The parts of an explanation, from which JSON and pages are made."""
         return Explanation(
             self.text,
@@ -204,6 +206,8 @@ class Plan:
             error=self.error or self._rejected,
             timings=self.timings,
             rule_seconds=self.trace.seconds,
+            notes=(f"Verified: {verified}",) if verified else (),
+            runs=verified.runs if verified else None,
         )
 
     def _repr_html_(self) -> str | None:

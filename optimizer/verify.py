@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from optimizer.lookups import is_rewriting_required
 from optimizer.plan import Plan
 from optimizer.validation import schema_difference
+from optimizer.verification import Verification
 from planner.catalog.declared import LookupTable
 from planner.errors import QueryError
+from planner.explain.measured import MeasuredRuns
 from planner.expr import quote
 from planner.logical import Scan
 from planner.physical.fetched_view import FetchedView
@@ -20,46 +21,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-_TIES = ". Both may be right, if rows tie under LIMIT, row_number() or NEAREST BY"
-
-
-@dataclass(frozen=True)
-class Verification:
-    """The result: whether the rows are the ``same``, their number, and the rows (with multiplicity) of one side only.
-
-    ``schema``: the difference of the columns; then no rows were compared.  ``late``: rows of streams that both sides
-    dropped because they arrived behind the watermark.  ``excess_deletes``: for each changelog, if the
-    rows differ, the number of rows that were deleted more often than inserted.
-    """
-
-    same: bool
-    rows: int
-    missing: int
-    extra: int
-    rewritten: bool
-    schema: str | None = None
-    late: int = 0
-    excess_deletes: tuple[tuple[str, int], ...] = ()
-
-    def __str__(self) -> str:
-        if not self.rewritten:
-            return "not rewritten: Spark runs the statement as written"
-        if self.same:
-            return f"same: {self.rows} rows both ways" + (f", without {self.late} late ones" if self.late else "")
-        if self.schema:
-            return f"different: {self.schema}"
-        deleted = "".join(
-            f"; {rows} rows of {name} are deleted more often than inserted" for name, rows in self.excess_deletes
-        )
-        tied = _TIES if self.missing == self.extra else ""
-        return f"different: {self.missing} rows missing, {self.extra} rows too many, of {self.rows}{deleted}{tied}"
-
-
-def verify(session: SparkSession, plan: Plan) -> Verification:
+def verify(session: SparkSession, plan: Plan, *, measure: bool = False) -> Verification:
     """Run the original and the rewriting of ``plan``, and compare columns and values; collects no row to the driver.
 
-    A query without a rewriting is analyzed but not run.  A nondeterministic query may differ from itself.  Raises what
-    Spark raises.
+    ``measure``: run each way once more, and measure it.  A query without a rewriting is analyzed but not run.  A
+    nondeterministic query may differ from itself.  Raises what Spark raises.
     """
     from planner.runtime.batch import run
 
@@ -68,21 +34,24 @@ def verify(session: SparkSession, plan: Plan) -> Verification:
             _ = run(session, plan.text, plan.given).schema  # analysis raises Spark's own error
         return Verification(True, 0, 0, 0, False)
     if is_rewriting_required(plan):
-        return _verify_lookups(session, plan)
+        return _verify_lookups(session, plan, measure=measure)
     head = len(plan.prefix)  # only the query of an INSERT or CREATE is compared: nothing is written
-    return _compare(run(session, plan.text[head:], plan.given), run(session, plan.sql()[head:], plan.arguments))
+    original, rewriting = run(session, plan.text[head:], plan.given), run(session, plan.sql()[head:], plan.arguments)
+    return _compare(original, rewriting, measured=measure)
 
 
-def _compare(original: DataFrame, rewriting: DataFrame) -> Verification:
+def _compare(original: DataFrame, rewriting: DataFrame, *, measured: bool) -> Verification:
     from planner.runtime.compare import compare
+    from planner.runtime.measured_run import measure
 
     if difference := schema_difference(original.schema, rewriting.schema):
         return Verification(False, 0, 0, 0, True, difference)
     rows, missing, extra = compare(original, rewriting)
-    return Verification(not missing and not extra, rows, missing, extra, True)
+    runs = MeasuredRuns(measure(original), measure(rewriting)) if measured else None
+    return Verification(not missing and not extra, rows, missing, extra, True, runs=runs)
 
 
-def _verify_lookups(session: SparkSession, plan: Plan) -> Verification:
+def _verify_lookups(session: SparkSession, plan: Plan, *, measure: bool) -> Verification:
     """Compare a plan with lookups with the same joins over complete scans of the tables.
 
     Raises ``QueryError`` for a table that cannot be scanned, and for tables with versions, which Spark cannot join.
@@ -113,4 +82,4 @@ def _verify_lookups(session: SparkSession, plan: Plan) -> Verification:
 
         original = run(session, with_tables(plan.logical, tables, lookup), plan.arguments)
         looked_up = run_with_lookups(session, query_of(plan.physical), plan.sources, plan.arguments, plan.fetched)
-        return _compare(original, looked_up)
+        return _compare(original, looked_up, measured=measure)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from optimizer.plan import Plan
 from optimizer.stream_epochs import Planner, Schemas, analyze_schemas, make_epochs
 from optimizer.stream_plan import StreamPlan
-from optimizer.verify import Verification, verify
+from optimizer.verification import Verification
+from optimizer.verify import verify
 from planner.errors import QueryError
 from planner.expr import quote
 from planner.logical import Logical, Scan

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, ClassVar, TypeVar
 
 if sys.version_info >= (3, 11):
@@ -72,15 +72,15 @@ class Node:
         """The node that a statement prints instead of this one; None if it prints this one."""
         return None
 
-    @property
+    @cached_property
     def children(self) -> tuple[Node, ...]:
         """The nodes in the fields of this node, in field order."""
-        return tuple(_nodes(self))
+        return tuple(_in_fields(self, Node))
 
-    @property
+    @cached_property
     def subplans(self) -> tuple[Node, ...]:
         """The plans of the subqueries inside this node's expressions, in the order in which they are written."""
-        return tuple(p for h in _holders(self) for p in h.plans)
+        return tuple(p for h in _in_fields(self, Holder) for p in h.plans)
 
     def map_nodes(self, fn: Callable[[Node], Node]) -> Node:
         """Return this node with ``fn`` applied to each child and subplan; itself if none changed."""
@@ -88,9 +88,11 @@ class Node:
 
     def walk(self) -> Iterator[Node]:
         """Yield this node and everything below it, parents first, subplans included."""
-        yield self
-        for below in (*self.children, *self.subplans):
-            yield from below.walk()
+        waiting: list[Node] = [self]
+        while waiting:  # without recursion, which would hand each node up through all levels above it
+            node = waiting.pop()
+            yield node
+            waiting += (*node.children, *node.subplans)[::-1]
 
 
 def unwrap(node: Node) -> Node:
@@ -110,24 +112,16 @@ def _field_names(of: Any) -> tuple[str, ...]:
     return tuple(f.name for f in fields(of))
 
 
-def _field_values(node: Node) -> list[Any]:
-    return [getattr(node, name) for name in _field_names(type(node))]  # type: ignore[arg-type]
-
-
-def _nodes(value: Any) -> Iterator[Node]:
-    for v in _field_values(value):
-        if isinstance(v, Node):
-            yield v
-        elif isinstance(v, tuple):
-            yield from (x for x in v if isinstance(x, Node))
-
-
-def _holders(node: Node) -> Iterator[Holder]:
-    for v in _field_values(node):
-        if isinstance(v, Holder):
-            yield v
-        elif isinstance(v, tuple):
-            yield from (x for x in v if isinstance(x, Holder))
+def _in_fields(node: Node, kind: type[T]) -> list[T]:
+    """The values of a kind in the fields of a node, and in tuples there, in field order."""
+    found = []
+    for name in _field_names(type(node)):  # type: ignore[arg-type]
+        value = getattr(node, name)
+        if isinstance(value, kind):
+            found.append(value)
+        elif isinstance(value, tuple):
+            found += [x for x in value if isinstance(x, kind)]
+    return found
 
 
 def _map_value(value: Any, fn: Callable[[Node], Node]) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from command_line import dovetail
-from optimizer.verify import Verification
+from optimizer.verification import Verification
 
 BAND = "SELECT p.id, i.name FROM p JOIN i ON p.x BETWEEN i.lo AND i.hi ORDER BY p.id, i.name"
 POINTS = [(1, 0), (2, 5), (3, 10), (4, 11), (5, None)]
@@ -327,7 +328,21 @@ def test_verify(pi: Any) -> None:
     assert done.stdout == "same: 4 rows both ways\n"
     found = json.loads(dovetail("verify", "--sql", BAND, *pi, "--force", "--json").stdout)
     assert found == {"same": True, "rewritten": True, "rows": 4, "missing": 0, "extra": 0, "schema": None}
+    measured = json.loads(dovetail("verify", "--sql", BAND, *pi, "--force", "--json", "--measure").stdout)
+    assert set(measured.pop("seconds")) == {"written", "rewritten"}
+    assert measured == found
     assert dovetail("verify", "--sql", BAND, *pi).stdout.startswith("not rewritten")
+
+
+def test_the_page_of_verify(pi: Any, tmp_path: Path) -> None:
+    page = tmp_path / "band.html"
+    done = dovetail("verify", "--sql", BAND, *pi, "--force", "--measure", "--html", str(page))
+    assert done.exit_code == 0, done.stderr
+    assert re.fullmatch(r"same: 4 rows both ways; \d+\.\d\d s as written, \d+\.\d\d s rewritten\n", done.stdout)
+    assert "4 rows</div>" in page.read_text()
+    nowhere = dovetail("verify", "--sql", BAND, *pi, "--html", str(tmp_path / "no" / "band.html"))
+    assert (nowhere.exit_code, nowhere.stdout) == (2, "")
+    assert f"--html {tmp_path}/no/band.html: there is no directory {tmp_path}/no" in nowhere.stderr.replace("\n", "")
 
 
 SELF_JOIN = "SELECT a.x FROM p a JOIN p b ON a.id = b.id"
@@ -345,7 +360,7 @@ def test_a_key_makes_a_self_join_one_scan(pi: Any) -> None:
 def test_verify_finds_a_difference(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     from optimizer.api import Optimizer
 
-    monkeypatch.setattr(Optimizer, "verify", lambda *_: Verification(False, 4, 1, 2, True))
+    monkeypatch.setattr(Optimizer, "verify", lambda *_, **__: Verification(False, 4, 1, 2, True))
     done = dovetail("verify", "--sql", "SELECT 1")
     assert done.exit_code == 1
     assert done.stdout == "different: 1 rows missing, 2 rows too many, of 4\n"

@@ -14,11 +14,13 @@ from optimizer.options import Options
 from optimizer.plan import Plan
 from optimizer.planning import plan_sql
 from optimizer.stream_plan import StreamPlan, plan_stream
+from optimizer.verification import Verification
 from planner.errors import OptionError, Place
 from planner.explain.html.band_picture import band_pictures
 from planner.explain.html.page import _format_bytes, _format_figure, render_fragment
 from planner.explain.html.places import Reason, mark_text, places_of, scalar_lengths
 from planner.explain.html.trees import compare_trees
+from planner.explain.measured import MeasuredOperator, MeasuredRun, MeasuredRuns
 from planner.explain.records import Choice
 from planner.state.stream import Stream
 
@@ -79,6 +81,13 @@ def planned_stream(name: str) -> StreamPlan:
     return plan_stream(case.sql, catalog, Options(), find)
 
 
+def verification(detail: str) -> Verification:
+    """A result of `verify` with a measured run of each way; ``detail`` is that of an operator."""
+    operators = [MeasuredOperator(n, "Sort" if n % 3 else "Scan parquet", detail, 7**n or None) for n in range(20)]
+    runs = MeasuredRuns(MeasuredRun(12.5, tuple(operators)), MeasuredRun(0.25, tuple(operators[:3])))
+    return Verification(True, 48_213, 0, 0, True, runs=runs)
+
+
 def check(page: str) -> Page:
     """Parse a page, and check what holds for every page."""
     assert len(page.encode()) < 500_000
@@ -127,6 +136,16 @@ def test_text_of_the_user_stays_text() -> None:
     flowchart = plan.explain("mermaid")
     assert "<img" not in flowchart
     assert "</script" not in flowchart
+
+
+def test_a_measured_run_has_its_operators() -> None:
+    page = check(planned(PAGES[0]).explain("html", verified=verification(HOSTILE)))
+    assert "Verified: same: 48213 rows both ways; 12.50 s as written, 0.25 s rewritten" in page.text
+    assert "As written: 12.50 s" in page.text
+    assert "Rewritten: 250.0 ms" in page.text
+    assert "16,807 rows" in page.text  # 7 to the power of 5
+    assert page.text.count(HOSTILE) == 23
+    assert "Measured" not in check(planned(PAGES[0]).explain("html")).text
 
 
 def test_a_flowchart_reads_no_syntax_in_names() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from test_pages import HOSTILE, hostile_plan, planned, planned_stream
+from test_pages import HOSTILE, hostile_plan, planned, planned_stream, verification
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = (
@@ -68,7 +68,8 @@ def pages() -> list[str]:
     names += ["measured/no_window_for_few_rows", "refused/ambiguous_column", "measured/kept_intervals_of_two_lengths"]
     plans = [*map(planned, names), hostile_plan(HOSTILE + "long" * 60)]
     streams = [planned_stream(name) for name in ("orders_that_follow", "changes_of_three")]
-    return [*(plan.explain("html") for plan in plans), *(plan.explain("html") for plan in streams)]
+    verified = plans[0].explain("html", verified=verification(HOSTILE + "long" * 60))
+    return [verified, *(plan.explain("html") for plan in plans), *(plan.explain("html") for plan in streams)]
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")

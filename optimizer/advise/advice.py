@@ -82,10 +82,10 @@ def _advise(
     if not (verify and plan.rewritten):
         return advice
     try:
-        same, text = planner.verify(statement.text)
+        found = planner.verify(statement.text)
     except Exception as error:  # noqa: BLE001 - it concerns one statement of many
         return replace(advice, verified=f"not verified: {describe_error(error)}")
-    return replace(advice, verified=text, same=same)
+    return replace(advice, verified=str(found), same=found.same, runs=found.runs)
 
 
 def _loops(statement: WorkloadStatement, planner: WorkloadPlanner, plan: Plan) -> tuple[LoopFinding, ...]:

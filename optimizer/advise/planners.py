@@ -24,6 +24,7 @@ from rules.analysis.nested_loops import NestedLoop, find_nested_loops
 
 if TYPE_CHECKING:
     from optimizer.api import Optimizer
+    from optimizer.verification import Verification
 
 
 class WorkloadPlanner(Protocol):
@@ -47,8 +48,8 @@ class WorkloadPlanner(Protocol):
         """Let later statements read what a statement creates under a name."""
         ...
 
-    def verify(self, text: str) -> tuple[bool, str]:
-        """Run a statement both ways; returns whether the rows are the same, and a sentence."""
+    def verify(self, text: str) -> Verification:
+        """Run a statement both ways, and compare the rows."""
         ...
 
 
@@ -104,17 +105,21 @@ class OfflinePlanner:
             others = tuple(t for t in self.catalog.tables if t.name != parts)
             self.catalog = replace(self.catalog, tables=(*others, Table(parts, columns)))
 
-    def verify(self, text: str) -> tuple[bool, str]:
+    def verify(self, text: str) -> Verification:
         raise NotImplementedError("verification needs Spark")
 
 
 class SessionWorkloadPlanner:
-    """Plans on a session; a nested loop is reported only if Spark's own plan has one."""
+    """Plans on a session; a nested loop is reported only if Spark's own plan has one.
+
+    ``measure``: ``verify`` runs each way once more, and measures it.
+    """
 
     description = "Spark"
 
-    def __init__(self, opt: Optimizer):
+    def __init__(self, opt: Optimizer, *, measure: bool = False):
         self.opt = opt
+        self.measure = measure
 
     def plan(self, text: str) -> Plan:
         """Plan a statement.  Raises what Spark raises for one that it cannot analyze."""
@@ -149,10 +154,9 @@ class SessionWorkloadPlanner:
         if len(parts) == 1:
             create_temporary_view(self.opt.session, parts[0], query_of(plan))
 
-    def verify(self, text: str) -> tuple[bool, str]:
-        """Run a statement both ways."""
-        found = self.opt.verify(text)
-        return found.same, str(found)
+    def verify(self, text: str) -> Verification:
+        """Run a statement both ways, and compare the rows."""
+        return self.opt.verify(text, measure=self.measure)
 
 
 def _loops_of(plan: Plan, catalog: object, written: tuple[NestedLoop, ...]) -> tuple[NestedLoop, ...]:

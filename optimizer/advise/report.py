@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from planner.errors import Place, ReasonCode
+from planner.explain.measured import MeasuredRuns
 from planner.explain.records import Choice, Way
 
 Status = Literal["rewritten", "nested loop", "declined", "unchanged", "not a query", "problem"]
@@ -41,7 +42,10 @@ class DeclinedFinding:
 
 @dataclass(frozen=True)
 class StatementAdvice:
-    """The advice on one statement; ``problem``: why it could not be planned; ``verified``: the result of --verify."""
+    """The advice on one statement.
+
+    ``problem``: why it could not be planned.  ``verified``: the result of --verify, and ``runs`` what --measure found.
+    """
 
     file: str
     place: Place
@@ -53,6 +57,7 @@ class StatementAdvice:
     problem: str = ""
     verified: str = ""
     same: bool | None = None
+    runs: MeasuredRuns | None = None
 
     @property
     def where(self) -> str:
@@ -124,6 +129,7 @@ class StatementAdvice:
             ],
             **({"problem": self.problem} if self.problem else {}),
             **({"verified": self.verified, "same": self.same} if self.verified else {}),
+            **({"seconds_measured": self.runs.seconds} if self.runs else {}),
         }
 
 

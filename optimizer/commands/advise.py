@@ -33,6 +33,7 @@ def run_advise(
     html: str | None,
     json: bool,
     verify: bool,
+    measure: bool,
     fail_on: str | None,
     baseline: str | None,
     new_baseline: str | None,
@@ -44,7 +45,7 @@ def run_advise(
         from optimizer.advise.page import require_jinja
 
         require_jinja()
-    report = _planned(statements, job, catalog, verify=verify)
+    report = _planned(statements, job, catalog, verify=verify, measure=measure)
     if json:
         terminal.print_json(report.to_json())
     else:
@@ -69,14 +70,16 @@ def _write(option: str, path: str, text: str) -> None:
         raise InputError(f"{option} {path} cannot be written: {reason}") from error
 
 
-def _planned(statements: tuple[WorkloadStatement, ...], job: Job, catalog: str | None, *, verify: bool) -> Report:
+def _planned(
+    statements: tuple[WorkloadStatement, ...], job: Job, catalog: str | None, *, verify: bool, measure: bool
+) -> Report:
     declares_tables = job.catalog is not None and any("columns" in body for _, body in job.catalog.tables.values())
     if declares_tables and not (verify or job.tables or job.remote):
         return _advised(statements, _offline(job, catalog or ""), verify=False)
     from optimizer.commands.work import optimizer_for
 
     with optimizer_for(job) as opt:
-        return _advised(statements, SessionWorkloadPlanner(opt), verify=verify)
+        return _advised(statements, SessionWorkloadPlanner(opt, measure=measure), verify=verify)
 
 
 def _advised(statements: tuple[WorkloadStatement, ...], planner: WorkloadPlanner, *, verify: bool) -> Report:

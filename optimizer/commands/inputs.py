@@ -266,11 +266,17 @@ def check_text_output(path: str | None, *, overwrite: bool) -> None:
         raise InputError("--overwrite needs --out; add --out PATH")
 
 
-def _check_place(output: OutputPath) -> None:
+def check_page(path: str | None) -> None:
+    """Check that the page of --html can be written; it replaces a file.  Raises ``InputError``."""
+    if path is not None:
+        _check_place(OutputPath(path, "text", False, True), "--html")
+
+
+def _check_place(output: OutputPath, option: str = "--out") -> None:
     path = Path(output.path)
-    where = f"--out {output.path}"
+    where = f"{option} {output.path}"
     if "\0" in output.path:
-        raise InputError("--out: a path cannot contain a zero byte")
+        raise InputError(f"{option}: a path cannot contain a zero byte")
     if not path.absolute().parent.is_dir():
         raise InputError(f"{where}: there is no directory {path.parent}")
     try:  # permissions are not enough: /proc grants them to root and accepts no file

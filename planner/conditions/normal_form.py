@@ -105,7 +105,7 @@ def _names(t: Tokens) -> set[str]:
 
 
 def _place(conjunct: Scalar, t: Tokens, at: int) -> Place | None:
-    if conjunct.place is None or HOLE in t.text[:at]:  # a hole is not as long as what stands there
+    if conjunct.place is None or HOLE in t.text[:at]:  # a hole is not as long as what it replaces
         return conjunct.place
     inner, outer = t.place(at), conjunct.place
     return Place(outer.line + inner.line - 1, inner.column + (outer.column - 1 if inner.line == 1 else 0))

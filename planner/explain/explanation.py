@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from planner.errors import QueryError
+from planner.explain.measured import MeasuredRuns
 from planner.explain.printer import ShownStep, to_json
 from planner.explain.records import Choice, CostNote, Declined, PlanWarning
 from planner.tree import Node
@@ -19,7 +20,7 @@ class Explanation:
     ``text``: the statement as written; ``sql``: what Spark runs.  ``before``: the plan as parsed; ``after``: the plan
     that runs; None for a statement that was not parsed.  ``timings``: seconds per stage; ``rule_seconds``: per rule.
     ``notes``: further facts, a sentence each.  ``queries``: further queries with their titles, for views that are
-    computed from stored rows.
+    computed from stored rows.  ``runs``: a measured run of the statement, and one of its rewriting.
     """
 
     text: str
@@ -36,6 +37,7 @@ class Explanation:
     rule_seconds: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     queries: tuple[tuple[str, str], ...] = ()
+    runs: MeasuredRuns | None = None
 
     @property
     def rules(self) -> tuple[str, ...]:

@@ -55,7 +55,7 @@ def _listed(value: Any) -> tuple[Any, ...]:
 
 
 def after(keyword: str, usual: str, text: str) -> str:
-    """What stands behind a keyword; with the keyword, in small letters, where it is not the usual one."""
+    """What follows a keyword; with the keyword, in small letters, where it is not the usual one."""
     words = " ".join(keyword.split())
     return text if words.upper() == usual else f"{words.lower()} {text}"
 

@@ -39,7 +39,7 @@ class EqualKey:
 class Join(Logical):
     """A join: ``keyword`` as written (``,`` for a comma); ``condition`` is the list of its conjuncts.
 
-    ``comma``: how a comma that the user wrote stands among joins, from left to right as they do, or last.  One that a
+    ``comma``: where a comma that the user wrote binds among joins: from left to right as they do, or last.  One that a
     rule wrote, which has nothing here, goes where that makes no difference.  ``place``: where the user wrote the
     keyword.
     """

@@ -33,7 +33,7 @@ class NearestSyntax(Rendered, Logical):
 class AsofJoin(NearestSyntax):
     """Each left row with the right row nearest by ``match``, among those that fulfil ``condition`` or ``using``.
 
-    ``match_at``: ``match`` stands before so many conjuncts of ``condition``, in ON; None if it is a MATCH_CONDITION.
+    ``match_at``: ``match`` precedes so many conjuncts of ``condition`` in ON; None if it is a MATCH_CONDITION.
     """
 
     label: ClassVar[str] = "AsofJoin"

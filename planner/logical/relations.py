@@ -38,7 +38,7 @@ class Scan(Relation):
     suffix: str = ""
     plain: bool = True  # nothing but an alias behind the name
     cte: str = ""  # the key of the definition in WITH that the name stands for
-    as_of: Scalar | None = None  # the time in FOR SYSTEM_TIME AS OF, which stands in the suffix too
+    as_of: Scalar | None = None  # the time in FOR SYSTEM_TIME AS OF, which the suffix has, too
 
     @property
     def detail(self) -> str:

@@ -76,7 +76,7 @@ def _items(r: Reader, lo: int, hi: int) -> list[tuple[int, int]]:
 
 
 def _joined(r: Reader, lo: int, hi: int, before: Logical | None = None) -> Logical:
-    """One item between commas, a relation and the joins behind it, from left to right; with what stands before it."""
+    """One item between commas: a relation and the joins behind it, from left to right; ``before`` precedes them."""
     joins = _join_words(r, lo, hi)
     plan = _primary(r, lo, joins[0][0] if joins else hi)
     if before:

@@ -196,7 +196,7 @@ def _set_operation(r: Reader, lo: int, hi: int) -> Logical:
                 end += 1
             begin = end
             while t.word(begin, hi) == "(":
-                begin += 1  # SELECT * EXCEPT (a): no query stands in those parentheses
+                begin += 1  # SELECT * EXCEPT (a): those parentheses hold no query
             if t.word(begin, hi) in QUERY_STARTS:
                 found.append((i, end, t[i].word))
     if not found:

@@ -62,7 +62,7 @@ def _lookups_in(node: Node) -> Iterator[LookupJoin]:
 
 
 def _stars(t: Tokens) -> set[str]:
-    """What stands before the stars of a statement: a name and a dot, or nothing; ``count(*)`` shows no column."""
+    """What precedes the stars of a statement: a name and a dot, or nothing; ``count(*)`` shows no column."""
     found: set[str] = set()
     for i in range(1, len(t)):
         if t[i].word != "*":

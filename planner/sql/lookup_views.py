@@ -46,7 +46,7 @@ def lookups_of(plan: Node | None) -> list[LookupJoin]:
 
 
 def query_of(plan: Physical) -> Physical:
-    """The query of a statement, without what stands before it."""
+    """The query of a statement, without what precedes it."""
     found = unwrap(plan)
     return found.child if isinstance(found, Statement) else plan  # type: ignore[return-value]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 
 from sqlglot import exp
 
@@ -53,6 +54,15 @@ class Source:
     names: tuple[str, ...]
     columns: tuple[Column, ...] | None
     qualified_only: frozenset[str] = frozenset()
+
+    @cached_property
+    def columns_by_name(self) -> dict[str, tuple[Column, ...]]:
+        """The columns by their names in small letters."""
+        found: dict[str, tuple[Column, ...]] = {}
+        for column in self.columns or ():
+            key = column.name.lower()
+            found[key] = (*found.get(key, ()), column)
+        return found
 
 
 class Resolver:
@@ -190,7 +200,7 @@ class Resolver:
                 continue
             if not qualifier and name in source.qualified_only:
                 continue
-            hits = [c for c in source.columns if self.fold(c.name) == name]
+            hits = [c for c in source.columns_by_name.get(name.lower(), ()) if self.fold(c.name) == name]
             found += [(index, Column(c.name, c.type and c.type.field(rest), rest) if rest else c) for c in hits]
         return found
 

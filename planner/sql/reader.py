@@ -79,7 +79,7 @@ class Reader:
         return Scalar("".join(parts), tuple(plans), t.place(t[lo].start))
 
     def conjuncts(self, lo: int, hi: int) -> tuple[Scalar, ...]:
-        """Cut a condition at its outermost ANDs; whole when an OR stands at the same level."""
+        """Cut a condition at its outermost ANDs; whole if there is an OR at the same level."""
         t = self.tokens
         cuts = []
         between = case = 0

@@ -47,7 +47,7 @@ class BoundColumn:
 
 @dataclass(frozen=True)
 class Scope:
-    """The relations whose columns an expression can name; ``outer`` are those around the subquery that it stands in."""
+    """The relations whose columns an expression can name; ``outer`` are those around the subquery that holds it."""
 
     names: Resolver
     sources: tuple[Source, ...]

@@ -98,7 +98,7 @@ class _Printer:
         raise TypeError(f"{type(node).__name__} is not a query")
 
     def behind(self, node: Sort | Limit) -> str:
-        """What stands behind ORDER BY, LIMIT and the like."""
+        """What follows ORDER BY, LIMIT and the like."""
         return node.listed(map(self.scalar, node.keys)) if isinstance(node, Sort) else self.scalar(node.count)
 
     def block(self, project: Project) -> str:
@@ -222,7 +222,7 @@ def as_written(conjuncts: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
 
 
 def has_or(text: str) -> bool:
-    """Whether an OR stands outside brackets."""
+    """Whether there is an OR outside brackets."""
     if not re.search(r"(?i)\bor\b", text):
         return False
     t = tokenize(text)

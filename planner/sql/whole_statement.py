@@ -77,7 +77,7 @@ def queries(tree: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def first_name(tree: exp.Expr) -> int | None:
-    """Where the first name in a tree stands in the text."""
+    """The position of the first name of a tree in the text."""
     nodes = tree.walk(prune=lambda node: isinstance(node, exp.Hint))
     found = (node.meta.get("start") for node in nodes if isinstance(node, exp.Identifier))
     return min((at for at in found if at is not None), default=None)

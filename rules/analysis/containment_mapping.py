@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice, product
 
 from sqlglot import exp
@@ -139,6 +139,7 @@ def containment_mappings(inner: InnerJoins, outer: InnerJoins, ctx: Context) -> 
         yield ContainmentMapping(inner, outer, to, tuple(found[pair] for pair in enumerate(to)), ctx)
 
 
+@lru_cache(maxsize=4_096)
 def _ordered(value: str) -> str:
     """A comparison with its sides in order."""
     try:

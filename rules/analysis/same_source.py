@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from sqlglot import exp
 
@@ -225,4 +226,9 @@ def _rename_output(found: RelationLineage, renames: tuple[str, ...]) -> Relation
 
 
 def _base_column(name: str, ctx: Context) -> ColumnLineage:
-    return ColumnLineage(name, sql(exp.column(ctx.names.fold(name), quoted=True)))
+    return ColumnLineage(name, _quoted_column(ctx.names.fold(name)))
+
+
+@lru_cache(maxsize=4_096)
+def _quoted_column(name: str) -> str:
+    return sql(exp.column(name, quoted=True))

@@ -145,6 +145,11 @@ def test_on_a_session_statements_are_verified(spark: Any, tmp_path: Path) -> Non
     assert by_line[3].problem == ""
     assert "nothing" in by_line[4].problem
     assert by_line[5].loops == ()
+    planner.measure = True
+    report = advise(read_workload(str(tmp_path)), planner, str, verify=True)
+    first = report.statements[0].to_json()
+    assert first["verified"].startswith("same: 147 rows both ways; ")
+    assert set(first["seconds_measured"]) == {"written", "rewritten"}
 
 
 @pytest.mark.parametrize("suite", ["tpch", "tpcds"])

@@ -14,7 +14,7 @@ from optimizer.verify import verify
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from optimizer.verify import Verification
+    from optimizer.verification import Verification
 
 # Each a value and another one that Spark's grouping, or its implicit casts, would take for the same.
 APART = [

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from optimizer import Optimizer, Options, QueryError, Sink
-from optimizer.verify import Verification
+from optimizer.verification import Verification
 from planner.runtime.state import answers
 from stream_feeds import Feed, out_of_order
 

@@ -18,6 +18,7 @@ from planner.explain.html.band_picture import band_pictures
 from planner.explain.html.places import Reason, mark_text, places_of, scalar_lengths
 from planner.explain.html.routes import routes_of
 from planner.explain.html.trees import compare_trees, tree_lines
+from planner.explain.measured import MeasuredOperator
 from planner.explain.printer import diff
 from planner.explain.records import Choice, CostNote
 
@@ -113,9 +114,23 @@ def _parts(explanation: Explanation, longest: int | None) -> dict[str, Any]:
         "sql": sql,
         "stages": _stages(explanation),
         "total": explanation.timings.get("total"),
+        "runs": _runs(explanation, longest),
         "rule_seconds": sorted(explanation.rule_seconds.items(), key=lambda rule: -rule[1])[:8],
         "cut": cut,
     }
+
+
+def _runs(explanation: Explanation, longest: int | None) -> list[tuple[str, float, list[MeasuredOperator]]]:
+    """For each measured run its heading, its seconds, and its operators."""
+    if explanation.runs is None:
+        return []
+    found = []
+    for heading, run in (("As written", explanation.runs.written), ("Rewritten", explanation.runs.rewritten)):
+        operators = list(run.operators)
+        if longest is not None:
+            operators = _first(operators, longest, lambda operator: len(operator.detail) + 160)
+        found.append((heading, run.seconds, operators))
+    return found
 
 
 def _stages(explanation: Explanation) -> list[tuple[str, float]]:

@@ -1,0 +1,89 @@
+"""Estimated and measured savings: joins of several shapes and sizes, advised with ``--verify --measure``.
+
+An estimate is in seconds on one core; it is divided by the cores of this machine.  A join counts as estimated well if
+estimate and measurement differ by a factor of at most two.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from benchmarks import harness
+from optimizer import Optimizer
+from optimizer.advise.advice import advise
+from optimizer.advise.planners import SessionWorkloadPlanner
+from optimizer.advise.workload import WorkloadStatement
+
+TARGET_SHARE, FACTOR = 0.8, 2.0
+JOINS = {
+    "interval of numbers": "FROM e JOIN s ON e.x BETWEEN s.lo AND s.hi",
+    "interval of times": "FROM e JOIN s ON e.ts BETWEEN s.starts AND s.ends",
+    "distance": "FROM e JOIN s ON abs(e.x - s.lo) <= 0.01",
+    "two bounds": "FROM e JOIN s ON e.ts >= s.starts - INTERVAL 30 SECONDS AND e.ts < s.starts + INTERVAL 30 SECONDS",
+    "overlap": "FROM s a JOIN s b ON a.starts <= b.ends AND b.starts <= a.ends",
+    "band in WHERE": "FROM e, s WHERE e.x >= s.lo AND e.x <= s.hi AND s.id % 10 > 0",
+    "left join": "FROM e LEFT JOIN s ON e.x BETWEEN s.lo AND s.hi",
+    "exists": "FROM e WHERE EXISTS (SELECT 1 FROM s WHERE e.ts BETWEEN s.starts AND s.ends)",
+}
+
+
+def main() -> None:
+    args = harness.arguments("savings", __doc__ or "")
+    report = harness.Report("savings", "Estimated and measured savings of `dovetail advise`", args.quick)
+    sizes = [(20_000, 20_000)] if args.quick else [(60_000, 60_000), (400_000, 20_000), (1_000_000, 3_000)]
+    rows, well, known = [], 0, 0
+    with tempfile.TemporaryDirectory() as scratch, harness.session("savings") as spark:
+        for events, spans in sizes:
+            _make_tables(spark, Path(scratch, f"{events}"), events, spans)
+            planner = SessionWorkloadPlanner(Optimizer(spark), measure=True)
+            # of an unmatched row of e only its number is read, so that both ways compute the same rows
+            statements = [
+                WorkloadStatement(name, f"SELECT count(*) AS n, sum({'a' if ' a ' in text else 'e'}.id) AS t {text}")
+                for name, text in JOINS.items()
+            ]
+            for found in sorted(advise(statements, planner, str, verify=True).statements, key=lambda s: s.file):
+                if not found.runs:
+                    rows.append((f"{found.file}, {events:,} × {spans:,}", found.status, "", "", ""))
+                    continue
+                measured = found.runs.written.seconds - found.runs.rewritten.seconds
+                estimated = None if found.seconds_saved is None else found.seconds_saved / harness.cores()
+                ratio = estimated / measured if estimated and measured > 0 else None
+                known += estimated is not None
+                well += ratio is not None and 1 / FACTOR <= ratio <= FACTOR
+                rows.append(
+                    (
+                        f"{found.file}, {events:,} × {spans:,}",
+                        found.verified.partition(";")[0],
+                        f"{found.runs.written.seconds:.2f} s",
+                        f"{found.runs.rewritten.seconds:.2f} s",
+                        f"{measured:.2f} s",
+                        "–" if estimated is None else f"{estimated:.2f} s",
+                        "–" if ratio is None else f"{ratio:.2f}",
+                    )
+                )
+        columns = ("join", "rows", "as written", "rewritten", "measured saving", "estimated saving", "ratio")
+        report.table("Savings", columns, [(*row, *[""] * (len(columns) - len(row))) for row in rows])
+        share = well / known if known else 0.0
+        met = report.judged(f"{well} of {known}", share >= TARGET_SHARE)
+        report.note(f"Within a factor of {FACTOR:g}: {met} (target: {TARGET_SHARE:.0%}).")
+        report.write(spark)
+
+
+def _make_tables(spark: object, folder: Path, events: int, spans: int) -> None:
+    """Write events e and spans s over one day; a span covers about a ten-thousandth of it."""
+    random = "(xxhash64(id, {}) & 9223372036854775807) % 86400000 / 1000"
+    made = {
+        "e": f"SELECT id, {random.format(1)} AS x, timestamp_millis(CAST({random.format(1)} * 1000 AS BIGINT)) AS ts "
+        f"FROM range({events})",
+        "s": "SELECT id, lo, lo + length AS hi, timestamp_millis(CAST(lo * 1000 AS BIGINT)) AS starts, "
+        "timestamp_millis(CAST((lo + length) * 1000 AS BIGINT)) AS ends FROM "
+        f"(SELECT id, {random.format(2)} AS lo, 1 + id % 16 AS length FROM range({spans}))",
+    }
+    for name, text in made.items():
+        harness.keep(spark.sql(text), folder / name)  # type: ignore[attr-defined]
+        spark.read.parquet(str(folder / name)).createOrReplaceTempView(name)  # type: ignore[attr-defined]
+
+
+if __name__ == "__main__":
+    main()
