@@ -53,7 +53,7 @@ EXISTS = {
         "(SELECT 1 FROM quotes q WHERE q.k = t.k AND q.ts - INTERVAL 1000 DAYS > t.ts)"
     ),
 }
-LIMIT = 120.0  # seconds that a way to run may take
+LIMIT = 300.0  # seconds that a way to run may take
 
 
 class Bench:
@@ -202,6 +202,8 @@ def _small(bench: Bench, report: harness.Report, quick: bool) -> None:
     for rows, keys in ((1_000, 10), (20_000, 20_000), (20_000, 1_000), (300_000, 100_000)):
         bench.tables(rows // (10 if quick else 1), f"xxhash64(id, {{seed}}) % {keys}")
         for name, text in IDIOMS.items():
+            if "LATERAL" in name:  # Spark compares all times with all rows: minutes for 20,000 rows
+                continue
             ways = {"ours": bench.ours(text), "plain": bench.plain(text)}
             times = {k: median(v) for k, v in harness.in_turn(ways, warm_up=2, rounds=1 if quick else 5).items()}
             taken = "yes" if bench.optimizer.plan(text).rewritten else "no"

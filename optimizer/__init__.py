@@ -8,6 +8,7 @@
 from optimizer.api import Optimizer, optimized
 from optimizer.materialized_view import MaterializedView
 from optimizer.materialized_views import MaterializedViews
+from optimizer.new_sessions import install_on_new_sessions
 from optimizer.options import Options
 from optimizer.plan import Plan
 from optimizer.planning import plan_sql
@@ -67,6 +68,7 @@ __all__ = [
     "StateError",
     "Verification",
     "env",
+    "install_on_new_sessions",
     "optimized",
     "plan_sql",
 ]

@@ -222,6 +222,28 @@ app.command(
 app.command(epilog="Example: dovetail materialize query.sql --as paid --stream orders=in/ --state kept/")(materialize)
 
 
+@app.command(
+    "exec",
+    epilog="Example: dovetail exec job.py --day 2026-11-26",
+    context_settings={"allow_interspersed_args": False, "ignore_unknown_options": True},
+)
+def exec_(
+    program: Annotated[
+        list[str] | None, typer.Argument(metavar="PROGRAM.py ARGUMENTS", help="A Python program with its arguments.")
+    ] = None,
+    module: Annotated[
+        str | None, typer.Option("--module", "-m", metavar="NAME", help="A module to run, instead of a file.")
+    ] = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Write a line to stderr for each statement: its rules or reasons.")
+    ] = False,
+) -> None:
+    """Run a Python program without changing it: Dovetail plans each spark.sql of the sessions that it makes."""
+    from optimizer.commands.program import exec_program
+
+    exec_program(program or [], module, verbose=verbose)
+
+
 @app.command(epilog="Example: dovetail rules --json")
 def rules(json: Json = False) -> None:
     """List the rules in the order in which they run, and describe each."""

@@ -72,7 +72,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_command_and_option_is_here() -> None:
-    assert set(BASE) | {"demo"} == set(COMMANDS)  # the demo makes data for a minute: in `test_demo.py`
+    # the demo makes data for a minute: in `test_demo.py`; exec replaces this process: in `test_program.py`
+    assert set(BASE) | {"demo", "exec"} == set(COMMANDS)
     assert len(OPTIONS) > 60
 
 

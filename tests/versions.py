@@ -1,7 +1,8 @@
 """Runs ``versions_main.py`` on other versions of PySpark, each in a virtual environment below ``.data/versions``.
 
-``sail`` stands for Sail, a server of Spark Connect without a JVM, and the client of PySpark that it supports.  Prints a
-table, and ends with exit code 1 where rows differ or a version fails.
+``sail`` stands for Sail, a server of Spark Connect without a JVM, and the client of PySpark that it supports.  ``dbt``
+stands for dbt on a session, which builds the project of ``examples/``.  Prints a table, and ends with exit code 1 where
+rows differ or a version fails.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ from pathlib import Path
 
 import tomllib
 
+from dbt_builds import compare_builds
+
 ROOT = Path(__file__).parents[1]
-SAIL = "sail"
-VERSIONS = ("3.5.9", "4.0.5", "4.1.4", "4.2.1", "4.3.0", SAIL)
+SAIL, DBT = "sail", "dbt"
+VERSIONS = ("3.5.9", "4.0.5", "4.1.4", "4.2.1", "4.3.0", SAIL, DBT)
 NEEDS = ("networkx", "sqlglot", "typer", "rich", "pyarrow", "adbc-driver-manager", "adbc-driver-sqlite", "pandas")
 _PYSPARK = "pyspark=="
+_ENGINES = {DBT: ("dbt-spark[session]==1.11.0", "dbt-core==1.10.23", "pyspark==4.3.0")}
 
 
 def main(versions: list[str]) -> int:
@@ -42,6 +46,8 @@ def is_right(word: str) -> bool:
 def run(version: str) -> dict[str, str]:
     """Run one version; return what came of each kind."""
     python = environment(version)
+    if version == DBT:
+        return compare_builds(python)
     settings = os.environ | {"PYSPARK_PYTHON": str(python), "PYTHONPATH": str(ROOT)}
     command = [str(python), str(ROOT / "tests" / "versions_main.py"), *([SAIL] if version == SAIL else [])]
     done = subprocess.run(
@@ -59,7 +65,7 @@ def environment(version: str) -> Path:
     if not (folder / "installed").exists():
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
         pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "setuptools"]
-        engine = (*_extra("sail"), "py4j") if version == SAIL else (f"{_PYSPARK}{version}",)
+        engine = (*_extra("sail"), "py4j") if version == SAIL else _ENGINES.get(version, (f"{_PYSPARK}{version}",))
         subprocess.run([*pip, *engine, *map(_pinned, NEEDS)], check=True)
         (folder / "installed").touch()
     return python

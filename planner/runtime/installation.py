@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -60,6 +61,39 @@ def uninstall(session: SparkSession, optimizer: RunsSql) -> None:
             before: Any = installed.uninstalled
             if session.sql != before:  # a wrapper of others
                 session.sql = before  # type: ignore[method-assign]
+
+
+def on_new_sessions(prepare: Callable[[SparkSession], object]) -> Callable[[], None]:
+    """Let ``SparkSession.builder.getOrCreate`` prepare each session on which no optimizer is installed.
+
+    Returns a function that undoes this.
+    """
+    from pyspark.sql import SparkSession
+
+    builders: Any = SparkSession.Builder
+    before = builders.getOrCreate
+    preparing = Lock()
+
+    @wraps(before)
+    def get_or_create(builder: Any) -> SparkSession:
+        session: SparkSession = before(builder)
+        with preparing:  # two threads may get one session
+            if not is_installed(session):
+                prepare(session)
+        return session
+
+    def undo() -> None:
+        if builders.getOrCreate is get_or_create:
+            builders.getOrCreate = before
+
+    builders.getOrCreate = get_or_create
+    return undo
+
+
+def is_installed(session: SparkSession) -> bool:
+    """Whether an optimizer plans the statements of a session."""
+    installed = vars(session).get(_KEPT)
+    return installed is not None and bool(installed.optimizers)
 
 
 def uninstalled_sql(session: SparkSession) -> Callable[..., DataFrame]:

@@ -1,0 +1,3 @@
+SELECT campaign, count(*) AS clicks, count(DISTINCT visitor) AS visitors
+FROM {{ ref('campaign_clicks') }}
+GROUP BY campaign
