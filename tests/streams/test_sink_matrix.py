@@ -12,7 +12,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
 from effort import SEED, fuzzing, same_each_time
-from optimizer import OptionError, Sink
+from optimizer import OptionError, Sink, StateError
 from planner.runtime.state.sinks import FileOutput, check_schema, output, output_of_view
 from planner.runtime.state.table_sink import ReplacedTable, TableOutput
 from planner.state.sink import check
@@ -49,6 +49,8 @@ def test_plain_spark_reads_what_it_would_have_written(spark: SparkSession, tmp_p
         finally:
             for name in ("sink_cell", "sink_twin"):
                 session.sql(f"DROP TABLE IF EXISTS {name}")
+    if fuzzing():
+        print(f"seed {seed}: {dict(found)}")  # noqa: T201 - shown with -s
     assert not wrong, f"{len(wrong)} of {found.total() + len(wrong)}:\n" + "\n\n".join(wrong)
     if same_each_time():
         assert found["equal"] >= sum(found.values()) // 3, found
@@ -159,7 +161,7 @@ def error_of(act: Callable[[], object]) -> Exception | None:
     """The error of something; None where there is none."""
     try:
         act()
-    except (PySparkException, Py4JJavaError, OptionError) as error:
+    except (PySparkException, Py4JJavaError, OptionError, StateError) as error:  # StateError quotes that of Spark
         return error
     return None
 
