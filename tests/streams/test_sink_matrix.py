@@ -50,7 +50,7 @@ def test_plain_spark_reads_what_it_would_have_written(spark: SparkSession, tmp_p
             for name in ("sink_cell", "sink_twin"):
                 session.sql(f"DROP TABLE IF EXISTS {name}")
     if fuzzing():
-        print(f"seed {seed}: {dict(found)}")  # noqa: T201 - shown with -s
+        print(f"seed {seed}: {dict(found)}")
     assert not wrong, f"{len(wrong)} of {found.total() + len(wrong)}:\n" + "\n\n".join(wrong)
     if same_each_time():
         assert found["equal"] >= sum(found.values()) // 3, found
