@@ -6,8 +6,7 @@ estimate and measurement differ by a factor of at most two.
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from benchmarks import harness
 from optimizer import Optimizer
@@ -15,12 +14,14 @@ from optimizer.advise.advice import advise
 from optimizer.advise.planners import SessionWorkloadPlanner
 from optimizer.advise.workload import WorkloadStatement
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 TARGET_SHARE, FACTOR = 0.8, 2.0
 JOINS = {
     "interval of numbers": "FROM e JOIN s ON e.x BETWEEN s.lo AND s.hi",
     "interval of times": "FROM e JOIN s ON e.ts BETWEEN s.starts AND s.ends",
     "distance": "FROM e JOIN s ON abs(e.x - s.lo) <= 0.01",
-    "two bounds": "FROM e JOIN s ON e.ts >= s.starts - INTERVAL 30 SECONDS AND e.ts < s.starts + INTERVAL 30 SECONDS",
     "overlap": "FROM s a JOIN s b ON a.starts <= b.ends AND b.starts <= a.ends",
     "band in WHERE": "FROM e, s WHERE e.x >= s.lo AND e.x <= s.hi AND s.id % 10 > 0",
     "left join": "FROM e LEFT JOIN s ON e.x BETWEEN s.lo AND s.hi",
@@ -31,11 +32,11 @@ JOINS = {
 def main() -> None:
     args = harness.arguments("savings", __doc__ or "")
     report = harness.Report("savings", "Estimated and measured savings of `dovetail advise`", args.quick)
-    sizes = [(20_000, 20_000)] if args.quick else [(60_000, 60_000), (400_000, 20_000), (1_000_000, 3_000)]
+    sizes = [(12_000, 10_000)] if args.quick else [(25_000, 25_000), (200_000, 3_000)]
     rows, well, known = [], 0, 0
-    with tempfile.TemporaryDirectory() as scratch, harness.session("savings") as spark:
+    with harness.session("savings") as spark:
         for events, spans in sizes:
-            _make_tables(spark, Path(scratch, f"{events}"), events, spans)
+            _make_tables(spark, events, spans)
             planner = SessionWorkloadPlanner(Optimizer(spark), measure=True)
             # of an unmatched row of e only its number is read, so that both ways compute the same rows
             statements = [
@@ -46,6 +47,7 @@ def main() -> None:
                 if not found.runs:
                     rows.append((f"{found.file}, {events:,} × {spans:,}", found.status, "", "", ""))
                     continue
+                harness.console.print(f"{found.file}: {found.runs}, estimated {found.seconds_saved}", highlight=False)
                 measured = found.runs.written.seconds - found.runs.rewritten.seconds
                 estimated = None if found.seconds_saved is None else found.seconds_saved / harness.cores()
                 ratio = estimated / measured if estimated and measured > 0 else None
@@ -66,12 +68,16 @@ def main() -> None:
         report.table("Savings", columns, [(*row, *[""] * (len(columns) - len(row))) for row in rows])
         share = well / known if known else 0.0
         met = report.judged(f"{well} of {known}", share >= TARGET_SHARE)
-        report.note(f"Within a factor of {FACTOR:g}: {met} (target: {TARGET_SHARE:.0%}).")
+        report.note(
+            f"Within a factor of {FACTOR:g}: {met} (target: {TARGET_SHARE:.0%}). The tables have statistics; otherwise "
+            "Spark guesses rows from the size of files. A dash: the pairs that remain are unknown. An expression that "
+            "is costly for each pair, such as ± INTERVAL in the condition, is not estimated."
+        )
         report.write(spark)
 
 
-def _make_tables(spark: object, folder: Path, events: int, spans: int) -> None:
-    """Write events e and spans s over one day; a span covers about a ten-thousandth of it."""
+def _make_tables(spark: SparkSession, events: int, spans: int) -> None:
+    """Make tables of events e and spans s over one day, with statistics; a span is a ten-thousandth of it, about."""
     random = "(xxhash64(id, {}) & 9223372036854775807) % 86400000 / 1000"
     made = {
         "e": f"SELECT id, {random.format(1)} AS x, timestamp_millis(CAST({random.format(1)} * 1000 AS BIGINT)) AS ts "
@@ -81,8 +87,9 @@ def _make_tables(spark: object, folder: Path, events: int, spans: int) -> None:
         f"(SELECT id, {random.format(2)} AS lo, 1 + id % 16 AS length FROM range({spans}))",
     }
     for name, text in made.items():
-        harness.keep(spark.sql(text), folder / name)  # type: ignore[attr-defined]
-        spark.read.parquet(str(folder / name)).createOrReplaceTempView(name)  # type: ignore[attr-defined]
+        spark.sql(f"DROP TABLE IF EXISTS {name}")
+        spark.sql(f"CREATE TABLE {name} USING parquet AS {text}")
+        spark.sql(f"ANALYZE TABLE {name} COMPUTE STATISTICS")
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ from planner.runtime.keys import Declared
 from planner.runtime.measurement_cache import MeasurementCache, catalog_query
 from planner.runtime.repeatable import find_nonrepeatable_reason
 from planner.runtime.settings import all_settings
+from planner.runtime.table_rows import counted_rows
 from planner.runtime.views import Views, changed_setting, legacy_settings
 from planner.types.schema import Column, sql_type
 
@@ -188,7 +189,7 @@ class SparkCatalog(CatalogConstraints):
             frame: Any = run(self.session, relation, self.arguments)
             plan = frame._jdf.queryExecution().optimizedPlan()
             found = plan.stats()
-            rows = int(str(found.rowCount().get())) if found.rowCount().isDefined() else None
+            rows = int(str(found.rowCount().get())) if found.rowCount().isDefined() else counted_rows(plan)
             return _statistics(int(str(found.sizeInBytes())), rows, plan.toString())
         return parse_statistics(run(self.session, f"EXPLAIN COST {relation}", self.arguments).collect()[0][0])
 
