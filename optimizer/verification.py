@@ -36,11 +36,13 @@ class Verification:
         if not self.rewritten:
             return "not rewritten: Spark runs the statement as written"
         if self.same:
-            return f"same: {self.rows} rows both ways" + (f", without {self.late} late ones" if self.late else "")
+            return f"same: {self.rows:,} rows both ways" + (f", without {self.late:,} late ones" if self.late else "")
         if self.schema:
             return f"different: {self.schema}"
         deleted = "".join(
-            f"; {rows} rows of {name} are deleted more often than inserted" for name, rows in self.excess_deletes
+            f"; {rows:,} rows of {name} are deleted more often than inserted" for name, rows in self.excess_deletes
         )
         tied = _TIES if self.missing == self.extra else ""
-        return f"different: {self.missing} rows missing, {self.extra} rows too many, of {self.rows}{deleted}{tied}"
+        return (
+            f"different: {self.missing:,} rows missing, {self.extra:,} rows too many, of {self.rows:,}{deleted}{tied}"
+        )

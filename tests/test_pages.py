@@ -140,7 +140,7 @@ def test_text_of_the_user_stays_text() -> None:
 
 def test_a_measured_run_has_its_operators() -> None:
     page = check(planned(PAGES[0]).explain("html", verified=verification(HOSTILE)))
-    assert "Verified: same: 48213 rows both ways; 12.50 s as written, 0.25 s rewritten" in page.text
+    assert "Verified: same: 48,213 rows both ways; 12.50 s as written, 0.25 s rewritten" in page.text
     assert "As written: 12.50 s" in page.text
     assert "Rewritten: 250.0 ms" in page.text
     assert "16,807 rows" in page.text  # 7 to the power of 5

@@ -210,7 +210,10 @@ DAMAGED: dict[str, tuple[Callable[[], bytes], str]] = {
     ),
     "garbage": (lambda: START + os.urandom(100_000) + b"\n" + END, "is no event"),
     "only_garbage": (lambda: b"PK\x03\x04" + bytes(range(256)) * 50, "no Spark event log"),
-    "long_line": (lambda: _zstd(START + b'{"Event":"' + os.urandom(20) * (LONGEST_LINE // 19) + b"\n" + END), "64 MiB"),
+    "long_line": (
+        lambda: _zstd(START + b'{"Event":"' + os.urandom(20).hex().encode() * (LONGEST_LINE // 39) + b"\n" + END),
+        "64 MiB",
+    ),
     "bomb_of_one_line": (lambda: _bomb(b"0" * 1024), "expand to more than"),
     "bomb_of_lines": (lambda: _zstd(START) + _bomb(b"\n"), "expand to more than"),
     "bomb_of_wrong_lines": (lambda: _zstd(START) + _bomb(b"a\n"), "More than 10,000 lines are no events"),

@@ -62,6 +62,16 @@ def test_rows_of_subqueries(session: SparkSession) -> None:
     assert 11 in rows_of(found.runs.written, "Range")
 
 
+def test_a_literal_that_looks_like_a_column_stays(session: SparkSession) -> None:
+    text = f"{BAND} AND concat('Brand#', a.id) <> 'Brand#23'"
+    found = Optimizer(session, Options(strict=True, force=True)).verify(text, measure=True)
+    assert found.runs is not None
+    for run in (found.runs.written, found.runs.rewritten):
+        details = " ".join(o.detail for o in run.operators)
+        assert "Brand#23" in details
+        assert "#" not in details.replace("Brand#", "")
+
+
 def test_the_page_has_both_runs(session: SparkSession) -> None:
     opt = Optimizer(session, Options(strict=True, force=True))
     found = opt.verify(BAND, measure=True)

@@ -46,7 +46,7 @@ def test_the_same_rows(opt: Optimizer, feeds: list[Feed], query: str) -> None:
     assert found.rows > 3
     assert found.late > 0
     assert {t.name for t in opt.session.catalog.listTables()} == {"s", "t"}
-    assert str(found) == f"same: {found.rows} rows both ways, without {found.late} late ones"
+    assert str(found) == f"same: {found.rows:,} rows both ways, without {found.late:,} late ones"
 
 
 def test_pairs_that_are_found_twice(opt: Optimizer, feeds: list[Feed], monkeypatch: pytest.MonkeyPatch) -> None:
