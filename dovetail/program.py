@@ -1,6 +1,7 @@
-"""Runs a Python program whose sessions plan their SQL: ``python -m dovetail.program [--verbose] FILE|-m MODULE ARGS…``.
+"""Runs a Python program whose sessions plan their SQL, and with ``--frames`` their DataFrames.
 
-``dovetail exec`` starts it.  The program sees the arguments, the path and the exit code that it has without Dovetail.
+``dovetail exec`` starts it, as ``python -m dovetail.program [--verbose] [--frames] FILE|-m MODULE ARGS…``.
+The program sees the arguments, the path and the exit code that it has without Dovetail.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from dovetail import install_on_new_sessions
 
-VERBOSE = "--verbose"
+VERBOSE, FRAMES = "--verbose", "--frames"
 
 
 def main(given: list[str]) -> None:
@@ -21,7 +22,10 @@ def main(given: list[str]) -> None:
     if given[0] == VERBOSE:
         _log_to_stderr()
         given = given[1:]
-    install_on_new_sessions()
+    frames = given[0] == FRAMES
+    if frames:
+        given = given[1:]
+    install_on_new_sessions(frames=frames)
     if given[0] == "-m":
         sys.argv = given[1:]
         sys.path[0] = os.getcwd()  # noqa: PTH109 - a string, as Python has it

@@ -237,11 +237,14 @@ def exec_(
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Write a line to stderr for each statement: its rules or reasons.")
     ] = False,
+    frames: Annotated[
+        bool, typer.Option("--frames", help="Plan DataFrames, too, when an action such as count or write runs them.")
+    ] = False,
 ) -> None:
     """Run a Python program without changing it: Dovetail plans each spark.sql of the sessions that it makes."""
     from optimizer.commands.program import exec_program
 
-    exec_program(program or [], module, verbose=verbose)
+    exec_program(program or [], module, verbose=verbose, frames=frames)
 
 
 @app.command(epilog="Example: dovetail rules --json")

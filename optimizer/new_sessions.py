@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from optimizer.api import Optimizer
@@ -10,12 +11,25 @@ from planner.runtime.installation import on_new_sessions
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pyspark.sql import SparkSession
 
-def install_on_new_sessions() -> Callable[[], None]:
+_LOG = logging.getLogger("dovetail.plan")
+
+
+def install_on_new_sessions(*, frames: bool = False) -> Callable[[], None]:
     """Let ``SparkSession.builder.getOrCreate`` return sessions whose ``sql`` plans each statement.
 
-    Each session has an optimizer of its own, with the options of its settings ``spark.dovetail.…``; a wrong one raises
-    ``OptionError`` in ``getOrCreate``.  A session of ``newSession()`` has no optimizer.  Returns a function that undoes
-    this for sessions that are made later.
+    ``frames``: actions of DataFrames plan as well, as in ``Optimizer.install``; on Spark Connect, which cannot, a
+    warning is logged.  Each session has an optimizer of its own, with the options of its settings ``spark.dovetail.…``;
+    a wrong one raises ``OptionError`` in ``getOrCreate``.  A session of ``newSession()`` has no optimizer.  Returns a
+    function that undoes this for sessions that are made later.
     """
-    return on_new_sessions(Optimizer.install)
+
+    def prepare(session: SparkSession) -> None:
+        from planner.runtime.batch import classic
+
+        if frames and not classic(session):
+            _LOG.warning("DataFrames of Spark Connect are not planned, since their plans cannot be read; spark.sql is.")
+        Optimizer.install(session, frames=frames and classic(session))
+
+    return on_new_sessions(prepare)

@@ -27,6 +27,22 @@ print(found.collect()[0], bins, __name__, sys.argv, sys.path[0] == HERE)
 """
 
 
+FRAMES = """
+from pyspark.sql import SparkSession, functions as F
+
+spark = (
+    SparkSession.builder.config("spark.ui.enabled", "false").config("spark.sql.shuffle.partitions", "1")
+    .config("spark.dovetail.force", "true").getOrCreate()
+)
+points = spark.range(50).withColumn("x", F.col("id") % 7)
+spans = spark.range(5).select(F.col("id").alias("span"), F.col("id").alias("lo"), (F.col("id") + 1).alias("hi"))
+pairs = points.join(spans, points.x.between(spans.lo, spans.hi))
+joined = pairs.agg(F.count("*").alias("n"), F.sum(spans.span).alias("t"))
+print(joined.collect()[0])
+joined.explain()
+"""
+
+
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     (tmp_path / "job.py").write_text(JOB.replace("HERE", repr(str(tmp_path))))
@@ -68,6 +84,29 @@ def test_a_module_runs(home: Path) -> None:
     assert "True __main__ [" in done.stdout
     assert "daily.py', '--quick'] True" in done.stdout
     assert "dovetail: " not in done.stderr
+
+
+@pytest.mark.spark
+def test_dataframes_are_planned_with_frames(home: Path) -> None:
+    (home / "job.py").write_text(FRAMES)
+    row = "Row(n={}, t={})".format(*count())
+    for options, planned in (((), False), (("--frames",), True)):
+        done = program(home, *options, "-v", "job.py")
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.startswith(row)
+        assert ("Generate explode" in done.stdout) is planned
+        assert done.stderr.count("dovetail: Rewritten in ") == 2 * planned  # collect and explain
+
+
+@pytest.mark.connect
+@pytest.mark.spark
+def test_dataframes_of_spark_connect_are_not(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (home / "job.py").write_text(FRAMES)
+    monkeypatch.setenv("SPARK_REMOTE", "local[1]")
+    done = program(home, "--frames", "job.py")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("Row(n={}, t={})".format(*count()))
+    assert done.stderr.count("DataFrames of Spark Connect are not planned") == 1
 
 
 @pytest.mark.parametrize(

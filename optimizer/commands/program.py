@@ -10,7 +10,7 @@ from pathlib import Path
 from planner.errors import EnvironmentProblem, InputError
 
 
-def exec_program(program: list[str], module: str | None, *, verbose: bool) -> None:
+def exec_program(program: list[str], module: str | None, *, verbose: bool, frames: bool) -> None:
     """Run a file or a module with its arguments.  Raises ``InputError`` if there is none."""
     if module is None and not program:
         raise InputError("name a Python program, as `dovetail exec job.py`, or a module, as `dovetail exec -m NAME`")
@@ -20,7 +20,8 @@ def exec_program(program: list[str], module: str | None, *, verbose: bool) -> No
         raise InputError(f"there is no module {module!r} to run; name one that `python -m` runs")
     if find_spec("pyspark") is None:
         raise EnvironmentProblem("PySpark is not installed", remedy="pip install 'dovetail[spark]'")
-    words = [*(["--verbose"] if verbose else []), *(["-m", module] if module is not None else []), *program]
+    words = [*(["--verbose"] if verbose else []), *(["--frames"] if frames else [])]
+    words += [*(["-m", module] if module is not None else []), *program]
     sys.stdout.flush()
     sys.stderr.flush()
     os.execv(sys.executable, [sys.executable, "-m", "dovetail.program", *words])

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _KEPT = "_dovetail_sql"  # the attribute of a session that holds its InstalledSql
+PLANNED = "_dovetail_planned"  # the attribute of a DataFrame that was planned as SQL
 _LOCK = Lock()
 
 
@@ -31,7 +32,11 @@ class InstalledSql:
     def __call__(self, sqlQuery: str, args: Any = None, **kwargs: Any) -> DataFrame:  # noqa: N803  # Spark's name
         """Run a statement, as ``SparkSession.sql``."""
         optimizers = self.optimizers
-        return (optimizers[-1].sql if optimizers else self.uninstalled)(sqlQuery, args=args, **kwargs)
+        if not optimizers:
+            return self.uninstalled(sqlQuery, args=args, **kwargs)
+        frame = optimizers[-1].sql(sqlQuery, args=args, **kwargs)
+        setattr(frame, PLANNED, True)
+        return frame
 
 
 def install(session: SparkSession, optimizer: RunsSql) -> None:
