@@ -1,0 +1,1 @@
+"""Programs of users' kind, which run unchanged while an optimizer is installed."""
