@@ -7,7 +7,12 @@ from rules.lower.extreme_exists import lower_extreme_exists
 from rules.lower.join_hints import drop_lookup_hints, drop_range_join, keep_nested_loop
 from rules.lower.lookup_join import lower_lookup_join
 from rules.lower.merge_scalar_aggregates import lower_merged_scalar_aggregates
-from rules.lower.nearest_join import lower_nearest_join, lower_nearest_subquery, lower_nearest_ties
+from rules.lower.nearest_join import (
+    lower_nearest_join,
+    lower_nearest_subquery,
+    lower_nearest_ties,
+    lower_nearest_versions,
+)
 from rules.lower.self_aggregate import lower_self_aggregate
 from rules.lower.shared_groups import lower_shared_groups
 from rules.lower.spark import leave_to_spark
@@ -32,6 +37,7 @@ from rules.recognize.nearest_groups import nearest_groups
 from rules.recognize.nearest_row import nearest_row
 from rules.recognize.nearest_subquery import nearest_subquery
 from rules.recognize.nearest_syntax import nearest_syntax
+from rules.recognize.nearest_version import nearest_versions
 from rules.recognize.self_aggregate import self_aggregate
 from rules.recognize.self_join_elimination import self_join_elimination
 from rules.recognize.self_neighbour import self_neighbour
@@ -71,6 +77,7 @@ BATCHES = (
             nearest_row,
             nearest_groups,
             nearest_subquery,
+            nearest_versions,
             shared_groups,
         ),
     ),
@@ -89,6 +96,7 @@ BATCHES = (
             drop_range_join,
             lower_nearest_subquery,
             lower_nearest_ties,
+            lower_nearest_versions,
             lower_merged_scalar_aggregates,
             lower_shared_groups,
             lower_self_aggregate,

@@ -196,6 +196,14 @@ class NearestSubquery(Alternatives):
 
 
 @plan_node
+class NearestVersions(Alternatives):
+    """``other`` joins the last version that is not after a time; ``written`` compares all versions of a key."""
+
+    label: ClassVar[str] = "NearestVersions"
+    joins: Joins
+
+
+@plan_node
 class NearestTies(Alternatives):
     """``other`` joins the right rows of the nearest time, of which a ranking of ``written`` keeps those that tie."""
 

@@ -84,6 +84,7 @@ RewritingName = Literal[
     "MergedScalarAggregates",
     "NearestSubquery",
     "NearestTies",
+    "NearestVersions",
     "SelfWindow",
     "SharedGroups",
 ]

@@ -7,17 +7,22 @@ from typing import Literal
 from planner.catalog.cost import count_pairs, describe_pairs, describe_rows, nested_loop_seconds, sort_seconds
 from planner.catalog.stats import Statistics
 from planner.explain.records import Way
+from planner.expr import Scalar, column_ref
 from planner.logical import Logical
-from planner.logical.nearest_join import NearestJoin, NearestSubquery, NearestTies
+from planner.logical.nearest_join import NearestJoin, NearestSubquery, NearestTies, NearestVersions
 from planner.physical.base import Rewriting, Spark
 from planner.physical.nearest_join import NearestJoin as SortedNearestJoin
 from rules.band_join.keys import key_pairs
 from rules.context import Context
 from rules.nearest.filtered_sizes import Sizes, filtered_sizes, own_conditions
+from rules.nearest.versions import read_versions
 from rules.rule import rule
 
 _PAIRS_PER_ROW = 20.0
 """Sorting a row of either side in a union costs as much as so many pairs with equal keys, of which half match."""
+
+_PAIRS_PER_ROW_OF_VERSIONS = 100.0
+"""The same where Spark keeps one pair of a row at most, and neither sorts nor groups the others."""
 
 
 @rule(NearestJoin)
@@ -42,6 +47,44 @@ def lower_nearest_ties(node: NearestTies, ctx: Context) -> Logical | Rewriting:
     if all(_spark_join_suffices(join, ctx, passes=2) for join in node.joins.found):
         return node.written
     return Rewriting(node.other, "NearestTies", node.description, node.output)
+
+
+@rule(NearestVersions)
+def lower_nearest_versions(node: NearestVersions, ctx: Context) -> Logical | Rewriting:
+    """Join the version that is valid at a time by one sort of both sides, unless there are few pairs.
+
+    Then the join stays as written, or is one over bins.
+    """
+    if all(_are_few_versions(join, ctx) for join in node.joins.found):
+        return node.written
+    return Rewriting(node.other, "NearestVersions", node.description, node.output)
+
+
+def _are_few_versions(join: NearestJoin, ctx: Context) -> bool:
+    """Choose between all versions of a key, as written, and a sort of both sides."""
+    versions = read_versions(join.right, ctx)
+    table = versions.table if versions else join.right
+    sizes = left, right = ctx.statistics_of(join.left, table)
+    rows = _total(sizes)
+    pairs: float | None = count_pairs(left, right)
+    if versions and not ctx.force and not _are_few(pairs, sizes, ctx, per_row=_PAIRS_PER_ROW_OF_VERSIONS):
+        inside = dict(versions.inside)
+        names = [ctx.names.fold(column_ref(Scalar(key.right).tree).parts[-1]) for key in join.nearest.keys]
+        keys = [(key.left, inside[name]) for key, name in zip(join.nearest.keys, names, strict=True) if name in inside]
+        pairs = key_pairs((join.left, table), keys, left, right, ctx) or pairs
+    union = Way(f"one sort of {describe_rows(Statistics(rows))} rows", rows, seconds=sort_seconds(rows))
+    every = f"all versions of a key, {describe_pairs(pairs)}"
+    written = Way(every, rows, pairs=pairs, name="all versions of a key", own=True)
+    if not ctx.force and _are_few(pairs, sizes, ctx, per_row=_PAIRS_PER_ROW_OF_VERSIONS):
+        ctx.choose(written, union)
+        ctx.decline(
+            "so few versions of a key that comparing all of them is as good",
+            join.condition[0].place if join.condition else None,
+            "few_rows",
+        )
+        return True
+    ctx.choose(union, written)
+    return False
 
 
 def _spark_join_suffices(join: NearestJoin, ctx: Context, *, may_stay: bool = True, passes: int = 1) -> bool:
@@ -83,12 +126,12 @@ def _count_pairs(join: NearestJoin, sizes: Sizes, ctx: Context) -> float | None:
     return key_pairs((join.left, join.right), keys, left, right, ctx)
 
 
-def _are_few(pairs: float | None, sizes: Sizes, ctx: Context, passes: int = 1) -> bool:
+def _are_few(pairs: float | None, sizes: Sizes, ctx: Context, passes: int = 1, per_row: float = _PAIRS_PER_ROW) -> bool:
     """Whether making so many pairs costs less than sorting both sides, so often."""
     rows = _total(sizes)
     if pairs is None or rows is None:
         return False
-    return pairs < max(ctx.thresholds.nested_loop_pairs, _PAIRS_PER_ROW * passes * rows)
+    return pairs < max(ctx.thresholds.nested_loop_pairs, per_row * passes * rows)
 
 
 def _count_subquery_pairs(join: NearestJoin, ctx: Context) -> tuple[float | None, bool]:

@@ -1,0 +1,214 @@
+"""Versions made on the spot, each valid until the next one of its key, joined with the moments at which they are valid.
+
+    t JOIN (SELECT *, lead(ts) OVER (PARTITION BY k ORDER BY ts) AS until FROM q) v
+      ON v.k = t.k AND t.ts >= v.ts AND (t.ts < v.until OR v.until IS NULL)
+
+The version that is valid at a moment is the last one that is not after it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from sqlglot import exp
+
+from planner.band.comparisons import bare as bare_expression
+from planner.errors import Refused
+from planner.expr import Scalar, is_star, quote, sql
+from planner.expr.calls import unknown
+from planner.logical import Derived, Join, Logical
+from planner.logical.nearest_join import NearestJoin
+from planner.sql.names import Source
+from planner.sql.scope import Scope
+from rules.context import Context
+from rules.nearest.pairs import Pairs, Wanted, comparisons_of
+from rules.query.definitions import definition_of
+from rules.query.from_items import bare
+from rules.query.query_block import read_block
+from rules.query.subquery_columns import columns_inside
+
+_GENERATORS = (exp.UDTF, exp.Explode, exp.Posexplode, exp.Inline)  # make several rows of one version
+
+
+@dataclass(frozen=True)
+class Versions:
+    """The columns of a relation of versions, as expressions over it.
+
+    ``keys``: what its window is partitioned by.  ``time``: when a version begins.  ``until``: when the next one does;
+    ``has_end``: whether the last version has an end instead of NULL.  ``numbered``: whether another window counts rows.
+    ``table``: the relations of which each row is a version, and ``inside`` the keys over them, by their names.
+    """
+
+    keys: tuple[exp.Expression, ...]
+    time: exp.Expression
+    until: exp.Expression
+    has_end: bool
+    numbered: bool
+    table: Logical
+    inside: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class _Lead:
+    """A column ``lead(time) OVER (PARTITION BY keys ORDER BY time)`` of a subquery, over the relations inside it."""
+
+    keys: tuple[str, ...]
+    time: str
+    has_end: bool
+
+
+def read_versions(relation: Logical, ctx: Context) -> Versions | None:
+    """The versions that a relation has; None where it is no subquery with one column of that kind."""
+    relation = bare(relation)
+    if isinstance(relation, Derived) and "TABLESAMPLE" in relation.suffix.upper():
+        return None
+    query = definition_of(relation, ctx)
+    block = None if query is None else read_block(query)
+    if block is None or not block.is_plain or not any("over" in i.text.lower() for i in block.project.items):
+        return None
+    if any(
+        i.plans or i.tree.find(*_GENERATORS) or (not is_star(i.tree) and unknown(i.tree)) for i in block.project.items
+    ):
+        return None
+    try:
+        (source,) = ctx.names.sources(relation)
+        inside = columns_inside(block, source, ctx, computed=True)
+        scope = ctx.scope(block.tree)
+        trees = {name: Scalar(text).tree for name, text in inside.items()}
+        leads = {name: lead for name, tree in trees.items() if (lead := _lead(tree, scope))}
+        if len(leads) != 1 or len(source.names) != 1:
+            return None
+        ((until, lead),) = leads.items()
+        plain = {name: tree for name, tree in trees.items() if not tree.find(exp.Window)}
+        canonical = {scope.bind(tree).canonical: name for name, tree in plain.items()}
+    except (Refused, ValueError):
+        return None
+    if not lead.keys or not all(part in canonical for part in (*lead.keys, lead.time)):
+        return None
+    names = [canonical[part] for part in (*lead.keys, lead.time)]
+    *keys, time, end = (_column(source, name, ctx) for name in (*names, until))
+    numbered = len(trees) - len(plain) > 1 or len(inside) < len(source.columns or ())
+    texts = tuple((name, inside[name]) for name in names[:-1])
+    return Versions(tuple(keys), time, end, lead.has_end, numbered, block.tree, texts)
+
+
+class VersionJoin(NamedTuple):
+    """A join with the nearest version, the conditions of its ON that WHERE has to test, and those that hold anyway.
+
+    The last are IDs of conjuncts, also of WHERE.
+    """
+
+    join: NearestJoin
+    rest: tuple[Scalar, ...]
+    done: frozenset[int]
+
+
+def nearest_version(
+    join: Join, versions: Versions, above: tuple[Scalar, ...], readers: tuple[Scalar, ...], ctx: Context
+) -> VersionJoin | None:
+    """A join with the version that is valid at a moment, as a join with the nearest row; None for any other.
+
+    ``above``: conditions that an inner join has besides its own, in WHERE.  ``readers``: what reads its rows, these
+    and its own conditions aside.  Raises ``Refused`` where the versions are compared in another way.
+    """
+    conjuncts = (*join.condition, *above)
+    pairs = Pairs(Join(join.left, join.right, join.kind, "JOIN", conjuncts), conjuncts, ctx)
+    wanted = Wanted(versions.time, "backward")
+    if len(bounds := pairs.bounds(wanted)) != 1:
+        return None
+    ((match, moment, strict),) = bounds
+    ends = [c for c in conjuncts if _ends(c, versions, moment, strict, pairs)]
+    keys = [c for c in conjuncts if _is_key(c, versions, pairs)]
+    matched = {pairs.scope.canonical(end) for c in keys for one in comparisons_of(c) for end in one.operands}
+    if (
+        len(comparisons_of(match)) != 1
+        or not ends
+        or any(pairs.scope.canonical(k) not in matched for k in versions.keys)
+    ):
+        return None
+    own = [c for c in conjuncts if pairs.side(c.tree) in ("left", None)]
+    implied = [] if versions.has_end else [c for c in ends if isinstance(bare_expression(c.tree), exp.Or)]
+    known = {id(c) for c in (*keys, match, *own, *implied)}
+    rest = tuple(c for c in conjuncts if id(c) not in known)
+    if join.kind == "left" and rest:
+        return None
+    reads_until = any(sql(versions.until.this) in scalar.text or "*" in scalar.text for scalar in (*readers, *rest))
+    ties = ((versions.until, False, False),) if reads_until or versions.numbered else ()
+    kept = Pairs(pairs.join, (*keys, match, *own), ctx)
+    nearest = kept.nearest(replace(wanted, ties=ties), (*readers, *rest))
+    new = NearestJoin(join.left, join.right, join.kind, join.keyword, join.condition, nearest, join.comma, certain=True)
+    done = frozenset(id(c) for c in (*keys, match, *own, *implied))
+    own_on = {id(c) for c in join.condition}
+    return VersionJoin(new, tuple(c for c in rest if id(c) in own_on), done)
+
+
+def _lead(tree: exp.Expression, scope: Scope) -> _Lead | None:
+    """Read the column of a subquery that says when the next version begins."""
+    window, has_end = tree, False
+    if isinstance(tree, exp.Coalesce):
+        window, has_end = tree.this, True
+    if not isinstance(window, exp.Window) or not isinstance(lead := window.this, exp.Lead) or window.args.get("spec"):
+        return None
+    order = window.args.get("order")
+    keys = order.expressions if order else []
+    offset = lead.args.get("offset")
+    if len(keys) != 1 or (offset is not None and sql(offset) != "1"):
+        return None
+    (key,) = keys
+    begins = key.this if isinstance(key, exp.Ordered) else key
+    if isinstance(key, exp.Ordered) and key.args.get("desc"):
+        return None
+    time = scope.bind(begins).canonical
+    if scope.bind(lead.this).canonical != time:
+        return None
+    partition = tuple(scope.bind(part).canonical for part in window.args.get("partition_by") or ())
+    return _Lead(partition, time, has_end or lead.args.get("default") is not None)
+
+
+def _column(source: Source, folded: str, ctx: Context) -> exp.Expression:
+    name = next(c.name for c in source.columns or () if ctx.names.fold(c.name) == folded)
+    return Scalar(f"{quote(source.names[-1])}.{quote(name)}").tree
+
+
+def _is_key(conjunct: Scalar, versions: Versions, pairs: Pairs) -> bool:
+    """Whether a condition compares a key of the versions with the left side, and so takes all versions of the key."""
+    parts = comparisons_of(conjunct)
+    keys = {pairs.scope.canonical(key) for key in versions.keys}
+    return len(parts) == 1 and any(
+        turned.equal and pairs.side(turned.left) == "left" and pairs.scope.canonical(turned.right) in keys
+        for turned in (parts[0], parts[0].turned)
+    )
+
+
+def _ends(conjunct: Scalar, versions: Versions, moment: exp.Expression, strict: bool, pairs: Pairs) -> bool:
+    """Whether a condition is false of every version that is followed by one which is not after the moment.
+
+    It is ``moment < until``, or that with ``OR until IS NULL``, or with ``coalesce(until, …)``.
+    """
+    if conjunct.plans or conjunct.known is None:
+        return False
+    tree, until = bare_expression(conjunct.known), pairs.scope.canonical(versions.until)
+    if isinstance(tree, exp.Or):
+        sides = [bare_expression(side) for side in (tree.this, tree.expression)]
+        compared = [side for side in sides if not _is_null(side, until, pairs)]
+        if len(compared) != 1:
+            return False
+        tree = compared[0]
+    sign = "<=" if strict else "<"
+    return any(
+        turned.sign == sign
+        and pairs.scope.canonical(turned.left) == pairs.scope.canonical(moment)
+        and pairs.scope.canonical(_without_default(turned.right)) == until
+        for one in comparisons_of(Scalar(sql(tree)))
+        for turned in (one, one.turned)
+    )
+
+
+def _is_null(tree: exp.Expression, until: str, pairs: Pairs) -> bool:
+    null = isinstance(tree, exp.Is) and isinstance(tree.expression, exp.Null)
+    return null and pairs.scope.canonical(tree.this) == until
+
+
+def _without_default(tree: exp.Expression) -> exp.Expression:
+    return tree.this if isinstance(tree, exp.Coalesce) else tree
