@@ -17,6 +17,7 @@ from planner.logical import BandJoin, Logical
 from rules.analysis.unique import unique_keys
 from rules.context import Context
 from rules.query.condition_scope import condition_scope
+from rules.query.rows_inside import rows_inside
 
 
 def has_keys(join: BandJoin) -> bool:
@@ -53,23 +54,45 @@ def matches_at_most_one(join: BandJoin, ctx: Context) -> bool:
 
 def estimate_key_pairs(join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> float | None:
     """Estimate the pairs with equal keys from the first rows of each side; None if these are not cheap to read."""
-    if left.rows is None or right.rows is None or not (left.plain and right.plain):
+    if left.rows is None or right.rows is None or not (keys := _keys(join, ctx)):
         return None
-    rows = sample_rows(join, ctx) if _keys(join, ctx) else None
+    if not (left.plain and right.plain):
+        return key_pairs((join.left, join.right), keys, left, right, ctx)
+    rows = sample_rows(join, ctx)
     return _extrapolated(rows.keys, left.rows, right.rows) if rows else None
 
 
 def key_pairs(
     sides: tuple[Logical, Logical], keys: list[tuple[str, str]], left: Statistics, right: Statistics, ctx: Context
 ) -> float | None:
-    """The same for two relations and the left and right operands of their equalities."""
-    if left.rows is None or right.rows is None or not (left.plain and right.plain):
+    """The same for two relations and the left and right operands of their equalities.
+
+    The keys of a subquery that adds windows to rows are those of the rows inside, which are cheap to read.
+    """
+    if left.rows is None or right.rows is None:
         return None
-    samples = ctx.samples(tuple((side, _key([k[n] for k in keys])) for n, side in enumerate(sides)), KEY_SAMPLE)
+    read = []
+    for number, (side, size) in enumerate(zip(sides, (left, right), strict=True)):
+        found = side, [key[number] for key in keys]
+        readable = found if size.plain else _inside(*found, ctx)
+        if readable is None:
+            return None
+        read.append((readable[0], _key(readable[1])))
+    samples = ctx.samples(tuple(read), KEY_SAMPLE)
     if samples is None:
         return None
     first, second = ([row[0] for row in rows] for rows in samples)
     return _extrapolated((first, second), left.rows, right.rows)
+
+
+def _inside(side: Logical, keys: list[str], ctx: Context) -> tuple[Logical, list[str]] | None:
+    """The rows inside a subquery, and expressions over it as those over these; None if they are not cheap to read."""
+    rows = rows_inside(side, ctx)
+    if rows is None or not ctx.statistics_of(rows.table)[0].plain:
+        return None
+    with suppress(Refused):
+        return rows.table, [rows.expression(key) for key in keys]
+    return None
 
 
 def _extrapolated(

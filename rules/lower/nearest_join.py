@@ -7,7 +7,6 @@ from typing import Literal
 from planner.catalog.cost import count_pairs, describe_pairs, describe_rows, nested_loop_seconds, sort_seconds
 from planner.catalog.stats import Statistics
 from planner.explain.records import Way
-from planner.expr import Scalar, column_ref
 from planner.logical import Logical
 from planner.logical.nearest_join import NearestJoin, NearestSubquery, NearestTies, NearestVersions
 from planner.physical.base import Rewriting, Spark
@@ -15,14 +14,17 @@ from planner.physical.nearest_join import NearestJoin as SortedNearestJoin
 from rules.band_join.keys import key_pairs
 from rules.context import Context
 from rules.nearest.filtered_sizes import Sizes, filtered_sizes, own_conditions
-from rules.nearest.versions import read_versions
+from rules.query.rows_inside import rows_inside
 from rules.rule import rule
 
 _PAIRS_PER_ROW = 20.0
 """Sorting a row of either side in a union costs as much as so many pairs with equal keys, of which half match."""
 
-_PAIRS_PER_ROW_OF_VERSIONS = 100.0
+_PAIRS_PER_ROW_OF_VERSIONS = 60.0
 """The same where Spark keeps one pair of a row at most, and neither sorts nor groups the others."""
+
+_FEW_VERSIONS, _PAIRS_PER_ROW_OF_FEW_VERSIONS = 10, 200.0
+"""The same with so many times as many rows on the left: Spark broadcasts the versions, and sorts nothing."""
 
 
 @rule(NearestJoin)
@@ -62,20 +64,21 @@ def lower_nearest_versions(node: NearestVersions, ctx: Context) -> Logical | Rew
 
 def _are_few_versions(join: NearestJoin, ctx: Context) -> bool:
     """Choose between all versions of a key, as written, and a sort of both sides."""
-    versions = read_versions(join.right, ctx)
-    table = versions.table if versions else join.right
-    sizes = left, right = ctx.statistics_of(join.left, table)
-    rows = _total(sizes)
+    left, right = ctx.statistics_of(join.left, join.right)
+    if right.rows is None and (inside := rows_inside(join.right, ctx)):
+        (right,) = ctx.statistics_of(inside.table)
+    sizes = left, right
     pairs: float | None = count_pairs(left, right)
-    if versions and not ctx.force and not _are_few(pairs, sizes, ctx, per_row=_PAIRS_PER_ROW_OF_VERSIONS):
-        inside = dict(versions.inside)
-        names = [ctx.names.fold(column_ref(Scalar(key.right).tree).parts[-1]) for key in join.nearest.keys]
-        keys = [(key.left, inside[name]) for key, name in zip(join.nearest.keys, names, strict=True) if name in inside]
-        pairs = key_pairs((join.left, table), keys, left, right, ctx) or pairs
+    is_small = left.rows is not None and right.rows is not None and right.rows * _FEW_VERSIONS <= left.rows
+    per_row = _PAIRS_PER_ROW_OF_FEW_VERSIONS if is_small else _PAIRS_PER_ROW_OF_VERSIONS
+    if not ctx.force and not _are_few(pairs, sizes, ctx, per_row=per_row):
+        keys = [(key.left, key.right) for key in join.nearest.keys]
+        pairs = key_pairs((join.left, join.right), keys, left, right, ctx) or pairs
+    rows = _total(sizes)
     union = Way(f"one sort of {describe_rows(Statistics(rows))} rows", rows, seconds=sort_seconds(rows))
     every = f"all versions of a key, {describe_pairs(pairs)}"
     written = Way(every, rows, pairs=pairs, name="all versions of a key", own=True)
-    if not ctx.force and _are_few(pairs, sizes, ctx, per_row=_PAIRS_PER_ROW_OF_VERSIONS):
+    if not ctx.force and _are_few(pairs, sizes, ctx, per_row=per_row):
         ctx.choose(written, union)
         ctx.decline(
             "so few versions of a key that comparing all of them is as good",

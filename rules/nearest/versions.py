@@ -37,7 +37,6 @@ class Versions:
 
     ``keys``: what its window is partitioned by.  ``time``: when a version begins.  ``until``: when the next one does;
     ``has_end``: whether the last version has an end instead of NULL.  ``numbered``: whether another window counts rows.
-    ``table``: the relations of which each row is a version, and ``inside`` the keys over them, by their names.
     """
 
     keys: tuple[exp.Expression, ...]
@@ -45,8 +44,6 @@ class Versions:
     until: exp.Expression
     has_end: bool
     numbered: bool
-    table: Logical
-    inside: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -89,8 +86,7 @@ def read_versions(relation: Logical, ctx: Context) -> Versions | None:
     names = [canonical[part] for part in (*lead.keys, lead.time)]
     *keys, time, end = (_column(source, name, ctx) for name in (*names, until))
     numbered = len(trees) - len(plain) > 1 or len(inside) < len(source.columns or ())
-    texts = tuple((name, inside[name]) for name in names[:-1])
-    return Versions(tuple(keys), time, end, lead.has_end, numbered, block.tree, texts)
+    return Versions(tuple(keys), time, end, lead.has_end, numbered)
 
 
 class VersionJoin(NamedTuple):

@@ -1,0 +1,49 @@
+"""The rows of a subquery that only adds columns to those of its relations, such as windows over them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.errors import Refused
+from planner.expr import Scalar
+from planner.logical import Logical
+from planner.sql.scope import BoundColumn, Scope
+from rules.context import Context
+from rules.query.definitions import definition_of
+from rules.query.from_items import bare
+from rules.query.query_block import read_block
+from rules.query.subquery_columns import columns_inside
+
+
+@dataclass(frozen=True)
+class RowsInside:
+    """``table``: the relations inside a subquery, whose rows it returns, or fewer of them if it has a WHERE."""
+
+    table: Logical
+    scope: Scope
+    columns: dict[str, str]
+
+    def expression(self, text: str) -> str:
+        """An expression over the subquery as one over ``table``.  Raises ``Refused`` if it reads another column."""
+
+        def inside(column: BoundColumn) -> str:
+            found = self.columns.get(self.scope.names.fold(column.column.name))
+            if found is None or column.level or column.column.field:
+                raise Refused(f"{column.ref.text} is no column of the rows inside")
+            return found
+
+        return self.scope.bind(Scalar(text)).substitute(inside).text
+
+
+def rows_inside(relation: Logical, ctx: Context) -> RowsInside | None:
+    """Read a subquery, or a name of WITH, as the rows inside it; None where it is another one, or no subquery."""
+    query = definition_of(bare(relation), ctx)
+    block = None if query is None else read_block(query)
+    if block is None or not block.is_plain:
+        return None
+    try:
+        scope = ctx.scope(relation)
+        (source,) = scope.sources
+        return RowsInside(block.tree, scope, columns_inside(block, source, ctx))
+    except (Refused, ValueError):
+        return None
