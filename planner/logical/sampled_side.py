@@ -7,7 +7,10 @@ values that it has among all.  Of rows that are computed one by one some are tak
     (SELECT u, min(t) AS lo, max(t) AS hi FROM e WHERE pmod(xxhash64(u), 32) = 0 GROUP BY u)
 
     (SELECT *, lead(ts) OVER (PARTITION BY u ORDER BY ts) AS until FROM e)
-    (SELECT *, lead(ts) OVER (PARTITION BY u ORDER BY ts) AS until FROM e WHERE pmod(xxhash64(u), 32) = 0)
+    (SELECT *, lead(ts) OVER (PARTITION BY u ORDER BY ts) AS until FROM e
+     WHERE pmod(xxhash64(u), 32) = (SELECT pmod(xxhash64(u), 32) FROM e LIMIT 1))
+
+Of a table those groups and partitions are taken whose hash is that of the first row, so that some are.
 """
 
 from __future__ import annotations
@@ -52,26 +55,28 @@ def _sampled(query: Logical, one_of: int) -> Logical | None:
         return None
     windows = _windows(query)
     if not windows:
-        return _below(query, _some(one_of), one_of)
+        return _below(query, None, one_of)
     keys = _partition(windows)
     if not keys or any(isinstance(node, Aggregate) for node in query.walk()):
         return None
-    return _below(query, _whole(keys, one_of), one_of)
+    return _below(query, keys, one_of)
 
 
-def _below(node: Logical, taken: str, one_of: int) -> Logical | None:
+def _below(node: Logical, keys: str | None, one_of: int) -> Logical | None:
+    """A query block with some of its rows, or with all rows of some ``keys``."""
     match node:
         case Project() | Filter():
             if isinstance(node, Filter) and node.clause == "WHERE" and isinstance(node.child, Scan):
-                return None if node.child.cte else _filtered(node, taken)
-            child = _below(node.child, taken, one_of)
+                return None if node.child.cte else _filtered(node, _taken(keys, one_of, node.child))
+            child = _below(node.child, keys, one_of)
             return replace(node, child=child) if child else None
         case Aggregate():
             if node.sets or not all(isinstance(key.known, exp.Column) for key in node.keys):
                 return None
-            return replace(node, child=_filtered(node.child, _whole(", ".join(key.text for key in node.keys), one_of)))
+            by = ", ".join(key.text for key in node.keys)
+            return replace(node, child=_filtered(node.child, _taken(by, one_of, node.child)))
         case Scan() if not node.cte:
-            return _filtered(node, taken)
+            return _filtered(node, _taken(keys, one_of, node))
     return None
 
 
@@ -98,9 +103,15 @@ def _some(one_of: int) -> str:
     return f"rand(1) < {1 / one_of!r}D"
 
 
-def _whole(keys: str, one_of: int) -> str:
-    """The condition that takes all rows of some of the keys."""
-    return f"pmod(xxhash64({keys}), {one_of}) = 0"
+def _taken(keys: str | None, one_of: int, rows: Logical) -> str:
+    """The condition that takes some of the rows, or all rows of some of the keys."""
+    if keys is None:
+        return _some(one_of)
+    bucket = f"pmod(xxhash64({keys}), {one_of})"
+    table = rows.child if isinstance(rows, Filter) else rows
+    if isinstance(table, Scan) and not table.cte:
+        return f"{bucket} = (SELECT {bucket} FROM {table.text} {table.suffix} LIMIT 1)"
+    return f"{bucket} = 0"
 
 
 def _filtered(node: Logical, condition: str) -> Filter:

@@ -10,14 +10,17 @@ from planner.sql.from_sql import from_sql
 from planner.sql.to_sql import to_sql
 
 SOME = "rand(1) < 0.03125D"
+OF_A = "pmod(xxhash64(a), 32) = (SELECT pmod(xxhash64(a), 32) FROM t LIMIT 1)"
 SAMPLED = {  # a query, and the condition that takes some of its rows
     "SELECT a, b + 1 AS c FROM t": SOME,
     "SELECT a FROM t WHERE b > 1": f"b > 1 AND {SOME}",
-    "SELECT a, min(b) FROM t GROUP BY a": "pmod(xxhash64(a), 32) = 0",
-    "SELECT a, b, lead(b) OVER (PARTITION BY a ORDER BY b) AS c FROM t": "pmod(xxhash64(a), 32) = 0",
+    "SELECT a, min(b) FROM t GROUP BY a": OF_A,
+    "SELECT a, min(b) FROM t JOIN u USING (c) GROUP BY a": "pmod(xxhash64(a), 32) = 0",
+    "SELECT x.a, min(b) FROM t AS x GROUP BY x.a": OF_A.replace("(a)", "(x.a)").replace("t LIMIT", "t AS x LIMIT"),
+    "SELECT a, b, lead(b) OVER (PARTITION BY a ORDER BY b) AS c FROM t": OF_A,
     "SELECT lead(b) OVER (PARTITION BY t.a, d ORDER BY b) - b, lag(b) OVER (PARTITION BY t.a, d ORDER BY b) FROM t "
-    "WHERE b > 1": "b > 1 AND pmod(xxhash64(t.a, d), 32) = 0",
-    "SELECT a, b FROM t QUALIFY row_number() OVER (PARTITION BY a ORDER BY b) = 1": "pmod(xxhash64(a), 32) = 0",
+    "WHERE b > 1": f"b > 1 AND {OF_A.replace('(a)', '(t.a, d)')}",
+    "SELECT a, b FROM t QUALIFY row_number() OVER (PARTITION BY a ORDER BY b) = 1": OF_A,
     "SELECT over, coverage FROM t": SOME,
 }
 WHOLE = """
