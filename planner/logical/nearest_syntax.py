@@ -34,12 +34,14 @@ class AsofJoin(NearestSyntax):
     """Each left row with the right row nearest by ``match``, among those that fulfil ``condition`` or ``using``.
 
     ``match_at``: ``match`` precedes so many conjuncts of ``condition`` in ON; None if it is a MATCH_CONDITION.
+    ``nested``: so many parentheses are around ON.
     """
 
     label: ClassVar[str] = "AsofJoin"
     condition: tuple[Scalar, ...] = ()
     using: tuple[str, ...] = ()
     match_at: int | None = None
+    nested: int = 0
 
     @property
     def on(self) -> tuple[Scalar, ...]:
@@ -68,7 +70,7 @@ class AsofJoin(NearestSyntax):
             text += f" MATCH_CONDITION ({conjunction((self.match,))})"
         if self.using:
             return f"{text} USING ({', '.join(self.using)})"
-        return f"{text} ON {conjunction(self.on)}" if self.on else text
+        return f"{text} ON {'(' * self.nested}{conjunction(self.on)}{')' * self.nested}" if self.on else text
 
 
 @plan_node

@@ -23,22 +23,19 @@ from planner.logical import (
     Scan,
 )
 from planner.logical.nearest_syntax import AsofJoin, NearestByJoin
-from planner.sql.nearest_clauses import find_asof, find_match_condition, find_nearest_by
+from planner.sql.nearest_clauses import find_asof, find_join, find_match_condition, find_nearest_by
 from planner.sql.reader import QUERY_STARTS, Note, Reader
 
 _MODIFIERS = frozenset({"INNER", "CROSS", "LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI", "NATURAL"})
+
+_GIVE_AN_ALIAS = "for an as-of join, give the relation before it an alias"
 
 
 def from_clause(r: Reader, lo: int, hi: int) -> Logical:
     """Read the tokens behind FROM.  What has no place in the algebra (PIVOT) makes the whole clause ``Opaque``."""
     t = r.tokens
     tops = t.top(lo, hi)
-    matches = {
-        i: find_match_condition(t, i + 1, hi) for i in tops if t[i].word == "ASOF" and t.word(i + 1, hi) == "JOIN"
-    }
-    for i, match in matches.items():
-        if match is None and find_asof(t, i + 1) is None:
-            raise r.fail("ASOF may be an alias here; for an as-of join, give the relation before it an alias", i)
+    matches = _match_conditions(r, tops, hi)
     if any(
         t[i].word in ("PIVOT", "UNPIVOT", "MATCH_RECOGNIZE", "MATCH_CONDITION", "NEAREST")
         and t.word(i + 1, hi) in ("(", "INCLUDE", "EXCLUDE")
@@ -58,6 +55,22 @@ def from_clause(r: Reader, lo: int, hi: int) -> Logical:
     for a, b in zip(views, [*views[1:], hi], strict=False):
         plan = _lateral_view(r, plan, a, b)
     return plan
+
+
+def _match_conditions(r: Reader, tops: list[int], hi: int) -> dict[int, int | None]:
+    """The MATCH_CONDITION of each ASOF of a FROM, if it has one, but for an ASOF that Spark reads as an alias."""
+    t, found = r.tokens, dict[int, int | None]()
+    for i in tops:
+        join = find_join(t, i, hi) if t[i].word == "ASOF" else None
+        if join is None:
+            continue
+        if find_asof(t, join) == i:
+            found[i] = find_match_condition(t, join, hi)
+        elif join == i + 1:
+            raise r.fail(f"ASOF may be an alias here; {_GIVE_AN_ALIAS}", i)
+        elif not any(t[n].word == "ASOF" and t.word(n + 1) == "." for n in range(len(t))):
+            r.notes.append(Note(f"ASOF is an alias here, as Spark reads it; {_GIVE_AN_ALIAS}", t.place(t[i].start)))
+    return found
 
 
 def _items(r: Reader, lo: int, hi: int) -> list[tuple[int, int]]:
@@ -126,13 +139,18 @@ def _asof_join_on(
     """Read an ASOF JOIN without MATCH_CONDITION: one comparison in ON decides which row is the nearest."""
     t = r.tokens
     on = next((i for i in t.top(join + 1, hi) if t[i].word == "ON"), hi)
-    condition = r.conjuncts(on + 1, hi) if on < hi else ()
+    first, end = on + 1, hi
+    while first < end and t[first].word == "(" and t.match[first] == end - 1:
+        first, end = first + 1, end - 1
+    condition = r.conjuncts(first, end) if on < hi else ()
     bounds = [n for n, conjunct in enumerate(condition) if _compares_columns(conjunct)]
     if len(bounds) != 1:
         raise r.fail(f"{keyword} needs MATCH_CONDITION, or one comparison by order in ON; it has {len(bounds)}", join)
     (at,) = bounds
     others = (*condition[:at], *condition[at + 1 :])
-    return AsofJoin(left, _primary(r, join + 1, on), kind, keyword, condition[at], others, match_at=at)
+    return AsofJoin(
+        left, _primary(r, join + 1, on), kind, keyword, condition[at], others, match_at=at, nested=first - on - 1
+    )
 
 
 def _compares_columns(conjunct: Scalar) -> bool:

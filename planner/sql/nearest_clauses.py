@@ -22,6 +22,14 @@ def find_asof(t: Tokens, join: int) -> int | None:
     return i - 1 if spark or not _may_be_alias(t, i - 1) else None
 
 
+def find_join(t: Tokens, asof: int, hi: int) -> int | None:
+    """Find the index of the JOIN that an ASOF may belong to, as in ``ASOF LEFT JOIN``; None if there is none."""
+    i = asof + 1
+    while t.word(i, hi) in _KINDS:
+        i += 1
+    return i if t.word(i, hi) == "JOIN" else None
+
+
 def _may_be_alias(t: Tokens, asof: int) -> bool:
     """Whether a word may be the alias of the relation before it: the relation has none, and no ON follows it."""
     if t.word(asof - 1) in _KINDS:

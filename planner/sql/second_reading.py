@@ -321,7 +321,9 @@ class _Comparison:
             self.pieces("GROUP BY", ours.keys, theirs.expressions)
 
     def conjuncts(self, clause: str, ours: tuple[Scalar, ...], tree: exp.Expr | None) -> None:
-        """The conjuncts of a condition."""
+        """The conjuncts of a condition, perhaps inside parentheses, as in ON of an as-of join."""
+        while len(ours) > 1 and isinstance(tree, exp.Paren):
+            tree = tree.this
         theirs = [] if tree is None else list(tree.flatten(unnest=False)) if isinstance(tree, exp.And) else [tree]
         self.pieces(clause, ours, theirs)
 
