@@ -139,18 +139,18 @@ def _asof_join_on(
     """Read an ASOF JOIN without MATCH_CONDITION: one comparison in ON decides which row is the nearest."""
     t = r.tokens
     on = next((i for i in t.top(join + 1, hi) if t[i].word == "ON"), hi)
-    first, end = on + 1, hi
-    while first < end and t[first].word == "(" and t.match[first] == end - 1:
-        first, end = first + 1, end - 1
-    condition = r.conjuncts(first, end) if on < hi else ()
+    nested = 0
+    while on + nested + 1 < hi and t[on + nested + 1].word == "(" and t.match[on + nested + 1] == hi - nested - 1:
+        nested += 1
+    condition = r.conjuncts(on + nested + 1, hi - nested) if on < hi else ()
+    if len(condition) == 1:  # its own parentheses
+        nested, condition = 0, r.conjuncts(on + 1, hi)
     bounds = [n for n, conjunct in enumerate(condition) if _compares_columns(conjunct)]
     if len(bounds) != 1:
         raise r.fail(f"{keyword} needs MATCH_CONDITION, or one comparison by order in ON; it has {len(bounds)}", join)
     (at,) = bounds
     others = (*condition[:at], *condition[at + 1 :])
-    return AsofJoin(
-        left, _primary(r, join + 1, on), kind, keyword, condition[at], others, match_at=at, nested=first - on - 1
-    )
+    return AsofJoin(left, _primary(r, join + 1, on), kind, keyword, condition[at], others, match_at=at, nested=nested)
 
 
 def _compares_columns(conjunct: Scalar) -> bool:

@@ -40,6 +40,11 @@ READ = {  # what stands behind FROM: the kind, how many rows, whether by similar
 AS_OF = {  # what stands behind FROM, where no MATCH_CONDITION is: the kind, the comparison, the other conditions
     "l a ASOF JOIN r ON a.k = r.k AND a.x >= r.x": ("inner", "a.x >= r.x", ("a.k = r.k",)),
     "l AS a ASOF JOIN r ON (a.x < r.x)": ("inner", "(a.x < r.x)", ()),
+    "l a ASOF JOIN r ON (a.k = r.k AND a.x < r.x)": ("inner", "a.x < r.x", ("a.k = r.k",)),
+    "l a ASOF LEFT JOIN r ON ((a.x < r.x AND (a.k = r.k)))": ("left", "a.x < r.x", ("(a.k = r.k)",)),
+    "l a ASOF JOIN r ON (a.x < r.x) AND (a.k = r.k)": ("inner", "(a.x < r.x)", ("(a.k = r.k)",)),
+    "l a ASOF LEFT JOIN r MATCH_CONDITION (a.x < r.x) ON a.k = r.k": ("left", "a.x < r.x", ("a.k = r.k",)),
+    "l a ASOF INNER JOIN r q MATCH_CONDITION (a.x < q.x) JOIN s USING (k)": ("inner", "a.x < q.x", ()),
     "db.l `a` ASOF LEFT JOIN r AS q ON a.x <= q.x AND a.k = q.k": ("left", "a.x <= q.x", ("a.k = q.k",)),
     "l a asof left outer join (SELECT * FROM r) q ON q.x > a.x AND q.k <=> a.k": (
         "left",
@@ -108,6 +113,12 @@ def test_an_as_of_join_with_its_comparison_in_on(text: str) -> None:
 def test_other_as_of_joins_are_not_read(text: str, reason: str) -> None:
     with pytest.raises(Unsupported, match=reason):
         from_sql(f"SELECT * FROM {text}")
+
+
+@pytest.mark.parametrize(("join", "is_told"), [("LEFT JOIN r ON r.x <= y", True), ("LEFT JOIN r ON asof.x = 1", False)])
+def test_an_alias_that_may_be_meant_otherwise_is_a_note(join: str, *, is_told: bool) -> None:
+    _, notes = from_sql(f"SELECT * FROM l ASOF {join}")
+    assert ["ASOF is an alias here" in note.reason for note in notes] == [True] * is_told
 
 
 @pytest.mark.parametrize("relation", ["l asof", "l AS asof", "db.l asof", "(SELECT * FROM l) asof"])
