@@ -4,14 +4,15 @@
 
     SELECT e.id FROM {e} e JOIN {s} s ON e.ts BETWEEN s.start AND s.stop
 
-What has no join below it is a relation, however it was made: its plan is carried over as it is.  The names of columns
-are IDs in an analyzed plan, so that two columns of one name remain two.
+What has no join below it is a relation, however it was made: its plan is carried over as it is.  Only where a table is
+read in more than one way, filters and aggregates over it are written, too, since rules for self-joins compare them.
+The names of columns are IDs in an analyzed plan, so that two columns of one name remain two.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -72,10 +73,14 @@ Columns = dict[int, exp.Expression]
 
 @dataclass(frozen=True)
 class _Rows:
-    """The clauses FROM and WHERE, with the column of each ID."""
+    """The clauses FROM and WHERE, with the column of each ID.
+
+    ``filters``: conditions on a relation of FROM that are still to be written, above it.
+    """
 
     plan: Logical
     columns: Columns
+    filters: tuple[Scalar, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -105,6 +110,7 @@ class PlanWriter:
         self.aliases: set[str] = set()
         self.plans: dict[str, PlanNode] = {}
         self.joins: dict[PlanNode, bool] = {}
+        self.tables: list[tuple[PlanNode, PlanNode]] = []  # relations, with the table that each reads
 
     def write(self) -> str:
         """Write the plan as a statement over views, whose DataFrames are then in ``frames``.  Raises ``Refused``."""
@@ -116,7 +122,34 @@ class PlanWriter:
                 f"more than {_MOST_OPERATORS} operators follow each other, each of which would be a subquery; "
                 "withColumns() adds many columns in one"
             )
+        self.tables = [(r, table) for r in self._relations(plan) if (table := self._table_of(r))]
         return to_sql(self._query(plan, self.frame.columns).plan)
+
+    def _relations(self, node: PlanNode) -> Iterator[PlanNode]:
+        """The largest parts of a plan that have no join."""
+        if self._has_join(node):
+            for child in node.children:
+                yield from self._relations(child)
+        else:
+            yield node
+
+    def _table_of(self, node: PlanNode) -> PlanNode | None:
+        """The leaf below filters, columns and aggregates; None if there is another operator, or rows are cached."""
+        while not self._is_cached(node):
+            if not node.children:
+                return node
+            if node.name not in (*_TRANSPARENT, "Filter", "Aggregate", "Project"):
+                return None
+            node = node.child
+        return None
+
+    def _is_read_again(self, node: PlanNode) -> bool:
+        """Whether another relation of the DataFrame reads other rows or columns of the table below a relation."""
+        table = self._table_of(node)
+        return table is not None and any(
+            table.java.sameResult(other.java) and not node.java.sameResult(relation.java)
+            for relation, other in self.tables
+        )
 
     def _has_join(self, node: PlanNode) -> bool:
         """Whether there is a join that is written as such."""
@@ -178,21 +211,22 @@ class PlanWriter:
         """Write the clauses FROM and WHERE."""
         node = _below_aliases(node)
         if node.name != "Filter" or not self._has_join(node):
-            return self._relation(node)
+            return _filtered(self._relation(node))
         rows = self._rows(node.child)
-        condition = self._conjuncts(node.java.condition(), rows.columns)
-        if isinstance(rows.plan, Filter):
-            return _Rows(Filter(rows.plan.child, (*rows.plan.condition, *condition)), rows.columns)
-        return _Rows(Filter(rows.plan, condition), rows.columns)
+        return _filtered(replace(rows, filters=self._conjuncts(node.java.condition(), rows.columns)))
 
-    def _relation(self, node: PlanNode, alias: str = "") -> _Rows:
-        """Write an item of FROM: a join, a relation, a subquery."""
-        while node.name in _TRANSPARENT:
-            alias = str(node.java.alias()) if node.name == "SubqueryAlias" and not alias else alias
-            node = node.child
-        if not self._has_join(node):
-            return self._scan(node, alias)
-        return self._join(node) if node.name == "Join" else self._selected(node, alias)
+    def _relation(self, node: PlanNode, alias: str = "", *, filters: bool = True) -> _Rows:
+        """Write an item of FROM: a join, a relation, a subquery; ``filters``: it may leave these to be written."""
+        alias, node = _named(node, alias)
+        if self._has_join(node):
+            return self._join(node) if node.name == "Join" else self._selected(node, alias)
+        if node.name == "Aggregate" and self._is_read_again(node):
+            return self._selected(node, alias)
+        inner, below = _named(node.child, alias) if node.name == "Filter" else (alias, node)
+        if filters and below is not node and not below.children and self._is_read_again(node):
+            rows = self._scan(below, inner)
+            return replace(rows, filters=self._conjuncts(node.java.condition(), rows.columns))
+        return self._scan(node, alias)
 
     def _join(self, node: PlanNode) -> _Rows:
         kind = _KINDS.get(re.sub(r"\W.*", "", str(node.java.joinType().toString())))
@@ -200,14 +234,19 @@ class PlanWriter:
             raise Refused(f"a {node.java.joinType().toString()} join is not written as SQL")
         if str(node.java.hint().toString()) != "":
             raise Refused("a join has hints")
-        left, right = map(self._relation, node.children)
+        left, right = (self._relation(child, filters=kind != "full") for child in node.children)
         columns = {**left.columns, **right.columns}
         condition = self._conjuncts(node.java.condition().get(), columns) if node.java.condition().isDefined() else ()
+        above = (*left.filters, *right.filters)
+        if kind in ("left", "semi", "anti"):
+            above, condition = left.filters, (*condition, *right.filters)
+        elif kind == "right":
+            above, condition = right.filters, (*condition, *left.filters)
         if kind == "cross" and condition:
             kind = "inner"
         keyword = JOIN_KEYWORDS["cross" if kind == "inner" and not condition else kind]
         joined = Join(left.plan, right.plan, kind, keyword, condition)
-        return _Rows(joined, left.columns if kind in ("semi", "anti") else columns)
+        return _Rows(joined, left.columns if kind in ("semi", "anti") else columns, above)
 
     def _scan(self, node: PlanNode, alias: str) -> _Rows:
         """Carry a relation: a view of the rows that its plan returns, with columns of different names."""
@@ -327,6 +366,23 @@ def _below_aliases(node: PlanNode) -> PlanNode:
     while node.name in _TRANSPARENT:
         node = node.child
     return node
+
+
+def _named(node: PlanNode, alias: str) -> tuple[str, PlanNode]:
+    """A plan below its names, and the outermost of these."""
+    while node.name in _TRANSPARENT:
+        alias = str(node.java.alias()) if node.name == "SubqueryAlias" and not alias else alias
+        node = node.child
+    return alias, node
+
+
+def _filtered(rows: _Rows) -> _Rows:
+    """The same with the filters that are still to be written in WHERE."""
+    if not rows.filters:
+        return rows
+    if isinstance(rows.plan, Filter):
+        return _Rows(Filter(rows.plan.child, (*rows.plan.condition, *rows.filters)), rows.columns)
+    return _Rows(Filter(rows.plan, rows.filters), rows.columns)
 
 
 def _sorts_partitions(node: PlanNode) -> bool:
