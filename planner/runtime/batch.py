@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from planner.runtime.installation import uninstalled_sql
+from planner.runtime.pyspark_versions import dataset_class
 
 Arguments = dict[str, Any] | list[Any] | None
 
@@ -26,10 +27,14 @@ def run_over_frames(session: SparkSession, text: str, args: Arguments, frames: M
     """Run a statement over DataFrames whose names in it are unique.
 
     Spark makes views of them: a classic session drops them after the analysis of the statement, and Connect sends them
-    with it.
+    with it.  ``writeTo(…).create()`` analyzes the statement again; so a classic DataFrame is one of the analyzed plan.
     """
     text, named = in_braces(text, frames)
-    return run(session, text, args, **named)
+    frame = run(session, text, args, **named)
+    if not named or not classic(session):
+        return frame
+    analyzed = frame._jdf.queryExecution().analyzed()
+    return DataFrame(dataset_class(session).ofRows(session._jsparkSession, analyzed), session)
 
 
 def in_braces(text: str, frames: Mapping[str, DataFrame]) -> tuple[str, dict[str, DataFrame]]:

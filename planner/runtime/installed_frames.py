@@ -45,6 +45,7 @@ class InstalledFrames:
 
     def __init__(self, session: SparkSession) -> None:
         self.optimizers: tuple[PlansFrames, ...] = ()
+        self.of_frames = type(session.range(0))
         self.join = session._jvm.org.apache.spark.sql.catalyst.trees.TreePattern.JOIN()  # type: ignore[union-attr]
 
     def plan(self, frame: DataFrame) -> DataFrame:
@@ -65,10 +66,9 @@ def install_frames(session: SparkSession, optimizer: PlansFrames) -> None:
             installed = InstalledFrames(session)
             setattr(session, _ATTRIBUTE, installed)
         installed.optimizers = (*installed.optimizers, optimizer)
-        of_frames = type(session.range(0))
-        if of_frames not in _replaced:
-            _replaced[of_frames] = _Replaced(of_frames)
-        _replaced[of_frames].users += 1
+        if installed.of_frames not in _replaced:
+            _replaced[installed.of_frames] = _Replaced(installed.of_frames)
+        _replaced[installed.of_frames].users += 1
 
 
 def uninstall_frames(session: SparkSession, optimizer: PlansFrames) -> None:
@@ -82,12 +82,11 @@ def uninstall_frames(session: SparkSession, optimizer: PlansFrames) -> None:
             installed.optimizers = (*installed.optimizers[:place], *installed.optimizers[place + 1 :])
             if not installed.optimizers:
                 delattr(session, _ATTRIBUTE)
-            of_frames = type(session.range(0))
-            replaced = _replaced[of_frames]
+            replaced = _replaced[installed.of_frames]
             replaced.users -= 1
             if not replaced.users:
                 replaced.undo()
-                del _replaced[of_frames]
+                del _replaced[installed.of_frames]
 
 
 class _Replaced:

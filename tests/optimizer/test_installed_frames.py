@@ -109,6 +109,19 @@ def test_writes(session: SparkSession, tmp_path: Path, caplog: pytest.LogCapture
     opt.uninstall()
 
 
+def test_a_new_table(session: SparkSession, tmp_path: Path) -> None:
+    """`writeTo` analyzes the statement again, when the views of planning have gone."""
+    opt = Optimizer.install(session, FORCE, frames=True)
+    try:
+        pairs(session).writeTo("pairs_written").using("parquet").option("path", str(tmp_path / "t")).create()
+        assert sorted(map(tuple, session.table("pairs_written").collect())) == PAIRS
+        pairs(session).write.insertInto("pairs_written")
+        assert session.table("pairs_written").count() == 2 * len(PAIRS)
+    finally:
+        opt.uninstall()
+        session.sql("DROP TABLE IF EXISTS pairs_written")
+
+
 def test_frames_without_joins_are_not_planned(session: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "dovetail.plan")
     opt = Optimizer.install(session, FORCE, frames=True)
