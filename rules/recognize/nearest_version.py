@@ -25,9 +25,12 @@ def nearest_versions(node: Project | Sort, ctx: Context) -> Logical | None:
         return None
     found: dict[int, NearestJoin] = {}
     condition = block.condition
-    for join in joins_of(block.tree):
-        if isinstance(join, Join) and (new := _over_versions(join, block, ctx)):
+    joins = [join for join in joins_of(block.tree) if isinstance(join, Join)]
+    gone = set[int]()  # the conditions of those found, which the joins around them need not read
+    for join in reversed(joins):  # the innermost first
+        if new := _over_versions(join, block, gone, ctx):
             found[id(join)], rest, done = new
+            gone |= {id(scalar) for scalar in expressions(join)}
             condition = (*rest, *(c for c in condition if id(c) not in done))
     if not found:
         return None
@@ -37,7 +40,7 @@ def nearest_versions(node: Project | Sort, ctx: Context) -> Logical | None:
     return NearestVersions(node, new_query, description, Joins(tuple(found.values())))
 
 
-def _over_versions(join: Join, block: QueryBlock, ctx: Context) -> VersionJoin | None:
+def _over_versions(join: Join, block: QueryBlock, gone: set[int], ctx: Context) -> VersionJoin | None:
     """A join with versions; None for any other, and where its condition is another."""
     if join.kind not in ("inner", "cross", "left") or join.using or join.natural:
         return None
@@ -46,7 +49,7 @@ def _over_versions(join: Join, block: QueryBlock, ctx: Context) -> VersionJoin |
         return None
     is_whole = join is block.tree
     above = block.condition if is_whole and join.kind != "left" else ()
-    own = {id(scalar) for scalar in (*expressions(join), *above)}
+    own = gone | {id(scalar) for scalar in (*expressions(join), *above)}
     readers = tuple(scalar for scalar in all_readers_of(block) if id(scalar) not in own)
     try:
         found = nearest_version(join, versions, above, readers, ctx)

@@ -53,6 +53,12 @@ READ = (
     "SELECT t.id, v.until, v.v FROM {from_}",
     "SELECT v.k, count(*) AS c, sum(v.v) AS s FROM {from_} GROUP BY v.k",
     "SELECT t.id, v.ts AS at, o.v AS w FROM {from_} CROSS JOIN (SELECT 7 AS v) o",
+    "SELECT t.id, v.v, w.v AS x FROM {from_} LEFT JOIN {others} w ON {on_others}",
+)
+ON_OTHERS = "w.k = t.k AND t.j >= w.at AND (t.j < w.until OR w.until IS NULL)"
+OTHERS_OF_KEY = (
+    "(SELECT k, v AS at, j AS v, lead(v) OVER (PARTITION BY k ORDER BY v) AS until "
+    "FROM (SELECT DISTINCT k, v, 0 AS j FROM q))"
 )
 
 
@@ -98,12 +104,12 @@ def cases(draw: st.DrawFn) -> RandomQuery:
     is_named = draw(st.booleans())
     relation = "v" if is_named else f"{source} v"
     from_ = f"t, {relation} WHERE {said}" if kind == "," else f"t {kind} {relation} ON {said}"
-    forms = READ[:-1] if kind == "," else READ
-    query = draw(st.sampled_from(forms)).format(from_=from_)
-    if "CROSS JOIN" in query and other and kind == "JOIN" and not OTHERS[other]:
+    forms = READ[:-2] if kind == "," else READ
+    query = draw(st.sampled_from(forms)).format(from_=from_, others=OTHERS_OF_KEY, on_others=ON_OTHERS)
+    if "CROSS JOIN" in query and kind == "JOIN" and not (open_ and ENDS[end] and (not other or OTHERS[other])):
         taken = False  # the condition would be tested above another join
-    if "CROSS JOIN" in query and kind == "JOIN" and not (open_ and ENDS[end]):
-        taken = False
+    if " w ON" in query:  # a join with versions in any case
+        return RandomQuery(tables, f"WITH v AS {source} {query}" if is_named else query, nearest=True)
     query = f"WITH v AS {source} {query}" if is_named else query
     zone, ansi = draw(st.sampled_from(("UTC", "America/New_York"))), draw(st.booleans())
     return RandomQuery(tables, query, taken and not wrong and not missing, zone, ansi)
