@@ -137,9 +137,11 @@ class Optimizer:
         Raises ``TypeError`` for anything but a DataFrame; with ``Options(strict=True)``, the error that made planning
         fail.
         """
+        from planner.runtime.batch import without_names
+
         plan = self._planner.plan_frame(frame)
         _log_warnings(plan)
-        return plan.run()
+        return without_names(plan.run()) if plan.rewritten else plan.run()
 
     def join(
         self, left: DataFrame, right: DataFrame, on: str | Column | list[str] | list[Column], how: str = "inner"

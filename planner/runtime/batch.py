@@ -27,12 +27,18 @@ def run_over_frames(session: SparkSession, text: str, args: Arguments, frames: M
     """Run a statement over DataFrames whose names in it are unique.
 
     Spark makes views of them: a classic session drops them after the analysis of the statement, and Connect sends them
-    with it.  ``writeTo(…).create()`` analyzes the statement again; so a classic DataFrame is one of the analyzed plan.
+    with it.
     """
     text, named = in_braces(text, frames)
-    frame = run(session, text, args, **named)
-    if not named or not classic(session):
-        return frame
+    return run(session, text, args, **named)
+
+
+def without_names(frame: DataFrame) -> DataFrame:
+    """The DataFrame of a query's analyzed plan, on a classic session; not of a command, which would run again.
+
+    ``writeTo(…).create()`` analyzes the statement of a DataFrame once more, when the views that it names have gone.
+    """
+    session = frame.sparkSession
     analyzed = frame._jdf.queryExecution().analyzed()
     return DataFrame(dataset_class(session).ofRows(session._jsparkSession, analyzed), session)
 

@@ -24,8 +24,8 @@ DESCRIPTION = "spark.job.description"
 @pytest.fixture
 def session(spark: SparkSession) -> SparkSession:
     own = for_few_rows(spark)
-    own.range(10).selectExpr("id AS x").createOrReplaceTempView("p")
-    own.range(10).selectExpr("id AS lo", "id + 3 AS hi").createOrReplaceTempView("i")
+    own.range(100).selectExpr("id AS x").createOrReplaceTempView("p")
+    own.range(100).selectExpr("id AS lo", "id + 3 AS hi").createOrReplaceTempView("i")
     return own
 
 
@@ -39,7 +39,7 @@ def test_a_filter_that_fails_fails_no_statement(session: SparkSession, caplog: p
     logger, fails = logging.getLogger("dovetail.plan"), _Fails()
     logger.addFilter(fails)
     try:
-        assert Optimizer(session).sql("SELECT x FROM p WHERE x > 3").count() == 6
+        assert Optimizer(session).sql("SELECT x FROM p WHERE x > 3").count() == 96
         assert Optimizer(session, Options(force=True)).plan(BAND).rewritten
     finally:
         logger.removeFilter(fails)
