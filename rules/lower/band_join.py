@@ -33,8 +33,6 @@ _NOT_DISTINGUISHABLE = re.compile(
     r"\b(map|variant|void|float|double|collate|interval(?! (year|month|day|hour|minute|second)))\b"
 )
 
-_MOST_PAIRS = 0.25  # of all pairs; one of bins costs more than one of a loop
-
 
 @rule(BandJoin, streams="one")
 def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
@@ -60,11 +58,6 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
         ctx.decline(f"{join.band}: so wide a band leaves nothing to bins", join.band.conjuncts[0].place)
         return Spark(join.plain)
     best = min(ways, key=_seconds)
-    if not ctx.force and join.bin_width is None and _keeps_most_pairs(best, left, right):
-        reason = "bins as wide as its intervals are long would leave more than a quarter of all pairs"
-        ctx.decline(f"{join.band}: {reason}", join.band.conjuncts[0].place)
-        ctx.choose(_own_join(join, left, right, ctx), best.way)
-        return Spark(join.plain)
     large = is_large(join, left, right, ctx)
     build = side_to_hash(join.kind, best.sizes, ctx) if large else None
     if large and not build:
@@ -91,12 +84,6 @@ def _own_join(join: BandJoin, left: Statistics, right: Statistics, ctx: Context)
     compared = None if has_keys(join) else pairs  # with equal keys Spark compares fewer, nobody knows how many
     seconds = nested_loop_seconds(compared, broadcast=can_broadcast(join, left, right, ctx))
     return Way(text, rows, pairs=compared, name="Spark's own join", seconds=seconds, own=True)
-
-
-def _keeps_most_pairs(way: Candidate, left: Statistics, right: Statistics) -> bool:
-    """Whether bins leave so many of all pairs that copies and a shuffle are not worth it."""
-    pairs = count_pairs(left, right)
-    return pairs is not None and way.cost is not None and (way.cost.pairs or 0) > _MOST_PAIRS * pairs
 
 
 def _seconds(way: Candidate) -> float:
