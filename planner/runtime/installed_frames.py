@@ -49,7 +49,7 @@ class InstalledFrames:
         self.join = session._jvm.org.apache.spark.sql.catalyst.trees.TreePattern.JOIN()  # type: ignore[union-attr]
 
     def plan(self, frame: DataFrame) -> DataFrame:
-        """Return the DataFrame that runs: the same if it joins nothing, which takes two calls to the JVM."""
+        """Return the DataFrame that runs: the same if it joins nothing, which takes three calls to the JVM."""
         optimizers = self.optimizers
         try:
             joins = optimizers and frame._jdf.queryExecution().analyzed().containsPattern(self.join)

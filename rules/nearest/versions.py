@@ -129,10 +129,11 @@ def nearest_version(
     rest = tuple(c for c in conjuncts if id(c) not in known)
     if join.kind == "left" and rest:
         return None
-    reads_until = any(sql(versions.until.this) in scalar.text or "*" in scalar.text for scalar in (*readers, *rest))
-    ties = ((versions.until, False, False),) if reads_until or versions.numbered else ()
     kept = Pairs(pairs.join, (*keys, match, *own), ctx)
-    nearest = kept.nearest(replace(wanted, ties=ties), (*readers, *rest))
+    nearest = kept.nearest(wanted, (*readers, *rest))
+    shown = {ctx.names.fold(column.name) for relation in nearest.right for column in relation.columns}
+    if versions.numbered or ctx.names.fold(versions.until.name) in shown:  # of rows that tie, the last has both
+        nearest = kept.nearest(replace(wanted, ties=((versions.until, False, False),)), (*readers, *rest))
     new = NearestJoin(join.left, join.right, join.kind, join.keyword, join.condition, nearest, join.comma, certain=True)
     done = frozenset(id(c) for c in (*keys, match, *own, *implied))
     own_on = {id(c) for c in join.condition}

@@ -87,6 +87,9 @@ def test_filters_of_a_table_that_is_read_twice(opt: Optimizer, how: str) -> None
         joined = left.join(right, on, how)
         check(opt, joined.select("x.id", "x.v").filter("id > 3"), rewritten=None)
         assert "dataframe" not in {declined.rule for declined in opt.plan(joined).declined}
+        nested = table.alias("w").join(left.join(right, on, "inner"), expr("w.id = x.id"), "full").select("w.id", "x.v")
+        check(opt, nested, rewritten=None)
+        assert "dataframe" not in {declined.rule for declined in opt.plan(nested).declined}
         above = joined.select("x.k").join(table.filter("id < 20").alias("z"), expr("z.k = x.k"), "left_semi")
         check(opt, above, rewritten=None)
 

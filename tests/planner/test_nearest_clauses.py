@@ -115,10 +115,12 @@ def test_other_as_of_joins_are_not_read(text: str, reason: str) -> None:
         from_sql(f"SELECT * FROM {text}")
 
 
-@pytest.mark.parametrize(("join", "is_told"), [("LEFT JOIN r ON r.x <= y", True), ("LEFT JOIN r ON asof.x = 1", False)])
-def test_an_alias_that_may_be_meant_otherwise_is_a_note(join: str, *, is_told: bool) -> None:
+@pytest.mark.parametrize(
+    ("join", "has_note"), [("LEFT JOIN r ON r.x <= y", True), ("LEFT JOIN r ON asof.x = 1", False)]
+)
+def test_an_alias_that_may_be_meant_otherwise_is_a_note(join: str, *, has_note: bool) -> None:
     _, notes = from_sql(f"SELECT * FROM l ASOF {join}")
-    assert ["ASOF is an alias here" in note.reason for note in notes] == [True] * is_told
+    assert ["ASOF is an alias here" in note.reason for note in notes] == [True] * has_note
 
 
 @pytest.mark.parametrize("relation", ["l asof", "l AS asof", "db.l asof", "(SELECT * FROM l) asof"])

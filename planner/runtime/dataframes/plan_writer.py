@@ -219,7 +219,8 @@ class PlanWriter:
         """Write an item of FROM: a join, a relation, a subquery; ``filters``: it may leave these to be written."""
         alias, node = _named(node, alias)
         if self._has_join(node):
-            return self._join(node) if node.name == "Join" else self._selected(node, alias)
+            rows = self._join(node) if node.name == "Join" else None
+            return rows if rows and (filters or not rows.filters) else self._selected(node, alias)
         if node.name == "Aggregate" and self._is_read_again(node):
             return self._selected(node, alias)
         inner, below = _named(node.child, alias) if node.name == "Filter" else (alias, node)
