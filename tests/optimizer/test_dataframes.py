@@ -106,6 +106,21 @@ def test_aggregates_of_a_table_that_is_read_twice(opt: Optimizer) -> None:
     check(opt, table.filter("v > 1").join(mean, col("k") == col("key")).filter("v < mean"), rewritten=None)
 
 
+def test_filters_of_other_tables_beside_one_that_is_read_twice(opt: Optimizer) -> None:
+    """They decide how many rows a window sorts, so planning has to see them."""
+    from pyspark.sql.functions import avg, col
+
+    table = opt.session.range(60).selectExpr("id", "id % 7 AS k", "id % 5 AS v")
+    few = opt.session.createDataFrame([(n, f"n{n}") for n in range(7)], "kind int, name string").filter(
+        "name LIKE '%3'"
+    )
+    mean = table.groupBy(col("k").alias("key")).agg(avg("v").alias("mean"))
+    found = table.join(few, col("kind") == col("k")).join(mean, col("key") == col("kind")).filter("v < mean")
+    check(opt, found)
+    assert "`name` LIKE '%3'" in opt.plan(found).text
+    assert "LIKE" not in opt.plan(table.join(few, col("kind") >= col("k")).select("id")).text
+
+
 def test_what_is_written_and_what_comes_back(opt: Optimizer, events: DataFrame, windows: DataFrame) -> None:
     joined = events.alias("e").join(windows, events.ts.between(windows.lo, windows.hi), "left")
     frame = joined.filter("e.id > 3").select("e.id", windows.id, "ts")

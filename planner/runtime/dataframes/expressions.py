@@ -64,6 +64,7 @@ _FUNCTIONS = {
     "CreateNamedStruct": "named_struct",
     "CreateMap": "map",
     "IsNaN": "isnan",
+    "ILike": "ilike",
     "MakeDTInterval": "make_dt_interval",
     "MakeYMInterval": "make_ym_interval",
     "UnixTimestamp": "unix_timestamp",
@@ -157,6 +158,11 @@ class ExpressionWriter:
         value, low, high = self._operands(node, operands)
         return exp.Between(this=value, low=low, high=high)
 
+    def _like(self, node: Catalyst) -> exp.Expression:
+        # The JSON has no escape character; with another one than the default, the proof fails.
+        value, pattern = map(self.tree, node.children)
+        return exp.Like(this=value, expression=pattern)
+
     def _case(self, node: Catalyst) -> exp.Expression:
         written = [self.tree(child) for child in node.children]
         pairs = zip(written[0::2], written[1::2], strict=False)
@@ -209,6 +215,7 @@ _SPECIAL: dict[str, Callable[[ExpressionWriter, Catalyst], exp.Expression]] = {
     "IsNotNull": ExpressionWriter._is_null,
     "In": ExpressionWriter._in,
     "Between": ExpressionWriter._between,
+    "Like": ExpressionWriter._like,
     "CaseWhen": ExpressionWriter._case,
     "AggregateExpression": ExpressionWriter._aggregate,
     "GetStructField": ExpressionWriter._field,

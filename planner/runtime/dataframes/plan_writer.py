@@ -4,8 +4,9 @@
 
     SELECT e.id FROM {e} e JOIN {s} s ON e.ts BETWEEN s.start AND s.stop
 
-What has no join below it is a relation, however it was made: its plan is carried over as it is.  Only where a table is
-read in more than one way, filters and aggregates over it are written, too, since rules for self-joins compare them.
+What has no join below it is a relation, however it was made: its plan is carried over as it is.  Where a table is read
+more than once, rules for self-joins need more: filters of tables are written, too, and aggregates over a table that is
+read in more than one way.
 The names of columns are IDs in an analyzed plan, so that two columns of one name remain two.
 """
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -111,6 +113,7 @@ class PlanWriter:
         self.plans: dict[str, PlanNode] = {}
         self.joins: dict[PlanNode, bool] = {}
         self.tables: list[tuple[PlanNode, PlanNode]] = []  # relations, with the table that each reads
+        self.reads_a_table_again = False
 
     def write(self) -> str:
         """Write the plan as a statement over views, whose DataFrames are then in ``frames``.  Raises ``Refused``."""
@@ -123,6 +126,8 @@ class PlanWriter:
                 "withColumns() adds many columns in one"
             )
         self.tables = [(r, table) for r in self._relations(plan) if (table := self._table_of(r))]
+        pairs = combinations((table.java for _, table in self.tables), 2)
+        self.reads_a_table_again = any(one.sameResult(other) for one, other in pairs)
         return to_sql(self._query(plan, self.frame.columns).plan)
 
     def _relations(self, node: PlanNode) -> Iterator[PlanNode]:
@@ -224,7 +229,7 @@ class PlanWriter:
         if node.name == "Aggregate" and self._is_read_again(node):
             return self._selected(node, alias)
         inner, below = _named(node.child, alias) if node.name == "Filter" else (alias, node)
-        if filters and below is not node and not below.children and self._is_read_again(node):
+        if filters and below is not node and not below.children and self.reads_a_table_again:
             rows = self._scan(below, inner)
             return replace(rows, filters=self._conjuncts(node.java.condition(), rows.columns))
         return self._scan(node, alias)
