@@ -16,24 +16,23 @@ probes anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import ClassVar, Literal
+from collections.abc import Sequence
+from typing import ClassVar
 
 from planner.physical.base import Physical
-from planner.state.delta import DeltaJoin
+from planner.state.program import EpochProgram, Flow, Probe, Read, Version
 from planner.state.spec import Input, StreamJoin
 from planner.tree import plan_node
 
-Version = Literal["new", "before", "all", "final", "reached", "versions"]
-
-
-_WORDS: dict[Version, str] = {
-    "new": "what is new of",
-    "before": "what was there before of",
-    "all": "all of",
-    "final": "what nothing can match any more of",
-    "reached": "what the watermark has reached in this epoch of",
-    "versions": "all versions of",
+_WORDS = {
+    Version.NEW: "what is new of",
+    Version.EARLIER: "what was there before of",
+    Version.ALL: "all of",
+    Version.FINAL: "what nothing can match any more of",
+}
+_AS_OF_WORDS = {
+    Version.FINAL: "what the watermark has reached in this epoch of",
+    Version.ALL: "all versions of",
 }
 
 
@@ -56,17 +55,21 @@ class Build(Physical):
 
 @plan_node
 class Arrangement(Physical):
-    """A version of an arrangement; ``by`` the values that a lookup finds its rows by."""
+    """A version of an arrangement; ``by`` the values that a lookup finds its rows by.
+
+    ``as_of``: it is joined by the versions that are valid at the times of rows.
+    """
 
     label: ClassVar[str] = "Arrangement"
     version: Version
     name: str
     by: tuple[str, ...] = ()
+    as_of: bool = False
 
     @property
     def detail(self) -> str:
         by = f", by {', '.join(self.by)}" if self.by else ""
-        return f"{_WORDS[self.version]} {self.name}{by}"
+        return f"{(_AS_OF_WORDS if self.as_of else _WORDS)[self.version]} {self.name}{by}"
 
 
 @plan_node
@@ -114,41 +117,32 @@ class Epoch(Physical):
 
 
 def epoch_of(join: StreamJoin) -> Epoch:
-    """The plan of an epoch of a join."""
+    """The plan of an epoch of a join: its program, with the names of the streams."""
     names = [join.inputs[side.input].name for side in join.sides]
-    steps: list[Physical] = [_build(join, n) for n in range(len(join.inputs))]
-    lines = (f"returns what is added and taken away, by {join.changes}",) if join.changes else ()
     if join.delta:
-        return Epoch((*steps, *_paths(join, join.delta)), (*lines, *join.delta.lines))
-
-    if join.as_of:
-        left, right = Arrangement("reached", names[0]), Arrangement("versions", names[1])
-        return Epoch((*steps, AsOfHalfJoin(left, right, join.kind, join.condition, join.as_of.time)), lines)
-
-    def half(version: Version, other: Version, side: int, kind: str) -> HalfJoin:
-        left, right = Arrangement(version, names[side]), Arrangement(other, names[1 - side])
-        return HalfJoin(left, right, kind, join.condition)
-
-    if join.kind == "semi":
-        first = HalfJoin(half("before", "new", 0, "semi"), Arrangement("before", names[1]), "anti", join.condition)
-        steps += [half("new", "all", 0, "semi"), first]
-    elif join.kind != "anti":
-        steps += [half("new", "all", 0, "inner"), half("before", "new", 0, "inner")]
-    steps += [half("final", "all", side, "anti") for side in (0, 1) if join.finals[side]]
-    return Epoch(tuple(steps), lines)
+        both = zip(names, join.delta.names, strict=True)
+        names = [name if name == alias else f"{name} as {alias}" for name, alias in both]
+    returned = (_node(step.flow, join.program, names) for step in join.program.returned)
+    builds = (_build(join, n) for n in range(len(join.inputs)))
+    lines = (f"returns what is added and taken away, by {join.changes}",) if join.changes else ()
+    return Epoch((*builds, *returned), (*lines, *(join.delta.lines if join.delta else ())))
 
 
-def _paths(join: StreamJoin, delta: DeltaJoin) -> Iterator[Physical]:
-    """The half-joins of each path, the first lookup innermost."""
-    tables = (join.inputs[side.input].name for side in join.sides)
-    names = [table if table == name else f"{table} as {name}" for table, name in zip(tables, delta.names, strict=True)]
-    for path, conditions in zip(delta.paths, join.blocks.on, strict=True):
-        found: Physical = Arrangement("new", names[path.input])
-        for lookup, condition in zip(path.lookups, conditions, strict=True):
-            version: Version = "all" if lookup.version == "curr" else "before"
-            probed = Arrangement(version, names[lookup.input], lookup.by)
-            found = HalfJoin(found, probed, "left" if lookup.left else join.kind, condition)
-        yield found
+def _node(flow: Flow, program: EpochProgram, names: Sequence[str], *, as_of: bool = False) -> Physical:
+    """A dataflow as nodes: versions that it computes are replaced by their dataflows, and empty ones left out."""
+    match flow:
+        case Read() if (defined := program.definition(flow)) != flow:
+            return _node(defined, program, names)
+        case Read():
+            return Arrangement(flow.version, names[flow.side], as_of=as_of)
+        case Probe(Read(Version.EMPTY), rows) | Probe(rows, Read(Version.EMPTY)):
+            return _node(rows, program, names)
+    as_of = bool(flow.time)
+    left = _node(flow.left, program, names, as_of=as_of)
+    right = Arrangement(flow.right.version, names[flow.right.side], flow.by, as_of)
+    if as_of:
+        return AsOfHalfJoin(left, right, flow.kind, flow.condition, flow.time)
+    return HalfJoin(left, right, flow.kind, flow.condition)
 
 
 def _build(join: StreamJoin, number: int) -> Build:

@@ -13,16 +13,18 @@ which finds some rows twice and others never (Materialize: ``half_join``, ties b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-Version = Literal["curr", "prev"]
+from planner.logical import JoinKind
+from planner.state.program import Flow, Probe, Read, Version
+
 Value = tuple[int, str]  # an input, and a column of it or an expression over its columns
 
 
 def version_of(start: int, probed: int) -> Version:
     """The version of an input that the path of another reads."""
-    return "curr" if probed > start else "prev"
+    return Version.ALL if probed > start else Version.EARLIER
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,14 @@ class DeltaPath:
     input: int
     lookups: tuple[Lookup, ...]
     conditions: tuple[int, ...] = ()
+
+    def flow(self, conditions: Sequence[str]) -> Flow:
+        """The half-joins of the path, the first lookup innermost; ``conditions``, by lookup, are for a reader."""
+        found: Flow = Read(Version.NEW, self.input)
+        for lookup, condition in zip(self.lookups, conditions, strict=True):
+            kind: JoinKind = "left" if lookup.left else "inner"
+            found = Probe(found, Read(lookup.version, lookup.input), kind, condition, lookup.by)
+        return found
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,9 @@ from sqlglot import exp
 from planner.errors import StateError, Unsupported
 from planner.expr import Scalar, canonical
 from planner.state.fingerprint import Given
+from planner.state.program import EpochProgram
 from planner.state.refusals import check_settings, damaged
-from planner.state.spec import FORMAT, EpochStatements, Input, Reach, Side, StoredColumn, StreamJoin, read_description
+from planner.state.spec import FORMAT, Input, Reach, Side, StoredColumn, StreamJoin, read_description
 
 _NEW_FOLDER = "build these views in a folder of their own"
 
@@ -48,7 +49,7 @@ class Shared:
             self.inputs,
             tuple(sides),
             tuple(reaches),
-            EpochStatements((), (), (), ()),
+            EpochProgram(),
             ("",) * len(sides),
             (),
             "",

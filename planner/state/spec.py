@@ -1,4 +1,4 @@
-"""The specification of a join of streams: inputs, stored columns, and an epoch's statements; stored with the state."""
+"""The specification of a join of streams: inputs, stored columns, the program of an epoch; stored with the state."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from planner.expr import Scalar
 from planner.logical import JoinKind
 from planner.state.delta import DeltaJoin
 from planner.state.fingerprint import Given, describe_arguments, fingerprint, new_salt
+from planner.state.program import EpochProgram
 from planner.state.refusals import NEW_CHECKPOINT, check_settings, damaged, other_format
 from planner.version import VERSION
 
@@ -102,42 +103,13 @@ class Reach:
 
 
 @dataclass(frozen=True)
-class EpochStatements:
-    """The statements of an epoch, over views named by ``view``.
-
-    ``pairs`` return the matches, a statement for each side: its new rows joined with all rows of later sides and the
-    earlier rows of the sides before it.  A semi join runs the second statement in two steps (``again``): rows of the
-    left that have a match now, and those of them that had none before, which ``first`` then holds.  For preserved
-    sides: ``unmatched`` selects the rows of ``final`` without a match, and ``lone`` returns the answer for these.  If
-    ``unmatched`` is empty for a side, its ``lone`` answers for all of ``final``, with ``curr`` of the other side.
-    ``on``: for a reader, the conditions of a delta join by side and lookup.
-    """
-
-    pairs: tuple[str, ...]
-    again: tuple[str, ...]
-    unmatched: tuple[str, ...]
-    lone: tuple[str, ...]
-    on: tuple[tuple[str, ...], ...] = ()
-
-    @property
-    def answers(self) -> tuple[str, ...]:
-        """The statements that return rows of the query."""
-        return (*self.pairs, *filter(None, self.lone))
-
-    @property
-    def steps(self) -> tuple[str, ...]:
-        """The statements that return rows of one side."""
-        return (*self.again, *filter(None, self.unmatched))
-
-
-@dataclass(frozen=True)
 class StreamJoin:
     """A join of streams, or of one with itself; more than two streams are joined by inner or left joins.
 
     ``text`` is the user's.  ``finals``, by side, is the watermark, as SQL, at which a row without a match is final;
     empty for sides that are not preserved.  ``changes``: the column of the answer with the kind of change, if an input
     is a changelog; the statements then count rows in ``COUNT``.  ``delta``: the paths of a delta join.  They and their
-    statements may differ at each start, so they are no part of the identity of the state.  ``as_of``: the second side
+    program may differ at each start, so they are no part of the identity of the state.  ``as_of``: the second side
     has versions; a row of the first is answered once, when it is final.  ``given``: the query with its arguments, if it
     has any; ``text`` has their values.
     """
@@ -147,7 +119,7 @@ class StreamJoin:
     inputs: tuple[Input, ...]
     sides: tuple[Side, ...]
     reaches: tuple[Reach, ...]
-    blocks: EpochStatements
+    program: EpochProgram
     finals: tuple[str, ...]
     keys: tuple[str, ...]
     condition: str
@@ -187,9 +159,9 @@ class StreamJoin:
     def identity(self) -> dict[str, Any]:
         """The parts of the join that decide what the state holds, and that must be the same at each start."""
         document = asdict(self)
-        for name in ("delta", "given", *(["blocks"] if self.delta else [])):
+        for name in ("delta", "given", "program"):
             del document[name]
-        return document
+        return document if self.delta else {**document, "blocks": self.program.document}
 
     @property
     def watermarks(self) -> dict[str, str]:
@@ -233,14 +205,6 @@ class StreamJoin:
         else:
             raise StateError(_other_plan(old, self.watermarks, where))
         raise StateError(f"the state in {where} belongs to {what}; {NEW_CHECKPOINT}")
-
-
-VERSIONS = ("d", "curr", "prev", "again", "first", "final", "lone", "none")
-
-
-def view(version: str, side: int) -> str:
-    """The name under which an epoch's statement reads one of ``VERSIONS`` of a side."""
-    return f"__dt_{version}_{side + 1}"
 
 
 def read_description(written: str, where: str) -> dict[str, Any]:

@@ -24,12 +24,12 @@ from planner.logical import JOIN_KEYWORDS, Join, Logical, Scan
 from planner.sql.to_sql import to_sql
 from planner.state.bounds import equalities
 from planner.state.delta import DeltaJoin, DeltaPath, Lookup, Value
-from planner.state.spec import EpochStatements, view
+from planner.state.program import EpochProgram, Read, Step, Version
 from planner.types.schema import SqlType
 from rules.analysis.delta_join import JoinGraph, Sizes, delta_join
 from rules.analysis.equivalence_classes import Equality
 from rules.query.decorrelation import check_deterministic
-from rules.stream.stream_blocks import Shape, alias_of
+from rules.stream.stream_blocks import Shape, alias_of, scan_of
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,10 @@ class Meanings:
 
 @dataclass(frozen=True)
 class Routed:
-    """The paths of a delta join, and their statements."""
+    """The paths of a delta join, and a step of its program for each."""
 
     delta: DeltaJoin
-    blocks: EpochStatements
+    program: EpochProgram
 
 
 def routed(shape: Shape, meanings: Meanings, inputs: tuple[int, ...], sizes: Sizes, order: tuple[int, ...]) -> Routed:
@@ -61,7 +61,8 @@ def routed(shape: Shape, meanings: Meanings, inputs: tuple[int, ...], sizes: Siz
     read = Conjuncts(shape.on, meanings)
     graph = JoinGraph(names, tuple(read.equalities), tuple(read.named), inputs)
     delta = delta_join(graph, sizes=sizes, order=order)
-    return Routed(delta, _Statements(shape, read, names).blocks(delta))
+    statements = _Statements(shape, read, names)
+    return Routed(delta, EpochProgram(tuple(map(statements.step, delta.paths))))
 
 
 class Conjuncts:
@@ -114,13 +115,11 @@ class _Statements:
     read: Conjuncts
     names: tuple[str, ...]
 
-    def blocks(self, delta: DeltaJoin) -> EpochStatements:
-        """The statement of each path, and its conditions, lookup by lookup, for a reader."""
-        steps = [self._conditions(path) for path in delta.paths]
-        pairs = tuple(self._statement(path, on) for path, on in zip(delta.paths, steps, strict=True))
-        shown = tuple(tuple(" AND ".join(c.shown for c in on) for on in path) for path in steps)
-        nothing = ("",) * len(self.names)
-        return EpochStatements(pairs, (), nothing, nothing, shown)
+    def step(self, path: DeltaPath) -> Step:
+        """The half-joins of a path, and its statement."""
+        conditions = self._conditions(path)
+        shown = [" AND ".join(c.shown for c in on) for on in conditions]
+        return Step(path.flow(shown), self._statement(path, conditions))
 
     def _conditions(self, path: DeltaPath) -> list[tuple[Scalar, ...]]:
         """Return the condition of each lookup; the first also has those on the new rows alone."""
@@ -128,16 +127,15 @@ class _Statements:
         return [(*first, *(self.read.all[n] for n in path.conditions)), *others]
 
     def _statement(self, path: DeltaPath, conditions: list[tuple[Scalar, ...]]) -> str:
-        tree: Logical = self._scan("d", path.input)
+        tree: Logical = self._scan(Version.NEW, path.input)
         for lookup, on in zip(path.lookups, conditions, strict=True):
             tree = Join(tree, self._scan(lookup.version, lookup.input), "inner", JOIN_KEYWORDS["inner"], on)
         block = self.shape.block
         items = tuple(column for item in block.project.items for column in self._expanded(item))
         return to_sql(block.over(tree, items=items, hint=without(block.project.hint, DELTA_ORDER)))
 
-    def _scan(self, version: str, number: int) -> Scan:
-        name, alias = view(version, number), self.names[number]
-        return Scan((name,), name, alias, (), f"AS {quote(alias)}")
+    def _scan(self, version: Version, number: int) -> Scan:
+        return scan_of(Read(version, number), self.names[number])
 
     def _expanded(self, item: Scalar) -> tuple[Scalar, ...]:
         """An item of the select list; ``*`` as the relations in the order in which they are written."""

@@ -26,17 +26,17 @@ from sqlglot import exp
 from planner.errors import Unsupported
 from planner.expr import Scalar, column_ref, quote, sql
 from planner.hints.blocks import DELTA_ORDER, without
-from planner.logical import JOIN_KEYWORDS, Join, Logical, Opaque, Scan
+from planner.logical import JOIN_KEYWORDS, Join, Logical, Opaque
 from planner.sql.to_sql import to_sql
 from planner.state.bounds import equalities
 from planner.state.changes import COUNT
 from planner.state.delta import DeltaJoin, DeltaPath, Lookup, Value, version_of
-from planner.state.spec import EpochStatements, view
+from planner.state.program import EpochProgram, Read, Step, Version
 from rules.analysis.delta_join import JoinGraph, Sizes, delta_join
 from rules.query.decorrelation import check_deterministic
 from rules.query.query_block import where
 from rules.stream.delta_blocks import Conjuncts, Meanings, Routed
-from rules.stream.stream_blocks import Shape, alias_of
+from rules.stream.stream_blocks import Shape, alias_of, scan_of
 
 _SIGN = "__dt_sign"
 
@@ -63,21 +63,9 @@ def routed_left(
     Raises ``Refused`` with the reason if that is impossible.
     """
     names = tuple(alias_of(relation) for relation in shape.relations)
-    paths = [_Path(n, shape, meanings, sides, names).planned(inputs, sizes, order) for n in range(len(names))]
-    delta = DeltaJoin(names, inputs, tuple(p.path for p in paths), sides.keys)
-    nothing = ("",) * len(names)
-    return Routed(
-        delta, EpochStatements(tuple(p.statement for p in paths), (), nothing, nothing, tuple(p.on for p in paths))
-    )
-
-
-@dataclass(frozen=True)
-class _Planned:
-    """A path, its statement, and its conditions for a reader."""
-
-    path: DeltaPath
-    statement: str
-    on: tuple[str, ...]
+    planned = [_Path(n, shape, meanings, sides, names).planned(inputs, sizes, order) for n in range(len(names))]
+    delta = DeltaJoin(names, inputs, tuple(path for path, _ in planned), sides.keys)
+    return Routed(delta, EpochProgram(tuple(step for _, step in planned)))
 
 
 class _Path:
@@ -95,8 +83,8 @@ class _Path:
         self.read = Conjuncts(tuple(c for c, n in zip(every, named, strict=True) if n <= self.needed), meanings)
         self.later = [c for c, n in zip(every, named, strict=True) if not n <= self.needed]
 
-    def planned(self, inputs: tuple[int, ...], sizes: Sizes, order: tuple[int, ...]) -> _Planned:
-        """The path."""
+    def planned(self, inputs: tuple[int, ...], sizes: Sizes, order: tuple[int, ...]) -> tuple[DeltaPath, Step]:
+        """The path, and its step of the program."""
         own = sorted(self.needed)
         to = {number: n for n, number in enumerate(own)}
         graph = JoinGraph(
@@ -124,7 +112,7 @@ class _Path:
         conditions = [" AND ".join(c.shown for c in on) for on in shown]
         if conditions and (above := " AND ".join(c.shown for c in (*self.later, *self.shape.where))):
             conditions[-1] += f", where {above}"
-        return _Planned(path, self._statement(inner, steps, lefts, alone), tuple(conditions))
+        return path, Step(path.flow(conditions), self._statement(inner, steps, lefts, alone))
 
     def _needed(self) -> frozenset[int]:
         """Return the sides that need a row for this path to return one."""
@@ -152,7 +140,7 @@ class _Path:
         self, inner: list[Lookup], steps: list[tuple[Scalar, ...]], lefts: list[Lookup], alone: tuple[Scalar, ...]
     ) -> str:
         signed = self.start in self.lefts
-        tree = self._signed("d", self.start) if signed else self._scan("d", self.start)
+        tree = (self._signed if signed else self._scan)(Version.NEW, self.start)
         above = [*alone, *self.later]
         if signed:
             above = [self._as_it_is(c, self.start) for c in above]
@@ -182,16 +170,15 @@ class _Path:
     def _alias(self, number: int) -> str:
         return quote(self.names[number])
 
-    def _scan(self, version: str, number: int) -> Scan:
-        name = view(version, number)
-        return Scan((name,), name, self.names[number], (), f"AS {self._alias(number)}")
+    def _scan(self, version: Version, number: int) -> Logical:
+        return scan_of(Read(version, number), self.names[number])
 
-    def _signed(self, version: str, number: int) -> Logical:
+    def _signed(self, version: Version, number: int) -> Logical:
         """Return each row of a version twice: as it is, and as NULLs with the other sign; columns also unmasked."""
         items = [f"IF({_SIGN} > 0, {quote(c)}, NULL) AS {quote(c)}" for c in self.sides.columns[number]]
         items += [f"{quote(c)} AS {_hidden(n)}" for n, c in enumerate(self.sides.columns[number])]
         items.append(f"{_SIGN}{f' * {COUNT}' if number in self.sides.counted else ''} AS {COUNT}")
-        rows = f"SELECT *, explode(array(1, -1)) AS {_SIGN} FROM {view(version, number)}"
+        rows = f"SELECT *, explode(array(1, -1)) AS {_SIGN} FROM {Read(version, number).view}"
         return Opaque(Scalar(f"(SELECT {', '.join(items)} FROM ({rows})) AS {self._alias(number)}"))
 
     def _as_it_is(self, conjunct: Scalar, number: int) -> Scalar:

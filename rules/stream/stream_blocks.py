@@ -1,4 +1,4 @@
-"""Writes the statements of an epoch: the SELECT of the query over versions of its two sides.
+"""Writes the program of an epoch: the SELECT of the query over versions of its two sides.
 
 inner            new A ⋈ all B      A before ⋈ new B
 left, full       the same, and      rows of A that became final and match no row of B
@@ -8,6 +8,7 @@ semi             new A ⋉ all B      rows of A before that new B matches, and B
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from planner.errors import Unsupported
@@ -15,7 +16,7 @@ from planner.expr import Scalar, quote
 from planner.logical import JOIN_KEYWORDS, Join, JoinKind, Logical, Project
 from planner.logical.relations import Scan
 from planner.sql.to_sql import to_sql
-from planner.state.spec import EpochStatements, view
+from planner.state.program import EpochProgram, Flow, Probe, Read, Step, Version
 from rules.query.from_items import INNER, bare, read_from_items
 from rules.query.query_block import QueryBlock, read_block, where
 
@@ -73,59 +74,61 @@ class Shape:
             return self.on if other else (*self.on, *self.where)
         return () if self.kind == "full" else self.where
 
-    def blocks(self) -> EpochStatements:
-        """Write the statements of a join of two relations."""
-        answers = [self._unmatched_answer(side) if side in self.preserved else "" for side in (0, 1)]
-        unmatched = [self._unmatched(side) if side in self.preserved else "" for side in (0, 1)]
-        pairs: tuple[str, ...] = ()
-        again: tuple[str, ...] = ()
+    @property
+    def condition(self) -> str:
+        """All conjuncts, for a reader."""
+        return " AND ".join(c.shown for c in (*self.on, *self.where))
+
+    def program(self) -> EpochProgram:
+        """Write the program of a join of two relations."""
+        steps = [*self._matches()]
+        for side in self.preserved:
+            final, unmatched = Read(Version.FINAL, side), Read(Version.UNMATCHED, side)
+            steps.append(self._step(self._half(final, Read(Version.ALL, 1 - side), "anti"), unmatched))
+            steps.append(self._step(self._unmatched_rows(unmatched)))
+        return EpochProgram(tuple(steps))
+
+    def _matches(self) -> Iterator[Step]:
+        """Write the steps that return rows with a match."""
+        new, earlier = ([Read(version, side) for side in (0, 1)] for version in (Version.NEW, Version.EARLIER))
         if self.kind == "semi":
-            pairs = (self._over(self._scan("d", 0), self._scan("curr", 1)), self._alone("first", 0))
-            again = (self._filtered("prev", "d", "semi"), self._filtered("again", "prev", "anti"))
+            matched, first = Read(Version.MATCHED, 0), Read(Version.FIRST, 0)
+            yield self._step(self._half(new[0], Read(Version.ALL, 1), "semi"))
+            yield self._step(self._half(earlier[0], new[1], "semi"), matched)
+            yield self._step(self._half(matched, earlier[1], "anti"), first)
+            yield self._step(first)
         elif self.kind != "anti":
-            pairs = tuple(
-                self._over(self._scan(a, 0), self._scan(b, 1), "inner") for a, b in (("d", "curr"), ("prev", "d"))
-            )
-        return EpochStatements(pairs, again, tuple(unmatched), tuple(answers))
+            yield self._step(self._half(new[0], Read(Version.ALL, 1), "inner"))
+            yield self._step(self._half(earlier[0], new[1], "inner"))
 
-    def _alias(self, side: int) -> str:
-        return alias_of(self.relations[side])
-
-    def _scan(self, version: str, side: int) -> Scan:
-        name, alias = view(version, side), self._alias(side)
-        return Scan((name,), name, alias, (), f"AS {quote(alias)}")
-
-    def _over(self, left: Logical, right: Logical, kind: JoinKind | None = None) -> str:
-        """Write the query over other relations; an outer join may become an inner one."""
-        if self.kind == "inner":
-            tree, _ = self.block.from_items.rebuilt({0: left, 1: right}, lambda c: c, keeps_on=True)
-            return to_sql(self.block.over(where(tree, self.block.condition)))
-        return self._select(_join(left, right, kind or self.kind, self.on))
-
-    def _select(self, tree: Logical) -> str:
-        return to_sql(self.block.over(where(tree, self.where)))
-
-    def _alone(self, version: str, side: int) -> str:
-        """Write the query over the rows of one side, if it returns no columns of the other."""
-        return self._select(self._scan(version, side))
-
-    def _unmatched_answer(self, side: int) -> str:
-        """Write the query over rows of one side without a match."""
+    def _unmatched_rows(self, unmatched: Read) -> Flow:
+        """Return rows of a side without a match, as the query sees them: next to no rows of the other side."""
         if self.kind == "anti":
-            return self._alone("lone", side)
-        sides = [self._scan("lone" if n == side else "none", n) for n in (0, 1)]
-        return self._select(_join(sides[0], sides[1], "left" if side == 0 else "right", self.on))
+            return unmatched
+        none = Read(Version.EMPTY, 1 - unmatched.side)
+        return self._half(none, unmatched, "right") if unmatched.side else self._half(unmatched, none, "left")
 
-    def _unmatched(self, side: int) -> str:
-        return self._matching(self._scan("final", side), self._scan("curr", 1 - side), side, "anti")
+    def _half(self, left: Read, right: Read, kind: JoinKind) -> Probe:
+        return Probe(left, right, kind, self.condition)
 
-    def _filtered(self, version: str, other: str, kind: JoinKind) -> str:
-        return self._matching(self._scan(version, 0), self._scan(other, 1), 0, kind)
+    def _step(self, flow: Flow, into: Read | None = None) -> Step:
+        """Write the statement of a dataflow: the query over it, or the rows that become a version of a side."""
+        tree = self._tree(flow)
+        if into:
+            items = (Scalar(f"{quote(self._alias(into))}.*"),)
+            return Step(flow, to_sql(Project(tree, items)), into)
+        if self.kind == "inner" and isinstance(tree, Join):
+            tree, _ = self.block.from_items.rebuilt({0: tree.left, 1: tree.right}, lambda c: c, keeps_on=True)
+            return Step(flow, to_sql(self.block.over(where(tree, self.block.condition))))
+        return Step(flow, to_sql(self.block.over(where(tree, self.where))))
 
-    def _matching(self, left: Logical, right: Logical, side: int, kind: JoinKind) -> str:
-        """Write the query for the rows of a version with a match in another, or without one."""
-        items = (Scalar(f"{quote(self._alias(side))}.*"),)
-        return to_sql(Project(_join(left, right, kind, self.on), items))
+    def _tree(self, flow: Flow) -> Logical:
+        if isinstance(flow, Read):
+            return scan_of(flow, self._alias(flow))
+        return Join(self._tree(flow.left), self._tree(flow.right), flow.kind, JOIN_KEYWORDS[flow.kind], self.on)
+
+    def _alias(self, read: Read) -> str:
+        return alias_of(self.relations[read.side])
 
 
 def shape_of(query: Logical) -> Shape | str:
@@ -157,5 +160,6 @@ def alias_of(relation: Logical) -> str:
     return str(name)
 
 
-def _join(left: Logical, right: Logical, kind: JoinKind, on: tuple[Scalar, ...]) -> Join:
-    return Join(left, right, kind, JOIN_KEYWORDS[kind], on)
+def scan_of(read: Read, alias: str) -> Scan:
+    """Return a version of a side as a relation, under the name of the side."""
+    return Scan((read.view,), read.view, alias, (), f"AS {quote(alias)}")

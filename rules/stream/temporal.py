@@ -30,7 +30,8 @@ from planner.logical.placeholder import alias_of as suffix_of
 from planner.logical.versions import LAST
 from planner.sql.to_sql import to_sql
 from planner.state.bounds import Bound
-from planner.state.spec import AsOf, EpochStatements, StreamJoin, view
+from planner.state.program import EpochProgram, Probe, Read, Step, Version
+from planner.state.spec import AsOf, StreamJoin
 from planner.tree import transform_up
 from planner.types.schema import sql_type
 from rules.context import Context
@@ -42,7 +43,7 @@ from rules.stream.changelogs import expand_items
 from rules.stream.expiry import Expiry
 from rules.stream.reader import Reader
 from rules.stream.relations import Find, Relation, check_block, relation_of
-from rules.stream.stream_blocks import Shape, alias_of, shape_of
+from rules.stream.stream_blocks import Shape, alias_of, scan_of, shape_of
 
 _UNTIL = "__dt_until"
 _AT_ONCE = -(2**63)
@@ -180,10 +181,10 @@ class _AsOfReader(Reader):
             (probed, replace(versions, key=key)),
             tuple(sides),
             (),
-            EpochStatements((), (), ("", ""), (self._statement(), "")),
+            EpochProgram((self._step(),)),
             (final.position, ""),
             tuple(c.shown for c in self.keys),
-            " AND ".join(c.shown for c in (*self.shape.on, *self.shape.where)),
+            self.shape.condition,
             self._meaning(),
             as_of=AsOf(self.time, self.plain),
         )
@@ -232,24 +233,29 @@ class _AsOfReader(Reader):
         at_once = " OR ".join(dict.fromkeys(missing))
         return Expiry(f"CASE WHEN {at_once} THEN CAST({_AT_ONCE} AS BIGINT) ELSE {position} END", description)
 
-    def _statement(self) -> str:
+    def _step(self) -> Step:
         """Write the query over final rows and the validity of all versions."""
         probes, versions = (alias_of(r.node) for r in self.relations)
-        left = _version("final", 0, probes)
+        final, every = Read(Version.FINAL, 0), Read(Version.ALL, 1)
+        left = scan_of(final, probes)
         since, until = f"{quote(versions)}.{quote(self.version_columns[-1])}", f"{quote(versions)}.{_UNTIL}"
         on = (*self.shape.on, Scalar(f"{self.time} >= {since}"), Scalar(f"{self.time} < {until}"))
-        tree = Join(left, self._validity(left, versions), self.shape.kind, JOIN_KEYWORDS[self.shape.kind], on)
+        tree = Join(
+            left, self._validity(left, scan_of(every, versions)), self.shape.kind, JOIN_KEYWORDS[self.shape.kind], on
+        )
         project = self.shape.block.project
         scope = self.scopes[0] if self.shape.kind in ("semi", "anti") else self.scope
         items = expand_items(project.items, scope, [None] * len(scope.sources))
-        return to_sql(self.shape.block.over(where(tree, self.shape.where), items=items))
+        flow = Probe(final, every, self.shape.kind, self.shape.condition, time=self.time)
+        return Step(flow, to_sql(self.shape.block.over(where(tree, self.shape.where), items=items)))
 
-    def _validity(self, probes: Scan, name: str) -> Derived:
+    def _validity(self, probes: Scan, versions: Scan) -> Derived:
         """Return the versions of the keys of final rows, each with the time at which the next one of its key begins."""
         *key, since = map(quote, self.version_columns)
         until = f"lead({since}) OVER (PARTITION BY {', '.join(key)} ORDER BY {since})"
         until = f"CAST(coalesce({until}, {LAST}) AS TIMESTAMP_LTZ)"
-        needed: Logical = _version("curr", 1, name)
+        name = alias_of(versions)
+        needed: Logical = versions
         if on := tuple(c for c in self.keys if self._of_key(c)):
             needed = Join(needed, probes, "semi", JOIN_KEYWORDS["semi"], on)
         items = Scalar(f"{quote(name)}.*"), Scalar(f"{until} AS {_UNTIL}")
@@ -264,8 +270,3 @@ class _AsOfReader(Reader):
             return False
         found = (c for c in self.scope.bind(conjunct).columns if self.owner[c.relation] == 1)
         return {fold(c.column.name) for c in found} <= {fold(name) for name in self.version_columns[:-1]}
-
-
-def _version(version: str, side: int, name: str) -> Scan:
-    """Return a version of a side as a relation with the name of the side."""
-    return Scan((view(version, side),), view(version, side), name, (), f"AS {quote(name)}")

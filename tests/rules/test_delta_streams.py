@@ -85,7 +85,7 @@ def test_each_path_is_one_statement_over_views() -> None:
         f"FROM __dt_d_2 AS p JOIN __dt_curr_3 AS s ON {both} JOIN __dt_prev_1 AS o ON {p} AND {s} AND ({where})",
         f"FROM __dt_d_3 AS s JOIN __dt_prev_1 AS o ON {s} JOIN __dt_prev_2 AS p ON {p} AND ({where})",
     )
-    found_blocks = [" ".join(block.split()) for block in found.blocks.pairs]
+    found_blocks = [" ".join(step.sql.split()) for step in found.program.steps]
     assert found_blocks == [f"SELECT /*+ BROADCAST(p) */ o.id, s.carrier {block}" for block in expected]
 
 
@@ -96,7 +96,7 @@ def test_other_paths_are_no_other_query() -> None:
     assert later.delta
     assert begun.delta.lines[0] == "d(o) ◁ curr(p by order_id) ◁ curr(s by order_id)"
     assert later.delta.lines[0] == "d(o) ◁ curr(s by order_id) ◁ curr(p by order_id)"
-    assert begun.blocks != later.blocks
+    assert begun.program != later.program
     assert begun.identity == later.identity
     assert join(f"SELECT * {THREE}", stored_row_counts=(900,)) == begun  # of another query
 

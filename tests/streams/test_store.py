@@ -13,7 +13,8 @@ from planner.errors import StateError
 from planner.state.compaction import FAN_IN, MERGED_ROWS, expired, reachable, to_rewrite
 from planner.state.folder import LocalFolder
 from planner.state.manifest import Change, InputState, Manifest, Segment
-from planner.state.spec import EpochStatements, Input, Reach, Side, StoredColumn, StreamJoin
+from planner.state.program import EpochProgram
+from planner.state.spec import Input, Reach, Side, StoredColumn, StreamJoin
 from planner.state.store import Store
 from planner.state.time import side_time, watermark
 
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
 
 INPUT = Input("s", "s", (StoredColumn("c0", "k", "int"),), "", "", "", "", 0, ("k",), "", "", False)
 SIDE = Side(0, (("k", "k"),), "", "")
-BLOCKS = EpochStatements((), (), ("", ""), ("", ""))
-JOIN = StreamJoin("SELECT 1", "inner", (INPUT,), (SIDE, SIDE), (), BLOCKS, ("", ""), ("a.k = b.k",), "a.k = b.k", ())
+JOIN = StreamJoin(
+    "SELECT 1", "inner", (INPUT,), (SIDE, SIDE), (), EpochProgram(), ("", ""), ("a.k = b.k",), "a.k = b.k", ()
+)
 
 
 def segment(name: str = "rows-0", **more: object) -> Segment:

@@ -9,7 +9,7 @@ import pytest
 
 from optimizer import Optimizer, Options, QueryError, Sink
 from optimizer.verification import Verification
-from planner.runtime.state import answers
+from planner.state.program import EpochProgram, Probe, Read, Step, Version
 from stream_feeds import Feed, out_of_order
 
 BAND = "a.ts BETWEEN b.ts - INTERVAL 3 SECONDS AND b.ts + INTERVAL 2 SECONDS"
@@ -50,12 +50,14 @@ def test_the_same_rows(opt: Optimizer, feeds: list[Feed], query: str) -> None:
 
 
 def test_pairs_that_are_found_twice(opt: Optimizer, feeds: list[Feed], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "version_of", lambda side, other: "curr")
     statement = f"SELECT a.id, b.id AS bid FROM s a JOIN t b ON {BAND}"
     plan = opt.stream_plan(statement)
     assert plan.join is not None
-    pairs = tuple(block.replace("__dt_prev_1", "__dt_curr_1") for block in plan.join.blocks.pairs)
-    wrong = replace(plan, join=replace(plan.join, blocks=replace(plan.join.blocks, pairs=pairs)))
+    first, second = plan.join.program.steps
+    assert isinstance(second.flow, Probe)
+    whole = replace(second.flow, left=Read(Version.ALL, 0))
+    again = Step(whole, second.sql.replace("__dt_prev_1", "__dt_curr_1"))
+    wrong = replace(plan, join=replace(plan.join, program=EpochProgram((first, again))))
     monkeypatch.setattr("optimizer.api.plan_on_session", lambda *_: wrong)
     found = opt.verify(statement)
     assert not found.same

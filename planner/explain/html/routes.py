@@ -40,7 +40,7 @@ def _stops(node: Node) -> list[Stop]:
     match node:
         case Arrangement():
             by = f" by {', '.join(node.by)}" if node.by else ""
-            return [Stop(f"{node.name}{by}", node.version)]
+            return [Stop(f"{node.name}{by}", node.version.name.lower())]
         case HalfJoin() | AsOfHalfJoin():
             *others, last = _stops(node.right)
             time = f", the version valid at {node.time}" if isinstance(node, AsOfHalfJoin) else ""

@@ -1,4 +1,4 @@
-"""Computes the rows that an epoch returns for a join: its statements over views of the segments that may match."""
+"""Computes the rows that an epoch returns for a join: its program over views of the segments that may match."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from planner.runtime.state.segments import Segments, empty_rows
 from planner.runtime.state.sinks import Output
 from planner.runtime.temporary_views import TEMPORARY_VIEWS_LOCK
 from planner.state.compaction import reachable
-from planner.state.delta import version_of
 from planner.state.manifest import Segment, marks_of
+from planner.state.program import Read, Step, Version
 from planner.state.segment_pruning import prune_segments
-from planner.state.spec import VERSIONS, StreamJoin, view
+from planner.state.spec import StreamJoin
 
 PlanStatement = Callable[[SparkSession, str], str]
 
@@ -65,28 +65,25 @@ class JoinRequest:
 
         Raises ``StateError`` if a left join finds two rows under a key that is declared unique.
         """
-        half_joins = _HalfJoins(self, session, segments, rows)
+        epoch = _Epoch(self, session, segments, rows)
         if self.join.delta and self.join.delta.unique:
-            half_joins.check_keys(self.join.delta.unique)
-        blocks = self.join.blocks
-        frames = [*half_joins.pairs()] if not blocks.again else [*half_joins.first_matches()]
-        if rows.now is not None:
-            preserved = [side for side, statement in enumerate(blocks.lone) if statement]
-            frames += [found for side in preserved for found in half_joins.unmatched_rows(side, rows.now)]
+            epoch.check_keys(self.join.delta.unique)
+        frames = [*epoch.returned()]
         answer = reduce(DataFrame.unionAll, frames) if frames else empty_rows(session, self.schema)
         return to_changes(answer, self.join.changes) if self.join.changes else answer
 
 
-class _HalfJoins:
-    """The statements of one join in one epoch."""
+class _Epoch:
+    """The program of one join in one epoch; ``views`` are those made of segments, and ``computed`` those of steps."""
 
     def __init__(self, request: JoinRequest, session: SparkSession, segments: Segments, rows: Rows):
         self.request, self.session, self.segments, self.rows = request, session, segments, rows
         self.join = request.join
         self.new = [rows.new[side.input] for side in self.join.sides]
         self.old = [rows.before[side.input] for side in self.join.sides]
-        self.views: dict[str, tuple[tuple[Segment, ...], str]] = {}
-        self.sizes: dict[str, int] = {}
+        self.views: dict[Read, tuple[tuple[Segment, ...], str]] = {}
+        self.computed: set[Read] = set()
+        self.sizes: dict[Read, int] = {}
 
     def check_keys(self, keys: tuple[tuple[int, tuple[str, ...]], ...]) -> None:
         """Raise ``StateError`` if two rows of an input have the same values in a key that is declared unique."""
@@ -104,26 +101,57 @@ class _HalfJoins:
                     "another key"
                 )
 
-    def pairs(self) -> Iterator[DataFrame]:
-        """Join the new rows of each side with all rows of later sides, and the earlier rows of the sides before."""
-        for side, statement in enumerate(self.join.blocks.pairs):
-            if self.new[side] and self._can_match(side):
-                yield self._run_statement(statement)
+    def returned(self) -> Iterator[DataFrame]:
+        """Run the steps whose versions have rows, and return the rows of the query."""
+        for step in self.join.program.steps:
+            if not self._make_views(step):
+                continue
+            rows = self._run_statement(step)
+            if step.into is None:
+                yield rows
+            else:
+                self._compute(step.into, rows)
 
-    def first_matches(self) -> Iterator[DataFrame]:
-        """Return the rows of the left that had no match before this epoch, and have one now."""
-        if self.new[0] and self._can_match(0):
-            yield self._run_statement(self.join.blocks.pairs[0])
-        if self.new[1] and self._can_match(1):
-            matches, before = self.join.blocks.again
-            self._run_statement(matches).createOrReplaceTempView(view("again", 0))
-            self._view("prev", 1, self.old[1])
-            self._run_statement(before).createOrReplaceTempView(view("first", 0))
-            yield self._run_statement(self.join.blocks.pairs[1])
+    def _make_views(self, step: Step) -> bool:
+        """Make the views that a step reads; False if it returns no rows, since one that it requires has none."""
+        if step.start is not None and not self.new[step.start]:
+            return False
+        required = step.flow.required
+        return all(self._make_view(read, step) or read not in required for read in step.flow.reads)
 
-    def unmatched_rows(self, side: int, now: int) -> Iterator[DataFrame]:
-        """Return the answer for rows of a side that became final: those without a match, or all of them."""
-        position, other, then, relation = self.join.finals[side], 1 - side, self.rows.then, self.join.sides[side]
+    def _make_view(self, read: Read, step: Step) -> bool:
+        """Make a view that a step reads, unless an earlier one has made the same; False if it has no rows."""
+        match read.version:
+            case Version.FINAL:
+                return self._final(read)
+            case Version.MATCHED | Version.FIRST | Version.UNMATCHED:
+                return read in self.computed
+        segments, which = self._segments(read, step)
+        if self.views.get(read) != (segments, which):
+            rows = self.segments.side(self.session, self.join.sides[read.side], segments, which)
+            rows.createOrReplaceTempView(read.view)
+            self.views[read] = segments, which
+        self.sizes[read] = sum(s.rows for s in segments)
+        return bool(segments)
+
+    def _segments(self, read: Read, step: Step) -> tuple[tuple[Segment, ...], str]:
+        """Return the segments of a version, and a condition on their rows; those that new rows of a step may match."""
+        side, start = read.side, step.start
+        old = self.old[side] if read.version in (Version.EARLIER, Version.ALL) else ()
+        new = self.new[side] if read.version in (Version.NEW, Version.ALL) else ()
+        if start in (None, side):
+            return (*old, *new), ""
+        marks = marks_of(self.new[start])
+        reaches = [r for r in self.join.reaches if {r.small[0], r.large[0]} == {start, side}]
+        found = reachable((*old, *new), side, marks, reaches)
+        return found, prune_segments(self.join.inputs[self.join.sides[side].input], found, side, marks, reaches)
+
+    def _final(self, read: Read) -> bool:
+        """Make a view of the rows of a side that became final in this epoch; False if there may be none."""
+        side, now, then = read.side, self.rows.now, self.rows.then
+        if now is None:
+            return False
+        position, relation = self.join.finals[side], self.join.sides[side]
         final = []
         if self.old[side] and now != then:
             reached = f"{position} <= {now * 1000}" + ("" if then is None else f" AND {position} > {then * 1000}")
@@ -131,54 +159,23 @@ class _HalfJoins:
         if self.new[side]:
             final.append(self.segments.side(self.session, relation, self.new[side], f"{position} <= {now * 1000}"))
         if not final:
-            return
-        reduce(DataFrame.unionAll, final).createOrReplaceTempView(view("final", side))
-        self.sizes[view("final", side)] = sum(s.rows for s in (*self.old[side], *self.new[side]))
-        self._view("curr", other, (*self.old[other], *self.new[other]))
-        if unmatched := self.join.blocks.unmatched[side]:
-            self._run_statement(unmatched).createOrReplaceTempView(view("lone", side))
-            self._view("none", other, ())
-        yield self._run_statement(self.join.blocks.lone[side])
-
-    def _can_match(self, side: int) -> bool:
-        """Make the views for the new rows of a side; False if another side has no row that they could match."""
-        new = self.new[side]
-        marks = marks_of(new)
-        self._view("d", side, new)
-        delta = self.join.delta
-        lefts = {lookup.input for lookup in delta.paths[side].lookups if lookup.left} if delta else ()
-        for other in range(len(self.join.sides)):
-            if other == side:
-                continue
-            version = version_of(side, other)
-            candidates = self.old[other] if version == "prev" else (*self.old[other], *self.new[other])
-            reaches = [r for r in self.join.reaches if {r.small[0], r.large[0]} == {side, other}]
-            found = reachable(candidates, other, marks, reaches)
-            if not found:
-                if other not in lefts:
-                    return False
-                self._view(version, other, ())
-                continue
-            state = self.join.inputs[self.join.sides[other].input]
-            self._view(version, other, found, prune_segments(state, found, other, marks, reaches))
+            return False
+        self._compute(read, reduce(DataFrame.unionAll, final))
+        self.sizes[read] = sum(s.rows for s in (*self.old[side], *self.new[side]))
         return True
 
-    def _view(self, version: str, side: int, segments: tuple[Segment, ...], which: str = "") -> None:
-        """Make a view, unless an earlier statement has made the same one."""
-        name = view(version, side)
-        if self.views.get(name) != (segments, which):
-            rows = self.segments.side(self.session, self.join.sides[side], segments, which)
-            rows.createOrReplaceTempView(name)
-            self.views[name] = segments, which
-        self.sizes[name] = sum(s.rows for s in segments)
+    def _compute(self, read: Read, rows: DataFrame) -> None:
+        """Make a view of rows that were computed."""
+        rows.createOrReplaceTempView(read.view)
+        self.computed.add(read)
 
-    def _run_statement(self, statement: str) -> DataFrame:
+    def _run_statement(self, step: Step) -> DataFrame:
         """Run a statement with the plan that was made when its views had about the same size (within four times)."""
         plans = self.request.plans
-        sizes = tuple(rows.bit_length() // 2 for name, rows in sorted(self.sizes.items()) if name in statement)
-        if (statement, sizes) not in plans:
-            plans[statement, sizes] = self.request.plan(self.session, statement)
-        return run(self.session, plans[statement, sizes])
+        sizes = tuple(self.sizes[read].bit_length() // 2 for read in step.flow.reads if read in self.sizes)
+        if (step.sql, sizes) not in plans:
+            plans[step.sql, sizes] = self.request.plan(self.session, step.sql)
+        return run(self.session, plans[step.sql, sizes])
 
 
 def schema_of_answer(session: SparkSession, join: StreamJoin, schemas: tuple[StructType, ...]) -> Any:
@@ -191,20 +188,19 @@ def _analyze_over_no_rows(session: SparkSession, join: StreamJoin, schemas: tupl
     from planner.runtime.batch import analyze
 
     made: list[str] = []
-    statements = "".join((*join.blocks.steps, *join.blocks.answers))
+    steps = join.program.steps
     try:
         for number, side in enumerate(join.sides):
             rows = empty_rows(session, schemas[side.input])
             rows = rows.where(side.rows) if side.rows else rows
             rows = rows.selectExpr(*(f"{value} AS `{shown.replace('`', '``')}`" for shown, value in side.shown))
-            for name in (view(version, number) for version in VERSIONS):
-                if name in statements:
-                    rows.createOrReplaceTempView(name)
-                    made.append(name)
-        wrong = [f for f in (analyze(session, step) for step in join.blocks.steps) if isinstance(f, str)]
+            for name in {r.view for step in steps for r in step.flow.reads if r.side == number}:
+                rows.createOrReplaceTempView(name)
+                made.append(name)
+        wrong = [f for f in (analyze(session, step.sql) for step in steps if step.into) if isinstance(f, str)]
         if wrong:
             return wrong[0]
-        found = analyze(session, "\nUNION ALL\n".join(f"({b})" for b in join.blocks.answers))
+        found = analyze(session, "\nUNION ALL\n".join(f"({step.sql})" for step in join.program.returned))
         return found if isinstance(found, str) else found[1]
     finally:
         for name in made:
