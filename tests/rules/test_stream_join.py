@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,8 @@ import pytest
 from optimizer import Options
 from optimizer.stream_plan import StreamPlan, plan_stream
 from planner.offline_catalog.read_catalog import read_catalog
+from planner.state.fingerprint import fingerprint
+from planner.state.program import Read, Version
 from planner.state.stream import Stream
 
 CATALOG = read_catalog(Path(__file__).parents[2] / "golden_plans" / "catalogs" / "ads.toml")
@@ -52,6 +56,45 @@ Epoch
    ├─ Arrangement  what nothing can match any more of clicks
    └─ Arrangement  all of views"""
     )
+
+
+FINGERPRINTS = {  # of states that Dovetail 0.1 has written
+    "JOIN": "1a26fc0f04925188e87300a6882d49b68f59731588058816e60a9d39b84136ad",
+    "LEFT JOIN": "a145eff5b3a4d8be93d15add6312ee21322ec5c21a308c1c418188c852ba4d89",
+    "RIGHT JOIN": "dcac308f3abc3b8985a75aa0462bc563e1d353ec0d170ae6ed4817d3cd9b2377",
+    "FULL JOIN": "e443ee5fedda60f4765ed82a762c20392b922432f839419ffe42b0e0fef6f806",
+    "LEFT SEMI JOIN": "77086afbf3314d8030807724bf582ed09d763b4fb5ed27be7d2a9c9fd441822f",
+    "LEFT ANTI JOIN": "c4a58898cee2ae5c4aa1a45d35051f4496e71b578693e6bbff77f39963b81a03",
+}
+
+
+@pytest.mark.parametrize("kind", FINGERPRINTS)
+def test_a_state_of_an_earlier_version_is_recognized(kind: str) -> None:
+    found = plan(f"SELECT c.ad FROM clicks c {kind} views v ON c.user_id = v.user_id AND {WITHIN}").join
+    assert found
+    assert fingerprint("salt", found.identity) == FINGERPRINTS[kind]
+    written = json.dumps({"format": 2, "text": found.text, "salt": "salt", "fingerprint": FINGERPRINTS[kind]})
+    found.check_same(written, "state")
+
+
+@pytest.mark.parametrize("kind", FINGERPRINTS)
+def test_statements_read_the_versions_of_their_steps(kind: str) -> None:
+    found = plan(f"SELECT c.ad FROM clicks c {kind} views v ON c.user_id = v.user_id AND {WITHIN}").join
+    assert found
+    known: set[Read | None] = set()
+    for step in found.program.steps:
+        assert set(re.findall(r"__dt_[a-z]+_\d", step.sql)) == {read.view for read in step.flow.reads}
+        assert all(
+            r in known for r in step.flow.reads if r.version in (Version.MATCHED, Version.FIRST, Version.UNMATCHED)
+        )
+        known.add(step.into)
+
+
+def test_the_versions_that_a_step_requires() -> None:
+    found = plan(f"SELECT c.ad FROM clicks c FULL JOIN views v ON c.user_id = v.user_id AND {WITHIN}").join
+    assert found
+    required = [" ".join(f"{read.version.name} {read.side}" for read in s.flow.required) for s in found.program.steps]
+    assert required == ["NEW 0 ALL 1", "EARLIER 0 NEW 1", "FINAL 0", "UNMATCHED 0", "FINAL 1", "UNMATCHED 1"]
 
 
 LASTING = {
