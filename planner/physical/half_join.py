@@ -1,17 +1,8 @@
-"""The plan of a join of streams: the arrangements that an epoch builds, and the half-joins that probe them.
+"""The plan of a join of streams: its inputs and the program of an epoch (``planner.state.program``), with names.
 
-    A ⋈ B, both streams            A ⋈ A, one stream
-
-      new A ◁ all of B               new A ◁ all of A
-      A before ◁ new B               A before ◁ new A
-
-*New* is what arrived in the epoch, *before* what was kept of earlier ones, *all* both.  Each pair is found once: in the
-epoch in which the later of its rows arrives.  A row that an outer or anti join returns without a match waits for the
-epoch in which the watermark makes it *final*; a semi join returns a row in the epoch of its first match.
-
-Of three streams or more, what is new of each looks up the others one after the other (``planner.state.delta``).  A row
-that meets the version of another stream valid at its time waits until the watermark has reached that time; no new row
-probes anything.
+Each pair is found once: in the epoch in which the later of its rows arrives.  A row that an outer or anti join returns
+without a match waits for the epoch in which the watermark makes it final; a semi join returns a row in the epoch of its
+first match.  A row that matches a version of another stream waits until the watermark has reached its time.
 """
 
 from __future__ import annotations
@@ -88,19 +79,15 @@ class HalfJoin(Physical):
 
 
 @plan_node
-class AsOfHalfJoin(Physical):
+class AsOfHalfJoin(HalfJoin):
     """Rows that the watermark has reached, each with the version that is valid at its time."""
 
     label: ClassVar[str] = "AsOfHalfJoin"
-    left: Physical
-    right: Physical
-    kind: str
-    condition: str
     time: str
 
     @property
     def detail(self) -> str:
-        return f"◁ {self.kind}, on {self.condition}, the version valid at {self.time}"
+        return f"{super().detail}, the version valid at {self.time}"
 
 
 @plan_node

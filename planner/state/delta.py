@@ -42,6 +42,11 @@ class Lookup:
     left: bool = False
 
     @property
+    def read(self) -> Read:
+        """The version of the input that is probed."""
+        return Read(self.version, self.input)
+
+    @property
     def by(self) -> tuple[str, ...]:
         """The key as values of the input that is probed."""
         return tuple(column for column, _ in self.key)
@@ -60,7 +65,7 @@ class DeltaPath:
         found: Flow = Read(Version.NEW, self.input)
         for lookup, condition in zip(self.lookups, conditions, strict=True):
             kind: JoinKind = "left" if lookup.left else "inner"
-            found = Probe(found, Read(lookup.version, lookup.input), kind, condition, lookup.by)
+            found = Probe(found, lookup.read, kind, condition, lookup.by)
         return found
 
 

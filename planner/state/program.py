@@ -127,22 +127,14 @@ class EpochProgram:
     @property
     def document(self) -> dict[str, Any]:
         """The statements of a join of two sides, in the form that fingerprints of states in format 2 have."""
-
-        def statements(*into: Version) -> tuple[str, ...]:
-            return tuple(step.sql for step in self.steps if step.into and step.into.version in into)
-
-        def by_side(steps: dict[int, str]) -> tuple[str, ...]:
-            return steps.get(0, ""), steps.get(1, "")
-
-        last = {_final_side(step.flow): step.sql for step in self.returned}
-        unmatched = {s.into.side: s.sql for s in self.steps if s.into and s.into.version is Version.UNMATCHED}
-        return {
-            "pairs": tuple(step.sql for step in self.returned if _final_side(step.flow) is None),
-            "again": statements(Version.MATCHED, Version.FIRST),
-            "unmatched": by_side(unmatched),
-            "lone": by_side({side: sql for side, sql in last.items() if side is not None}),
-            "on": (),
-        }
+        found: dict[str, Any] = {"pairs": [], "again": [], "unmatched": ["", ""], "lone": ["", ""], "on": []}
+        for step in self.steps:
+            side = _final_side(step.flow)
+            if side is None:
+                found["again" if step.into else "pairs"].append(step.sql)
+            else:
+                found["unmatched" if step.into else "lone"][side] = step.sql
+        return found
 
 
 def _final_side(flow: Flow) -> int | None:

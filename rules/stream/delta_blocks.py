@@ -127,15 +127,15 @@ class _Statements:
         return [(*first, *(self.read.all[n] for n in path.conditions)), *others]
 
     def _statement(self, path: DeltaPath, conditions: list[tuple[Scalar, ...]]) -> str:
-        tree: Logical = self._scan(Version.NEW, path.input)
+        tree: Logical = self._scan(Read(Version.NEW, path.input))
         for lookup, on in zip(path.lookups, conditions, strict=True):
-            tree = Join(tree, self._scan(lookup.version, lookup.input), "inner", JOIN_KEYWORDS["inner"], on)
+            tree = Join(tree, self._scan(lookup.read), "inner", JOIN_KEYWORDS["inner"], on)
         block = self.shape.block
         items = tuple(column for item in block.project.items for column in self._expanded(item))
         return to_sql(block.over(tree, items=items, hint=without(block.project.hint, DELTA_ORDER)))
 
-    def _scan(self, version: Version, number: int) -> Scan:
-        return scan_of(Read(version, number), self.names[number])
+    def _scan(self, read: Read) -> Scan:
+        return scan_of(read, self.names[read.side])
 
     def _expanded(self, item: Scalar) -> tuple[Scalar, ...]:
         """An item of the select list; ``*`` as the relations in the order in which they are written."""

@@ -140,26 +140,26 @@ class _Path:
         self, inner: list[Lookup], steps: list[tuple[Scalar, ...]], lefts: list[Lookup], alone: tuple[Scalar, ...]
     ) -> str:
         signed = self.start in self.lefts
-        tree = (self._signed if signed else self._scan)(Version.NEW, self.start)
+        tree = (self._signed if signed else self._scan)(Read(Version.NEW, self.start))
         above = [*alone, *self.later]
         if signed:
             above = [self._as_it_is(c, self.start) for c in above]
             steps = [tuple(self._as_it_is(c, self.start) for c in on) for on in steps]
         for lookup, on in zip(inner, steps, strict=True):
-            tree = Join(tree, self._scan(lookup.version, lookup.input), "inner", JOIN_KEYWORDS["inner"], on)
+            tree = Join(tree, self._scan(lookup.read), "inner", JOIN_KEYWORDS["inner"], on)
         counts = [f"{self._alias(n)}.{COUNT}" for n in sorted(self.needed) if n in self.sides.counted]
         if signed and self.start not in self.sides.counted:
             counts.append(f"{self._alias(self.start)}.{COUNT}")
         for lookup in lefts:
             number, on = lookup.input, self.lefts[lookup.input]
             if number not in self.sides.counted:
-                tree = Join(tree, self._scan(lookup.version, number), "left", JOIN_KEYWORDS["left"], on)
+                tree = Join(tree, self._scan(lookup.read), "left", JOIN_KEYWORDS["left"], on)
                 continue
             own, count = f"__dt_left_{number + 1}", f"{self._alias(number)}.{COUNT}"
             twice = Opaque(Scalar(f"(VALUES (true), (false)) AS {own} (own)"))
             tree = Join(tree, twice, "cross", JOIN_KEYWORDS["cross"])
             on = (Scalar(f"{own}.own"), *(self._as_it_is(c, number) for c in on))
-            tree = Join(tree, self._signed(lookup.version, number), "left", JOIN_KEYWORDS["left"], on)
+            tree = Join(tree, self._signed(lookup.read), "left", JOIN_KEYWORDS["left"], on)
             above.append(Scalar(f"(NOT {own}.own OR {count} IS NOT NULL)"))
             counts.append(f"coalesce({count}, 1)")
         block = self.shape.block
@@ -170,15 +170,16 @@ class _Path:
     def _alias(self, number: int) -> str:
         return quote(self.names[number])
 
-    def _scan(self, version: Version, number: int) -> Logical:
-        return scan_of(Read(version, number), self.names[number])
+    def _scan(self, read: Read) -> Logical:
+        return scan_of(read, self.names[read.side])
 
-    def _signed(self, version: Version, number: int) -> Logical:
+    def _signed(self, read: Read) -> Logical:
         """Return each row of a version twice: as it is, and as NULLs with the other sign; columns also unmasked."""
+        number = read.side
         items = [f"IF({_SIGN} > 0, {quote(c)}, NULL) AS {quote(c)}" for c in self.sides.columns[number]]
         items += [f"{quote(c)} AS {_hidden(n)}" for n, c in enumerate(self.sides.columns[number])]
         items.append(f"{_SIGN}{f' * {COUNT}' if number in self.sides.counted else ''} AS {COUNT}")
-        rows = f"SELECT *, explode(array(1, -1)) AS {_SIGN} FROM {Read(version, number).view}"
+        rows = f"SELECT *, explode(array(1, -1)) AS {_SIGN} FROM {read.view}"
         return Opaque(Scalar(f"(SELECT {', '.join(items)} FROM ({rows})) AS {self._alias(number)}"))
 
     def _as_it_is(self, conjunct: Scalar, number: int) -> Scalar:

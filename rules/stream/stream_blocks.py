@@ -1,10 +1,4 @@
-"""Writes the program of an epoch: the SELECT of the query over versions of its two sides.
-
-inner            new A ⋈ all B      A before ⋈ new B
-left, full       the same, and      rows of A that became final and match no row of B
-anti             the latter alone
-semi             new A ⋉ all B      rows of A before that new B matches, and B before did not
-"""
+"""Writes the program of an epoch for a join of two relations: the SELECT of the query over versions of its sides."""
 
 from __future__ import annotations
 

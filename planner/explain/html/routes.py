@@ -41,7 +41,7 @@ def _stops(node: Node) -> list[Stop]:
         case Arrangement():
             by = f" by {', '.join(node.by)}" if node.by else ""
             return [Stop(f"{node.name}{by}", node.version.name.lower())]
-        case HalfJoin() | AsOfHalfJoin():
+        case HalfJoin():
             *others, last = _stops(node.right)
             time = f", the version valid at {node.time}" if isinstance(node, AsOfHalfJoin) else ""
             stop = Stop(last.label, last.version, f"{node.kind}, on {node.condition}{time}")
