@@ -18,7 +18,6 @@ from optimizer.stream_epochs import (
 )
 from planner.catalog import Catalog
 from planner.errors import (
-    ClauseAboveJoin,
     HintError,
     OptionError,
     QueryError,
@@ -31,7 +30,7 @@ from planner.explain.explanation import Explanation
 from planner.explain.html.page import can_render, render_fragment, render_page
 from planner.explain.mermaid import to_mermaid
 from planner.explain.printer import show_tree, show_warnings
-from planner.explain.records import PlanWarning
+from planner.explain.records import Declined, PlanWarning
 from planner.hints.blocks import DELTA_ORDER, hints_in
 from planner.physical.half_join import epoch_of
 from planner.sql.from_sql import from_sql
@@ -43,6 +42,7 @@ from rules.stream.relations import Find
 from rules.stream.stream_join import stream_join
 from rules.stream.temporal import temporal_stream_join, versioned_stream
 
+RULE = "stream_join"
 NO_LITERAL = "an argument cannot be written into the query as a literal"
 OVER_BINS = "Spark's own stream-stream join runs over bins"
 _REQUESTED = "state_modules=False requests it"
@@ -56,26 +56,30 @@ STREAM_MODES: tuple[StreamMode, ...] = get_args(StreamMode)
 
 @dataclass(frozen=True)
 class StreamPlan:
-    """The plan of a query over streams: a ``join`` on state modules, or the ``reason`` why Spark's own join runs.
+    """The plan of a query over streams: a ``join`` on state modules, or the reasons why they do not run it.
 
-    A query that joins no streams has neither.  ``bins``: the plan with bins that Spark's own join runs over; None if
-    the query runs as written.  ``warnings``: hints on the order of lookups that have no effect.  ``changelog`` names an
-    input whose rows are changes, which Spark cannot join; empty if all rows are inserts.  ``versions`` names an input
-    that is joined by version, which Spark cannot do either.  ``schemas``: the schemas of the join, as Spark analyzed
-    them.  ``given``: the query with its arguments, if it has any; ``text`` has their values.  ``clause_above``: whether
-    the reason is a clause above the join.
+    ``declined``: these reasons, the first of which decides.  A query that joins no streams has neither.  ``bins``:
+    the plan with bins that Spark's own join runs over; None if the query runs as written.  ``warnings``: hints on
+    the order of lookups that have no effect.  ``changelog`` names an input whose rows are changes, which Spark
+    cannot join; empty if all rows are inserts.  ``versions`` names an input that is joined by version, which Spark
+    cannot do either.  ``schemas``: the schemas of the join, as Spark analyzed them.  ``given``: the query with its
+    arguments, if it has any; ``text`` has their values.
     """
 
     text: str
     join: StreamJoin | None = None
-    reason: str = ""
+    declined: tuple[Declined, ...] = ()
     warnings: tuple[PlanWarning, ...] = ()
     bins: Plan | None = None
     changelog: str = ""
     schemas: Schemas | None = None
     versions: str = ""
     given: Given | None = None
-    clause_above: bool = False
+
+    @property
+    def reason(self) -> str:
+        """Why Spark's own join runs; empty if it does not."""
+        return self.declined[0].reason if self.declined else ""
 
     @property
     def requires_state_modules(self) -> bool:
@@ -99,10 +103,20 @@ class StreamPlan:
     def explanation(self) -> Explanation:
         """The parts of an explanation, from which pages are made."""
         if self.bins and not self.join:
-            return replace(self.bins.explanation(), notes=(f"{OVER_BINS}: {self.reason}.",))
+            binned = self.bins.explanation()
+            declined = (*self.declined, *binned.declined)
+            return replace(binned, declined=declined, notes=(f"{OVER_BINS}: {self.reason}.",))
         epoch = epoch_of(self.join) if self.join else None
         notes = () if self.join else (self._describe().partition("\n")[0],)
-        return Explanation(self.text, self.text, rewritten=False, after=epoch, warnings=self.warnings, notes=notes)
+        return Explanation(
+            self.text,
+            self.text,
+            rewritten=False,
+            after=epoch,
+            declined=self.declined,
+            warnings=self.warnings,
+            notes=notes,
+        )
 
     def _repr_html_(self) -> str | None:
         """Show the plan in a notebook; as text if Jinja is not installed."""
@@ -125,7 +139,8 @@ class StreamPlan:
         """Describe why a join with a changelog, or with versions, cannot run."""
         if self.versions:
             return f"{self.versions} is a stream of versions, and only state modules join these: {reason}"
-        above = "; opt.materialize does" if self.clause_above else ""
+        is_above = any(d.code == "clause_above_join" for d in self.declined[:1])
+        above = "; opt.materialize does" if is_above else ""
         joins = "is a changelog, and only state modules join changes"
         return f"{self.changelog} {joins}, which do not take this: {reason}{above}"
 
@@ -147,10 +162,11 @@ def plan_stream(
     rows of each input in the state, if there is one.  Raises ``HintError`` for a hint without effect if the options are
     strict about hints.
     """
-    ctx = Context(catalog, options, options.force, rule="stream_join")
-    join, reason, changelog, versioned, clause_above = None, "", "", None, False
+    ctx = Context(catalog, options, options.force, rule=RULE)
+    join, changelog, versioned = None, "", None
+    declined: tuple[Declined, ...] = ()
 
-    def declared(name: tuple[str, ...]) -> Stream | None:
+    def declared_stream(name: tuple[str, ...]) -> Stream | None:
         nonlocal changelog
         stream, change = find(name), catalog.declaration(name).changelog
         if stream is None:
@@ -166,15 +182,16 @@ def plan_stream(
     try:
         logical, _ = from_sql(text)
         if versioned := versioned_stream(logical, ctx, find):
-            join = temporal_stream_join(text, logical, versioned, ctx, declared)
+            join = temporal_stream_join(text, logical, versioned, ctx, declared_stream)
         else:
-            join = stream_join(text, logical, ctx, declared, stored_row_counts)
+            join = stream_join(text, logical, ctx, declared_stream, stored_row_counts)
     except Refused as no:
-        reason, clause_above = no.reason, isinstance(no, ClauseAboveJoin)
+        declined = (Declined(RULE, no.reason, no.place, no.code), *ctx.declined)
     requires_state_modules = bool(changelog or versioned)
     prefers_spark = state_modules is None and not requires_state_modules
     if join and (state_modules is False or (prefers_spark and (bins or _is_equi_join(join)))):
-        join, reason = None, _REQUESTED if state_modules is False else _BINS if bins else _EQUAL
+        join, declined = None, _refusal(_REQUESTED if state_modules is False else _BINS if bins else _EQUAL)
+    reason = declined[0].reason if declined else ""
     if reason or (join and not join.delta):
         for hint in hints_in(text):
             if hint.name == DELTA_ORDER:
@@ -187,7 +204,12 @@ def plan_stream(
     without_bins = join or not reason or bins is False or requires_state_modules
     binned = None if without_bins else plan_stream_bins(text, catalog, options, find, requested=bins)
     versions = versioned.name if versioned else ""
-    return StreamPlan(text, join, reason, warnings, binned, changelog, versions=versions, clause_above=clause_above)
+    return StreamPlan(text, join, declined, warnings, binned, changelog, versions=versions)
+
+
+def _refusal(reason: str) -> tuple[Declined, ...]:
+    """Return a reason without a place as the only one."""
+    return (Declined(RULE, reason),)
 
 
 def _is_equi_join(join: StreamJoin) -> bool:
@@ -213,7 +235,7 @@ def plan_on_session(
     if not isinstance(text, str):
         raise QueryError(f"The query is {text!r}, which is not a string; pass the SELECT statement as a string")
     if not classic(opt.session):
-        return StreamPlan(text, reason="state modules need a classic session, not Spark Connect")
+        return StreamPlan(text, declined=_refusal("state modules need a classic session, not Spark Connect"))
     try:
         numbered, arguments = name_parameters(text, args)
         given_text = numbered
@@ -221,7 +243,7 @@ def plan_on_session(
             bound = bind_literals(numbered, arguments)
             plain, given = bound and analyze(opt.session, bound), analyze(opt.session, numbered, arguments)
             if not plain or isinstance(plain, str) or isinstance(given, str) or plain[1] != given[1]:
-                return StreamPlan(text, reason=NO_LITERAL)
+                return StreamPlan(text, declined=_refusal(NO_LITERAL))
             numbered = str(bound)
         catalog = SparkCatalog(
             opt.session,
@@ -236,7 +258,7 @@ def plan_on_session(
         plan = planned(state_modules=state_modules, stored_row_counts=stored_row_counts)
         schemas = analyze_schemas(opt.session, plan.join) if plan.join else None
         if isinstance(schemas, str):
-            plan = replace(planned(state_modules=False), reason=schemas)
+            plan = replace(planned(state_modules=False), declined=_refusal(schemas))
         elif schemas:
             plan = replace(plan, schemas=schemas)
         if plan.bins:
@@ -246,10 +268,11 @@ def plan_on_session(
     except Exception as error:
         if opt.options.strict or is_user_error(error):
             raise
-        return StreamPlan(text, reason=f"its planning failed: {summarize(error)}")
+        return StreamPlan(text, declined=_refusal(f"its planning failed: {summarize(error)}"))
 
 
 def with_arguments(plan: StreamPlan, given: Given) -> StreamPlan:
     """Add the arguments of a query to its plan, whose reason then shows none of their values."""
     join = plan.join and replace(plan.join, given=given)
-    return replace(plan, given=given, reason=given.masked(plan.reason), join=join)
+    declined = tuple(d._replace(reason=given.masked(d.reason)) for d in plan.declined)
+    return replace(plan, given=given, declined=declined, join=join)

@@ -19,6 +19,7 @@ ReasonCode = Literal[
     "using",
     "few_rows",
     "unique_match",
+    "clause_above_join",
 ]
 """The kinds of reasons why a rule declined.  Advice depends on them, never on the text of a reason."""
 
@@ -125,6 +126,8 @@ class Unsupported(Refused):
 
 class ClauseAboveJoin(Refused):
     """A clause above a join of streams, so that the query does not return a row for each row of the join."""
+
+    code = "clause_above_join"
 
 
 def is_user_error(error: Exception) -> bool:

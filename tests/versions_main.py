@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from dovetail import Optimizer, Options, Sink, SQLiteSource
 
 BAND = "p.x BETWEEN i.lo AND i.hi"
-EARLIER = "p.k = i.k AND i.lo <= p.x"
+BEFORE = "p.k = i.k AND i.lo <= p.x"
 LAST = "row_number() OVER (PARTITION BY p.id ORDER BY i.lo DESC)"
 FAR = "abs(CAST(p.x AS DOUBLE) - i.lo)"
 QUERIES = {
@@ -49,12 +49,12 @@ QUERIES = {
     "correlated aggregate": "SELECT id, (SELECT sum(b.v) FROM t b WHERE b.k = a.k AND b.x <= a.x) AS s FROM t a",
     "own group": "SELECT a.id FROM t a WHERE a.v > (SELECT avg(b.v) FROM t b WHERE b.k = a.k)",
     "pairs that differ": "SELECT id FROM t a WHERE EXISTS (SELECT 1 FROM t b WHERE b.k = a.k AND b.v <> a.v)",
-    "nearest row": f"SELECT id, lo FROM (SELECT p.id, i.lo, {LAST} AS n FROM p JOIN i ON {EARLIER}) WHERE n = 1",
-    "nearest three": f"SELECT id, lo FROM (SELECT p.id, i.lo, {LAST} AS n FROM p JOIN i ON {EARLIER}) WHERE n <= 3",
+    "nearest row": f"SELECT id, lo FROM (SELECT p.id, i.lo, {LAST} AS n FROM p JOIN i ON {BEFORE}) WHERE n = 1",
+    "nearest three": f"SELECT id, lo FROM (SELECT p.id, i.lo, {LAST} AS n FROM p JOIN i ON {BEFORE}) WHERE n <= 3",
     "least distant": f"SELECT id, d FROM (SELECT p.id, {FAR} AS d, row_number() OVER (PARTITION BY p.id "
     f"ORDER BY {FAR}) AS n FROM p JOIN i ON p.k = i.k) WHERE n <= 2",
-    "nearest, grouped": f"SELECT p.id, max_by(i.id, i.lo) AS i FROM p LEFT JOIN i ON {EARLIER} GROUP BY p.id",
-    "nearest time": f"SELECT p.id FROM p WHERE p.x - 1 > (SELECT max(i.lo) FROM i WHERE {EARLIER})",
+    "nearest, grouped": f"SELECT p.id, max_by(i.id, i.lo) AS i FROM p LEFT JOIN i ON {BEFORE} GROUP BY p.id",
+    "nearest time": f"SELECT p.id FROM p WHERE p.x - 1 > (SELECT max(i.lo) FROM i WHERE {BEFORE})",
     "scalar aggregates": "SELECT (SELECT count(*) FROM t WHERE v = 1) AS n, (SELECT sum(v) FROM t WHERE k = 2) AS s",
 }
 # Without ANSI mode, which is the default from Spark 4 on, differences of integers wrap around.

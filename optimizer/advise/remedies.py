@@ -21,6 +21,7 @@ REMEDIES: dict[ReasonCode, str] = {
     "using": "Write ON instead of USING.",
     "few_rows": "Nothing: Spark's own join is as fast on tables of this size.",
     "unique_match": "Nothing: each row matches at most one.",
+    "clause_above_join": "Maintain the query as a materialized view: opt.materialize.",
 }
 
 

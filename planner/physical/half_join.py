@@ -17,7 +17,7 @@ from planner.tree import plan_node
 
 _WORDS = {
     Version.NEW: "what is new of",
-    Version.EARLIER: "what was there before of",
+    Version.BEFORE: "what was there before of",
     Version.ALL: "all of",
     Version.FINAL: "what nothing can match any more of",
 }

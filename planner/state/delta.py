@@ -24,7 +24,7 @@ Value = tuple[int, str]  # an input, and a column of it or an expression over it
 
 def version_of(start: int, probed: int) -> Version:
     """The version of an input that the path of another reads."""
-    return Version.ALL if probed > start else Version.EARLIER
+    return Version.ALL if probed > start else Version.BEFORE
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
 """The program of an epoch: the half-joins between versions of the sides, and the statement that computes each.
 
     inner, outer    NEW A ⋈ ALL B
-                    EARLIER A ⋈ NEW B
+                    BEFORE A ⋈ NEW B
     semi            NEW A ⋉ ALL B
-                    EARLIER A ⋉ NEW B     into MATCHED A
-                    MATCHED A ▷ EARLIER B into FIRST A
+                    BEFORE A ⋉ NEW B     into MATCHED A
+                    MATCHED A ▷ BEFORE B into FIRST A
                     FIRST A
     outer, anti     FINAL A ▷ ALL B       into UNMATCHED A
                     UNMATCHED A ⋈ EMPTY B
@@ -27,7 +27,7 @@ class Version(StrEnum):
 
     NEW = "d"
     """Rows that arrived in this epoch."""
-    EARLIER = "prev"
+    BEFORE = "prev"
     """Rows from earlier epochs."""
     ALL = "curr"
     """Rows of both."""

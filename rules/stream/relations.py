@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -60,16 +60,26 @@ def inputs_of(relations: tuple[Relation, ...]) -> tuple[int, ...]:
     return tuple(found)
 
 
-def check_block(shape: Shape) -> None:
-    """Raise ``Refused`` for a query that returns no row for each row of its join."""
+def check_block(shape: Shape, ctx: Context) -> None:
+    """Raise ``Refused`` for a query that returns no row for each row of its join; other reasons go into the trace."""
+    found = list(_block_refusals(shape))
+    for no in found[1:]:
+        ctx.decline(no.reason, no.place, no.code)
+    if found:
+        raise found[0]
+
+
+def _block_refusals(shape: Shape) -> Iterator[Refused]:
+    """Yield all reasons why a query does not return a row for each row of its join."""
     block = shape.block
-    if clause := next((n for n in block.clauses if not isinstance(n, With)), None):
-        raise ClauseAboveJoin(f"{clause.label} stands above the join")
+    for clause in block.clauses:
+        if not isinstance(clause, With):
+            yield ClauseAboveJoin(f"{clause.label} stands above the join")
     if block.project.quantifier.upper() == "DISTINCT":
-        raise ClauseAboveJoin("DISTINCT stands above the join")
+        yield ClauseAboveJoin("DISTINCT stands above the join")
     for item in (*block.project.items, *shape.on, *shape.where):
         if item.plans:
-            raise Refused(f"{item.shown} holds a subquery")
+            yield Refused(f"{item.shown} holds a subquery", item.place)
     for item in block.project.items:
         if found := item.tree.find(*_OF_MORE_THAN_A_ROW):
-            raise Refused(f"{sql(found)} is not computed row by row")
+            yield Refused(f"{sql(found)} is not computed row by row", item.place)

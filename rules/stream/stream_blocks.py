@@ -84,7 +84,7 @@ class Shape:
 
     def _matches(self) -> Iterator[Step]:
         """Write the steps that return rows with a match."""
-        new, earlier = ([Read(version, side) for side in (0, 1)] for version in (Version.NEW, Version.EARLIER))
+        new, earlier = ([Read(version, side) for side in (0, 1)] for version in (Version.NEW, Version.BEFORE))
         if self.kind == "semi":
             matched, first = Read(Version.MATCHED, 0), Read(Version.FIRST, 0)
             yield self._step(self._half(new[0], Read(Version.ALL, 1), "semi"))

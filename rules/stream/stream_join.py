@@ -58,7 +58,7 @@ def stream_join(
         raise Refused(
             f"{table} is no stream, and state modules join streams only; join it to the result, or use opt.sql()"
         )
-    check_block(shape)
+    check_block(shape, ctx)
     if any(r.stream.change for r in relations):
         project, shape = shape.block.project, _over_changes(shape, relations, ctx)
         text = to_sql(transform_up(query, lambda n: shape.block.project if n is project else n))

@@ -95,7 +95,7 @@ def temporal_stream_join(text: str, query: Logical, versioned: Versioned, ctx: C
             f"{name} is no stream; join a table with versions in opt.sql(), where {versioned.name} is a table as well"
         )
     relations = tuple(r for r in read if r)
-    check_block(shape)
+    check_block(shape, ctx)
     _check_streams(relations, versioned)
     columns = ctx.catalog.columns(scan.name) or ()
     join = Join(shape.relations[0], plain, shape.kind, JOIN_KEYWORDS[shape.kind], shape.on)

@@ -94,7 +94,7 @@ def test_the_versions_that_a_step_requires() -> None:
     found = plan(f"SELECT c.ad FROM clicks c FULL JOIN views v ON c.user_id = v.user_id AND {WITHIN}").join
     assert found
     required = [" ".join(f"{read.version.name} {read.side}" for read in s.flow.required) for s in found.program.steps]
-    assert required == ["NEW 0 ALL 1", "EARLIER 0 NEW 1", "FINAL 0", "UNMATCHED 0", "FINAL 1", "UNMATCHED 1"]
+    assert required == ["NEW 0 ALL 1", "BEFORE 0 NEW 1", "FINAL 0", "UNMATCHED 0", "FINAL 1", "UNMATCHED 1"]
 
 
 LASTING = {
@@ -143,6 +143,20 @@ def test_the_other_side_waits_for_rows_that_may_have_matched() -> None:
     assert ends["INNER"] == ("`ts` + 10m", "`ts`")
     assert ends["LEFT"] == ends["LEFT SEMI"] == ("`ts` + 10m", "the later of `ts` and `ts` + 10m")
     assert ends["RIGHT"] == ("`ts` + 10m", "`ts`")
+
+
+def test_all_reasons_have_a_place_or_a_code() -> None:
+    query = f"SELECT explode(array(1)), count(*) AS n FROM clicks c JOIN views v ON {WITHIN} GROUP BY 1 ORDER BY 1"
+    found = plan(query)
+    assert [(d.reason, d.place and d.place.column, d.code) for d in found.declined] == [
+        ("Sort stands above the join", None, "clause_above_join"),
+        ("Aggregate stands above the join", None, "clause_above_join"),
+        ("explode(array(1)) is not computed row by row", 8, None),
+        ("count(*) is not computed row by row", 27, None),
+    ]
+    assert found.reason == "Sort stands above the join"
+    assert set(found.declined) <= set(found.explanation().declined)
+    assert "is not computed row by row" in found.explain("html")
 
 
 def test_one_stream_is_kept_once() -> None:

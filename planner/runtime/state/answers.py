@@ -137,7 +137,7 @@ class _Epoch:
     def _segments(self, read: Read, step: Step) -> tuple[tuple[Segment, ...], str]:
         """Return the segments of a version, and a condition on their rows; those that new rows of a step may match."""
         side, start = read.side, step.start
-        old = self.old[side] if read.version in (Version.EARLIER, Version.ALL) else ()
+        old = self.old[side] if read.version in (Version.BEFORE, Version.ALL) else ()
         new = self.new[side] if read.version in (Version.NEW, Version.ALL) else ()
         if start in (None, side):
             return (*old, *new), ""
