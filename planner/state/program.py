@@ -3,11 +3,11 @@
     inner, outer    NEW A ⋈ ALL B
                     BEFORE A ⋈ NEW B
     semi            NEW A ⋉ ALL B
-                    BEFORE A ⋉ NEW B     into MATCHED A
-                    MATCHED A ▷ BEFORE B into FIRST A
+                    BEFORE A ⋉ NEW B        into MATCHED A
+                    MATCHED A ▷ BEFORE B    into FIRST A
                     FIRST A
-    outer, anti     FINAL A ▷ ALL B       into UNMATCHED A
-                    UNMATCHED A ⋈ EMPTY B
+    outer, anti     FINAL A ▷ ALL B         into UNMATCHED A
+                    UNMATCHED A ⟕ EMPTY B
 
 A step without ``into`` returns rows of the query.  ``explain`` prints the dataflow, and an epoch runs the statements
 over the views of the versions that it names.

@@ -78,31 +78,31 @@ class Shape:
         steps = [*self._matches()]
         for side in self.preserved:
             final, unmatched = Read(Version.FINAL, side), Read(Version.UNMATCHED, side)
-            steps.append(self._step(self._half(final, Read(Version.ALL, 1 - side), "anti"), unmatched))
+            steps.append(self._step(self._probe(final, Read(Version.ALL, 1 - side), "anti"), unmatched))
             steps.append(self._step(self._unmatched_rows(unmatched)))
         return EpochProgram(tuple(steps))
 
     def _matches(self) -> Iterator[Step]:
         """Write the steps that return rows with a match."""
-        new, earlier = ([Read(version, side) for side in (0, 1)] for version in (Version.NEW, Version.BEFORE))
+        new, before = ([Read(version, side) for side in (0, 1)] for version in (Version.NEW, Version.BEFORE))
         if self.kind == "semi":
             matched, first = Read(Version.MATCHED, 0), Read(Version.FIRST, 0)
-            yield self._step(self._half(new[0], Read(Version.ALL, 1), "semi"))
-            yield self._step(self._half(earlier[0], new[1], "semi"), matched)
-            yield self._step(self._half(matched, earlier[1], "anti"), first)
+            yield self._step(self._probe(new[0], Read(Version.ALL, 1), "semi"))
+            yield self._step(self._probe(before[0], new[1], "semi"), matched)
+            yield self._step(self._probe(matched, before[1], "anti"), first)
             yield self._step(first)
         elif self.kind != "anti":
-            yield self._step(self._half(new[0], Read(Version.ALL, 1), "inner"))
-            yield self._step(self._half(earlier[0], new[1], "inner"))
+            yield self._step(self._probe(new[0], Read(Version.ALL, 1), "inner"))
+            yield self._step(self._probe(before[0], new[1], "inner"))
 
     def _unmatched_rows(self, unmatched: Read) -> Flow:
         """Return rows of a side without a match, as the query sees them: next to no rows of the other side."""
         if self.kind == "anti":
             return unmatched
         none = Read(Version.EMPTY, 1 - unmatched.side)
-        return self._half(none, unmatched, "right") if unmatched.side else self._half(unmatched, none, "left")
+        return self._probe(none, unmatched, "right") if unmatched.side else self._probe(unmatched, none, "left")
 
-    def _half(self, left: Read, right: Read, kind: JoinKind) -> Probe:
+    def _probe(self, left: Read, right: Read, kind: JoinKind) -> Probe:
         return Probe(left, right, kind, self.condition)
 
     def _step(self, flow: Flow, into: Read | None = None) -> Step:

@@ -237,16 +237,14 @@ class _AsOfReader(Reader):
         """Write the query over final rows and the validity of all versions."""
         probes, versions = (alias_of(r.node) for r in self.relations)
         final, every = Read(Version.FINAL, 0), Read(Version.ALL, 1)
-        left = scan_of(final, probes)
+        kind, left, right = self.shape.kind, scan_of(final, probes), scan_of(every, versions)
         since, until = f"{quote(versions)}.{quote(self.version_columns[-1])}", f"{quote(versions)}.{_UNTIL}"
         on = (*self.shape.on, Scalar(f"{self.time} >= {since}"), Scalar(f"{self.time} < {until}"))
-        tree = Join(
-            left, self._validity(left, scan_of(every, versions)), self.shape.kind, JOIN_KEYWORDS[self.shape.kind], on
-        )
+        tree = Join(left, self._validity(left, right), kind, JOIN_KEYWORDS[kind], on)
         project = self.shape.block.project
-        scope = self.scopes[0] if self.shape.kind in ("semi", "anti") else self.scope
+        scope = self.scopes[0] if kind in ("semi", "anti") else self.scope
         items = expand_items(project.items, scope, [None] * len(scope.sources))
-        flow = Probe(final, every, self.shape.kind, self.shape.condition, time=self.time)
+        flow = Probe(final, every, kind, self.shape.condition, time=self.time)
         return Step(flow, to_sql(self.shape.block.over(where(tree, self.shape.where), items=items)))
 
     def _validity(self, probes: Scan, versions: Scan) -> Derived:
