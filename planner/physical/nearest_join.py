@@ -29,7 +29,7 @@ from planner.physical.base import Physical
 from planner.physical.presort import presort, presort_notes
 from planner.rendered import NameGenerator, Rendered
 from planner.tree import Node, plan_node
-from planner.types.schema import Column
+from planner.types.schema import Column, SqlType
 
 
 @plan_node
@@ -43,6 +43,7 @@ class NearestJoin(Rendered, Physical):
     nearest: Nearest
     foreign: bool = False  # whether Spark cannot run the join as written
     turned: bool = False  # whether it was a right join, whose right side comes first
+    row_type: SqlType | None = None  # of the right row as a struct, where a server has to be told
 
     @property
     def required(self) -> bool:  # type: ignore[override]
@@ -63,7 +64,8 @@ class NearestJoin(Rendered, Physical):
         many = f"{self.nearest.count} right rows" if self.nearest.count > 1 else "right row"
         found = f"the last {many} so far" + (" and the next" if self.nearest.direction == "both" else "")
         alone = f"each {keys} for itself" if keys else "without equal keys all rows are sorted in one task"
-        return f"no pairs are made: {found}, in one sort of both sides", alone, *presort_notes(self.nearest.time_type)
+        presorted = () if self.row_type else presort_notes(self.nearest.time_type)
+        return f"no pairs are made: {found}, in one sort of both sides", alone, *presorted
 
     def stars(self, of: Callable[[Node], list[str]]) -> list[str]:
         right = [f"{quote(shown.name)}.*" for shown in self.nearest.right if shown.values and not shown.hidden]
@@ -75,7 +77,7 @@ class NearestJoin(Rendered, Physical):
     ) -> str:
         """Render the hidden relation of both sides, and the relations that show its columns."""
         name, _ = names.new("row")
-        sql = _Sql(self.nearest, name, self.kind, conjunction)
+        sql = _Sql(self.nearest, name, self.kind, conjunction, self.row_type)
         union = f"FROM ({sql.left(sides[0])}\nUNION ALL\n{sql.right(sides[1])}{sql.presorted()}))"
         return "\n".join(
             [
@@ -86,15 +88,29 @@ class NearestJoin(Rendered, Physical):
         )
 
 
+def right_row(nearest: Nearest) -> str:
+    """A right row as a struct: its columns, and its time where that is needed."""
+    columns = [column for relation in nearest.right for column in relation.expressions]
+    fields = [f"'c{n}', {column}" for n, column in enumerate(columns)]
+    if nearest.tolerances or nearest.direction == "both" or not fields:
+        fields.append(f"'at', {nearest.times[1]}")
+    return f"named_struct({', '.join(fields)})"
+
+
 class _Sql:
     """Renders the parts of the union; every column that it adds begins with ``name``."""
 
     def __init__(
-        self, nearest: Nearest, name: str, kind: str, conjunction: Callable[[tuple[Scalar, ...]], str]
+        self,
+        nearest: Nearest,
+        name: str,
+        kind: str,
+        conjunction: Callable[[tuple[Scalar, ...]], str],
+        row_type: SqlType | None = None,
     ) -> None:
         self.nearest, self.name, self.kind, self.conjunction = nearest, name, kind, conjunction
+        self.row_type = row_type
         self.columns = [column for relation in nearest.left for column in relation.expressions]
-        self.fields = [column for relation in nearest.right for column in relation.expressions]
         self.fillers = [
             (not nearest.complete and c.type and c.type.filler) or "NULL"
             for relation in nearest.left
@@ -136,13 +152,13 @@ class _Sql:
         filters = near.filters[0]
         values = [
             (str(self.ranks[0]), f"{name}_side"),
-            (near.times[0], f"{name}_at"),
+            (self.position(near.times[0]), f"{name}_at"),
             *zip((key.left for key in near.keys), self.keys, strict=True),
             *(("NULL", tie) for tie in self.ties),
             *zip(self.columns, self.shown, strict=True),
             *self.bounds,
             *((self.conjunction(filters), guard) for guard in self.guard),
-            ("NULL", f"{name}_near"),
+            (f"CAST(NULL AS {self.row_type.sql})" if self.row_type else "NULL", f"{name}_near"),
         ]
         times = near.times if near.direction != "both" else ()
         known = _known(*times[:1], *(key.left for key in near.keys if not key.null_safe))
@@ -151,28 +167,32 @@ class _Sql:
     def right(self, text: str) -> str:
         """The rows of the right side that can match at all."""
         near, name = self.nearest, self.name
-        fields = [f"'c{n}', {column}" for n, column in enumerate(self.fields)]
-        needs_time = near.tolerances or near.direction == "both" or not fields
-        fields += [f"'at', {near.times[1]}"] if needs_time else []
         values = [
             (str(self.ranks[1]), f"{name}_side"),
-            (near.times[1], f"{name}_at"),
+            (self.position(near.times[1]), f"{name}_at"),
             *zip((key.right for key in near.keys), self.keys, strict=True),
             *zip((tie.text for tie in near.ties), self.ties, strict=True),
             *zip(self.fillers, self.shown, strict=True),
             *(("NULL", column) for column in self.carried[len(self.shown) :]),
-            (f"named_struct({', '.join(fields)})", f"{name}_near"),
+            (right_row(near), f"{name}_near"),
         ]
         times = near.times if near.direction != "both" else ()
         known = _known(*times[1:], *(key.right for key in near.keys if not key.null_safe))
         return self._select(values, text, (*near.filters[1], *known))
+
+    def position(self, time: str) -> str:
+        """A time as it is sorted; Sail, which sorts -0.0 before 0.0, gets 0.0 for both."""
+        of = self.nearest.time_type
+        return f"{operand(time)} + 0D" if self.row_type and of and of.approximate else time
 
     def _select(self, values: list[tuple[str, str]], text: str, where: tuple[Scalar, ...]) -> str:
         condition = f"\nWHERE {self.conjunction(where)}" if where else ""
         return f"SELECT {', '.join(f'{value} AS {name}' for value, name in values)}\nFROM {text}{condition}"
 
     def presorted(self) -> str:
-        """The clause that sorts the rows of both sides before they are shuffled."""
+        """The clause that sorts the rows of both sides before they are shuffled; for Spark's sort alone."""
+        if self.row_type:
+            return ""
         descending = self.nearest.direction == "forward"
         number = presort(
             self.keys, f"{self.name}_at", self.nearest.time_type, f"{self.name}_side", descending=descending
@@ -285,6 +305,9 @@ class _Sql:
             return f"datediff({later}, {earlier})"
         if self.nearest.difference == "timestamp":
             earlier, later = f"unix_micros({earlier})", f"unix_micros({later})"
+        of = self.nearest.time_type
+        if self.row_type and of and of.fractional:
+            return f"({later} - {earlier})"  # Sail has try_subtract for whole numbers alone; others do not overflow
         return f"try_subtract({later}, {earlier})"
 
     def matches(self, columns: list[str]) -> str:
@@ -318,20 +341,38 @@ class _Sql:
         """The columns of the left side as a struct, whose fields keep comments and the lengths of CHAR.
 
         A column that LATERAL reads by its own name loses them, and Spark no longer pads what is compared with a CHAR.
+        Sail has neither, and takes fields of a struct for nullable.
         """
+        if self.row_type:
+            return self.shown
         fields = (f"'c{n}', {column}" for n, column in enumerate(self.shown))
         return [f"named_struct({', '.join(fields)}) AS {self.name}_left"] if self.shown else []
 
     def relations(self) -> Iterator[tuple[str, str]]:
         """The relations of the join by name, each with its columns as they are shown; none of those without any."""
-        left = (f"{self.name}.{self.name}_left.c{n}" for n in range(len(self.shown)))
+        left = (self.left_value(n) for n in range(len(self.shown)))
         matched = [c for relation in self.nearest.right for c in relation.columns]
-        right = (self.matched(f"{self.name}.{self.name}_near.c{n}", c) for n, c in enumerate(matched))
+        right = (self.matched(self.right_value(n), c) for n, c in enumerate(matched))
         for side, values in ((self.nearest.left, left), (self.nearest.right, right)):
             for relation in side:
                 columns = [f"{next(values)} AS {quote(c.name)}" for c in relation.columns]
                 if columns:
                     yield relation.name, ", ".join(columns)
+
+    def left_value(self, number: int) -> str:
+        """A column of the left row as LATERAL reads it."""
+        return f"{self.name}.{self.name}_l{number}" if self.row_type else f"{self.name}.{self.name}_left.c{number}"
+
+    def right_value(self, number: int) -> str:
+        """A column of the match as LATERAL reads it.
+
+        Sail finds no field behind a dot there, and in a NULL of CASE the fields of the row that was not taken.
+        """
+        near = f"{self.name}.{self.name}_near"
+        if self.row_type is None:
+            return f"{near}.c{number}"
+        field = f"{near}['c{number}']"
+        return field if self.kind == "inner" else f"CASE WHEN {near} IS NOT NULL THEN {field} END"
 
     def matched(self, value: str, column: Column) -> str:
         """A column of the match: in an inner join one that is never NULL stays such a column."""

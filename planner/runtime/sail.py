@@ -1,4 +1,4 @@
-"""A server of Sail in this process: Spark Connect without a JVM."""
+"""Sail, a server of Spark Connect without a JVM: one in this process, and what a server of it reads otherwise."""
 
 from __future__ import annotations
 
@@ -6,10 +6,33 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from pyspark.errors import PySparkException
 
 from planner.errors import EnvironmentProblem
+from planner.runtime.batch import run
 
 _REMEDY = "pip install 'dovetail[sail]', in an environment without another PySpark"
+
+# Spark gives the column of a union the type of all its queries.
+_UNTYPED = "(SELECT NULL AS r UNION ALL SELECT named_struct('c', 1) AS r) AS u"
+_typed_rows: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
+
+
+def needs_typed_rows(session: Any) -> bool:
+    """Whether a server does not find the fields of a row that is NULL in the first query of a union, as Sail does not.
+
+    It is asked once for a session.
+    """
+    if session not in _typed_rows:
+        try:
+            _ = run(session, f"SELECT v.c FROM {_UNTYPED} JOIN LATERAL (SELECT u.r.c AS c) AS v").schema
+            _typed_rows[session] = False
+        except PySparkException:
+            _typed_rows[session] = True
+    return _typed_rows[session]
 
 
 def is_installed() -> bool:

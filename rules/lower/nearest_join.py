@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from planner.catalog.cost import count_pairs, describe_pairs, describe_rows, nested_loop_seconds, sort_seconds
 from planner.catalog.stats import Statistics
 from planner.explain.records import Way
 from planner.logical import Logical
-from planner.logical.nearest_join import NearestJoin, NearestSubquery, NearestTies, NearestVersions
+from planner.logical.nearest_join import Nearest, NearestJoin, NearestSubquery, NearestTies, NearestVersions
 from planner.physical.base import Rewriting, Spark
 from planner.physical.nearest_join import NearestJoin as SortedNearestJoin
+from planner.physical.nearest_join import right_row
+from planner.types.schema import SqlType
 from rules.band_join.keys import key_pairs
 from rules.context import Context
 from rules.nearest.filtered_sizes import Sizes, filtered_sizes, own_conditions
@@ -37,7 +40,21 @@ def lower_nearest_join(join: NearestJoin, ctx: Context) -> SortedNearestJoin | S
     if _spark_join_suffices(join, ctx, may_stay=not (join.foreign or join.certain)):
         return Spark(join.plain)
     kind: Literal["inner", "left"] = "left" if join.kind == "left" else "inner"
-    return SortedNearestJoin(join.left, join.right, kind, join.nearest, join.foreign, join.turned)
+    nearest, of_row = _with_types(join, ctx) if ctx.catalog.settings.typed_rows else (join.nearest, None)
+    return SortedNearestJoin(join.left, join.right, kind, nearest, join.foreign, join.turned, of_row)
+
+
+def _with_types(join: NearestJoin, ctx: Context) -> tuple[Nearest, SqlType | None]:
+    """The nearest rows with the type of a difference of both times, and the type of a right row as a struct."""
+    nearest = join.nearest
+    time = ctx.type_of(nearest.times[0], join.left) if nearest.difference == "number" else None
+    if time is not None and not time.integral:
+        nearest = replace(nearest, time_type=time)
+    if nearest.direction == "both" and nearest.count > 1:
+        # Sail refuses rows without types, so the query runs as written
+        ctx.decline("lead(…, 2) IGNORE NULLS returns other rows on Sail")
+        return nearest, None
+    return nearest, ctx.type_of(right_row(nearest), join.right)
 
 
 @rule(NearestTies)
