@@ -53,6 +53,10 @@ QUERIES = {
     "nearest three": f"SELECT id, lo FROM (SELECT p.id, i.lo, {LAST} AS n FROM p JOIN i ON {BEFORE}) WHERE n <= 3",
     "least distant": f"SELECT id, d FROM (SELECT p.id, {FAR} AS d, row_number() OVER (PARTITION BY p.id "
     f"ORDER BY {FAR}) AS n FROM p JOIN i ON p.k = i.k) WHERE n <= 2",
+    "least distant one": f"SELECT id, d FROM (SELECT p.id, {FAR} AS d, row_number() OVER (PARTITION BY p.id "
+    f"ORDER BY {FAR}) AS n FROM p LEFT JOIN i ON p.k = i.k) WHERE n = 1",
+    "nearest, filtered": f"SELECT id, lo FROM (SELECT p.id, i.lo, {LAST} AS n FROM p LEFT JOIN i ON {BEFORE} "
+    "AND p.v <> 1) WHERE n = 1",
     "nearest, grouped": f"SELECT p.id, max_by(i.id, i.lo) AS i FROM p LEFT JOIN i ON {BEFORE} GROUP BY p.id",
     "nearest time": f"SELECT p.id FROM p WHERE p.x - 1 > (SELECT max(i.lo) FROM i WHERE {BEFORE})",
     "scalar aggregates": "SELECT (SELECT count(*) FROM t WHERE v = 1) AS n, (SELECT sum(v) FROM t WHERE k = 2) AS s",
@@ -137,10 +141,10 @@ def observe(session: SparkSession, folder: Path) -> Iterator[tuple[str, str]]:
     yield "frames", outcome(lambda: (opt.plan(FRAMES, e=events), session.sql(FRAMES, e=events)))
     yield "an existing frame", outcome(lambda: existing_frame(opt, events, session.table("i")))
     yield "installed", installed(session, opt.options)
+    yield "as-of join", outcome(lambda: (opt.plan(AS_OF), session.sql(QUERIES["nearest row"])))
     if not hasattr(session, "_jsparkSession"):
         yield "command line", command_line(folder)
         return  # what Sail cannot run rewritten, nor as written
-    yield "as-of join", outcome(lambda: (opt.plan(AS_OF), session.sql(QUERIES["nearest row"])))
     yield "nearest by", outcome(lambda: (opt.plan(NEAREST_BY), session.sql(RANKED)))
     yield "as-of join of frames", as_of_frames(session, opt)
     yield "lookup", lookup(opt, folder)

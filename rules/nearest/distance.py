@@ -104,7 +104,8 @@ def _why_not(types: tuple[SqlType | None, SqlType | None], *, dates: bool, pairs
         exact = names <= {"float", "double"} or names <= {"double", "int", "smallint", "tinyint"}
         return "" if exact else f"rounds, since it subtracts {left} and {right}"
     if left.integral and right.integral:
-        return "" if pairs.scope.ansi else "could wrap around, since spark.sql.ansi.enabled is false; cast to DOUBLE"
+        why = "since spark.sql.ansi.enabled is false" if not pairs.scope.ansi else "as this server never raises"
+        return f"could wrap around, {why}; cast to DOUBLE" if pairs.wraps else ""
     digits = sum(max(ends) for ends in zip(left.digits, right.digits, strict=True)) + 1
     return "" if digits <= NEGATED_DIGITS else f"has more than {NEGATED_DIGITS} digits, to which Spark rounds abs()"
 

@@ -79,6 +79,7 @@ class Pairs:
     def __init__(self, join: Join, conjuncts: tuple[Scalar, ...], ctx: Context):
         self.join, self.conjuncts, self.ctx = join, conjuncts, ctx
         self.scope = condition_scope(join, ctx)
+        self.wraps = not self.scope.ansi or ctx.catalog.settings.typed_rows  # Sail never raises an overflow
 
     @classmethod
     def of_block(cls, block: QueryBlock, join: Join, ctx: Context) -> Pairs:
@@ -249,13 +250,14 @@ class Pairs:
     def check_difference(self, difference: exp.Sub) -> None:
         """Raise ``Refused`` unless a difference of both times is the less, the nearer they are.
 
-        Infinity less itself is NaN, integers wrap around without ANSI, and Spark subtracts timestamps by local clocks.
+        Infinity less itself is NaN, integers wrap around without ANSI and on Sail, and Spark subtracts timestamps by
+        local clocks.
         """
         types = [self.scope.type_of(end) for end in (difference.this, difference.expression)]
         if any(
             t is None
             or t.approximate
-            or (t.integral and not self.scope.ansi)
+            or (t.integral and self.wraps)
             or (t.name == "timestamp" and not self.scope.has_fixed_offset_zone)
             for t in types
         ):
