@@ -124,6 +124,13 @@ class Unsupported(Refused):
     """SQL that the logical algebra or the expression trees cannot carry."""
 
 
+class ShowsAddedColumn(Unsupported):
+    """A ``*`` that would return a column that a rewriting adds; ``what`` is this ``*``."""
+
+    def __init__(self, what: str, place: Place | None = None):
+        super().__init__(f"{what} would show a column that the rewriting adds", place)
+
+
 class ClauseAboveJoin(Refused):
     """A clause above a join of streams, so that the query does not return a row for each row of the join."""
 

@@ -45,3 +45,11 @@ def for_few_rows(spark: SparkSession) -> SparkSession:
     own = spark.newSession()
     follow_tests(own)
     return own
+
+
+def with_points_and_intervals(spark: SparkSession) -> SparkSession:
+    """Such a session with the views `p (x)` of 100 points and `i (lo, hi)` of 100 intervals."""
+    own = for_few_rows(spark)
+    own.range(100).selectExpr("id AS x").createOrReplaceTempView("p")
+    own.range(100).selectExpr("id AS lo", "id + 3 AS hi").createOrReplaceTempView("i")
+    return own

@@ -90,9 +90,21 @@ class Bar:
 
 
 def bars(
-    title: str, description: str, bars: list[Bar], unit: str, notes: list[str], mark: float | None = None
+    title: str,
+    bars: list[Bar],
+    unit: str,
+    notes: list[str],
+    *,
+    mark: float | None = None,
+    unit_in_words: str | None = None,
 ) -> Drawing:
-    """A chart of horizontal bars from 0; ``mark`` draws a line at a value."""
+    """A chart of horizontal bars from 0; ``mark`` draws a line at a value.
+
+    Its description reads the bars, with ``unit_in_words``; a gap behind the last bar is left out.
+    """
+    bars = bars if bars[-1].label else bars[:-1]
+    ending = unit if unit_in_words is None else unit_in_words
+    description = "; ".join(f"{bar.label}: {bar.value:g}{ending}" for bar in bars if bar.label)
     top, height, left, right = 60, 26, 290, 90
     drawing = Drawing(760, top + height * len(bars) + 18 * len(notes) + 22, title, description)
     scale = (drawing.width - left - right) / max(bar.value for bar in bars)

@@ -43,6 +43,11 @@ class Comparison(NamedTuple):
         return self.sign in ("=", "<=>")
 
     @property
+    def by_order(self) -> bool:
+        """Whether it compares which operand is less."""
+        return self.sign in TURNED
+
+    @property
     def columns(self) -> bool:
         """Whether it compares two plain columns."""
         return all(isinstance(x, exp.Column) and not isinstance(x.this, exp.Star) for x in self.operands)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar, Literal
 
-from planner.errors import Unsupported
+from planner.errors import ShowsAddedColumn
 from planner.expr import Scalar
 from planner.logical.base import Logical, conjunction
 from planner.rendered import NameGenerator, Rendered
@@ -58,7 +58,7 @@ class AsofJoin(NearestSyntax):
 
     def stars(self, of: Callable[[Node], list[str]]) -> list[str]:
         if self.using:
-            raise Unsupported("* over USING would show a column that the rewriting adds")
+            raise ShowsAddedColumn("* over USING")
         return super().stars(of)
 
     def render(

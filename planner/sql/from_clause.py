@@ -11,6 +11,7 @@ from typing import Literal, get_args
 
 from sqlglot import exp
 
+from planner.conditions.compared import compared
 from planner.expr import Scalar
 from planner.logical import (
     Derived,
@@ -155,10 +156,8 @@ def _asof_join_on(
 
 def _compares_columns(conjunct: Scalar) -> bool:
     """Whether a condition compares two expressions over columns by their order."""
-    tree = conjunct.known and conjunct.known.unnest()
-    return isinstance(tree, exp.GT | exp.GTE | exp.LT | exp.LTE) and all(
-        side.find(exp.Column) for side in (tree.this, tree.expression)
-    )
+    found = compared(conjunct.known) if conjunct.known else None
+    return found is not None and found.by_order and all(side.find(exp.Column) for side in found.operands)
 
 
 def _using(r: Reader, lo: int, hi: int) -> tuple[str, ...]:

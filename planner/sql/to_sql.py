@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Literal
 
-from planner.errors import Unsupported
+from planner.errors import ShowsAddedColumn, Unsupported
 from planner.expr import Scalar, quote
 from planner.expr.tokens import tokenize
 from planner.logical import (
@@ -43,6 +43,9 @@ from planner.rendered import NameGenerator, Rendered
 from planner.tree import Node, unwrap
 
 Commas = Literal["none", "left", "any"]
+
+STAR_OVER_MERGED = "* over USING or NATURAL"
+STAR_WITHOUT_NAME = "a relation without a name stands where *"
 
 
 def to_sql(plan: Node, taken: Collection[str] = ()) -> str:
@@ -155,7 +158,7 @@ class _Printer:
                 return f"{lateral}({self.query(node.query)}) {node.suffix}".rstrip()
             case Nested():
                 if node.alias and adds_columns(node.child):
-                    raise Unsupported(f"{node.alias}.* would show a column that the rewriting adds")
+                    raise ShowsAddedColumn(f"{node.alias}.*")
                 return f"({self.relation(node.child)}) {node.suffix}".rstrip()
             case LateralView():
                 return f"{self.relation(node.child, commas=commas)} {self.scalar(node.text)}"
@@ -255,7 +258,7 @@ def refuse_stars(scalar: Scalar) -> None:
             continue
         if before == "(" and i > 1 and t[i - 2].word == "COUNT" and t.word(i + 1) == ")":
             continue
-        raise Unsupported(f"{scalar.shown} would show a column that the rewriting adds", scalar.place)
+        raise ShowsAddedColumn(scalar.shown, scalar.place)
 
 
 def _hints(node: Node) -> Iterator[str]:
@@ -273,7 +276,7 @@ def star_items(node: Node) -> list[str]:
     node = unwrap(node)
     match node:
         case Join() if node.using or node.natural:
-            raise Unsupported("* over USING or NATURAL would show a column that the rewriting adds")
+            raise ShowsAddedColumn(STAR_OVER_MERGED)
         case Join():
             right = [] if node.kind in ("semi", "anti") else star_items(node.right)
             return star_items(node.left) + right
@@ -287,4 +290,4 @@ def star_items(node: Node) -> list[str]:
             return [*star_items(node.child), f"{quote(node.alias)}.*"]
         case Scan() | Derived() | Opaque() | Nested() if node.alias:
             return [f"{quote(node.alias)}.*"]
-    raise Unsupported("a relation without a name stands where * would show a column that the rewriting adds")
+    raise ShowsAddedColumn(STAR_WITHOUT_NAME)

@@ -91,20 +91,11 @@ def _are_few_versions(join: NearestJoin, ctx: Context) -> bool:
     if not ctx.force and not _are_few(pairs, sizes, ctx, per_row=per_row):
         keys = [(key.left, key.right) for key in join.nearest.keys]
         pairs = key_pairs((join.left, join.right), keys, left, right, ctx) or pairs
-    rows = _total(sizes)
-    union = Way(f"one sort of {describe_rows(Statistics(rows))} rows", rows, seconds=sort_seconds(rows))
-    every = f"all versions of a key, {describe_pairs(pairs)}"
-    written = Way(every, rows, pairs=pairs, name="all versions of a key", own=True)
-    if not ctx.force and _are_few(pairs, sizes, ctx, per_row=per_row):
-        ctx.choose(written, union)
-        ctx.decline(
-            "so few versions of a key that comparing all of them is as good",
-            join.condition[0].place if join.condition else None,
-            "few_rows",
-        )
-        return True
-    ctx.choose(union, written)
-    return False
+    name = "all versions of a key"
+    written = Way(f"{name}, {describe_pairs(pairs)}", _total(sizes), pairs=pairs, name=name, own=True)
+    are_few = not ctx.force and _are_few(pairs, sizes, ctx, per_row=per_row)
+    reason = "so few versions of a key that comparing all of them is as good" if are_few else None
+    return _record_choice(join, sizes, written, reason, ctx)
 
 
 def _spark_join_suffices(join: NearestJoin, ctx: Context, *, may_stay: bool = True, passes: int = 1) -> bool:
@@ -115,26 +106,24 @@ def _spark_join_suffices(join: NearestJoin, ctx: Context, *, may_stay: bool = Tr
     if may_stay and not _are_few(pairs, sizes, ctx, passes):
         sizes = filtered_sizes(sides, own_conditions(join.nearest, outer=join.kind == "left"), sizes, ctx)
         pairs = _count_pairs(join, sizes, ctx)
+    name = "Spark's own join"
+    seconds = None if join.nearest.keys else nested_loop_seconds(pairs)
+    written = Way(f"{name}, {describe_pairs(pairs)}", _total(sizes), pairs=pairs, name=name, seconds=seconds, own=True)
+    are_few = may_stay and _are_few(pairs, sizes, ctx, passes)
+    reason = "so few pairs that Spark's own join is as good" if are_few else None
+    return _record_choice(join, sizes, written, reason, ctx)
+
+
+def _record_choice(join: NearestJoin, sizes: Sizes, written: Way, reason: str | None, ctx: Context) -> bool:
+    """Record the choice between a join as written, for a ``reason``, and one sort; return whether it stays so."""
     rows = _total(sizes)
     union = Way(f"one sort of {describe_rows(Statistics(rows))} rows", rows, seconds=sort_seconds(rows))
-    spark_join = Way(
-        f"Spark's own join, {describe_pairs(pairs)}",
-        rows,
-        pairs=pairs,
-        name="Spark's own join",
-        seconds=None if join.nearest.keys else nested_loop_seconds(pairs),
-        own=True,
-    )
-    if may_stay and _are_few(pairs, sizes, ctx, passes):
-        ctx.choose(spark_join, union)
-        ctx.decline(
-            "so few pairs that Spark's own join is as good",
-            join.condition[0].place if join.condition else None,
-            "few_rows",
-        )
-        return True
-    ctx.choose(union, spark_join)
-    return False
+    if reason is None:
+        ctx.choose(union, written)
+        return False
+    ctx.choose(written, union)
+    ctx.decline(reason, join.condition[0].place if join.condition else None, "few_rows")
+    return True
 
 
 def _count_pairs(join: NearestJoin, sizes: Sizes, ctx: Context) -> float | None:

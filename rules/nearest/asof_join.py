@@ -32,7 +32,7 @@ def nearest_of_asof_join(join: AsofJoin, block: QueryBlock, readers: tuple[Scala
     plain = Join(join.left, join.right, join.kind, "JOIN", (*join.condition, *merged))
     pairs = Pairs(plain, (join.match, *plain.condition), ctx)
     found = compared(join.match)
-    if found is None or found.sign not in ("<", "<=", ">", ">="):
+    if found is None or not found.by_order:
         raise Refused(f"{join.match.shown} is no comparison by order")
     sides = [pairs.side(end) for end in found.operands]
     if sides not in (["left", "right"], ["right", "left"]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from planner.band.comparisons import looks_like_band
-from planner.conditions.compared import TURNED, Comparison
+from planner.conditions.compared import Comparison
 from planner.errors import Refused
 from planner.expr import Scalar, sql
 from planner.logical import Join
@@ -98,6 +98,6 @@ class _Condition:
         """A value of the right side, and what it is compared with; None where both sides are in one operand."""
         for turned in (part, part.turned):
             ends = self.pairs.side(turned.left), self.pairs.side(turned.right)
-            if turned.sign in TURNED and ends == ("right", "left"):
+            if turned.by_order and ends == ("right", "left"):
                 return turned.left, Bound(turned.sign, sql(turned.right))
         return None

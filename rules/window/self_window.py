@@ -15,11 +15,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from planner.errors import Refused, Unsupported
+from planner.errors import Refused, ShowsAddedColumn
 from planner.expr import Scalar, is_star, quote
 from planner.logical import Derived, Join, Logical, OneRow, Project
 from planner.sql.names import Source
-from planner.sql.to_sql import refuse_stars
+from planner.sql.to_sql import STAR_OVER_MERGED, STAR_WITHOUT_NAME, refuse_stars
 from rules.analysis.containment_mapping import relation_numbers
 from rules.analysis.correlation_keys import equal_columns
 from rules.analysis.speculation import EVERY, always_evaluated_columns, check_columns, check_speculation
@@ -248,7 +248,7 @@ class WindowedBlock:
             return None
         joins = (n for r in self.outer.relations for n in r.walk() if isinstance(n, Join))
         if item.text.strip() == "*" and any(j.using or j.natural for j in joins):
-            raise Unsupported("* over USING or NATURAL would show a column that the rewriting adds", item.place)
+            raise ShowsAddedColumn(STAR_OVER_MERGED, item.place)
         sources = self.outer.sources
         return tuple(sources[n] for n in self.ctx.names.starred(item.tree, sources)) or None
 
@@ -259,7 +259,7 @@ class WindowedBlock:
         elif source.names:
             yield Scalar(f"{quote(source.names[-1])}.*")
         else:
-            raise Unsupported("a relation without a name stands where * would show a column that the rewriting adds")
+            raise ShowsAddedColumn(STAR_WITHOUT_NAME)
 
     def _shown(self, number: int) -> bool:
         """Whether a ``*`` returns the columns of a relation."""

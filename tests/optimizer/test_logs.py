@@ -12,7 +12,7 @@ from optimizer import Optimizer, Options
 from planner.runtime import catalog
 from planner.runtime.catalog import SparkCatalog
 from planner.runtime.job_names import job_name
-from sessions import for_few_rows
+from sessions import with_points_and_intervals
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,10 +23,7 @@ DESCRIPTION = "spark.job.description"
 
 @pytest.fixture
 def session(spark: SparkSession) -> SparkSession:
-    own = for_few_rows(spark)
-    own.range(100).selectExpr("id AS x").createOrReplaceTempView("p")
-    own.range(100).selectExpr("id AS lo", "id + 3 AS hi").createOrReplaceTempView("i")
-    return own
+    return with_points_and_intervals(spark)
 
 
 class _Fails(logging.Filter):

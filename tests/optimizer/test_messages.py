@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from optimizer import Optimizer, OptionError, Options, Sink
-from sessions import for_few_rows
+from sessions import with_points_and_intervals
 from stream_feeds import Feed
 
 if TYPE_CHECKING:
@@ -21,10 +21,7 @@ BAND = "SELECT {column} FROM p JOIN i ON p.x BETWEEN i.lo AND i.hi"
 
 @pytest.fixture
 def opt(spark: SparkSession) -> Optimizer:
-    session = for_few_rows(spark)
-    session.range(10).selectExpr("id AS x").createOrReplaceTempView("p")
-    session.range(10).selectExpr("id AS lo", "id + 3 AS hi").createOrReplaceTempView("i")
-    return Optimizer(session)
+    return Optimizer(with_points_and_intervals(spark))
 
 
 @pytest.mark.parametrize("mode", ["plan", "trace", "cost"])
