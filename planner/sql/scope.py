@@ -47,16 +47,21 @@ class BoundColumn:
 
 @dataclass(frozen=True)
 class Scope:
-    """The relations whose columns an expression can name; ``outer`` are those around the subquery that holds it."""
+    """The relations whose columns an expression can name; ``outer`` are those around the subquery that holds it.
+
+    ``items`` has for each of them the number of its FROM item: a join in parentheses is one item of several relations.
+    """
 
     names: Resolver
     sources: tuple[Source, ...]
+    items: tuple[int, ...]
     outer: Scope | None = None
 
     @classmethod
-    def of(cls, names: Resolver, *relations: Node, outer: Scope | None = None) -> Scope:
-        """The scope of a condition over these relations."""
-        return cls(names, tuple(source for relation in relations for source in names.sources(relation)), outer)
+    def of(cls, names: Resolver, *items: Node, outer: Scope | None = None) -> Scope:
+        """The scope of a condition over these FROM items."""
+        found = [(source, number) for number, item in enumerate(items) for source in names.sources(item)]
+        return cls(names, tuple(source for source, _ in found), tuple(number for _, number in found), outer)
 
     def column(self, column: ColumnRef | exp.Expr) -> BoundColumn:
         """The column that a name means.  Raises ``UnknownName``."""
@@ -78,11 +83,17 @@ class Scope:
 
     def source(self, column: BoundColumn) -> Source:
         """The relation of a column."""
-        scope = self
-        for _ in range(column.level):
-            assert scope.outer is not None
-            scope = scope.outer
-        return scope.sources[column.relation]
+        return self._at(column.level).sources[column.relation]
+
+    def item(self, column: BoundColumn) -> int:
+        """The number of the FROM item of a column, in the scope of its level."""
+        return self._at(column.level).items[column.relation]
+
+    def _at(self, level: int) -> Scope:
+        if not level:
+            return self
+        assert self.outer is not None
+        return self.outer._at(level - 1)
 
     def bind(self, expression: Scalar | exp.Expr) -> BoundExpr:
         """An expression, or a part of one, with what its names mean."""
@@ -121,6 +132,11 @@ class BoundExpr:
     def relations(self) -> frozenset[int]:
         """The numbers of the relations that it names, of any scope."""
         return frozenset(column.relation for column in self.columns)
+
+    @property
+    def items(self) -> frozenset[int]:
+        """The numbers of the FROM items that it names, of any scope."""
+        return frozenset(map(self.scope.item, self.columns))
 
     @property
     def levels(self) -> frozenset[int]:

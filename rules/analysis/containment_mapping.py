@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import islice, product
 
@@ -52,29 +52,25 @@ class ContainmentMapping:
     @cached_property
     def _outer_readings(self) -> tuple[RelationLineage | None, ...]:
         found = dict(zip(self.to, (r[1] for r in self.readings), strict=True))
-        return tuple(found.get(relation) for relation in self.outer.owner)
+        return tuple(found.get(relation) for relation in self.outer.scope.items)
 
     @cached_property
     def _as_outer(self) -> tuple[Scope, tuple[RelationLineage | None, ...]]:
         """The sources of the query in the places of those they are laid over."""
-        sources = [Source((), ()) for _ in self.outer.sources]
-        readings: list[RelationLineage | None] = [None for _ in self.outer.sources]
+        sources = [Source((), ()) for _ in self.outer.scope.sources]
+        readings: list[RelationLineage | None] = [None for _ in sources]
         for relation, target, pair in zip(range(len(self.to)), self.to, self.readings, strict=True):
-            sources[self._at(target)] = self.inner.sources[self.inner.owner.index(relation)]
+            sources[self._at(target)] = self.inner.scope.sources[self.inner.scope.items.index(relation)]
             readings[self._at(target)] = pair[0]
-        return Scope(self.ctx.names, tuple(sources)), tuple(readings)
+        return replace(self.outer.scope, sources=tuple(sources)), tuple(readings)
 
     def _at(self, relation: int) -> int:
-        return self.outer.owner.index(relation)
+        return self.outer.scope.items.index(relation)
 
     @cached_property
     def scope(self) -> Scope:
         """The names of the query; level 1 is the block."""
-        return Scope(self.ctx.names, self.inner.sources, self._outer_scope)
-
-    @property
-    def _outer_scope(self) -> Scope:
-        return Scope(self.ctx.names, self.outer.sources)
+        return replace(self.inner.scope, outer=self.outer.scope)
 
     def inner_value(self, scalar: Scalar) -> str:
         """Return the canonical form of an expression over the subquery's relations.  Raises ``Refused``."""
@@ -83,16 +79,16 @@ class ContainmentMapping:
 
     def outer_value(self, scalar: Scalar) -> str:
         """Return the canonical form of an expression over the block's relations, comparable with ``inner_value``."""
-        return _ordered(over_base(self._outer_scope.bind(scalar), self._outer_readings))
+        return _ordered(over_base(self.outer.scope.bind(scalar), self._outer_readings))
 
     def outside(self, scalar: Scalar) -> Scalar:
         """An expression of the query over the columns of the block.  Raises ``Refused``."""
-        return self.scope.bind(scalar).rebind(self._outer_scope, self._target)
+        return self.scope.bind(scalar).rebind(self.outer.scope, self._target)
 
     def _target(self, found: BoundColumn) -> tuple[int, str]:
         if found.level:
             return found.relation, found.column.name
-        relation = self.inner.owner[found.relation]
+        relation = self.inner.scope.item(found)
         own, theirs = self.readings[relation]
         name = theirs.output_name(own.value(found.column.name, self.ctx.names.fold))
         if name is None:
@@ -101,7 +97,7 @@ class ContainmentMapping:
 
     def term(self, scalar: Scalar) -> Term:
         """Translate a condition of the subquery on its own rows to the block."""
-        relations = frozenset(self.to[self.inner.owner[n]] for n in self.scope.bind(scalar).relations)
+        relations = frozenset(self.to[number] for number in self.scope.bind(scalar).items)
         return Term(self.outside(scalar).text, self.inner_value(scalar), relations)
 
     def filters(self) -> Iterator[Term]:
@@ -110,14 +106,9 @@ class ContainmentMapping:
             if theirs.filters_beyond(own):
                 raise Refused("the outer query filters out rows that the subquery reads")
             for value in own.filters_beyond(theirs):
-                alias = self.outer.sources[self._at(target)].names[-1:]
+                alias = self.outer.scope.sources[self._at(target)].names[-1:]
                 scalar = Scalar(rewrite_over_output(theirs, alias, value))
                 yield Term(scalar.text, self.outer_value(scalar), frozenset((target,)))
-
-
-def relation_numbers(scalar: Scalar, outer: InnerJoins, ctx: Context) -> frozenset[int]:
-    """The numbers of the relations that an expression of a block names.  Raises ``Refused``, ``Unsupported``."""
-    return frozenset(outer.owner[n] for n in Scope(ctx.names, outer.sources).bind(scalar).relations)
 
 
 def containment_mappings(inner: InnerJoins, outer: InnerJoins, ctx: Context) -> Iterator[ContainmentMapping]:
@@ -127,7 +118,7 @@ def containment_mappings(inner: InnerJoins, outer: InnerJoins, ctx: Context) -> 
     """
     found: dict[tuple[int, int], tuple[RelationLineage, RelationLineage]] = {}
     for (i, own), (j, theirs) in product(enumerate(inner.relations), enumerate(outer.relations)):
-        alone = inner.owner.count(i) == outer.owner.count(j) == 1
+        alone = inner.scope.items.count(i) == outer.scope.items.count(j) == 1
         if (
             alone
             and tables(own, ctx.definitions) == tables(theirs, ctx.definitions)

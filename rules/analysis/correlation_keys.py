@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from planner.conditions.compared import compared
 from planner.errors import Refused
-from planner.expr import Scalar, column_ref, sql
-from planner.sql.names import Source
+from planner.expr import Scalar, sql
+from planner.sql.scope import Scope
 from planner.types.schema import SqlType
 from rules.analysis.containment_mapping import ContainmentMapping
 from rules.context import Context
@@ -31,21 +31,21 @@ def correlation_key(own: Scalar, theirs: Scalar, mapped: ContainmentMapping, ctx
     Raises ``Refused`` unless the block's own row has that key, too.
     """
     value, other, here = mapped.inner_value(own), mapped.outer_value(theirs), mapped.outside(own).text
-    pairs = [equal_columns(conjunct, mapped.outer.sources, ctx) for conjunct in mapped.outer.conjuncts]
+    pairs = [equal_columns(conjunct, mapped.outer.scope) for conjunct in mapped.outer.conjuncts]
     tied = [(mapped.outer_value(p[0]), mapped.outer_value(p[1])) for p in pairs if p]
     if value != other and not _linked(value, other, tied):
         raise Refused(f"{theirs.text} is not {here} in every row of the outer query")
     return CorrelationKey(here, value, not any(value in pair for pair in tied))
 
 
-def equal_columns(conjunct: Scalar, sources: tuple[Source, ...], ctx: Context) -> tuple[Scalar, Scalar] | None:
+def equal_columns(conjunct: Scalar, scope: Scope) -> tuple[Scalar, Scalar] | None:
     """Return the two columns that a conjunct equates without a cast; None if it does not."""
     try:
         comparison = compared(conjunct)
         if comparison is None or comparison.sign != "=" or not comparison.columns:
             return None
         ends = [Scalar(sql(end)) for end in comparison.operands]
-        types = [ctx.names.resolve(column_ref(end.tree), sources)[1].type for end in ends]
+        types = [scope.column(end.tree).column.type for end in ends]
     except Refused:
         return None
     return (ends[0], ends[1]) if plainly_compared(types[0], types[1]) else None

@@ -8,7 +8,7 @@ PostgreSQL's self-join elimination; unlike there a filter may stand on either si
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from networkx.utils import UnionFind
 from sqlglot import exp
@@ -46,12 +46,7 @@ class FromScope:
     def __init__(self, from_items: Iterable[FromItem], ctx: Context):
         self.ctx = ctx
         self.from_items = list(from_items)
-        self.sources: list[Source] = []
-        self.owner: list[int] = []
-        for from_item in self.from_items:
-            found = ctx.names.sources(from_item.relation)
-            self.sources += found
-            self.owner += [from_item.number] * len(found)
+        self.all = ctx.scope(*(from_item.relation for from_item in self.from_items))
         self._readings: dict[int, RelationLineage | str] = {}
 
     def reading(self, number: int) -> RelationLineage | str:
@@ -65,23 +60,23 @@ class FromScope:
 
     def path(self, number: int) -> tuple[str, ...]:
         """Return the name that distinguishes a relation's columns from all others.  Raises ``Refused``."""
-        own = [s for s, n in zip(self.sources, self.owner, strict=True) if n == number]
+        own = [s for s, n in zip(self.all.sources, self.all.items, strict=True) if n == number]
         fold = self.ctx.names.fold
-        names = [tuple(map(fold, s.names)) for s in self.sources]
+        names = [tuple(map(fold, s.names)) for s in self.all.sources]
         if len(own) != 1 or not own[0].names or names.count(tuple(map(fold, own[0].names))) > 1:
             raise Refused("one of its relations has no name of its own")
         return own[0].names
 
     def scope(self, scopes: Scopes) -> Scope:
         """Names are looked for in one scope after the other; each has the numbers of the relations that it sees."""
-        seen = zip(self.sources, self.owner, strict=True)
+        seen = zip(self.all.sources, self.all.items, strict=True)
         sources = tuple(source if number in scopes[0] else _UNSEEN for source, number in seen)
-        return Scope(self.ctx.names, sources, self.scope(scopes[1:]) if scopes[1:] else None)
+        return replace(self.all, sources=sources, outer=self.scope(scopes[1:]) if scopes[1:] else None)
 
     def resolve(self, column: ColumnRef | exp.Expr, scopes: Scopes) -> tuple[int, Column]:
         """The relation and the column that a name means.  Raises ``Refused``, also for a field of a column."""
         found = self.scope(scopes).column(column).check_no_field()
-        return self.owner[found.relation], found.column
+        return self.all.items[found.relation], found.column
 
     def substitute(self, scalar: Scalar, scopes: Scopes, columns: Callable[[int, Column], str | None]) -> Scalar:
         """Replace columns of relations in an expression with SQL; None keeps a column that is qualified.
@@ -90,7 +85,7 @@ class FromScope:
         """
 
         def text(found: BoundColumn) -> str | None:
-            number = self.owner[found.check_no_field().relation]
+            number = self.all.items[found.check_no_field().relation]
             new = columns(number, found.column)
             if new is not None or len(found.ref.parts) > 1:
                 return new

@@ -94,9 +94,9 @@ class _Finder:
     def compared_subqueries(self, block: QueryBlock) -> Iterator[Project]:
         """The subqueries of FROM of which WHERE equates two columns: Spark makes that a condition of their joins."""
         items = leaves(block.tree, named=True)
-        owner = [n for n, item in enumerate(items) for _ in self.names.sources(item)]
-        conditions = [c for c in block.condition if not c.plans and "=" in c.text] if len(items) == len(owner) else []
-        for conjunct in self._read(tuple(conditions), self._scope(block.tree), owner) or () if conditions else ():
+        scope = replace(self._scope(block.tree), items=tuple(range(len(items))))
+        conditions = [c for c in block.condition if not c.plans and "=" in c.text]
+        for conjunct in self._read(tuple(conditions), scope) or () if len(items) == len(scope.sources) else ():
             if conjunct.operands and conjunct.operands[0] and conjunct.operands[0] == conjunct.operands[1]:
                 item = items[min(conjunct.relations)]
                 cte = self.names.definitions.get(item.cte) if isinstance(item, Scan) else None
@@ -138,10 +138,7 @@ class _Finder:
         if item.using or item.natural or leans_on_left(item.right):
             return
         known = on if item.kind in ("semi", "anti") else (*on, *conditions)
-        both = replace(item, kind="cross")  # ON of a semi join names both sides
-        middle = len(self.names.sources(item.left))
-        owner = [int(n >= middle) for n in range(len(self.names.sources(both)))]
-        read = self._read(known, self._scope(both), owner)
+        read = self._read(known, self._scope(item.left, item.right))  # ON of a semi join names both sides
         if read is None or any(c.equates(frozenset((0,)), frozenset((1,))) for c in read):
             return
         shown = [c for c in on if c in [one.scalar for one in read if len(one.relations) > 1]] or list(on)
@@ -153,9 +150,7 @@ class _Finder:
         """The nested loops among relations of inner joins, in the order in which Spark joins them."""
         if len(items) < 2:
             return
-        owner = [n for n, item in enumerate(items) for _ in self.names.sources(item)]
-        scope = Scope(self.names, tuple(source for item in items for source in self.names.sources(item)))
-        read = self._read(conditions, scope, owner)
+        read = self._read(conditions, self._scope(*items))
         if read is None:
             return
         joined, waiting = frozenset((0,)), list(range(1, len(items)))
@@ -182,7 +177,7 @@ class _Finder:
                     continue
                 across.append(c)
                 found = compared(c)
-                if found and found.sign in ("=", "==", "<=>"):
+                if found and found.equal:
                     levels = [scope.bind(operand).levels for operand in found.operands]
                     if sorted(map(sorted, levels)) == [[0], [1]]:
                         return
@@ -196,17 +191,15 @@ class _Finder:
     def _scope(self, *relations: Node) -> Scope:
         return Scope.of(self.names, *relations)
 
-    def _read(self, conditions: tuple[Scalar, ...], scope: Scope, owner: list[int]) -> list[_Conjunct] | None:
+    def _read(self, conditions: tuple[Scalar, ...], scope: Scope) -> list[_Conjunct] | None:
         """Resolve the conjuncts to relations; those of other relations are left out.  None if a name is ambiguous."""
         found: list[_Conjunct] = []
         for conjunct in dict.fromkeys(conditions):
             try:
-                relations = frozenset(owner[n] for n in scope.bind(conjunct).relations)
                 equality, operands = compared(conjunct), None
-                if equality and equality.sign in ("=", "==", "<=>"):
-                    a, b = (frozenset(owner[n] for n in scope.bind(e).relations) for e in equality.operands)
-                    operands = a, b
-                found.append(_Conjunct(conjunct, relations, operands))
+                if equality and equality.equal:
+                    operands = scope.bind(equality.left).items, scope.bind(equality.right).items
+                found.append(_Conjunct(conjunct, scope.bind(conjunct).items, operands))
             except NoSuchColumn:
                 continue
             except Refused:

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from planner.band.linear import Side
 from planner.errors import NoSuchColumn, Place, Refused, Unsupported
-from planner.expr import Scalar, column_ref, sql
+from planner.expr import Scalar, sql
 from planner.logical import BandJoin, Sort, expressions
 from planner.physical.band_aggregate import GROUPED, TOTAL, Added, Carried, OutputColumn, RunningTotal
 from planner.types.schema import SqlType
@@ -85,8 +85,7 @@ class ItemReader:
 
     def __init__(self, block: QueryBlock, join: BandJoin, ctx: Context):
         self.block, self.ctx = block, ctx
-        left = ctx.names.sources(join.left)
-        self.sources, self.middle = left + ctx.names.sources(join.right), len(left)
+        self.scope = ctx.scope(join.left, join.right)
 
     def grouped_side(self) -> Side | None:
         """The side that has to keep its rows: that of the groups, or of min and max; None where either may."""
@@ -140,13 +139,13 @@ class ItemReader:
             tree = tree.this
         if not isinstance(tree, exp.Column) or isinstance(tree.this, exp.Star):
             raise Refused(f"{sql(tree)} is more than a column")
-        ref = column_ref(tree)
-        index, column = self.ctx.names.resolve(ref, self.sources)
+        found = self.scope.column(tree)
+        ref, column = found.ref, found.column
         if column.type is None:
             raise Refused(f"the type of {ref.text} is not known")
-        side: Side = "left" if index < self.middle else "right"
-        key = index, ".".join((self.ctx.names.fold(column.name), *column.field))
-        return _Used(index, side, ref.parts[-1], ref.text, column.type, key)
+        side: Side = "right" if self.scope.item(found) else "left"
+        key = found.relation, ".".join((self.ctx.names.fold(column.name), *column.field))
+        return _Used(found.relation, side, ref.parts[-1], ref.text, column.type, key)
 
     def read(self, parts: AggregateParts) -> AggregateParts:
         """Read the output of the block into ``parts``."""

@@ -6,10 +6,10 @@ from planner.band.linear import Side
 from planner.catalog.cost import HASH_JOIN_SHARE
 from planner.catalog.stats import Statistics
 from planner.errors import Refused
-from planner.expr import Scalar, column_ref
+from planner.expr import Scalar
 from planner.logical import BandJoin, JoinKind, hint_name
 from planner.physical.bin_join import Method, Pairs
-from planner.sql.names import Source
+from planner.sql.scope import Scope
 from rules.analysis.correlation_keys import equal_columns
 from rules.context import Context
 
@@ -63,27 +63,27 @@ def method_of(join: BandJoin, left: Statistics, right: Statistics, build: Side |
 
 def equal_columns_of(join: BandJoin, ctx: Context) -> Pairs:
     """The left and right columns of the equalities, as text; only those whose equal values have equal hashes."""
+    scope = ctx.scope(join.left, join.right)
     try:
-        left, right = ctx.names.sources(join.left), ctx.names.sources(join.right)
-        found = [_equal(conjunct, (*left, *right), len(left), ctx) for conjunct in join.condition]
+        found = [_equal(conjunct, scope) for conjunct in join.condition]
     except Refused:
         return ()
     return tuple(pair for pair in found if pair)
 
 
-def _equal(conjunct: Scalar, sources: tuple[Source, ...], middle: int, ctx: Context) -> tuple[str, str] | None:
+def _equal(conjunct: Scalar, scope: Scope) -> tuple[str, str] | None:
     """The two columns of an equality; integers as one type, because an INT and a BIGINT hash differently."""
-    pair = equal_columns(conjunct, sources, ctx)
+    pair = equal_columns(conjunct, scope)
     if pair is None:
         return None
-    columns = [ctx.names.resolve(column_ref(end.tree), sources) for end in pair]
-    types = [column.type for _, column in columns]
+    columns = [scope.column(end.tree) for end in pair]
+    types = [found.column.type for found in columns]
     if not all(t and t.exact for t in types):
         return None
     first, second = (end.text if types[0] == types[1] else f"CAST({end.text} AS BIGINT)" for end in pair)
-    match [index < middle for index, _ in columns]:
-        case [True, False]:
+    match [scope.item(found) for found in columns]:
+        case [0, 1]:
             return first, second
-        case [False, True]:
+        case [1, 0]:
             return second, first
     return None

@@ -132,16 +132,15 @@ def _raising(join: BandJoin, ctx: Context) -> Scalar | None:
 
 def _named(join: BandJoin, ctx: Context) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The columns of either side that the condition names, each once."""
-    left = ctx.names.sources(join.left)
-    sources, middle = left + ctx.names.sources(join.right), len(left)
+    scope = ctx.scope(join.left, join.right)
     found: dict[Side, dict[tuple[int, str], str]] = {"left": {}, "right": {}}
     for conjunct in join.condition:
         if twice := repeated_otherwise(conjunct.tree):
             raise Unsupported(f"{sql(twice)} may have another value when it is evaluated twice", conjunct.place)
         for ref in _columns(conjunct):
-            index, column = ctx.names.resolve(ref, sources)
-            side: Side = "left" if index < middle else "right"
-            found[side].setdefault((index, ref.text), _distinguishing_value(ref.text, column.type))
+            bound = scope.column(ref)
+            side: Side = "right" if scope.item(bound) else "left"
+            found[side].setdefault((bound.relation, ref.text), _distinguishing_value(ref.text, bound.column.type))
     return tuple(found["left"].values()), tuple(found["right"].values())
 
 

@@ -17,7 +17,7 @@ from planner.sql.scope import BoundColumn, Scope
 from rules.context import Context
 from rules.query.decorrelation import check_deterministic
 from rules.query.definitions import definition_of
-from rules.query.from_items import INNER, bare, read_from_items
+from rules.query.from_items import INNER, read_from_items
 from rules.query.query_block import QueryBlock, read_block
 from rules.query.subquery_columns import columns_inside
 
@@ -50,10 +50,9 @@ def ranked_subquery(block: QueryBlock, ranking: Ranking, ctx: Context) -> Ranked
 
     Raises ``Refused`` where the ranking cannot be written over the relations inside.
     """
-    found = read_from_items(block.tree, INNER).found
-    if len(found) != 1:
+    relation, *others = read_from_items(block.tree, INNER).relations
+    if others:
         return None
-    relation = bare(found[0].relation)
     query = definition_of(relation, ctx)
     inner = None if query is None else read_block(query)
     if inner is None or not inner.is_plain or not isinstance(inner.tree, Join):

@@ -12,7 +12,7 @@ from planner.sql.scope import BoundColumn
 from rules.context import Context
 from rules.query.decorrelation import check_deterministic, why_not_simple
 from rules.query.definitions import definition_of
-from rules.query.from_items import INNER, bare, read_from_items
+from rules.query.from_items import INNER, read_from_items
 from rules.query.query_block import QueryBlock, read_block, where
 from rules.query.subquery_columns import columns_inside, over_subquery
 from rules.rule import rule
@@ -27,7 +27,7 @@ def carry_filters(node: Filter, ctx: Context) -> Logical | None:
     """
     if node.clause != "WHERE" or not any(map(looks_like_band, node.condition)):
         return None
-    relations = [bare(item.relation) for item in read_from_items(node.child, INNER).found]
+    relations = read_from_items(node.child, INNER).relations
     if len(relations) == 1 and _pairs_and_more(relations[0]):
         place = next(c.place for c in node.condition if looks_like_band(c))
         return ctx.decline("the subquery does more than join, so the condition stays above it", place)
@@ -79,7 +79,7 @@ def _carried(conjunct: Scalar, tree: Logical, ctx: Context) -> Logical | None:
         if len(bound.relations) != 1 or len(from_items.found) != len(scope.sources):
             return None
         (at,) = bound.relations
-        relation = bare(from_items.found[at].relation)
+        relation = from_items.relations[at]
         block = _joined(relation, ctx)
         if block is None:
             return None

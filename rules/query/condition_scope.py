@@ -13,11 +13,11 @@ from rules.context import Context
 
 def condition_scope(join: Join | BandJoin, ctx: Context) -> ConditionScope:
     """The scope of a condition over both sides of a join."""
-    scope, middle = ctx.scope(join.left, join.right), len(ctx.names.sources(join.left))
+    scope = ctx.scope(join.left, join.right)
     both = Join(join.left, join.right, "cross", "CROSS JOIN")  # ON of a semi join sees both sides, too
 
     def side(tree: exp.Expression) -> Side | Literal["both"] | None:
-        found: set[Side] = {"left" if number < middle else "right" for number in scope.bind(tree).relations}
+        found: set[Side] = {"right" if item else "left" for item in scope.bind(tree).items}
         return "both" if len(found) > 1 else next(iter(found), None)
 
     def type_of(tree: exp.Expression) -> SqlType | None:

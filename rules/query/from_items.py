@@ -53,6 +53,11 @@ class FromItems:
     through: Kinds
 
     @property
+    def relations(self) -> tuple[Logical, ...]:
+        """The relations, without parentheses."""
+        return tuple(bare(item.relation) for item in self.found)
+
+    @property
     def outer_conjuncts(self) -> tuple[Scalar, ...]:
         """The conjuncts of outer, semi and anti joins."""
         return tuple(conjunct for item in self.outer for conjunct in item.on)

@@ -10,20 +10,20 @@ from dataclasses import dataclass
 
 from planner.expr import Scalar
 from planner.logical import Logical
-from planner.sql.names import Resolver, Source
-from rules.query.from_items import INNER, FromItems, bare, read_from_items
+from planner.sql.names import Resolver
+from planner.sql.scope import Scope
+from rules.query.from_items import INNER, FromItems, read_from_items
 from rules.query.query_block import QueryBlock
 
 
 @dataclass(frozen=True)
 class InnerJoins:
-    """``sources`` are the names that a condition can use, ``owner`` the number of the relation that each belongs to."""
+    """A block and its relations; ``scope`` are the names that a condition can use."""
 
     block: QueryBlock
     from_items: FromItems
     relations: tuple[Logical, ...]
-    sources: tuple[Source, ...]
-    owner: tuple[int, ...]
+    scope: Scope
 
     @property
     def conjuncts(self) -> tuple[Scalar, ...]:
@@ -46,6 +46,4 @@ class InnerJoins:
 def inner_joins(block: QueryBlock, names: Resolver) -> InnerJoins:
     """Read the FROM and WHERE of a block.  Looks up columns lazily."""
     from_items = read_from_items(block.tree, INNER)
-    relations = tuple(bare(item.relation) for item in from_items.found)
-    found = [(number, source) for number, relation in enumerate(relations) for source in names.sources(relation)]
-    return InnerJoins(block, from_items, relations, tuple(s for _, s in found), tuple(n for n, _ in found))
+    return InnerJoins(block, from_items, from_items.relations, Scope.of(names, *from_items.relations))

@@ -18,7 +18,6 @@ from planner.expr.subqueries import replace_scalar_subqueries
 from planner.expr.substitution import without_alias
 from planner.logical import Limit, Logical, Project, Sort
 from planner.logical.band_window import BandWindow, WindowedSource
-from planner.sql.scope import Scope
 from planner.sql.to_sql import refuse_stars
 from planner.tree import Node
 from rules.analysis.same_source import same_source
@@ -116,8 +115,7 @@ class _Found:
     def _as_column(self, block: QueryBlock) -> str | None:
         if block.project.quantifier or block.project.hint:
             return None
-        outer = Scope(self.ctx.names, self.joins.sources)
-        scope = self.ctx.scope(block.tree, outer=outer)
+        scope = self.ctx.scope(block.tree, outer=self.joins.scope)
         if len(scope.sources) != 1:
             raise Refused("the subquery reads more than one relation")
         found = calls(block.project.items[0])
@@ -127,7 +125,7 @@ class _Found:
             readings = same_source(relation, block.tree, self.ctx)
             if readings is None:
                 continue
-            if len(self.relations) != len(self.joins.sources):
+            if len(self.relations) != len(self.joins.scope.sources):
                 raise Refused("a relation in FROM has several names")
             pair = Pair(self.ctx, relation, (1, at), (0, 0), readings, scope)
             if not any(pair.side(c.tree) == "both" for c in block.condition if not c.plans):
@@ -163,7 +161,7 @@ class _Found:
             if conjunct.plans:
                 continue
             try:
-                found = Scope(self.ctx.names, self.joins.sources).bind(conjunct).relations
+                found = self.joins.scope.bind(conjunct).relations
             except Refused:
                 continue
             if found == {at}:
@@ -225,7 +223,7 @@ class _Found:
         """Return an item, with ``*`` expanded to its columns."""
         if not is_star(item.known):
             return [item]
-        sources = self.joins.sources
+        sources = self.joins.scope.sources
         columns = self.ctx.names.expand_star(item.tree, sources, self.joins.block.tree)
         if not columns or not all(sources[n].names for n, _ in columns):
             raise Refused(f"{item.shown} cannot be expanded")
@@ -233,6 +231,6 @@ class _Found:
 
     def _check_names(self, scalar: Scalar) -> None:
         """A relation that gets columns has one name only."""
-        names = {self.joins.sources[at].names for at in self.totals}
+        names = {self.joins.scope.sources[at].names for at in self.totals}
         if any(len(n) > 1 for n in names) and any(len(c.parts) > 2 for c in scalar.columns):
             raise Refused(f"{scalar.shown} may refer to a relation by more than one name")

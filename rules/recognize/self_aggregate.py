@@ -104,7 +104,7 @@ def _check_place(outer: InnerJoins, group: tuple[CorrelatedAggregate, ...], ctx:
             raise Refused("it is in a subquery that contains other subqueries")
         for ref in scalar.columns:
             if ref.parts[-1] != "*":
-                ctx.names.resolve(ref, outer.sources)
+                outer.scope.column(ref)
 
 
 def _choice(block: WindowedBlock, written: Project) -> SelfAggregate:

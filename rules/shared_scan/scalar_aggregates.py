@@ -15,14 +15,14 @@ from functools import cached_property
 from sqlglot import exp
 
 from planner.errors import Place, Refused
-from planner.expr import Scalar, column_ref, uncommented
+from planner.expr import Scalar, uncommented
 from planner.expr.aggregate_calls import Call, calls, outside, replaced
 from planner.expr.substitution import without_alias
 from planner.expr.tokens import mentioned
 from planner.logical import Logical, Project, Scan
 from planner.tree import Node
 from planner.types.schema import SqlType
-from rules.analysis.containment_mapping import ContainmentMapping, Term, containment_mappings, relation_numbers
+from rules.analysis.containment_mapping import ContainmentMapping, Term, containment_mappings
 from rules.analysis.speculation import Filters, always_evaluated_columns, check_columns, check_speculation
 from rules.context import Context
 from rules.query.correlation import correlated
@@ -118,9 +118,7 @@ def mergeable(totals: tuple[ScalarAggregate, ...], ctx: Context) -> tuple[Member
         return ()
     mapped = found[0].mapped
     assert mapped is not None
-    terms = tuple(
-        Term(c.text, mapped.outer_value(c), relation_numbers(c, first.joins, ctx)) for c in _deterministic(first)
-    )
+    terms = tuple(Term(c.text, mapped.outer_value(c), first.joins.scope.bind(c).items) for c in _deterministic(first))
     return Member(first, None, terms), *found
 
 
@@ -213,7 +211,7 @@ class Merged:
 
     def _known(self, tree: exp.Expression) -> SqlType | None:
         if isinstance(tree, exp.Column):
-            return self.ctx.names.resolve(column_ref(tree), self.first.joins.sources)[1].type
+            return self.first.joins.scope.column(tree).column.type
         return self.ctx.names.type_of(tree, ())
 
     def values(self, index: int) -> list[str]:

@@ -27,8 +27,8 @@ from rules.stream.stream_blocks import Shape, alias_of
 _COUNTS = "in which Dovetail counts rows"
 
 
-def without_changes(shape: Shape, scope: Scope, owner: Sequence[int], hidden: dict[int, str]) -> Shape:
-    """Expand ``*`` in a query and drop the ``hidden`` columns, by side; ``owner``: the side of each relation.
+def without_changes(shape: Shape, scope: Scope, hidden: dict[int, str]) -> Shape:
+    """Expand ``*`` in a query and drop the ``hidden`` columns, by side.
 
     Raises ``Unsupported`` if it names one of them, or calls a function that is not immutable.
     """
@@ -36,12 +36,12 @@ def without_changes(shape: Shape, scope: Scope, owner: Sequence[int], hidden: di
     for scalar in every:
         for found in scope.bind(scalar).known_columns:
             name = found.column.name
-            if _same(scope.names, hidden.get(owner[found.relation]), name):
+            if _same(scope.names, hidden.get(scope.item(found)), name):
                 raise Unsupported(f"{name} is the kind of a change, and no column of the result; leave it out")
         odd = repeated_otherwise(scalar.tree)
         if word := first_stable_function(scalar.text) or (odd and sql(odd)):
             raise Unsupported(f"{word} may have another value when a row is deleted than when it was inserted")
-    items = expand_items(shape.block.project.items, scope, [hidden.get(n) for n in owner])
+    items = expand_items(shape.block.project.items, scope, [hidden.get(n) for n in scope.items])
     return replace(shape, block=replace(shape.block, project=replace(shape.block.project, items=items)))
 
 

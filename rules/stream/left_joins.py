@@ -71,19 +71,15 @@ def left_shape(query: Logical, ctx: Context) -> Shape | None:
         _check(item, block.tree)
     if not from_items.outer:
         return None
-    relations = tuple(bare(item.relation) for item in from_items.found)
-    scope = ctx.scope(*relations)
-    owner = [n for n, relation in enumerate(relations) for _ in ctx.names.sources(relation)]
+    scope = ctx.scope(*from_items.relations)
     lefts = {item.number for item in from_items.outer}
     inner: list[Scalar] = []
     where: list[Scalar] = []
     for conjunct in (*from_items.conjuncts, *block.condition):
-        named = {owner[n] for n in scope.bind(conjunct).relations}
-        (where if named & lefts else inner).append(conjunct)
+        (where if scope.bind(conjunct).items & lefts else inner).append(conjunct)
     on = (*inner, *from_items.outer_conjuncts)
-    return Shape(
-        block, "inner", relations, on, tuple(where), tuple((item.number, item.on) for item in from_items.outer)
-    )
+    of_lefts = tuple((item.number, item.on) for item in from_items.outer)
+    return Shape(block, "inner", from_items.relations, on, tuple(where), of_lefts)
 
 
 def keys_of(relation: Logical, read: RelationLineage, changed: bool, ctx: Context) -> Unique:

@@ -18,7 +18,7 @@ from planner.logical import JOIN_KEYWORDS, Join, Logical
 from planner.state.bounds import equalities
 from planner.tree import transform_up
 from rules.context import Context
-from rules.query.from_items import INNER, bare, read_from_items
+from rules.query.from_items import INNER, read_from_items
 from rules.query.query_block import read_block
 
 
@@ -42,11 +42,9 @@ def _without_unmatched_rows(query: Logical, ctx: Context) -> Join | None:
     from_items = read_from_items(block.tree, INNER | {"left", "right"})
     if not from_items.outer:
         return None
-    relations = tuple(bare(item.relation) for item in from_items.found)
-    scope = ctx.scope(*relations)
-    owner = [n for n, relation in enumerate(relations) for _ in ctx.names.sources(relation)]
+    scope = ctx.scope(*from_items.relations)
     dropped = {
-        owner[found.relation]
+        scope.item(found)
         for conjunct in (*from_items.conjuncts, *block.condition)
         for column in _compared_columns(conjunct)
         if (found := scope.find(column))

@@ -45,7 +45,6 @@ class Reader:
         self.inputs = inputs_of(relations)
         self.scopes = tuple(ctx.scope(r.node) for r in relations)
         self.scope = ctx.scope(*(r.node for r in relations))
-        self.owner = tuple(n for n, own in enumerate(self.scopes) for _ in own.sources)
         self.bounds = self._bounds()
         self.keys = tuple(self._keys())
 
@@ -133,7 +132,7 @@ class Reader:
     def _column(self, column: exp.Column) -> tuple[int, str]:
         """Return the side of a column, and its name.  Raises ``Refused``."""
         found = self.scope.column(column)
-        return self.owner[found.relation], found.column.name
+        return self.scope.item(found), found.column.name
 
     def _bounds(self) -> tuple[Bound, ...]:
         """Return the distance bounds of each two sides, also those that follow over a third."""
@@ -159,7 +158,7 @@ class Reader:
 
     def _named(self, tree: exp.Expression) -> frozenset[int]:
         """Return the sides whose columns an expression names.  Raises ``Refused``, ``Unsupported``."""
-        return frozenset(self.owner[n] for n in self.scope.bind(tree).relations)
+        return self.scope.bind(tree).items
 
     def _names(self, tree: exp.Expression, sides: Iterable[int]) -> bool:
         """Whether an expression names columns, all of them of these sides."""
@@ -248,7 +247,7 @@ class Reader:
             if isinstance(tree, exp.Star) or tree.find(exp.Star):
                 return None
             try:
-                found |= {(self.owner[c.relation], fold(c.column.name)) for c in self.scope.bind(scalar).columns}
+                found |= {(self.scope.item(c), fold(c.column.name)) for c in self.scope.bind(scalar).columns}
             except UnknownName:
                 return None
         return found

@@ -138,7 +138,7 @@ def shape_of(query: Logical) -> Shape | str:
             return _NOT_INNER
         return Shape(block, tree.kind, (bare(tree.left), bare(tree.right)), tree.condition, block.condition)
     from_items = read_from_items(block.tree, INNER)
-    relations = tuple(bare(item.relation) for item in from_items.found)
+    relations = from_items.relations
     if len(relations) < 2:
         return "it is no join of relations"
     if whole := next((r for r in relations if isinstance(r, Join)), None):

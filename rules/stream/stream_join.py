@@ -71,5 +71,4 @@ def _over_changes(shape: Shape, relations: tuple[Relation, ...], ctx: Context) -
         raise Refused(no)
     found = ((r.number, find_change_column(r.read, r.stream.change, ctx.names)) for r in relations if r.stream.change)
     hidden = {number: name for number, name in found if name}
-    owner = [n for n, r in enumerate(relations) for _ in ctx.names.sources(r.node)]
-    return without_changes(shape, ctx.scope(*(r.node for r in relations)), owner, hidden)
+    return without_changes(shape, ctx.scope(*(r.node for r in relations)), hidden)

@@ -266,5 +266,5 @@ class _AsOfReader(Reader):
             check_deterministic(conjunct)
         except Unsupported:
             return False
-        found = (c for c in self.scope.bind(conjunct).columns if self.owner[c.relation] == 1)
+        found = (c for c in self.scope.bind(conjunct).columns if self.scope.item(c) == 1)
         return {fold(c.column.name) for c in found} <= {fold(name) for name in self.version_columns[:-1]}

@@ -20,7 +20,6 @@ from planner.expr import Scalar, is_star, quote
 from planner.logical import Derived, Join, Logical, OneRow, Project
 from planner.sql.names import Source
 from planner.sql.to_sql import STAR_OVER_MERGED, STAR_WITHOUT_NAME, refuse_stars
-from rules.analysis.containment_mapping import relation_numbers
 from rules.analysis.correlation_keys import equal_columns
 from rules.analysis.speculation import EVERY, always_evaluated_columns, check_columns, check_speculation
 from rules.context import Context
@@ -61,7 +60,7 @@ class WindowedBlock:
     def _check_speculation(self) -> None:
         """Raise ``UnsafeSpeculation`` for expressions that might raise an error on rows that the query filters out."""
         names = self.ctx.names
-        known = partial(names.type_of, sources=self.outer.sources)
+        known = partial(names.type_of, sources=self.outer.scope.sources)
         everywhere = [r for r in self.requests if not self._own(r)]
         safe = always_evaluated_columns((c.text for r in everywhere for c in r.calls), names)
         filters, values = tuple(c.text for c in self.common), list(self.common.values())
@@ -82,7 +81,7 @@ class WindowedBlock:
     def _place(self, conjunct: Scalar) -> frozenset[int]:
         try:
             check_deterministic(conjunct)
-            return relation_numbers(conjunct, self.outer, self.ctx)
+            return self.outer.scope.bind(conjunct).items
         except Refused:
             return frozenset()
 
@@ -132,8 +131,8 @@ class WindowedBlock:
 
     def _ties(self, conjunct: Scalar, number: int, keys: set[str]) -> bool:
         """Whether a condition is an equality of a column of a relation with a key."""
-        ends = equal_columns(conjunct, self.outer.sources, self.ctx) or ()
-        inside = [end for end in ends if relation_numbers(end, self.outer, self.ctx) != {number}]
+        ends = equal_columns(conjunct, self.outer.scope) or ()
+        inside = [end for end in ends if self.outer.scope.bind(end).items != {number}]
         return len(inside) == 1 and self.value(inside[0]) in keys
 
     def sources(self) -> tuple[Logical, ...]:
@@ -220,7 +219,7 @@ class WindowedBlock:
         return None if conjunct in self.common else self._answered(conjunct)
 
     def _source(self, number: int) -> Source:
-        return self.outer.sources[self.outer.owner.index(number)]
+        return self.outer.scope.sources[self.outer.scope.items.index(number)]
 
     def _project(self, tree: Logical, condition: tuple[Scalar, ...]) -> Project:
         """The block over another FROM and WHERE."""
@@ -249,11 +248,11 @@ class WindowedBlock:
         joins = (n for r in self.outer.relations for n in r.walk() if isinstance(n, Join))
         if item.text.strip() == "*" and any(j.using or j.natural for j in joins):
             raise ShowsAddedColumn(STAR_OVER_MERGED, item.place)
-        sources = self.outer.sources
+        sources = self.outer.scope.sources
         return tuple(sources[n] for n in self.ctx.names.starred(item.tree, sources)) or None
 
     def _expanded(self, source: Source) -> Iterator[Scalar]:
-        number = self.outer.owner[self.outer.sources.index(source)]
+        number = self.outer.scope.items[self.outer.scope.sources.index(source)]
         if number in self.relations:
             yield from (Scalar(_of(source, c.name)) for c in source.columns or ())
         elif source.names:

@@ -116,7 +116,7 @@ def test_inner_joins_in_order(catalog: Any) -> None:
     joins, _ = joins_of(f"SELECT 1 FROM {tables} WHERE a.v > 1", catalog)
     assert [r.label for r in joins.relations] == ["Scan", "Scan", "Scan", "Join"]
     assert [c.text for c in joins.conjuncts] == ["b.id = c.id", "a.k = b.k", "a.v > 1"]
-    assert joins.owner == (0, 1, 2, 3, 3)
+    assert joins.scope.items == (0, 1, 2, 3, 3)
 
 
 def test_rebuilt_in_place(catalog: Any) -> None:
