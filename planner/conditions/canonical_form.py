@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from planner.conditions.compared import TURNED
 from planner.conditions.connectives import bare
 from planner.expr import HOLE
 from planner.expr.functions import ROW_FUNCTIONS
@@ -12,7 +13,7 @@ from planner.expr.tokens import tokenize
 
 COMPARISONS = frozenset(("<", "<=", ">", ">=", "=", "==", "<>", "!=", "<=>"))
 PREDICATES = frozenset("NOT IN IS LIKE ILIKE RLIKE REGEXP BETWEEN ESCAPE ANY SOME ALL SIMILAR EXISTS ! !> !<".split())
-_TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "==": "=", "<>": "<>", "!=": "<>", "<=>": "<=>"}
+_CANONICAL = {"==": "=", "!=": "<>"}
 _WITH_EQUAL = {"<": "<=", ">": ">=", "<=": "<=", ">=": ">="}
 
 
@@ -64,7 +65,7 @@ def comparison(text: str) -> tuple[str, str, str, tuple[str, str, str]] | None:
     """Parse a comparison: its canonical operands and operator, and the same as written."""
     t = tokenize(text)
     marks = [i for i in bare(t, 0, len(t)) if t[i].word in COMPARISONS or t[i].word in PREDICATES]
-    if len(marks) != 1 or not 0 < marks[0] < len(t) - 1 or t[marks[0]].word not in _TURNED:
+    if len(marks) != 1 or not 0 < marks[0] < len(t) - 1 or t[marks[0]].word not in COMPARISONS:
         return None
     left, right = t.slice(0, marks[0]), t.slice(marks[0] + 1, len(t))
     sign = t[marks[0]].word
@@ -83,9 +84,8 @@ def key(piece: Piece) -> str:
     """Return a canonical form in which equivalent pieces are often equal: blanks and operand order are normalized."""
     if not piece.kind and (found := comparison(piece.text)):
         left, sign, right, _ = found
-        if left > right:
-            left, sign, right = right, _TURNED[sign], left
-        return f"{left} {_TURNED[_TURNED[sign]]} {right}"
+        sign = _CANONICAL.get(sign, sign)
+        return f"{right} {TURNED.get(sign, sign)} {left}" if left > right else f"{left} {sign} {right}"
     return words(piece.text)
 
 
