@@ -14,7 +14,6 @@ from planner.expr.scalar import (
     quote,
     show_all,
     sql,
-    uncommented,
 )
 
 __all__ = [
@@ -31,5 +30,4 @@ __all__ = [
     "quote",
     "show_all",
     "sql",
-    "uncommented",
 ]

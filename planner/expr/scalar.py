@@ -88,13 +88,13 @@ class Scalar(Holder):
         """The columns it mentions outside subqueries, each once, in order.  Raises ``Unsupported``."""
         return tuple(dict.fromkeys(column_ref(c) for c in columns_in(self.tree)))
 
+    @property
+    def without_comments(self) -> Scalar:
+        """The same without comments, which would end at the end of another line, and without blanks around it."""
+        return Scalar(_COMMENTS.sub(lambda m: m.group(1) or " ", self.text).strip(), self.plans, self.place)
+
     def __str__(self) -> str:
         return self.shown
-
-
-def uncommented(text: str) -> str:
-    """An expression without comments, which would end at the end of another line."""
-    return _COMMENTS.sub(lambda m: m.group(1) or " ", text)
 
 
 def show_all(scalars: tuple[Scalar, ...]) -> list[str]:

@@ -14,7 +14,7 @@ from functools import cached_property
 from sqlglot import exp
 
 from planner.errors import NoSuchColumn, Refused, UnknownName
-from planner.expr import ColumnRef, Scalar, canonical, column_ref, columns_in, quote, sql, uncommented
+from planner.expr import ColumnRef, Scalar, canonical, column_ref, columns_in, quote, sql
 from planner.expr.substitution import replace_columns, substitute_columns
 from planner.sql.names import Resolver, Source
 from planner.tree import Node
@@ -81,6 +81,10 @@ class Scope:
         except UnknownName:
             return None
 
+    def type_of(self, tree: exp.Expr) -> SqlType | None:
+        """The type of an expression, as far as it is known without Spark.  Raises ``UnknownName``."""
+        return self.names.type_of(tree, self.sources)
+
     def source(self, column: BoundColumn) -> Source:
         """The relation of a column."""
         return self._at(column.level).sources[column.relation]
@@ -146,7 +150,7 @@ class BoundExpr:
     @property
     def type(self) -> SqlType | None:
         """Its type, as far as it is known without Spark."""
-        return self.scope.names.type_of(self.tree, self.scope.sources)
+        return self.scope.type_of(self.tree)
 
     @property
     def canonical(self) -> str:
@@ -169,8 +173,7 @@ class BoundExpr:
 
         Raises ``Unsupported`` if a column cannot be found in the text.
         """
-        plain = Scalar(uncommented(self._scalar.text).strip(), (), self._scalar.place)
-        return substitute_columns(plain, lambda tree: columns(self.scope.column(tree)))
+        return substitute_columns(self._scalar.without_comments, lambda tree: columns(self.scope.column(tree)))
 
     def rebind(self, after: Scope, target: Callable[[BoundColumn], tuple[int, str]]) -> Scalar:
         """The expression as it must be written over another scope, so that every column keeps its meaning.

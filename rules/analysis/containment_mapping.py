@@ -15,8 +15,7 @@ from planner.expr import Scalar, canonical, column_ref
 from planner.logical import Logical
 from planner.sql.names import Source
 from planner.sql.scope import BoundColumn, Scope
-from rules.analysis.rewrite_columns import rewrite_over_output
-from rules.analysis.same_source import RelationLineage, over_base, same_source
+from rules.analysis.same_source import RelationLineage, over_base, rewrite_over_output, same_source
 from rules.context import Context
 from rules.query.inner_joins import InnerJoins
 from rules.query.tables import tables

@@ -117,6 +117,29 @@ def over_base(bound: BoundExpr, readings: tuple[RelationLineage | None, ...]) ->
     return canonical(bound.replace(base_value))
 
 
+def rewrite_over_output(lineage: RelationLineage, path: tuple[str, ...], value: str) -> str:
+    """Rewrite a value over base columns as one over the output columns of the relation with the name ``path``.
+
+    Raises ``Refused`` if the relation does not output a column of the value.
+    """
+    if (name := lineage.output_name(value)) is not None:
+        return ".".join(map(quote, (*path, name)))
+
+    def output_column(node: exp.Expression) -> exp.Expression:
+        name = lineage.output_name(sql(node))
+        if name is None:
+            raise Refused(f"{'.'.join(path)} does not return {sql(node)}")
+        return exp.Column(
+            this=_identifier(name), **dict(zip(("table", "db", "catalog"), map(_identifier, path[::-1]), strict=False))
+        )
+
+    return sql(replace_columns(Scalar(value).tree, output_column))
+
+
+def _identifier(name: str) -> exp.Identifier:
+    return exp.to_identifier(name, quoted=quote(name) != name)
+
+
 def _scan(scan: Scan, ctx: Context) -> RelationLineage:
     if scan.cte:
         definition = ctx.definitions.get(scan.cte)

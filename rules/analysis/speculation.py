@@ -6,7 +6,7 @@
 Under ANSI ``10 / v``, ``CAST(s AS INT)`` and ``a + b`` can raise an error.  A rewriting that evaluates one of them on
 one more row than Spark could fail a query that Spark runs.  Rules may evaluate an expression
 
-- on any row, if it never raises: columns, literals, comparisons within one type, ``try_`` forms (``can_raise``).  A
+- on any row, if it never raises: columns, literals, comparisons within one type, ``try_`` forms (``may_raise``).  A
   column may raise as well if a subquery or view computes it: Spark computes it where it is used (``raising_columns``);
 - on the rows of a relation that the original query evaluates it on, too.  Spark evaluates filters in order, WHERE
   before ON, and stops at the first that is not true (``Filters``).  It may put ``IS NOT NULL`` of any column that a
@@ -50,9 +50,14 @@ def raising_columns(relation: Node, ctx: Context) -> dict[str, Scalar]:
     return _Computed(ctx, ctx.names, frozenset()).columns(relation)
 
 
+def may_raise(expression: Scalar | exp.Expr, known: TypeOf, ctx: Context) -> bool:
+    """Whether an expression could raise an error on some row, or that is unknown; ``known``: the types of columns."""
+    return can_raise(expression, known, ansi=ctx.catalog.settings.ansi)
+
+
 def check_speculation(scalar: Scalar, known: TypeOf, ctx: Context, original: Original = "join") -> None:
     """Raise ``UnsafeSpeculation`` for an expression that can raise an error; ``known`` returns the types of columns."""
-    if can_raise(scalar, known, ansi=ctx.catalog.settings.ansi):
+    if may_raise(scalar, known, ctx):
         raise UnsafeSpeculation(scalar.shown, scalar.place, original)
 
 
@@ -138,15 +143,12 @@ class _Computed:
         if tree.is_star:
             yield from below.items()
             return
-        name = self.names.fold(item.tree.alias_or_name)
+        name, known = self.names.fold(item.tree.alias_or_name), partial(self._type, query=query)
         words = set(map(self.names.fold, mentioned(item.text))) if below else ()
         if inner := next((i for n, i in below.items() if EVERY in (n, *words) or n in words), None):
             yield name, inner
-        elif not isinstance(tree, exp.Column) and not tree.find(*_OF_MANY) and self._can_raise(item, query):
+        elif not isinstance(tree, exp.Column) and not tree.find(*_OF_MANY) and may_raise(item, known, self.ctx):
             yield name, item
-
-    def _can_raise(self, item: Scalar, query: Project) -> bool:
-        return can_raise(item, partial(self._type, query=query), ansi=self.ctx.catalog.settings.ansi)
 
     def _type(self, tree: exp.Expr, query: Project) -> SqlType | None:
         """Return the type of an expression over a query's FROM, from its text or else from the catalog."""

@@ -14,7 +14,8 @@ from planner.logical import BandJoin
 from planner.physical.base import Physical, Spark
 from planner.physical.bin_join import BinJoin, preserved_sides
 from planner.types.schema import SqlType
-from planner.types.try_expressions import UnsafeSpeculation, can_raise
+from planner.types.try_expressions import UnsafeSpeculation
+from rules.analysis.speculation import may_raise
 from rules.band_join.band_selection import select_band
 from rules.band_join.bins import Candidate, candidates, for_sorting
 from rules.band_join.keys import has_keys
@@ -119,11 +120,10 @@ def _raising(join: BandJoin, ctx: Context) -> Scalar | None:
     if join.kind == "semi":
         return None
     scope = condition_scope(join, ctx)
-    ansi = ctx.catalog.settings.ansi
     for conjunct in join.condition:
         try:
             alone = not conjunct.plans and scope.side(conjunct.tree) in preserved_sides(join.kind)
-            if alone and can_raise(conjunct, scope.type_of, ansi=ansi):
+            if alone and may_raise(conjunct, scope.type_of, ctx):
                 return conjunct
         except Refused:
             return conjunct

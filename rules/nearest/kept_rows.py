@@ -5,16 +5,13 @@ They stay in WHERE as well.  A window would otherwise see every row of the left 
 
 from __future__ import annotations
 
-from sqlglot import exp
-
 from planner.errors import Refused
 from planner.expr import Scalar
 from planner.expr.calls import volatile
 from planner.logical import Join, Logical
 from planner.logical.nearest_syntax import NearestSyntax
 from planner.sql.scope import Scope
-from planner.types.schema import SqlType
-from planner.types.try_expressions import can_raise
+from rules.analysis.speculation import may_raise
 from rules.context import Context
 from rules.query.query_block import QueryBlock
 
@@ -28,13 +25,8 @@ def kept_rows(
     """
     scope = ctx.scope(*tree)
     numbers = range(first, first + len(ctx.names.sources(left)))
-
-    def type_of(column: exp.Expression) -> SqlType | None:
-        return scope.names.type_of(column, scope.sources)
-
-    ansi = ctx.catalog.settings.ansi
     own = (c for c in condition if not c.plans and _reads_only(c, scope, numbers))
-    return tuple(c for c in own if not can_raise(c, type_of, ansi=ansi))
+    return tuple(c for c in own if not may_raise(c, scope.type_of, ctx))
 
 
 def kept_above(block: QueryBlock, join: Join | NearestSyntax, ctx: Context) -> tuple[Scalar, ...]:

@@ -12,8 +12,7 @@ from planner.logical.self_join import SameRowTest
 from planner.sql.to_sql import refuse_stars
 from planner.tree import Node
 from planner.types.try_expressions import UnsafeSpeculation
-from rules.analysis.rewrite_columns import rewrite_over_output
-from rules.analysis.same_source import RelationLineage
+from rules.analysis.same_source import RelationLineage, rewrite_over_output
 from rules.context import Context
 from rules.query.char_columns import check_values
 from rules.query.correlation import correlated
@@ -196,4 +195,4 @@ def _risky(conjunct: Scalar, gone: set[int], rows: RemovedRelations, *, must: bo
         if must:
             raise
         return not conjunct.plans
-    return len(named) > 1 and bool(named & gone) and not rows.safe(conjunct, scopes)
+    return len(named) > 1 and bool(named & gone) and rows.may_raise(conjunct, scopes)

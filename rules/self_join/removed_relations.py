@@ -11,7 +11,6 @@ from planner.expr import Scalar, quote
 from planner.logical import Join, OneRow, Project
 from planner.logical.self_join import SameRow
 from planner.types.schema import Column
-from planner.types.try_expressions import UnsafeSpeculation, can_raise
 from rules.analysis.equivalence_classes import (
     Equality,
     EquivalenceClasses,
@@ -20,9 +19,8 @@ from rules.analysis.equivalence_classes import (
     keys_of,
     why_not_the_same_row,
 )
-from rules.analysis.rewrite_columns import rewrite_over_output
-from rules.analysis.same_source import RelationLineage, same_source
-from rules.analysis.speculation import check_columns
+from rules.analysis.same_source import RelationLineage, rewrite_over_output, same_source
+from rules.analysis.speculation import check_columns, check_speculation, may_raise
 from rules.context import Context
 from rules.query.char_columns import check_aliases
 from rules.query.decorrelation import check_deterministic
@@ -243,13 +241,13 @@ class RemovedRelations:
     def value_of(self, x: FromItem, shown: RelationLineage, value: str) -> str:
         """A value of the base over the columns of ``x``.  Raises ``Refused``."""
         text = rewrite_over_output(shown, self.sight.path(x.number), value)
-        if shown.output_name(value) is None and not self.safe(Scalar(text), (frozenset((x.number,)),)):
-            raise UnsafeSpeculation(text)
+        if shown.output_name(value) is None:
+            check_speculation(Scalar(text), self.sight.known((frozenset((x.number,)),)), self.ctx)
         return text
 
-    def safe(self, scalar: Scalar, scopes: Scopes) -> bool:
-        """Whether an expression has a value on every row."""
-        return not can_raise(scalar, self.sight.known(scopes), ansi=self.ctx.catalog.settings.ansi)
+    def may_raise(self, scalar: Scalar, scopes: Scopes) -> bool:
+        """Whether an expression could raise an error on some row."""
+        return may_raise(scalar, self.sight.known(scopes), self.ctx)
 
     def check_projected(self, x: FromItem, parts: tuple[Residual, ...]) -> None:
         """Raise ``UnsafeSpeculation`` where a condition in a select list names a column that might raise.
@@ -296,7 +294,8 @@ class RemovedRelations:
                 check_deterministic(conjunct)
                 alone = self.sight.relations_of(conjunct, scopes) <= {y.number}
                 part = Residual(
-                    self.sight.substitute(conjunct, scopes, value), not alone and not self.safe(conjunct, scopes)
+                    self.sight.substitute(conjunct, scopes, value),
+                    not alone and self.may_raise(conjunct, scopes),
                 )
             found.append(part)
         kept = list(dict.fromkeys(p for p in found if p.scalar.text != "true"))

@@ -18,12 +18,12 @@ from sqlglot import exp
 from planner.conditions.compared import compared
 from planner.errors import NoSuchColumn, Refused
 from planner.expr import ColumnRef, Scalar, column_ref, quote
+from planner.expr.substitution import substitute_columns
 from planner.logical import Aggregate, Derived, Filter, Logical, Project, Scan
 from planner.logical.self_join import DifferingKeys
 from planner.types.schema import Column
 from rules.analysis.containment_mapping import same_tables
 from rules.analysis.equivalence_classes import FromScope
-from rules.analysis.rewrite_columns import rewrite_columns
 from rules.analysis.same_source import RelationLineage, over_base, same_source
 from rules.analysis.speculation import always_evaluated_columns, check_columns, check_speculation
 from rules.context import Context
@@ -208,7 +208,7 @@ class _Pair:
         if not own:
             return conjunct
         if all(self._is_key(*named) for named in own):
-            return Scalar(rewrite_columns(conjunct, self._substitute), (), conjunct.place)
+            return self._over_keys(conjunct)
         if any(conjunct in side.values() for side in self.filters):
             return None
         raise Refused(f"{conjunct.shown} uses more of the pairs than their keys")
@@ -220,13 +220,16 @@ class _Pair:
             if number in self.numbers and not self._is_key(number, column):
                 raise Refused(f"{item.shown} uses more of the pairs than their keys")
         name = item.tree.alias_or_name
-        text = rewrite_columns(item, self._substitute)
+        text = self._over_keys(item).text
         return Scalar(text if isinstance(item.tree, exp.Alias) or not name else f"{text} AS {quote(name)}")
 
     def _is_key(self, number: int, column: Column) -> bool:
         return self.sight.value(number, column.name)[1] in self.keys
 
-    def _substitute(self, ref: ColumnRef) -> str | None:
+    def _over_keys(self, scalar: Scalar) -> Scalar:
+        return substitute_columns(scalar.without_comments, lambda column: self._key_of(column_ref(column)))
+
+    def _key_of(self, ref: ColumnRef) -> str | None:
         found = _resolved(ref, self.sight)
         if found is None or found[0] not in self.numbers:
             return None

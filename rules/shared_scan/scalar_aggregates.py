@@ -15,7 +15,7 @@ from functools import cached_property
 from sqlglot import exp
 
 from planner.errors import Place, Refused
-from planner.expr import Scalar, uncommented
+from planner.expr import Scalar
 from planner.expr.aggregate_calls import Call, calls, outside, replaced
 from planner.expr.substitution import without_alias
 from planner.expr.tokens import mentioned
@@ -104,7 +104,7 @@ class Member:
 
     def argument(self, argument: Scalar) -> str:
         """The argument of an aggregate in the names of the first total."""
-        return uncommented((self.mapped.outside(argument) if self.mapped else argument).text).strip()
+        return (self.mapped.outside(argument) if self.mapped else argument).without_comments.text
 
 
 def mergeable(totals: tuple[ScalarAggregate, ...], ctx: Context) -> tuple[Member, ...]:
@@ -269,4 +269,4 @@ class Merged:
 
 
 def _all(terms: tuple[Term, ...]) -> str:
-    return conjoined([Scalar(uncommented(t.text).strip()) for t in terms])
+    return conjoined([Scalar(t.text).without_comments for t in terms])

@@ -274,7 +274,7 @@ class _Query:
             raise Unsupported(f"{scalar.shown} reads all columns")
         if word := first_stable_function(scalar.text):
             raise Unsupported(f"{word} may have another value at each refresh")
-        if self.changes and can_raise(scalar, lambda t: self.scope.bind(t).type, ansi=True):
+        if self.changes and can_raise(scalar, self.scope.type_of, ansi=True):
             raise Unsupported(f"{scalar.shown} might raise an error on a row that is deleted later")
 
 

@@ -20,8 +20,8 @@ from planner.expr import Scalar, sql
 from planner.logical import Join, Logical, Scan
 from planner.state.bounds import equalities
 from planner.types.schema import SqlType
-from planner.types.try_expressions import can_raise
 from rules.analysis.same_source import RelationLineage
+from rules.analysis.speculation import may_raise
 from rules.analysis.unique import Unique, unique_keys
 from rules.context import Context
 from rules.query.from_items import INNER, FromItem, bare, read_from_items
@@ -120,7 +120,7 @@ def key_refusal(name: str, change: str, keys: Unique) -> str:
     return f"a row may have several matches in {name}: ON compares no key of it, {known}, with values of its types"
 
 
-def check_without_match(shape: Shape, named: Named, type_of: TypeOf, *, ansi: bool) -> str:
+def check_without_match(shape: Shape, named: Named, type_of: TypeOf, ctx: Context) -> str:
     """Return why expressions above left joins cannot be computed for rows without a match; empty if they can.
 
     Each row is also computed without its match, and the result is subtracted; an error could not be subtracted.
@@ -133,7 +133,7 @@ def check_without_match(shape: Shape, named: Named, type_of: TypeOf, *, ansi: bo
         if isinstance(tree, exp.Star) or not named(tree) & among:
             continue
         plain = all(isinstance(node, _NULL_OF_NULL) for node in tree.walk())
-        if not plain and can_raise(scalar, type_of, ansi=ansi):
+        if not plain and may_raise(scalar, type_of, ctx):
             return f"{scalar.shown} might raise an error for a row without a match; compute it over the result"
     return ""
 

@@ -102,7 +102,7 @@ class Reader:
         aliases = [alias_of(relation) for relation in self.shape.relations]
         if twice := next((a for n, a in enumerate(aliases) if names.fold(a) in map(names.fold, aliases[:n])), None):
             raise Refused(f"two relations have the name {twice}; give one of them an alias")
-        meanings = Meanings(self._named, self._over_base, lambda tree: self.scope.bind(tree).type)
+        meanings = Meanings(self._named, self._over_base, self.scope.type_of)
         order = delta_order(self.shape.block.project.hint, self.shape.relations, self.ctx)
         known = len(self.stored_row_counts) == max(self.inputs) + 1
         sizes = Sizes({n: self.stored_row_counts[i] for n, i in enumerate(self.inputs)} if known else {})
@@ -124,7 +124,7 @@ class Reader:
             keys.append((number, tuple(c for c in dict.fromkeys(columns) if names.fold(c) in found[0])))
         shown = tuple(tuple(c.name for c in r.read.columns if self._needed(r, c.name)) for r in self.relations)
         counted = frozenset(r.number for r in self.relations if r.stream.change)
-        raising = check_without_match(self.shape, self._named, meanings.type_of, ansi=self.ctx.catalog.settings.ansi)
+        raising = check_without_match(self.shape, self._named, meanings.type_of, self.ctx)
         if raising:
             raise Refused(raising)
         return SidesOfLeft(shown, counted, tuple(keys), self._column)

@@ -24,10 +24,9 @@ from planner.expr.aggregate_calls import calls
 from planner.logical import Logical, Project
 from planner.sql.scope import BoundColumn, Scope
 from planner.types.schema import SqlType
-from planner.types.try_expressions import UnsafeSpeculation, can_raise
-from rules.analysis.rewrite_columns import rewrite_over_output
-from rules.analysis.same_source import RelationLineage
-from rules.analysis.speculation import Filters, always_evaluated_columns, check_columns
+from planner.types.try_expressions import UnsafeSpeculation
+from rules.analysis.same_source import RelationLineage, rewrite_over_output
+from rules.analysis.speculation import Filters, always_evaluated_columns, check_columns, may_raise
 from rules.context import Context
 from rules.query.correlation import words_of
 from rules.query.decorrelation import check_deterministic
@@ -167,7 +166,7 @@ class Pair:
         """
         check_deterministic(scalar)
         own = self.text(scalar)
-        if can_raise(own, lambda t: self.type_of(sql(t)), ansi=self.ctx.catalog.settings.ansi):
+        if may_raise(own, lambda t: self.type_of(sql(t)), self.ctx):
             raise UnsafeSpeculation(scalar.shown, scalar.place)
         return own.text
 

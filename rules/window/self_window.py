@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 
 from planner.errors import Refused, ShowsAddedColumn
 from planner.expr import Scalar, is_star, quote
@@ -60,7 +59,7 @@ class WindowedBlock:
     def _check_speculation(self) -> None:
         """Raise ``UnsafeSpeculation`` for expressions that might raise an error on rows that the query filters out."""
         names = self.ctx.names
-        known = partial(names.type_of, sources=self.outer.scope.sources)
+        known = self.outer.scope.type_of
         everywhere = [r for r in self.requests if not self._own(r)]
         safe = always_evaluated_columns((c.text for r in everywhere for c in r.calls), names)
         filters, values = tuple(c.text for c in self.common), list(self.common.values())

@@ -7,7 +7,6 @@ FROM t x WHERE EXISTS (SELECT 1 FROM t y WHERE x.k = y.k AND x.v <> y.v)
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 from planner.errors import Refused
 from planner.expr import HOLE, Scalar
@@ -37,9 +36,8 @@ def semi_joins_as_exists(project: Project, ctx: Context) -> Project | None:
     try:
         tests = [_as_exists(join, tree, ctx) for join in reversed(joins)]  # in the order in which they are written
         for join in above:
-            known = partial(ctx.names.type_of, sources=ctx.scope(join).sources)
             for conjunct in join.condition:  # on rows that a semi join would drop before it
-                check_speculation(conjunct, known, ctx)
+                check_speculation(conjunct, ctx.scope(join).type_of, ctx)
     except Refused as no:
         return ctx.decline(f"not a window: {no}", joins[-1].condition[0].place)
     return block.over(where(tree, (*block.condition, *tests)))
