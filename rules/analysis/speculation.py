@@ -34,7 +34,7 @@ from planner.tree import Node
 from planner.types.schema import SqlType
 from planner.types.try_expressions import Original, TypeOf, UnsafeSpeculation, can_raise
 from rules.context import Context
-from rules.query.view_query import view_query
+from rules.query.catalog_views import query_of_view
 
 _OF_MANY = (exp.AggFunc, exp.AnonymousAggFunc, exp.Window)  # these read all rows, in any case
 _BESIDE_A_LITERAL = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.Add, exp.Sub, exp.Mul)
@@ -164,7 +164,7 @@ class _Computed:
         if view is None:
             return {}
         try:
-            query, names = view_query(view, self.ctx)
+            query, names = query_of_view(view, self.ctx)
         except Unsupported:
             columns = self.ctx.catalog.columns(scan.name) or ()
             return {self.names.fold(c.name): Scalar(f"{scan.text}.{c.name}") for c in columns}

@@ -31,9 +31,9 @@ from planner.sql.names import Resolver
 from planner.sql.scope import Scope
 from planner.tree import Node
 from rules.context import Context
+from rules.query.catalog_views import query_of_view
 from rules.query.query_block import read_block
 from rules.query.select_list import SelectList
-from rules.query.view_query import view_query
 
 Unique = frozenset[frozenset[str]]  # sets of names, folded; the empty set is unique where there is one row at most
 
@@ -96,7 +96,7 @@ class _Keys:
         if view is None or shown is None:
             return _NONE
         try:
-            query, names = view_query(view, self.ctx)
+            query, names = query_of_view(view, self.ctx)
         except Unsupported:
             return _NONE
         found = _Keys(self.ctx, names, self.nulls, self.views | {scan.name}).query(query)

@@ -17,8 +17,8 @@ from planner.sql.to_sql import to_sql
 from planner.tree import Node, transform_up
 from planner.types.schema import Column
 from rules.context import Context
+from rules.query.catalog_views import is_temporary, qualify_table
 from rules.query.decorrelation import bounds
-from rules.query.view_query import at_home, is_temporary
 from rules.rule import rule
 
 _DEEPEST = 20
@@ -48,7 +48,7 @@ def _inlined(scan: Scan, ctx: Context, depth: int) -> Derived | None:
         query, _ = from_sql(view.text, ctx.catalog.settings)
     except Unsupported:
         return None
-    inside = tuple(_inlined(at_home(n, view, ctx), ctx, depth + 1) for n in _tables(query))
+    inside = tuple(_inlined(qualify_table(n, view, ctx), ctx, depth + 1) for n in _tables(query))
     met = _met(scan, query, view, ctx)
     joins_its_table = met and not ctx.catalog.keys(scan.name)  # keys of its own, which its query would not show
     if not any(inside) and bounds(_conjuncts(query)) < 2 and not joins_its_table:
@@ -64,7 +64,7 @@ def _inlined(scan: Scan, ctx: Context, depth: int) -> Derived | None:
 def _met(scan: Scan, query: Node, view: View, ctx: Context) -> dict[tuple[str, ...], tuple[str, ...]]:
     """The tables of a view that the statement reads too, by their full names, as the statement names them."""
     fold = ctx.names.fold
-    tables = {at_home(n, view, ctx).name for n in _tables(query)}
+    tables = {qualify_table(n, view, ctx).name for n in _tables(query)}
     alike, taken = {fold(table[-1]) for table in tables}, {fold(d.name) for d in ctx.definitions.values()}
     names = [n for n in sorted(ctx.scanned) if n != scan.name and fold(n[-1]) in alike]
     known = {ctx.catalog.identity(n): n for n in names if len(n) > 1 or fold(n[0]) not in taken}
@@ -123,7 +123,7 @@ def _expand_star(
             suffix = node.suffix or f"AS {quote(node.alias or node.name[-1])}"
             node = replace(node, name=(key,), text=quote(key), cte=key, suffix=suffix)
         elif isinstance(node, Scan):
-            node = at_home(node, view, ctx)
+            node = qualify_table(node, view, ctx)
             name = met.get(node.name, node.name)
             node = replace(node, name=name, text=".".join(map(quote, name)) if name in met.values() else node.text)
         return map_expressions(node, lambda scalar: replace(scalar, place=None))

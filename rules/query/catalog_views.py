@@ -1,4 +1,4 @@
-"""Parses the query of a view, and resolves its names as Spark does when it reads the view."""
+"""Parses the query of a view of the catalog, and resolves its names as Spark does when it reads the view."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from planner.tree import Node, transform_up
 from rules.context import Context
 
 
-def view_query(view: View, ctx: Context) -> tuple[Logical, Resolver]:
+def query_of_view(view: View, ctx: Context) -> tuple[Logical, Resolver]:
     """Return the query of a view, with full table names, and the resolver of its columns.
 
     Raises ``Unsupported`` where the text means another thing in this session, or cannot be read.
@@ -26,13 +26,13 @@ def view_query(view: View, ctx: Context) -> tuple[Logical, Resolver]:
     query, _ = from_sql(view.text, ctx.catalog.settings)
 
     def named(node: Node) -> Node:
-        return at_home(node, view, ctx) if isinstance(node, Scan) else node
+        return qualify_table(node, view, ctx) if isinstance(node, Scan) else node
 
     found: Logical = transform_up(query, named)  # type: ignore[assignment]
     return found, Resolver(ctx.catalog, {n.key: n for n in found.walk() if isinstance(n, Cte)})
 
 
-def at_home(scan: Scan, view: View, ctx: Context) -> Scan:
+def qualify_table(scan: Scan, view: View, ctx: Context) -> Scan:
     """Qualify a table of a view's text with the catalog and database of the view."""
     if scan.cte or len(scan.name) != 1 or is_temporary(scan, view, ctx):
         return scan
