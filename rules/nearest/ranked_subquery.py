@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from planner.errors import Refused
 from planner.expr import Scalar
 from planner.expr.ranking import Ranking
 from planner.expr.tokens import tokenize
 from planner.logical import Join, Logical, Scan
-from planner.sql.scope import BoundColumn, Scope
+from planner.sql.scope import Scope
 from rules.context import Context
 from rules.query.decorrelation import check_deterministic
 from rules.query.definitions import definition_of
 from rules.query.from_items import INNER, read_from_items
 from rules.query.query_block import QueryBlock, read_block
-from rules.query.subquery_columns import columns_inside
+from rules.query.subquery_columns import columns_inside, expression_inside
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class RankedSubquery:
         """
         for conjunct in condition:
             check_deterministic(conjunct)
-        return tuple(_inside(conjunct, self.scope, self.columns) for conjunct in condition)
+        return tuple(expression_inside(conjunct, self.scope, self.columns) for conjunct in condition)
 
 
 def ranked_subquery(block: QueryBlock, ranking: Ranking, ctx: Context) -> RankedSubquery | None:
@@ -65,21 +64,9 @@ def ranked_subquery(block: QueryBlock, ranking: Ranking, ctx: Context) -> Ranked
     if len(scope.sources) != 1:
         return None
     columns = columns_inside(inner, scope.sources[0], ctx, computed=True)
-    partition = tuple(_inside(part, scope, columns) for part in ranking.partition)
-    order = tuple(replace(key, expression=_inside(key.expression, scope, columns)) for key in ranking.order)
+    partition = tuple(expression_inside(part, scope, columns) for part in ranking.partition)
+    order = tuple(replace(key, expression=expression_inside(key.expression, scope, columns)) for key in ranking.order)
     return RankedSubquery(relation, inner, replace(ranking, partition=partition, order=order), scope, columns)
-
-
-def _inside(scalar: Scalar, scope: Scope, columns: dict[str, str]) -> Scalar:
-    """An expression over the columns of a subquery as one over the relations inside.  Raises ``Refused``."""
-
-    def expression(column: BoundColumn) -> str:
-        text = columns.get(scope.names.fold(column.column.name))
-        if text is None or column.level or column.column.field:
-            raise Refused(f"{column.ref.text} is no column of the subquery", scalar.place)
-        return text
-
-    return scope.bind(scalar).substitute(expression)
 
 
 def _is_read_once(scan: Scan, ctx: Context) -> bool:

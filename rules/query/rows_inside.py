@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from planner.errors import Refused
 from planner.expr import Scalar
 from planner.logical import Logical
-from planner.sql.scope import BoundColumn, Scope
+from planner.sql.scope import Scope
 from rules.context import Context
 from rules.query.definitions import definition_of
 from rules.query.from_items import bare
 from rules.query.query_block import read_block
-from rules.query.subquery_columns import columns_inside
+from rules.query.subquery_columns import columns_inside, expression_inside
 
 
 @dataclass(frozen=True)
@@ -25,14 +25,7 @@ class RowsInside:
 
     def expression(self, text: str) -> str:
         """An expression over the subquery as one over ``table``.  Raises ``Refused`` if it reads another column."""
-
-        def inside(column: BoundColumn) -> str:
-            found = self.columns.get(self.scope.names.fold(column.column.name))
-            if found is None or column.level or column.column.field:
-                raise Refused(f"{column.ref.text} is no column of the rows inside")
-            return found
-
-        return self.scope.bind(Scalar(text)).substitute(inside).text
+        return expression_inside(Scalar(text), self.scope, self.columns).text
 
 
 def rows_inside(relation: Logical, ctx: Context) -> RowsInside | None:

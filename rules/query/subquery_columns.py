@@ -10,6 +10,7 @@ from planner.errors import Refused
 from planner.expr import Scalar, column_ref, is_star, quote, sql
 from planner.logical import Derived, Logical, Project, Scan
 from planner.sql.names import Source
+from planner.sql.scope import BoundColumn, Scope
 from rules.context import Context
 from rules.query.query_block import QueryBlock
 
@@ -43,6 +44,21 @@ def columns_inside(block: QueryBlock, source: Source, ctx: Context, *, computed:
             inner.column(tree)
         found[name] = text or ""
     return {name: text for name, text in found.items() if text}
+
+
+def expression_inside(scalar: Scalar, scope: Scope, columns: dict[str, str]) -> Scalar:
+    """An expression over the ``columns`` of a subquery as one over the relations inside; ``scope`` is outside.
+
+    Raises ``Refused``, also for a field of a column.
+    """
+
+    def inside(column: BoundColumn) -> str:
+        text = columns.get(scope.names.fold(column.column.name))
+        if text is None or column.level or column.column.field:
+            raise Refused(f"{column.ref.text} is no column of the subquery", scalar.place)
+        return text
+
+    return scope.bind(scalar).substitute(inside)
 
 
 def over_subquery(relation: Logical, query: Project, ctx: Context) -> Derived:
