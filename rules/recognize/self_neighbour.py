@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from planner.errors import Refused
-from planner.expr import Scalar
 from planner.logical import Logical, Project
 from rules.context import Context
 from rules.query.char_columns import check_values
@@ -46,7 +45,3 @@ def self_neighbour(project: Project, ctx: Context) -> Logical | None:
     except Refused as no:
         return ctx.decline(f"the join with a next or previous row stays a join: {no}")
     return block.over(where(tree, (*block.condition, *moved)))
-
-
-def _may_step(conjunct: Scalar) -> bool:
-    return "=" in conjunct.text and not conjunct.plans and bool(conjunct.known and steps_in(conjunct.known))

@@ -27,11 +27,6 @@ _ROW_BY_ROW = frozenset(
 _OPERATOR = re.compile(r"[\s:+\-|]*['~!]*(\w+)")
 
 
-def schema_of(session: SparkSession, name: tuple[str, ...]) -> StructType:
-    """Return the schema of a table or view."""
-    return session.table(quote_name(name)).schema
-
-
 def stream_of(session: SparkSession, name: tuple[str, ...], declared: Iterable[tuple[str, ...]] = ()) -> Stream | None:
     """Return the stream behind a name in SQL; None if it is no stream.
 
