@@ -20,7 +20,7 @@ from planner.state.fingerprint import Given
 from planner.state.pinned import Pinned, check_pinned, read_pinned, write_pinned
 from planner.state.spec import MEANING, described_settings
 from planner.state.stream import Stream
-from rules.band_join.keys import across
+from rules.band_join.keys import has_keys_of_both_sides
 from rules.context import Context
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def plan_stream_bins(
     joins = [
         j for j in plan.optimized.walk() if isinstance(j, BandJoin) and reads_stream(j.left) and reads_stream(j.right)
     ]
-    return plan if any(requested or not across(join, ctx) for join in joins) else None
+    return plan if any(requested or not has_keys_of_both_sides(join, ctx) for join in joins) else None
 
 
 def pinned_statement(

@@ -48,6 +48,11 @@ class ConditionScope:
     ansi: bool
     has_fixed_offset_zone: bool
 
+    def order_by_side(self, one: exp.Expression, other: exp.Expression) -> tuple[exp.Expression, exp.Expression] | None:
+        """Return the expression over the left side, then the one over the right side; None if they are others."""
+        ends = {self.side(one): one, self.side(other): other}
+        return (ends["left"], ends["right"]) if set(ends) == {"left", "right"} else None
+
 
 @dataclass(frozen=True)
 class Amount:

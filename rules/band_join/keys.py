@@ -25,12 +25,12 @@ def has_keys(join: BandJoin) -> bool:
     return any("=" in c.text and _equality(c) for c in join.condition)
 
 
-def across(join: BandJoin, ctx: Context) -> bool:
+def has_keys_of_both_sides(join: BandJoin, ctx: Context) -> bool:
     """Whether an equality of the condition compares the two sides, so that Spark can join on it."""
     scope = condition_scope(join, ctx)
-    for found in map(compared, join.condition):
+    for found in filter(None, map(_equality, join.condition)):
         with suppress(Refused):
-            if found and found.sign in ("=", "<=>") and {scope.side(e) for e in found.operands} == {"left", "right"}:
+            if scope.order_by_side(*found.operands):
                 return True
     return False
 
@@ -160,13 +160,13 @@ def _sides(equality: Comparison | None, scope: ConditionScope) -> tuple[str, str
     if equality is None:
         return None
     try:
-        ends = {scope.side(end): end for end in equality.operands}
-        if set(ends) != {"left", "right"}:
+        ends = scope.order_by_side(*equality.operands)
+        if ends is None:
             return None
-        types = [scope.type_of(ends[side]) for side in ("left", "right")]
+        types = [scope.type_of(end) for end in ends]
     except Refused:
         return None
-    operands = [sql(ends[side]) for side in ("left", "right")]
+    operands = [sql(end) for end in ends]
     if types[0] is not None and types[1] is not None and types[0].numeric and types[1].numeric and types[0] != types[1]:
         operands = [f"CAST({end} AS DOUBLE)" for end in operands]
     elif types[0] != types[1]:

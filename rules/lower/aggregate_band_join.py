@@ -185,11 +185,10 @@ class _Planning:
         comparison = compared(tree)
         if comparison is None or not comparison.equal or not comparison.columns:
             return None
-        ends = {self.scope.side(end): end for end in comparison.operands}
-        if set(ends) != {"left", "right"}:
+        ends = self.scope.order_by_side(*comparison.operands)
+        if ends is None:
             return None
-        types = [self.scope.type_of(ends[side]) for side in ("left", "right")]
-        texts = [sql(ends[side]) for side in ("left", "right")]
+        types, texts = [self.scope.type_of(end) for end in ends], [sql(end) for end in ends]
         if any(t is None or not t.exact for t in types):
             return None
         if types[0] != types[1]:

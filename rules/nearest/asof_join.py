@@ -34,10 +34,10 @@ def nearest_of_asof_join(join: AsofJoin, block: QueryBlock, readers: tuple[Scala
     found = compared(join.match)
     if found is None or not found.by_order:
         raise Refused(f"{join.match.shown} is no comparison by order")
-    sides = [pairs.side(end) for end in found.operands]
-    if sides not in (["left", "right"], ["right", "left"]):
+    ends = pairs.scope.order_by_side(*found.operands)
+    if ends is None:
         raise Refused(f"{join.match.shown} does not compare the left side with the right side")
-    one = found if sides[0] == "left" else found.turned
+    one = found if found.left is ends[0] else found.turned
     nearest = pairs.nearest(Wanted(bare(one.right), "backward" if one.sign in _BACKWARD else "forward"), readers)
     if join is block.tree:
         nearest = replace(nearest, kept=kept_above(block, join, ctx))

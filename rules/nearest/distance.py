@@ -73,10 +73,10 @@ def read_distance(distance: exp.Expression, pairs: Pairs, place: Place | None) -
     difference = bare(distance.this)
     if not isinstance(difference, exp.Sub | exp.DateDiff) or difference.args.get("unit"):
         return None
-    ends = {pairs.side(end): bare(end) for end in (difference.this, difference.expression)}
-    if set(ends) != {"left", "right"}:
+    ends = pairs.scope.order_by_side(difference.this, difference.expression)
+    if ends is None:
         return None
-    left, right = ends["left"], ends["right"]
+    left, right = map(bare, ends)
     types = pairs.scope.type_of(left), pairs.scope.type_of(right)
     dates = isinstance(difference, exp.DateDiff)
     if why := _why_not(types, dates=dates, pairs=pairs):

@@ -215,19 +215,18 @@ class Pairs:
 
     def key(self, part: Comparison) -> EqualKey | None:
         """An equality of the two sides.  Raises ``Refused`` for one of types that a window groups otherwise."""
-        if not part.equal:
+        ends = self.scope.order_by_side(*part.operands) if part.equal else None
+        if ends is None:
             return None
-        ends = {self.side(end): end for end in part.operands}
-        if set(ends) != {"left", "right"}:
-            return None
-        types = self.scope.type_of(ends["left"]), self.scope.type_of(ends["right"])
+        left, right = ends
+        types = self.scope.type_of(left), self.scope.type_of(right)
         if not _comparable(*types):
             raise Refused(f"{comparison_text(part)} compares {types[0]} with {types[1]}")
         if not all(t is not None and (t.exact or t.approximate) for t in types):
             raise Refused(
                 f"{comparison_text(part)} compares {types[0]}; keys are numbers, strings, dates, timestamps or booleans"
             )
-        return EqualKey(self.safe(ends["left"]), self.safe(ends["right"]), part.sign == "<=>")
+        return EqualKey(self.safe(left), self.safe(right), part.sign == "<=>")
 
     def tolerance(self, part: Comparison, wanted: Wanted) -> Tolerance | None:
         """A condition that holds of the nearest row if it holds of any: it bounds the time from the other side."""
