@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from planner.band.comparisons import bare
 from planner.errors import ReasonCode
-from planner.expr import Scalar
+from planner.expr import Scalar, without_parentheses
 from rules.analysis.nested_loops import NestedLoop
 
 REMEDIES: dict[ReasonCode, str] = {
@@ -35,6 +34,6 @@ def loop_remedy(loop: NestedLoop) -> str:
     if not loop.condition:
         return "Add the condition that joins the two sides; a cross join returns every pair."
     tree = Scalar(loop.condition).known
-    if tree is not None and isinstance(bare(tree), exp.Or):
+    if tree is not None and isinstance(without_parentheses(tree), exp.Or):
         return REMEDIES["or_condition"]
     return "Add an equality, or bounds on both sides of a value (docs/band-joins.md)."

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from planner.errors import Unsupported
-from planner.expr import Scalar
+from planner.expr import Scalar, without_parentheses
 
 _EQUALITY = re.compile(r"(?<![<>!])=|<=>")
 _BY_ORDER = (exp.LT, exp.LTE, exp.GT, exp.GTE)
@@ -43,7 +43,8 @@ def is_or_of_comparisons(conjunct: Scalar) -> bool:
     if "or" not in conjunct.text.lower() or conjunct.plans:
         return False
     try:
-        return isinstance(bare(conjunct.tree), exp.Or) and bool(conjunct.tree.find(exp.Between, *_BY_ORDER))
+        tree = without_parentheses(conjunct.tree)
+        return isinstance(tree, exp.Or) and bool(tree.find(exp.Between, *_BY_ORDER))
     except Unsupported:
         return False
 
@@ -53,9 +54,9 @@ def endless_comparison(tree: exp.Expression) -> EndlessComparison | None:
     compared, tested = [], []
     for disjunct in _disjuncts(tree):
         if isinstance(disjunct, exp.Is) and isinstance(disjunct.expression, exp.Null):
-            tested.append(bare(disjunct.this))
+            tested.append(without_parentheses(disjunct.this))
         elif isinstance(disjunct, exp.Anonymous) and disjunct.name.lower() == "isnull" and disjunct.expressions:
-            tested.append(bare(disjunct.expressions[0]))
+            tested.append(without_parentheses(disjunct.expressions[0]))
         elif isinstance(disjunct, _BY_ORDER):
             compared.append(disjunct)
         else:
@@ -64,7 +65,7 @@ def endless_comparison(tree: exp.Expression) -> EndlessComparison | None:
 
 
 def _disjuncts(tree: exp.Expression) -> Iterator[exp.Expression]:
-    inner = bare(tree)
+    inner = without_parentheses(tree)
     if isinstance(inner, exp.Or):
         yield from _disjuncts(inner.this)
         yield from _disjuncts(inner.expression)
@@ -87,16 +88,9 @@ def comparisons(tree: exp.Expression) -> Iterator[tuple[exp.Expression, exp.Expr
             small, large = tree.this, tree.expression
             if isinstance(tree, exp.GT | exp.GTE):
                 small, large = large, small
-            inner = bare(small)
+            inner = without_parentheses(small)
             if isinstance(inner, exp.Abs):  # abs(e) <= c: e <= c and -c <= e
                 yield inner.this, large
                 yield exp.Neg(this=exp.paren(large.copy())), inner.this
             else:
                 yield small, large
-
-
-def bare(tree: exp.Expression) -> exp.Expression:
-    """An expression without the parentheses around it."""
-    while isinstance(tree, exp.Paren):
-        tree = tree.this
-    return tree

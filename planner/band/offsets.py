@@ -18,7 +18,7 @@ from planner.band.axis import DAY, SECOND
 from planner.band.ends import Comparison, comparisons
 from planner.band.linear import ConditionScope, Sum
 from planner.errors import Refused
-from planner.expr import parse, sql
+from planner.expr import parse, sql, without_parentheses
 from planner.types.schema import SqlType, sql_type
 
 _FARTHEST = 2**62
@@ -119,9 +119,7 @@ def _farthest(type_: SqlType) -> int:
 def _plain(tree: exp.Expression) -> Iterator[Comparison]:
     """Every comparison, ``abs(e) <= c`` as two."""
     for small, large, strict in comparisons(tree):
-        inner = small
-        while isinstance(inner, exp.Paren):
-            inner = inner.this
+        inner = without_parentheses(small)
         if isinstance(inner, exp.Abs):
             yield inner.this, large, strict
             yield exp.Neg(this=exp.paren(large.copy())), inner.this, strict

@@ -17,11 +17,11 @@ from fractions import Fraction
 from sqlglot import exp
 
 from planner.band.axis import DAY, Axis, axis_of
-from planner.band.comparisons import EndlessComparison, bare, comparisons, endless_comparison, looks_like_band
+from planner.band.comparisons import EndlessComparison, comparisons, endless_comparison, looks_like_band
 from planner.band.condition import Band, DistanceBand, End, IntervalBand, OverlapBand
 from planner.band.linear import UNKNOWN, Amount, ConditionScope, Leaf, Side, Sum, leaf_of
 from planner.errors import Refused
-from planner.expr import Scalar
+from planner.expr import Scalar, without_parentheses
 
 
 class OneSided(Refused):
@@ -58,7 +58,7 @@ def read_bands(conjuncts: tuple[Scalar, ...], scope: ConditionScope) -> tuple[tu
         if not looks_like_band(conjunct):
             continue
         endless = endless_comparison(conjunct.tree)
-        compared = bare(endless.comparison if endless else conjunct.tree)
+        compared = without_parentheses(endless.comparison if endless else conjunct.tree)
         guarded = isinstance(compared.this, exp.Abs) or isinstance(compared.expression, exp.Abs)
         for small, large in comparisons(compared):
             try:
@@ -143,7 +143,7 @@ def _whole(
         if scope.side(point) == side and scope.side(rest) == other:
             sum_ = Sum(scope)
             sum_.add(rest, -coefficient)
-            leaf = leaf_of(bare(point), scope)
+            leaf = leaf_of(without_parentheses(point), scope)
             if leaf.type == UNKNOWN:
                 raise Refused(f"the type of {leaf.text} is not known")
             return [(coefficient, leaf)], [(c, term) for _, c, term in sum_.terms.values()], sum_.amount

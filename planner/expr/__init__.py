@@ -14,6 +14,7 @@ from planner.expr.scalar import (
     quote,
     show_all,
     sql,
+    without_parentheses,
 )
 
 __all__ = [
@@ -30,4 +31,5 @@ __all__ = [
     "quote",
     "show_all",
     "sql",
+    "without_parentheses",
 ]

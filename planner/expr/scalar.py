@@ -186,3 +186,10 @@ def is_reference(tree: exp.Expr) -> bool:
     while isinstance(tree, exp.Dot) and isinstance(tree.expression, exp.Identifier):
         tree = tree.this
     return isinstance(tree, exp.Column)
+
+
+def without_parentheses(tree: exp.Expr) -> exp.Expression:
+    """Return an expression without the parentheses around it."""
+    while isinstance(tree, exp.Paren):
+        tree = tree.this
+    return tree  # type: ignore[return-value]

@@ -16,7 +16,7 @@ from planner.band.axis import DAY, Axis, axis_of
 from planner.band.comparisons import comparisons
 from planner.band.linear import UNKNOWN, ConditionScope, Leaf, Sum
 from planner.errors import Refused, Unsupported
-from planner.expr import Scalar
+from planner.expr import Scalar, without_parentheses
 
 _ROOM = 26 * Fraction(DAY, 24)  # by which calendar and clock may differ, as in bands
 
@@ -83,8 +83,7 @@ def equalities(conjunct: Scalar, *, of_nulls: bool = False) -> tuple[exp.Express
         tree = conjunct.tree
     except Unsupported:
         return None
-    while isinstance(tree, exp.Paren):
-        tree = tree.this
+    tree = without_parentheses(tree)
     kinds = (exp.EQ, exp.NullSafeEQ) if of_nulls else exp.EQ
     return (tree.this, tree.expression) if isinstance(tree, kinds) else None
 

@@ -21,7 +21,7 @@ from typing import Literal
 from sqlglot import exp
 
 from planner.errors import Place, Refused
-from planner.expr import HOLE, Scalar, sql
+from planner.expr import HOLE, Scalar, sql, without_parentheses
 from planner.types.schema import INTEGRAL, TEMPORAL, SqlType, sql_type
 from planner.types.typed import common, type_of
 
@@ -325,8 +325,7 @@ class _TryForm:
 
 def _remains(tree: exp.Expression, wide: SqlType | None) -> bool:
     """Whether a number is what remains of a division by a literal, and of this type in any case: ``x % 50``."""
-    while isinstance(tree, exp.Paren):
-        tree = tree.this
+    tree = without_parentheses(tree)
     if not isinstance(tree, exp.Mod) or wide is None or not wide.integral:
         return False
     number = literal_number(tree.expression)

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from planner.band.linear import Side
 from planner.errors import NoSuchColumn, Place, Refused, Unsupported
-from planner.expr import Scalar, sql
+from planner.expr import Scalar, sql, without_parentheses
 from planner.logical import BandJoin, Sort, expressions
 from planner.physical.band_aggregate import GROUPED, TOTAL, Added, Carried, OutputColumn, RunningTotal
 from planner.types.schema import SqlType
@@ -135,8 +135,7 @@ class ItemReader:
 
     def column(self, tree: exp.Expr) -> _Used:
         """The column that an expression is.  Raises ``Refused`` too."""
-        while isinstance(tree, exp.Paren):
-            tree = tree.this
+        tree = without_parentheses(tree)
         if not isinstance(tree, exp.Column) or isinstance(tree.this, exp.Star):
             raise Refused(f"{sql(tree)} is more than a column")
         found = self.scope.column(tree)
@@ -199,9 +198,7 @@ class ItemReader:
             ), f"count({1 if isinstance(inner, exp.Star) else inner.name})"
         if isinstance(inner, exp.Distinct):
             raise Refused(f"{shown}: DISTINCT needs the pairs themselves", place)
-        bare = inner
-        while isinstance(bare, exp.Paren):
-            bare = bare.this
+        bare = without_parentheses(inner)
         if isinstance(tree, exp.Sum) and isinstance(bare, exp.Mul):
             return self._product(bare, parts, shown, place)
         used = self.column(inner)

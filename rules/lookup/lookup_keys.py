@@ -15,7 +15,7 @@ from planner.conditions.compared import Comparison, compared
 from planner.conditions.equality import equality_operands
 from planner.connectors.spec import Constant
 from planner.errors import Place, Refused, UnknownName, Unsupported
-from planner.expr import Scalar, column_ref, columns_in, quote, sql
+from planner.expr import Scalar, column_ref, columns_in, quote, sql, without_parentheses
 from planner.logical import Join, Scan
 from planner.logical.lookup import LookupKey
 from planner.sql.join_scope import JoinScope, scope_of, using_reference
@@ -124,9 +124,7 @@ class _Reader:
         if conjunct.known is None:
             self._unread(conjunct, read)
             return
-        tree = conjunct.tree
-        while isinstance(tree, exp.Paren):
-            tree = tree.this
+        tree = without_parentheses(conjunct.tree)
         side = self.side(tree)
         if side == "left":
             with suppress(Refused):
@@ -216,8 +214,7 @@ class _Reader:
 
     def _own(self, tree: exp.Expression) -> str | None:
         """Return the name of the table's column if an expression is just that column; else None."""
-        while isinstance(tree, exp.Paren):
-            tree = tree.this
+        tree = without_parentheses(tree)
         if not isinstance(tree, exp.Column):
             return None
         ref = column_ref(tree)

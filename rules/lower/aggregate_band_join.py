@@ -17,7 +17,7 @@ from planner.catalog.cost import count_pairs
 from planner.catalog.stats import LengthClass, Statistics
 from planner.conditions.compared import compared
 from planner.errors import Refused
-from planner.expr import Scalar, sql
+from planner.expr import Scalar, sql, without_parentheses
 from planner.logical import BandJoin, Logical, Project, Sort
 from planner.logical.joins import EqualKey
 from planner.physical.band_aggregate import Cells, RunningBandAggregate, real_position
@@ -168,9 +168,7 @@ class _Planning:
         keys: list[EqualKey] = []
         filters: dict[str, list[Scalar]] = {"left": [], "right": []}
         for conjunct in (*(c for c in self.join.condition if c not in band), *self.block.condition):
-            tree = conjunct.tree
-            while isinstance(tree, exp.Paren):
-                tree = tree.this
+            tree = without_parentheses(conjunct.tree)
             side = None if conjunct.plans else self.scope.side(tree)
             if side in ("left", "right") and plain_filter(tree):
                 filters[side].append(conjunct)

@@ -9,10 +9,9 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from planner.band.comparisons import bare
 from planner.conditions.compared import compared
 from planner.errors import Refused
-from planner.expr import Scalar, column_ref, quote
+from planner.expr import Scalar, column_ref, quote, without_parentheses
 from planner.expr.tokens import mentioned
 from planner.logical import Join
 from planner.logical.nearest_join import NearestJoin, ShownRelation
@@ -38,7 +37,9 @@ def nearest_of_asof_join(join: AsofJoin, block: QueryBlock, readers: tuple[Scala
     if ends is None:
         raise Refused(f"{join.match.shown} does not compare the left side with the right side")
     one = found if found.left is ends[0] else found.turned
-    nearest = pairs.nearest(Wanted(bare(one.right), "backward" if one.sign in _BACKWARD else "forward"), readers)
+    nearest = pairs.nearest(
+        Wanted(without_parentheses(one.right), "backward" if one.sign in _BACKWARD else "forward"), readers
+    )
     if join is block.tree:
         nearest = replace(nearest, kept=kept_above(block, join, ctx))
     if join.using:

@@ -11,9 +11,8 @@ from sys import float_info
 
 from sqlglot import exp
 
-from planner.band.comparisons import bare
 from planner.errors import Place, Refused
-from planner.expr import sql
+from planner.expr import sql, without_parentheses
 from planner.types.schema import SqlType
 from planner.types.try_expressions import NEGATED_DIGITS
 from rules.nearest.pairs import Pairs
@@ -50,16 +49,16 @@ def distance_operands(
 
     ``descending``: the greatest come first, as with ``-abs(t.x - q.x)``.  Raises ``RefusedDistance``.
     """
-    distance = bare(sorted_by)
+    distance = without_parentheses(sorted_by)
     if descending and isinstance(distance, exp.Neg):
-        distance = bare(distance.this)
+        distance = without_parentheses(distance.this)
     elif descending:
         return None
     found = read_distance(distance, pairs, place)
     if found is None:
         return None
     if descending and found.approximate:
-        raise RefusedDistance(f"{sql(bare(sorted_by))} may be NaN, which is the greatest value", place)
+        raise RefusedDistance(f"{sql(without_parentheses(sorted_by))} may be NaN, which is the greatest value", place)
     return found.near, found.right
 
 
@@ -70,13 +69,13 @@ def read_distance(distance: exp.Expression, pairs: Pairs, place: Place | None) -
     """
     if not isinstance(distance, exp.Abs):
         return None
-    difference = bare(distance.this)
+    difference = without_parentheses(distance.this)
     if not isinstance(difference, exp.Sub | exp.DateDiff) or difference.args.get("unit"):
         return None
     ends = pairs.scope.order_by_side(difference.this, difference.expression)
     if ends is None:
         return None
-    left, right = map(bare, ends)
+    left, right = map(without_parentheses, ends)
     types = pairs.scope.type_of(left), pairs.scope.type_of(right)
     dates = isinstance(difference, exp.DateDiff)
     if why := _why_not(types, dates=dates, pairs=pairs):

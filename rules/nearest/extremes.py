@@ -11,9 +11,8 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from planner.band.comparisons import bare
 from planner.errors import Refused
-from planner.expr import Scalar, sql
+from planner.expr import Scalar, sql, without_parentheses
 from planner.expr.calls import unknown
 from planner.logical.nearest_join import Direction
 from rules.nearest.distance import RefusedDistance, distance_operands
@@ -95,7 +94,7 @@ def _wanted(name: str, arguments: list[exp.Expression], pairs: Pairs) -> Wanted 
     by = arguments[1] if name.endswith("_BY") and len(arguments) == 2 else arguments[0]
     fields = [by]
     if name in ("MAX", "MIN") and (step := _STRUCTS.get(_name(by))):
-        fields = [bare(field.unalias()) for field in _arguments(by)[step - 1 :: step]]  # type: ignore[arg-type]
+        fields = [without_parentheses(field.unalias()) for field in _arguments(by)[step - 1 :: step]]
     sides = [pairs.side(field) for field in fields]
     while sides and sides[0] in ("left", None):  # the same for all pairs of a left row
         fields, sides = fields[1:], sides[1:]
@@ -105,7 +104,7 @@ def _wanted(name: str, arguments: list[exp.Expression], pairs: Pairs) -> Wanted 
         return None
     ties = [field for field, side in zip(fields[1:], sides[1:], strict=True) if side == "right"]
     turned = direction == "forward"
-    return Wanted(bare(fields[0]), direction, tuple((tie, turned, not turned) for tie in ties))
+    return Wanted(without_parentheses(fields[0]), direction, tuple((tie, turned, not turned) for tie in ties))
 
 
 def _least_distant(

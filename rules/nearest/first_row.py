@@ -10,10 +10,9 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from planner.band.comparisons import bare
 from planner.conditions.compared import compared
 from planner.errors import NoSuchColumn, Refused
-from planner.expr import Scalar
+from planner.expr import Scalar, without_parentheses
 from planner.expr.ranking import Ranking, SortKey, is_windowed, read_ranking, read_ranking_test
 from planner.logical import Filter, Sort
 from planner.logical.nearest_join import Direction
@@ -124,7 +123,7 @@ def wanted_by(ranking: Ranking, pairs: Pairs, count: int = 1) -> Wanted | None:
     time, *ties = keys
     way: Direction = "backward" if time.descending else "forward"
     ordered = () if keeps_ties(ranking) else tuple(map(_last_first, ties))
-    return Wanted(bare(time.expression.tree), way, ordered, count)
+    return Wanted(without_parentheses(time.expression.tree), way, ordered, count)
 
 
 def _distance(key: SortKey, pairs: Pairs) -> tuple[exp.Expression, exp.Expression] | None:

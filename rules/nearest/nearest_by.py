@@ -9,9 +9,8 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from planner.band.comparisons import bare
 from planner.errors import Refused
-from planner.expr import Scalar, sql
+from planner.expr import Scalar, sql, without_parentheses
 from planner.expr.substitution import operand
 from planner.logical import Join
 from planner.logical.nearest_join import NearestJoin, ShownRelation
@@ -51,7 +50,7 @@ def nearest_of_nearest_by(
 
 def _distance(join: NearestByJoin, pairs: Pairs) -> Distance:
     """The distance that the ranking expression sorts by.  Raises ``Refused`` for any other expression."""
-    ranking, written = bare(join.match.tree), join.match
+    ranking, written = without_parentheses(join.match.tree), join.match
     distance = _distance_of_similarity(ranking) if join.is_similarity else ranking
     found = None if distance is None else read_distance(distance, pairs, written.place)
     if distance is None or found is None:
@@ -69,9 +68,9 @@ def _distance(join: NearestByJoin, pairs: Pairs) -> Distance:
 def _distance_of_similarity(tree: exp.Expression) -> exp.Expression | None:
     """The expression that a similarity falls with: ``x`` of ``-x`` and of ``1 - x``."""
     if isinstance(tree, exp.Neg):
-        return bare(tree.this)
-    if isinstance(tree, exp.Sub) and isinstance(one := bare(tree.this), exp.Literal) and one.is_int:
-        return bare(tree.expression)
+        return without_parentheses(tree.this)
+    if isinstance(tree, exp.Sub) and isinstance(one := without_parentheses(tree.this), exp.Literal) and one.is_int:
+        return without_parentheses(tree.expression)
     return None
 
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from planner.band.comparisons import bare, looks_like_band
+from planner.band.comparisons import looks_like_band
 from planner.conditions.compared import Comparison, compared
 from planner.errors import Refused
-from planner.expr import Scalar, sql
+from planner.expr import Scalar, sql, without_parentheses
 from planner.expr.substitution import operand
 from planner.logical import Join
 from planner.logical.joins import EqualKey
@@ -184,7 +184,7 @@ class Pairs:
 
         So is the right side of an equality.
         """
-        tree = bare(part.tree.unalias())  # type: ignore[arg-type]
+        tree = without_parentheses(part.tree.unalias())
         if not part.plans and self.side(tree) in ("left", None):
             return
         value = self.scope.canonical(tree)
@@ -301,7 +301,7 @@ def comparisons_of(conjunct: Scalar) -> tuple[Comparison, ...]:
     """The comparisons of which a conjunct is made: one, or the two of BETWEEN."""
     if conjunct.plans or conjunct.known is None:
         return ()
-    tree = bare(conjunct.known)
+    tree = without_parentheses(conjunct.known)
     if isinstance(tree, exp.Between) and not tree.args.get("symmetric"):
         value = tree.this.unnest()
         low, high = tree.args["low"].unnest(), tree.args["high"].unnest()

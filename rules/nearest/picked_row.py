@@ -10,10 +10,9 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from planner.band.comparisons import bare as bare_expression
 from planner.band.comparisons import looks_like_band
 from planner.errors import Refused
-from planner.expr import Scalar
+from planner.expr import Scalar, without_parentheses
 from planner.expr.ranking import Ranking, sort_key
 from planner.logical import Join, Limit, Logical, Sort
 from planner.logical.nearest_join import Nearest
@@ -122,7 +121,7 @@ class _Beside:
 
     def key(self, key: Scalar) -> Scalar:
         """The same for a key of ORDER BY, which may also be the number or the name of an item."""
-        if isinstance(bare_expression(key.tree), exp.Literal):
+        if isinstance(without_parentheses(key.tree), exp.Literal):
             raise Refused(f"ORDER BY {key.shown} is the number of an item; write the column", key.place)
         if any(len(c.parts) == 1 and self.inner.names.fold(c.parts[0]) in self.aliases for c in key.columns):
             raise Refused(f"ORDER BY {key.shown} is the name of an item; write the column", key.place)

@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-from planner.band.comparisons import bare as bare_expression
 from planner.errors import Refused
-from planner.expr import Scalar, is_star, quote, sql
+from planner.expr import Scalar, is_star, quote, sql, without_parentheses
 from planner.expr.calls import unknown
 from planner.logical import Derived, Join, Logical
 from planner.logical.nearest_join import NearestJoin
@@ -124,7 +123,7 @@ def nearest_version(
     ):
         return None
     own = [c for c in conjuncts if pairs.side(c.tree) in ("left", None)]
-    implied = [] if versions.has_end else [c for c in ends if isinstance(bare_expression(c.tree), exp.Or)]
+    implied = [] if versions.has_end else [c for c in ends if isinstance(without_parentheses(c.tree), exp.Or)]
     known = {id(c) for c in (*keys, match, *own, *implied)}
     rest = tuple(c for c in conjuncts if id(c) not in known)
     if join.kind == "left" and rest:
@@ -185,9 +184,9 @@ def _ends(conjunct: Scalar, versions: Versions, moment: exp.Expression, strict: 
     """
     if conjunct.plans or conjunct.known is None:
         return False
-    tree, until = bare_expression(conjunct.known), pairs.scope.canonical(versions.until)
+    tree, until = without_parentheses(conjunct.known), pairs.scope.canonical(versions.until)
     if isinstance(tree, exp.Or):
-        sides = [bare_expression(side) for side in (tree.this, tree.expression)]
+        sides = [without_parentheses(side) for side in (tree.this, tree.expression)]
         compared = [side for side in sides if not _is_null(side, until, pairs)]
         if len(compared) != 1:
             return False

@@ -18,7 +18,7 @@ from planner.band.linear import ConditionScope, Side
 from planner.band.offsets import Offsets, read_offsets
 from planner.conditions.compared import Comparison, compared
 from planner.errors import Refused
-from planner.expr import Scalar, quote, sql
+from planner.expr import Scalar, quote, sql, without_parentheses
 from planner.expr import canonical as canonical_text
 from planner.expr.aggregate_calls import calls
 from planner.logical import Logical, Project
@@ -207,9 +207,7 @@ class Pair:
         apart = ""
         ranges: list[Scalar] = []
         for conjunct in conjuncts:
-            tree = conjunct.tree
-            while isinstance(tree, exp.Paren):
-                tree = tree.this
+            tree = without_parentheses(conjunct.tree)
             side = "else" if conjunct.plans else self.side(tree)
             if side == "left":
                 own.append(conjunct)
