@@ -13,7 +13,7 @@ from planner.logical.extreme_semi_join import Bound, Extreme, ExtremeSemiJoin
 from planner.logical.joins import EqualKey
 from rules.context import Context
 from rules.nearest.pairs import Pairs, comparison_text, comparisons_of
-from rules.query.correlation import correlated, leans_on_left
+from rules.query.correlation import is_in_correlated_subquery, leans_on_left
 from rules.query.decorrelation import check_deterministic
 
 
@@ -26,7 +26,7 @@ def extreme_semi_join(join: Join, ctx: Context) -> ExtremeSemiJoin | None:
         return None
     if leans_on_left(join.right):
         raise Refused("the right side is LATERAL and is computed for each left row")
-    if any(correlated(query, ctx.names) for query in ctx.enclosing):
+    if is_in_correlated_subquery(ctx):
         raise Refused("it is in a correlated subquery")
     extreme = _Condition(join, ctx).read()
     if extreme is None:

@@ -24,7 +24,7 @@ from planner.types.try_expressions import try_form
 from rules.context import Context
 from rules.nearest.shown_columns import shown_relations
 from rules.query.condition_scope import condition_scope
-from rules.query.correlation import correlated, leans_on_left
+from rules.query.correlation import is_in_correlated_subquery, leans_on_left
 from rules.query.decorrelation import check_deterministic
 from rules.query.query_block import QueryBlock
 
@@ -120,7 +120,7 @@ class Pairs:
 
         Raises ``Refused`` where the pairs are not of this kind.
         """
-        if any(correlated(query, self.ctx.names) for query in self.ctx.enclosing):
+        if is_in_correlated_subquery(self.ctx):
             raise Refused("it is in a correlated subquery")
         if leans_on_left(self.join.right):
             raise Refused("the right side is LATERAL and is computed for each left row")

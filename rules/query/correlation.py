@@ -8,11 +8,17 @@ from planner.expr.tokens import mentioned
 from planner.logical import Derived, Join, LateralView, Nested, OneRow, Opaque, Project, Relation, Verbatim, expressions
 from planner.sql.names import Resolver
 from planner.tree import Node
+from rules.context import Context
 
 
 def correlated(query: Node, names: Resolver) -> bool:
     """Whether a subquery is correlated with the outer query; True also if that is unknown."""
     return any(isinstance(n, Project) and not _closed(n, names) for n in query.walk())
+
+
+def is_in_correlated_subquery(ctx: Context) -> bool:
+    """Whether the query that a rule looks at stands in a correlated subquery, or may do so."""
+    return any(correlated(query, ctx.names) for query in ctx.enclosing)
 
 
 def words_of(block: Node, names: Resolver, *, but: Node | None = None) -> set[str]:

@@ -6,7 +6,7 @@ from planner.errors import Refused
 from planner.logical import BandJoin, Join, Logical
 from rules.context import Context
 from rules.query.condition_scope import condition_scope
-from rules.query.correlation import correlated, leans_on_left
+from rules.query.correlation import is_in_correlated_subquery, leans_on_left
 from rules.rule import rule
 
 
@@ -29,7 +29,7 @@ def band_join(join: Join, ctx: Context) -> Logical | None:
     place = candidates[0].place
     if leans_on_left(join.right):
         return ctx.decline("the right side is LATERAL and is computed for each left row", place)
-    if any(correlated(query, ctx.names) for query in ctx.enclosing):
+    if is_in_correlated_subquery(ctx):
         return ctx.decline("it is in a correlated subquery", place, "correlated")
     bands, refusals = read_bands(join.condition, condition_scope(join, ctx))
     if not bands:

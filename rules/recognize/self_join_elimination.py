@@ -15,7 +15,7 @@ from planner.types.try_expressions import UnsafeSpeculation
 from rules.analysis.same_source import RelationLineage, rewrite_over_output
 from rules.context import Context
 from rules.query.char_columns import check_values
-from rules.query.correlation import correlated
+from rules.query.correlation import is_in_correlated_subquery
 from rules.query.from_items import FromItems, read_from_items
 from rules.query.operands import as_operand, conjoined
 from rules.query.query_block import read_block, where
@@ -51,7 +51,7 @@ def self_join_elimination(project: Project, ctx: Context) -> Logical | None:
     if not gone:
         return None
     try:
-        if any(correlated(query, ctx.names) for query in ctx.enclosing):
+        if is_in_correlated_subquery(ctx):
             raise Refused("it is in a correlated subquery")
         _check_hint(project, rows, gone)
         check_values((g.from_item.relation for g in gone if g.row is not None), project, ctx)
