@@ -181,6 +181,11 @@ def is_star(tree: exp.Expr | None) -> bool:
     return isinstance(tree, exp.Star) or (isinstance(tree, exp.Column) and isinstance(tree.this, exp.Star))
 
 
+def has_star(tree: exp.Expr) -> bool:
+    """Whether ``*`` stands for columns in an expression: anywhere but in ``count(*)``."""
+    return any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star))
+
+
 def is_reference(tree: exp.Expr) -> bool:
     """Whether an expression is a column, or a field of one: names with dots between them."""
     while isinstance(tree, exp.Dot) and isinstance(tree.expression, exp.Identifier):

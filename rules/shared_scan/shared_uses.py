@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from planner.conditions.compared import compared
 from planner.errors import Refused
-from planner.expr import Scalar, canonical, column_ref, sql
+from planner.expr import Scalar, canonical, column_ref, has_star, sql
 from planner.expr.references import column_refs
 from planner.expr.substitution import replace_columns
 from planner.expr.tokens import called
@@ -95,7 +95,7 @@ def _read(own: list[FromItem], block: QueryBlock, ctx: Context) -> tuple[Use, ..
         if scalar.plans:
             raise Refused(f"{scalar.shown} holds a subquery")
         found = [sight.resolve(ref, (every,)) for ref in scalar.columns if ref.parts[-1] != "*"]
-        if any(not isinstance(star.parent, exp.Count) for star in scalar.tree.find_all(exp.Star)):
+        if has_star(scalar.tree):
             raise Refused(f"{scalar.shown} takes all columns")
         for number, column in found:
             if number in uses:

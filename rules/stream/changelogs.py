@@ -13,7 +13,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from planner.errors import Refused, Unsupported
-from planner.expr import Scalar, column_ref, columns_in, is_star, quote, sql
+from planner.expr import Scalar, column_ref, columns_in, has_star, is_star, quote, sql
 from planner.expr.calls import repeated_otherwise
 from planner.expr.stable_functions import first_stable_function
 from planner.logical import Filter, Join, Logical, Project, Scan
@@ -57,7 +57,7 @@ def check_alone(query: Logical, changes: Iterable[str], names: Resolver) -> None
         s for n in nodes for s in (n.items if isinstance(n, Project) else n.condition if isinstance(n, Filter) else ())
     ]
     shown = {names.fold(column.name) for s in scalars for column in columns_in(s.tree)}
-    if any(not isinstance(star.parent, exp.Count) for s in scalars for star in s.tree.find_all(exp.Star)):
+    if any(has_star(s.tree) for s in scalars):
         return
     if hidden := next((c for c in changes if c and names.fold(c) not in shown), None):
         joined = any(isinstance(n, Join) for n in nodes)

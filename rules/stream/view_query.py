@@ -14,10 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlglot import exp
-
 from planner.errors import Refused, Unsupported
-from planner.expr import Scalar, quote, sql
+from planner.expr import Scalar, has_star, quote, sql
 from planner.expr.calls import repeated_otherwise
 from planner.expr.stable_functions import first_stable_function
 from planner.logical import Aggregate, Cte, Filter, Join, Logical, Project, Scan, Sort, With
@@ -210,7 +208,7 @@ class _Columns:
         return (self.names.fold(source.names[0]), column) in self.hidden
 
     def _of(self, tree: Any) -> None:
-        if any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star)):
+        if has_star(tree):
             raise Unsupported("all columns")
         self.check(tree)
         for found in self.scope.bind(tree).known_columns:
