@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from pyspark.errors import PySparkException
+
 from planner.runtime.batch import Arguments, classic, in_braces, run
 
 if TYPE_CHECKING:
@@ -50,11 +52,19 @@ class NamedFrames:
             yield
         finally:
             for frame, name in created:
-                frame.sparkSession.catalog.dropTempView(name)
+                _drop_view(frame.sparkSession, name)
 
     def run_as_written(self, session: SparkSession, args: Arguments) -> DataFrame:
         """Run the statement as the user wrote it.  Raises what Spark raises."""
         return run(session, self.written, args, **self.values)
+
+
+def _drop_view(session: SparkSession, name: str) -> None:
+    """Drop a temporary view.  ``catalog.dropTempView`` would also drop the cached rows of its DataFrame."""
+    try:
+        run(session, f"DROP VIEW {name}")
+    except PySparkException:
+        session.catalog.dropTempView(name)
 
 
 def name_frames(session: SparkSession, written: str, values: Mapping[str, Any]) -> NamedFrames:
