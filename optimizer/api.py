@@ -82,8 +82,8 @@ class Optimizer:
 
         if not classic(self.session):
             raise OptionError(
-                "frames=True needs a classic session: the plan of a DataFrame of Spark Connect cannot be read; "
-                "without it, spark.sql is planned there"
+                "frames=True needs a classic session; without it, spark.sql is planned on Spark Connect, and "
+                "opt.dataframe(df) plans a DataFrame"
             )
         install_frames(self.session, self)
 

@@ -29,7 +29,7 @@ def install_on_new_sessions(*, frames: bool = False) -> Callable[[], None]:
         from planner.runtime.batch import classic
 
         if frames and not classic(session):
-            _LOG.warning("DataFrames of Spark Connect are not planned, since their plans cannot be read; spark.sql is.")
+            _LOG.warning("DataFrames of Spark Connect are not planned when they run; opt.dataframe(df) plans one.")
         Optimizer.install(session, frames=frames and classic(session))
 
     return on_new_sessions(prepare)

@@ -36,9 +36,12 @@ def run_over_frames(session: SparkSession, text: str, args: Arguments, frames: M
 def without_names(frame: DataFrame) -> DataFrame:
     """The DataFrame of a query's analyzed plan, on a classic session; not of a command, which would run again.
 
-    ``writeTo(…).create()`` analyzes the statement of a DataFrame once more, when the views that it names have gone.
+    ``writeTo(…).create()`` analyzes the statement of a DataFrame once more, when the views that it names have gone.  A
+    DataFrame of Spark Connect is sent with its views each time, and is returned as it is.
     """
     session = frame.sparkSession
+    if not classic(session):
+        return frame
     analyzed = frame._jdf.queryExecution().analyzed()
     return DataFrame(dataset_class(session).ofRows(session._jsparkSession, analyzed), session)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
@@ -35,3 +36,11 @@ def drop_column(schema: StructType, name: str) -> StructType:
 def drop_last_column(schema: StructType) -> StructType:
     """Drop the last column of a schema."""
     return StructType(schema.fields[:-1])
+
+
+def fields_of(schema: StructType) -> list[Any]:
+    """Return the columns with their metadata, but for Spark's own."""
+    return [
+        (f.name, f.dataType, f.nullable, {k: v for k, v in f.metadata.items() if not k.startswith("__")})
+        for f in schema
+    ]

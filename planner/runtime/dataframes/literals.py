@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 from planner.errors import Refused
@@ -23,7 +24,7 @@ def literal_sql(value: str | None, type_: Any, jvm_zone: str) -> str:
     if name in ("integer", *_SUFFIXES):
         return _number(value, name)
     if name.startswith("decimal"):
-        return f"CAST({text_sql(value)} AS {name})"
+        return f"CAST({Decimal(value):f}BD AS {name})"  # from a string, it could be NULL
     if name == "date":
         return f"DATE {text_sql(value)}"
     if name == "timestamp":

@@ -13,33 +13,36 @@ The names of columns are IDs in an analyzed plan, so that two columns of one nam
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from sqlglot import exp
 
 from planner.errors import Refused
-from planner.expr import Scalar, quote, sql
-from planner.logical import (
-    JOIN_KEYWORDS,
-    Aggregate,
-    Derived,
-    Filter,
-    Join,
-    JoinKind,
-    Limit,
-    Logical,
-    Project,
-    Scan,
-    SetOp,
-    Sort,
-)
+from planner.expr import Scalar, sql
+from planner.logical import Aggregate, JoinKind, Limit, Logical, Project, SetOp, Sort
 from planner.runtime.dataframes.catalyst_tree import Catalyst, read_catalyst
 from planner.runtime.dataframes.expressions import ExpressionWriter
 from planner.runtime.dataframes.jvm_plan import PlanNode, read_expressions, read_named
+from planner.runtime.dataframes.query_blocks import (
+    MOST_OPERATORS,
+    TOO_DEEP,
+    Aliases,
+    Columns,
+    Query,
+    Rows,
+    different,
+    distinct,
+    join_rows,
+    new_view_name,
+    scan_view,
+    select_all,
+    select_from,
+    select_items,
+    with_filters,
+)
 from planner.runtime.pyspark_versions import dataset_class
 from planner.sql.to_sql import to_sql
 
@@ -69,28 +72,6 @@ _ABOVE_JOINS = (
     "Deduplicate",
     *_SET_OPERATIONS,
 )
-_MOST_OPERATORS = 30  # 20 subqueries in each other are planned in 2 s; at 60, Python's and Spark's parsers give up
-Columns = dict[int, exp.Expression]
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """The clauses FROM and WHERE, with the column of each ID.
-
-    ``filters``: conditions on a relation of FROM that are still to be written, above it.
-    """
-
-    plan: Logical
-    columns: Columns
-    filters: tuple[Scalar, ...] = ()
-
-
-@dataclass(frozen=True)
-class _Query:
-    """A SELECT, with the name of each of its columns by ID."""
-
-    plan: Logical
-    names: dict[int, str]
 
 
 @dataclass
@@ -109,7 +90,7 @@ class PlanWriter:
         jvm: Any = self.session._jvm
         self.jvm_zone = str(jvm.java.util.TimeZone.getDefault().getID())
         self.has_cached = not self.session._jsparkSession.sharedState().cacheManager().isEmpty()
-        self.aliases: set[str] = set()
+        self.aliases = Aliases()
         self.plans: dict[str, PlanNode] = {}
         self.joins: dict[PlanNode, bool] = {}
         self.tables: list[tuple[PlanNode, PlanNode]] = []  # relations, with the table that each reads
@@ -120,11 +101,8 @@ class PlanWriter:
         plan = PlanNode(self.frame._jdf.queryExecution().analyzed())
         if not self._has_join(plan):
             raise Refused(self._without_join(plan))
-        if self._depth(plan) > _MOST_OPERATORS:
-            raise Refused(
-                f"more than {_MOST_OPERATORS} operators follow each other, each of which would be a subquery; "
-                "withColumns() adds many columns in one"
-            )
+        if self._depth(plan) > MOST_OPERATORS:
+            raise Refused(TOO_DEEP)
         self.tables = [(r, table) for r in self._relations(plan) if (table := self._table_of(r))]
         pairs = combinations((table.java for _, table in self.tables), 2)
         self.reads_a_table_again = any(one.sameResult(other) for one, other in pairs)
@@ -189,7 +167,7 @@ class PlanWriter:
             return "the joins of the DataFrame are cached, so Spark has their rows already"
         return f"the joins of the DataFrame are below {node.name}, which is not written as SQL"
 
-    def _query(self, node: PlanNode, wanted: Sequence[str] | None = None) -> _Query:
+    def _query(self, node: PlanNode, wanted: Sequence[str] | None = None) -> Query:
         """Write a plan as a query; ``wanted``: the names of its columns, which may repeat."""
         node = _below_aliases(node)
         name = node.name
@@ -212,15 +190,15 @@ class PlanWriter:
         rows = self._rows(node)
         return self._project(rows.plan, rows.columns, node.output(), wanted)
 
-    def _rows(self, node: PlanNode) -> _Rows:
+    def _rows(self, node: PlanNode) -> Rows:
         """Write the clauses FROM and WHERE."""
         node = _below_aliases(node)
         if node.name != "Filter" or not self._has_join(node):
-            return _filtered(self._relation(node))
+            return with_filters(self._relation(node))
         rows = self._rows(node.child)
-        return _filtered(replace(rows, filters=self._conjuncts(node.java.condition(), rows.columns)))
+        return with_filters(replace(rows, filters=self._conjuncts(node.java.condition(), rows.columns)))
 
-    def _relation(self, node: PlanNode, alias: str = "", *, filters: bool = True) -> _Rows:
+    def _relation(self, node: PlanNode, alias: str = "", *, filters: bool = True) -> Rows:
         """Write an item of FROM: a join, a relation, a subquery; ``filters``: it may leave these to be written."""
         alias, node = _named(node, alias)
         if self._has_join(node):
@@ -234,56 +212,42 @@ class PlanWriter:
             return replace(rows, filters=self._conjuncts(node.java.condition(), rows.columns))
         return self._scan(node, alias)
 
-    def _join(self, node: PlanNode) -> _Rows:
+    def _join(self, node: PlanNode) -> Rows:
         kind = _KINDS.get(re.sub(r"\W.*", "", str(node.java.joinType().toString())))
         if kind is None:
             raise Refused(f"a {node.java.joinType().toString()} join is not written as SQL")
         if str(node.java.hint().toString()) != "":
             raise Refused("a join has hints")
         left, right = (self._relation(child, filters=kind != "full") for child in node.children)
-        columns = {**left.columns, **right.columns}
-        condition = self._conjuncts(node.java.condition().get(), columns) if node.java.condition().isDefined() else ()
-        above = (*left.filters, *right.filters)
-        if kind in ("left", "semi", "anti"):
-            above, condition = left.filters, (*condition, *right.filters)
-        elif kind == "right":
-            above, condition = right.filters, (*condition, *left.filters)
-        if kind == "cross" and condition:
-            kind = "inner"
-        keyword = JOIN_KEYWORDS["cross" if kind == "inner" and not condition else kind]
-        joined = Join(left.plan, right.plan, kind, keyword, condition)
-        return _Rows(joined, left.columns if kind in ("semi", "anti") else columns, above)
+        found = node.java.condition()
+        both = {**left.columns, **right.columns}
+        return join_rows(left, right, kind, self._conjuncts(found.get(), both) if found.isDefined() else ())
 
-    def _scan(self, node: PlanNode, alias: str) -> _Rows:
+    def _scan(self, node: PlanNode, alias: str) -> Rows:
         """Carry a relation: a view of the rows that its plan returns, with columns of different names."""
-        alias = self._new_alias(alias)
+        alias = self.aliases.new(alias)
         attributes = node.output()
-        names = _different([str(a.fields["name"]) for a in attributes])
+        names = different([str(a.fields["name"]) for a in attributes])
         frame = self._as_frame(node)
         if names != frame.columns:
             frame = frame.toDF(*names)
         view = self._view(node, frame, alias)
-        scan = Scan((view,), view, alias, (), f"AS {quote(alias)}")
-        return _Rows(scan, {a.id: _column(alias, name) for a, name in zip(attributes, names, strict=True)})
+        return scan_view(view, alias, {a.id: name for a, name in zip(attributes, names, strict=True)})
 
     def _view(self, node: PlanNode, frame: DataFrame, alias: str) -> str:
         """Return the name of the view of a relation: one for all whose plans return the same."""
         for view, plan in self.plans.items():
             if self.frames[view].columns == frame.columns and plan.java.sameResult(node.java):
                 return view
-        name = re.sub("[^a-z0-9]+", "_", alias.lower()).strip("_")
-        view = f"{name if name[:1].isalpha() else f'frame_{name}'}_{uuid4().hex[:12]}"
+        view = new_view_name(alias)
         self.frames[view], self.plans[view] = frame, node
         return view
 
-    def _selected(self, node: PlanNode, alias: str = "") -> _Rows:
+    def _selected(self, node: PlanNode, alias: str = "") -> Rows:
         """Write a plan as a subquery in FROM."""
-        query = self._query(node)
-        alias = self._new_alias(alias)
-        columns = {id_: _column(alias, name) for id_, name in query.names.items()}
-        return _Rows(Derived(query.plan, alias, (), f"AS {quote(alias)}"), columns)
+        return select_from(self._query(node), self.aliases.new(alias))
 
-    def _limit(self, node: PlanNode, wanted: Sequence[str] | None) -> _Query:
+    def _limit(self, node: PlanNode, wanted: Sequence[str] | None) -> Query:
         below = node.child
         if node.name == "GlobalLimit" and below.name == "LocalLimit":
             below = below.child
@@ -291,11 +255,11 @@ class PlanWriter:
         if isinstance(query.plan, Limit):
             query = self._nested(below, wanted)
         count = self._scalar(read_catalyst(node.java.limitExpr().toJSON()), {})
-        return _Query(Limit(query.plan, "LIMIT", count), query.names)
+        return Query(Limit(query.plan, "LIMIT", count), query.names)
 
-    def _sort(self, node: PlanNode, wanted: Sequence[str] | None) -> _Query:
+    def _sort(self, node: PlanNode, wanted: Sequence[str] | None) -> Query:
         below = node.child
-        if wanted and _different(wanted) != list(wanted):  # the keys would be ambiguous
+        if wanted and different(wanted) != list(wanted):  # the keys would be ambiguous
             return self._nested(node, wanted)
         query = self._query(below, wanted)
         if isinstance(query.plan, Limit | Sort):
@@ -304,44 +268,40 @@ class PlanWriter:
         columns: Columns = {id_: exp.column(name, quoted=True) for id_, name in query.names.items()}
         keys = tuple(self._scalar(key.child, columns) for key in found)
         directions = tuple(map(_direction, found))
-        return _Query(Sort(query.plan, "ORDER BY", keys, directions), query.names)
+        return Query(Sort(query.plan, "ORDER BY", keys, directions), query.names)
 
-    def _distinct(self, node: PlanNode, wanted: Sequence[str] | None) -> _Query:
+    def _distinct(self, node: PlanNode, wanted: Sequence[str] | None) -> Query:
         query = self._query(node.child, wanted)
         if not isinstance(query.plan, Project) or query.plan.quantifier:
             query = self._nested(node.child, wanted)
-            assert isinstance(query.plan, Project)
-        return _Query(replace(query.plan, quantifier="DISTINCT"), query.names)
+        return distinct(query)
 
-    def _set_operation(self, node: PlanNode, wanted: Sequence[str] | None) -> _Query:
+    def _set_operation(self, node: PlanNode, wanted: Sequence[str] | None) -> Query:
         attributes = node.output()
-        names = list(wanted) if wanted else _different([str(a.fields["name"]) for a in attributes])
+        names = list(wanted) if wanted else different([str(a.fields["name"]) for a in attributes])
         keyword = _SET_OPERATIONS[node.name]
         if keyword != "UNION ALL" and node.java.isAll():
             keyword += " ALL"
         first, *others = (self._operand(child, names) for child in node.children)
         for other in others:
             first = SetOp(first, other, keyword)
-        return _Query(first, {a.id: name for a, name in zip(attributes, names, strict=True)})
+        return Query(first, {a.id: name for a, name in zip(attributes, names, strict=True)})
 
     def _operand(self, node: PlanNode, names: Sequence[str]) -> Logical:
         """Write an operand of a set operation."""
         query = self._query(node, names)
         return query.plan if isinstance(query.plan, Project) else self._nested(node, names).plan
 
-    def _nested(self, node: PlanNode, wanted: Sequence[str] | None) -> _Query:
+    def _nested(self, node: PlanNode, wanted: Sequence[str] | None) -> Query:
         """Select all columns of a subquery."""
-        rows = self._selected(node)
-        names = list(wanted) if wanted else [column.name for column in rows.columns.values()]
-        items = (_item(column, name) for column, name in zip(rows.columns.values(), names, strict=True))
-        return _Query(Project(rows.plan, tuple(items)), dict(zip(rows.columns, names, strict=True)))
+        return select_all(self._selected(node), wanted)
 
     def _project(
         self, rows: Logical, columns: Columns, items: Sequence[Catalyst], wanted: Sequence[str] | None
-    ) -> _Query:
-        names = list(wanted) if wanted else _different([str(item.fields["name"]) for item in items])
-        written = (_item(self._writer(columns).tree(i), name) for i, name in zip(items, names, strict=True))
-        return _Query(Project(rows, tuple(written)), {i.id: name for i, name in zip(items, names, strict=True)})
+    ) -> Query:
+        names = list(wanted) if wanted else different([str(item.fields["name"]) for item in items])
+        writer = self._writer(columns)
+        return select_items(rows, [(i.id, writer.tree(i)) for i in items], names)
 
     def _conjuncts(self, condition: Any, columns: Columns) -> tuple[Scalar, ...]:
         tree = read_catalyst(condition.toJSON())
@@ -352,13 +312,6 @@ class PlanWriter:
 
     def _writer(self, columns: Columns) -> ExpressionWriter:
         return ExpressionWriter(columns, self.coerced, self.jvm_zone)
-
-    def _new_alias(self, name: str) -> str:
-        name = name or f"t{len(self.aliases) + 1}"
-        while name.lower() in self.aliases:
-            name = f"{name}_{len(self.aliases) + 1}"
-        self.aliases.add(name.lower())
-        return name
 
     def _as_frame(self, node: PlanNode) -> DataFrame:
         """Make a DataFrame of a part of the plan."""
@@ -382,43 +335,12 @@ def _named(node: PlanNode, alias: str) -> tuple[str, PlanNode]:
     return alias, node
 
 
-def _filtered(rows: _Rows) -> _Rows:
-    """The same with the filters that are still to be written in WHERE."""
-    if not rows.filters:
-        return rows
-    if isinstance(rows.plan, Filter):
-        return _Rows(Filter(rows.plan.child, (*rows.plan.condition, *rows.filters)), rows.columns)
-    return _Rows(Filter(rows.plan, rows.filters), rows.columns)
-
-
 def _sorts_partitions(node: PlanNode) -> bool:
     return node.name == "Sort" and not getattr(node.java, "global")()  # Python has no such name
 
 
 def _split(node: Catalyst) -> list[Catalyst]:
     return [part for child in node.children for part in _split(child)] if node.name == "And" else [node]
-
-
-def _different(names: Iterable[str]) -> list[str]:
-    """Give columns different names, also for a session that ignores their case."""
-    found: list[str] = []
-    taken: set[str] = set()
-    for name in names:
-        new, n = name or "c", 1
-        while new.lower() in taken:
-            new, n = f"{name}_{n + 1}", n + 1
-        taken.add(new.lower())
-        found.append(new)
-    return found
-
-
-def _column(alias: str, name: str) -> exp.Expression:
-    return exp.column(name, table=alias, quoted=True)
-
-
-def _item(tree: exp.Expression, name: str) -> Scalar:
-    same = isinstance(tree, exp.Column) and tree.name == name
-    return Scalar(sql(tree) if same else f"{sql(tree)} AS {quote(name)}")
 
 
 def _direction(key: Catalyst) -> str:

@@ -11,13 +11,14 @@ from pyspark.errors import PySparkException
 
 from planner.errors import Refused
 from planner.runtime.batch import classic, run
+from planner.runtime.dataframes.connect_statement import connect_frame_as_statement
 from planner.runtime.dataframes.jvm_plan import PlanNode
 from planner.runtime.dataframes.plan_writer import PlanWriter
 from planner.runtime.named_frames import NamedFrames
+from planner.runtime.schemas import fields_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 
 @contextmanager
@@ -27,10 +28,10 @@ def frame_as_statement(session: SparkSession, frame: DataFrame) -> Iterator[Name
     Raises ``Refused`` if the DataFrame cannot be written as a statement whose optimized plan is its own.
     """
     if not classic(session):
-        raise Refused(
-            "only the plan of a classic session can be read; on Spark Connect use opt.sql() with the DataFrames"
-        )
-    if not frame.sparkSession._jsparkSession.equals(session._jsparkSession):
+        with connect_frame_as_statement(session, frame) as named:
+            yield named
+        return
+    if not hasattr(frame, "_jdf") or not frame.sparkSession._jsparkSession.equals(session._jsparkSession):
         raise Refused("the DataFrame belongs to another session than the optimizer")
     if frame.isStreaming:
         raise Refused("the DataFrame is a stream; opt.stream() runs joins of streams")
@@ -51,17 +52,9 @@ def _difference(session: SparkSession, frame: DataFrame, named: NamedFrames) -> 
     """Return how a statement over views differs from the DataFrame; empty if it does not."""
     try:
         written = run(session, named.text)
-        if _fields(written.schema) != _fields(frame.schema):
+        if fields_of(written.schema) != fields_of(frame.schema):
             return "a column has another type"
         plans: list[Any] = [f._jdf.queryExecution().optimizedPlan() for f in (frame, written)]
         return "" if plans[0].sameResult(plans[1]) else "Spark plans it otherwise"
     except (PySparkException, Py4JError) as error:
         return str(error).strip().splitlines()[0]
-
-
-def _fields(schema: StructType) -> list[Any]:
-    """Return the columns with their metadata, but for Spark's own."""
-    return [
-        (f.name, f.dataType, f.nullable, {k: v for k, v in f.metadata.items() if not k.startswith("__")})
-        for f in schema
-    ]

@@ -1,0 +1,150 @@
+"""A DataFrame of Spark Connect as a statement, proved by the texts of optimized plans.
+
+A server compares no optimized plans, and hands out their texts.  They count as equal if they are the same but for the
+names and numbers of columns, where the numbers correspond one to one: so every operator, condition and expression is
+the same over the same columns.  What a text does not show is the same by other means:
+
+- The rows of a relation: each relation is a sample of all its rows in both plans, and the text has the seed of the
+  sample.  It is a number for the relation, which stays at its place, and equal numbers are the same part of the plan.
+- The names, types, nullability and metadata of columns: the schemas of both are compared.
+- The types of literals (``1`` may be an INT or a BIGINT): the writer has them from the DataFrame, as values with types,
+  or as the user's own text.  A string literal that looks like the number of a column is refused.
+- Settings of the session: both plans are analyzed now, in the same session.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import PySparkException
+
+from planner.errors import Refused
+from planner.runtime.batch import run_over_frames
+from planner.runtime.dataframes.connect_plan import RelationNode, frame_of, label, relation_of
+from planner.runtime.dataframes.connect_writer import Carried, ConnectPlanWriter, bytes_of
+from planner.runtime.named_frames import NamedFrames
+from planner.runtime.schemas import fields_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_OPTIMIZED, _PHYSICAL = "== Optimized Logical Plan ==\n", "\n== Physical Plan ==\n"
+_CUT = re.compile(r"\.\.\. \d+ more |Truncated plan")
+_COLUMN = re.compile(r"\w*#(\d+)")
+_MOST_FIELDS = "spark.sql.debug.maxToStringFields"
+_CACHED = "InMemoryTableScan"
+_FIRST_LABEL = 730_000_000_000
+
+
+@contextmanager
+def connect_frame_as_statement(session: SparkSession, frame: DataFrame) -> Iterator[NamedFrames]:
+    """Write a DataFrame as a statement over views of its relations, which are there while the context lasts.
+
+    Raises ``Refused`` if the DataFrame cannot be written as a statement whose optimized plan is its own.
+    """
+    try:
+        named = _proved_statement(session, frame)
+    except PySparkException as error:
+        raise Refused(f"the DataFrame is not written as SQL: {_first_line(error)}") from error
+    with named.views():
+        yield named
+
+
+def _proved_statement(session: SparkSession, frame: DataFrame) -> NamedFrames:
+    if not _is_of(frame, session):
+        raise Refused("the DataFrame belongs to another session than the optimizer")
+    plan = RelationNode(relation_of(frame))
+    parts = [part for part, _ in plan.walk()]
+    if any(part.name == "collect_metrics" for part in parts):
+        raise Refused("the DataFrame observes metrics, and planning may read it before your action does")
+    if not any(part.name == "join" for part in parts):
+        ConnectPlanWriter(session, plan, (), str, lambda _: False).write()
+    if frame.isStreaming:
+        raise Refused("the DataFrame is a stream; opt.stream() runs joins of streams")
+    has_cached = _CACHED in frame._explain_string()  # type: ignore[operator]
+    fold = str if str(session.conf.get("spark.sql.caseSensitive")).lower() == "true" else str.lower
+    writer = ConnectPlanWriter(session, plan, frame.columns, fold, _Cached(session) if has_cached else lambda _: False)
+    text = writer.write()
+    frames = {view: _frame(session, one, one.message) for view, one in writer.carried.items()}
+    if reason := _difference(session, frame, writer, text):
+        raise Refused(f"the DataFrame is not what its SQL would be: {reason}")
+    return NamedFrames.of_views(text, frames)
+
+
+def _is_of(frame: DataFrame, session: SparkSession) -> bool:
+    other = frame.sparkSession
+    return other is session or (
+        getattr(other, "client", None) is session.client and getattr(other, "session_id", None) == session.session_id  # type: ignore[attr-defined]
+    )
+
+
+@dataclass(frozen=True)
+class _Cached:
+    """Whether the server has the rows of a relation: a call for each."""
+
+    session: SparkSession
+
+    def __call__(self, relation: Any) -> bool:
+        level = frame_of(self.session, relation).storageLevel
+        return bool(level.useMemory or level.useDisk)
+
+
+def _frame(session: SparkSession, carried: Carried, relation: Any) -> DataFrame:
+    frame = frame_of(session, relation)
+    return frame.toDF(*carried.names) if carried.names else frame
+
+
+def _difference(session: SparkSession, frame: DataFrame, writer: ConnectPlanWriter, text: str) -> str:
+    """Return how a statement differs from the DataFrame; empty if it does not.  Replaces relations in the plan."""
+    views = {bytes_of(one.message): view for view, one in writer.carried.items()}
+    number = {view: _FIRST_LABEL + n for n, view in enumerate(writer.carried)}
+    labelled = {view: _frame(session, one, label(one.message, number[view])) for view, one in writer.carried.items()}
+    for node in writer.relations():
+        node.message.CopyFrom(label(node.message, number[views[bytes_of(node.message)]]))
+    written = run_over_frames(session, text, None, labelled)
+    if fields_of(written.schema) != fields_of(frame.schema):
+        return "a column has another type"
+    both = (frame_of(session, writer.plan.message), written)
+    texts = list(map(_optimized, both))
+    if any(map(_CUT.search, texts)):
+        with _whole_lists(session):
+            texts = list(map(_optimized, both))
+    if any(not text or _CUT.search(text) for text in texts):
+        return "the server does not show all of Spark's optimized plan"
+    return "" if _numbered(texts[0]) == _numbered(texts[1]) else "Spark plans it otherwise"
+
+
+@contextmanager
+def _whole_lists(session: SparkSession) -> Iterator[None]:
+    """Let the session show lists of more than 25 columns in plans; its other threads see longer texts for a moment."""
+    before = session.conf.get(_MOST_FIELDS, None)
+    session.conf.set(_MOST_FIELDS, str(2**31 - 1))
+    try:
+        yield
+    finally:
+        if before is None:
+            session.conf.unset(_MOST_FIELDS)
+        else:
+            session.conf.set(_MOST_FIELDS, before)
+
+
+def _optimized(frame: DataFrame) -> str:
+    """Return the text of the optimized plan; empty if its ends are not certain."""
+    explained = str(frame._explain_string(extended=True))  # type: ignore[operator]
+    if explained.count(_OPTIMIZED) != 1 or explained.count(_PHYSICAL) != 1:
+        return ""
+    return explained.partition(_OPTIMIZED)[2].partition(_PHYSICAL)[0]
+
+
+def _numbered(text: str) -> str:
+    """Number the columns in the text of a plan in the order in which they appear, and leave out their names."""
+    numbers: dict[str, int] = {}
+    return _COLUMN.sub(lambda m: f"#{numbers.setdefault(m[1], len(numbers))}", text)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

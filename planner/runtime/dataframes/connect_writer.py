@@ -1,0 +1,490 @@
+"""Writes the plan of a DataFrame of Spark Connect as SQL over its relations, as ``plan_writer`` does for classic ones.
+
+What has no join below it is a relation, and its part of the plan is carried over as it is.  The plan of a client names
+its columns, and does not number them, so each column gets a number here, and each name is bound to one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from planner.errors import Refused
+from planner.expr import Scalar, sql
+from planner.logical import Aggregate, JoinKind, Limit, Logical, SetOp, Sort
+from planner.runtime.dataframes.connect_expressions import Item, ProtoExpressionWriter
+from planner.runtime.dataframes.connect_names import Attribute, Scope, name_parts
+from planner.runtime.dataframes.connect_plan import RelationNode, check_fields, column_names, enum_name
+from planner.runtime.dataframes.query_blocks import (
+    MOST_OPERATORS,
+    TOO_DEEP,
+    Aliases,
+    Columns,
+    Query,
+    Rows,
+    different,
+    distinct,
+    join_rows,
+    new_view_name,
+    scan_view,
+    select_all,
+    select_from,
+    select_items,
+    with_filters,
+)
+from planner.sql.to_sql import to_sql
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+_KINDS: dict[str, JoinKind] = {
+    "INNER": "inner",
+    "CROSS": "cross",
+    "LEFT_OUTER": "left",
+    "RIGHT_OUTER": "right",
+    "FULL_OUTER": "full",
+    "LEFT_SEMI": "semi",
+    "LEFT_ANTI": "anti",
+}
+_SET_OPERATIONS = {"UNION": "UNION", "EXCEPT": "EXCEPT", "INTERSECT": "INTERSECT"}
+_DIRECTIONS = {"ASCENDING": "ASC", "DESCENDING": "DESC"}
+_NULLS = {"SORT_NULLS_FIRST": "NULLS FIRST", "SORT_NULLS_LAST": "NULLS LAST"}
+_PROJECTS = ("project", "with_columns", "with_columns_renamed", "drop", "to_df")
+_ORDERED = ("limit", "sort")
+_ABOVE_JOINS = (*_PROJECTS, *_ORDERED, "aggregate", "filter", "subquery_alias", "deduplicate", "set_op")
+_PASS_ROWS = (  # relations that return columns of what is below them, with its alias
+    *("filter", "sort", "limit", "offset", "tail", "sample", "deduplicate", "repartition", "hint", "project"),
+    *("repartition_by_expression", "with_columns", "drop", "drop_na"),
+)
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A relation that is a view of the statement; ``names``: other names of its columns, where two have the same."""
+
+    message: Any
+    names: tuple[str, ...] | None
+
+
+@dataclass
+class ConnectPlanWriter:
+    """Writes the plan of a DataFrame of Spark Connect.
+
+    ``columns``: the names of the DataFrame's columns.  ``is_cached``: whether the server has the rows of a relation.
+    ``carried``: the relation of each view in the statement.
+    """
+
+    session: SparkSession
+    plan: RelationNode
+    columns: Sequence[str]
+    fold: Callable[[str], str]
+    is_cached: Callable[[Any], bool]
+    carried: dict[str, Carried] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.aliases = Aliases()
+        self.joins: dict[RelationNode, bool] = {}
+        self.names: dict[bytes, list[str]] = {}
+        self.last_id = 0
+
+    def write(self) -> str:
+        """Write the plan as a statement over views, whose relations are then in ``carried``.  Raises ``Refused``."""
+        if not self._has_join(self.plan):
+            raise Refused(self._without_join(self.plan))
+        if self._depth(self.plan) > MOST_OPERATORS:
+            raise Refused(TOO_DEEP)
+        asked = {bytes_of(node.message): node.message for node in self._unnamed(self.plan)}
+        self.names = dict(zip(asked, column_names(self.session, list(asked.values())), strict=True))
+        query, _ = self._query(self.plan, self.columns)
+        return to_sql(query.plan)
+
+    def relations(self) -> list[RelationNode]:
+        """The largest parts of the plan that have no join."""
+        return list(self._relations(self.plan))
+
+    def _relations(self, node: RelationNode) -> Iterator[RelationNode]:
+        if self._has_join(node):
+            for child in node.children:
+                yield from self._relations(child)
+        else:
+            yield node
+
+    def _unnamed(self, node: RelationNode) -> Iterator[RelationNode]:
+        """The parts of a plan whose columns the server may name: relations, and operators with expressions."""
+        if not self._has_join(node):
+            yield node
+            return
+        if node is not self.plan and node.name in ("project", "aggregate"):
+            yield node
+        for child in node.children:
+            yield from self._unnamed(child)
+
+    def _has_join(self, node: RelationNode) -> bool:
+        """Whether there is a join that is written as such."""
+        if node not in self.joins:
+            written = node.name == "join" or (node.name in _ABOVE_JOINS and _is_written(node.name, node.operator))
+            below = written and (node.name == "join" or any(map(self._has_join, node.children)))
+            self.joins[node] = below and not self.is_cached(node.message)
+        return self.joins[node]
+
+    def _without_join(self, node: RelationNode) -> str:
+        """Return why no join is written."""
+        while node.name in _ABOVE_JOINS and _is_written(node.name, node.operator) and len(node.children) == 1:
+            if self.is_cached(node.message):
+                break
+            node = node.child
+        below = [part.name for part, _ in node.walk()]
+        if "join" in below:
+            if node.name == "join" or (node.name in _ABOVE_JOINS and _is_written(node.name, node.operator)):
+                return "the rows of the DataFrame are cached, so Spark has them already"
+            return f"the joins of the DataFrame are below {node.name}, which is not written as SQL"
+        if "sql" in below:
+            return "the DataFrame has no join but those in the text of its SQL, which opt.sql() takes"
+        return "the DataFrame has no join"
+
+    def _depth(self, node: RelationNode) -> int:
+        """Return how many operators with a join below them follow each other."""
+        deepest = max((self._depth(child) for child in node.children if self._has_join(child)), default=0)
+        return deepest + (node.name != "subquery_alias")
+
+    def _query(self, node: RelationNode, wanted: Sequence[str] | None = None) -> tuple[Query, Scope]:
+        """Write a plan as a query, and return its columns; ``wanted``: the names of these, which may repeat."""
+        query, scope = self._query_below(node, wanted)
+        return query, scope.above(node.plan_id)
+
+    def _query_below(self, node: RelationNode, wanted: Sequence[str] | None) -> tuple[Query, Scope]:
+        match node.name:
+            case "subquery_alias" if self._has_join(node):
+                check_fields(node.operator, "an alias", "input", "alias")
+                query, scope = self._query(node.child, wanted)
+                return query, scope.qualified(node.operator.alias)
+            case "limit" if self._has_join(node):
+                return self._limit(node, wanted)
+            case "sort" if self._has_join(node):
+                return self._sort(node, wanted)
+            case "deduplicate" if self._has_join(node):
+                return self._distinct(node, wanted)
+            case "set_op" if self._has_join(node):
+                return self._set_operation(node, wanted)
+            case "aggregate" if self._has_join(node):
+                return self._aggregate(node, wanted)
+            case "join" if self._has_join(node) and node.operator.using_columns:
+                rows, scope, items = self._join_using(node)
+                return self._select(rows.plan, scope, items, wanted, None)
+            case name if name in _PROJECTS and self._has_join(node):
+                rows, scope = self._rows(node.child)
+                return self._select(rows.plan, scope, self._items(node, rows, scope), wanted, node)
+        rows, scope = self._rows(node)
+        items = [Item(rows.columns[a.id], a.name, a) for a in scope.attributes]
+        return self._select(rows.plan, scope, items, wanted, None)
+
+    def _items(self, node: RelationNode, rows: Rows, scope: Scope) -> list[Item]:
+        """Write the select list of an operator that returns a row for each."""
+        operator, writer = node.operator, ProtoExpressionWriter(scope, rows.columns)
+        same = [Item(rows.columns[a.id], a.name, a) for a in scope.attributes]
+        match node.name:
+            case "project":
+                check_fields(operator, "select", "input", "expressions")
+                return [item for message in operator.expressions for item in writer.items(message)]
+            case "with_columns":
+                check_fields(operator, "withColumns", "input", "aliases")
+                return _with_columns(same, operator.aliases, writer)
+            case "with_columns_renamed":
+                check_fields(operator, "withColumnsRenamed", "input", "renames")
+                for rename in operator.renames:
+                    old, new = scope.fold(rename.col_name), rename.new_col_name
+                    same = [Item(i.tree, new) if scope.fold(i.name or "") == old else i for i in same]
+                return same
+            case "drop":
+                check_fields(operator, "drop", "input", "columns", "column_names")
+                dropped = {a.id for name in operator.column_names for a in scope.named(name)}
+                for message in operator.columns:
+                    dropped |= {item.attribute.id for item in writer.items(message) if item.attribute}
+                return [item for item in same if item.attribute and item.attribute.id not in dropped]
+        check_fields(operator, "toDF", "input", "column_names")
+        if len(operator.column_names) != len(same):
+            raise Refused("toDF() has another number of columns")
+        return [Item(item.tree, name) for item, name in zip(same, operator.column_names, strict=True)]
+
+    def _aggregate(self, node: RelationNode, wanted: Sequence[str] | None) -> tuple[Query, Scope]:
+        operator = node.operator
+        check_fields(operator, "an aggregate", "input", "group_type", "grouping_expressions", "aggregate_expressions")
+        rows, scope = self._rows(node.child)
+        writer = ProtoExpressionWriter(scope, rows.columns)
+        grouped = [item for message in operator.grouping_expressions for item in writer.items(message)]
+        items = [*grouped, *(item for message in operator.aggregate_expressions for item in writer.items(message))]
+        keys = tuple(_key(item.tree) for item in grouped)
+        return self._select(Aggregate(rows.plan, keys) if keys else rows.plan, scope, items, wanted, node)
+
+    def _select(
+        self,
+        plan: Logical,
+        scope: Scope,
+        items: Sequence[Item],
+        wanted: Sequence[str] | None,
+        node: RelationNode | None,
+    ) -> tuple[Query, Scope]:
+        """Select items, of which those without a name have the server's names for the columns of a node."""
+        names = [item.name for item in items]
+        if None in names:
+            known = self.columns if node is self.plan else self.names[bytes_of(node.message)] if node else ()
+            if len(known) != len(items):
+                raise Refused("the number of columns is not certain")
+            names = list(known)
+        attributes: list[Attribute] = []
+        for item, name in zip(items, names, strict=True):
+            known_ids = {a.id for a in attributes}
+            if item.attribute and item.attribute.id not in known_ids:
+                attributes.append(replace(item.attribute, name=str(name)))
+            else:
+                attributes.append(Attribute(self._new_id(), str(name)))
+        written = self._named(attributes, wanted)
+        trees = [(a.id, self._spelled(i, name)) for a, i, name in zip(attributes, items, written, strict=True)]
+        return select_items(plan, trees, written), scope.of(attributes)
+
+    def _spelled(self, item: Item, name: str) -> exp.Expression:
+        """Write a column as the select list spells it, since Spark takes its name from there."""
+        tree = item.tree.copy()
+        if item.attribute and isinstance(tree, exp.Column) and self.fold(tree.name) == self.fold(name):
+            tree.set("this", exp.to_identifier(name, quoted=True))
+        return tree
+
+    def _named(self, attributes: Sequence[Attribute], wanted: Sequence[str] | None) -> list[str]:
+        names = list(wanted) if wanted is not None else different(a.name for a in attributes)
+        if len(names) != len(attributes):
+            raise Refused("the number of columns is not certain")
+        return names
+
+    def _rows(self, node: RelationNode) -> tuple[Rows, Scope]:
+        """Write the clauses FROM and WHERE, and return the columns of the plan."""
+        if node.name == "subquery_alias" and self._has_join(node) and node.child.name != "join":
+            rows, scope = self._rows(node.child)
+            return rows, scope.qualified(node.operator.alias).above(node.plan_id)
+        if node.name != "filter" or not self._has_join(node):
+            rows, scope = self._relation(node)
+            return with_filters(rows), scope
+        check_fields(node.operator, "a filter", "input", "condition")
+        rows, scope = self._rows(node.child)
+        writer = ProtoExpressionWriter(scope, rows.columns)
+        conjuncts = tuple(map(_scalar, _split(writer.tree(node.operator.condition))))
+        return with_filters(replace(rows, filters=conjuncts)), scope.above(node.plan_id)
+
+    def _relation(self, node: RelationNode, alias: str = "") -> tuple[Rows, Scope]:
+        """Write an item of FROM: a join, a relation, a subquery."""
+        if not self._has_join(node):
+            return self._scan(node, alias)
+        if node.name == "join" and not node.operator.using_columns:
+            rows, scope = self._join(node)
+            return rows, scope.above(node.plan_id)
+        if node.name == "subquery_alias":
+            check_fields(node.operator, "an alias", "input", "alias")
+            own = str(node.operator.alias)
+            rows, scope = self._relation(node.child, alias or own)
+            return rows, scope.qualified(own).above(node.plan_id)
+        if node.name == "join":
+            rows, scope, items = self._join_using(node)
+            query, scope = self._select(rows.plan, scope, items, None, None)
+            return select_from(query, self.aliases.new(alias)), scope.above(node.plan_id)
+        query, scope = self._query(node)
+        return select_from(query, self.aliases.new(alias)), scope
+
+    def _join(self, node: RelationNode) -> tuple[Rows, Scope]:
+        operator = node.operator
+        check_fields(operator, "a join", "left", "right", "join_condition", "join_type")
+        kind = _kind(operator)
+        (left, left_scope), (right, right_scope) = (self._relation(child) for child in node.children)
+        both = left_scope.of((*left_scope.attributes, *right_scope.attributes))
+        condition: tuple[Scalar, ...] = ()
+        if operator.HasField("join_condition"):
+            writer = ProtoExpressionWriter(both, {**left.columns, **right.columns})
+            condition = tuple(map(_scalar, _split(writer.tree(operator.join_condition))))
+        return join_rows(left, right, kind, condition), left_scope if kind in ("semi", "anti") else both
+
+    def _join_using(self, node: RelationNode) -> tuple[Rows, Scope, list[Item]]:
+        """Write a join by columns of both sides, which returns each such column once, and before the others."""
+        operator = node.operator
+        check_fields(operator, "a join", "left", "right", "join_type", "using_columns")
+        kind = _kind(operator)
+        (left, left_scope), (right, right_scope) = (self._relation(child) for child in node.children)
+        columns = {**left.columns, **right.columns}
+        pairs = [(_only(left_scope, name), _only(right_scope, name)) for name in operator.using_columns]
+        condition = tuple(_scalar(exp.EQ(this=columns[a.id].copy(), expression=columns[b.id].copy())) for a, b in pairs)
+        rows = join_rows(left, right, kind, condition)
+        used = {a.id for pair in pairs for a in pair}
+        sides = left_scope.attributes if kind in ("semi", "anti") else (*left_scope.attributes, *right_scope.attributes)
+        keys = [_using_key(kind, columns, *pair) for pair in pairs]
+        items = [*keys, *(Item(columns[a.id], a.name, a) for a in sides if a.id not in used)]
+        return with_filters(rows), left_scope.of(sides), items
+
+    def _scan(self, node: RelationNode, alias: str) -> tuple[Rows, Scope]:
+        """Carry a relation: a view of its rows, with columns of different names."""
+        key = bytes_of(node.message)
+        own = self.names[key]
+        qualifier = _qualifier(node)
+        alias = self.aliases.new(alias or (qualifier[-1] if qualifier else ""))
+        names = different(own)
+        carried = Carried(node.message, tuple(names) if names != own else None)
+        view = next((v for v, other in self.carried.items() if bytes_of(other.message) == key), None)
+        if view is None:
+            view = new_view_name(alias)
+            self.carried[view] = carried
+        plans: dict[int, int] = {}
+        for part, depth in node.walk():
+            if part.plan_id is not None:
+                plans[part.plan_id] = min(depth, plans.get(part.plan_id, depth))
+        attributes = [Attribute(self._new_id(), name, qualifier, plans) for name in own]
+        rows = scan_view(view, alias, {a.id: name for a, name in zip(attributes, names, strict=True)})
+        return rows, Scope(tuple(attributes), self.fold)
+
+    def _limit(self, node: RelationNode, wanted: Sequence[str] | None) -> tuple[Query, Scope]:
+        check_fields(node.operator, "a limit", "input", "limit")
+        nested = _below_aliases(node.child).name == "limit"
+        query, scope = (self._nested if nested else self._query)(node.child, wanted)
+        return Query(Limit(query.plan, "LIMIT", Scalar(str(int(node.operator.limit)))), query.names), scope
+
+    def _sort(self, node: RelationNode, wanted: Sequence[str] | None) -> tuple[Query, Scope]:
+        check_fields(node.operator, "a sort", "input", "order", "is_global")
+        if wanted is not None and different(wanted) != list(wanted):  # the keys would be ambiguous
+            return self._nested(node, wanted)
+        nested = _below_aliases(node.child).name in _ORDERED
+        query, scope = (self._nested if nested else self._query)(node.child, wanted)
+        columns: Columns = {id_: exp.column(name, quoted=True) for id_, name in query.names.items()}
+        writer = ProtoExpressionWriter(scope, columns)
+        keys, directions = [], []
+        for order in node.operator.order:
+            check_fields(order, "a key of a sort", "child", "direction", "null_ordering")
+            keys.append(_key(writer.tree(order.child)))
+            way = enum_name(order, "direction").removeprefix("SORT_DIRECTION_")
+            nulls = enum_name(order, "null_ordering")
+            if way not in _DIRECTIONS or nulls not in _NULLS:
+                raise Refused("a sort without a direction is not written as SQL")
+            directions.append(f"{_DIRECTIONS[way]} {_NULLS[nulls]}")
+        return Query(Sort(query.plan, "ORDER BY", tuple(keys), tuple(directions)), query.names), scope
+
+    def _distinct(self, node: RelationNode, wanted: Sequence[str] | None) -> tuple[Query, Scope]:
+        nested = _below_aliases(node.child).name in (*_ORDERED, "deduplicate", "set_op")
+        query, scope = (self._nested if nested else self._query)(node.child, wanted)
+        return distinct(query), scope
+
+    def _set_operation(self, node: RelationNode, wanted: Sequence[str] | None) -> tuple[Query, Scope]:
+        operator = node.operator
+        name = enum_name(operator, "set_op_type").removeprefix("SET_OP_TYPE_")
+        if name not in _SET_OPERATIONS:
+            raise Refused(f"the set operation {name} is not written as SQL")
+        keyword = _SET_OPERATIONS[name] + (" ALL" if operator.is_all else "")
+        (left, scope), (right, _) = (self._operand(n, w) for n, w in zip(node.children, (wanted, None), strict=True))
+        if len(left.names) != len(right.names):
+            raise Refused("the operands of a set operation have several numbers of columns")
+        attributes = [Attribute(self._new_id(), a.name) for a in scope.attributes]
+        names = dict(zip((a.id for a in attributes), left.names.values(), strict=True))
+        return Query(SetOp(left.plan, right.plan, keyword), names), scope.of(attributes)
+
+    def _operand(self, node: RelationNode, wanted: Sequence[str] | None) -> tuple[Query, Scope]:
+        """Write an operand of a set operation."""
+        nested = self._has_join(node) and _below_aliases(node).name in (*_ORDERED, "set_op")
+        return (self._nested if nested else self._query)(node, wanted)
+
+    def _nested(self, node: RelationNode, wanted: Sequence[str] | None) -> tuple[Query, Scope]:
+        """Select all columns of a subquery."""
+        query, scope = self._query(node)
+        return select_all(select_from(query, self.aliases.new("")), wanted), scope
+
+    def _new_id(self) -> int:
+        self.last_id += 1
+        return self.last_id
+
+
+def bytes_of(message: Any) -> bytes:
+    """Return a relation as bytes, which are equal for equal relations."""
+    return bytes(message.SerializeToString(deterministic=True))
+
+
+def _is_written(name: str, operator: Any) -> bool:
+    """Whether an operator above a join is written; another one is carried, or keeps the DataFrame as it is."""
+    match name:
+        case "sort":
+            return bool(operator.is_global)
+        case "deduplicate":
+            return bool(operator.all_columns_as_keys and not operator.within_watermark)
+        case "set_op":
+            return not (operator.by_name or operator.allow_missing_columns)
+        case "aggregate":
+            return enum_name(operator, "group_type") == "GROUP_TYPE_GROUPBY"
+    return True
+
+
+def _kind(operator: Any) -> JoinKind:
+    name = enum_name(operator, "join_type").removeprefix("JOIN_TYPE_")
+    if name not in _KINDS:
+        raise Refused(f"a {name} join is not written as SQL")
+    return _KINDS[name]
+
+
+def _only(scope: Scope, name: str) -> Attribute:
+    """Return the column of a side that a join by names uses."""
+    found = scope.named(name)
+    if len(found) != 1:
+        raise Refused(f"the join by the column {name} has {len(found)} columns of this name on one side")
+    return found[0]
+
+
+def _using_key(kind: JoinKind, columns: dict[int, exp.Expression], left: Attribute, right: Attribute) -> Item:
+    """Write what a join by names returns of two columns."""
+    if kind == "full":
+        operands = [columns[a.id].copy() for a in (left, right)]
+        return Item(exp.Anonymous(this="coalesce", expressions=operands), left.name)
+    one = right if kind == "right" else left
+    return Item(columns[one.id], one.name, one)
+
+
+def _with_columns(same: Sequence[Item], aliases: Sequence[Any], writer: ProtoExpressionWriter) -> list[Item]:
+    """Write columns in the place of those of the same name, and others behind them."""
+    items, fold = list(same), writer.scope.fold
+    for alias in aliases:
+        check_fields(alias, "withColumns", "expr", "name")
+        (name,) = alias.name
+        new = Item(writer.tree(alias.expr), str(name))
+        places = [n for n, item in enumerate(same) if fold(item.name or "") == fold(new.name or "")]
+        for place in places:
+            items[place] = new
+        items += [] if places else [new]
+    return items
+
+
+def _qualifier(node: RelationNode) -> tuple[str, ...]:
+    """Return the alias of the columns of a relation, or the name of its table; empty if there is none."""
+    while node.name in _PASS_ROWS and len(node.children) == 1:
+        node = node.child
+    if node.name == "subquery_alias":
+        return (str(node.operator.alias),)
+    if node.name == "read" and node.operator.WhichOneof("read_type") == "named_table":
+        return name_parts(node.operator.named_table.unparsed_identifier)
+    return ()
+
+
+def _below_aliases(node: RelationNode) -> RelationNode:
+    while node.name == "subquery_alias":
+        node = node.child
+    return node
+
+
+def _split(tree: exp.Expression) -> list[exp.Expression]:
+    while isinstance(tree, exp.Paren):
+        tree = tree.this
+    return [p for side in (tree.this, tree.expression) for p in _split(side)] if isinstance(tree, exp.And) else [tree]
+
+
+def _scalar(tree: exp.Expression) -> Scalar:
+    return Scalar(sql(tree))
+
+
+def _key(tree: exp.Expression) -> Scalar:
+    """Write a key of GROUP BY or ORDER BY, where a number would be a place in the select list."""
+    if isinstance(tree, exp.Literal):
+        raise Refused("a literal as a key of groupBy() or orderBy() is not written as SQL")
+    return _scalar(tree)

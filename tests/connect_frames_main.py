@@ -1,0 +1,208 @@
+"""DataFrames of Spark Connect, as JSON: ``python connect_frames_main.py SCRATCH SEED EXAMPLES``.
+
+Each is planned, and its rows, columns and types are compared with those of the DataFrame as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from pyspark.errors import PySparkException
+
+from optimizer import Optimizer, Options
+from planner.runtime.schemas import fields_of
+from random_frames import HOWS, random_frame
+from sessions import start
+
+
+class Frames:
+    """The DataFrames of the cases."""
+
+    def __init__(self, session: Any) -> None:
+        from pyspark.sql import functions
+
+        self.session, self.f = session, functions
+        self.events = session.range(200).selectExpr("id", "IF(id % 9 = 8, NULL, id * 7 % 100) AS ts")
+        self.windows = session.range(40).selectExpr("id", "id * 2 AS lo", "id * 2 + 3 AS hi")
+        self.band = (self.events.ts >= self.windows.lo) & (self.events.ts <= self.windows.hi)
+        self.joined = self.events.join(self.windows, self.band)
+
+    def written(self) -> dict[str, Any]:
+        """Those that are rewritten."""
+        from datetime import date, datetime, timedelta
+        from decimal import Decimal
+
+        f, events, windows, joined = self.f, self.events, self.windows, self.joined
+        found = {how: events.join(windows, self.band, how) for how in HOWS if how != "cross"}
+        e, w = events.alias("e"), windows.alias("w")
+        by_text = e.join(w, f.expr("e.ts BETWEEN w.lo AND w.hi"))
+        ends = windows.select(windows.id.alias("z"), f.col("lo").alias("lo2"), f.col("hi").alias("hi2"))
+        for how in HOWS[:-1]:
+            using = e.join(windows.select("id", f.lit(how).alias("how")), "id", how)
+            found[f"using, {how}"] = using.join(ends, f.expr("ts BETWEEN lo2 AND hi2"))
+            found[f"right side, {how}"] = ends.join(
+                joined.select(events.id, "ts"), f.expr("ts BETWEEN lo2 AND hi2"), how
+            )
+        return found | {
+            "columns of DataFrames": joined.select(events["id"], windows["id"], "ts"),
+            "a star of a DataFrame": joined.select(windows["*"], events.id),
+            "behind aliases": by_text.select("e.id", f.col("w.id").alias("window"), "w.*"),
+            "filters": joined.filter("lo > 4 AND ts < 50").filter(windows.hi > 7),
+            "groups": joined.groupBy("lo").agg(f.count("*"), f.sum("ts"), f.max(events.id).alias("last")),
+            "no groups": joined.agg(f.count("*"), f.expr("max(ts) + 1"), f.countDistinct("lo")),
+            "order": joined.select("ts", "lo", events.id).orderBy("ts", f.desc("lo"), "id").limit(7),
+            "distinct": joined.select("ts").distinct(),
+            "union": joined.select("ts").union(events.select("id")).union(joined.select("lo")),
+            "exceptAll": joined.select("ts").exceptAll(events.select("id")).intersect(joined.select("lo")),
+            "withColumn": joined.select("ts", "lo").withColumn("LO", f.col("ts") + 1).withColumnRenamed("lo", "y"),
+            "drop": joined.drop(windows.id).select("id", "lo"),
+            "toDF": joined.toDF("a", "b", "c", "d", "e").filter("a > 3").select("c", "e"),
+            "names that Spark makes": joined.select(f.col("ts") + 1, "lo")
+            .groupBy("(ts + 1)")
+            .count()
+            .filter("count > 0"),
+            "subqueries": joined.select(events.id.alias("i"), "ts")
+            .alias("q")
+            .join(w, f.expr("q.ts BETWEEN w.lo AND w.hi")),
+            "with itself": e.join(events.alias("b"), f.expr("e.ts BETWEEN b.ts AND b.ts + 2")).select("e.id", "b.ts"),
+            "other case": joined.select("TS", "Lo"),
+            "twice one column": joined.select("ts", "ts", "lo"),
+            "texts": joined.select(f.lit("{it's}\\"), "ts").filter(f.col("ts").cast("string").like("1%")),
+            "values": joined.select(
+                *(f.lit(one).alias(f"c{n}") for n, one in enumerate((1.5, None, True, -3, 2**40, "é"))),
+                *map(f.lit, (date(2024, 1, 2), datetime(2024, 1, 2, 3, 4, 5, 6), timedelta(hours=3), Decimal("1.50"))),
+            ),
+            "operators": joined.select(
+                f.when(f.col("ts") > 3, "x").when(f.col("ts").isNull(), "z").otherwise("y"),
+                f.col("ts").isin(1, 2, 3),
+                *(-f.col("lo"), ~(f.col("lo") > 3), f.col("lo") % 2, f.col("ts").isNotNull() | (f.col("lo") == 1)),
+                *(f.col("lo").between(1, 3), f.col("ts").cast("int"), f.expr("CASE ts WHEN 1 THEN 'o' END")),
+                *(f.struct("ts", "lo")["ts"], f.upper(f.col("ts").cast("string")), f.col("ts").bitwiseAND(3)),
+            ),
+            "explode": joined.select(f.explode(f.array("lo", "hi"))),
+            "wide": joined.select("ts", *((f.col("lo") + n).alias(f"c{n}") for n in range(40))),
+        }
+
+    def refused(self) -> dict[str, tuple[Any, str]]:
+        """Those that come back as they are, with words of the reason."""
+        from pyspark.sql import Observation, Window
+
+        f, events, windows, joined = self.f, self.events, self.windows, self.joined
+        number = f.row_number().over(Window.partitionBy("lo").orderBy("ts"))
+        stream = self.session.readStream.format("rate").load()
+        observed = events.observe(Observation(), f.count("*").alias("n"))
+        deep = joined
+        for n in range(31):
+            deep = deep.withColumn(f"c{n % 7}", f.col("ts") + n)
+        other = self.session.newSession().range(3)
+        return {
+            "a UDF": (joined.select(f.udf(lambda x: x, "long")("ts")), "a function of yours"),
+            "a window": (joined.withColumn("n", number), "a window function"),
+            "a window in SQL": (joined.selectExpr("sum(ts) OVER ()"), "a window function"),
+            "a subquery": (joined.selectExpr("(SELECT 1) AS one"), "a subquery"),
+            "no join": (events, "has no join"),
+            "SQL": (self.session.sql("SELECT * FROM range(3) a JOIN range(4) b ON a.id <= b.id"), "opt.sql()"),
+            "a hint": (joined.hint("broadcast"), "below hint"),
+            "partitions": (joined.sortWithinPartitions("ts"), "below sort"),
+            "a place": (joined.withColumn("p", f.spark_partition_id()), "another plan"),
+            "like a column": (joined.filter(f.lit("x#1") == f.lit("x#1")), "looks like a column"),
+            "a stream": (stream.join(stream.alias("y"), f.expr("true")), "is a stream"),
+            "metrics": (observed.join(windows, self.band), "observes metrics"),
+            "depth": (deep, "more than 30 operators"),
+            "another session": (other.alias("a").join(other.alias("b"), f.expr("a.id <= b.id")), "another session"),
+            "an error of Spark's": (joined.select("nowhere"), "nowhere"),
+        }
+
+
+def rows(frame: Any) -> Counter[str] | str | None:
+    """The rows of a DataFrame, or the condition of Spark's error."""
+    try:
+        return Counter(map(repr, frame.collect()))
+    except PySparkException as error:
+        return error.getCondition()
+
+
+def difference(frame: Any, found: Any) -> str:
+    """How a DataFrame differs from the one that it was planned from; empty if it does not."""
+    if fields_of(found.schema) != fields_of(frame.schema):
+        return f"{found.schema} in the place of {frame.schema}"
+    after, before = rows(found), rows(frame)
+    return "" if after == before else f"{after} in the place of {before}"
+
+
+def check(opt: Optimizer, frame: Any) -> dict[str, Any]:
+    """Plan a DataFrame, and compare."""
+    plan = opt.plan(frame)
+    found = opt.dataframe(frame)
+    reasons = "; ".join(d.reason for d in plan.declined)
+    if (found is not frame) != plan.rewritten:
+        return {"rewritten": plan.rewritten, "wrong": "opt.plan and opt.dataframe differ", "reasons": reasons}
+    return {
+        "rewritten": plan.rewritten,
+        "wrong": difference(frame, found) if plan.rewritten else "",
+        "reasons": reasons,
+    }
+
+
+def cached(opt: Optimizer, frames: Frames) -> list[str]:
+    """What is wrong with a DataFrame that is cached, below others and alone."""
+    joined, wrong = frames.joined.select("ts", "lo").cache(), []
+    joined.count()
+    above = joined.join(frames.windows.select(frames.windows.lo.alias("l"), "hi"), frames.f.expr("ts BETWEEN l AND hi"))
+    for frame, rewritten in ((joined, False), (joined.filter("lo > 3"), False), (above, True)):
+        found = check(opt, frame)
+        if found["rewritten"] != rewritten or found["wrong"] or (rewritten and opt.plan(frame).text.count("JOIN") != 1):
+            wrong.append(f"{found} {opt.plan(frame).text}")
+    joined.unpersist()
+    return wrong
+
+
+def main(session: Any, seed: int, examples: int) -> dict[str, Any]:
+    """Plan all of them."""
+    opt, frames = Optimizer(session, Options(force=True, strict=True)), Frames(session)
+    seen: dict[str, Any] = {"wrong": {}, "random": 0, "random rewritten": 0, "random reasons": {}}
+    for name, frame in frames.written().items():
+        found = check(opt, frame)
+        if not found["rewritten"] or found["wrong"]:
+            seen["wrong"][name] = found
+    for name, (frame, reason) in frames.refused().items():
+        found = check(opt, frame)
+        if found["rewritten"] or reason not in found["reasons"]:
+            seen["wrong"][name] = found
+    seen["wrong"] |= {f"cached {n}": one for n, one in enumerate(cached(opt, frames))}
+    by_text = opt.join(frames.events.alias("e"), frames.windows.alias("w"), "e.ts BETWEEN w.lo AND w.hi", "left")
+    if problem := difference(frames.events.join(frames.windows, frames.band, "left"), by_text):
+        seen["wrong"]["opt.join"] = problem
+    for n in range(examples):
+        frame = random_frame(session, Random(f"{seed} {n}"))
+        if isinstance(rows(frame), str):
+            continue
+        found = check(opt, frame)
+        seen["random"] += 1
+        seen["random rewritten"] += found["rewritten"]
+        if found["wrong"]:
+            seen["wrong"][f"random {n}"] = found
+        if not found["rewritten"]:
+            seen["random reasons"][n] = found["reasons"]
+    if left := [table.name for table in session.catalog.listTables()]:
+        seen["wrong"]["views"] = left
+    return seen
+
+
+if __name__ == "__main__":
+    remote = os.environ.get("DOVETAIL_TEST_REMOTE")  # a server that runs already
+    if remote:
+        from pyspark.sql import SparkSession
+
+        own = SparkSession.builder.remote(remote).getOrCreate()
+    else:
+        own = start("connect", Path(sys.argv[1] or tempfile.mkdtemp()))
+    print(json.dumps(main(own, int(sys.argv[2]), int(sys.argv[3])), indent=1), flush=True)
+    os._exit(0)  # the server ends with its process; each session that says goodbye to it afterwards waits for an answer
