@@ -207,7 +207,9 @@ class ProtoExpressionWriter:
     def _function(self, message: Any) -> exp.Expression:
         check_fields(message, "a function", "function_name", "arguments", "is_distinct", "is_internal")
         name = str(message.function_name)
-        if message.is_internal or not (name in _OPERATORS or re.fullmatch(r"[A-Za-z_]\w*|!|~", name)):
+        if getattr(message, "is_internal", False) or not (
+            name in _OPERATORS or re.fullmatch(r"[A-Za-z_]\w*|!|~", name)
+        ):
             raise Refused(f"the function {name} is not written as SQL")
         if name.upper() in VOLATILE and name not in _SEEDED:
             raise Refused(_VOLATILE.format(name))

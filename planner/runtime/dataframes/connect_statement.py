@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _OPTIMIZED, _PHYSICAL = "== Optimized Logical Plan ==\n", "\n== Physical Plan ==\n"
 _CUT = re.compile(r"\.\.\. \d+ more |Truncated plan")
 _COLUMN = re.compile(r"\w*#(\d+)")
+_CROSS = re.compile(r"^([ :+-]*Join )Cross, ", re.MULTILINE)
 _MOST_FIELDS = "spark.sql.debug.maxToStringFields"
 _CACHED = "InMemoryTableScan"
 _FIRST_LABEL = 730_000_000_000
@@ -141,9 +142,13 @@ def _optimized(frame: DataFrame) -> str:
 
 
 def _numbered(text: str) -> str:
-    """Number the columns in the text of a plan in the order in which they appear, and leave out their names."""
+    """Number the columns in the text of a plan in the order in which they appear, and leave out their names.
+
+    A cross join with a condition is an inner join.
+    """
     numbers: dict[str, int] = {}
-    return _COLUMN.sub(lambda m: f"#{numbers.setdefault(m[1], len(numbers))}", text)
+    text = _COLUMN.sub(lambda m: f"#{numbers.setdefault(m[1], len(numbers))}", text)
+    return _CROSS.sub(r"\1Inner, ", text)
 
 
 def _first_line(error: Exception) -> str:

@@ -245,7 +245,8 @@ class ConnectPlanWriter:
                 attributes.append(Attribute(self._new_id(), str(name)))
         written = self._named(attributes, wanted)
         trees = [(a.id, self._spelled(i, name)) for a, i, name in zip(attributes, items, written, strict=True)]
-        return select_items(plan, trees, written), scope.of(attributes)
+        renamed = [a.id for a, item in zip(attributes, items, strict=True) if not item.attribute]
+        return select_items(plan, trees, written, renamed), scope.of(attributes)
 
     def _spelled(self, item: Item, name: str) -> exp.Expression:
         """Write a column as the select list spells it, since Spark takes its name from there."""

@@ -6,7 +6,7 @@ A column has an ID, as in Spark's plans, so that two columns of one name remain 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import uuid4
 
@@ -100,9 +100,11 @@ def join_rows(left: Rows, right: Rows, kind: JoinKind, condition: tuple[Scalar, 
     return Rows(joined, left.columns if kind in ("semi", "anti") else columns, above)
 
 
-def select_items(rows: Logical, items: Sequence[tuple[int, exp.Expression]], names: Sequence[str]) -> Query:
-    """Select expressions, each with the ID and the name of its column."""
-    written = (item(tree, name) for (_, tree), name in zip(items, names, strict=True))
+def select_items(
+    rows: Logical, items: Sequence[tuple[int, exp.Expression]], names: Sequence[str], renamed: Container[int] = ()
+) -> Query:
+    """Select expressions, each with the ID and the name of its column; ``renamed``: those with AS in any case."""
+    written = (item(tree, name, renamed=id_ in renamed) for (id_, tree), name in zip(items, names, strict=True))
     return Query(Project(rows, tuple(written)), {id_: name for (id_, _), name in zip(items, names, strict=True)})
 
 
@@ -136,7 +138,7 @@ def column_of(alias: str, name: str) -> exp.Expression:
     return exp.column(name, table=alias, quoted=True)
 
 
-def item(tree: exp.Expression, name: str) -> Scalar:
-    """An item of a select list."""
-    same = isinstance(tree, exp.Column) and tree.name == name
+def item(tree: exp.Expression, name: str, *, renamed: bool = False) -> Scalar:
+    """An item of a select list; ``renamed``: with AS, even if it is a column of that name."""
+    same = isinstance(tree, exp.Column) and tree.name == name and not renamed
     return Scalar(sql(tree) if same else f"{sql(tree)} AS {quote(name)}")
