@@ -24,7 +24,7 @@ class Settings:
     time_zone: str = "UTC"
     asof_join: bool = False  # Spark's ASOF JOIN is enabled
     nearest_by: bool = True  # Spark runs NEAREST BY: it is 4.2 or later, and cross joins are enabled
-    typed_rows: bool = False  # a column of a union has the type of its first query alone: on Sail
+    sail: bool = False  # Sail: a union has the types of its first query, integers wrap around, joins hash
     timestamp_ntz: bool = False  # TIMESTAMP in a statement means TIMESTAMP_NTZ
     commas_last: bool = False  # a comma in FROM binds looser than JOIN
     double_quoted_identifiers: bool = False  # "k" is a name

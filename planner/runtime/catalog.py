@@ -28,7 +28,7 @@ from planner.runtime.job_names import job_name
 from planner.runtime.keys import Declared
 from planner.runtime.measurement_cache import MeasurementCache, catalog_query
 from planner.runtime.repeatable import find_nonrepeatable_reason
-from planner.runtime.sail import needs_typed_rows
+from planner.runtime.sail import is_sail
 from planner.runtime.settings import all_settings
 from planner.runtime.table_rows import counted_rows
 from planner.runtime.views import Views, changed_setting, legacy_settings
@@ -101,7 +101,7 @@ class SparkCatalog(CatalogConstraints):
             # its order of times compares intervals, which legacy intervals do not support
             asof_join=on("spark.sql.join.asofJoin.enabled") and not on("spark.sql.legacy.interval.enabled"),
             nearest_by=_is_at_least(self.session.version, 4, 2) and on("spark.sql.crossJoin.enabled", default=True),
-            typed_rows=not classic(self.session) and needs_typed_rows(self.session),
+            sail=not classic(self.session) and is_sail(self.session),
             double_quoted_identifiers=ansi and on("spark.sql.ansi.doubleQuotedIdentifiers"),
             escaped_string_literals=on("spark.sql.parser.escapedStringLiterals"),
             consecutive_string_literals=on("spark.sql.legacy.consecutiveStringLiterals.enabled"),

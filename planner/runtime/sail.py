@@ -18,21 +18,21 @@ _REMEDY = "pip install 'dovetail[sail]', in an environment without another PySpa
 
 # Spark gives the column of a union the type of all its queries.
 _UNTYPED = "(SELECT NULL AS r UNION ALL SELECT named_struct('c', 1) AS r) AS u"
-_typed_rows: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
+_found: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
 
 
-def needs_typed_rows(session: Any) -> bool:
-    """Whether a server does not find the fields of a row that is NULL in the first query of a union, as Sail does not.
+def is_sail(session: Any) -> bool:
+    """Whether a server is Sail: it finds no field of a row that is NULL in the first query of a union.
 
     It is asked once for a session.
     """
-    if session not in _typed_rows:
+    if session not in _found:
         try:
             _ = run(session, f"SELECT v.c FROM {_UNTYPED} JOIN LATERAL (SELECT u.r.c AS c) AS v").schema
-            _typed_rows[session] = False
+            _found[session] = False
         except PySparkException:
-            _typed_rows[session] = True
-    return _typed_rows[session]
+            _found[session] = True
+    return _found[session]
 
 
 def is_installed() -> bool:

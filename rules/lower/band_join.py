@@ -59,7 +59,7 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
         ctx.decline(f"{join.band}: so wide a band leaves nothing to bins", join.band.conjuncts[0].place)
         return Spark(join.plain)
     best = min(ways, key=_seconds)
-    large = is_large(join, left, right, ctx)
+    large = is_large(join, left, right, ctx) and not ctx.catalog.settings.sail  # Sail never sorts for a join
     build = side_to_hash(join.kind, best.sizes, ctx) if large else None
     if large and not build:
         ways = for_sorting(ways, join, left, right)

@@ -40,7 +40,7 @@ def lower_nearest_join(join: NearestJoin, ctx: Context) -> SortedNearestJoin | S
     if _spark_join_suffices(join, ctx, may_stay=not (join.foreign or join.certain)):
         return Spark(join.plain)
     kind: Literal["inner", "left"] = "left" if join.kind == "left" else "inner"
-    nearest, of_row = _with_types(join, ctx) if ctx.catalog.settings.typed_rows else (join.nearest, None)
+    nearest, of_row = _with_types(join, ctx) if ctx.catalog.settings.sail else (join.nearest, None)
     return SortedNearestJoin(join.left, join.right, kind, nearest, join.foreign, join.turned, of_row)
 
 

@@ -79,7 +79,7 @@ class Pairs:
     def __init__(self, join: Join, conjuncts: tuple[Scalar, ...], ctx: Context):
         self.join, self.conjuncts, self.ctx = join, conjuncts, ctx
         self.scope = condition_scope(join, ctx)
-        self.wraps = not self.scope.ansi or ctx.catalog.settings.typed_rows  # Sail never raises an overflow
+        self.wraps = not self.scope.ansi or ctx.catalog.settings.sail  # Sail never raises an overflow
 
     @classmethod
     def of_block(cls, block: QueryBlock, join: Join, ctx: Context) -> Pairs:
