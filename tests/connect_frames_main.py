@@ -101,7 +101,7 @@ class Frames:
         deep = joined
         for n in range(31):
             deep = deep.withColumn(f"c{n % 7}", f.col("ts") + n)
-        other = self.session.newSession().range(3)
+        other = session_of_its_own(self.session).range(3)
         return {
             "a UDF": (joined.select(f.udf(lambda x: x, "long")("ts")), "a function of yours"),
             "a window": (joined.withColumn("n", number), "a window function"),
@@ -119,6 +119,16 @@ class Frames:
             "another session": (other.alias("a").join(other.alias("b"), f.expr("a.id <= b.id")), "another session"),
             "an error of Spark's": (joined.select("nowhere"), "nowhere"),
         }
+
+
+def session_of_its_own(session: Any) -> Any:
+    """Another session of the same server; PySpark 4.0 has no ``newSession`` for it."""
+    from pyspark.sql.connect.session import SparkSession
+
+    try:
+        return session.newSession()
+    except PySparkException:
+        return SparkSession(connection=session.client._builder)
 
 
 def rows(frame: Any) -> Counter[str] | str | None:
@@ -160,7 +170,48 @@ def cached(opt: Optimizer, frames: Frames) -> list[str]:
         found = check(opt, frame)
         if found["rewritten"] != rewritten or found["wrong"] or (rewritten and opt.plan(frame).text.count("JOIN") != 1):
             wrong.append(f"{found} {opt.plan(frame).text}")
+    if not joined.storageLevel.useMemory:
+        wrong.append("the rows are not cached any more")
     joined.unpersist()
+    return wrong
+
+
+def planted(opt: Optimizer, frames: Frames) -> list[str]:
+    """Statements that are not the DataFrame, and count as it all the same."""
+    from planner.runtime.dataframes.connect_writer import ConnectPlanWriter
+
+    twin = frames.session.range(50).selectExpr("id", "id * 3 % 100 AS ts")
+    on = frames.f.expr("a.ts BETWEEN b.ts AND b.ts + 2")
+    frame = frames.events.alias("a").join(twin.alias("b"), on, "left").where("a.id < 7").select("a.id", "b.ts")
+    write, wrong = ConnectPlanWriter.write, []
+    faults = {
+        "another operator": (" < 7", " <= 7"),
+        "another number": ("+ 2", "+ 3"),
+        "another join": ("LEFT JOIN", "JOIN"),
+        "another column": ("SELECT `a`.`id`", "SELECT `a`.`ts` AS `id`"),
+        "another side": ("SELECT `a`.`id`", "SELECT `b`.`id`"),
+        "more rows": ("WHERE", "WHERE true OR"),
+        "relations in each other's place": ("", ""),
+        "one relation for both": ("", ""),
+    }
+    for name, (old, new) in faults.items():
+
+        def faulty(writer: ConnectPlanWriter, name: str = name, old: str = old, new: str = new) -> str:
+            text, (one, other) = write(writer), writer.carried
+            if name == "relations in each other's place":
+                changed = text.replace(one, "\0").replace(other, one).replace("\0", other)
+            else:
+                changed = text.replace(old, new) if old else text.replace(one, other)
+            assert changed != text, text
+            return changed
+
+        ConnectPlanWriter.write = faulty  # type: ignore[method-assign, assignment]
+        try:
+            plan = opt.plan(frame)
+        finally:
+            ConnectPlanWriter.write = write  # type: ignore[method-assign]
+        if not any("is not what its SQL would be" in d.reason for d in plan.declined):
+            wrong.append(f"{name}: {plan.explain()}")
     return wrong
 
 
@@ -177,6 +228,7 @@ def main(session: Any, seed: int, examples: int) -> dict[str, Any]:
         if found["rewritten"] or reason not in found["reasons"]:
             seen["wrong"][name] = found
     seen["wrong"] |= {f"cached {n}": one for n, one in enumerate(cached(opt, frames))}
+    seen["wrong"] |= {f"planted {n}": one for n, one in enumerate(planted(opt, frames))}
     by_text = opt.join(frames.events.alias("e"), frames.windows.alias("w"), "e.ts BETWEEN w.lo AND w.hi", "left")
     if problem := difference(frames.events.join(frames.windows, frames.band, "left"), by_text):
         seen["wrong"]["opt.join"] = problem

@@ -32,13 +32,14 @@ from planner.runtime.schemas import fields_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_FIRST_LABEL = 730_000_000_000
 _OPTIMIZED, _PHYSICAL = "== Optimized Logical Plan ==\n", "\n== Physical Plan ==\n"
 _CUT = re.compile(r"\.\.\. \d+ more |Truncated plan")
 _COLUMN = re.compile(r"\w*#(\d+)")
 _CROSS = re.compile(r"^([ :+-]*Join )Cross, ", re.MULTILINE)
+_LABEL = re.compile(rf"^[ :+-]*Sample 0\.0, 1\.0, false, {_FIRST_LABEL // 1000}\d{{3}}\b", re.MULTILINE)
 _MOST_FIELDS = "spark.sql.debug.maxToStringFields"
 _CACHED = "InMemoryTableScan"
-_FIRST_LABEL = 730_000_000_000
 
 
 @contextmanager
@@ -68,9 +69,12 @@ def _proved_statement(session: SparkSession, frame: DataFrame) -> NamedFrames:
         raise Refused("the DataFrame is a stream; opt.stream() runs joins of streams")
     has_cached = _CACHED in frame._explain_string()  # type: ignore[operator]
     fold = str if str(session.conf.get("spark.sql.caseSensitive")).lower() == "true" else str.lower
-    writer = ConnectPlanWriter(session, plan, frame.columns, fold, _Cached(session) if has_cached else lambda _: False)
+    is_cached = _Cached(session) if has_cached else lambda _: False
+    writer = ConnectPlanWriter(session, plan, frame.columns, fold, is_cached)
     text = writer.write()
     frames = {view: _frame(session, one, one.message) for view, one in writer.carried.items()}
+    if has_cached:  # Spark forgets the rows of a relation when it drops a view of the same plan
+        frames = {view: one.filter("true") for view, one in frames.items()}
     if reason := _difference(session, frame, writer, text):
         raise Refused(f"the DataFrame is not what its SQL would be: {reason}")
     return NamedFrames.of_views(text, frames)
@@ -134,11 +138,15 @@ def _whole_lists(session: SparkSession) -> Iterator[None]:
 
 
 def _optimized(frame: DataFrame) -> str:
-    """Return the text of the optimized plan; empty if its ends are not certain."""
+    """Return the text of the optimized plan; empty if its ends are not certain, or if no relation has its label.
+
+    A server of another engine has plans without numbers of columns, and without samples in Spark's words.
+    """
     explained = str(frame._explain_string(extended=True))  # type: ignore[operator]
     if explained.count(_OPTIMIZED) != 1 or explained.count(_PHYSICAL) != 1:
         return ""
-    return explained.partition(_OPTIMIZED)[2].partition(_PHYSICAL)[0]
+    text = explained.partition(_OPTIMIZED)[2].partition(_PHYSICAL)[0]
+    return text if _LABEL.search(text) else ""
 
 
 def _numbered(text: str) -> str:
