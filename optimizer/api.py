@@ -130,9 +130,9 @@ class Optimizer:
         """Plan a DataFrame, and return the one that runs the rewriting: the same rows, columns and types.
 
         Joins of the DataFrame, and the filters, columns, aggregates, ORDER BY and LIMIT above them, are written as a
-        statement over its relations.  It counts only if Spark optimizes it to the plan of the DataFrame.  Where no rule
-        applies, ``frame`` itself is returned; ``plan(frame)`` shows why.  Columns of the result go by their names:
-        ``result["id"]``, not ``left["id"]``.
+        statement over its relations.  A rewriting counts only if Spark optimizes that statement to the plan of the
+        DataFrame.  Where no rule applies, ``frame`` itself is returned; ``plan(frame)`` shows why.  Columns of the
+        result go by their names: ``result["id"]``, not ``left["id"]``.
 
         Raises ``TypeError`` for anything but a DataFrame; with ``Options(strict=True)``, the error that made planning
         fail.

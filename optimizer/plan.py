@@ -45,7 +45,7 @@ class Plan:
     earlier.  ``timings``: seconds per stage; ``total`` includes ``catalog``.  ``error``: why neither Spark nor Dovetail
     can run it.  ``frame``: its DataFrame, if the plan runs right away.  ``named``: the DataFrames that the text names
     in braces.  ``current``: plans for the current tables, views and settings; None if the text runs as written.
-    ``rejection``: Spark's error for a query that it cannot analyze, for a plan that runs later; else empty.
+    ``rejection``: Spark's error for a query that it cannot analyze, where planning had Spark analyze it; else empty.
     """
 
     text: str

@@ -38,7 +38,7 @@ def validate_schema(plan: Plan, catalog: SparkCatalog) -> Plan:
     )
     before, after, users = call_concurrently(catalog.session, *analyses)
     if isinstance(before, str):
-        return replace(plan, rewriting=None)  # Spark raises its own error when the statement runs
+        return replace(plan, rewriting=None, rejection=before)  # Spark raises its own error when the statement runs
     if isinstance(after, str):
         reason: str | None = f"Spark does not take the rewriting: {after}"
     else:

@@ -66,18 +66,29 @@ class SessionPlanner:
 
     def plan_frame(self, frame: DataFrame, stop_after: Stage = "lower") -> Plan:
         """Plan a DataFrame.  A plan that is not rewritten runs as the DataFrame itself."""
-        from planner.runtime.dataframes.statement import frame_as_statement
+        from planner.runtime.dataframes.statement import written_frames
 
         if not hasattr(frame, "sparkSession"):
             raise TypeError(f"A DataFrame is needed, not {a(type(frame).__name__)}; opt.sql() and opt.plan() take SQL")
 
         def plan_statement() -> Plan:
+            found: Plan | None = None
             try:
-                with frame_as_statement(self.session, frame) as named:
-                    plan = self._plan(named.text, None, stop_after, may_cache=False)
+                for written in written_frames(self.session, frame):
+                    named = written.statement
+                    with named.views():
+                        plan = self._plan(named.text, None, stop_after, may_cache=False)
+                        reason = written.find_difference() if plan.rewritten else plan.rejection
+                    plan = replace(plan, named=named, frame=None, current=lambda _: self.plan_frame(frame))
+                    if plan.rewritten and not reason:
+                        return plan
+                    if reason:
+                        plan = self._as_written(_FRAME, f"the DataFrame is not what its SQL would be: {reason}")
+                    found = found or plan
             except Refused as refused:
-                return self._as_written(_FRAME, refused.reason)
-            return replace(plan, named=named, frame=None, current=lambda _: self.plan_frame(frame))
+                found = found or self._as_written(_FRAME, refused.reason)
+            assert found is not None
+            return found
 
         plan = _log(self._guard(_FRAME, None, plan_statement))
         return plan if plan.rewritten else replace(plan, frame=frame, current=None)

@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
@@ -26,6 +27,7 @@ from planner.errors import Refused
 from planner.runtime.batch import run_over_frames
 from planner.runtime.dataframes.connect_plan import RelationNode, frame_of, label, relation_of
 from planner.runtime.dataframes.connect_writer import Carried, ConnectPlanWriter, bytes_of
+from planner.runtime.dataframes.written_frame import WrittenFrame
 from planner.runtime.named_frames import NamedFrames
 from planner.runtime.schemas import fields_of
 
@@ -42,21 +44,19 @@ _MOST_FIELDS = "spark.sql.debug.maxToStringFields"
 _CACHED = "InMemoryTableScan"
 
 
-@contextmanager
-def connect_frame_as_statement(session: SparkSession, frame: DataFrame) -> Iterator[NamedFrames]:
-    """Write a DataFrame as a statement over views of its relations, which are there while the context lasts.
-
-    Raises ``Refused`` if the DataFrame cannot be written as a statement whose optimized plan is its own.
-    """
+def write_connect_frame(session: SparkSession, frame: DataFrame) -> WrittenFrame:
+    """Write a DataFrame as a statement over views of its relations.  Raises ``Refused`` if it cannot be written."""
     try:
-        named = _proved_statement(session, frame)
+        writer, text, has_cached = _written(session, frame)
     except PySparkException as error:
         raise Refused(f"the DataFrame is not written as SQL: {_first_line(error)}") from error
-    with named.views():
-        yield named
+    frames = {view: _frame(session, one, one.message) for view, one in writer.carried.items()}
+    if has_cached:  # Spark forgets the rows of a relation when it drops a view of the same plan
+        frames = {view: one.filter("true") for view, one in frames.items()}
+    return WrittenFrame(NamedFrames.of_views(text, frames), partial(_find_difference, session, frame, writer, text))
 
 
-def _proved_statement(session: SparkSession, frame: DataFrame) -> NamedFrames:
+def _written(session: SparkSession, frame: DataFrame) -> tuple[ConnectPlanWriter, str, bool]:
     if not _is_of(frame, session):
         raise Refused("the DataFrame belongs to another session than the optimizer")
     plan = RelationNode(relation_of(frame))
@@ -71,13 +71,7 @@ def _proved_statement(session: SparkSession, frame: DataFrame) -> NamedFrames:
     fold = str if str(session.conf.get("spark.sql.caseSensitive")).lower() == "true" else str.lower
     is_cached = _Cached(session) if has_cached else lambda _: False
     writer = ConnectPlanWriter(session, plan, frame.columns, fold, is_cached)
-    text = writer.write()
-    frames = {view: _frame(session, one, one.message) for view, one in writer.carried.items()}
-    if has_cached:  # Spark forgets the rows of a relation when it drops a view of the same plan
-        frames = {view: one.filter("true") for view, one in frames.items()}
-    if reason := _difference(session, frame, writer, text):
-        raise Refused(f"the DataFrame is not what its SQL would be: {reason}")
-    return NamedFrames.of_views(text, frames)
+    return writer, writer.write(), has_cached
 
 
 def _is_of(frame: DataFrame, session: SparkSession) -> bool:
@@ -103,8 +97,15 @@ def _frame(session: SparkSession, carried: Carried, relation: Any) -> DataFrame:
     return frame.toDF(*carried.names) if carried.names else frame
 
 
-def _difference(session: SparkSession, frame: DataFrame, writer: ConnectPlanWriter, text: str) -> str:
+def _find_difference(session: SparkSession, frame: DataFrame, writer: ConnectPlanWriter, text: str) -> str:
     """Return how a statement differs from the DataFrame; empty if it does not.  Replaces relations in the plan."""
+    try:
+        return _difference(session, frame, writer, text)
+    except PySparkException as error:
+        return _first_line(error)
+
+
+def _difference(session: SparkSession, frame: DataFrame, writer: ConnectPlanWriter, text: str) -> str:
     views = {bytes_of(one.message): view for view, one in writer.carried.items()}
     number = {view: _FIRST_LABEL + n for n, view in enumerate(writer.carried)}
     labelled = {view: _frame(session, one, label(one.message, number[view])) for view, one in writer.carried.items()}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
@@ -92,11 +92,13 @@ class ExpressionWriter:
     """Writes expressions; ``columns``: the column of a FROM by the ID of an attribute.
 
     ``coerced``: leave out casts that Spark adds itself.  ``jvm_zone``: the zone in which the JVM writes timestamps.
+    ``left_out``: the casts that were left out, as they are.
     """
 
     columns: Mapping[int, exp.Expression]
     coerced: bool
     jvm_zone: str
+    left_out: list[Catalyst] = field(default_factory=list)
 
     def tree(self, node: Catalyst) -> exp.Expression:
         """Write an expression.  Raises ``Refused``."""
@@ -112,8 +114,9 @@ class ExpressionWriter:
         return self._call(name, self._operands(node, children))
 
     def _operands(self, node: Catalyst, children: tuple[Catalyst, ...]) -> list[exp.Expression]:
-        bare = self.coerced and node.name in _COERCED
-        return [self.tree(child.child if bare and child.name == "Cast" else child) for child in children]
+        casts = [child for child in children if child.name == "Cast"] if self.coerced and node.name in _COERCED else []
+        self.left_out.extend(casts)
+        return [self.tree(child.child if child in casts else child) for child in children]
 
     @staticmethod
     def _call(name: str, arguments: list[exp.Expression]) -> exp.Expression:

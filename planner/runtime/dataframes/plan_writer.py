@@ -78,12 +78,14 @@ _ABOVE_JOINS = (
 class PlanWriter:
     """Writes the analyzed plan of a DataFrame of a classic session.
 
-    ``coerced``: leave out the casts that Spark adds itself.  ``frames``: the DataFrame of each view in the statement.
+    ``coerced``: leave out the casts that Spark adds itself; ``left_out`` has them.  ``frames``: the DataFrame of each
+    view in the statement.
     """
 
     frame: DataFrame
     coerced: bool
     frames: dict[str, DataFrame] = field(default_factory=dict)
+    left_out: list[Catalyst] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.session = self.frame.sparkSession
@@ -311,7 +313,7 @@ class PlanWriter:
         return Scalar(sql(self._writer(columns).tree(node)))
 
     def _writer(self, columns: Columns) -> ExpressionWriter:
-        return ExpressionWriter(columns, self.coerced, self.jvm_zone)
+        return ExpressionWriter(columns, self.coerced, self.jvm_zone, self.left_out)
 
     def _as_frame(self, node: PlanNode) -> DataFrame:
         """Make a DataFrame of a part of the plan."""

@@ -1,9 +1,9 @@
-"""A DataFrame as a statement, proved: Spark optimizes both to the same plan."""
+"""A DataFrame as a statement, with its proof: Spark optimizes both to the same plan."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -11,9 +11,10 @@ from pyspark.errors import PySparkException
 
 from planner.errors import Refused
 from planner.runtime.batch import classic, run
-from planner.runtime.dataframes.connect_statement import connect_frame_as_statement
+from planner.runtime.dataframes.connect_statement import write_connect_frame
 from planner.runtime.dataframes.jvm_plan import PlanNode
 from planner.runtime.dataframes.plan_writer import PlanWriter
+from planner.runtime.dataframes.written_frame import WrittenFrame
 from planner.runtime.named_frames import NamedFrames
 from planner.runtime.schemas import fields_of
 
@@ -21,15 +22,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-@contextmanager
-def frame_as_statement(session: SparkSession, frame: DataFrame) -> Iterator[NamedFrames]:
-    """Write a DataFrame as a statement over views of its relations, which are there while the context lasts.
+def written_frames(session: SparkSession, frame: DataFrame) -> Iterator[WrittenFrame]:
+    """Yield the ways to write a DataFrame as a statement; most have one.
 
-    Raises ``Refused`` if the DataFrame cannot be written as a statement whose optimized plan is its own.
+    Raises ``Refused`` if the DataFrame cannot be written.
     """
     if not classic(session):
-        with connect_frame_as_statement(session, frame) as named:
-            yield named
+        yield write_connect_frame(session, frame)
         return
     if not hasattr(frame, "_jdf") or not frame.sparkSession._jsparkSession.equals(session._jsparkSession):
         raise Refused("the DataFrame belongs to another session than the optimizer")
@@ -37,15 +36,12 @@ def frame_as_statement(session: SparkSession, frame: DataFrame) -> Iterator[Name
         raise Refused("the DataFrame is a stream; opt.stream() runs joins of streams")
     if PlanNode(frame._jdf.queryExecution().analyzed()).contains("CollectMetrics"):
         raise Refused("the DataFrame observes metrics, and planning may read it before your action does")
-    reason = ""
     for coerced in (True, False):
         writer = PlanWriter(frame, coerced)
         named = NamedFrames.of_views(writer.write(), writer.frames)
-        with named.views():
-            if not (reason := _difference(session, frame, named)):
-                yield named
-                return
-    raise Refused(f"the DataFrame is not what its SQL would be: {reason}")
+        yield WrittenFrame(named, partial(_difference, session, frame, named))
+        if not writer.left_out:
+            return
 
 
 def _difference(session: SparkSession, frame: DataFrame, named: NamedFrames) -> str:
