@@ -22,7 +22,7 @@ from optimizer.stream_plan import StreamPlan, plan_on_session
 from optimizer.verification import Verification
 from optimizer.verify import verify
 from optimizer.verify_streams import verify_over_copies, verify_streams
-from planner.errors import OptionError, QueryError, Unsupported, a
+from planner.errors import QueryError, Unsupported, a
 from planner.runtime.installation import install, uninstall
 from planner.sql.reader import not_a_query
 from planner.state.sink import Mode, Target, check, trigger_of
@@ -66,26 +66,16 @@ class Optimizer:
     def install(cls, session: SparkSession, options: Options | None = None, *, frames: bool = False) -> Self:
         """Let ``session.sql`` plan every statement, in all threads, for code that cannot be changed.
 
-        ``frames``: actions of DataFrames, such as ``count`` and ``write``, run ``dataframe(frame)``, too; on a classic
-        session.  Returns the optimizer; its ``uninstall`` undoes this.  ``with Optimizer(spark):`` installs it for SQL
-        and undoes it.  Where several are installed, the last one plans.  Raises ``OptionError`` as ``Optimizer`` does,
-        and for ``frames`` on Spark Connect.
+        ``frames``: actions of DataFrames, such as ``count`` and ``write``, run ``dataframe(frame)``, too.  Returns the
+        optimizer; its ``uninstall`` undoes this.  ``with Optimizer(spark):`` installs it for SQL and undoes it.  Where
+        several are installed, the last one plans.  Raises ``OptionError`` as ``Optimizer`` does.
         """
-        optimizer = cls(session, options)
-        if frames:
-            optimizer._install_frames()
-        return optimizer.__enter__()
-
-    def _install_frames(self) -> None:
-        from planner.runtime.batch import classic
         from planner.runtime.installed_frames import install_frames
 
-        if not classic(self.session):
-            raise OptionError(
-                "frames=True needs a classic session; without it, spark.sql is planned on Spark Connect, and "
-                "opt.dataframe(df) plans a DataFrame"
-            )
-        install_frames(self.session, self)
+        optimizer = cls(session, options)
+        if frames:
+            install_frames(session, optimizer)
+        return optimizer.__enter__()
 
     def uninstall(self) -> None:
         """Undo ``install``: ``session.sql`` and DataFrames are what they were.  Nothing happens if not installed."""

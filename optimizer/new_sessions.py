@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 from optimizer.api import Optimizer
@@ -13,23 +12,16 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-_LOG = logging.getLogger("dovetail.plan")
-
 
 def install_on_new_sessions(*, frames: bool = False) -> Callable[[], None]:
     """Let ``SparkSession.builder.getOrCreate`` return sessions whose ``sql`` plans each statement.
 
-    ``frames``: actions of DataFrames plan as well, as in ``Optimizer.install``; on Spark Connect, which cannot, a
-    warning is logged.  Each session has an optimizer of its own, with the options of its settings ``spark.dovetail.…``;
-    a wrong one raises ``OptionError`` in ``getOrCreate``.  A session of ``newSession()`` has no optimizer.  Returns a
-    function that undoes this for sessions that are made later.
+    ``frames``: actions of DataFrames plan as well, as in ``Optimizer.install``.  Each session has an optimizer of its
+    own, with the options of its settings ``spark.dovetail.…``; a wrong one raises ``OptionError`` in ``getOrCreate``.
+    A session of ``newSession()`` has no optimizer.  Returns a function that undoes this for sessions made later.
     """
 
     def prepare(session: SparkSession) -> None:
-        from planner.runtime.batch import classic
-
-        if frames and not classic(session):
-            _LOG.warning("DataFrames of Spark Connect are not planned when they run; opt.dataframe(df) plans one.")
-        Optimizer.install(session, frames=frames and classic(session))
+        Optimizer.install(session, frames=frames)
 
     return on_new_sessions(prepare)

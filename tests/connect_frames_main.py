@@ -5,6 +5,8 @@ Each is planned, and its rows, columns and types are compared with those of the 
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import sys
@@ -17,6 +19,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 
 from optimizer import Optimizer, Options
+from planner.runtime.installed_frames import ACTIONS
 from planner.runtime.schemas import fields_of
 from random_frames import HOWS, random_frame
 from sessions import start
@@ -176,6 +179,38 @@ def cached(opt: Optimizer, frames: Frames) -> list[str]:
     return wrong
 
 
+def installed(frames: Frames, folder: Path) -> list[str]:
+    """What is wrong with the actions of DataFrames under ``install(frames=True)``."""
+    session, joined, wrong = frames.session, frames.joined.select("ts", "lo"), []
+    expected, actions = rows(joined), ACTIONS
+    before = {name: vars(type(joined)).get(name) for name in (*actions, "write")}
+    opt = Optimizer.install(session, Options(force=True), frames=True)
+    try:
+        if rows(joined) != expected or joined.count() != sum(expected.values()):  # type: ignore[union-attr]
+            wrong.append("other rows")
+        joined.write.parquet(str(folder / "written"))
+        text = io.StringIO()
+        with contextlib.redirect_stdout(text):
+            joined.explain()
+        if "Generate explode" not in text.getvalue():
+            wrong.append(f"not planned: {text.getvalue()}")
+        if joined.filter(frames.windows.lo > 4).count() != rows(joined.filter("lo > 4")).total():  # type: ignore[union-attr]
+            wrong.append("a column of an input is not found")
+        try:
+            joined.select("nowhere").collect()
+            wrong.append("no error")
+        except PySparkException as error:
+            if error.getCondition() != "UNRESOLVED_COLUMN.WITH_SUGGESTION":
+                wrong.append(str(error))
+    finally:
+        opt.uninstall()
+    if rows(session.read.parquet(str(folder / "written"))) != expected:
+        wrong.append("other rows are written")
+    if before != {name: vars(type(joined)).get(name) for name in before} or vars(session).get("_dovetail_frames"):
+        wrong.append("something stays installed")
+    return wrong
+
+
 def planted(opt: Optimizer, frames: Frames) -> list[str]:
     """Statements that are not the DataFrame, and count as it all the same."""
     from planner.runtime.dataframes.connect_writer import ConnectPlanWriter
@@ -229,6 +264,8 @@ def main(session: Any, seed: int, examples: int) -> dict[str, Any]:
             seen["wrong"][name] = found
     seen["wrong"] |= {f"cached {n}": one for n, one in enumerate(cached(opt, frames))}
     seen["wrong"] |= {f"planted {n}": one for n, one in enumerate(planted(opt, frames))}
+    with tempfile.TemporaryDirectory() as folder:
+        seen["wrong"] |= {f"installed {n}": one for n, one in enumerate(installed(frames, Path(folder)))}
     by_text = opt.join(frames.events.alias("e"), frames.windows.alias("w"), "e.ts BETWEEN w.lo AND w.hi", "left")
     if problem := difference(frames.events.join(frames.windows, frames.band, "left"), by_text):
         seen["wrong"]["opt.join"] = problem

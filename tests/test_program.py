@@ -100,13 +100,14 @@ def test_dataframes_are_planned_with_frames(home: Path) -> None:
 
 @pytest.mark.connect
 @pytest.mark.spark
-def test_dataframes_of_spark_connect_are_not(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dataframes_of_spark_connect_are_planned_with_frames(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (home / "job.py").write_text(FRAMES)
     monkeypatch.setenv("SPARK_REMOTE", "local[1]")
-    done = program(home, "--frames", "job.py")
+    done = program(home, "--frames", "-v", "job.py")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("Row(n={}, t={})".format(*count()))
-    assert done.stderr.count("DataFrames of Spark Connect are not planned") == 1
+    assert "Generate explode" in done.stdout
+    assert done.stderr.count("dovetail: Rewritten in ") == 2  # collect and explain
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,10 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 
+from planner.runtime.batch import classic
+from planner.runtime.dataframes.connect_plan import joins_something
 from planner.runtime.installation import PLANNED
 
 if TYPE_CHECKING:
@@ -41,21 +44,27 @@ class PlansFrames(Protocol):
 
 
 class InstalledFrames:
-    """The optimizers of a session's DataFrames, the last of which plans; ``join`` is how Spark marks plans of joins."""
+    """The optimizers of a session's DataFrames, the last of which plans; ``joins``: whether a DataFrame has a join."""
 
     def __init__(self, session: SparkSession) -> None:
         self.optimizers: tuple[PlansFrames, ...] = ()
         self.of_frames = type(session.range(0))
-        self.join = session._jvm.org.apache.spark.sql.catalyst.trees.TreePattern.JOIN()  # type: ignore[union-attr]
+        self.joins = _classic_joins(session) if classic(session) else joins_something
 
     def plan(self, frame: DataFrame) -> DataFrame:
-        """Return the DataFrame that runs: the same if it joins nothing, which takes three calls to the JVM."""
+        """Return the DataFrame that runs: the same if it joins nothing."""
         optimizers = self.optimizers
         try:
-            joins = optimizers and frame._jdf.queryExecution().analyzed().containsPattern(self.join)
-        except Py4JError:  # the action will show what is wrong
+            joins = bool(optimizers) and self.joins(frame)
+        except (Py4JError, PySparkException):  # the action will show what is wrong
             return frame
         return optimizers[-1].dataframe(frame) if joins else frame
+
+
+def _classic_joins(session: SparkSession) -> Callable[[DataFrame], bool]:
+    """The check whether a DataFrame of a classic session has a join: three calls to the JVM."""
+    join = session._jvm.org.apache.spark.sql.catalyst.trees.TreePattern.JOIN()  # type: ignore[union-attr]
+    return lambda frame: bool(frame._jdf.queryExecution().analyzed().containsPattern(join))
 
 
 def install_frames(session: SparkSession, optimizer: PlansFrames) -> None:

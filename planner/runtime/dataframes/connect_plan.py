@@ -98,6 +98,11 @@ def relation_of(frame: DataFrame) -> Any:
     return _copy(plan.plan(_client(frame.sparkSession)))
 
 
+def joins_something(frame: DataFrame) -> bool:
+    """Whether the plan of a DataFrame has a join, as the client knows without the server."""
+    return any(node.name == "join" for node, _ in RelationNode(relation_of(frame)).walk())
+
+
 def frame_of(session: SparkSession, relation: Any) -> DataFrame:
     """Return the DataFrame of a relation, with a copy of it."""
     from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
