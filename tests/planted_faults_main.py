@@ -2,7 +2,7 @@
 
     python tests/planted_faults_main.py [SOME [SEED]]    SOME of the faults, others for each seed; all without
 
-A fault is noticed where tests fail; golden plans first, without a JVM, and then all that `make check` runs.
+A fault is noticed where tests fail; golden plans first, without a JVM, and then all other tests without a JVM.
 """
 
 from __future__ import annotations
