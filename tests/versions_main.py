@@ -59,6 +59,13 @@ QUERIES = {
     "AND p.v <> 1) WHERE n = 1",
     "nearest, grouped": f"SELECT p.id, max_by(i.id, i.lo) AS i FROM p LEFT JOIN i ON {BEFORE} GROUP BY p.id",
     "nearest time": f"SELECT p.id FROM p WHERE p.x - 1 > (SELECT max(i.lo) FROM i WHERE {BEFORE})",
+    "nearest, zeros of both signs": "SELECT id, rid FROM (SELECT l.id, r.id AS rid, "
+    "row_number() OVER (PARTITION BY l.id ORDER BY r.x DESC) AS n "
+    "FROM z l JOIN z r ON l.v = -r.v AND r.x <= l.x) WHERE n = 1",
+    "one bound, NaN": "SELECT l.id FROM z l WHERE EXISTS (SELECT 1 FROM z r WHERE r.f < l.f)",
+    "one bound, infinity": "SELECT p.id FROM p "
+    "WHERE EXISTS (SELECT 1 FROM z r WHERE r.k = p.k AND r.i > p.x * DOUBLE('-inf'))",
+    "own group, zeros of both signs": "SELECT id, (SELECT min(b.x) FROM z b WHERE b.v = a.v) AS m FROM z a",
     "scalar aggregates": "SELECT (SELECT count(*) FROM t WHERE v = 1) AS n, (SELECT sum(v) FROM t WHERE k = 2) AS s",
 }
 # Without ANSI mode, which is the default from Spark 4 on, differences of integers wrap around.
@@ -131,6 +138,8 @@ def observe(session: SparkSession, folder: Path) -> Iterator[tuple[str, str]]:
     session.range(300).selectExpr(*columns).createOrReplaceTempView("p")
     ends = ("id", "cast(id * 2 AS INT) AS lo", "cast(id * 2 + 3 AS INT) AS hi", "cast(id % 5 AS INT) AS k")
     session.range(50).selectExpr(*ends).createOrReplaceTempView("i")
+    zeros = ("id", "x", "k", "IF(v = 1, -0.0D, CAST(v AS DOUBLE)) AS v", "IF(id % 7 = 0, DOUBLE('NaN'), x / 2) AS f")
+    session.table("p").selectExpr(*zeros, "DOUBLE('-inf') AS i").createOrReplaceTempView("z")
     session.table("p").write.parquet(str(folder / "t"))
     session.read.parquet(str(folder / "t")).createOrReplaceTempView("t")
     opt.declare_key("t", ["id"])

@@ -15,11 +15,13 @@ from planner.tree import plan_node
 class Rows:
     """The aggregated rows: those of ``relations`` joined, in the groups that are ``kept``.
 
-    ``kept``: other relations, and the conditions on them; a group is kept that has a row in each.  ``exists``: how many
-    of the subqueries are EXISTS.  ``alone``: the block reads nothing but these rows, and all of them.
+    ``filters``: the conditions on each of the relations, which the block and the subqueries share.  ``kept``: other
+    relations, and the conditions on them; a group is kept that has a row in each.  ``exists``: how many of the
+    subqueries are EXISTS.  ``alone``: the block reads nothing but these rows, and all of them.
     """
 
     relations: tuple[Logical, ...]
+    filters: tuple[tuple[Scalar, ...], ...]
     kept: tuple[tuple[Logical, tuple[Scalar, ...]], ...]
     exists: int
     alone: bool

@@ -24,13 +24,14 @@ def lower_self_aggregate(node: SelfAggregate, ctx: Context) -> Logical | Rewriti
     """Use window functions instead of another scan of the table if they are estimated to cost less.
 
     A window sorts every row, where an aggregate sends only its groups.  So it pays where other relations leave few of
-    the rows, or the rows are themselves computed; and for EXISTS, which joins all rows as they are, where there are two
-    or nothing but the rows.
+    the rows, among them the filtered ones with which the largest relation is joined, or the rows are themselves
+    computed; and for EXISTS, which joins all rows as they are, where there are two or nothing but the rows.
     """
     window, rows = Rewriting(node.other, "SelfWindow", node.description, node.output), node.rows
     if ctx.force or rows.exists > 1 or (rows.exists and rows.alone) or all(_computed(r, ctx) for r in rows.relations):
         return window
-    share = prod(_share(relation, conditions, rows, ctx) for relation, conditions in rows.kept)
+    filtered = (*rows.kept, *_beside_the_largest(rows, ctx))
+    share = prod(_share(relation, conditions, rows, ctx) for relation, conditions in filtered)
     windows, subqueries = f"windows over {share:.2g} of the rows", "the rows read once more for each subquery"
     if share <= ctx.thresholds.window_share:
         ctx.choose(windows, subqueries)
@@ -46,6 +47,14 @@ def _computed(relation: Logical, ctx: Context) -> bool:
         return reading(relation, ctx).key[0] == "query"
     except Refused:
         return False
+
+
+def _beside_the_largest(rows: Rows, ctx: Context) -> list[tuple[Logical, tuple[Scalar, ...]]]:
+    """The relations with which the largest one is joined, and the conditions on them; none if no size is known."""
+    sizes = [found.rows or 0 for found in ctx.statistics_of(*rows.relations)]
+    largest = sizes.index(max(sizes)) if any(sizes) else None
+    pairs = enumerate(zip(rows.relations, rows.filters, strict=True))
+    return [pair for number, pair in pairs if largest not in (None, number) and pair[1]]
 
 
 def _share(relation: Logical, conditions: tuple[Scalar, ...], rows: Rows, ctx: Context) -> float:

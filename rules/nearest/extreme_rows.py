@@ -11,6 +11,7 @@ from planner.expr import Scalar, sql
 from planner.logical import Join
 from planner.logical.extreme_semi_join import Bound, Extreme, ExtremeSemiJoin
 from planner.logical.joins import EqualKey
+from rules.analysis.sail_groups import check_groups_on_sail
 from rules.context import Context
 from rules.nearest.pairs import Pairs, comparison_text, comparisons_of
 from rules.query.correlation import is_in_correlated_subquery, leans_on_left
@@ -90,6 +91,7 @@ class _Condition:
         elif found := self.bound(part):
             value, bound = found
             self.pairs.check_types(part.left, part.right, conjunct)
+            check_groups_on_sail(self.pairs.scope.type_of(value), sql(value), self.pairs.ctx)
             self.bounds.append((value, bound, conjunct))
         else:
             raise Refused(f"{conjunct.shown} depends on both rows of a pair", conjunct.place)

@@ -21,6 +21,7 @@ from planner.logical.joins import EqualKey
 from planner.logical.nearest_join import Direction, Nearest, NearestJoin, TieBreak, Tolerance
 from planner.types.schema import SqlType
 from planner.types.try_expressions import try_form
+from rules.analysis.sail_groups import check_groups_on_sail
 from rules.context import Context
 from rules.nearest.shown_columns import shown_relations
 from rules.query.condition_scope import condition_scope
@@ -226,6 +227,8 @@ class Pairs:
             raise Refused(
                 f"{comparison_text(part)} compares {types[0]}; keys are numbers, strings, dates, timestamps or booleans"
             )
+        for end, type_ in zip(ends, types, strict=True):
+            check_groups_on_sail(type_, sql(end), self.ctx)
         return EqualKey(self.safe(left), self.safe(right), part.sign == "<=>")
 
     def tolerance(self, part: Comparison, wanted: Wanted) -> Tolerance | None:

@@ -113,5 +113,5 @@ def _choice(block: WindowedBlock, written: Project) -> SelfAggregate:
     keys = ", ".join(dict.fromkeys(k.text for r in group for k in r.keys))
     before = f", after {', '.join(c.shown for s in semis for c in s.filters)}" if semis else ""
     kept = tuple((s.relation, s.filters) for s in semis)
-    rows = Rows(block.sources(), kept, sum(r.exists for r in group), block.alone)
+    rows = Rows(block.sources(), block.filters(), kept, sum(r.exists for r in group), block.alone)
     return SelfAggregate(written, block.windowed(semis), f"{count} by {keys}{before}", rows)

@@ -23,6 +23,7 @@ from planner.expr.substitution import without_alias
 from planner.logical import Limit
 from rules.analysis.containment_mapping import ContainmentMapping, Term, containment_mappings
 from rules.analysis.correlation_keys import CorrelationKey, correlation_key, plainly_compared
+from rules.analysis.sail_groups import check_groups_on_sail
 from rules.context import Context
 from rules.query.aggregates import WindowColumn, check_aggregates
 from rules.query.decorrelation import check_deterministic, check_inner
@@ -168,6 +169,7 @@ class _Reader:
             scopes = [self._scope(end) for end in comparison.operands]
             inner, sign, outer = comparison if scopes[0] == 0 else comparison.turned
             if set(scopes) == {0, 1} and sign == "=":
+                check_groups_on_sail(self.mapped.scope.column(inner).column.type, sql(inner), self.ctx)
                 self.keys.append((inner, outer))
                 return
             if set(scopes) == {0, 1} and self.form == "exists":

@@ -138,6 +138,10 @@ class WindowedBlock:
         """The relations that are aggregated."""
         return tuple(self.outer.relations[n] for n in self.relations)
 
+    def filters(self) -> tuple[tuple[Scalar, ...], ...]:
+        """The conditions on each of these relations."""
+        return tuple(tuple(c for c in self.common if self.places[c] == {number}) for number in self.relations)
+
     @property
     def alone(self) -> bool:
         """Whether the block reads all of these rows, and nothing else."""
