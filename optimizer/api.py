@@ -70,7 +70,7 @@ class Optimizer:
         optimizer; its ``uninstall`` undoes this.  ``with Optimizer(spark):`` installs it for SQL and undoes it.  Where
         several are installed, the last one plans.  Raises ``OptionError`` as ``Optimizer`` does.
         """
-        from planner.runtime.installed_frames import install_frames
+        from planner.runtime.dataframes.installed_frames import install_frames
 
         optimizer = cls(session, options)
         if frames:
@@ -79,7 +79,7 @@ class Optimizer:
 
     def uninstall(self) -> None:
         """Undo ``install``: ``session.sql`` and DataFrames are what they were.  Nothing happens if not installed."""
-        from planner.runtime.installed_frames import uninstall_frames
+        from planner.runtime.dataframes.installed_frames import uninstall_frames
 
         uninstall(self.session, self)
         uninstall_frames(self.session, self)

@@ -19,7 +19,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 
 from optimizer import Optimizer, Options
-from planner.runtime.installed_frames import ACTIONS
+from planner.runtime.dataframes.installed_frames import ACTIONS
 from planner.runtime.schemas import fields_of
 from random_frames import HOWS, random_frame
 from sessions import start

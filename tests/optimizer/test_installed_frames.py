@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from optimizer import Optimizer, Options
-from planner.runtime.installed_frames import ACTIONS
+from planner.runtime.dataframes.installed_frames import ACTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

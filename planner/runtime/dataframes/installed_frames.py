@@ -29,7 +29,7 @@ ACTIONS = (
     "toLocalIterator", "toPandas", "writeTo",
 )  # fmt: skip
 """The methods that run the planned DataFrame; so does the property ``write``.  ``first`` and ``take`` call collect."""
-_ROOT = str(Path(__file__).parents[2])
+_ROOT = str(Path(__file__).parents[3])
 _OURS = frozenset({"dovetail", "optimizer", "planner", "rules"})  # packages in it whose actions run as written
 _ATTRIBUTE = "_dovetail_frames"  # of a session: its InstalledFrames
 _LOCK = Lock()
