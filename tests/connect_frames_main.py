@@ -12,6 +12,7 @@ import os
 import sys
 import tempfile
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -165,7 +166,7 @@ def check(opt: Optimizer, frame: Any) -> dict[str, Any]:
 
 
 def cached(opt: Optimizer, frames: Frames) -> list[str]:
-    """What is wrong with a DataFrame that is cached, below others and alone."""
+    """What is wrong with a DataFrame that is cached, below others and alone; also with a cache that has a name."""
     joined, wrong = frames.joined.select("ts", "lo").cache(), []
     joined.count()
     above = joined.join(frames.windows.select(frames.windows.lo.alias("l"), "hi"), frames.f.expr("ts BETWEEN l AND hi"))
@@ -176,7 +177,32 @@ def cached(opt: Optimizer, frames: Frames) -> list[str]:
     if not joined.storageLevel.useMemory:
         wrong.append("the rows are not cached any more")
     joined.unpersist()
+    frames.events.createOrReplaceTempView("named")
+    for command in ("CACHE TABLE named", "CACHE TABLE named2 AS SELECT * FROM named"):
+        frames.session.sql(command)
+        name = command.split()[2]
+        named = frames.session.table(name)
+        frame = named.join(frames.windows, named.ts.between(frames.windows.lo, frames.windows.hi))
+        if (found := check(opt, frame))["wrong"] or not found["rewritten"]:
+            wrong.append(f"{command}: {found}")
+        if not frames.session.catalog.isCached(name):
+            wrong.append(f"{command}: the rows are not cached any more")
+        frames.session.sql(f"UNCACHE TABLE {name}")
+    for name in ("named", "named2"):
+        frames.session.catalog.dropTempView(name)
     return wrong
+
+
+def at_once(opt: Optimizer, frames: Frames) -> list[str]:
+    """What is wrong with a setting after threads have planned frames of many columns at once."""
+    wide = frames.events.select("ts", *(frames.f.lit(n).alias(f"c{n}") for n in range(40)))
+    frame = wide.join(frames.windows, wide.ts.between(frames.windows.lo, frames.windows.hi))
+    name = "spark.sql.debug.maxToStringFields"
+    before = frames.session.conf.get(name, "25")
+    with ThreadPoolExecutor(3) as threads:
+        plans = list(threads.map(lambda _: opt.plan(frame).rewritten, range(3)))
+    after = frames.session.conf.get(name, "25")
+    return [] if before == after and all(plans) else [f"{before} {after} {plans}"]
 
 
 def installed(frames: Frames, folder: Path) -> list[str]:
@@ -188,6 +214,8 @@ def installed(frames: Frames, folder: Path) -> list[str]:
     try:
         if rows(joined) != expected or joined.count() != sum(expected.values()):  # type: ignore[union-attr]
             wrong.append("other rows")
+        if joined.executionInfo is None:
+            wrong.append("no metrics")
         joined.write.parquet(str(folder / "written"))
         text = io.StringIO()
         with contextlib.redirect_stdout(text):
@@ -263,6 +291,7 @@ def main(session: Any, seed: int, examples: int) -> dict[str, Any]:
         if found["rewritten"] or reason not in found["reasons"]:
             seen["wrong"][name] = found
     seen["wrong"] |= {f"cached {n}": one for n, one in enumerate(cached(opt, frames))}
+    seen["wrong"] |= {f"at once {n}": one for n, one in enumerate(at_once(opt, frames))}
     seen["wrong"] |= {f"planted {n}": one for n, one in enumerate(planted(opt, frames))}
     with tempfile.TemporaryDirectory() as folder:
         seen["wrong"] |= {f"installed {n}": one for n, one in enumerate(installed(frames, Path(folder)))}

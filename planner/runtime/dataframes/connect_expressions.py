@@ -45,7 +45,6 @@ _OPERATORS: dict[str, type[exp.Binary]] = {
 _FUNCTION, _SUBQUERY = "a function of yours is not written as SQL", "a subquery is not written as SQL"
 _WINDOW = "a window function is not written as SQL"
 _VOLATILE = "{}() could have another value in another plan"
-_SEEDED = ("rand", "randn")  # the text of a plan shows their seeds
 _NO_SQL = {
     "common_inline_user_defined_function": _FUNCTION,
     "typed_aggregate_expression": _FUNCTION,
@@ -165,7 +164,7 @@ class ProtoExpressionWriter:
                     raise Refused(reason)
             if isinstance(node, exp.Literal) and node.is_string:
                 check_text(node.this)
-        if (call := repeated_otherwise(tree)) and call.this.lower() not in _SEEDED:
+        if call := repeated_otherwise(tree):
             raise Refused(_VOLATILE.format(call.this))
         if is_star(tree):
             raise Refused("a star in an expression is not written as SQL")
@@ -211,7 +210,7 @@ class ProtoExpressionWriter:
             name in _OPERATORS or re.fullmatch(r"[A-Za-z_]\w*|!|~", name)
         ):
             raise Refused(f"the function {name} is not written as SQL")
-        if name.upper() in VOLATILE and name not in _SEEDED:
+        if name.upper() in VOLATILE:
             raise Refused(_VOLATILE.format(name))
         star = [a.WhichOneof("expr_type") == "unresolved_star" for a in message.arguments]
         if name == "count" and star == [True]:

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
@@ -41,7 +42,8 @@ _COLUMN = re.compile(r"\w*#(\d+)")
 _CROSS = re.compile(r"^([ :+-]*Join )Cross, ", re.MULTILINE)
 _LABEL = re.compile(rf"^[ :+-]*Sample 0\.0, 1\.0, false, {_FIRST_LABEL // 1000}\d{{3}}\b", re.MULTILINE)
 _MOST_FIELDS = "spark.sql.debug.maxToStringFields"
-_CACHED = "InMemoryTableScan"
+_CACHED = re.compile(r"InMemoryTableScan|Scan In-memory table ")  # the latter of a cache that has a name
+_RAISED = Lock()  # while the session shows whole lists: another thread would take its setting for the user's
 
 
 def write_connect_frame(session: SparkSession, frame: DataFrame) -> WrittenFrame:
@@ -67,7 +69,7 @@ def _written(session: SparkSession, frame: DataFrame) -> tuple[ConnectPlanWriter
         ConnectPlanWriter(session, plan, (), str, lambda _: False).write()
     if frame.isStreaming:
         raise Refused("the DataFrame is a stream; opt.stream() runs joins of streams")
-    has_cached = _CACHED in frame._explain_string()  # type: ignore[operator]
+    has_cached = _CACHED.search(frame._explain_string()) is not None  # type: ignore[operator]
     fold = str if str(session.conf.get("spark.sql.caseSensitive")).lower() == "true" else str.lower
     is_cached = _Cached(session) if has_cached else lambda _: False
     writer = ConnectPlanWriter(session, plan, frame.columns, fold, is_cached)
@@ -127,15 +129,16 @@ def _difference(session: SparkSession, frame: DataFrame, writer: ConnectPlanWrit
 @contextmanager
 def _whole_lists(session: SparkSession) -> Iterator[None]:
     """Let the session show lists of more than 25 columns in plans; its other threads see longer texts for a moment."""
-    before = session.conf.get(_MOST_FIELDS, None)
-    session.conf.set(_MOST_FIELDS, str(2**31 - 1))
-    try:
-        yield
-    finally:
-        if before is None:
-            session.conf.unset(_MOST_FIELDS)
-        else:
-            session.conf.set(_MOST_FIELDS, before)
+    with _RAISED:
+        before = session.conf.get(_MOST_FIELDS, None)
+        session.conf.set(_MOST_FIELDS, str(2**31 - 1))
+        try:
+            yield
+        finally:
+            if before is None:
+                session.conf.unset(_MOST_FIELDS)
+            else:
+                session.conf.set(_MOST_FIELDS, before)
 
 
 def _optimized(frame: DataFrame) -> str:

@@ -74,14 +74,14 @@ _FUNCTIONS = {
     "TruncDate": "trunc",
     "VarianceSamp": "var_samp",
     "StddevSamp": "stddev_samp",
-    "Rand": "rand",
-    "Randn": "randn",
     "Concat": "concat",
     "RLike": "rlike",
 }
 
 _FUNCTION, _SUBQUERY = "a function of yours is not written as SQL", "a subquery is not written as SQL"
+_SEEDED = "a random function above a join has other values in another plan, even with a seed"
 _NO_SQL = {
+    **dict.fromkeys(("Rand", "Randn", "RandStr", "Shuffle", "Uniform", "Uuid"), _SEEDED),
     **dict.fromkeys(("PythonUDF", "PythonUDAF", "ScalaUDF", "ScalaAggregator"), _FUNCTION),
     **dict.fromkeys(("InSubquery", "ScalarSubquery", "Exists", "ListQuery", "LateralSubquery"), _SUBQUERY),
 }

@@ -32,6 +32,7 @@ ACTIONS = (
 _ROOT = str(Path(__file__).parents[3])
 _OURS = frozenset({"dovetail", "optimizer", "planner", "rules"})  # packages in it whose actions run as written
 _ATTRIBUTE = "_dovetail_frames"  # of a session: its InstalledFrames
+_METRICS = "_execution_info"  # of a DataFrame of Spark Connect whose action has run
 _LOCK = Lock()
 _INSIDE = local()  # an action that an action calls is not planned again
 
@@ -133,7 +134,11 @@ def _planning(action: Callable[..., Any]) -> Callable[..., Any]:
             return action(frame, *args, **kwargs)
         _INSIDE.action = True
         try:
-            return action(installed.plan(frame), *args, **kwargs)
+            planned = installed.plan(frame)
+            result = action(planned, *args, **kwargs)
+            if _METRICS in vars(planned):
+                setattr(frame, _METRICS, vars(planned)[_METRICS])
+            return result
         finally:
             _INSIDE.action = False
 
