@@ -83,6 +83,7 @@ lint: $(STAMP)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/mypy --python-version 3.10 dovetail optimizer rules planner
 
 $(STAMP): pyproject.toml constraints.txt | python
 	test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)

@@ -93,7 +93,8 @@ def _read(path: Path, label: str) -> Document:
 
 @cache
 def _parsed(text: str) -> dict[str, Any]:
-    return toml.loads(text)
+    document: dict[str, Any] = toml.loads(text)
+    return document
 
 
 def _key(at: At) -> str:

@@ -16,13 +16,13 @@ over the views of the versions that it names.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum
 from typing import Any, TypeAlias
 
 from planner.logical import JoinKind
 
 
-class Version(StrEnum):
+class Version(str, Enum):  # Python 3.10 has no StrEnum
     """The rows of a side that a step reads.  The values are part of the statements, and so of stored fingerprints."""
 
     NEW = "d"
@@ -41,6 +41,9 @@ class Version(StrEnum):
     """Those of them that have no match."""
     EMPTY = "none"
     """No rows: the other side of unmatched rows."""
+
+    def __str__(self) -> str:
+        return str(self.value)
 
 
 @dataclass(frozen=True)
