@@ -7,7 +7,7 @@ import sys
 
 PROGRAMS = (
     "planning", "again", "tpch", "band_join", "self_join", "nearest", "lookup", "streams", "event_logs", "savings",
-    "sail",
+    "programs", "sail",
 )  # fmt: skip
 
 

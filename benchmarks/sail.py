@@ -93,14 +93,14 @@ def main() -> None:
                 )
             )
             harness.console.print(*cells[-1], highlight=False)
-        columns = ("", "Sail", "Dovetail on Sail", "Dovetail on Spark", "ratio", "DuckDB", "ratio")
+        columns = ("", "Sail", "Dovetail on Sail", "Dovetail on Spark", "Sail / Spark", "DuckDB", "Sail / DuckDB")
         report.table(f"{rows:,} points, {rows // 10:,} intervals", columns, cells)
         report.note(
-            f"{harness.medians(1 if args.quick else ROUNDS)} in turn, after {WARM_UP} that do not count; plain Sail "
-            f"runs once, in a process that is ended after {LIMIT:.0f} s, and DuckDB once where it takes more than "
-            f"{SLOW:.0f} s. Times include parsing and planning. The band "
-            f"has {rows // 2:,} rows on each side, the overlap {rows // 10:,}; so has the last row, with keys that "
-            "have a Zipf distribution."
+            f"{harness.medians(1 if args.quick else ROUNDS)}, the engines in turn, after {WARM_UP} rounds that do not "
+            f"count. Plain Sail runs once and is stopped after {LIMIT:.0f} s; DuckDB runs once if it takes more than "
+            f"{SLOW:.0f} s. Times include parsing and planning. Both ratios are of Dovetail on Sail. The distance has "
+            f"{rows // 2:,} rows on each side; the overlap and the last row have {rows // 10:,}. The keys of the last "
+            "row have a Zipf distribution."
         )
         report.write(spark)
 
