@@ -111,7 +111,7 @@ def _difference(session: SparkSession, frame: DataFrame, writer: ConnectPlanWrit
     views = {bytes_of(one.message): view for view, one in writer.carried.items()}
     number = {view: _FIRST_LABEL + n for n, view in enumerate(writer.carried)}
     labelled = {view: _frame(session, one, label(one.message, number[view])) for view, one in writer.carried.items()}
-    for node in writer.relations():
+    for node in writer.joins.relations():
         node.message.CopyFrom(label(node.message, number[views[bytes_of(node.message)]]))
     written = run_over_frames(session, text, None, labelled)
     if fields_of(written.schema) != fields_of(frame.schema):

@@ -6,7 +6,7 @@ its columns, and does not number them, so each column gets a number here, and ea
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,8 @@ from planner.errors import Refused
 from planner.expr import Scalar, sql
 from planner.logical import Aggregate, JoinKind, Limit, Logical, SetOp, Sort
 from planner.runtime.dataframes.connect_expressions import Item, ProtoExpressionWriter
+from planner.runtime.dataframes.connect_items import only_column, project_items, using_item
+from planner.runtime.dataframes.connect_joins import ORDERED, PROJECTS, WrittenJoins
 from planner.runtime.dataframes.connect_names import Attribute, Scope, name_parts
 from planner.runtime.dataframes.connect_plan import RelationNode, check_fields, column_names, enum_name
 from planner.runtime.dataframes.query_blocks import (
@@ -54,9 +56,6 @@ _KINDS: dict[str, JoinKind] = {
 _SET_OPERATIONS = {"UNION": "UNION", "EXCEPT": "EXCEPT", "INTERSECT": "INTERSECT"}
 _DIRECTIONS = {"ASCENDING": "ASC", "DESCENDING": "DESC"}
 _NULLS = {"SORT_NULLS_FIRST": "NULLS FIRST", "SORT_NULLS_LAST": "NULLS LAST"}
-_PROJECTS = ("project", "with_columns", "with_columns_renamed", "drop", "to_df")
-_ORDERED = ("limit", "sort")
-_ABOVE_JOINS = (*_PROJECTS, *_ORDERED, "aggregate", "filter", "subquery_alias", "deduplicate", "set_op")
 _PASS_ROWS = (  # relations that return columns of what is below them, with its alias
     *("filter", "sort", "limit", "offset", "tail", "sample", "deduplicate", "repartition", "hint", "project"),
     *("repartition_by_expression", "with_columns", "drop", "drop_na"),
@@ -88,69 +87,20 @@ class ConnectPlanWriter:
 
     def __post_init__(self) -> None:
         self.aliases = Aliases()
-        self.joins: dict[RelationNode, bool] = {}
+        self.joins = WrittenJoins(self.plan, self.is_cached)
         self.names: dict[bytes, list[str]] = {}
         self.last_id = 0
 
     def write(self) -> str:
         """Write the plan as a statement over views, whose relations are then in ``carried``.  Raises ``Refused``."""
-        if not self._has_join(self.plan):
-            raise Refused(self._without_join(self.plan))
-        if self._depth(self.plan) > MOST_OPERATORS:
+        if not self.joins.are_at(self.plan):
+            raise Refused(self.joins.why_none())
+        if self.joins.depth(self.plan) > MOST_OPERATORS:
             raise Refused(TOO_DEEP)
-        asked = {bytes_of(node.message): node.message for node in self._unnamed(self.plan)}
+        asked = {bytes_of(node.message): node.message for node in self.joins.unnamed()}
         self.names = dict(zip(asked, column_names(self.session, list(asked.values())), strict=True))
         query, _ = self._query(self.plan, self.columns)
         return to_sql(query.plan)
-
-    def relations(self) -> list[RelationNode]:
-        """The largest parts of the plan that have no join."""
-        return list(self._relations(self.plan))
-
-    def _relations(self, node: RelationNode) -> Iterator[RelationNode]:
-        if self._has_join(node):
-            for child in node.children:
-                yield from self._relations(child)
-        else:
-            yield node
-
-    def _unnamed(self, node: RelationNode) -> Iterator[RelationNode]:
-        """The parts of a plan whose columns the server may name: relations, and operators with expressions."""
-        if not self._has_join(node):
-            yield node
-            return
-        if node is not self.plan and node.name in ("project", "aggregate"):
-            yield node
-        for child in node.children:
-            yield from self._unnamed(child)
-
-    def _has_join(self, node: RelationNode) -> bool:
-        """Whether there is a join that is written as such."""
-        if node not in self.joins:
-            written = node.name == "join" or (node.name in _ABOVE_JOINS and _is_written(node.name, node.operator))
-            below = written and (node.name == "join" or any(map(self._has_join, node.children)))
-            self.joins[node] = below and not self.is_cached(node.message)
-        return self.joins[node]
-
-    def _without_join(self, node: RelationNode) -> str:
-        """Return why no join is written."""
-        while node.name in _ABOVE_JOINS and _is_written(node.name, node.operator) and len(node.children) == 1:
-            if self.is_cached(node.message):
-                break
-            node = node.child
-        below = [part.name for part, _ in node.walk()]
-        if "join" in below:
-            if node.name == "join" or (node.name in _ABOVE_JOINS and _is_written(node.name, node.operator)):
-                return "the rows of the DataFrame are cached, so Spark has them already"
-            return f"the joins of the DataFrame are below {node.name}, which is not written as SQL"
-        if "sql" in below:
-            return "the DataFrame has no join but those in the text of its SQL, which opt.sql() takes"
-        return "the DataFrame has no join"
-
-    def _depth(self, node: RelationNode) -> int:
-        """Return how many operators with a join below them follow each other."""
-        deepest = max((self._depth(child) for child in node.children if self._has_join(child)), default=0)
-        return deepest + (node.name != "subquery_alias")
 
     def _query(self, node: RelationNode, wanted: Sequence[str] | None = None) -> tuple[Query, Scope]:
         """Write a plan as a query, and return its columns; ``wanted``: the names of these, which may repeat."""
@@ -159,57 +109,29 @@ class ConnectPlanWriter:
 
     def _query_below(self, node: RelationNode, wanted: Sequence[str] | None) -> tuple[Query, Scope]:
         match node.name:
-            case "subquery_alias" if self._has_join(node):
+            case "subquery_alias" if self.joins.are_at(node):
                 check_fields(node.operator, "an alias", "input", "alias")
                 query, scope = self._query(node.child, wanted)
                 return query, scope.qualified(node.operator.alias)
-            case "limit" if self._has_join(node):
+            case "limit" if self.joins.are_at(node):
                 return self._limit(node, wanted)
-            case "sort" if self._has_join(node):
+            case "sort" if self.joins.are_at(node):
                 return self._sort(node, wanted)
-            case "deduplicate" if self._has_join(node):
+            case "deduplicate" if self.joins.are_at(node):
                 return self._distinct(node, wanted)
-            case "set_op" if self._has_join(node):
+            case "set_op" if self.joins.are_at(node):
                 return self._set_operation(node, wanted)
-            case "aggregate" if self._has_join(node):
+            case "aggregate" if self.joins.are_at(node):
                 return self._aggregate(node, wanted)
-            case "join" if self._has_join(node) and node.operator.using_columns:
+            case "join" if self.joins.are_at(node) and node.operator.using_columns:
                 rows, scope, items = self._join_using(node)
                 return self._select(rows.plan, scope, items, wanted, None)
-            case name if name in _PROJECTS and self._has_join(node):
+            case name if name in PROJECTS and self.joins.are_at(node):
                 rows, scope = self._rows(node.child)
-                return self._select(rows.plan, scope, self._items(node, rows, scope), wanted, node)
+                return self._select(rows.plan, scope, project_items(node, scope, rows.columns), wanted, node)
         rows, scope = self._rows(node)
         items = [Item(rows.columns[a.id], a.name, a) for a in scope.attributes]
         return self._select(rows.plan, scope, items, wanted, None)
-
-    def _items(self, node: RelationNode, rows: Rows, scope: Scope) -> list[Item]:
-        """Write the select list of an operator that returns a row for each."""
-        operator, writer = node.operator, ProtoExpressionWriter(scope, rows.columns)
-        same = [Item(rows.columns[a.id], a.name, a) for a in scope.attributes]
-        match node.name:
-            case "project":
-                check_fields(operator, "select", "input", "expressions")
-                return [item for message in operator.expressions for item in writer.items(message)]
-            case "with_columns":
-                check_fields(operator, "withColumns", "input", "aliases")
-                return _with_columns(same, operator.aliases, writer)
-            case "with_columns_renamed":
-                check_fields(operator, "withColumnsRenamed", "input", "renames")
-                for rename in operator.renames:
-                    old, new = scope.fold(rename.col_name), rename.new_col_name
-                    same = [Item(i.tree, new) if scope.fold(i.name or "") == old else i for i in same]
-                return same
-            case "drop":
-                check_fields(operator, "drop", "input", "columns", "column_names")
-                dropped = {a.id for name in operator.column_names for a in scope.named(name)}
-                for message in operator.columns:
-                    dropped |= {item.attribute.id for item in writer.items(message) if item.attribute}
-                return [item for item in same if item.attribute and item.attribute.id not in dropped]
-        check_fields(operator, "toDF", "input", "column_names")
-        if len(operator.column_names) != len(same):
-            raise Refused("toDF() has another number of columns")
-        return [Item(item.tree, name) for item, name in zip(same, operator.column_names, strict=True)]
 
     def _aggregate(self, node: RelationNode, wanted: Sequence[str] | None) -> tuple[Query, Scope]:
         operator = node.operator
@@ -263,10 +185,10 @@ class ConnectPlanWriter:
 
     def _rows(self, node: RelationNode) -> tuple[Rows, Scope]:
         """Write the clauses FROM and WHERE, and return the columns of the plan."""
-        if node.name == "subquery_alias" and self._has_join(node) and node.child.name != "join":
+        if node.name == "subquery_alias" and self.joins.are_at(node) and node.child.name != "join":
             rows, scope = self._rows(node.child)
             return rows, scope.qualified(node.operator.alias).above(node.plan_id)
-        if node.name != "filter" or not self._has_join(node):
+        if node.name != "filter" or not self.joins.are_at(node):
             rows, scope = self._relation(node)
             return with_filters(rows), scope
         check_fields(node.operator, "a filter", "input", "condition")
@@ -277,7 +199,7 @@ class ConnectPlanWriter:
 
     def _relation(self, node: RelationNode, alias: str = "") -> tuple[Rows, Scope]:
         """Write an item of FROM: a join, a relation, a subquery."""
-        if not self._has_join(node):
+        if not self.joins.are_at(node):
             return self._scan(node, alias)
         if node.name == "join" and not node.operator.using_columns:
             rows, scope = self._join(node)
@@ -313,12 +235,12 @@ class ConnectPlanWriter:
         kind = _kind(operator)
         (left, left_scope), (right, right_scope) = (self._relation(child) for child in node.children)
         columns = {**left.columns, **right.columns}
-        pairs = [(_only(left_scope, name), _only(right_scope, name)) for name in operator.using_columns]
+        pairs = [(only_column(left_scope, name), only_column(right_scope, name)) for name in operator.using_columns]
         condition = tuple(_scalar(exp.EQ(this=columns[a.id].copy(), expression=columns[b.id].copy())) for a, b in pairs)
         rows = join_rows(left, right, kind, condition)
         used = {a.id for pair in pairs for a in pair}
         sides = left_scope.attributes if kind in ("semi", "anti") else (*left_scope.attributes, *right_scope.attributes)
-        keys = [_using_key(kind, columns, *pair) for pair in pairs]
+        keys = [using_item(kind, columns, *pair) for pair in pairs]
         items = [*keys, *(Item(columns[a.id], a.name, a) for a in sides if a.id not in used)]
         return with_filters(rows), left_scope.of(sides), items
 
@@ -352,7 +274,7 @@ class ConnectPlanWriter:
         check_fields(node.operator, "a sort", "input", "order", "is_global")
         if wanted is not None and different(wanted) != list(wanted):  # the keys would be ambiguous
             return self._nested(node, wanted)
-        nested = _below_aliases(node.child).name in _ORDERED
+        nested = _below_aliases(node.child).name in ORDERED
         query, scope = (self._nested if nested else self._query)(node.child, wanted)
         columns: Columns = {id_: exp.column(name, quoted=True) for id_, name in query.names.items()}
         writer = ProtoExpressionWriter(scope, columns)
@@ -368,7 +290,7 @@ class ConnectPlanWriter:
         return Query(Sort(query.plan, "ORDER BY", tuple(keys), tuple(directions)), query.names), scope
 
     def _distinct(self, node: RelationNode, wanted: Sequence[str] | None) -> tuple[Query, Scope]:
-        nested = _below_aliases(node.child).name in (*_ORDERED, "deduplicate", "set_op")
+        nested = _below_aliases(node.child).name in (*ORDERED, "deduplicate", "set_op")
         query, scope = (self._nested if nested else self._query)(node.child, wanted)
         return distinct(query), scope
 
@@ -387,7 +309,7 @@ class ConnectPlanWriter:
 
     def _operand(self, node: RelationNode, wanted: Sequence[str] | None) -> tuple[Query, Scope]:
         """Write an operand of a set operation."""
-        nested = self._has_join(node) and _below_aliases(node).name in (*_ORDERED, "set_op")
+        nested = self.joins.are_at(node) and _below_aliases(node).name in (*ORDERED, "set_op")
         return (self._nested if nested else self._query)(node, wanted)
 
     def _nested(self, node: RelationNode, wanted: Sequence[str] | None) -> tuple[Query, Scope]:
@@ -405,56 +327,11 @@ def bytes_of(message: Any) -> bytes:
     return bytes(message.SerializeToString(deterministic=True))
 
 
-def _is_written(name: str, operator: Any) -> bool:
-    """Whether an operator above a join is written; another one is carried, or keeps the DataFrame as it is."""
-    match name:
-        case "sort":
-            return bool(operator.is_global)
-        case "deduplicate":
-            return bool(operator.all_columns_as_keys and not operator.within_watermark)
-        case "set_op":
-            return not (operator.by_name or operator.allow_missing_columns)
-        case "aggregate":
-            return enum_name(operator, "group_type") == "GROUP_TYPE_GROUPBY"
-    return True
-
-
 def _kind(operator: Any) -> JoinKind:
     name = enum_name(operator, "join_type").removeprefix("JOIN_TYPE_")
     if name not in _KINDS:
         raise Refused(f"a {name} join is not written as SQL")
     return _KINDS[name]
-
-
-def _only(scope: Scope, name: str) -> Attribute:
-    """Return the column of a side that a join by names uses."""
-    found = scope.named(name)
-    if len(found) != 1:
-        raise Refused(f"the join by the column {name} has {len(found)} columns of this name on one side")
-    return found[0]
-
-
-def _using_key(kind: JoinKind, columns: dict[int, exp.Expression], left: Attribute, right: Attribute) -> Item:
-    """Write what a join by names returns of two columns."""
-    if kind == "full":
-        operands = [columns[a.id].copy() for a in (left, right)]
-        return Item(exp.Anonymous(this="coalesce", expressions=operands), left.name)
-    one = right if kind == "right" else left
-    return Item(columns[one.id], one.name, one)
-
-
-def _with_columns(same: Sequence[Item], aliases: Sequence[Any], writer: ProtoExpressionWriter) -> list[Item]:
-    """Write columns in the place of those of the same name, and others behind them."""
-    items, fold = list(same), writer.scope.fold
-    for alias in aliases:
-        check_fields(alias, "withColumns", "expr", "name")
-        (name,) = alias.name
-        new = Item(writer.tree(alias.expr), str(name))
-        places = [n for n, item in enumerate(same) if fold(item.name or "") == fold(new.name or "")]
-        for place in places:
-            items[place] = new
-        items += [] if places else [new]
-    return items
 
 
 def _qualifier(node: RelationNode) -> tuple[str, ...]:
