@@ -19,7 +19,7 @@ from sqlglot import exp
 
 from planner.errors import Refused, Unsupported
 from planner.expr import Scalar, column_ref, columns_in, is_reference, quote
-from planner.expr.references import replace_references
+from planner.expr.references import column_refs, replace_references
 from planner.expr.scalar import ColumnRef
 from planner.expr.substitution import substitute_columns
 from planner.logical import Aggregate, Filter, Logical, Project, Sort, expressions, map_expressions
@@ -97,13 +97,17 @@ class StoredRelation:
             later = [self._of(tree) for tree in _later_columns(clauses)]
             if (column, True) not in later:
                 continue
-            if (column, False) in (*later, *(self._of(c) for i in items for c in columns_in(i.tree))):
+            others: tuple[exp.Expr | ColumnRef, ...] = (
+                *(c for i in items for c in columns_in(i.tree)),
+                *_grouped_columns(clauses),
+            )
+            if (column, False) in (*later, *map(self._of, others)):
                 raise Refused(f"{column[1]} is the name of a column and of an item; rename the item")
             yield column
 
-    def _of(self, tree: exp.Expr) -> tuple[_Column, bool] | None:
+    def _of(self, tree: exp.Expr | ColumnRef) -> tuple[_Column, bool] | None:
         """Return the column that an expression is, and whether its relation is named; None for other expressions."""
-        found = self.scope.find(tree) if is_reference(tree) else None
+        found = self.scope.find(tree) if isinstance(tree, ColumnRef) or is_reference(tree) else None
         if found is None:
             return None
         return (found.relation, found.column.name), len(found.ref.parts) > 1 + len(found.column.field)
@@ -115,6 +119,13 @@ def _later_columns(clauses: Iterable[Logical]) -> Iterator[exp.Expression]:
         scalars = expressions(node) if isinstance(node, Filter | Sort) else ()
         for scalar in filter(_is_expression, scalars):
             yield from columns_in(scalar.tree)
+
+
+def _grouped_columns(clauses: Iterable[Logical]) -> Iterator[ColumnRef]:
+    """Yield the columns that GROUP BY names, also in ROLLUP; there a name is the column, if there is one."""
+    for node in clauses:
+        for scalar in expressions(node) if isinstance(node, Aggregate) else ():
+            yield from column_refs(scalar.text)
 
 
 def _aliased(text: str, column: exp.Expression) -> str:

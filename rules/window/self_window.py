@@ -14,12 +14,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from planner.errors import Refused, ShowsAddedColumn
+from planner.errors import Refused, ShowsAddedColumn, Unsupported
 from planner.expr import Scalar, is_star, quote
 from planner.logical import Derived, Join, Logical, OneRow, Project
 from planner.sql.names import Source
 from planner.sql.to_sql import STAR_OVER_MERGED, STAR_WITHOUT_NAME, refuse_stars
 from rules.analysis.correlation_keys import equal_columns
+from rules.analysis.same_source import reading
 from rules.analysis.speculation import EVERY, always_evaluated_columns, check_columns, check_speculation
 from rules.context import Context
 from rules.query.char_columns import check_aliases, check_values
@@ -32,11 +33,21 @@ from rules.window.correlated_aggregate import CorrelatedAggregate, Group
 
 @dataclass(frozen=True)
 class Semi:
-    """A relation of the block that is joined with the groups by their keys only: it keeps or drops whole groups."""
+    """A relation of the block that is joined with the groups by their keys only: it keeps or drops whole groups.
+
+    ``filters``: the conditions of the block on it.  ``inside``: a table, and the conditions on it inside the relation.
+    """
 
     relation: Logical
     ties: tuple[Scalar, ...]
     filters: tuple[Scalar, ...]
+    inside: tuple[Logical, tuple[Scalar, ...]] | None
+
+    @property
+    def conditions(self) -> tuple[tuple[Logical, tuple[Scalar, ...]], ...]:
+        """All conditions that leave few groups, each with the relation that they are on."""
+        here = ((self.relation, self.filters),) if self.filters else ()
+        return (*here, self.inside) if self.inside else here
 
 
 class WindowedBlock:
@@ -112,7 +123,7 @@ class WindowedBlock:
         return tuple(f"({f})" for f in filters) + tuple(f"{k} IS NOT NULL" for k in dict.fromkeys(guarded))
 
     def semis(self) -> tuple[Semi, ...]:
-        """The relations that keep or drop whole groups, and have a filter that may make it worth while."""
+        """The relations that keep or drop whole groups, and are filtered, which may make it worth while."""
         keys = set.intersection(*({k.value for k in r.keys} for r in self.requests))
         found = []
         for number, relation in enumerate(self.outer.relations):
@@ -124,9 +135,18 @@ class WindowedBlock:
                     filters.append(conjunct)
                 elif number in place and place <= {number, *self.relations} and self._ties(conjunct, number, keys):
                     ties.append(conjunct)
-            if ties and filters and not self.ctx.nonrepeatable_reason(relation):
-                found.append(Semi(relation, tuple(ties), tuple(filters)))
+            semi = Semi(relation, tuple(ties), tuple(filters), self._filtered_table(relation))
+            if ties and semi.conditions and not self.ctx.nonrepeatable_reason(relation):
+                found.append(semi)
         return tuple(found)
+
+    def _filtered_table(self, relation: Logical) -> tuple[Logical, tuple[Scalar, ...]] | None:
+        """The table below a relation that filters it, and the conditions; None for another relation."""
+        try:
+            found = reading(relation, self.ctx)
+        except (Refused, Unsupported):
+            return None
+        return (found.base, tuple(map(Scalar, found.filters))) if found.filters else None
 
     def _ties(self, conjunct: Scalar, number: int, keys: set[str]) -> bool:
         """Whether a condition is an equality of a column of a relation with a key."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -109,7 +110,7 @@ def test_the_same_rows_or_the_same_error(opt: Optimizer, text: str, n: int, s: s
             frame = run(text, args=args, **values) if args else run(text, **values)
             return frame.schema, sorted(map(str, frame.collect()))
         except Exception as error:  # noqa: BLE001  # whatever Spark or the formatter raises
-            return type(error), str(error).split("_pyspark_")[0]
+            return type(error), re.sub(r"#\d+L?", "", str(error)).split("_pyspark_")[0]
 
     for name in [t.name for t in session.catalog.listTables()]:  # Spark's formatter leaves its views when it raises
         session.catalog.dropTempView(name)

@@ -108,6 +108,8 @@ def test_as_over_the_relations(session: SparkSession, text: str) -> None:
         f"SELECT -a.x AS x, x AS z {APART} ORDER BY a.x LIMIT 1",
         f"SELECT b.x, count(DISTINCT y) AS w {JOIN} GROUP BY b.x HAVING max(a.w) > -5 ORDER BY w",
         f"SELECT transform(array(1, 2), x -> x + a.x) {APART}",
+        f"SELECT -a.x AS x, max(y) {APART} GROUP BY ROLLUP(x, a.x) HAVING a.x > 1",
+        f"SELECT -a.x AS x, max(y) {APART} GROUP BY x, a.x HAVING a.x > 1",
         f"SELECT * EXCEPT (x) {APART}",
     ],
 )
