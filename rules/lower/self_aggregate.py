@@ -50,11 +50,14 @@ def _computed(relation: Logical, ctx: Context) -> bool:
 
 
 def _beside_the_largest(rows: Rows, ctx: Context) -> list[tuple[Logical, tuple[Scalar, ...]]]:
-    """The relations with which the largest one is joined, and the conditions on them; none if no size is known."""
-    sizes = [found.rows or 0 for found in ctx.statistics_of(*rows.relations)]
-    largest = sizes.index(max(sizes)) if any(sizes) else None
+    """The relations with which the largest one is joined, and the conditions on them; none if a size is not known."""
+    sizes = [found.rows for found in ctx.statistics_of(*rows.relations)]
+    known = [size for size in sizes if size is not None]
+    if len(known) < len(sizes):
+        return []
+    largest = known.index(max(known))
     pairs = enumerate(zip(rows.relations, rows.filters, strict=True))
-    return [pair for number, pair in pairs if largest not in (None, number) and pair[1]]
+    return [pair for number, pair in pairs if number != largest and pair[1]]
 
 
 def _share(relation: Logical, conditions: tuple[Scalar, ...], rows: Rows, ctx: Context) -> float:
