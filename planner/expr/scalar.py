@@ -195,6 +195,4 @@ def is_reference(tree: exp.Expr) -> bool:
 
 def without_parentheses(tree: exp.Expr) -> exp.Expression:
     """Return an expression without the parentheses around it."""
-    while isinstance(tree, exp.Paren):
-        tree = tree.this
-    return tree  # type: ignore[return-value]
+    return tree.unnest()  # type: ignore[return-value]

@@ -43,7 +43,7 @@ class NearestJoin(Rendered, Physical):
     nearest: Nearest
     foreign: bool = False  # whether Spark cannot run the join as written
     turned: bool = False  # whether it was a right join, whose right side comes first
-    row_type: SqlType | None = None  # of the right row as a struct, where a server has to be told
+    row_type: SqlType | None = None  # of the right row as a struct, for Sail, where a NULL has to have it
 
     @property
     def required(self) -> bool:  # type: ignore[override]

@@ -24,7 +24,7 @@ _found: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
 def is_sail(session: Any) -> bool:
     """Whether a server is Sail: it finds no field of a row that is NULL in the first query of a union.
 
-    It is asked once for a session.
+    The query is analyzed once for each session.
     """
     if session not in _found:
         try:

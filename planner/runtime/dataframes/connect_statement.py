@@ -26,6 +26,7 @@ from pyspark.errors import PySparkException
 
 from planner.errors import Refused
 from planner.runtime.batch import run_over_frames
+from planner.runtime.dataframes.connect_joins import WrittenJoins
 from planner.runtime.dataframes.connect_plan import RelationNode, frame_of, label, relation_of
 from planner.runtime.dataframes.connect_writer import Carried, ConnectPlanWriter, bytes_of
 from planner.runtime.dataframes.written_frame import WrittenFrame
@@ -66,7 +67,7 @@ def _written(session: SparkSession, frame: DataFrame) -> tuple[ConnectPlanWriter
     if any(part.name == "collect_metrics" for part in parts):
         raise Refused("the DataFrame observes metrics, and planning may read it before your action does")
     if not any(part.name == "join" for part in parts):
-        ConnectPlanWriter(session, plan, (), str, lambda _: False).write()
+        raise Refused(WrittenJoins(plan, lambda _: False).why_none())
     if frame.isStreaming:
         raise Refused("the DataFrame is a stream; opt.stream() runs joins of streams")
     has_cached = _CACHED.search(frame._explain_string()) is not None  # type: ignore[operator]

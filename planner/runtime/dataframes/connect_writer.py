@@ -97,8 +97,8 @@ class ConnectPlanWriter:
             raise Refused(self.joins.why_none())
         if self.joins.depth(self.plan) > MOST_OPERATORS:
             raise Refused(TOO_DEEP)
-        asked = {bytes_of(node.message): node.message for node in self.joins.unnamed()}
-        self.names = dict(zip(asked, column_names(self.session, list(asked.values())), strict=True))
+        unnamed = {bytes_of(node.message): node.message for node in self.joins.unnamed()}
+        self.names = dict(zip(unnamed, column_names(self.session, list(unnamed.values())), strict=True))
         query, _ = self._query(self.plan, self.columns)
         return to_sql(query.plan)
 
