@@ -72,12 +72,11 @@ def pinned_statement(
     ``given`` is the ``text`` with its arguments, if it has any.  Raises ``StateError`` if the checkpoint belongs to
     another query.
     """
-    from planner.runtime.batch import classic
-    from planner.runtime.state.files import HadoopFolder
+    from planner.runtime.state.files import find_folder
 
-    if not classic(session):
+    folder = find_folder(session, str(checkpoint))
+    if folder is None:
         return None
-    folder = HadoopFolder(session, str(checkpoint))
     settings = described_settings(session.conf.get(name) or "" for name in MEANING)
     now = Pinned(text, settings, plan.sql() if plan else "", given)
     if old := read_pinned(folder):

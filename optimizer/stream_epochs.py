@@ -134,14 +134,22 @@ def make_epochs(
     return make_shared_epochs(opt, join, schemas.inputs, store, (one,), ttl, for_view=for_view)
 
 
+@dataclass(frozen=True)
+class StatementPlanner:
+    """Plans the statements of epochs like any other statement."""
+
+    options: Options
+
+    def __call__(self, inside: SparkSession, statement: str) -> str:
+        """Return the statement that runs in the session of an epoch."""
+        return SessionPlanner(inside, self.options, Declarations(inside)).plan_part(statement).sql()
+
+
 def make_request(opt: Planner, join: StreamJoin, schemas: Schemas, output: Output, name: str = "") -> JoinRequest:
     """Make a request for the rows of a join in each epoch; its statements are planned like any other."""
     from planner.runtime.state.answers import JoinRequest
 
-    def plan(inside: SparkSession, block: str) -> str:
-        return SessionPlanner(inside, opt.options, Declarations(inside)).plan_part(block).sql()
-
-    return JoinRequest(join, schemas.answer, output, plan, name)
+    return JoinRequest(join, schemas.answer, output, StatementPlanner(opt.options), name)
 
 
 def make_shared_epochs(

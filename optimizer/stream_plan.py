@@ -230,12 +230,11 @@ def plan_on_session(
 
     from planner.runtime.batch import analyze, classic
     from planner.runtime.catalog import SparkCatalog
+    from planner.runtime.state.server_folder import server_refusal
     from planner.runtime.state.streams import stream_of
 
     if not isinstance(text, str):
         raise QueryError(f"The query is {text!r}, which is not a string; pass the SELECT statement as a string")
-    if not classic(opt.session):
-        return StreamPlan(text, declined=_refusal("state modules need a classic session, not Spark Connect"))
     try:
         numbered, arguments = name_parameters(text, args)
         given_text = numbered
@@ -256,7 +255,10 @@ def plan_on_session(
         find = cache(partial(stream_of, opt.session, declared=tuple(declared_changelogs(opt))))
         planned = partial(plan_stream, numbered, catalog, opt.options, find, bins=bins)
         plan = planned(state_modules=state_modules, stored_row_counts=stored_row_counts)
-        schemas = analyze_schemas(opt.session, plan.join) if plan.join else None
+        schemas: Schemas | str | None = None
+        if plan.join:
+            refused = "" if classic(opt.session) else server_refusal(opt.session)
+            schemas = refused or analyze_schemas(opt.session, plan.join)
         if isinstance(schemas, str):
             plan = replace(planned(state_modules=False), declined=_refusal(schemas))
         elif schemas:

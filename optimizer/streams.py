@@ -136,13 +136,13 @@ def start_planned(
 
 def _stored_row_counts(opt: Planner, checkpoint: str | Path) -> tuple[int, ...]:
     """Return the number of rows of each input in the state of a checkpoint; empty if there is no readable state."""
-    from planner.runtime.batch import classic
-    from planner.runtime.state.files import HadoopFolder
+    from planner.runtime.state.files import find_folder
     from planner.state.store import Store
 
-    if not classic(opt.session):
+    folder = find_folder(opt.session, str(checkpoint))
+    if folder is None:
         return ()
-    store = Store(HadoopFolder(opt.session, str(checkpoint)))
+    store = Store(folder)
     with suppress(StateError):
         if epochs := store.epochs():
             return tuple(state.rows for state in store.manifest(epochs[-1]).inputs)
@@ -151,11 +151,12 @@ def _stored_row_counts(opt: Planner, checkpoint: str | Path) -> tuple[int, ...]:
 
 def _check_not_state_modules(opt: Planner, text: str, args: Any, checkpoint: str | Path, reason: str) -> None:
     """Raise ``StateError`` for the checkpoint of another query; or Spark's error for a query that it cannot analyze."""
-    from planner.runtime.batch import classic, run
-    from planner.runtime.state.files import HadoopFolder
+    from planner.runtime.batch import run
+    from planner.runtime.state.files import find_folder
     from planner.state.store import Store
 
-    if classic(opt.session) and Store(HadoopFolder(opt.session, str(checkpoint))).query() is not None:
+    folder = find_folder(opt.session, str(checkpoint))
+    if folder and Store(folder).query() is not None:
         run(opt.session, text, args)  # a table may be missing
         why = f" ({reason})" if reason else ""
         belongs = "belongs to a join on state modules, and this query does not run on them"
@@ -175,7 +176,7 @@ def _start(
     for_view: bool,
 ) -> StreamingQuery | str:
     from planner.runtime.state.epochs import start_epochs
-    from planner.runtime.state.files import HadoopFolder
+    from planner.runtime.state.files import NOT_MOUNTED, find_folder
     from planner.runtime.state.memory_sink import MemoryOutput
     from planner.runtime.state.sink_places import check_apart
     from planner.runtime.state.sinks import check_schema, output
@@ -195,7 +196,10 @@ def _start(
         raise OptionError(
             "state_ttl would lose rows that a later change takes away; it is for streams of new rows. Leave it out"
         )
-    store = Store(HadoopFolder(session, str(checkpoint)))
+    folder = find_folder(session, str(checkpoint))
+    if folder is None:
+        return NOT_MOUNTED.format(checkpoint)
+    store = Store(folder)
     if store.begun_by_spark():
         return f"{checkpoint} {_BEGUN}"
     check_apart(session, sink, str(checkpoint))

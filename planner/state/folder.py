@@ -35,6 +35,11 @@ class Folder(Protocol):
         """The path as messages show it, without keys that may be in it."""
         ...
 
+    @property
+    def is_file(self) -> bool:
+        """Whether a file is in its place."""
+        ...
+
     def sub(self, name: str) -> Folder:
         """Return a folder in it."""
         ...
@@ -86,6 +91,11 @@ class LocalFolder:
     def public(self) -> str:
         """The path as messages show it."""
         return str(self.path)
+
+    @property
+    def is_file(self) -> bool:
+        """Whether a file is in its place."""
+        return self.path.is_file()
 
     def sub(self, name: str) -> LocalFolder:
         """Return a folder in it."""

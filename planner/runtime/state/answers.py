@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from planner.errors import StateError
-from planner.runtime.batch import run
+from planner.runtime.batch import classic, run, run_over_frames
 from planner.runtime.state.changes import first_duplicate_key, to_changes
 from planner.runtime.state.segments import Segments, empty_rows
 from planner.runtime.state.sinks import Output
@@ -84,6 +84,7 @@ class _Epoch:
         self.views: dict[Read, tuple[tuple[Segment, ...], str]] = {}
         self.computed: set[Read] = set()
         self.sizes: dict[Read, int] = {}
+        self.frames: dict[str, DataFrame] = {}
 
     def check_keys(self, keys: tuple[tuple[int, tuple[str, ...]], ...]) -> None:
         """Raise ``StateError`` if two rows of an input have the same values in a key that is declared unique."""
@@ -129,7 +130,7 @@ class _Epoch:
         segments, which = self._segments(read, step)
         if self.views.get(read) != (segments, which):
             rows = self.segments.side(self.session, self.join.sides[read.side], segments, which)
-            rows.createOrReplaceTempView(read.view)
+            self._name(read, rows)
             self.views[read] = segments, which
         self.sizes[read] = sum(s.rows for s in segments)
         return bool(segments)
@@ -166,8 +167,13 @@ class _Epoch:
 
     def _compute(self, read: Read, rows: DataFrame) -> None:
         """Make a view of rows that were computed."""
-        rows.createOrReplaceTempView(read.view)
+        self._name(read, rows)
         self.computed.add(read)
+
+    def _name(self, read: Read, rows: DataFrame) -> None:
+        """Give rows the name by which statements read them."""
+        rows.createOrReplaceTempView(read.view)
+        self.frames[read.view] = rows
 
     def _run_statement(self, step: Step) -> DataFrame:
         """Run a statement with the plan that was made when its views had about the same size (within four times)."""
@@ -175,7 +181,10 @@ class _Epoch:
         sizes = tuple(self.sizes[read].bit_length() // 2 for read in step.flow.reads if read in self.sizes)
         if (step.sql, sizes) not in plans:
             plans[step.sql, sizes] = self.request.plan(self.session, step.sql)
-        return run(self.session, plans[step.sql, sizes])
+        if classic(self.session):
+            return run(self.session, plans[step.sql, sizes])
+        # Spark Connect reads a view when its DataFrame runs, and by then a later step may have replaced it.
+        return run_over_frames(self.session, plans[step.sql, sizes], None, self.frames)
 
 
 def schema_of_answer(session: SparkSession, join: StreamJoin, schemas: tuple[StructType, ...]) -> Any:

@@ -22,7 +22,7 @@ from time import time
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from planner.runtime.batch import run
+from planner.runtime.batch import classic, run
 from planner.runtime.micro_batch import only_start, with_short_errors
 from planner.runtime.state.answers import JoinRequest, Rows
 from planner.runtime.state.query import StateQuery
@@ -192,5 +192,7 @@ def start_epochs(
         writer = writer.queryName(name)
     if when := trigger_of(trigger):
         writer = writer.trigger(**when)
+    if not classic(session):
+        return writer.foreachBatch(epochs).start()
     with only_start(checkpoint):
         return StateQuery(writer.foreachBatch(with_short_errors(epochs)).start(), epochs.progress)

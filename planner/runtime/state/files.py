@@ -13,9 +13,30 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from planner.errors import OptionError, StateError, summarize
-from planner.state.folder import UNFINISHED, Found, exists
+from planner.runtime.batch import classic
+from planner.runtime.state.server_folder import server_folder, server_refusal
+from planner.state.folder import UNFINISHED, Folder, Found, exists
+from planner.state.mounted import is_checksum
 
 _NOT_FOUND = "java.io.FileNotFoundException"
+
+
+NOT_MOUNTED = "{} is not on a file system that is mounted on the server"
+
+
+def open_folder(session: SparkSession, path: str) -> Folder:
+    """Return a folder of a session; on Spark Connect it is one of the server's.  Raises ``OptionError``."""
+    return HadoopFolder(session, path) if classic(session) else server_folder(session, path)
+
+
+def find_folder(session: SparkSession, path: str) -> Folder | None:
+    """Return a folder of a session; None on Spark Connect where functions on the server cannot use it."""
+    if classic(session):
+        return HadoopFolder(session, path)
+    try:
+        return None if server_refusal(session) else server_folder(session, path)
+    except OptionError:
+        return None
 
 
 class HadoopFolder:
@@ -104,7 +125,7 @@ class HadoopFolder:
                 return []
             raise
         found = [Found(s.getPath().getName(), s.isDirectory(), s.getLen()) for s in listed]
-        return sorted((f for f in found if not _is_checksum(f.name)), key=lambda f: f.name)
+        return sorted((f for f in found if not is_checksum(f.name)), key=lambda f: f.name)
 
     def walk(self, name: str = "") -> list[Found]:
         """List all files below a folder, by their path from it."""
@@ -136,10 +157,6 @@ def single_files(session: SparkSession, files: Any) -> Any:
     """
     checksums = is_instance_of(session.sparkContext._gateway, files, "org.apache.hadoop.fs.ChecksumFileSystem")
     return files.getRawFileSystem() if checksums else files
-
-
-def _is_checksum(name: str) -> bool:
-    return name.startswith(".") and name.endswith(".crc")
 
 
 def _join(folder: str, name: str) -> str:

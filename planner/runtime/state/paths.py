@@ -8,7 +8,7 @@ from functools import reduce
 from pyspark.sql import DataFrame, DataFrameReader
 
 PATTERNS = frozenset("?*[]{}\\")
-_GLOB_PATHS = "__globPaths__"  # the option by which Spark's own file streams read the files that they have listed
+GLOB_PATHS = "__globPaths__"  # the option by which Spark's own file streams read the files that they have listed
 
 
 def read_paths(reader: Callable[[], DataFrameReader], paths: Iterable[str], format_: str = "parquet") -> DataFrame:
@@ -21,5 +21,5 @@ def read_paths(reader: Callable[[], DataFrameReader], paths: Iterable[str], form
     found = list(paths)
     if not any(PATTERNS & set(path) for path in found):
         return reader().format(format_).load(found)
-    frames = [reader().option(_GLOB_PATHS, "false").format(format_).load(path) for path in found]
+    frames = [reader().option(GLOB_PATHS, "false").format(format_).load(path) for path in found]
     return reduce(DataFrame.unionAll, frames)

@@ -13,7 +13,9 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from pyspark.sql.types import StructField, StructType
 
 from planner.band.axis import Axis
+from planner.errors import StateError
 from planner.expr import quote
+from planner.runtime.batch import classic
 from planner.runtime.state.changes import net_changes
 from planner.runtime.state.paths import read_paths
 from planner.runtime.state.versions import drop_replaced
@@ -217,6 +219,11 @@ class Segments:
         """Describe a segment by the statistics that were computed while it was written."""
         times, *marks = (_span(found, f"{number}_{m}") for m in range(1 + len(self.join.inputs[number].marks)))
         files, rows = self.store.files(folder), found[f"rows{number}"]
+        if not files:
+            raise StateError(
+                f"Spark has written {rows} rows to {self.store.folder.below(folder)}, and no file is there: the driver "
+                "and the executors see different folders. Name a checkpoint on storage that all of them share"
+            )
         expires, half = found[f"expires{number}"], found[f"half{number}"]
         return Segment(folder, files, rows, tuple(marks), times, expires, arrived, tier, half)
 
@@ -228,6 +235,9 @@ def _token() -> str:
 
 def empty_rows(session: SparkSession, schema: StructType) -> DataFrame:
     """Return an empty DataFrame with the columns of a schema, all nullable; Spark knows that it has no rows."""
+    if not classic(session):
+        none = session.range(1).where("false")  # Spark's optimizer makes an empty relation of it
+        return none.select(*(F.lit(None).cast(f.dataType).alias(f.name) for f in schema))
     columns = StructType([StructField(f.name, f.dataType) for f in schema])
     jvm: Any = session._jvm
     spark: Any = session._jsparkSession

@@ -10,8 +10,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from planner.errors import OptionError, StateError
-from planner.runtime.state.files import HadoopFolder
+from planner.runtime.batch import classic
+from planner.runtime.state.files import find_folder, open_folder
 from planner.runtime.tables import FILE_FORMATS, find_table
+from planner.state.folder import Folder
 from planner.state.sink import Sink, Target
 
 _LOG = "_spark_metadata"
@@ -19,15 +21,15 @@ _WITH_SCHEMA = frozenset({"parquet", "orc", "avro"})
 _OURS = re.compile(r"[0-9a-f]{8}-\d{12}-part-.*")
 
 
-def folder_of_sink(session: SparkSession, target: Target) -> HadoopFolder | None:
-    """Return the folder that a sink writes to; None for a sink without one."""
+def folder_of_sink(session: SparkSession, target: Target) -> Folder | None:
+    """Return the folder that a sink writes to; None for a sink without one, or without one that can be used."""
     if isinstance(target, Sink):
-        return None if target.path is None else HadoopFolder(session, str(target.path))
-    table = find_table(session, target) if isinstance(target, str) else None
-    return HadoopFolder(session, table.folder) if table and table.folder else None
+        return None if target.path is None else find_folder(session, str(target.path))
+    table = find_table(session, target) if isinstance(target, str) and classic(session) else None
+    return open_folder(session, table.folder) if table and table.folder else None
 
 
-def has_log(folder: HadoopFolder) -> bool:
+def has_log(folder: Folder) -> bool:
     """Whether Spark's own sink wrote to a folder: its log makes readers skip all other files."""
     return any(found.name == _LOG for found in folder.inside())
 
@@ -37,7 +39,7 @@ def check_apart(session: SparkSession, target: Target, state: str) -> None:
 
     A reader of the sink would take rows of the state for rows of the result, and the state clears its folder.
     """
-    folder, other = folder_of_sink(session, target), HadoopFolder(session, state)
+    folder, other = folder_of_sink(session, target), open_folder(session, state)
     for found in (other, folder):
         if found is not None and found.is_file:
             what = "state" if found is other else "sink"
@@ -59,13 +61,13 @@ def _nested(*paths: str) -> bool:
     return inner.startswith(outer)
 
 
-def _without_links(folder: HadoopFolder) -> str:
+def _without_links(folder: Folder) -> str:
     """The path of a folder; on this machine without symbolic links."""
     scheme, _, path = str(folder).partition(":")
     return os.path.realpath("/" + path.lstrip("/")) if scheme == "file" else str(folder)
 
 
-def check_no_earlier(session: SparkSession, target: Target, names: HadoopFolder, view: str, files: str) -> None:
+def check_no_earlier(session: SparkSession, target: Target, names: Folder, view: str, files: str) -> None:
     """Raise ``StateError`` if a sink has files of a removed view: a new view in its place writes all rows again.
 
     ``names`` is a folder that records the names of the ``files`` of views; ``view`` is the name of a view with the
@@ -102,7 +104,7 @@ def check_not_hidden(session: SparkSession, target: Target, checkpoint: str) -> 
             f"{folder.public} has files of a join on state modules. Spark's own sink, which writes this query, would "
             "hide them from readers. Give the query another folder"
         )
-    begun = HadoopFolder(session, checkpoint).inside("offsets")
+    begun = open_folder(session, checkpoint).inside("offsets")
     if not begun and (found := _data_file(folder)) and _has_rows(session, target):
         raise OptionError(
             f"{folder.public} has files already, such as {found}. Spark's own sink, which writes this query, would "
@@ -132,7 +134,7 @@ def _has_rows(session: SparkSession, target: Target) -> bool:
         return True
 
 
-def _data_file(folder: HadoopFolder, name: str = "") -> str:
+def _data_file(folder: Folder, name: str = "") -> str:
     """The path of a file that readers see; empty if there is none."""
     for found in folder.inside(name):
         path = f"{name}/{found.name}" if name else found.name
@@ -151,7 +153,7 @@ def check_no_other_log(session: SparkSession, target: Target, checkpoint: str) -
     Spark would find its first micro-batches in the log of the other query, and skip their rows.
     """
     folder = folder_of_sink(session, target)
-    if folder is None or HadoopFolder(session, checkpoint).inside("offsets"):
+    if folder is None or open_folder(session, checkpoint).inside("offsets"):
         return
     if has_log(folder):
         raise OptionError(

@@ -9,8 +9,9 @@ from pyspark.sql.types import StructType
 
 from planner.errors import OptionError
 from planner.expr import quote
+from planner.runtime.batch import classic
 from planner.runtime.state.file_sink import FileOutput
-from planner.runtime.state.files import HadoopFolder
+from planner.runtime.state.files import NOT_MOUNTED, find_folder, open_folder
 from planner.runtime.state.memory_sink import MemoryOutput
 from planner.runtime.state.output import Output
 from planner.runtime.state.segments import empty_rows
@@ -18,6 +19,7 @@ from planner.runtime.state.sink_places import has_log
 from planner.runtime.state.table_sink import ReplacedTable, TableOutput, check_table
 from planner.runtime.tables import find_table, qualified_name
 from planner.runtime.views import check_view_name
+from planner.state.folder import Folder
 from planner.state.sink import Sink, Target, check, check_partitions
 
 __all__ = [
@@ -104,11 +106,13 @@ def output(session: SparkSession, target: Target, name: str | None, owner: str) 
             return NoOutput()
         case "console":
             return ConsoleOutput(target)
-        case "memory" if name:
+        case "memory" if name and classic(session):
             check_view_name(session, name)
             return MemoryOutput(session, name)
         case format_ if format_ in FILES and target.path is not None:
-            folder = HadoopFolder(session, str(target.path))
+            folder = find_folder(session, str(target.path))
+            if folder is None:
+                return NOT_MOUNTED.format(target.path)
             return _written_by_spark(folder) or FileOutput(folder, target, owner, "first")
     return f"a sink of the format {target.format} is written by Spark alone"
 
@@ -120,7 +124,8 @@ def check_schema(session: SparkSession, target: Target, returned: StructType, *,
     """
     sensitive = session.conf.get("spark.sql.caseSensitive") == "true"
     check_partitions(target, returned.names, case_sensitive=sensitive)
-    check_table(session, target, returned, casts=casts)
+    if classic(session):
+        check_table(session, target, returned, casts=casts)
     found = None if casts else output(session, target, None, "")
     if isinstance(found, FileOutput | TableOutput):
         found.check(empty_rows(session, returned))
@@ -140,13 +145,13 @@ def sink_place(session: SparkSession, target: Target) -> dict[str, str]:
         return {"function": "a function"}
     found = {"format": target.format.lower()}
     if target.path is not None:
-        found["path"] = str(HadoopFolder(session, str(target.path)))
+        found["path"] = str(open_folder(session, str(target.path)))
     if target.partition_by:
         found["partition_by"] = f"by {', '.join(map(quote, target.partition_by))}"
     return found
 
 
-def _written_by_spark(folder: HadoopFolder) -> str:
+def _written_by_spark(folder: Folder) -> str:
     if has_log(folder):
         return f"{folder.public} was written by Spark's own sink, whose log hides all other files"
     return ""
@@ -154,6 +159,8 @@ def _written_by_spark(folder: HadoopFolder) -> str:
 
 def _table(session: SparkSession, name: str, owner: str) -> Output | str:
     """Return the sink for an existing table of files without partitions and buckets, or why there is none."""
+    if not classic(session):
+        return f"{name} is a table, which is written through the JVM of the driver, and Spark Connect exposes none"
     table = find_table(session, name)
     if table is None:
         return f"the table {name} does not exist, and only Spark's own sink creates tables"
@@ -162,5 +169,5 @@ def _table(session: SparkSession, name: str, owner: str) -> Output | str:
     if table.partitioned or table.bucketed:
         kind = "partitions" if table.partitioned else "buckets"
         return f"the table {name} has {kind}, and state modules write tables without them"
-    folder = HadoopFolder(session, table.folder)
+    folder = open_folder(session, table.folder)
     return _written_by_spark(folder) or TableOutput(session, table, folder, owner)

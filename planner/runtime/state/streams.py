@@ -11,10 +11,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from planner.errors import QueryError
+from planner.expr.functions import ROW_FUNCTIONS
 from planner.runtime.batch import classic
 from planner.runtime.keys import identity
 from planner.runtime.measurement_cache import items
 from planner.runtime.pyspark_versions import CalendarIntervalType
+from planner.runtime.repeatable import parse_analyzed_plan
 from planner.runtime.state.files import HadoopFolder
 from planner.state.stream import Stream
 
@@ -24,6 +26,8 @@ _ROW_BY_ROW = frozenset(
     "StreamingDataSourceV2Relation StreamingDataSourceV2ScanRelation WithCTE CTERelationDef CTERelationRef "
     "ResolvedHint UnresolvedHint".split()
 )
+_CERTAIN = ROW_FUNCTIONS | {"CAST", "BETWEEN"}
+_CALL = re.compile(r"([A-Za-z_]\w*)\(")
 _OPERATOR = re.compile(r"[\s:+\-|]*['~!]*(\w+)")
 
 
@@ -40,21 +44,42 @@ def stream_of(session: SparkSession, name: tuple[str, ...], declared: Iterable[t
         return None
     watermarked = [f for f in frame.schema.fields if DELAY in f.metadata]
     first = watermarked[0] if watermarked else None
-    plan: Any = frame._jdf.queryExecution().analyzed()
     return Stream(
         tuple((f.name, f.dataType.simpleString()) for f in frame.schema.fields),
         first.name if first else None,
         int(first.metadata[DELAY]) if first else 0,
         is_deterministic(frame),
-        reads=_reads(session, plan, declared),
+        reads=_reads(session, frame, declared),
     )
 
 
-def _reads(session: SparkSession, plan: Any, names: Iterable[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
+def _reads(session: SparkSession, frame: DataFrame, names: Iterable[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
     """Return those of ``names`` that the analyzed plan of a table or view reads."""
     full = {name: identity(session, name) for name in names}
-    there = {_folded(name) for name in [*_relations(plan)][1:]} if full else set()
+    if not full:
+        return ()
+    if not classic(session):
+        # the text of a plan has names without quotes: one that has the last part of a name may mean that table
+        inner = "\n".join(line for line in plan_text(frame).splitlines()[1:] if _names_relation(line))
+        return tuple(n for n, table in full.items() if table and re.search(rf"(?i)\b{re.escape(table[-1])}\b", inner))
+    plan: Any = frame._jdf.queryExecution().analyzed()
+    there = {_folded(name) for name in [*_relations(plan)][1:]}
     return tuple(name for name, table in full.items() if table and _folded(table) in there)
+
+
+def _names_relation(line: str) -> bool:
+    """Whether a line of the text of an analyzed plan has an operator that names a table or view."""
+    found = _OPERATOR.match(line)
+    return found is not None and (found[1] == "SubqueryAlias" or "Relation" in found[1])
+
+
+def plan_text(frame: DataFrame) -> str:
+    """Return the text of an analyzed plan; on Spark Connect it is cut out of an explanation, and empty if it cannot."""
+    if classic(frame.sparkSession):
+        plan: Any = frame._jdf.queryExecution().analyzed()
+        return str(plan.toString())
+    explained = frame._explain_string(extended=True)  # type: ignore[operator]
+    return parse_analyzed_plan(str(explained)) or ""
 
 
 def _relations(plan: Any) -> Iterator[tuple[str, ...]]:
@@ -77,8 +102,7 @@ def _folded(name: tuple[str, ...]) -> tuple[str, ...]:
 
 def stateful_operator(frame: DataFrame) -> str | None:
     """Return an operator of an analyzed plan other than filters, projections and joins; None if there is none."""
-    plan: Any = frame._jdf.queryExecution().analyzed()
-    for line in plan.toString().splitlines():
+    for line in plan_text(frame).splitlines() or ["an unknown one"]:
         found = _OPERATOR.match(line)
         if found and found[1] not in _ROW_BY_ROW:
             return found[1]
@@ -103,8 +127,10 @@ def join_refusal(frame: DataFrame) -> str:
     """Return why Spark cannot plan a join of two streams in a query; empty if it can.
 
     Spark raises this error in the first micro-batch, when the checkpoint exists already.  So its planning strategy runs
-    here, on the optimized plan.
+    here, on the optimized plan.  A client of Spark Connect cannot run it, and returns an empty text.
     """
+    if not classic(frame.sparkSession):
+        return ""
     spark: Any = frame.sparkSession._jsparkSession
     analyzed: Any = frame._jdf.queryExecution().analyzed()
     if not any(_joined_streams(analyzed)):
@@ -138,9 +164,18 @@ def _joined_streams(plan: Any) -> Iterator[Any]:
 
 
 def is_deterministic(frame: DataFrame) -> bool:
-    """Whether an analyzed plan is deterministic, as far as Spark knows."""
+    """Whether an analyzed plan is certainly deterministic."""
+    if not classic(frame.sparkSession):
+        return calls_row_functions_alone(plan_text(frame))
     plan: Any = frame._jdf.queryExecution().analyzed()
     return bool(plan.deterministic())
+
+
+def calls_row_functions_alone(plan: str) -> bool:
+    """Whether the text of an analyzed plan certainly has no function but deterministic built-in ones."""
+    if not plan or "more fields" in plan or ")#" in plan:  # the number of a function of the user's
+        return False
+    return all(name.upper() in _CERTAIN for name in _CALL.findall(plan))
 
 
 def is_immutable(frame: DataFrame) -> bool:
@@ -153,8 +188,7 @@ def is_immutable(frame: DataFrame) -> bool:
 
 def reads_variable(frame: DataFrame) -> bool:
     """Whether an analyzed plan reads a session variable, which the session of an epoch does not have."""
-    plan: Any = frame._jdf.queryExecution().analyzed()
-    return "variablereference(" in plan.toString()
+    return "variablereference(" in plan_text(frame)
 
 
 def unstorable_column(schema: StructType) -> str | None:
