@@ -21,7 +21,7 @@ from optimizer.session_planner import SessionPlanner
 from optimizer.stream_plan import StreamPlan, plan_on_session
 from optimizer.verification import Verification
 from optimizer.verify import verify
-from optimizer.verify_streams import verify_over_copies, verify_streams
+from optimizer.verify_streams import check_can_copy, verify_over_copies, verify_streams
 from planner.errors import QueryError, Unsupported, a
 from planner.runtime.installation import install, uninstall
 from planner.sql.reader import not_a_query
@@ -369,6 +369,8 @@ class Optimizer:
         if rows of streams are to be measured, and what Spark raises.
         """
         plan = plan_on_session(self, text, args, state_modules)
+        if plan.join or plan.bins:
+            check_can_copy(self.session)
         if measure and plan.join:
             raise QueryError("measure=True is for queries over tables, and this one joins streams; leave it out")
         if plan.join and (found := verify_streams(self, plan, scratch)):

@@ -134,6 +134,17 @@ def _returned(rows: DataFrame, join: StreamJoin) -> DataFrame:
     return to_changes(rows, join.changes) if join.changes else rows
 
 
+def check_can_copy(session: SparkSession) -> None:
+    """Raise ``QueryError`` on Spark Connect, where the rows of streams cannot be read once more."""
+    from planner.runtime.batch import classic
+
+    if not classic(session):
+        raise QueryError(
+            "opt.verify of a join of streams needs a classic session, not Spark Connect: it reads the rows once more "
+            "through the driver's JVM. Run it where the driver runs"
+        )
+
+
 def verify_over_copies(session: SparkSession, plan: Plan, scratch: str | Path | None) -> Verification | None:
     """Compare the original and the rewritten text of a query over streams, on a copy of all rows of the streams.
 

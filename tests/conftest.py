@@ -40,7 +40,10 @@ settings.load_profile("suite")
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The classic session of the whole suite; `spark.newSession()` has views and settings of its own."""
+    """The session of the whole suite; `spark.newSession()` has views and settings of its own.
+
+    It is classic but in tests/streams/test_connect.py, which runs tests on Spark Connect by DOVETAIL_SESSION=connect.
+    """
     from optimizer.doctor import require_java
 
     require_java()
@@ -52,7 +55,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
 
     scratch = tmp_path_factory.mktemp("spark")
-    session = start("classic", scratch, **{"spark.driver.memory": "4g"})
+    where = os.environ.get("DOVETAIL_SESSION", "classic")
+    session = start(where, scratch, **{"spark.driver.memory": "4g"})
     yield session
     session.stop()
 

@@ -21,9 +21,14 @@ def connect_port() -> Iterator[None]:
     """Hold the port of local Connect servers against the other workers; the server of the last one may still end."""
     with Path(tempfile.gettempdir(), f"dovetail-tests-port-{PORT}").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        for _ in range(600):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", PORT)):
-                    break
-            sleep(0.1)
+        wait_for_port()
         yield
+
+
+def wait_for_port() -> None:
+    """Wait until no server listens at the port, for a minute at most."""
+    for _ in range(600):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", PORT)):
+                break
+        sleep(0.1)

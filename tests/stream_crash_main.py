@@ -5,6 +5,7 @@ Says "ready", and waits for a line on stdin, so that the next driver can get rea
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,7 +54,7 @@ def keep(session: SparkSession, folder: Path, name: str, query: str) -> Material
 
 
 def main(folder: Path, name: str, query: str) -> None:
-    session = start("classic", folder / "spark")
+    session = start(os.environ.get("DOVETAIL_SESSION", "classic"), folder / "spark")
     print("ready", flush=True)
     sys.stdin.readline()
     (run if query in ("two", "three") else keep)(session, folder, name, query)

@@ -20,6 +20,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from connect_port import wait_for_port
 from effort import SEED
 from planner.state.folder import LocalFolder
 from planner.state.store import Store
@@ -37,7 +38,7 @@ COMMITTED = re.compile(r"/commits/\d+$")
 class Driver:
     """A driver in a process of its own, with a session of the system's, so that its JVM is killed with it."""
 
-    def __init__(self, folder: Path, name: str, query: str):
+    def __init__(self, folder: Path, name: str, query: str, where: str = "classic"):
         self.folder, self.errors = folder / name, folder / "errors"
         with self.errors.open("a") as errors:
             self.process = subprocess.Popen(
@@ -47,6 +48,7 @@ class Driver:
                 stderr=errors,
                 text=True,
                 start_new_session=True,
+                env={**os.environ, "DOVETAIL_SESSION": where},
             )
 
     def dies_at_work(self, random: Random, *, with_state: bool) -> bool:
@@ -170,11 +172,32 @@ def rows(session: SparkSession, folder: Path) -> Counter[tuple[Any, ...]]:
 
 @pytest.mark.parametrize(("query", "kills"), [("two", KILLS - KILLS // 2), ("three", KILLS // 2)])
 def test_killed_at_random_moments(spark: SparkSession, tmp_path: Path, query: str, kills: int) -> None:
-    random = Random(SEED)
+    (tmp_path / "killed.in").mkdir()
+    assert kill_drivers(tmp_path, "killed", query, Feed(tmp_path / "killed.in", Random(SEED)), kills) == kills
+    check_after_kills(spark, tmp_path, query)
+
+
+@pytest.mark.connect
+def test_servers_killed_at_random_moments(spark: SparkSession, tmp_path: Path) -> None:
+    """Servers of Spark Connect, one after the other at the one port; a classic session goes on from their state."""
+    (tmp_path / "killed.in").mkdir()
+    feed, killed = Feed(tmp_path / "killed.in", Random(SEED)), 0
+    for kill in range(2):
+        driver = Driver(tmp_path, "killed", "two", "connect")
+        try:
+            feed.add(3)
+            killed += driver.dies_at_work(feed.random, with_state=kill == 1)
+        finally:
+            driver.kill()
+        wait_for_port()
+    assert killed == 2
+    check_after_kills(spark, tmp_path, "two")
+
+
+def check_after_kills(spark: SparkSession, tmp_path: Path, query: str) -> None:
+    """Run the query to its end; its rows and its state are those of a run that nothing disturbed."""
     fed, undisturbed = tmp_path / "killed.in", tmp_path / "quiet.in"
-    fed.mkdir()
     undisturbed.mkdir()
-    assert kill_drivers(tmp_path, "killed", query, Feed(fed, random), kills) == kills
     assert Store(LocalFolder(tmp_path / "killed" / "checkpoint")).epochs()
     run(spark.newSession(), tmp_path, "killed", query)
     taken = epochs(tmp_path / "killed" / "checkpoint")

@@ -1,0 +1,48 @@
+"""Joins of streams on Spark Connect: the tests of classic sessions run there, and those of what only Connect has."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+RUN_THERE = (
+    "test_model.py",
+    "test_delta.py",
+    "test_temporal.py",
+    "test_left_joins.py",
+    "test_within.py",
+    "test_changelogs.py",
+)
+
+
+@pytest.mark.connect
+@pytest.mark.parametrize("file", RUN_THERE)
+def test_the_tests_of_a_classic_session(file: str) -> None:
+    """The same tests, with the same models, in a process whose session is a client of Spark Connect."""
+    names = [str(TESTS / "streams" / file), "-m", "not classic and not thorough", "-p", "no:cacheprovider", "-q"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *names],
+        cwd=TESTS.parent,
+        env={**os.environ, "DOVETAIL_SESSION": "connect"},
+        capture_output=True,
+        text=True,
+        timeout=1800,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-4000:]
+
+
+@pytest.mark.connect
+def test_on_a_server(tmp_path: Path) -> None:
+    program = [sys.executable, str(TESTS / "connect_streams_main.py"), str(tmp_path)]
+    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, timeout=900, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    found: dict[str, Any] = json.loads(done.stdout[done.stdout.rindex('{"') :])
+    assert {name: outcome for name, outcome in found.items() if outcome != "right"} == {}
