@@ -195,7 +195,6 @@ def main(scratch: Path, kind: str = "") -> None:
         session = start("connect", scratch / "spark")
         found = dict(outcomes(session, scratch, [resumed, function, raising, over_bins, one_stream, refused]))
     print(json.dumps(found), flush=True)
-    session.stop()
 
 
 if __name__ == "__main__":
