@@ -255,10 +255,11 @@ def plan_on_session(
         find = cache(partial(stream_of, opt.session, declared=tuple(declared_changelogs(opt))))
         planned = partial(plan_stream, numbered, catalog, opt.options, find, bins=bins)
         plan = planned(state_modules=state_modules, stored_row_counts=stored_row_counts)
-        schemas: Schemas | str | None = None
-        if plan.join:
-            refused = "" if classic(opt.session) else server_refusal(opt.session)
-            schemas = refused or analyze_schemas(opt.session, plan.join)
+        on_server = not classic(opt.session) and (plan.join or plan.bins)
+        if on_server and (refused := server_refusal(opt.session)):
+            # neither a state nor the statement over bins can be stored next to the checkpoint
+            plan = replace(planned(state_modules=False), declined=_refusal(refused), bins=None)
+        schemas = analyze_schemas(opt.session, plan.join) if plan.join else None
         if isinstance(schemas, str):
             plan = replace(planned(state_modules=False), declined=_refusal(schemas))
         elif schemas:

@@ -16,7 +16,7 @@ MASTERS = {"classic": "local[2]", "cluster": "local-cluster[2,1,1024]", "connect
 
 def start(where: str, scratch: Path, **settings: str) -> SparkSession:
     """Start a small, quiet session that writes nowhere but below `scratch`."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = settings.get("spark.pyspark.python", sys.executable)
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     builder = SparkSession.builder.appName(f"dovetail-tests-{where}")
     builder = (builder.remote if where == "connect" else builder.master)(MASTERS[where])

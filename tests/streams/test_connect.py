@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 TESTS = Path(__file__).parents[1]
+# Clients that say goodbye to a server which has ended wait for an answer.
+_RUN = "import os, sys, pytest; code = pytest.main(sys.argv[1:]); sys.stdout.flush(); os._exit(code)"
 RUN_THERE = (
     "test_model.py",
     "test_delta.py",
@@ -28,7 +30,7 @@ def test_the_tests_of_a_classic_session(file: str) -> None:
     """The same tests, with the same models, in a process whose session is a client of Spark Connect."""
     names = [str(TESTS / "streams" / file), "-m", "not classic and not thorough", "-p", "no:cacheprovider", "-q"]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", *names],
+        [sys.executable, "-c", _RUN, *names],
         cwd=TESTS.parent,
         env={**os.environ, "DOVETAIL_SESSION": "connect"},
         capture_output=True,
@@ -40,8 +42,9 @@ def test_the_tests_of_a_classic_session(file: str) -> None:
 
 
 @pytest.mark.connect
-def test_on_a_server(tmp_path: Path) -> None:
-    program = [sys.executable, str(TESTS / "connect_streams_main.py"), str(tmp_path)]
+@pytest.mark.parametrize("kind", [[], ["bare"]], ids=["with Dovetail", "without"])
+def test_on_a_server(tmp_path: Path, kind: list[str]) -> None:
+    program = [sys.executable, str(TESTS / "connect_streams_main.py"), str(tmp_path), *kind]
     done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
     found: dict[str, Any] = json.loads(done.stdout[done.stdout.rindex('{"') :])
