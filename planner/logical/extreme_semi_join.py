@@ -13,7 +13,7 @@ from typing import ClassVar, Literal
 
 from planner.expr import Scalar
 from planner.logical.base import Logical
-from planner.logical.joins import EqualKey, Join, JoinKind
+from planner.logical.joins import EqualKey, Join, JoinKind, RecognizedJoin
 from planner.tree import plan_node
 
 
@@ -47,7 +47,7 @@ class Extreme:
 
 
 @plan_node
-class ExtremeSemiJoin(Logical):
+class ExtremeSemiJoin(RecognizedJoin):
     """A semi or anti join whose condition bounds a value of the right side from one end."""
 
     label: ClassVar[str] = "ExtremeSemiJoin"
@@ -60,16 +60,7 @@ class ExtremeSemiJoin(Logical):
 
     @property
     def plain(self) -> Join:
-        """The join as written."""
         return Join(self.left, self.right, self.kind, self.keyword, self.condition)
-
-    @property
-    def printed(self) -> Join:
-        return self.plain
-
-    @property
-    def output(self) -> tuple[str, ...]:
-        return self.left.output
 
     @property
     def detail(self) -> str:

@@ -67,8 +67,25 @@ class Join(Logical):
         return self.left.output if self.kind in ("semi", "anti") else self.left.output + self.right.output
 
 
+class RecognizedJoin(Logical):
+    """A join that a rule has recognized, and that a statement prints as it was."""
+
+    @property
+    def plain(self) -> Logical:
+        """The join as written."""
+        raise NotImplementedError
+
+    @property
+    def printed(self) -> Logical:
+        return self.plain
+
+    @property
+    def output(self) -> tuple[str, ...]:
+        return self.plain.output
+
+
 @plan_node
-class BandJoin(Logical):
+class BandJoin(RecognizedJoin):
     """A join whose condition keeps two sides within a band; ``condition`` is still all of it, the band included."""
 
     label: ClassVar[str] = "BandJoin"
@@ -83,12 +100,7 @@ class BandJoin(Logical):
 
     @property
     def plain(self) -> Join:
-        """The join it was before it had a name."""
         return Join(self.left, self.right, self.kind, JOIN_KEYWORDS[self.kind], self.condition)
-
-    @property
-    def printed(self) -> Join:
-        return self.plain
 
     @property
     def detail(self) -> str:
@@ -97,10 +109,6 @@ class BandJoin(Logical):
         width = [f"bins of {self.band.axis.human(self.bin_width)}"] if self.bin_width is not None else []
         hint_texts = dict.fromkeys(h.hint.text for h in self.hints if h.hint.strategy)
         return ", ".join([self.kind, *rest, str(self.band), *width, *hint_texts])
-
-    @property
-    def output(self) -> tuple[str, ...]:
-        return self.left.output if self.kind in ("semi", "anti") else self.left.output + self.right.output
 
 
 @plan_node

@@ -8,6 +8,7 @@ from typing import ClassVar
 from planner.connectors.spec import Constant
 from planner.expr import Scalar, quote
 from planner.logical import Join, JoinKind, Logical, Scan, conjunction
+from planner.logical.joins import RecognizedJoin
 from planner.tree import plan_node
 
 
@@ -25,7 +26,7 @@ class LookupKey:
 
 
 @plan_node
-class LookupJoin(Logical):
+class LookupJoin(RecognizedJoin):
     """A lookup join: ``condition`` is all of ON, including the equalities of ``keys``.
 
     ``constants`` go to the fetch, too.  Keys are requested only where all of ``only`` hold: conditions on the left side
@@ -54,20 +55,11 @@ class LookupJoin(Logical):
 
     @property
     def plain(self) -> Join:
-        """The join it was before it had a name."""
         return Join(self.left, self.right, self.kind, self.keyword, self.condition, self.using)
-
-    @property
-    def printed(self) -> Join:
-        return self.plain
 
     @property
     def detail(self) -> str:
         return described(self.kind, self.table, self.condition, self.using, self.hints)
-
-    @property
-    def output(self) -> tuple[str, ...]:
-        return self.left.output if self.kind in ("semi", "anti") else self.left.output + self.right.output
 
 
 def described(

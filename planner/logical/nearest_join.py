@@ -15,7 +15,7 @@ from planner.expr import Scalar, quote
 from planner.expr.substitution import operand
 from planner.logical.alternatives import Alternatives
 from planner.logical.base import Logical
-from planner.logical.joins import EqualKey, Join, JoinKind
+from planner.logical.joins import EqualKey, Join, JoinKind, RecognizedJoin
 from planner.logical.nearest_syntax import AsofJoin, NearestByJoin, NearestSyntax
 from planner.tree import plan_node
 from planner.types.schema import Column, SqlType
@@ -128,7 +128,7 @@ class Nearest:
 
 
 @plan_node
-class NearestJoin(Logical):
+class NearestJoin(RecognizedJoin):
     """An inner or left join of which only the pairs of each left row with its nearest right rows count.
 
     ``match`` is the MATCH_CONDITION of an as-of join, or at ``match_at`` in its ON, and ``using`` its USING; without it
@@ -155,7 +155,6 @@ class NearestJoin(Logical):
 
     @property
     def plain(self) -> Join | NearestSyntax:
-        """The join as written."""
         if self.turned:
             return Join(self.right, self.left, "right", self.keyword, self.condition)
         if self.match is None:
@@ -166,14 +165,6 @@ class NearestJoin(Logical):
         return AsofJoin(
             self.left, self.right, kind, self.keyword, self.match, self.condition, self.using, self.match_at
         )
-
-    @property
-    def printed(self) -> Join | NearestSyntax:
-        return self.plain
-
-    @property
-    def output(self) -> tuple[str, ...]:
-        return self.plain.output
 
     @property
     def detail(self) -> str:
