@@ -163,8 +163,8 @@ def make_data(session: SparkSession, data: Path, size: Size) -> tuple[Path, bool
 def _write(session: SparkSession, folder: Path, size: Size) -> None:
     files = max(2, os.cpu_count() or 2)
 
-    def save(name: str, select: str, rows: int, into: int = files) -> None:
-        frame = session.range(0, rows, 1, into).selectExpr(*(line.strip() for line in select.strip().split("\n")))
+    def save(name: str, select: str, rows: int) -> None:
+        frame = session.range(0, rows, 1, files).selectExpr(*(line.strip() for line in select.strip().split("\n")))
         frame.write.parquet(str((folder / name).absolute()))
 
     def slice_of(name: str, key: str, every: int, rows: int, into: int) -> None:

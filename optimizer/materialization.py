@@ -119,7 +119,7 @@ def _prepare_view(
     if query.change:
         joined = add_text_column(drop_column(joined, query.change), query.change)
     none = opt.session.createDataFrame([], joined)
-    found_accumulators = query.accumulated(ctx, partial(_infer_types, none, query.rows))
+    found_accumulators = query.accumulated(partial(_infer_types, none, query.rows))
     if isinstance(found_accumulators, Accumulators):
         found_accumulators = _accumulators_refusal(none, found_accumulators, schema) or found_accumulators
     if isinstance(found_accumulators, str):

@@ -50,10 +50,10 @@ _CODES = {
 
 
 @contextmanager
-def located(where: str, code: Exit | None = Exit.UNUSABLE) -> Iterator[None]:
+def located(where: str) -> Iterator[None]:
     """Put an option or a place in a file before the message of an error that comes from what is given there.
 
-    ``code`` takes the place of code 1: what cannot run is here what was given, not the query.
+    Its code is not 1: what cannot run is here what was given, not the query.
     """
     try:
         yield
@@ -61,7 +61,7 @@ def located(where: str, code: Exit | None = Exit.UNUSABLE) -> Iterator[None]:
         message, found = describe_failure(error)
         if found is Exit.FAULT:
             raise
-        raise CommandFailed(f"{where}: {message}", code if code and found is Exit.FAILED else found) from error
+        raise CommandFailed(f"{where}: {message}", Exit.UNUSABLE if found is Exit.FAILED else found) from error
 
 
 def describe_failure(error: BaseException) -> tuple[str, Exit]:

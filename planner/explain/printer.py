@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from difflib import SequenceMatcher
 from typing import Any, Protocol
 
@@ -126,9 +126,3 @@ def to_json(plan: Node) -> dict[str, Any]:
         if below:
             lines[key] = [to_json(n) for n in below]
     return lines
-
-
-def table(rows: Sequence[tuple[str, str]]) -> str:
-    """Two columns of text."""
-    width = max((len(a) for a, _ in rows), default=0)
-    return "\n".join(f"{a:<{width}}  {b}".rstrip() for a, b in rows)

@@ -96,9 +96,6 @@ WORDS = {
     "SUBSTR": ("FROM", "FOR"),
     "SUBSTRING": ("FROM", "FOR"),
 }
-_TYPED = (exp.DType.DATE, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ, exp.DType.TIMESTAMPNTZ, exp.DType.TIMESTAMP)
-
-
 _TABLES = (FUNCTIONS, _OF_DAYS, _OF_UNITS)
 _KINDS: tuple[type[exp.Expr], ...] = tuple({kind: None for t in _TABLES for kind, _ in t.values()})
 

@@ -85,9 +85,9 @@ class Tokens:
             i = self.match.get(i, i) + 1 if self.items[i].kind in _OPEN else i + 1
         return found
 
-    def split(self, lo: int, hi: int, word: str = ",") -> list[tuple[int, int]]:
-        """Cut ``[lo, hi)`` at every ``word`` outside brackets."""
-        cuts = [i for i in self.top(lo, hi) if self.items[i].word == word]
+    def split(self, lo: int, hi: int) -> list[tuple[int, int]]:
+        """Cut ``[lo, hi)`` at every comma outside brackets."""
+        cuts = [i for i in self.top(lo, hi) if self.items[i].word == ","]
         return list(zip([lo, *(c + 1 for c in cuts)], [*cuts, hi], strict=True))
 
 

@@ -11,7 +11,6 @@ from pyspark.errors import PySparkException
 from planner.runtime.first_message import first_message
 
 _JVM_ENDED = "Spark's JVM has ended; it may have run out of memory"
-_PLAN = re.compile(r"(SQLSTATE: \w+(?:; line \d+ pos \d+)?);\n.*", re.DOTALL)
 _WORKER = re.compile(r"Traceback \(most recent call last\):\n(.*)", re.DOTALL)
 _RAISED = re.compile(r"^(\w[\w.]*)(?:: (.*))?$")
 

@@ -33,24 +33,23 @@ _HELD = frozenset(("LocalRelation", "LogicalRDD", "Range"))  # leaves that conta
 class CatalogQuery:
     """The cache key of a query over files: analyzed plan, path, size and modification time of each file, settings.
 
-    ``extra``: what else the answer depends on.  ``only_files``: the plan holds no rows itself.
+    ``only_files``: the plan holds no rows itself.
     """
 
     plan: Any
     files: tuple[Hashable, ...]
     settings: str
-    extra: Hashable = ()
     only_files: bool = True
 
     def matches(self, other: CatalogQuery) -> bool:
         """Whether both are the same query over the same files."""
-        known = (self.files, self.settings, self.extra) == (other.files, other.settings, other.extra)
+        known = (self.files, self.settings) == (other.files, other.settings)
         return known and bool(self.plan.sameResult(other.plan))
 
     @cached_property
     def key(self) -> int:
         """A hash that is equal for equal queries."""
-        return hash((self.plan.semanticHash(), self.files, self.settings, self.extra))
+        return hash((self.plan.semanticHash(), self.files, self.settings))
 
 
 class MeasurementCache(Generic[T]):
@@ -74,7 +73,7 @@ class MeasurementCache(Generic[T]):
             self._answers.popitem(last=False)
 
 
-def catalog_query(frame: DataFrame, extra: Hashable = (), *, values: bool = False) -> CatalogQuery | None:
+def catalog_query(frame: DataFrame, *, values: bool = False) -> CatalogQuery | None:
     """Build the cache key of a query of a classic session with its files' current state; None if it reads others.
 
     ``values``: rows in the plan itself are accepted too; they cannot change, and the key keeps them in memory.
@@ -101,7 +100,7 @@ def catalog_query(frame: DataFrame, extra: Hashable = (), *, values: bool = Fals
         settings = frame.sparkSession._jsparkSession.sessionState().conf().getAllConfs().mkString("\n")
     except Py4JError:  # a Spark version with other internals
         return None
-    return CatalogQuery(plan, tuple(files), settings, extra, only_files) if len(files) <= _MOST_FILES else None
+    return CatalogQuery(plan, tuple(files), settings, only_files) if len(files) <= _MOST_FILES else None
 
 
 def normalized_plan(frame: DataFrame) -> Any:

@@ -83,11 +83,6 @@ class DeltaJoin:
     unique: tuple[tuple[int, tuple[str, ...]], ...] = ()
 
     @property
-    def arrangements(self) -> tuple[tuple[int, tuple[str, ...]], ...]:
-        """The keys by which sources are looked up, each once, in order."""
-        return tuple(dict.fromkeys((self.sources[x.input], x.by) for path in self.paths for x in path.lookups))
-
-    @property
     def lines(self) -> tuple[str, ...]:
         """A line for each path, and one for the state: its own, and that of a cascade of two-way joins."""
         return (*map(self._line, self.paths), self._state())

@@ -10,7 +10,6 @@ from planner.expr import Scalar, sql
 from planner.sql.scope import Scope
 from planner.types.schema import SqlType
 from rules.analysis.containment_mapping import ContainmentMapping
-from rules.context import Context
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class CorrelationKey:
     guarded: bool
 
 
-def correlation_key(own: Scalar, theirs: Scalar, mapped: ContainmentMapping, ctx: Context) -> CorrelationKey:
+def correlation_key(own: Scalar, theirs: Scalar, mapped: ContainmentMapping) -> CorrelationKey:
     """The key of rows whose column ``own`` of the query equals ``theirs`` of the block.
 
     Raises ``Refused`` unless the block's own row has that key, too.

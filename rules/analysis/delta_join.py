@@ -8,7 +8,7 @@ Materialize plans one such path an input too (``join_implementation``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
@@ -46,7 +46,6 @@ class Sizes:
 def delta_join(
     graph: JoinGraph,
     *,
-    arranged: Iterable[Arrangement] = (),
     sizes: Sizes | None = None,
     order: Sequence[int] = (),
 ) -> DeltaJoin:
@@ -55,12 +54,11 @@ def delta_join(
     Of the inputs that a path can look up next it takes the one that stands first in ``order``; then one by the key of
     the lookup before, so that rows stay where they are; then the largest where what is new looks up by itself, which
     Spark knows to be small and copies, and the smallest where rows that were found do, which Spark takes for many and
-    sorts; then one that is ``arranged`` by that key, or is by a path before; then the first as written.
+    sorts; then one that a path before looks up by that key; then the first as written.
 
     Raises ``Unsupported`` where no equality leads from one part of the inputs to another.
     """
     solver = _Solver(graph, sizes or Sizes(), tuple(order))
-    solver.arranged.update(arranged)
     solver.check_connected()
     return DeltaJoin(graph.names, solver.sources, tuple(map(solver.path, range(len(graph.names)))))
 

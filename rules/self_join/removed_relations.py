@@ -198,7 +198,7 @@ class RemovedRelations:
         self, x: FromItem, y: FromItem, shown: RelationLineage, other: RelationLineage, key: frozenset[str]
     ) -> RemovedRelation:
         path = self.sight.path(x.number)
-        kept = self.filters(x, y, shown, other)
+        kept = self.filters(x, shown, other)
         by = f", by {', '.join(sorted(key))}" if key else ""
         if y.kind in ("semi", "anti"):
             what = {"semi": "semi join", "anti": "anti join"}[y.kind]
@@ -258,8 +258,8 @@ class RemovedRelations:
             used = {self.ctx.names.fold(c.parts[-1]) for c in part.scalar.columns}
             check_columns(x.relation, used, (), self.ctx)
 
-    def filters(self, x: FromItem, y: FromItem, shown: RelationLineage, other: RelationLineage) -> tuple[Residual, ...]:
-        """The filters of ``y`` that ``x`` has not, over its columns."""
+    def filters(self, x: FromItem, shown: RelationLineage, other: RelationLineage) -> tuple[Residual, ...]:
+        """The filters of the other relation that ``x`` has not, over its columns."""
         path = self.sight.path(x.number)
         return tuple(Residual(Scalar(rewrite_over_output(shown, path, f))) for f in other.filters_beyond(shown))
 

@@ -86,7 +86,7 @@ def temporal_stream_join(text: str, query: Logical, versioned: Versioned, ctx: C
     if versioned.expired:
         raise Refused(f"{versioned.name} changed after declare_versions(); call declare_versions() again")
     plain = replace(scan, suffix=suffix_of(scan), plain=True, as_of=None)
-    shape = _shape(query, scan, ctx)
+    shape = _shape(query, scan)
     shape = replace(shape, relations=(shape.relations[0], plain))
     read = [relation_of(n, relation, ctx, find) for n, relation in enumerate(shape.relations)]
     if read[0] is None:
@@ -105,7 +105,7 @@ def temporal_stream_join(text: str, query: Logical, versioned: Versioned, ctx: C
     return _AsOfReader(text, without_time, shape, relations, versioned, ctx).read()
 
 
-def _shape(query: Logical, scan: Scan, ctx: Context) -> Shape:
+def _shape(query: Logical, scan: Scan) -> Shape:
     """Read the query as a join with the versions on its right.  Raises ``Refused``."""
     for join in (n for n in query.walk() if isinstance(n, Join) and n.right is scan):
         if join.kind not in _KINDS or join.using or join.natural:

@@ -57,7 +57,7 @@ class ViewQuery:
     rows: str
     change: str = ""
 
-    def accumulated(self, ctx: Context, types: Types) -> Accumulators | str:
+    def accumulated(self, types: Types) -> Accumulators | str:
         """Return the accumulators that are stored for each group; or why the joined rows are stored."""
         try:
             return accumulators(self.clauses, self.rows, JOINED, self.scope, types, changes=bool(self.change))

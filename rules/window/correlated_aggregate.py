@@ -154,7 +154,7 @@ class _Reader:
         if self.form == "exists" and not self.compared and not own:
             return None  # the row itself
         keys = tuple(
-            correlation_key(Scalar(sql(inner)), self.mapped.outside(Scalar(sql(outer))), self.mapped, self.ctx)
+            correlation_key(Scalar(sql(inner)), self.mapped.outside(Scalar(sql(outer))), self.mapped)
             for inner, outer in self.keys
         )
         added, test, strict = self._exists() if self.form == "exists" else self._value()

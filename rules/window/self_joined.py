@@ -126,4 +126,4 @@ class _Reader:
         if type_ is None or type_.approximate:
             raise Refused(f"{value.shown} may have equal values that are not identical")
         shown = Scalar(f"{quote(self.relation.alias or '')}.{quote(name)}")
-        return correlation_key(value, shown, self.mapped, self.ctx)
+        return correlation_key(value, shown, self.mapped)

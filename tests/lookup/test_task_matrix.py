@@ -82,7 +82,7 @@ def joined(column: Column, key: str, keys: pa.Array, way: str) -> Pairs:
     source = column.source(key)
     kept = 600.0 if way == "cached" else None
     spec = LookupSpec("T", (key,), ("n", "x"), batch=3, delay=0.0, attempts=2, cache_ttl=kept)
-    task = _task(None, source, spec, None)  # type: ignore[arg-type]
+    task = _task(source, spec, None)
     batch = pa.record_batch([keys], names=["__dt_key0"])
     found: Pairs = Counter()
     if way == "rows":

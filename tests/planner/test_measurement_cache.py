@@ -147,13 +147,3 @@ def test_the_oldest_answers_are_forgotten(ask: Asking, monkeypatch: pytest.Monke
     for n in (1, 2, 3, 3, 1):
         ask(f"{LENGTHS} WHERE lo < {n}")
     assert ask.measured == 4
-
-
-def test_another_answer_to_other_words(ask: Asking) -> None:
-    frame = ask.session.sql(LENGTHS)
-    one, two = catalog_query(frame, "one"), catalog_query(frame, "two")
-    assert one is not None
-    assert two is not None
-    ask.memory.keep(one, (1.0,))
-    assert ask.memory.find(two) is None
-    assert ask.memory.find(one) == (1.0,)

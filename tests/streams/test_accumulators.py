@@ -147,7 +147,7 @@ def test_any_division_tells_the_same(spark: SparkSession, share: Share, changes:
             texts = ", ".join(f.name for f in joined.schema if f.dataType.simpleString() == "string") or "''"
             goes = f"array_contains(array({texts}), '{RAISES}') IS TRUE OR hash(*) % 3 = 0"
             joined = joined.withColumn("op", F.expr(f"IF({goes}, 'delete', 'insert')"))
-        own = kept.accumulated(ctx, partial(_infer_types, joined.limit(0), kept.rows))
+        own = kept.accumulated(partial(_infer_types, joined.limit(0), kept.rows))
         if share.count(isinstance(own, Accumulators)):
             assert isinstance(own, Accumulators)
             check(text, schema, joined, own, kept.above, changes=changes)

@@ -77,7 +77,7 @@ def fetch_rows(
     distinct = _distinct_keys(keys, spec, wanted)
     if isinstance(source, SparkTable):
         return _semi_join(session, source, spec, distinct)
-    task = _task(session, source, spec, metrics)
+    task = _task(source, spec, metrics)
     out = StructType([wanted[name] for name in spec.columns])
     if spec.full_load and source.can_scan_split:
         shares = task_count(session)
@@ -124,7 +124,7 @@ def join_rows(
         if not left.isStreaming:  # equal keys are adjacent, so a cache of any size fetches each once
             keyed = keyed.sortWithinPartitions(*names)
     nullable = [StructField(field.name, field.dataType, True) for field in found] if kind == "left" else found
-    task = _task(session, source, spec, metrics)
+    task = _task(source, spec, metrics)
     named = keyed.toDF(
         *(f"__dt_column{n}" for n in range(len(left.columns))), *names
     )  # mapInArrow fails on names with dots
@@ -157,7 +157,7 @@ def _observe(rows: DataFrame, name: str) -> DataFrame:
     return named.observe(name, *sums).drop(last)
 
 
-def _task(session: SparkSession, source: LookupSource, spec: LookupSpec, metrics: LookupMetrics | None) -> Task:
+def _task(source: LookupSource, spec: LookupSpec, metrics: LookupMetrics | None) -> Task:
     schema = source.schema()
     FetchRequest(source, spec, schema)  # errors of a lookup are raised here, not in a task
     environment = credentials.environment_of(source)
