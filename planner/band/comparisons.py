@@ -88,9 +88,12 @@ def comparisons(tree: exp.Expression) -> Iterator[tuple[exp.Expression, exp.Expr
             small, large = tree.this, tree.expression
             if isinstance(tree, exp.GT | exp.GTE):
                 small, large = large, small
-            inner = without_parentheses(small)
-            if isinstance(inner, exp.Abs):  # abs(e) <= c: e <= c and -c <= e
-                yield inner.this, large
-                yield exp.Neg(this=exp.paren(large.copy())), inner.this
-            else:
-                yield small, large
+            yield from without_abs(small, large)
+
+
+def without_abs(small: exp.Expression, large: exp.Expression) -> tuple[tuple[exp.Expression, exp.Expression], ...]:
+    """``abs(e) ≤ c`` as ``e ≤ c`` and ``-c ≤ e``; any other ``small ≤ large`` as it is."""
+    inner = without_parentheses(small)
+    if isinstance(inner, exp.Abs):
+        return (inner.this, large), (exp.Neg(this=exp.paren(large.copy())), inner.this)
+    return ((small, large),)

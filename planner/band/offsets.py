@@ -15,10 +15,11 @@ from math import ceil, floor, gcd
 from sqlglot import exp
 
 from planner.band.axis import DAY, SECOND
+from planner.band.comparisons import without_abs
 from planner.band.ends import Comparison, comparisons
 from planner.band.linear import ConditionScope, Sum
 from planner.errors import Refused
-from planner.expr import parse, sql, without_parentheses
+from planner.expr import parse, sql
 from planner.types.schema import SqlType, sql_type
 
 _FARTHEST = 2**62
@@ -119,12 +120,7 @@ def _farthest(type_: SqlType) -> int:
 def _plain(tree: exp.Expression) -> Iterator[Comparison]:
     """Every comparison, ``abs(e) <= c`` as two."""
     for small, large, strict in comparisons(tree):
-        inner = without_parentheses(small)
-        if isinstance(inner, exp.Abs):
-            yield inner.this, large, strict
-            yield exp.Neg(this=exp.paren(large.copy())), inner.this, strict
-        else:
-            yield small, large, strict
+        yield from ((*pair, strict) for pair in without_abs(small, large))
 
 
 def _end(comparison: Comparison, type_: SqlType, scope: ConditionScope) -> tuple[bool, int]:

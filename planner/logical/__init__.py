@@ -9,10 +9,10 @@ look-up.  ``label`` and ``detail`` are what the one printer shows.
 """
 
 from planner.logical.base import Logical, conjunction, expressions, map_expressions
-from planner.logical.clauses import Aggregate, Filter, Limit, Project, Sort, Windows
+from planner.logical.clauses import Aggregate, Filter, Limit, Project, Sort, Windows, clauses_of
 from planner.logical.joins import JOIN_KEYWORDS, BandJoin, Join, JoinKind, LateralView
 from planner.logical.queries import Cte, SetOp, Statement, Values, Verbatim, With, Wrapped
-from planner.logical.relations import Derived, Nested, OneRow, Opaque, Relation, Scan, hint_name
+from planner.logical.relations import Derived, Nested, OneRow, Opaque, Relation, Scan, hint_name, nodes_of_from
 
 __all__ = [
     "JOIN_KEYWORDS",
@@ -40,8 +40,10 @@ __all__ = [
     "Windows",
     "With",
     "Wrapped",
+    "clauses_of",
     "conjunction",
     "expressions",
     "hint_name",
     "map_expressions",
+    "nodes_of_from",
 ]

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from planner.expr import Scalar, show_all
 from planner.logical.base import Logical, after, conjunction, expressions
-from planner.tree import plan_node
+from planner.tree import Node, plan_node, unwrap
 
 
 @plan_node
@@ -79,6 +79,16 @@ class Project(Logical):
     @property
     def output(self) -> tuple[str, ...]:
         return tuple(i.shown for i in self.items)
+
+
+def clauses_of(project: Project) -> tuple[tuple[Filter | Aggregate | Windows, ...], Node]:
+    """The clauses between a select list and FROM, the outermost first, and FROM; as a statement prints them."""
+    clauses: list[Filter | Aggregate | Windows] = []
+    node = unwrap(project.child)
+    while isinstance(node, Filter | Aggregate | Windows):
+        clauses.append(node)
+        node = unwrap(node.child)
+    return tuple(clauses), node
 
 
 @plan_node

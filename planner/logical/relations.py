@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 from planner.expr import Scalar, quote
@@ -103,6 +104,15 @@ class Nested(Relation):
     @property
     def output(self) -> tuple[str, ...]:
         return (f"{self.alias}.*",) if self.alias else self.child.output
+
+
+def nodes_of_from(node: Node) -> Iterator[Node]:
+    """The joins and relations of one FROM, the outermost first; parentheses with a name hide those inside."""
+    yield node
+    inner = unwrap(node)
+    if not isinstance(inner, Relation) or (isinstance(inner, Nested) and not inner.alias):
+        for child in inner.children:
+            yield from nodes_of_from(child)
 
 
 def hint_name(side: Node) -> str | None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from planner.errors import Unsupported
 from planner.expr.tokens import Tokens, tokenize
-from planner.logical import Nested, Relation
+from planner.logical import nodes_of_from
 from planner.physical.lookup_join import LookupJoin
 from planner.physical.row_lookup_join import RowLookupJoin
-from planner.tree import Node, transform_up, unwrap
+from planner.tree import Node, transform_up
 
 _BEFORE_STAR = frozenset({"SELECT", "DISTINCT", "ALL", ",", "(", ""})
 
@@ -44,21 +43,11 @@ def _without_narrowed(join: RowLookupJoin) -> RowLookupJoin:
     """A lookup whose rows have only the columns that the lookups to its left still fetch."""
     fetched = {
         below.scan.alias or below.scan.name[-1]: below.spec.columns
-        for below in _lookups_in(join.left)
-        if not below.scan.renames
+        for below in nodes_of_from(join.left)
+        if isinstance(below, LookupJoin) and not below.scan.renames
     }
     rows = tuple((name, tuple(c for c in columns if c in fetched.get(name, columns))) for name, columns in join.rows)
     return join if rows == join.rows else replace(join, rows=rows)
-
-
-def _lookups_in(node: Node) -> Iterator[LookupJoin]:
-    """The lookups of one FROM."""
-    if isinstance(node, LookupJoin):
-        yield node
-    found = unwrap(node)
-    if not isinstance(found, Relation) or (isinstance(found, Nested) and not found.alias):
-        for child in node.children:
-            yield from _lookups_in(child)
 
 
 def _stars(t: Tokens) -> set[str]:

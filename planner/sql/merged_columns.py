@@ -6,26 +6,14 @@ side cannot have all three: ``b.id`` is shown where a query names it or ``b.*``,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from planner.errors import Unsupported
 from planner.expr import Scalar, quote
 from planner.expr.references import column_refs
-from planner.logical import (
-    Aggregate,
-    Filter,
-    Join,
-    LateralView,
-    Limit,
-    Nested,
-    Project,
-    Relation,
-    Sort,
-    Windows,
-    expressions,
-)
+from planner.logical import Join, LateralView, Limit, Project, Sort, clauses_of, expressions, nodes_of_from
 from planner.physical.base import Spark
 from planner.physical.row_lookup_join import Named, RowLookupJoin
 from planner.sql.qualified_names import check_can_qualify, qualify
@@ -66,7 +54,7 @@ def with_qualified(plan: Node, fold: Fold) -> Node:
         return settled(node) if isinstance(node, Project) else node
 
     def settled(project: Project) -> Project:
-        for join in _joins(_from(project)):
+        for join in map(unwrap, nodes_of_from(clauses_of(project)[1])):
             if isinstance(join, RowLookupJoin) and (found := needed.get(join.view)) and found.both:
                 return qualify(project, join, found.both, fold)
         return project
@@ -87,20 +75,10 @@ def _visit(plan: Node, above: tuple[Scalar, ...], needed: Needed, fold: Fold) ->
         _visit(below, above, needed, fold)
 
 
-def _from(project: Project) -> Node:
-    node = unwrap(project.child)
-    while isinstance(node, Filter | Aggregate | Windows):
-        node = unwrap(node.child)
-    return node
-
-
 def _block(project: Project, above: tuple[Scalar, ...], needed: Needed, fold: Fold) -> None:
-    scalars = [*above, *project.items]
-    node = unwrap(project.child)
-    while isinstance(node, Filter | Aggregate | Windows):
-        scalars += expressions(node)
-        node = unwrap(node.child)
-    joins = list(_joins(node))
+    clauses, node = clauses_of(project)
+    scalars = [*above, *project.items, *(scalar for clause in clauses for scalar in expressions(clause))]
+    joins = list(map(unwrap, nodes_of_from(node)))
     for join in joins:
         if isinstance(join, Join | LateralView):
             scalars += join.condition if isinstance(join, Join) else (join.text,)
@@ -114,16 +92,6 @@ def _block(project: Project, above: tuple[Scalar, ...], needed: Needed, fold: Fo
             needed[join.view] = found
             scalars += [*(k.value for k in join.keys), *join.only, *join.matched]
             scalars += [Scalar(f"{quote(r)}.{quote(c)}") for r, c in found.qualified]
-
-
-def _joins(node: Node) -> Iterator[Node]:
-    """The joins of one FROM, from the outermost in."""
-    node = unwrap(node)
-    yield node
-    if isinstance(node, Relation) and (not isinstance(node, Nested) or node.alias):
-        return
-    for child in node.children:
-        yield from _joins(child)
 
 
 def _check_shadowed(join: RowLookupJoin, found: Uses, project: Project, fold: Fold) -> None:

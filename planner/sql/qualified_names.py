@@ -12,11 +12,21 @@ from planner.errors import Refused, Unsupported
 from planner.expr import Scalar, column_ref, quote
 from planner.expr.references import column_refs
 from planner.expr.substitution import substitute_columns
-from planner.logical import Aggregate, Filter, Join, LateralView, Nested, Project, Relation, Windows, map_expressions
+from planner.logical import (
+    Aggregate,
+    Filter,
+    Join,
+    LateralView,
+    Nested,
+    Project,
+    Relation,
+    Windows,
+    clauses_of,
+    map_expressions,
+)
 from planner.physical.base import Spark
 from planner.physical.row_lookup_join import RowLookupJoin
 from planner.sql.to_sql import to_sql
-from planner.tree import Node
 
 Fold = Callable[[str], str]
 
@@ -32,13 +42,10 @@ def check_can_qualify(
     for scalar in above:
         if missing := _alone(scalar, names, fold) - (outputs if "*" not in outputs else names):
             _refuse(scalar, missing)
-    node: Node = project.child
-    while isinstance(node := _op(node), Filter | Aggregate | Windows):
-        if isinstance(node, Filter) and node.clause != "WHERE":
-            for conjunct in node.condition:
-                if found := _alone(conjunct, names, fold) & outputs:
-                    _refuse(conjunct, found)
-        node = node.child
+    for clause in clauses_of(project)[0]:
+        for conjunct in clause.condition if isinstance(clause, Filter) and clause.clause != "WHERE" else ():
+            if found := _alone(conjunct, names, fold) & outputs:
+                _refuse(conjunct, found)
     if not alone:
         _refuse(project.items[0], names)
 
@@ -83,10 +90,6 @@ def qualify(project: Project, join: RowLookupJoin, names: frozenset[str], fold: 
         _refuse(project.items[0], names)
 
     return replace(project, items=tuple(map(change, project.items)), child=visit(project.child))
-
-
-def _op(node: Node) -> Node:
-    return node.op if isinstance(node, Spark) else node
 
 
 def _output(item: Scalar, fold: Fold) -> str:

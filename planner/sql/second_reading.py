@@ -53,6 +53,7 @@ from planner.logical import (
     Windows,
     With,
     Wrapped,
+    clauses_of,
 )
 from planner.logical.nearest_syntax import AsofJoin, NearestByJoin
 from planner.sql.whole_statement import (
@@ -189,21 +190,20 @@ class _Comparison:
         self.same("the number of columns", len(ours.items), len(theirs.expressions))
         self.pieces("the select list", ours.items, theirs.expressions)
         present: set[str] = set()
-        node: Node = ours.child
-        while isinstance(node, Filter | Aggregate | Windows):
-            match node:
+        below, node = clauses_of(ours)
+        for clause in below:
+            match clause:
                 case Filter():
-                    name = _CLAUSES[node.clause]
+                    name = _CLAUSES[clause.clause]
                     tree = theirs.args.get(name)
-                    self.conjuncts(node.clause, node.condition, tree and tree.this)
+                    self.conjuncts(clause.clause, clause.condition, tree and tree.this)
                 case Aggregate():
                     name = "group"
-                    self.group_by(node, theirs.args.get(name))
+                    self.group_by(clause, theirs.args.get(name))
                 case Windows():
                     name = "windows"
-                    self.subqueries(node.definitions.plans, theirs.args.get(name) or [])
+                    self.subqueries(clause.definitions.plans, theirs.args.get(name) or [])
             present.add(name)
-            node = node.child
         clauses = ("where", "group", "having", "qualify", "windows")
         self.same("the clauses of a SELECT", present, {name for name in clauses if theirs.args.get(name)})
         self.from_clause(node, theirs)

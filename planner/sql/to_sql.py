@@ -7,7 +7,7 @@ operator renders itself (``Rendered``): it is given the text of its inputs and r
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import Literal
 
 from planner.errors import ShowsAddedColumn, Unsupported
@@ -35,7 +35,9 @@ from planner.logical import (
     Windows,
     With,
     Wrapped,
+    clauses_of,
     expressions,
+    nodes_of_from,
 )
 from planner.logical.nearest_syntax import NearestSyntax
 from planner.logical.self_join import HiddenRelation
@@ -107,23 +109,21 @@ class _Printer:
     def block(self, project: Project) -> str:
         """One SELECT."""
         clauses: dict[str, str] = {}
-        read: list[Scalar] = []
-        node = unwrap(project.child)
-        while isinstance(node, Filter | Aggregate | Windows):
-            read += expressions(node)
-            match node:
+        below, node = clauses_of(project)
+        for clause in below:
+            match clause:
                 case Filter():
-                    clauses[node.clause] = self.conjunction(node.condition)
+                    clauses[clause.clause] = self.conjunction(clause.condition)
                 case Aggregate():
-                    clauses["GROUP BY"] = ", ".join(map(self.scalar, expressions(node)))
+                    clauses["GROUP BY"] = ", ".join(map(self.scalar, expressions(clause)))
                 case Windows():
-                    clauses["WINDOW"] = self.scalar(node.definitions)
-            node = unwrap(node.child)
+                    clauses["WINDOW"] = self.scalar(clause.definitions)
         if adds_columns(node):
-            for scalar in read:
+            for scalar in (scalar for clause in below for scalar in expressions(clause)):
                 refuse_stars(scalar)
         hint = self.scalar(project.hint) if project.hint else ""
-        if hints := list(dict.fromkeys(_hints(node))):
+        requested = (n.spark_hint for n in map(unwrap, nodes_of_from(node)) if isinstance(n, Rendered))
+        if hints := list(dict.fromkeys(filter(None, requested))):
             hint = f"{hint} /*+ {', '.join(hints)} */".strip()
         select = " ".join(w for w in ("SELECT", hint, project.quantifier) if w)
         lines = [f"{select} {', '.join(self.items(project, node))}"]
@@ -259,16 +259,6 @@ def refuse_stars(scalar: Scalar) -> None:
         if before == "(" and i > 1 and t[i - 2].word == "COUNT" and t.word(i + 1) == ")":
             continue
         raise ShowsAddedColumn(scalar.shown, scalar.place)
-
-
-def _hints(node: Node) -> Iterator[str]:
-    """Return the hints that the operators of one SELECT request."""
-    node = unwrap(node)
-    if isinstance(node, Rendered) and node.spark_hint:
-        yield node.spark_hint
-    if not isinstance(node, Relation) or (isinstance(node, Nested) and not node.alias):
-        for child in node.children:
-            yield from _hints(child)
 
 
 def star_items(node: Node) -> list[str]:

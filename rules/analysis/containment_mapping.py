@@ -118,11 +118,7 @@ def containment_mappings(inner: InnerJoins, outer: InnerJoins, ctx: Context) -> 
     found: dict[tuple[int, int], tuple[RelationLineage, RelationLineage]] = {}
     for (i, own), (j, theirs) in product(enumerate(inner.relations), enumerate(outer.relations)):
         alone = inner.scope.items.count(i) == outer.scope.items.count(j) == 1
-        if (
-            alone
-            and tables(own, ctx.definitions) == tables(theirs, ctx.definitions)
-            and (pair := same_source(own, theirs, ctx))
-        ):
+        if alone and same_tables(own, theirs, ctx) and (pair := same_source(own, theirs, ctx)):
             found[i, j] = pair
     ways = product(*([j for i, j in found if i == own] for own in range(len(inner.relations))))
     for to in islice((to for to in ways if len(set(to)) == len(to)), _MOST):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from networkx.utils import UnionFind
 from sqlglot import exp
@@ -66,6 +67,17 @@ class FromScope:
         if len(own) != 1 or not own[0].names or names.count(tuple(map(fold, own[0].names))) > 1:
             raise Refused("one of its relations has no name of its own")
         return own[0].names
+
+    @cached_property
+    def visible(self) -> frozenset[int]:
+        """The relations of inner and left joins, whose columns WHERE sees."""
+        return frozenset(item.number for item in self.from_items if item.kind in ("inner", "left"))
+
+    def scopes_of_on(self, item: FromItem) -> Scopes:
+        """Where the names of the condition by which a relation is joined are looked for."""
+        if item.kind == "inner":
+            return (self.visible,)
+        return (frozenset(n for n in self.visible if item.first <= n < item.number) | {item.number},)
 
     def scope(self, scopes: Scopes) -> Scope:
         """Names are looked for in one scope after the other; each has the numbers of the relations that it sees."""

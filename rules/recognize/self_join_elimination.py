@@ -164,7 +164,7 @@ def _rewritten(
 
 def _own(conjunct: Scalar, rows: RemovedRelations) -> Scalar | None:
     """A conjunct of an inner join or WHERE: that a value is not NULL, where it compares the value with itself."""
-    e = rows.sight.equality(conjunct, (rows.visible,))
+    e = rows.sight.equality(conjunct, (rows.sight.visible,))
     if e is None or e.left[1] != e.right[1] or not isinstance(e.left[0], int) or not isinstance(e.right[0], int):
         return conjunct
     first = rows.stands_for[e.left[0]]
@@ -188,7 +188,7 @@ def _kept(one: RemovedRelation) -> list[Residual]:
 
 def _risky(conjunct: Scalar, gone: set[int], rows: RemovedRelations, *, must: bool) -> bool:
     """Whether a conjunct compares a row with itself and might raise; ``must``: its names have to be known."""
-    scopes = (rows.visible,)
+    scopes = (rows.sight.visible,)
     try:
         named = rows.sight.relations_of(conjunct, scopes)
     except Refused:

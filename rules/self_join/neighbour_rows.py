@@ -104,7 +104,7 @@ class NeighbourRows:
 
     def when(self, one: Neighbour, rows: dict[str, str]) -> str:
         """Rewrite the condition of an outer join over the row that has its neighbour's columns.  Raises ``Refused``."""
-        scopes, fold = self.found.scopes(one.y), self.found.ctx.names.fold
+        scopes, fold = self.found.sight.scopes_of_on(one.y), self.found.ctx.names.fold
 
         def value(number: int, column: Column) -> str | None:
             return rows[fold(column.name)] if number == one.y.number else None
@@ -117,9 +117,9 @@ class NeighbourRows:
     def check_others(self, neighbours: list[Neighbour]) -> None:
         """Raise ``Refused`` where a condition of the block might raise an error before it leaves out a row."""
         gone = {n.y.number for n in neighbours if n.y.kind == "inner"}
-        self.check_raising(self.found.conjuncts, gone, (self.found.visible,))
+        self.check_raising(self.found.conjuncts, gone, (self.found.sight.visible,))
         for from_item in self.found.from_items.found:
-            self.check_raising(from_item.on, gone, self.found.scopes(from_item))
+            self.check_raising(from_item.on, gone, self.found.sight.scopes_of_on(from_item))
 
     def check_raising(self, conjuncts: tuple[Scalar, ...], gone: set[int], scopes: Scopes) -> None:
         """Raise ``Refused`` where a condition on a neighbour might raise an error on rows that have none."""

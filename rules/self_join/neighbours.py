@@ -81,7 +81,6 @@ class NeighbourFinder:
         self.ctx = ctx
         self.from_items = block.from_items
         self.sight = FromScope(block.from_items.found, ctx)
-        self.visible = frozenset(s.number for s in block.from_items.found if s.kind in ("inner", "left"))
         self.conjuncts = block.conjuncts
         self._numberings: dict[Logical, tuple[Numbering, ...]] = {}
 
@@ -106,7 +105,7 @@ class NeighbourFinder:
             return None
         own = self.own(y)
         both = {x.number, y.number}
-        steps = [s for c in own if (s := self.step(c, self.scopes(y))) and {s.left[0], s.right[0]} == both]
+        steps = [s for c in own if (s := self.step(c, self.sight.scopes_of_on(y))) and {s.left[0], s.right[0]} == both]
         if not steps:
             return None
         try:
@@ -123,7 +122,8 @@ class NeighbourFinder:
             raise Refused("one side is filtered, so its next row is not the next row of the other side")
         if not y.free:
             raise Refused("the relation to remove is the first in parentheses, where LATERAL cannot see the other")
-        equal = EquivalenceClasses.of(e for c in self.own(y) if (e := self.sight.equality(c, self.scopes(y))))
+        scopes = self.sight.scopes_of_on(y)
+        equal = EquivalenceClasses.of(e for c in self.own(y) if (e := self.sight.equality(c, scopes)))
         for numbering in self.numberings(base_query(shown, self.ctx)):
             number = quoted(numbering.number)
             for step in steps:
@@ -148,12 +148,6 @@ class NeighbourFinder:
     def own(self, y: FromItem) -> tuple[Scalar, ...]:
         """The conjuncts that hold of a row of ``y`` and its matches."""
         return self.conjuncts if y.kind == "inner" else y.on
-
-    def scopes(self, y: FromItem) -> Scopes:
-        """Where the names of these conjuncts are looked for."""
-        if y.kind == "inner":
-            return (self.visible,)
-        return (frozenset(n for n in self.visible if y.first <= n < y.number) | {y.number},)
 
     def step(self, conjunct: Scalar, scopes: Scopes) -> RowOffset | None:
         """Read a conjunct as a step from one column to another."""

@@ -70,9 +70,8 @@ class RemovedRelations:
         self.from_items = (*from_items, *(t.from_item for t in tests))
         self.tests = {t.from_item.number: t for t in tests}
         self.sight = FromScope(self.from_items, ctx)
-        self.visible = frozenset(s.number for s in from_items if s.kind in ("inner", "left"))
         self.conjuncts = everywhere
-        found = (self.sight.equality(c, (self.visible,)) for c in everywhere)
+        found = (self.sight.equality(c, (self.sight.visible,)) for c in everywhere)
         self.everywhere = tuple(e for e in found if e)
         self.stands_for = {
             s.number: s.number for s in self.from_items
@@ -101,11 +100,9 @@ class RemovedRelations:
 
     def scopes(self, y: FromItem) -> Scopes:
         """Return the scopes in which the names of a relation's ON condition are resolved."""
-        if y.kind == "inner":
-            return (self.visible,)
         if y.number in self.tests:
-            return frozenset((y.number,)), self.visible
-        return (frozenset(n for n in self.visible if y.first <= n < y.number) | {y.number},)
+            return frozenset((y.number,)), self.sight.visible
+        return self.sight.scopes_of_on(y)
 
     def unique_match(self, x: FromItem, y: FromItem, fixed: bool) -> RemovedRelation | None:
         """Return the replacement of ``y`` if its row is that of ``x``, or vice versa.  Raises ``Refused``."""
@@ -177,7 +174,7 @@ class RemovedRelations:
         if not isinstance(value, exp.Column) or not isinstance(item, exp.Column):
             return None
         try:
-            number, column = self.sight.resolve(value, (self.visible,))
+            number, column = self.sight.resolve(value, (self.sight.visible,))
             other, second = self.sight.resolve(item, self.scopes(y))
             left, right = self.sight.value(number, column.name), self.sight.value(other, second.name)
             return Equality(left, right, True, column.type is not None and column.type == second.type)
