@@ -44,6 +44,7 @@ WINDOWS = "rules/window/correlated_aggregate.py"
 MERGED = "rules/shared_scan/scalar_aggregates.py"
 GUARDS = "rules/analysis/speculation.py"
 REMOVED = "rules/self_join/removed_relations.py"
+BLOCK = "rules/query/query_block.py"
 
 FAULTS = (
     Fault("the bins of a band end where they begin", BINS, "else -self.bins.low)", "else -self.bins.high)", "band"),
@@ -209,9 +210,9 @@ FAULTS = (
     Fault("WHERE takes the place of ON", FILTERS, "(*join.condition, conjunct)", "(conjunct,)", "band"),
     Fault(
         "the rest of WHERE is dropped",
-        FILTERS,
-        "return Filter(tree, tuple(kept), node.clause) if kept else tree",
-        "return tree",
+        BLOCK,
+        "return None if new is tree else where(new, tuple(kept))",
+        "return None if new is tree else new",
         "normalize",
     ),
     Fault(

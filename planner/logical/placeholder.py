@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from planner.expr import Scalar, quote
 from planner.logical import Derived, Filter, OneRow, Project, Scan
+from planner.logical.relations import alias_clause
 from planner.types.schema import Column
 
 
 def alias_of(scan: Scan) -> str:
     """Return the alias clause of a table: its name and those of its columns."""
-    renames = f"({', '.join(map(quote, scan.renames))})" if scan.renames else ""
-    return f"AS {quote(scan.alias or scan.name[-1])}{renames}"
+    return alias_clause(scan.alias or scan.name[-1], scan.renames)
 
 
 def placeholder(scan: Scan, columns: tuple[Column, ...]) -> Derived:

@@ -106,6 +106,16 @@ class Nested(Relation):
         return (f"{self.alias}.*",) if self.alias else self.child.output
 
 
+def alias_clause(alias: str, renames: tuple[str, ...] = ()) -> str:
+    """``AS alias(columns)``, as it stands behind a relation."""
+    return f"AS {quote(alias)}" + (f"({', '.join(map(quote, renames))})" if renames else "")
+
+
+def subquery_as(query: Logical, alias: str, renames: tuple[str, ...] = ()) -> Derived:
+    """A subquery under a name."""
+    return Derived(query, alias, renames, alias_clause(alias, renames))
+
+
 def nodes_of_from(node: Node) -> Iterator[Node]:
     """The joins and relations of one FROM, the outermost first; parentheses with a name hide those inside."""
     yield node

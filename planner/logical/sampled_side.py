@@ -20,11 +20,11 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from planner.expr import Scalar, quote, sql
+from planner.expr import Scalar, sql
 from planner.logical.base import Logical
 from planner.logical.clauses import Aggregate, Filter, Project
 from planner.logical.queries import Cte
-from planner.logical.relations import Derived, Scan
+from planner.logical.relations import Derived, Scan, subquery_as
 
 
 def sampled_side(relation: Logical, definitions: Mapping[str, Cte], one_of: int) -> Logical | None:
@@ -37,16 +37,11 @@ def sampled_side(relation: Logical, definitions: Mapping[str, Cte], one_of: int)
             query = _sampled(cte.query, one_of)
             if query is None:
                 return None
-            return _named(query, relation.alias or relation.name[-1], relation.renames or cte.renames)
+            return subquery_as(query, relation.alias or relation.name[-1], relation.renames or cte.renames)
         case Scan() if relation.plain and not relation.cte:
             rows = _filtered(replace(relation, alias=None, renames=(), suffix=""), _some(one_of))
-            return _named(Project(rows, (Scalar("*"),)), relation.alias or relation.name[-1], relation.renames)
+            return subquery_as(Project(rows, (Scalar("*"),)), relation.alias or relation.name[-1], relation.renames)
     return None
-
-
-def _named(query: Logical, alias: str, renames: tuple[str, ...]) -> Derived:
-    columns = f"({', '.join(map(quote, renames))})" if renames else ""
-    return Derived(query, alias, renames, f"AS {quote(alias)}{columns}")
 
 
 def _sampled(query: Logical, one_of: int) -> Logical | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import islice, product
+from typing import TypeVar
 
 from sqlglot import exp
 
@@ -20,6 +21,7 @@ from rules.context import Context
 from rules.query.inner_joins import InnerJoins
 from rules.query.tables import tables
 
+T = TypeVar("T")
 _MOST = 24  # so many ways of laying the relations of a query over those of a block are looked at
 
 
@@ -123,6 +125,19 @@ def containment_mappings(inner: InnerJoins, outer: InnerJoins, ctx: Context) -> 
     ways = product(*([j for i, j in found if i == own] for own in range(len(inner.relations))))
     for to in islice((to for to in ways if len(set(to)) == len(to)), _MOST):
         yield ContainmentMapping(inner, outer, to, tuple(found[pair] for pair in enumerate(to)), ctx)
+
+
+def read_first(mappings: Iterable[ContainmentMapping], read: Callable[[ContainmentMapping], T | None]) -> T | None:
+    """What is read by the first mapping that is not refused; raises the first ``Refused`` where all are."""
+    refused: Refused | None = None
+    for mapped in mappings:
+        try:
+            return read(mapped)
+        except Refused as no:
+            refused = refused or no
+    if refused:
+        raise refused
+    return None
 
 
 @lru_cache(maxsize=4_096)

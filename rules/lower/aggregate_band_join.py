@@ -27,7 +27,7 @@ from rules.band_join.keys import estimate_key_pairs, sample_rows
 from rules.band_join.spark_join import spark_join_suffices
 from rules.context import Context, Intervals
 from rules.query.condition_scope import condition_scope
-from rules.query.query_block import QueryBlock, read_block
+from rules.query.query_block import QueryBlock, block_with_order
 from rules.rule import rule
 
 _CELLS = 127
@@ -45,7 +45,7 @@ def aggregate_band_join(node: Sort | Project, ctx: Context) -> RunningBandAggreg
     Where a SELECT is nothing but counts, exact sums, min and max over a band and equalities, the number of intervals
     that hold a point is a running sum.  It pays where pairs are many more than rows.
     """
-    block = None if isinstance(ctx.above, Sort) else read_block(node)  # an ORDER BY above it has to be part of it
+    block = block_with_order(node, ctx)
     join = block and block.tree
     if block is None or not isinstance(join, BandJoin) or join.kind not in ("inner", "cross"):
         return None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from planner.band.comparisons import looks_like_band
 from planner.errors import Refused, Unsupported
 from planner.expr import Scalar, quote
@@ -13,7 +11,7 @@ from rules.context import Context
 from rules.query.decorrelation import check_deterministic, why_not_simple
 from rules.query.definitions import definition_of
 from rules.query.from_items import INNER, read_from_items
-from rules.query.query_block import QueryBlock, read_block, where
+from rules.query.query_block import QueryBlock, move_conjuncts, read_block, where
 from rules.query.subquery_columns import columns_inside, over_subquery
 from rules.rule import rule
 
@@ -33,16 +31,9 @@ def carry_filters(node: Filter, ctx: Context) -> Logical | None:
         return ctx.decline("the subquery does more than join, so the condition stays above it", place)
     if not any(_joined(relation, ctx) for relation in relations):
         return None
-    tree, kept = node.child, []
-    for conjunct in node.condition:
-        new = _carried(conjunct, tree, ctx) if looks_like_band(conjunct) else None
-        if new is None:
-            kept.append(conjunct)
-        else:
-            tree = new
-    if tree is node.child:
-        return None
-    return replace(node, child=tree, condition=tuple(kept)) if kept else tree
+    return move_conjuncts(
+        node.child, node.condition, lambda c, tree: _carried(c, tree, ctx) if looks_like_band(c) else None
+    )
 
 
 def _pairs_and_more(relation: Logical) -> bool:

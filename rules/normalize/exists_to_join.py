@@ -10,9 +10,9 @@ from planner.expr import Scalar
 from planner.logical import Filter, Join, Logical, OneRow, Project
 from rules.context import Context
 from rules.query.decorrelation import bounds
-from rules.query.exists_as_join import exists_as_join, with_tests_joined
+from rules.query.exists_as_join import exists_as_join
 from rules.query.exists_tests import simple_test
-from rules.query.query_block import read_block
+from rules.query.query_block import move_conjuncts, read_block
 from rules.rule import rule
 
 
@@ -29,7 +29,9 @@ def exists_to_join(node: Filter | Project, ctx: Context) -> Logical | None:
         return _report_other_places(node.items, "in the select list", ctx)
     if node.clause != "WHERE" or isinstance(node.child, OneRow):
         return _report_other_places(node.condition, f"in {node.clause}", ctx)
-    return with_tests_joined(node, lambda conjunct, tree: _joined(conjunct, tree, ctx))
+    return move_conjuncts(
+        node.child, node.condition, lambda test, tree: _joined(test, tree, ctx) if test.plans else None
+    )
 
 
 def _joined(conjunct: Scalar, tree: Logical, ctx: Context) -> Join | None:

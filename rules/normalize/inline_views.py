@@ -11,6 +11,7 @@ from planner.expr import Scalar, quote
 from planner.expr.calls import BUILT_IN
 from planner.expr.tokens import tokenize, words
 from planner.logical import Cte, Derived, Filter, Join, Logical, Opaque, Scan, Statement, Verbatim, map_expressions
+from planner.logical.relations import alias_clause
 from planner.sql.from_sql import from_sql
 from planner.sql.names import Resolver
 from planner.sql.to_sql import to_sql
@@ -120,7 +121,7 @@ def _expand_star(
             node = replace(node, name=key, key=key, head=f"{quote(key)}{renames} AS")
         elif isinstance(node, Scan) and node.cte:
             key = keys[node.cte]
-            suffix = node.suffix or f"AS {quote(node.alias or node.name[-1])}"
+            suffix = node.suffix or alias_clause(node.alias or node.name[-1])
             node = replace(node, name=(key,), text=quote(key), cte=key, suffix=suffix)
         elif isinstance(node, Scan):
             node = qualify_table(node, view, ctx)
@@ -146,10 +147,7 @@ def _derived(scan: Scan, view: View, query: Logical, ctx: Context) -> Derived:
         if made.type != shown.type:
             raise Refused(f"its column {shown.name} would be cast")
     renames = scan.renames or _renames(declared, found)
-    suffix = scan.suffix if scan.renames else f"AS {quote(alias)}"
-    if renames and not scan.renames:
-        suffix += f"({', '.join(map(quote, renames))})"
-    return Derived(query, alias, renames, suffix)
+    return Derived(query, alias, renames, scan.suffix if scan.renames else alias_clause(alias, renames))
 
 
 def _renames(declared: tuple[Column, ...], found: tuple[Column, ...]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from planner.expr import Scalar
 from planner.expr.calls import volatile
 from planner.logical import Filter, Join, Logical, Scan
 from rules.context import Context
+from rules.query.query_block import move_conjuncts
 from rules.rule import rule
 
 
@@ -26,16 +27,7 @@ def push_filters(node: Filter, ctx: Context) -> Logical | None:
         return None
     if not any(looks_like_band(c) or is_or_of_comparisons(c) for c in node.condition):
         return _report_pairs(node, ctx)
-    tree, kept = node.child, []
-    for conjunct in node.condition:
-        moved = _place(conjunct, tree, ctx)
-        if moved is None:
-            kept.append(conjunct)
-        else:
-            tree = moved
-    if tree is node.child:
-        return None
-    return Filter(tree, tuple(kept), node.clause) if kept else tree
+    return move_conjuncts(node.child, node.condition, lambda conjunct, join: _place(conjunct, join, ctx))
 
 
 def _report_pairs(node: Filter, ctx: Context) -> None:

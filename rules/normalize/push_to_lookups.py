@@ -7,6 +7,7 @@ from planner.expr import Scalar
 from planner.logical import Filter, Join, Logical, Scan
 from rules.context import Context
 from rules.query.decorrelation import check_deterministic
+from rules.query.query_block import move_conjuncts
 from rules.rule import rule
 
 
@@ -18,16 +19,7 @@ def push_to_lookups(node: Filter, ctx: Context) -> Logical | None:
     """
     if node.clause != "WHERE" or not _lookups(node.child, ctx):
         return None
-    tree, kept = node.child, []
-    for conjunct in node.condition:
-        moved = _place(conjunct, tree, ctx)
-        if moved is None:
-            kept.append(conjunct)
-        else:
-            tree = moved
-    if tree is node.child:
-        return None
-    return Filter(tree, tuple(kept), node.clause) if kept else tree
+    return move_conjuncts(node.child, node.condition, lambda conjunct, tree: _place(conjunct, tree, ctx))
 
 
 def _is_lookup(join: Join, ctx: Context) -> bool:

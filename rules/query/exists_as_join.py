@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from sqlglot import exp
 
 from planner.errors import Refused
 from planner.expr import Scalar, sql
 from planner.expr.subqueries import SubqueryTest
-from planner.logical import JOIN_KEYWORDS, Filter, Join, Limit, Logical
+from planner.logical import JOIN_KEYWORDS, Join, Limit, Logical
 from planner.sql.scope import BoundColumn, Scope
 from planner.types.schema import SqlType
 from rules.context import Context
@@ -20,22 +18,7 @@ from rules.query.decorrelation import (
     more_than_a_block,
     why_not_simple,
 )
-from rules.query.query_block import QueryBlock, where
-
-
-def with_tests_joined(node: Filter, joined: Callable[[Scalar, Logical], Logical | None]) -> Logical | None:
-    """A FROM tree under its WHERE, with the conjuncts that hold subqueries joined where ``joined`` has a join for them.
-
-    None if it has one for none.
-    """
-    tree, kept = node.child, []
-    for conjunct in node.condition:
-        join = joined(conjunct, tree) if conjunct.plans else None
-        if join is None:
-            kept.append(conjunct)
-        else:
-            tree = join
-    return None if tree is node.child else where(tree, tuple(kept))
+from rules.query.query_block import QueryBlock
 
 
 def exists_as_join(test: SubqueryTest, block: QueryBlock, tree: Logical, ctx: Context) -> Join:

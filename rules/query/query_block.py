@@ -17,10 +17,10 @@ it was.  A set operation, a SELECT without FROM and a query that is kept as text
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from planner.expr import Scalar
 from planner.logical import (
@@ -37,7 +37,10 @@ from planner.logical import (
     expressions,
 )
 from planner.tree import Node
+from rules.context import Context
 from rules.query.from_items import FromItems, read_from_items
+
+T = TypeVar("T", bound=Logical)
 
 
 @dataclass(frozen=True)
@@ -127,6 +130,26 @@ def in_place(query: Logical, project: Project, new: Logical) -> Logical:
         return new
     assert isinstance(query, With | Sort | Limit | Wrapped)
     return replace(query, child=in_place(query.child, project, new))
+
+
+def block_with_order(query: Node, ctx: Context) -> QueryBlock | None:
+    """Read the block of a query that is all of it: an ORDER BY above it has to be part of it, and then comes first."""
+    return None if isinstance(ctx.above, Sort) else read_block(query)
+
+
+def move_conjuncts(tree: T, condition: tuple[Scalar, ...], moved: Callable[[Scalar, T], T | None]) -> Logical | None:
+    """A FROM tree under a WHERE, with the conjuncts in the tree for which ``moved`` returns another tree.
+
+    None if it returns one for none.
+    """
+    new, kept = tree, []
+    for conjunct in condition:
+        found = moved(conjunct, new)
+        if found is None:
+            kept.append(conjunct)
+        else:
+            new = found
+    return None if new is tree else where(new, tuple(kept))
 
 
 def where(tree: Logical, condition: tuple[Scalar, ...]) -> Logical:

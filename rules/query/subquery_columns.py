@@ -9,6 +9,7 @@ from sqlglot import exp
 from planner.errors import Refused
 from planner.expr import Scalar, column_ref, is_star, quote, sql
 from planner.logical import Derived, Logical, Project, Scan
+from planner.logical.relations import subquery_as
 from planner.sql.names import Source
 from planner.sql.scope import BoundColumn, Scope
 from rules.context import Context
@@ -68,5 +69,4 @@ def over_subquery(relation: Logical, query: Project, ctx: Context) -> Derived:
     assert isinstance(relation, Scan)
     alias = relation.alias or relation.name[-1]
     renames = relation.renames or ctx.definitions[relation.cte].renames
-    suffix = f"AS {quote(alias)}" + (f"({', '.join(map(quote, renames))})" if renames else "")
-    return Derived(query, alias, renames, suffix)
+    return subquery_as(query, alias, renames)

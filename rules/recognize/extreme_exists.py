@@ -12,9 +12,9 @@ from planner.logical.extreme_semi_join import ExtremeSemiJoin
 from rules.context import Context
 from rules.nearest.extreme_rows import extreme_semi_join
 from rules.query.decorrelation import bounds
-from rules.query.exists_as_join import exists_as_join, with_tests_joined
+from rules.query.exists_as_join import exists_as_join
 from rules.query.exists_tests import simple_test
-from rules.query.query_block import read_block
+from rules.query.query_block import move_conjuncts, read_block
 from rules.rule import rule
 
 
@@ -34,7 +34,9 @@ def extreme_exists(node: Join | Filter, ctx: Context) -> Logical | None:
             return None
     if node.clause != "WHERE" or isinstance(node.child, OneRow):
         return None
-    return with_tests_joined(node, lambda conjunct, tree: _joined(conjunct, tree, ctx))
+    return move_conjuncts(
+        node.child, node.condition, lambda test, tree: _joined(test, tree, ctx) if test.plans else None
+    )
 
 
 def _joined(conjunct: Scalar, tree: Logical, ctx: Context) -> ExtremeSemiJoin | None:

@@ -14,7 +14,7 @@ from rules.nearest.extremes import may_take_a_distance, wanted_by_aggregates
 from rules.nearest.kept_rows import kept_above
 from rules.nearest.pairs import Pairs, may_be_nearest, nearest_join
 from rules.nearest.shown_columns import readers_of
-from rules.query.query_block import QueryBlock, in_place, read_block, where
+from rules.query.query_block import QueryBlock, block_with_order, in_place, where
 from rules.rule import rule
 
 
@@ -25,7 +25,7 @@ def nearest_groups(node: Project | Sort, ctx: Context) -> Logical | None:
     The aggregates stay, over fewer rows: the greatest time of all pairs is the greatest of the nearest pairs, and so is
     the least distance.
     """
-    block = None if isinstance(ctx.above, Sort) else read_block(node)  # an ORDER BY above it has to be part of it
+    block = block_with_order(node, ctx)
     if block is None or not block.is_grouped or not isinstance(block.tree, Join):
         return None
     if not may_be_nearest(block, block.tree, by_distance=may_take_a_distance(block)):

@@ -18,7 +18,7 @@ from rules.nearest.ranked_subquery import ranked_subquery
 from rules.nearest.shown_columns import all_readers_of, readers_of
 from rules.nearest.tied_rows import tied_rows
 from rules.query.from_items import bare, with_leaves
-from rules.query.query_block import QueryBlock, in_place, read_block, where
+from rules.query.query_block import QueryBlock, block_with_order, in_place, read_block, where
 from rules.query.subquery_columns import over_subquery
 from rules.rule import rule
 
@@ -46,7 +46,7 @@ def nearest_row(node: Project | Sort | With, ctx: Context) -> Logical | None:
     """
     if isinstance(node, With):
         return _definitions(node, ctx)
-    block = None if isinstance(ctx.above, Sort) else read_block(node)  # an ORDER BY above it has to be part of it
+    block = block_with_order(node, ctx)
     if block is None:
         return None
     found = read_first_row(block, ctx)

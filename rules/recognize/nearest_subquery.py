@@ -17,7 +17,7 @@ from rules.nearest.kept_rows import kept_rows
 from rules.nearest.picked_row import may_pick, picked_row, relations_read
 from rules.nearest.shown_columns import all_readers_of
 from rules.query.correlation import leans_on_left
-from rules.query.query_block import QueryBlock, in_place, read_block, where
+from rules.query.query_block import QueryBlock, block_with_order, in_place, where
 from rules.rule import rule
 
 
@@ -27,7 +27,7 @@ def nearest_subquery(node: Project | Sort, ctx: Context) -> Logical | None:
 
     Spark makes of it a nested loop over all rows of the inner relation and all distinct rows of the outer one.
     """
-    block = None if isinstance(ctx.above, Sort) else read_block(node)  # an ORDER BY above it has to be part of it
+    block = block_with_order(node, ctx)
     if block is None or not _candidates(block):
         return None
     found = _Blocks(block, ctx)

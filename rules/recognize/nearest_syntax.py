@@ -13,14 +13,14 @@ from rules.context import Context
 from rules.nearest.asof_join import nearest_of_asof_join
 from rules.nearest.nearest_by import nearest_of_nearest_by
 from rules.nearest.shown_columns import all_readers_of, joins_of
-from rules.query.query_block import QueryBlock, in_place, read_block, where
+from rules.query.query_block import QueryBlock, block_with_order, in_place, where
 from rules.rule import rule
 
 
 @rule(Project, Sort)
 def nearest_syntax(node: Project | Sort, ctx: Context) -> Logical | None:
     """Join each row only with the right rows that ASOF JOIN or NEAREST BY picks, on every version of Spark."""
-    block = None if isinstance(ctx.above, Sort) else read_block(node)  # an ORDER BY above it has to be part of it
+    block = block_with_order(node, ctx)
     if block is None or not any(isinstance(n, NearestSyntax) for n in joins_of(block.tree)):
         return None
     readers = tuple(all_readers_of(block))

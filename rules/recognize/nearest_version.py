@@ -10,7 +10,7 @@ from planner.logical.nearest_join import Joins, NearestJoin, NearestVersions
 from rules.context import Context
 from rules.nearest.shown_columns import all_readers_of, joins_of
 from rules.nearest.versions import VersionJoin, nearest_version, read_versions
-from rules.query.query_block import QueryBlock, in_place, read_block, where
+from rules.query.query_block import QueryBlock, block_with_order, in_place, where
 from rules.rule import rule
 
 
@@ -20,7 +20,7 @@ def nearest_versions(node: Project | Sort, ctx: Context) -> Logical | None:
 
     Spark compares each row with every version of its key.
     """
-    block = None if isinstance(ctx.above, Sort) else read_block(node)  # an ORDER BY above it has to be part of it
+    block = block_with_order(node, ctx)
     if block is None or block.project.hint:
         return None
     found: dict[int, NearestJoin] = {}

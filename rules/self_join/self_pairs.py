@@ -20,6 +20,7 @@ from planner.errors import NoSuchColumn, Refused
 from planner.expr import ColumnRef, Scalar, column_ref, quote
 from planner.expr.substitution import substitute_columns
 from planner.logical import Aggregate, Derived, Filter, Logical, Project, Scan
+from planner.logical.relations import subquery_as
 from planner.logical.self_join import DifferingKeys
 from planner.types.schema import Column
 from rules.analysis.containment_mapping import same_tables
@@ -90,8 +91,7 @@ def _inside(from_item: FromItem, block: QueryBlock, wanted: tuple[Scalar, ...], 
     found = without_pairs(query, items, ctx)
     if found is None:
         return None
-    alias = source.names[-1]
-    new = Derived(found, alias, (), f"AS {quote(alias)}")
+    new = subquery_as(found, source.names[-1])
     tree, moved = block.from_items.rebuilt({from_item.number: new}, lambda conjunct: conjunct)
     return Project(where(tree, (*block.condition, *moved)), wanted or _ANY)
 

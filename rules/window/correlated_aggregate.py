@@ -21,7 +21,7 @@ from planner.expr.aggregate_calls import aggregate_arguments
 from planner.expr.subqueries import subqueries
 from planner.expr.substitution import without_alias
 from planner.logical import Limit
-from rules.analysis.containment_mapping import ContainmentMapping, Term, containment_mappings
+from rules.analysis.containment_mapping import ContainmentMapping, Term, containment_mappings, read_first
 from rules.analysis.correlation_keys import CorrelationKey, correlation_key, plainly_compared
 from rules.analysis.sail_groups import check_groups_on_sail
 from rules.context import Context
@@ -74,16 +74,12 @@ def correlated_aggregate(scalar: Scalar, outer: InnerJoins, ctx: Context) -> Cor
     inner = inner_joins(block, ctx.names)
     if not _correlates(inner, outer, form, ctx):
         return None
-    refused: Refused | None = None
-    for mapped in containment_mappings(inner, outer, ctx):
-        try:
-            _check_block(inner.block, form, ctx)
-            return _Reader(scalar, form, mapped, ctx).read()
-        except Refused as no:
-            refused = refused or no
-    if refused:
-        raise refused
-    return None
+
+    def read_over(mapped: ContainmentMapping) -> CorrelatedAggregate | None:
+        _check_block(inner.block, form, ctx)
+        return _Reader(scalar, form, mapped, ctx).read()
+
+    return read_first(containment_mappings(inner, outer, ctx), read_over)
 
 
 def correlated_form(scalar: Scalar, read: frozenset[str], ctx: Context) -> Form | None:

@@ -14,7 +14,7 @@ from planner.expr.aggregate_calls import aggregate_arguments
 from planner.expr.substitution import without_alias
 from planner.logical import Aggregate, Derived, Logical, Scan, expressions
 from planner.tree import Node
-from rules.analysis.containment_mapping import ContainmentMapping, containment_mappings, is_column
+from rules.analysis.containment_mapping import ContainmentMapping, containment_mappings, is_column, read_first
 from rules.analysis.correlation_keys import CorrelationKey, correlation_key
 from rules.context import Context
 from rules.query.aggregates import WindowColumn, check_aggregates
@@ -55,17 +55,8 @@ def joined_aggregate(number: int, outer: InnerJoins, ctx: Context) -> Correlated
     if block is None or not isinstance(relation, Derived | Scan):
         return None
     inner = inner_joins(block, ctx.names)
-    refused: Refused | None = None
-    for mapped in containment_mappings(inner, outer, ctx):
-        if number in mapped.to:
-            continue
-        try:
-            return _Reader(number, relation, mapped, ctx).read()
-        except Refused as no:
-            refused = refused or no
-    if refused:
-        raise refused
-    return None
+    mappings = (mapped for mapped in containment_mappings(inner, outer, ctx) if number not in mapped.to)
+    return read_first(mappings, lambda mapped: _Reader(number, relation, mapped, ctx).read())
 
 
 class _Reader:

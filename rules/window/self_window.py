@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from planner.errors import Refused, ShowsAddedColumn, Unsupported
 from planner.expr import Scalar, is_star, quote
 from planner.logical import Derived, Join, Logical, OneRow, Project
+from planner.logical.relations import subquery_as
 from planner.sql.names import Source
 from planner.sql.to_sql import STAR_OVER_MERGED, STAR_WITHOUT_NAME, refuse_stars
 from rules.analysis.correlation_keys import equal_columns
@@ -175,7 +176,7 @@ class WindowedBlock:
         (number,) = self.relations
         alias = self._source(number).names[-1:]
         query = Project(self._rows(semis), (Scalar("*"), *self._calls()))
-        wrapped = Derived(query, alias[0], (), f"AS {quote(alias[0])}") if alias else Derived(query, None)
+        wrapped = subquery_as(query, alias[0]) if alias else Derived(query, None)
         if self.groups:
             return self._flat(wrapped)
         return self._project(*self.outer.rebuilt({number: wrapped}, self._inside))
