@@ -268,12 +268,11 @@ class Optimizer:
             raise QueryError(
                 f"{word} … is not a query; write the SELECT alone, and name the target of its rows with sink="
             )
-        more: Any = {"checkpoint": checkpoint, "sink": sink, "trigger": trigger, "mode": mode, "name": name}
         from planner.runtime.sink_format import known_format
 
+        to = streams.Destination(checkpoint, sink, trigger, mode, name)
         with known_format(sink):
-            started = streams.start(self, text, args, **more, ttl=state_ttl, state_modules=state_modules, bins=bins)
-            return started or streams.start_planned(self, text, args, **more)
+            return streams.start(self, text, args, to, ttl=state_ttl, state_modules=state_modules, bins=bins)
 
     def materialize(
         self,

@@ -20,7 +20,7 @@ from optimizer.refresh import (
 )
 from optimizer.stream_epochs import Planner
 from optimizer.stream_plan import StreamMode, StreamPlan
-from optimizer.streams import start, start_planned
+from optimizer.streams import Destination, start
 from optimizer.verification import Verification
 from optimizer.verify_streams import verify_streams
 from planner.errors import QueryError
@@ -105,10 +105,8 @@ class MaterializedView:
         return self
 
     def _start(self) -> StreamingQuery:
-        text, folder = self.query.joined, f"{self.state}/checkpoint"
-        to: Any = {"checkpoint": folder, "sink": self.add, "trigger": "available now", "mode": "append", "name": None}
-        begun = start(self.opt, text, None, **to, ttl=None, state_modules=True, bins=None, view=self.given)
-        return begun or start_planned(self.opt, text, None, **to)
+        to = Destination(f"{self.state}/checkpoint", self.add, "available now")
+        return start(self.opt, self.query.joined, None, to, state_modules=True, view=self.given)
 
     def begin(self) -> None:
         """Begin a refresh, or resume one that has not ended."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from optimizer.stream_bins import pinned_statement
@@ -17,6 +18,7 @@ from planner.state.spec import StreamJoin
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
 
@@ -29,31 +31,46 @@ _TAKEN = (
 _SINKS = "give it files (Sink), a table of files that is there, or a function"
 
 
+@dataclass(frozen=True)
+class Destination:
+    """Where a streaming query has its progress and writes its rows; ``trigger``, ``mode`` and ``name`` are Spark's."""
+
+    checkpoint: str | Path
+    sink: Target
+    trigger: str | None = None
+    mode: Mode = "append"
+    name: str | None = None
+
+    def start(self, frame: DataFrame) -> StreamingQuery:
+        """Start a query of Spark's own operators."""
+        from planner.runtime.stream import start
+
+        return start(frame, self.sink, self.checkpoint, self.trigger, self.mode, self.name)
+
+
 def start(
     opt: Planner,
     text: str,
     args: Any,
+    to: Destination,
     *,
-    checkpoint: str | Path,
-    sink: Target,
-    trigger: str | None,
-    mode: Mode,
-    name: str | None,
-    ttl: float | None,
-    state_modules: bool | None,
-    bins: bool | None,
+    ttl: float | None = None,
+    state_modules: bool | None = None,
+    bins: bool | None = None,
     view: Given | None = None,
-) -> StreamingQuery | None:
-    """Start a join of streams on state modules, or as Spark's own over bins, and log why.
+) -> StreamingQuery:
+    """Start a query over streams: a join on state modules or over bins, with the reason in the log, or as written.
 
-    Returns None if the query runs as written.  ``view``: the query of the materialized view that reads these rows.
+    ``view``: the query of the materialized view that reads these rows.
 
     Raises ``StateError`` for a checkpoint whose state belongs to another query or is damaged; ``OptionError`` for a
-    ``ttl`` without effect.
+    ``ttl`` without effect; ``QueryError`` if it reads no stream, or has a join that would fail in the first
+    micro-batch.
     """
     from planner.runtime.batch import classic
     from planner.runtime.state.sink_places import check_no_other_log, check_not_hidden
 
+    checkpoint = to.checkpoint
     if not str(checkpoint or "").strip():
         raise OptionError("checkpoint is empty; name a folder in which Spark records the progress of the query")
     if ttl is not None and not ttl > 0:
@@ -64,10 +81,10 @@ def start(
     for warning in plan.warnings:
         _LOG.warning("%s", warning)
     started: StreamingQuery | str = plan.reason
-    if plan.join and mode != "append":
-        started = f"the output mode is {mode}"
+    if plan.join and to.mode != "append":
+        started = f"the output mode is {to.mode}"
     elif plan.join and plan.schemas:
-        started = _start(opt, plan.join, plan.schemas, checkpoint, sink, trigger, name, ttl, for_view=view is not None)
+        started = _start(opt, plan.join, plan.schemas, to, ttl, for_view=view is not None)
     if not isinstance(started, str):
         return started
     if started and plan.requires_state_modules:
@@ -85,16 +102,15 @@ def start(
         _LOG.log(level, "Spark's own stream-stream join runs: %s%s", started, f". {_TAKEN}" if declined else "")
     _check_not_state_modules(opt, text, args, checkpoint, started)
     if classic(opt.session):
-        check_not_hidden(opt.session, sink, str(checkpoint))
-        check_no_other_log(opt.session, sink, str(checkpoint))
+        check_not_hidden(opt.session, to.sink, str(checkpoint))
+        check_no_other_log(opt.session, to.sink, str(checkpoint))
     found = pinned_statement(opt.session, plan.bins, plan.text, plan.given, checkpoint)
     if found is None:
-        return None
+        return _start_as_written(opt, text, args, to)
     from planner.runtime.batch import run
-    from planner.runtime.stream import start as start_query
 
     _LOG.info("%s: %s", OVER_BINS, started)
-    return start_query(run(opt.session, found), sink, checkpoint, trigger, mode, name)
+    return to.start(run(opt.session, found))
 
 
 def _join_refusal(opt: Planner, text: str) -> str:
@@ -106,23 +122,9 @@ def _join_refusal(opt: Planner, text: str) -> str:
     return "" if isinstance(found, str) else join_refusal(found[0])
 
 
-def start_planned(
-    opt: Planner,
-    text: str,
-    args: Any,
-    *,
-    checkpoint: str | Path,
-    sink: Target,
-    trigger: str | None,
-    mode: Mode,
-    name: str | None,
-) -> StreamingQuery:
-    """Start a query on Spark's own operators, planned like any other.
-
-    Raises ``QueryError`` if it reads no stream, or has a join that would fail in the first micro-batch.
-    """
+def _start_as_written(opt: Planner, text: str, args: Any, to: Destination) -> StreamingQuery:
+    """Start a query on Spark's own operators, planned like any other."""
     from planner.runtime.state.streams import check_joins
-    from planner.runtime.stream import start as start_query
 
     plan = opt.plan(text, args)
     for warning in plan.warnings:
@@ -130,8 +132,8 @@ def start_planned(
     frame = plan.dataframe()
     if not frame.isStreaming:
         raise QueryError("no relation of this query is a stream; run it with opt.sql")
-    check_joins(frame, str(checkpoint))
-    return start_query(frame, sink, checkpoint, trigger, mode, name)
+    check_joins(frame, str(to.checkpoint))
+    return to.start(frame)
 
 
 def _stored_row_counts(opt: Planner, checkpoint: str | Path) -> tuple[int, ...]:
@@ -164,16 +166,7 @@ def _check_not_state_modules(opt: Planner, text: str, args: Any, checkpoint: str
 
 
 def _start(
-    opt: Planner,
-    join: StreamJoin,
-    schemas: Schemas,
-    checkpoint: str | Path,
-    sink: Target,
-    trigger: str | None,
-    name: str | None,
-    ttl: float | None,
-    *,
-    for_view: bool,
+    opt: Planner, join: StreamJoin, schemas: Schemas, to: Destination, ttl: float | None, *, for_view: bool
 ) -> StreamingQuery | str:
     from planner.runtime.state.epochs import start_epochs
     from planner.runtime.state.files import NOT_MOUNTED, find_folder
@@ -182,7 +175,7 @@ def _start(
     from planner.runtime.state.sinks import check_schema, output
     from planner.state.store import Store
 
-    session = opt.session
+    session, checkpoint, sink = opt.session, to.checkpoint, to.sink
     if ttl is not None and join.as_of:
         raise OptionError(
             "state_ttl would lose versions that are still valid, and rows that wait for theirs. Leave it out"
@@ -203,18 +196,18 @@ def _start(
     if store.begun_by_spark():
         return f"{checkpoint} {_BEGUN}"
     check_apart(session, sink, str(checkpoint))
-    to = output(session, sink, name, "")
-    if isinstance(to, str):
-        return to
-    if isinstance(to, MemoryOutput) and store.checkpoint.inside("offsets"):
+    out = output(session, sink, to.name, "")
+    if isinstance(out, str):
+        return out
+    if isinstance(out, MemoryOutput) and store.checkpoint.inside("offsets"):
         raise OptionError(
             f"A query with the sink memory cannot resume from {checkpoint}: its rows were in the memory of the process "
             "that started it. Give it a new checkpoint, or a sink of files"
         )
     check_schema(session, sink, schemas.returned)
-    to = output(session, sink, name, store.open(join))
-    assert not isinstance(to, str)
+    out = output(session, sink, to.name, store.open(join))
+    assert not isinstance(out, str)
     for line in join.delta.lines if join.delta else ():
         _LOG.info("%s", line)
-    epochs = make_epochs(opt, join, schemas, store, to, ttl, for_view=for_view)
-    return start_epochs(session, epochs, checkpoint, trigger, name)
+    epochs = make_epochs(opt, join, schemas, store, out, ttl, for_view=for_view)
+    return start_epochs(session, epochs, checkpoint, to.trigger, to.name)
