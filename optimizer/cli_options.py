@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import Enum
 from typing import Annotated, Any, Concatenate, get_type_hints
 
 import typer
 
-from optimizer.commands.inputs import ENGINES, Job, read_job
+from optimizer.commands.catalog import read_catalog
+from optimizer.commands.failures import located
+from optimizer.commands.inputs import ENGINES, Job, check_master, read_keys, read_pairs, read_query, read_tables
+from optimizer.options import Options
+from planner.errors import InputError
 
 Query = Annotated[str | None, typer.Argument(metavar="QUERY.sql", help="A file with a query, or - for stdin.")]
 Sql = Annotated[str | None, typer.Option("--sql", metavar="TEXT", help="The query itself, instead of a file.")]
@@ -91,19 +95,21 @@ class JobOptions:
 
         Raises ``InputError`` or ``OptionError``.
         """
-        return read_job(
-            self.query,
-            self.sql if text is None else text,
-            self.table,
-            self.option,
-            self.force,
-            self.master,
-            self.remote,
-            self.conf,
-            self.catalog,
-            self.key,
-            self.engine.value if self.engine else "",
-        )
+        given: dict[str, Any] = dict(read_pairs("--option", self.option or ()))
+        if self.force:
+            given["force"] = True
+        check_master(self.master)
+        engine: Any = self.engine.value if self.engine else ""
+        if engine == "sail" and self.remote is not None:
+            raise InputError("--engine sail starts a server of its own; leave out --remote")
+        with located("--option"):
+            options = Options.from_mapping(given)
+        settings, catalog = read_pairs("--conf", self.conf or ()), read_catalog(self.catalog)
+        keys = tuple(read_keys(self.key or ()))
+        job = Job("", (), options, self.master, self.remote, engine, settings, catalog, keys)
+        tables = read_tables(self.table or (), here=job.here)
+        # stdin last: who types the query hears of other faults first
+        return replace(job, text=read_query(self.query, self.sql if text is None else text), tables=tables)
 
 
 _INPUTS = ("query", "sql", "table", "catalog", "key")  # before a command's own options; the others come after them

@@ -8,11 +8,11 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
-from optimizer.commands.catalog import CatalogFile, read_catalog
+from optimizer.commands.catalog import CatalogFile
 from optimizer.commands.failures import located, reason_of
 from optimizer.options import Options
 from planner.errors import InputError
@@ -311,35 +311,3 @@ def check_master(master: str) -> None:
     local = re.fullmatch(_LOCAL, master.replace(" ", ""))
     if not master.strip() or (master.startswith("local") and not local):
         raise InputError(f"--master {master!r}: write local[*], local[4], or the address of a cluster")
-
-
-def read_job(
-    query: str | None,
-    sql: str | None,
-    tables: Sequence[str] | None,
-    options: Sequence[str] | None,
-    force: bool,
-    master: str,
-    remote: str | None,
-    conf: Sequence[str] | None,
-    catalog: str | None = None,
-    keys: Sequence[str] | None = None,
-    engine: EngineName = "",
-) -> Job:
-    """All that the commands with a query have in common, as they were given.
-
-    Raises ``InputError`` or ``OptionError``.
-    """
-    given: dict[str, Any] = dict(read_pairs("--option", options or ()))
-    if force:
-        given["force"] = True
-    check_master(master)
-    if engine == "sail" and remote is not None:
-        raise InputError("--engine sail starts a server of its own; leave out --remote")
-    with located("--option"):
-        chosen = Options.from_mapping(given)
-    job = Job("", (), chosen, master, remote, engine, read_pairs("--conf", conf or ()), read_catalog(catalog))
-    unique = tuple(read_keys(keys or ()))
-    found = read_tables(tables or (), here=job.here)
-    # stdin last: who types the query hears of other faults first
-    return replace(job, text=read_query(query, sql), tables=found, keys=unique)

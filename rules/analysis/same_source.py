@@ -27,7 +27,7 @@ from rules.query.decorrelation import check_deterministic
 from rules.query.query_block import read_block
 
 # Computed from several rows, or producing several: its value differs above and below a filter.
-_NOT_OF_A_ROW = (exp.AggFunc, exp.Window, exp.UDTF, exp.Explode, exp.Posexplode, exp.Inline, exp.Stack)
+NOT_OF_A_ROW = (exp.AggFunc, exp.Window, exp.UDTF, exp.Explode, exp.Posexplode, exp.Inline, exp.Stack)
 _OTHER_ROWS = frozenset(("TABLESAMPLE",))
 
 
@@ -231,7 +231,7 @@ def _items(item: Scalar, inner: RelationLineage, scope: Scope) -> tuple[ColumnLi
             raise Refused(f"{item.shown} returns only some of the columns")
         return inner.columns
     check_deterministic(item)
-    if found := tree.find(*_NOT_OF_A_ROW):
+    if found := tree.find(*NOT_OF_A_ROW):
         raise Refused(f"{sql(found)} is not computed row by row")
     name = tree.alias_or_name if isinstance(tree, exp.Alias | exp.Column) else ""
     if not name:

@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from sqlglot import exp
-
 from planner.errors import ClauseAboveJoin, Refused
 from planner.expr import sql
 from planner.logical import Logical, Scan, With
 from planner.state.stream import Stream
-from rules.analysis.same_source import RelationLineage, reading
+from rules.analysis.same_source import NOT_OF_A_ROW, RelationLineage, reading
 from rules.context import Context
 from rules.stream.stream_blocks import Shape
 
 Find = Callable[[tuple[str, ...]], Stream | None]
-
-_OF_MORE_THAN_A_ROW = (exp.AggFunc, exp.Window, exp.UDTF, exp.Explode, exp.Posexplode, exp.Inline, exp.Stack)
 
 
 @dataclass(frozen=True)
@@ -81,5 +77,5 @@ def _block_refusals(shape: Shape) -> Iterator[Refused]:
         if item.plans:
             yield Refused(f"{item.shown} holds a subquery", item.place)
     for item in block.project.items:
-        if found := item.tree.find(*_OF_MORE_THAN_A_ROW):
+        if found := item.tree.find(*NOT_OF_A_ROW):
             yield Refused(f"{sql(found)} is not computed row by row", item.place)

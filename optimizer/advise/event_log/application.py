@@ -139,12 +139,6 @@ class Application:
             self.measured.forget(needed)
             self._most = MOST_ACCUMULATORS + len(needed)
 
-    def _execution_start(self, line: bytes) -> None:
-        self._keep(line, "start")
-
-    def _plan_update(self, line: bytes) -> None:
-        self._keep(line, "plan")
-
     def _keep(self, line: bytes, part: Literal["start", "plan"]) -> None:
         """Keep the line of a plan until its execution ends: only the last plan counts."""
         if not line.rstrip().endswith(b"}"):
@@ -155,9 +149,6 @@ class Application:
         setattr(execution, part, line)
         while self._pending > _MOST_PENDING:
             self._resolve(next(iter(self._open)))
-
-    def _execution_end(self, line: bytes) -> None:
-        self._resolve(int(_first(_EXECUTION, line)))
 
     def _resolve(self, number: int) -> None:
         """Read the joins of the last plan of an execution, and forget the plan."""
@@ -196,7 +187,7 @@ _READERS: dict[bytes, Callable[[Application, bytes], None]] = {
     b"SparkListenerTaskEnd": Application._task_end,
     b"SparkListenerStageCompleted": Application._stage_completed,
     b"SparkListenerDriverAccumUpdates": Application._driver_values,
-    b"SparkListenerSQLExecutionStart": Application._execution_start,
-    b"SparkListenerSQLAdaptiveExecutionUpdate": Application._plan_update,
-    b"SparkListenerSQLExecutionEnd": Application._execution_end,
+    b"SparkListenerSQLExecutionStart": lambda log, line: log._keep(line, "start"),
+    b"SparkListenerSQLAdaptiveExecutionUpdate": lambda log, line: log._keep(line, "plan"),
+    b"SparkListenerSQLExecutionEnd": lambda log, line: log._resolve(int(_first(_EXECUTION, line))),
 }
