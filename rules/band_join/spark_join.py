@@ -1,7 +1,8 @@
 """Decides where Spark's own join suffices, so that a band join needs no bins."""
 
-from planner.catalog.cost import count_pairs, describe_pairs
+from planner.catalog.cost import count_pairs, describe_pairs, nested_loop_seconds
 from planner.catalog.stats import Statistics
+from planner.explain.records import Way
 from planner.logical import BandJoin
 from planner.physical.bin_join import preserved_sides
 from rules.band_join.keys import estimate_key_pairs, has_keys, matches_at_most_one
@@ -13,6 +14,12 @@ def find_unique_match(join: BandJoin, ctx: Context) -> str | None:
     if not ctx.force and join.bin_width is None and matches_at_most_one(join, ctx):
         return "its equalities include a unique key of one side, so each row matches at most one in Spark's own join"
     return None
+
+
+def pairs_way(rows: int | None, pairs: float | None, name: str = "Spark's own join", *, keyed: bool) -> Way:
+    """A way that compares pairs, for the record of a choice; how long that takes is known without keys alone."""
+    seconds = None if keyed else nested_loop_seconds(pairs)
+    return Way(f"{name}, {describe_pairs(pairs)}", rows, pairs=pairs, name=name, seconds=seconds, own=True)
 
 
 def spark_join_suffices(join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.catalog.cost import count_pairs, describe_pairs, describe_rows, nested_loop_seconds, sort_seconds
+from planner.catalog.cost import count_pairs, describe_rows, sort_seconds
 from planner.catalog.stats import Statistics
 from planner.explain.records import Way
 from planner.expr import Scalar, quote
@@ -11,6 +11,7 @@ from planner.logical import Aggregate, Derived, Join, Logical, Project, hint_nam
 from planner.logical.extreme_semi_join import ExtremeSemiJoin
 from planner.physical.base import Rewriting, Spark
 from rules.band_join.keys import key_pairs
+from rules.band_join.spark_join import pairs_way
 from rules.context import Context
 from rules.query.query_block import where
 from rules.rule import rule
@@ -33,14 +34,7 @@ def lower_extreme_exists(join: ExtremeSemiJoin, ctx: Context) -> Rewriting | Spa
     grouped = Way(
         f"grouping {describe_rows(right)} rows of the right side", right.rows, seconds=sort_seconds(right.rows)
     )
-    spark_join = Way(
-        f"Spark's own join, {describe_pairs(pairs)}",
-        right.rows,
-        pairs=pairs,
-        name="Spark's own join",
-        seconds=None if join.extreme.keys else nested_loop_seconds(pairs),
-        own=True,
-    )
+    spark_join = pairs_way(right.rows, pairs, keyed=bool(join.extreme.keys))
     if not ctx.force and _are_few(pairs, right, ctx):
         ctx.choose(spark_join, grouped)
         place = join.condition[0].place if join.condition else None

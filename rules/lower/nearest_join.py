@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from planner.catalog.cost import count_pairs, describe_pairs, describe_rows, nested_loop_seconds, sort_seconds
+from planner.catalog.cost import count_pairs, describe_pairs, describe_rows, sort_seconds
 from planner.catalog.stats import Statistics
 from planner.explain.records import Way
 from planner.logical import Logical
@@ -15,6 +15,7 @@ from planner.physical.nearest_join import NearestJoin as SortedNearestJoin
 from planner.physical.nearest_join import right_row
 from planner.types.schema import SqlType
 from rules.band_join.keys import key_pairs
+from rules.band_join.spark_join import pairs_way
 from rules.context import Context
 from rules.nearest.filtered_sizes import Sizes, filtered_sizes, own_conditions
 from rules.query.rows_inside import rows_inside
@@ -91,8 +92,7 @@ def _are_few_versions(join: NearestJoin, ctx: Context) -> bool:
     if not ctx.force and not _are_few(pairs, sizes, ctx, per_row=per_row):
         keys = [(key.left, key.right) for key in join.nearest.keys]
         pairs = key_pairs((join.left, join.right), keys, left, right, ctx) or pairs
-    name = "all versions of a key"
-    written = Way(f"{name}, {describe_pairs(pairs)}", _total(sizes), pairs=pairs, name=name, own=True)
+    written = pairs_way(_total(sizes), pairs, "all versions of a key", keyed=True)
     are_few = not ctx.force and _are_few(pairs, sizes, ctx, per_row=per_row)
     reason = "so few versions of a key that comparing all of them is as good" if are_few else None
     return _record_choice(join, sizes, written, reason, ctx)
@@ -106,9 +106,7 @@ def _spark_join_suffices(join: NearestJoin, ctx: Context, *, may_stay: bool = Tr
     if may_stay and not _are_few(pairs, sizes, ctx, passes):
         sizes = filtered_sizes(sides, own_conditions(join.nearest, outer=join.kind == "left"), sizes, ctx)
         pairs = _count_pairs(join, sizes, ctx)
-    name = "Spark's own join"
-    seconds = None if join.nearest.keys else nested_loop_seconds(pairs)
-    written = Way(f"{name}, {describe_pairs(pairs)}", _total(sizes), pairs=pairs, name=name, seconds=seconds, own=True)
+    written = pairs_way(_total(sizes), pairs, keyed=bool(join.nearest.keys))
     are_few = may_stay and _are_few(pairs, sizes, ctx, passes)
     reason = "so few pairs that Spark's own join is as good" if are_few else None
     return _record_choice(join, sizes, written, reason, ctx)
