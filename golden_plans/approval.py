@@ -69,7 +69,7 @@ def approved_as_written(case: Case) -> bool:
 def check_claims(case: Case, plan: Plan) -> None:
     """Raise ``GoldenError`` for a claim that the plan breaks, or that is not well formed."""
     runs: Node | None = plan.physical if plan.rewritten else plan.logical
-    used = tuple(dict.fromkeys([*(n.label for n in runs.walk()), *plan.rules])) if runs else ()  # type: ignore[attr-defined]
+    used = tuple(dict.fromkeys([*(n.label for n in runs.walk()), *plan.rules])) if runs else ()
     errors = case.values("error")
     if plan.error and not errors:
         case.fail(f"it is an error: {plan.error}; if it is meant, write `-- error: …` with words of it")

@@ -58,14 +58,25 @@ class Node:
     that it replaces cannot run in Spark as written.
     """
 
+    label: ClassVar[str] = ""
     rewritten: ClassVar[bool] = False
     required: ClassVar[bool] = False
 
     @classmethod
     def labels(cls) -> tuple[str, ...]:
         """The labels of such a node in plans."""
-        label = getattr(cls, "label", "")
+        label: object = cls.label  # a property of some nodes
         return (label,) if isinstance(label, str) and label else ()
+
+    @property
+    def detail(self) -> str:
+        """The properties of this node, as one line."""
+        return ""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Further lines for a reader; nothing volatile."""
+        return ()
 
     @property
     def printed(self) -> Node | None:

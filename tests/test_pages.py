@@ -114,7 +114,7 @@ def test_a_page_has_what_the_explanation_has(name: str) -> None:
     if plan.rewritten:
         assert " ".join(plan.sql().split()) in text
         assert plan.physical
-        assert all(" ".join(f"{n.label} {n.detail}".split()) in text for n in plan.physical.walk())  # type: ignore[attr-defined]
+        assert all(" ".join(f"{n.label} {n.detail}".split()) in text for n in plan.physical.walk())
 
 
 def hostile_plan(name: str) -> Plan:

@@ -53,14 +53,13 @@ def _lines(node: Node, first: str, rest: str) -> list[str]:
     return lines
 
 
-def _own(node: Any, width: int) -> list[str]:
+def _own(node: Node, width: int) -> list[str]:
     """Return the node's own lines: operator, two spaces, properties; wrapped if long."""
     head = f"{node.label}  {node.detail}".rstrip()
-    notes = list(getattr(node, "notes", ()))
     if len(head) <= width:
-        return [head, *notes]
+        return [head, *node.notes]
     first, *more = textwrap.wrap(head, max(40, width - 6), break_long_words=False, break_on_hyphens=False)
-    return [first.replace(" ", "  ", 1), *(f"    {line}" for line in more), *notes]
+    return [first.replace(" ", "  ", 1), *(f"    {line}" for line in more), *node.notes]
 
 
 def show_steps(steps: Iterable[ShownStep]) -> str:
@@ -118,10 +117,9 @@ def diff(before: Node, after: Node) -> list[str]:
 
 def to_json(plan: Node) -> dict[str, Any]:
     """Convert the plan to nested dicts: operator, detail, notes, inputs, subqueries."""
-    node: Any = plan
-    lines: dict[str, Any] = {"operator": node.label, "detail": node.detail}
-    if notes := list(getattr(node, "notes", ())):
-        lines["notes"] = notes
+    lines: dict[str, Any] = {"operator": plan.label, "detail": plan.detail}
+    if plan.notes:
+        lines["notes"] = list(plan.notes)
     for key, below in (("inputs", plan.children), ("subqueries", plan.subplans)):
         if below:
             lines[key] = [to_json(n) for n in below]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields, replace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 from planner.expr import Scalar, show_all
 from planner.tree import Node
@@ -14,18 +14,6 @@ T = TypeVar("T", bound=Node)
 
 class Logical(Node):
     """The base of logical nodes."""
-
-    label: ClassVar[str] = ""
-
-    @property
-    def detail(self) -> str:
-        """The properties of this node, as one line."""
-        return ""
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Further lines for a reader; nothing volatile."""
-        return ()
 
     @property
     def output(self) -> tuple[str, ...]:

@@ -12,18 +12,7 @@ from planner.tree import Node, plan_node
 class Physical(Node):
     """The base of physical nodes: data and properties, no pyspark."""
 
-    label: ClassVar[str] = ""
     rewritten: ClassVar[bool] = True
-
-    @property
-    def detail(self) -> str:
-        """The properties of this node, as one line."""
-        return ""
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Further lines for a reader; nothing volatile."""
-        return ()
 
     @property
     def output(self) -> tuple[str, ...]:

@@ -131,7 +131,7 @@ def test_planning_stops_at_a_stage() -> None:
         plan = plan_sql("SELECT p.x FROM p, i WHERE p.x BETWEEN i.lo AND i.hi", TwoTables(), stop_after=stage)
         tree = plan.physical or plan.optimized
         assert tree is not None
-        labels[stage] = [n.label for n in tree.walk()]  # type: ignore[attr-defined]
+        labels[stage] = [n.label for n in tree.walk()]
         assert plan.rewritten is (stage == "lower")
     assert labels["parse"][:3] == ["Project", "Filter", "Join"]
     assert labels["normalize"][:2] == ["Project", "Join"]

@@ -23,7 +23,7 @@ class TreeLine:
 
 def tree_lines(node: Any, depth: int = 0, subquery: int = 0) -> list[TreeLine]:
     """The nodes of a plan, parents first."""
-    lines = [TreeLine(depth, node.label, node.detail, tuple(getattr(node, "notes", ())), subquery)]
+    lines = [TreeLine(depth, node.label, node.detail, node.notes, subquery)]
     for child in node.children:
         lines += tree_lines(child, depth + 1)
     for number, plan in enumerate(node.subplans, 1):
