@@ -9,7 +9,7 @@ from planner.conditions.compared import TURNED
 from planner.conditions.connectives import bare
 from planner.expr import HOLE
 from planner.expr.functions import ROW_FUNCTIONS
-from planner.expr.tokens import tokenize
+from planner.expr.tokens import Tokens, tokenize
 
 COMPARISONS = frozenset(("<", "<=", ">", ">=", "=", "==", "<>", "!=", "<=>"))
 PREDICATES = frozenset("NOT IN IS LIKE ILIKE RLIKE REGEXP BETWEEN ESCAPE ANY SOME ALL SIMILAR EXISTS ! !> !<".split())
@@ -60,11 +60,16 @@ def _one_comparison(one: str, other: str) -> str | None:
     return None
 
 
+def operators(t: Tokens, lo: int, hi: int) -> list[int]:
+    """Find the comparisons and the words of predicates in a range of tokens, outside brackets and CASE … END."""
+    return [i for i in bare(t, lo, hi) if t[i].word in COMPARISONS or t[i].word in PREDICATES]
+
+
 @lru_cache(maxsize=4096)
 def comparison(text: str) -> tuple[str, str, str, tuple[str, str, str]] | None:
     """Parse a comparison: its canonical operands and operator, and the same as written."""
     t = tokenize(text)
-    marks = [i for i in bare(t, 0, len(t)) if t[i].word in COMPARISONS or t[i].word in PREDICATES]
+    marks = operators(t, 0, len(t))
     if len(marks) != 1 or not 0 < marks[0] < len(t) - 1 or t[marks[0]].word not in COMPARISONS:
         return None
     left, right = t.slice(0, marks[0]), t.slice(marks[0] + 1, len(t))
@@ -76,7 +81,7 @@ def not_null(text: str) -> str:
     """Return the canonical form of x for ``x IS NOT NULL``; empty for any other condition."""
     t = tokenize(text)
     behind = [t[i].word for i in range(max(len(t) - 3, 0), len(t))]
-    marks = [i for i in bare(t, 0, len(t)) if t[i].word in COMPARISONS or t[i].word in PREDICATES]
+    marks = operators(t, 0, len(t))
     return words(t.slice(0, len(t) - 3)) if behind == ["IS", "NOT", "NULL"] and len(marks) == 2 else ""
 
 

@@ -26,6 +26,7 @@ from planner.conditions.canonical_form import (
     loose,
     merge_branches,
     not_null,
+    operators,
     words,
 )
 from planner.conditions.connectives import Part, bare, connectives, inside
@@ -183,7 +184,7 @@ class _Reader:
     def _compared(self, lo: int, hi: int) -> str:
         """Strip parentheses around columns and literals that a leaf compares."""
         t = self.t
-        marks = [i for i in bare(t, lo, hi) if t[i].word in COMPARISONS or t[i].word in PREDICATES]
+        marks = operators(t, lo, hi)
         if len(marks) != 1 or t[marks[0]].word not in COMPARISONS or not lo < marks[0] < hi - 1:
             return t.slice(lo, hi)
         (a, b), (c, d) = self._operand(lo, marks[0]), self._operand(marks[0] + 1, hi)
@@ -211,7 +212,7 @@ class _Reader:
         t, again = self.t, self._again
         if hi - lo < 3:
             return None
-        marks = [i for i in bare(t, lo, hi) if t[i].word in COMPARISONS or t[i].word in PREDICATES]
+        marks = operators(t, lo, hi)
         words = [t[i].word for i in marks]
         if len(marks) == 1 and words[0] in ("=", "==", "<=>") and (rows := self._rows(lo, marks[0], hi)):
             return self._of_rows(rows, negated)
@@ -288,7 +289,7 @@ class _Reader:
         if part.kind:
             return all(self._is_condition(p.lo, p.hi) for p in part.parts)
         lo, hi = part.lo, part.hi
-        marks = [i for i in bare(t, lo, hi) if t[i].word in COMPARISONS or t[i].word in PREDICATES]
+        marks = operators(t, lo, hi)
         if marks or (hi - lo == 1 and t[lo].word in ("TRUE", "FALSE")):
             return True
         return any(self._looked_through(lo, hi, negated, True) is not None for negated in (False, True))
@@ -296,7 +297,7 @@ class _Reader:
     def _opposite(self, lo: int, hi: int) -> str:
         """Negate a leaf: with the opposite comparison, or by toggling NOT of IN, LIKE, BETWEEN, IS."""
         t, text = self.t, self.t.text
-        marks = [i for i in bare(t, lo, hi) if t[i].word in COMPARISONS or t[i].word in PREDICATES]
+        marks = operators(t, lo, hi)
         words = [t[i].word for i in marks]
         start, end = t[lo].start, t[hi - 1].end
 

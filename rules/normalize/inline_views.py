@@ -10,7 +10,7 @@ from planner.errors import Refused, Unsupported
 from planner.expr import Scalar, quote
 from planner.expr.calls import BUILT_IN
 from planner.expr.tokens import tokenize, words
-from planner.logical import Cte, Derived, Filter, Join, Logical, Opaque, Scan, Statement, Verbatim, map_expressions
+from planner.logical import Cte, Derived, Filter, Join, Logical, Scan, Statement, map_expressions
 from planner.logical.relations import alias_clause
 from planner.sql.from_sql import from_sql
 from planner.sql.names import Resolver
@@ -19,7 +19,7 @@ from planner.tree import Node, transform_up
 from planner.types.schema import Column
 from rules.context import Context
 from rules.query.catalog_views import is_temporary, qualify_table
-from rules.query.decorrelation import bounds
+from rules.query.decorrelation import bounds, is_text
 from rules.rule import rule
 
 _DEEPEST = 20
@@ -86,9 +86,8 @@ def _check_text(query: Node, view: View) -> None:
     """Raise ``Refused`` unless every name in the text of a view can be resolved."""
     if isinstance(query, Statement) or words(to_sql(query)) != words(view.text):
         raise Refused("its query is not supported")
-    for node in query.walk():
-        if isinstance(node, Verbatim) or (isinstance(node, Opaque) and not node.text.text.upper().startswith("VALUES")):
-            raise Refused("it holds something that Dovetail does not parse")
+    if any(map(is_text, query.walk())):
+        raise Refused("it holds something that Dovetail does not parse")
     t = tokenize(view.text)
     for i in range(1, len(t)):
         called = t[i].word == "(" and t[i - 1].is_name and t.word(i - 2) != "AS"

@@ -74,11 +74,15 @@ def check_inner(tree: Logical, names: Resolver) -> None:
     """Raise ``Refused`` unless the FROM tree of a subquery can be joined with the relations of the outer query."""
     if leans_on_left(tree) or has_lateral_view(tree):
         raise Refused("its FROM has a LATERAL item")
-    for node in tree.walk():
-        if isinstance(node, Verbatim) or (isinstance(node, Opaque) and not node.text.text.upper().startswith("VALUES")):
-            raise Refused("its FROM holds something that Dovetail does not parse")
+    if any(map(is_text, tree.walk())):
+        raise Refused("its FROM holds something that Dovetail does not parse")
     if correlated(Project(tree, ()), names):
         raise Refused("its FROM uses columns of the outer query, or of an unknown relation")
+
+
+def is_text(node: Node) -> bool:
+    """Whether a part of a query is only known as text; VALUES is as good as known."""
+    return isinstance(node, Verbatim) or (isinstance(node, Opaque) and not node.text.text.upper().startswith("VALUES"))
 
 
 def has_lateral_view(tree: Node) -> bool:
