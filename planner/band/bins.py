@@ -147,8 +147,11 @@ def likely_levels(axis: Axis, span: float, points: int) -> Levels:
     return Levels((*widths, EVERYTHING), LASTING_REACH)
 
 
-def one_level(classes: tuple[LengthClass, ...], axis: Axis, *, reach: int, slack: float = 8.0) -> Levels | None:
-    """One level for all, where its bins need not be wider than ``slack`` times the mean length; else None.
+_MOST_MEANS = 8.0  # so many times the mean length the bins of one level for all may be wide
+
+
+def one_level(classes: tuple[LengthClass, ...], axis: Axis, *, reach: int) -> Levels | None:
+    """One level for all, where its bins need not be wider than ``_MOST_MEANS`` times the mean length; else None.
 
     With bins as wide as the mean length there are at most two copies for each interval, whatever the lengths; bins
     are wider only to keep the longest interval within its reach.
@@ -158,7 +161,7 @@ def one_level(classes: tuple[LengthClass, ...], axis: Axis, *, reach: int, slack
         return None
     mean = max(_mean(classes), _least(axis))
     width = max(mean, classes[-1].longest / reach)
-    return Levels((_round(width) or 1.0,), reach) if width <= slack * mean else None
+    return Levels((_round(width) or 1.0,), reach) if width <= _MOST_MEANS * mean else None
 
 
 def standing_levels(classes: tuple[LengthClass, ...], axis: Axis) -> Levels:

@@ -18,9 +18,9 @@ from planner.logical.lookup import LookupJoin
 from planner.physical.lookup_join import LookupJoin as LookupPhysical
 from planner.physical.row_lookup_join import RowLookupJoin
 from planner.sql.join_scope import scope_of
-from planner.tree import Node
 from rules.context import Context
 from rules.lookup.row_lookup import row_parts
+from rules.query.tables import scans
 from rules.rule import rule
 
 
@@ -81,7 +81,7 @@ def _skipped(join: LookupJoin, ctx: Context) -> int:
 
 def _changes(join: LookupJoin, ctx: Context) -> str | None:
     """Why rows must not be moved to their keys: the changes of one row would go to different tasks (FLIP-204)."""
-    for scan in _scans(join.left, ctx):
+    for scan in scans(join.left, ctx.definitions):
         change = ctx.catalog.declaration(scan.name).changelog
         if change is None or change.insert_only or scan.cte:
             continue
@@ -92,18 +92,6 @@ def _changes(join: LookupJoin, ctx: Context) -> str | None:
                 f"({', '.join(k.value.shown for k in join.keys)}): changes of one row would go to different tasks"
             )
     return None
-
-
-def _scans(tree: Logical, ctx: Context) -> list[Scan]:
-    """The tables that a relation reads, those of WITH names among them."""
-    found: dict[Scan, None] = {}
-    waiting: list[Node] = [tree]
-    while waiting:
-        for scan in (n for n in waiting.pop().walk() if isinstance(n, Scan) and n not in found):
-            found[scan] = None
-            if scan.cte in ctx.definitions:
-                waiting.append(ctx.definitions[scan.cte].query)
-    return list(found)
 
 
 def _column_of(value: Scalar, scan: Scan, join: LookupJoin, ctx: Context) -> str | None:

@@ -1,4 +1,4 @@
-"""Collects the base tables of a relation."""
+"""Collects the tables that a relation reads, also through WITH."""
 
 from __future__ import annotations
 
@@ -6,6 +6,18 @@ from collections.abc import Mapping
 
 from planner.logical import Cte, Opaque, Scan
 from planner.tree import Node
+
+
+def scans(relation: Node, definitions: Mapping[str, Cte]) -> list[Scan]:
+    """The scans of a relation, those of names of WITH and those inside these among them."""
+    found: dict[Scan, None] = {}
+    waiting = [relation]
+    while waiting:
+        for scan in (n for n in waiting.pop().walk() if isinstance(n, Scan) and n not in found):
+            found[scan] = None
+            if scan.cte in definitions:
+                waiting.append(definitions[scan.cte].query)
+    return list(found)
 
 
 def tables(relation: Node, definitions: Mapping[str, Cte]) -> frozenset[str]:

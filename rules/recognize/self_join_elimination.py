@@ -7,10 +7,9 @@ from dataclasses import replace
 from planner.errors import Refused, Unsupported
 from planner.expr import Scalar, quote
 from planner.hints.blocks import names_of, read_hints
-from planner.logical import Join, Logical, Nested, Project, Scan
+from planner.logical import Join, Logical, Nested, Project
 from planner.logical.self_join import SameRowTest
 from planner.sql.to_sql import refuse_stars
-from planner.tree import Node
 from planner.types.try_expressions import UnsafeSpeculation
 from rules.analysis.same_source import RelationLineage, rewrite_over_output
 from rules.context import Context
@@ -19,6 +18,7 @@ from rules.query.correlation import is_in_correlated_subquery
 from rules.query.from_items import FromItems, read_from_items
 from rules.query.operands import as_operand, conjoined
 from rules.query.query_block import read_block, where
+from rules.query.tables import scans
 from rules.rule import rule
 from rules.self_join.removed_relations import RemovedRelation, RemovedRelations, Residual, raising_last
 from rules.self_join.row_tests import RowTest, row_test
@@ -68,27 +68,11 @@ def _reads_twice(from_items: FromItems, tests: list[RowTest], ctx: Context) -> b
     """Whether two relations read a table of one name; looks nothing up."""
     seen: set[str] = set()
     for relation in (*(s.relation for s in from_items.found), *(t.from_item.relation for t in tests)):
-        own = _tables(relation, ctx)
+        own = {ctx.names.fold(scan.name[-1]) for scan in scans(relation, ctx.definitions)}
         if own & seen:
             return True
         seen |= own
     return False
-
-
-def _tables(relation: Node, ctx: Context) -> set[str]:
-    found: set[str] = set()
-    looked_into: set[str] = set()
-
-    def look(node: Node) -> None:
-        for scan in (n for n in node.walk() if isinstance(n, Scan)):
-            found.add(ctx.names.fold(scan.name[-1]))
-            definition = ctx.definitions.get(scan.cte)
-            if definition and scan.cte not in looked_into:
-                looked_into.add(scan.cte)
-                look(definition.query)
-
-    look(relation)
-    return found
 
 
 def _report_other_joins(relation: Logical, ctx: Context) -> None:
