@@ -64,11 +64,7 @@ class Shared:
 
     def check_same(self, written: str, where: str) -> None:
         """Raise ``StateError`` unless the state in ``where``, described by ``written``, is of these inputs."""
-        old, new = read_description(written, where), json.loads(self.to_json())
-        if "text" in old:
-            raise StateError(
-                f"the state in {where} belongs to one query, as opt.materialize and opt.stream make it; {_NEW_FOLDER}"
-            )
+        old, new = _read_shared(written, where), json.loads(self.to_json())
         check_settings(where, old.get("settings", ()), new["settings"], _NEW_FOLDER)
         if old != new:
             raise StateError(f"the state in {where} belongs to other inputs; {_NEW_FOLDER}")
@@ -125,15 +121,21 @@ def _without_texts(input_: Input, given: Given | None) -> Input:
 
 def _written(text: str, where: str) -> tuple[Input, ...]:
     """Read the inputs of a state.  Raises ``StateError`` if the description is unreadable, or of one query alone."""
+    found = _read_shared(text, where)
+    try:
+        return tuple(map(_input, found["inputs"]))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise damaged(f"{where} cannot be read: {error}") from error
+
+
+def _read_shared(text: str, where: str) -> dict[str, Any]:
+    """Read the description of a state.  Raises ``StateError`` if it is unreadable, or of one query alone."""
     found = read_description(text, where)
     if "text" in found:
         raise StateError(
             f"the state in {where} belongs to one query, as opt.materialize and opt.stream make it; {_NEW_FOLDER}"
         )
-    try:
-        return tuple(map(_input, found["inputs"]))
-    except (KeyError, TypeError, AttributeError) as error:
-        raise damaged(f"{where} cannot be read: {error}") from error
+    return found
 
 
 def _input(document: dict[str, Any]) -> Input:
