@@ -197,7 +197,8 @@ class _Planning:
 
     def _extent(self, ends: Ends, keyed: bool) -> _Extent | None:
         """Where the points lie, among how many intervals; None where running sums do not pay."""
-        ctx, points, intervals = self.ctx, ends.side, "right" if ends.side == "left" else "left"
+        ctx, points = self.ctx, ends.side
+        intervals: Side = "right" if points == "left" else "left"
         least = ctx.thresholds.running_sum_matches / (_KEYED if keyed else 1)
         here = None if ctx.force else self._share_of_keys(keyed)
         if not ctx.force and isinstance(self.join.band, DistanceBand):
@@ -215,8 +216,6 @@ class _Planning:
             ctx.choose("pairs, since the lengths of intervals are not known", "running sums")
             return None
         count = sum(c.count for c in lengths)
-        here = self._share_of_keys(keyed)
-        least = ctx.thresholds.running_sum_matches / (_KEYED if keyed else 1)
         # What intervals alone tell is the most that can be: points may lie elsewhere.
         if here is None or _matches(lengths, None) * here < least:
             self._give_up(None if here is None else _matches(lengths, None) * here, count)
@@ -233,11 +232,10 @@ class _Planning:
             return None
         return _Extent(*span, count, matches)
 
-    def _measure(self, side: str, low: str, high: str) -> tuple[LengthClass, ...] | None:
+    def _measure(self, side: Side, low: str, high: str) -> tuple[LengthClass, ...] | None:
         size = self.sizes[side]
         few = size.bytes is not None and size.bytes < self.ctx.thresholds.one_task_bytes
-        relation = self.join.left if side == "left" else self.join.right
-        return self.ctx.lengths(Intervals(relation, low, high, few, size.cheap))[0]
+        return self.ctx.lengths(Intervals(self._side(side), low, high, few, size.cheap))[0]
 
     def _sampled_matches(self, band: DistanceBand, other: Side) -> float | None:
         """How many rows of the other side lie within the band of a row, by the first rows of either side."""

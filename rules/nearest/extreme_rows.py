@@ -14,7 +14,7 @@ from planner.logical.joins import EqualKey
 from rules.analysis.sail_groups import check_groups_on_sail
 from rules.context import Context
 from rules.nearest.pairs import Pairs, comparison_text, comparisons_of
-from rules.query.correlation import is_in_correlated_subquery, leans_on_left
+from rules.query.correlation import check_not_correlated, leans_on_left
 from rules.query.decorrelation import check_deterministic
 
 
@@ -27,8 +27,7 @@ def extreme_semi_join(join: Join, ctx: Context) -> ExtremeSemiJoin | None:
         return None
     if leans_on_left(join.right):
         raise Refused("the right side is LATERAL and is computed for each left row")
-    if is_in_correlated_subquery(ctx):
-        raise Refused("it is in a correlated subquery")
+    check_not_correlated(ctx)
     extreme = _Condition(join, ctx).read()
     if extreme is None:
         return None

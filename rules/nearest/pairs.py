@@ -25,7 +25,7 @@ from rules.analysis.sail_groups import check_groups_on_sail
 from rules.context import Context
 from rules.nearest.shown_columns import shown_relations
 from rules.query.condition_scope import condition_scope
-from rules.query.correlation import is_in_correlated_subquery, leans_on_left
+from rules.query.correlation import check_not_correlated, leans_on_left
 from rules.query.decorrelation import check_deterministic
 from rules.query.query_block import QueryBlock
 
@@ -121,8 +121,7 @@ class Pairs:
 
         Raises ``Refused`` where the pairs are not of this kind.
         """
-        if is_in_correlated_subquery(self.ctx):
-            raise Refused("it is in a correlated subquery")
+        check_not_correlated(self.ctx)
         if leans_on_left(self.join.right):
             raise Refused("the right side is LATERAL and is computed for each left row")
         left_time, strict = self.left_time(wanted)

@@ -21,6 +21,12 @@ def is_in_correlated_subquery(ctx: Context) -> bool:
     return any(correlated(query, ctx.names) for query in ctx.enclosing)
 
 
+def check_not_correlated(ctx: Context) -> None:
+    """Raise ``Refused`` where that is so."""
+    if is_in_correlated_subquery(ctx):
+        raise Refused("it is in a correlated subquery")
+
+
 def words_of(block: Node, names: Resolver, *, but: Node | None = None) -> set[str]:
     """All words of a block, folded, subqueries included: the columns it names are among them, and ``*`` for all.
 

@@ -8,7 +8,7 @@ from planner.errors import Refused
 from planner.logical import Project
 from planner.logical.self_join import MergedScalarAggregates
 from rules.context import Context
-from rules.query.correlation import is_in_correlated_subquery
+from rules.query.correlation import check_not_correlated
 from rules.rule import rule
 from rules.shared_scan.candidates import Candidate, MergedSelect, candidates, unnamed
 from rules.shared_scan.scalar_aggregates import (
@@ -47,8 +47,7 @@ def merge_scalar_aggregates(project: Project, ctx: Context) -> MergedScalarAggre
     try:
         if project.hint:
             raise Refused("the SELECT has a hint")
-        if is_in_correlated_subquery(ctx):
-            raise Refused("it is in a correlated subquery")
+        check_not_correlated(ctx)
         other = MergedSelect(project, ctx).merged(groups)
     except Refused as no:
         return ctx.decline(f"scalar aggregates over one table are not merged: {no}", groups[0][0].first.place)

@@ -14,7 +14,7 @@ from planner.types.try_expressions import UnsafeSpeculation
 from rules.analysis.same_source import RelationLineage, rewrite_over_output
 from rules.context import Context
 from rules.query.char_columns import check_values
-from rules.query.correlation import is_in_correlated_subquery
+from rules.query.correlation import check_not_correlated
 from rules.query.from_items import FromItems, read_from_items
 from rules.query.operands import as_operand, conjoined
 from rules.query.query_block import read_block, where
@@ -51,8 +51,7 @@ def self_join_elimination(project: Project, ctx: Context) -> Logical | None:
     if not gone:
         return None
     try:
-        if is_in_correlated_subquery(ctx):
-            raise Refused("it is in a correlated subquery")
+        check_not_correlated(ctx)
         _check_hint(project, rows, gone)
         check_values((g.from_item.relation for g in gone if g.row is not None), project, ctx)
         tree, condition = _rewritten(from_items, block.condition, rows, gone)

@@ -6,7 +6,7 @@ from planner.errors import Refused
 from planner.logical import Logical, Project
 from rules.context import Context
 from rules.query.char_columns import check_values
-from rules.query.correlation import is_in_correlated_subquery
+from rules.query.correlation import check_not_correlated
 from rules.query.query_block import read_block, where
 from rules.rule import rule
 from rules.self_join.neighbour_rows import NeighbourRows
@@ -37,8 +37,7 @@ def self_neighbour(project: Project, ctx: Context) -> Logical | None:
     try:
         if project.hint:
             raise Refused("the SELECT has a hint")
-        if is_in_correlated_subquery(ctx):
-            raise Refused("it is in a correlated subquery")
+        check_not_correlated(ctx)
         rows.check_others(neighbours)
         check_values((r for n in neighbours for r in (n.x.relation, n.y.relation)), project, ctx)
         tree, moved = from_items.rebuilt({**rows.instead(neighbours)}, lambda c: c)
