@@ -23,6 +23,7 @@ from optimizer import Optimizer, Options
 from planner.runtime.dataframes.installed_frames import ACTIONS
 from planner.runtime.schemas import fields_of
 from random_frames import HOWS, random_frame
+from self_join_frames import ONE_SCAN, SelfJoins
 from sessions import start
 
 
@@ -257,10 +258,21 @@ def planted(opt: Optimizer, frames: Frames) -> list[str]:
         "relations in each other's place": ("", ""),
         "one relation for both": ("", ""),
     }
-    for name, (old, new) in faults.items():
+    over_a_table = {
+        "another aggregate": ("avg(", "max("),
+        "another column of the aggregate": ("avg(`t2`.`v`)", "avg(`t2`.`id`)"),
+        "another factor": ("* 2", "* 3"),
+        "another filter": ("`v` > 1", "`v` > 2"),
+    }
+    own = SelfJoins(frames.session)
+    few = own.table().filter("v > 1").alias("few")
+    mean = own.below_mean(few, own.mean(few))
+    cases = [(frame, *fault) for fault in faults.items()] + [(mean, *fault) for fault in over_a_table.items()]
+    for planned, name, (old, new) in cases:
 
         def faulty(writer: ConnectPlanWriter, name: str = name, old: str = old, new: str = new) -> str:
-            text, (one, other) = write(writer), writer.carried
+            text, (one, *others) = write(writer), writer.carried
+            other = others[0] if others else ""
             if name == "relations in each other's place":
                 changed = text.replace(one, "\0").replace(other, one).replace("\0", other)
             else:
@@ -270,11 +282,25 @@ def planted(opt: Optimizer, frames: Frames) -> list[str]:
 
         ConnectPlanWriter.write = faulty  # type: ignore[method-assign, assignment]
         try:
-            plan = opt.plan(frame)
+            plan = opt.plan(planned)
         finally:
             ConnectPlanWriter.write = write  # type: ignore[method-assign]
         if not any("is not what its SQL would be" in d.reason for d in plan.declined):
             wrong.append(f"{name}: {plan.explain()}")
+    return wrong
+
+
+def self_joins(opt: Optimizer, frames: SelfJoins) -> dict[str, Any]:
+    """What is wrong with DataFrames that read a table in more than one way."""
+    once, wrong = frames.both() | frames.by_written_filters(), {}
+    for name, frame in (once | frames.read_again()).items():
+        found, rules = check(opt, frame), ONE_SCAN & set(opt.plan(frame).rules)
+        if (
+            found["wrong"]
+            or bool(rules and found["rewritten"]) != (name in once)
+            or "its SQL would be" in found["reasons"]
+        ):
+            wrong[f"self-join: {name}"] = found
     return wrong
 
 
@@ -290,6 +316,7 @@ def main(session: Any, seed: int, examples: int) -> dict[str, Any]:
         found = check(opt, frame)
         if found["rewritten"] or reason not in found["reasons"]:
             seen["wrong"][name] = found
+    seen["wrong"] |= self_joins(opt, SelfJoins(session))
     seen["wrong"] |= {f"cached {n}": one for n, one in enumerate(cached(opt, frames))}
     seen["wrong"] |= {f"at once {n}": one for n, one in enumerate(at_once(opt, frames))}
     seen["wrong"] |= {f"planted {n}": one for n, one in enumerate(planted(opt, frames))}

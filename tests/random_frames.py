@@ -14,7 +14,8 @@ def random_frame(session: Any, random: Random) -> Any:
     left, right = _relation(session, random), _relation(session, random)
     if random.random() < 0.15:
         right = left
-    frame, columns = _joined(left, right, random)
+    joined = _joined(left, right, random) if random.random() < 0.75 else _joined_with_itself(left, random)
+    frame, columns = joined
     for _ in range(random.choice((0, 0, 1))):
         more = _relation(session, random).toDF("x3", "d3", "s3", "n3")
         x = columns[0]
@@ -62,6 +63,34 @@ def _joined(left: Any, right: Any, random: Random) -> tuple[Any, list[Any]]:
     on = f.expr(f"l.d BETWEEN r.d AND r.d + {width}" + random.choice(("", " AND l.s = r.s", " AND l.X <=> r.x")))
     columns = [f.col("l.x"), f.col("l.s"), *([f.col("r.n"), f.col("r.d").alias("rd")] if shows_right else ())]
     return left.alias("l").join(right.alias("r"), on, how), columns
+
+
+def _joined_with_itself(table: Any, random: Random) -> tuple[Any, list[Any]]:
+    """Join rows of a table with others of it, or with aggregates over it."""
+    from pyspark.sql import functions as f
+
+    left, right = (_filtered(table.alias(name), random) for name in "lr")
+    match random.randrange(3):
+        case 0:
+            how = random.choice(("left_semi", "left_anti", *HOWS[:-1]))
+            on = f.expr("l.x = r.x AND l.d " + random.choice(("< r.d", "<> r.d", "BETWEEN r.d - 1 AND r.d")))
+            shown = [f.col("r.d").alias("rd")] if how not in ("left_semi", "left_anti") else []
+            return left.join(right, on, how), [f.col("l.x"), f.col("l.s"), *shown]
+        case 1:
+            of_key = right.groupBy(f.col("x").alias("k")).agg(f.max("d").alias("m"), f.avg("n").alias("a"))
+            of_key = random.choice((of_key, of_key.filter("m > 2"), of_key.select("k", (f.col("m") + 1).alias("m"))))
+            frame = left.join(of_key, f.col("l.x") == f.col("k"), random.choice(("inner", "inner", "left")))
+            return random.choice((frame, frame.filter("d < m"))), [f.col("l.x"), f.col("d"), f.col("m")]
+        case _:
+            total = right.agg(f.sum("d").alias("t"), f.count("*").alias("c"))
+            more = random.choice((left, left.agg(f.max("d").alias("d"), f.min("x").alias("x"))))
+            return more.crossJoin(total), [f.col("x"), f.col("d"), f.col("t")]
+
+
+def _filtered(frame: Any, random: Random) -> Any:
+    for _ in range(random.choice((0, 0, 1, 2))):
+        frame = frame.filter(random.choice(("x > 1", "d IS NOT NULL AND s <> 'b'", "n < 5", "d % 2 = 1")))
+    return frame
 
 
 def _step(session: Any, frame: Any, columns: list[Any], random: Random) -> tuple[Any, list[Any]]:

@@ -12,7 +12,9 @@ import pytest
 
 from effort import SEED, examples
 from planner.errors import Refused
+from planner.runtime.dataframes.connect_joins import WrittenJoins
 from planner.runtime.dataframes.connect_names import Attribute, Scope, name_parts
+from planner.runtime.dataframes.connect_plan import RelationNode
 from planner.runtime.dataframes.connect_statement import _numbered
 
 PROGRAM = Path(__file__).parents[1] / "connect_frames_main.py"
@@ -70,3 +72,119 @@ def test_numbers_of_columns_in_the_text_of_a_plan() -> None:
     assert _numbered("[a#7L]") != _numbered("[a#7]")
     assert _numbered("+- Join Cross, (a#1 > b#2)") == _numbered("+- Join Inner, (a#3 > b#4)")
     assert _numbered("Join Cross") != _numbered("Join Inner")
+
+
+def table(name: str = "lines", plan_id: int = 0) -> Any:
+    """A relation as ``spark.table`` makes it."""
+    from pyspark.sql.connect.proto import Relation
+
+    found = Relation()
+    found.common.plan_id = plan_id
+    found.read.named_table.unparsed_identifier = name
+    return found
+
+
+def above(kind: str, below: Any, plan_id: int = 0, column_of: int | None = None) -> Any:
+    """A filter, an alias, … over a relation; ``column_of``: the plan ID of the column in its condition."""
+    from pyspark.sql.connect.proto import Aggregate, Relation
+
+    found = Relation()
+    found.common.plan_id = plan_id
+    getattr(found, kind).input.CopyFrom(below)
+    if kind == "aggregate":
+        found.aggregate.group_type = Aggregate.GroupType.GROUP_TYPE_GROUPBY
+    if column_of is not None:
+        found.filter.condition.unresolved_attribute.unparsed_identifier = "id"
+        found.filter.condition.unresolved_attribute.plan_id = column_of
+    return found
+
+
+def joined(*relations: Any) -> RelationNode:
+    """The join of relations, from left to right."""
+    from pyspark.sql.connect.proto import Relation
+
+    found, *others = relations
+    for other in others:
+        both = Relation()
+        both.join.left.CopyFrom(found)
+        both.join.right.CopyFrom(other)
+        found = both
+    return RelationNode(found)
+
+
+def test_the_identity_of_a_relation() -> None:
+    def identity(relation: Any) -> bytes:
+        return RelationNode(relation).identity
+
+    assert identity(table(plan_id=3)) == identity(table(plan_id=4))
+    assert identity(table("lines")) != identity(table("orders"))
+    assert identity(above("filter", table(plan_id=3), 4, 3)) == identity(above("filter", table(plan_id=5), 6, 5))
+    assert identity(above("filter", table(plan_id=3), 4, 3)) != identity(above("filter", table(plan_id=3), 4, 4))
+    outside = [identity(above("filter", table(plan_id=3), 4, column_of)) for column_of in (8, 9)]
+    assert outside[0] != outside[1], "the columns of what is not in the relation differ"
+    sides = table(plan_id=3), table(plan_id=4)
+    left, right = (above("filter", joined(*sides).message, 5, column_of) for column_of in (3, 4))
+    assert identity(left) != identity(right)
+    places = [above("filter", table(), column_of=3) for _ in range(2)]
+    for line, place in enumerate(places):
+        place.filter.condition.common.origin.python_origin.call_site = f"program.py:{line}"
+    assert identity(places[0]) == identity(places[1])
+
+
+def written_over_tables(plan: RelationNode, is_cached: Any = lambda _: False) -> list[list[str]]:
+    """The operators that are written over the table of each relation, from the outermost in."""
+    joins = WrittenJoins(plan, is_cached)
+    assert all(not joins.writes(relation) for relation in joins.relations())
+    found: list[list[str]] = []
+    waiting = list(plan.children)
+    while waiting:
+        node = waiting.pop(0)
+        if node.name == "join":
+            waiting[:0] = node.children
+            continue
+        found.append([])
+        while joins.writes(node):
+            found[-1].append(node.name)
+            node = node.child
+    return found
+
+
+def test_operators_over_a_table_that_is_read_again() -> None:
+    lines, orders = table("lines"), table("orders")
+    filtered, grouped = above("filter", lines), above("aggregate", lines)
+    other, alias = above("filter", orders), above("subquery_alias", filtered)
+    assert written_over_tables(joined(lines, grouped)) == [[], ["aggregate"]]
+    assert written_over_tables(joined(alias, lines, other)) == [["subquery_alias", "filter"], [], ["filter"]]
+    columns = above("project", above("aggregate", above("filter", lines)))
+    assert written_over_tables(joined(columns, lines)) == [["project", "aggregate", "filter"], []]
+    same = written_over_tables(joined(alias, above("subquery_alias", filtered)))
+    assert same == [["subquery_alias"], ["subquery_alias"]], "the filtered rows are the table"
+
+
+def test_operators_over_tables_that_are_carried() -> None:
+    lines, orders = table("lines"), table("orders")
+    assert written_over_tables(joined(above("filter", lines), above("aggregate", orders))) == [[], []], "read once"
+    projected = above("filter", above("project", orders))
+    assert written_over_tables(joined(lines, above("filter", lines), projected))[-1] == [], "columns of another table"
+    assert written_over_tables(joined(lines, above("aggregate", above("limit", lines)))) == [[], []], "other rows"
+    many = lines
+    for _ in range(9):
+        many = above("aggregate", many)
+    assert written_over_tables(joined(lines, many)) == [[], []]
+    rollup = above("aggregate", lines)
+    rollup.aggregate.group_type = 2
+    assert written_over_tables(joined(lines, rollup)) == [[], []]
+    cached = above("filter", lines)
+    plan = joined(lines, above("aggregate", cached))
+    assert written_over_tables(plan, lambda message: message == cached) == [[], []]
+
+
+def test_operators_over_a_table_that_cannot_be_written() -> None:
+    lines = table()
+    joins = WrittenJoins(joined(lines, above("subquery_alias", above("filter", lines))), lambda _: False)
+    alias = joins.plan.children[1]
+    read = joins.read_of(alias.child)
+    assert read is not None
+    assert joins.read_of(joins.plan) is None
+    joins.carry(read)
+    assert [relation.name for relation in joins.relations()] == ["read", "subquery_alias"]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from dovetail import optimized
 from effort import examples
 from optimizer import Optimizer, Options
+from self_join_frames import ONE_SCAN, SelfJoins
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -104,6 +105,17 @@ def test_aggregates_of_a_table_that_is_read_twice(opt: Optimizer) -> None:
     assert "lower_self_aggregate" in opt.plan(found).rules
     check(opt, table.join(mean.filter("mean > 3"), col("k") == col("key"), "left").select("id", "mean"), rewritten=None)
     check(opt, table.filter("v > 1").join(mean, col("k") == col("key")).filter("v < mean"), rewritten=None)
+
+
+def test_a_table_that_is_read_in_more_than_one_way(opt: Optimizer) -> None:
+    """The same DataFrames as on Spark Connect (tests/connect_frames_main.py)."""
+    frames = SelfJoins(opt.session)
+    for name, frame in frames.both().items():
+        check(opt, frame)
+        assert ONE_SCAN & set(opt.plan(frame).rules), name
+    for name, frame in (frames.by_written_filters() | frames.read_again()).items():
+        check(opt, frame, rewritten=None)
+        assert name in frames.by_written_filters() or not ONE_SCAN & set(opt.plan(frame).rules), name
 
 
 def test_filters_of_other_tables_beside_one_that_is_read_twice(opt: Optimizer) -> None:

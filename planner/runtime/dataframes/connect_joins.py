@@ -1,4 +1,7 @@
-"""Which operators of a plan of Spark Connect are written as SQL: its joins, and what is above and between them."""
+"""Which operators of a plan of Spark Connect are written as SQL: joins, and what is above and between them.
+
+Operators over tables that are read again are written, too (``connect_tables``).
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from planner.runtime.dataframes.connect_plan import RelationNode, enum_name
+from planner.runtime.dataframes.connect_tables import PROJECTS, TableRead, operators_over_tables
 
-PROJECTS = ("project", "with_columns", "with_columns_renamed", "drop", "to_df")
 ORDERED = ("limit", "sort")
 _ABOVE_JOINS = (*PROJECTS, *ORDERED, "aggregate", "filter", "subquery_alias", "deduplicate", "set_op")
 
@@ -21,6 +24,9 @@ class WrittenJoins:
     def __init__(self, plan: RelationNode, is_cached: Callable[[Any], bool]) -> None:
         self.plan, self.is_cached = plan, is_cached
         self._found: dict[RelationNode, bool] = {}
+        self._over_tables: dict[RelationNode, TableRead] = {}
+        if self.are_at(plan):
+            self._over_tables = operators_over_tables(self.relations(), is_cached)
 
     def are_at(self, node: RelationNode) -> bool:
         """Whether an operator, or one below it, is a join that is written."""
@@ -28,6 +34,19 @@ class WrittenJoins:
             below = _is_written(node) and (node.name == "join" or any(map(self.are_at, node.children)))
             self._found[node] = below and not self.is_cached(node.message)
         return self._found[node]
+
+    def writes(self, node: RelationNode) -> bool:
+        """Whether an operator is written: it has a join, or is over a table that is read again."""
+        return self.are_at(node) or node in self._over_tables
+
+    def read_of(self, node: RelationNode) -> TableRead | None:
+        """The read of a table that an operator is part of; None for what has a join."""
+        return self._over_tables.get(node)
+
+    def carry(self, read: TableRead) -> None:
+        """Write none of the operators over a table."""
+        for operator in read.operators:
+            del self._over_tables[operator]
 
     def why_none(self) -> str:
         """Why the plan has no join that is written."""
@@ -51,7 +70,7 @@ class WrittenJoins:
         return deepest + (node.name != "subquery_alias")
 
     def relations(self) -> list[RelationNode]:
-        """The largest parts of the plan that have no join."""
+        """The largest parts of the plan that are not written."""
         return list(self._parts(self.plan, ()))
 
     def unnamed(self) -> list[RelationNode]:
@@ -60,7 +79,7 @@ class WrittenJoins:
 
     def _parts(self, node: RelationNode, operators: tuple[str, ...]) -> Iterator[RelationNode]:
         """The relations below an operator, and the operators of these names that are not the plan itself."""
-        if not self.are_at(node):
+        if not self.writes(node):
             yield node
             return
         if node is not self.plan and node.name in operators:

@@ -11,11 +11,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import Refused
+from planner.runtime.dataframes.connect_identity import RELATION, identity_of, messages_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_RELATION = "spark.connect.Relation"
 _MARK = "__dovetail_end_of_relation"
 _INPUTS = ("input", "left", "right", "left_input", "right_input")
 
@@ -48,6 +48,11 @@ class RelationNode:
         """The first operator below it."""
         return self.children[0]
 
+    @cached_property
+    def identity(self) -> bytes:
+        """Bytes that are equal only for relations that return the same rows."""
+        return identity_of(self.message)
+
     @property
     def plan_id(self) -> int | None:
         """The number by which a column such as ``left["id"]`` refers to the operator."""
@@ -59,23 +64,10 @@ class RelationNode:
         waiting = [(self.message, 0)]
         while waiting:
             message, depth = waiting.pop()
-            if message.DESCRIPTOR.full_name == _RELATION:
+            if message.DESCRIPTOR.full_name == RELATION:
                 yield RelationNode(message), depth
                 depth += 1
-            waiting += ((below, depth) for below in _messages(message))
-
-
-def _messages(message: Any) -> Iterator[Any]:
-    """The messages in the fields of a message."""
-    for field, value in message.ListFields():
-        if field.message_type is None:
-            continue
-        if field.message_type.GetOptions().map_entry:
-            yield from (one for one in value.values() if hasattr(one, "ListFields"))
-        elif hasattr(value, "ListFields"):
-            yield value
-        else:
-            yield from value
+            waiting += ((below, depth) for below in messages_of(message))
 
 
 def check_fields(message: Any, what: str, *known: str) -> None:

@@ -26,9 +26,11 @@ from pyspark.errors import PySparkException
 
 from planner.errors import Refused
 from planner.runtime.batch import run_over_frames
+from planner.runtime.dataframes.connect_carried import Carried
 from planner.runtime.dataframes.connect_joins import WrittenJoins
 from planner.runtime.dataframes.connect_plan import RelationNode, frame_of, label, relation_of
-from planner.runtime.dataframes.connect_writer import Carried, ConnectPlanWriter, bytes_of
+from planner.runtime.dataframes.connect_tables import TableRefused
+from planner.runtime.dataframes.connect_writer import ConnectPlanWriter
 from planner.runtime.dataframes.written_frame import WrittenFrame
 from planner.runtime.named_frames import NamedFrames
 from planner.runtime.schemas import fields_of
@@ -53,7 +55,7 @@ def write_connect_frame(session: SparkSession, frame: DataFrame) -> WrittenFrame
         writer, text, has_cached = _written(session, frame)
     except PySparkException as error:
         raise Refused(f"the DataFrame is not written as SQL: {_first_line(error)}") from error
-    frames = {view: _frame(session, one, one.message) for view, one in writer.carried.items()}
+    frames = {view: _frame(session, one, one.node.message) for view, one in writer.carried.items()}
     if has_cached:  # Spark forgets the rows of a relation when it drops a view of the same plan
         frames = {view: one.filter("true") for view, one in frames.items()}
     return WrittenFrame(NamedFrames.of_views(text, frames), partial(_find_difference, session, frame, writer, text))
@@ -73,8 +75,13 @@ def _written(session: SparkSession, frame: DataFrame) -> tuple[ConnectPlanWriter
     has_cached = _CACHED.search(frame._explain_string()) is not None  # type: ignore[operator]
     fold = str if str(session.conf.get("spark.sql.caseSensitive")).lower() == "true" else str.lower
     is_cached = _Cached(session) if has_cached else lambda _: False
-    writer = ConnectPlanWriter(session, plan, frame.columns, fold, is_cached)
-    return writer, writer.write(), has_cached
+    joins = WrittenJoins(plan, is_cached)
+    while True:
+        writer = ConnectPlanWriter(session, frame.columns, fold, joins)
+        try:
+            return writer, writer.write(), has_cached
+        except TableRefused as refused:
+            joins.carry(refused.read)
 
 
 def _is_of(frame: DataFrame, session: SparkSession) -> bool:
@@ -109,11 +116,13 @@ def _find_difference(session: SparkSession, frame: DataFrame, writer: ConnectPla
 
 
 def _difference(session: SparkSession, frame: DataFrame, writer: ConnectPlanWriter, text: str) -> str:
-    views = {bytes_of(one.message): view for view, one in writer.carried.items()}
+    views = {one.node.identity: view for view, one in writer.carried.items()}
     number = {view: _FIRST_LABEL + n for n, view in enumerate(writer.carried)}
-    labelled = {view: _frame(session, one, label(one.message, number[view])) for view, one in writer.carried.items()}
+    labelled = {
+        view: _frame(session, one, label(one.node.message, number[view])) for view, one in writer.carried.items()
+    }
     for node in writer.joins.relations():
-        node.message.CopyFrom(label(node.message, number[views[bytes_of(node.message)]]))
+        node.message.CopyFrom(label(node.message, number[views[node.identity]]))
     written = run_over_frames(session, text, None, labelled)
     if fields_of(written.schema) != fields_of(frame.schema):
         return "a column has another type"

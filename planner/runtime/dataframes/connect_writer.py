@@ -6,8 +6,9 @@ its columns, and does not number them, so each column gets a number here, and ea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -15,11 +16,13 @@ from sqlglot import exp
 from planner.errors import Refused
 from planner.expr import Scalar, sql
 from planner.logical import Aggregate, JoinKind, Limit, Logical, SetOp, Sort
+from planner.runtime.dataframes.connect_carried import Carried, CarriedRelations
 from planner.runtime.dataframes.connect_expressions import Item, ProtoExpressionWriter
 from planner.runtime.dataframes.connect_items import only_column, project_items, using_item
-from planner.runtime.dataframes.connect_joins import ORDERED, PROJECTS, WrittenJoins
-from planner.runtime.dataframes.connect_names import Attribute, Scope, name_parts
+from planner.runtime.dataframes.connect_joins import ORDERED, WrittenJoins
+from planner.runtime.dataframes.connect_names import Attribute, Scope
 from planner.runtime.dataframes.connect_plan import RelationNode, check_fields, column_names, enum_name
+from planner.runtime.dataframes.connect_tables import PROJECTS, TableRefused
 from planner.runtime.dataframes.query_blocks import (
     MOST_OPERATORS,
     TOO_DEEP,
@@ -30,8 +33,6 @@ from planner.runtime.dataframes.query_blocks import (
     different,
     distinct,
     join_rows,
-    new_view_name,
-    scan_view,
     select_all,
     select_from,
     select_items,
@@ -56,80 +57,87 @@ _KINDS: dict[str, JoinKind] = {
 _SET_OPERATIONS = {"UNION": "UNION", "EXCEPT": "EXCEPT", "INTERSECT": "INTERSECT"}
 _DIRECTIONS = {"ASCENDING": "ASC", "DESCENDING": "DESC"}
 _NULLS = {"SORT_NULLS_FIRST": "NULLS FIRST", "SORT_NULLS_LAST": "NULLS LAST"}
-_PASS_ROWS = (  # relations that return columns of what is below them, with its alias
-    *("filter", "sort", "limit", "offset", "tail", "sample", "deduplicate", "repartition", "hint", "project"),
-    *("repartition_by_expression", "with_columns", "drop", "drop_na"),
-)
-
-
-@dataclass(frozen=True)
-class Carried:
-    """A relation that is a view of the statement; ``names``: other names of its columns, where two have the same."""
-
-    message: Any
-    names: tuple[str, ...] | None
 
 
 @dataclass
 class ConnectPlanWriter:
     """Writes the plan of a DataFrame of Spark Connect.
 
-    ``columns``: the names of the DataFrame's columns.  ``is_cached``: whether the server has the rows of a relation.
-    ``carried``: the relation of each view in the statement.
+    ``columns``: the names of the DataFrame's columns.  ``joins``: the operators that are written.
     """
 
     session: SparkSession
-    plan: RelationNode
     columns: Sequence[str]
     fold: Callable[[str], str]
-    is_cached: Callable[[Any], bool]
-    carried: dict[str, Carried] = field(default_factory=dict)
+    joins: WrittenJoins
 
     def __post_init__(self) -> None:
+        self.plan = self.joins.plan
         self.aliases = Aliases()
-        self.joins = WrittenJoins(self.plan, self.is_cached)
-        self.names: dict[bytes, list[str]] = {}
         self.last_id = 0
+        self.names: dict[bytes, list[str]] = {}  # those that the server has, by the identity of their operator
+        self.relations = CarriedRelations(self.names, self.aliases, self.fold, self._new_id)
+
+    @property
+    def carried(self) -> dict[str, Carried]:
+        """The relation of each view in the statement."""
+        return self.relations.views
 
     def write(self) -> str:
-        """Write the plan as a statement over views, whose relations are then in ``carried``.  Raises ``Refused``."""
+        """Write the plan as a statement over views, whose relations are then in ``carried``.
+
+        Raises ``Refused``, or ``TableRefused`` if the plan may be written without the operators over a table.
+        """
         if not self.joins.are_at(self.plan):
             raise Refused(self.joins.why_none())
         if self.joins.depth(self.plan) > MOST_OPERATORS:
             raise Refused(TOO_DEEP)
-        unnamed = {bytes_of(node.message): node.message for node in self.joins.unnamed()}
-        self.names = dict(zip(unnamed, column_names(self.session, list(unnamed.values())), strict=True))
+        unnamed = {node.identity: node.message for node in self.joins.unnamed()}
+        self.names.update(zip(unnamed, column_names(self.session, list(unnamed.values())), strict=True))
         query, _ = self._query(self.plan, self.columns)
         return to_sql(query.plan)
 
     def _query(self, node: RelationNode, wanted: Sequence[str] | None = None) -> tuple[Query, Scope]:
         """Write a plan as a query, and return its columns; ``wanted``: the names of these, which may repeat."""
-        query, scope = self._query_below(node, wanted)
+        with self._over_table(node):
+            query, scope = self._query_below(node, wanted)
         return query, scope.above(node.plan_id)
+
+    @contextmanager
+    def _over_table(self, node: RelationNode) -> Iterator[None]:
+        """Raise ``TableRefused`` in the place of ``Refused`` if an operator is one over a table."""
+        try:
+            yield
+        except Refused as refused:
+            if read := self.joins.read_of(node):
+                raise TableRefused(read) from refused
+            raise
 
     def _query_below(self, node: RelationNode, wanted: Sequence[str] | None) -> tuple[Query, Scope]:
         match node.name:
-            case "subquery_alias" if self.joins.are_at(node):
+            case "subquery_alias" if self.joins.writes(node):
                 check_fields(node.operator, "an alias", "input", "alias")
                 query, scope = self._query(node.child, wanted)
                 return query, scope.qualified(node.operator.alias)
-            case "limit" if self.joins.are_at(node):
+            case "limit" if self.joins.writes(node):
                 return self._limit(node, wanted)
-            case "sort" if self.joins.are_at(node):
+            case "sort" if self.joins.writes(node):
                 return self._sort(node, wanted)
-            case "deduplicate" if self.joins.are_at(node):
+            case "deduplicate" if self.joins.writes(node):
                 return self._distinct(node, wanted)
-            case "set_op" if self.joins.are_at(node):
+            case "set_op" if self.joins.writes(node):
                 return self._set_operation(node, wanted)
-            case "aggregate" if self.joins.are_at(node):
+            case "aggregate" if self.joins.writes(node):
                 return self._aggregate(node, wanted)
-            case "join" if self.joins.are_at(node) and node.operator.using_columns:
+            case "join" if self.joins.writes(node) and node.operator.using_columns:
                 rows, scope, items = self._join_using(node)
                 return self._select(rows.plan, scope, items, wanted, None)
-            case name if name in PROJECTS and self.joins.are_at(node):
+            case name if name in PROJECTS and self.joins.writes(node):
                 rows, scope = self._rows(node.child)
                 return self._select(rows.plan, scope, project_items(node, scope, rows.columns), wanted, node)
-        rows, scope = self._rows(node)
+        return self._all_columns(*self._rows(node), wanted)
+
+    def _all_columns(self, rows: Rows, scope: Scope, wanted: Sequence[str] | None) -> tuple[Query, Scope]:
         items = [Item(rows.columns[a.id], a.name, a) for a in scope.attributes]
         return self._select(rows.plan, scope, items, wanted, None)
 
@@ -154,7 +162,7 @@ class ConnectPlanWriter:
         """Select items, of which those without a name have the server's names for the columns of a node."""
         names = [item.name for item in items]
         if None in names:
-            known = self.columns if node is self.plan else self.names[bytes_of(node.message)] if node else ()
+            known = self.columns if node is self.plan else self.names[node.identity] if node else ()
             if len(known) != len(items):
                 raise Refused("the number of columns is not certain")
             names = list(known)
@@ -185,30 +193,40 @@ class ConnectPlanWriter:
 
     def _rows(self, node: RelationNode) -> tuple[Rows, Scope]:
         """Write the clauses FROM and WHERE, and return the columns of the plan."""
-        if node.name == "subquery_alias" and self.joins.are_at(node) and node.child.name != "join":
+        if node.name == "subquery_alias" and self.joins.writes(node) and node.child.name != "join":
             rows, scope = self._rows(node.child)
             return rows, scope.qualified(node.operator.alias).above(node.plan_id)
-        if node.name != "filter" or not self.joins.are_at(node):
+        if node.name != "filter" or not self.joins.writes(node):
             rows, scope = self._relation(node)
             return with_filters(rows), scope
-        check_fields(node.operator, "a filter", "input", "condition")
-        rows, scope = self._rows(node.child)
-        writer = ProtoExpressionWriter(scope, rows.columns)
-        conjuncts = tuple(map(_scalar, _split(writer.tree(node.operator.condition))))
-        return with_filters(replace(rows, filters=conjuncts)), scope.above(node.plan_id)
+        rows, scope = self._filter(node, *self._rows(node.child))
+        return with_filters(rows), scope
 
-    def _relation(self, node: RelationNode, alias: str = "") -> tuple[Rows, Scope]:
-        """Write an item of FROM: a join, a relation, a subquery."""
-        if not self.joins.are_at(node):
-            return self._scan(node, alias)
+    def _filter(self, node: RelationNode, rows: Rows, scope: Scope) -> tuple[Rows, Scope]:
+        """Add the condition of a filter to the conditions on rows that are still to be written."""
+        with self._over_table(node):
+            check_fields(node.operator, "a filter", "input", "condition")
+            writer = ProtoExpressionWriter(scope, rows.columns)
+            conjuncts = tuple(map(_scalar, _split(writer.tree(node.operator.condition))))
+        return replace(rows, filters=(*rows.filters, *conjuncts)), scope.above(node.plan_id)
+
+    def _relation(self, node: RelationNode, alias: str = "", *, filters: bool = True) -> tuple[Rows, Scope]:
+        """Write an item of FROM: a join, a relation, a subquery; ``filters``: it may leave these to be written."""
+        if not self.joins.writes(node):
+            return self.relations.scan(node, alias)
         if node.name == "join" and not node.operator.using_columns:
             rows, scope = self._join(node)
+            if rows.filters and not filters:
+                query, scope = self._all_columns(with_filters(rows), scope, None)
+                rows = select_from(query, self.aliases.new(alias))
             return rows, scope.above(node.plan_id)
         if node.name == "subquery_alias":
             check_fields(node.operator, "an alias", "input", "alias")
             own = str(node.operator.alias)
-            rows, scope = self._relation(node.child, alias or own)
+            rows, scope = self._relation(node.child, alias or own, filters=filters)
             return rows, scope.qualified(own).above(node.plan_id)
+        if node.name == "filter" and filters and self.joins.read_of(node):
+            return self._filter(node, *self._relation(node.child, alias))
         if node.name == "join":
             rows, scope, items = self._join_using(node)
             query, scope = self._select(rows.plan, scope, items, None, None)
@@ -216,11 +234,15 @@ class ConnectPlanWriter:
         query, scope = self._query(node)
         return select_from(query, self.aliases.new(alias)), scope
 
+    def _sides(self, node: RelationNode, kind: JoinKind) -> list[tuple[Rows, Scope]]:
+        """Write the sides of a join; ON and WHERE would filter the rows that a full join preserves."""
+        return [self._relation(child, filters=kind != "full") for child in node.children]
+
     def _join(self, node: RelationNode) -> tuple[Rows, Scope]:
         operator = node.operator
         check_fields(operator, "a join", "left", "right", "join_condition", "join_type")
         kind = _kind(operator)
-        (left, left_scope), (right, right_scope) = (self._relation(child) for child in node.children)
+        (left, left_scope), (right, right_scope) = self._sides(node, kind)
         both = left_scope.of((*left_scope.attributes, *right_scope.attributes))
         condition: tuple[Scalar, ...] = ()
         if operator.HasField("join_condition"):
@@ -233,7 +255,7 @@ class ConnectPlanWriter:
         operator = node.operator
         check_fields(operator, "a join", "left", "right", "join_type", "using_columns")
         kind = _kind(operator)
-        (left, left_scope), (right, right_scope) = (self._relation(child) for child in node.children)
+        (left, left_scope), (right, right_scope) = self._sides(node, kind)
         columns = {**left.columns, **right.columns}
         pairs = [(only_column(left_scope, name), only_column(right_scope, name)) for name in operator.using_columns]
         condition = tuple(_scalar(exp.EQ(this=columns[a.id].copy(), expression=columns[b.id].copy())) for a, b in pairs)
@@ -243,26 +265,6 @@ class ConnectPlanWriter:
         keys = [using_item(kind, columns, *pair) for pair in pairs]
         items = [*keys, *(Item(columns[a.id], a.name, a) for a in sides if a.id not in used)]
         return with_filters(rows), left_scope.of(sides), items
-
-    def _scan(self, node: RelationNode, alias: str) -> tuple[Rows, Scope]:
-        """Carry a relation: a view of its rows, with columns of different names."""
-        key = bytes_of(node.message)
-        own = self.names[key]
-        qualifier = _qualifier(node)
-        alias = self.aliases.new(alias or (qualifier[-1] if qualifier else ""))
-        names = different(own)
-        carried = Carried(node.message, tuple(names) if names != own else None)
-        view = next((v for v, other in self.carried.items() if bytes_of(other.message) == key), None)
-        if view is None:
-            view = new_view_name(alias)
-            self.carried[view] = carried
-        plans: dict[int, int] = {}
-        for part, depth in node.walk():
-            if part.plan_id is not None:
-                plans[part.plan_id] = min(depth, plans.get(part.plan_id, depth))
-        attributes = [Attribute(self._new_id(), name, qualifier, plans) for name in own]
-        rows = scan_view(view, alias, {a.id: name for a, name in zip(attributes, names, strict=True)})
-        return rows, Scope(tuple(attributes), self.fold)
 
     def _limit(self, node: RelationNode, wanted: Sequence[str] | None) -> tuple[Query, Scope]:
         check_fields(node.operator, "a limit", "input", "limit")
@@ -309,7 +311,7 @@ class ConnectPlanWriter:
 
     def _operand(self, node: RelationNode, wanted: Sequence[str] | None) -> tuple[Query, Scope]:
         """Write an operand of a set operation."""
-        nested = self.joins.are_at(node) and _below_aliases(node).name in (*ORDERED, "set_op")
+        nested = self.joins.writes(node) and _below_aliases(node).name in (*ORDERED, "set_op")
         return (self._nested if nested else self._query)(node, wanted)
 
     def _nested(self, node: RelationNode, wanted: Sequence[str] | None) -> tuple[Query, Scope]:
@@ -322,27 +324,11 @@ class ConnectPlanWriter:
         return self.last_id
 
 
-def bytes_of(message: Any) -> bytes:
-    """Return a relation as bytes, which are equal for equal relations."""
-    return bytes(message.SerializeToString(deterministic=True))
-
-
 def _kind(operator: Any) -> JoinKind:
     name = enum_name(operator, "join_type").removeprefix("JOIN_TYPE_")
     if name not in _KINDS:
         raise Refused(f"a {name} join is not written as SQL")
     return _KINDS[name]
-
-
-def _qualifier(node: RelationNode) -> tuple[str, ...]:
-    """Return the alias of the columns of a relation, or the name of its table; empty if there is none."""
-    while node.name in _PASS_ROWS and len(node.children) == 1:
-        node = node.child
-    if node.name == "subquery_alias":
-        return (str(node.operator.alias),)
-    if node.name == "read" and node.operator.WhichOneof("read_type") == "named_table":
-        return name_parts(node.operator.named_table.unparsed_identifier)
-    return ()
 
 
 def _below_aliases(node: RelationNode) -> RelationNode:
