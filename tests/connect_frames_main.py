@@ -158,11 +158,17 @@ def check(opt: Optimizer, frame: Any) -> dict[str, Any]:
     found = opt.dataframe(frame)
     reasons = "; ".join(d.reason for d in plan.declined)
     if (found is not frame) != plan.rewritten:
-        return {"rewritten": plan.rewritten, "wrong": "opt.plan and opt.dataframe differ", "reasons": reasons}
+        return {
+            "rewritten": plan.rewritten,
+            "wrong": "opt.plan and opt.dataframe differ",
+            "reasons": reasons,
+            "rules": (),
+        }
     return {
         "rewritten": plan.rewritten,
         "wrong": difference(frame, found) if plan.rewritten else "",
         "reasons": reasons,
+        "rules": plan.rules if plan.rewritten else (),
     }
 
 
@@ -294,12 +300,9 @@ def self_joins(opt: Optimizer, frames: SelfJoins) -> dict[str, Any]:
     """What is wrong with DataFrames that read a table in more than one way."""
     once, wrong = frames.both() | frames.by_written_filters(), {}
     for name, frame in (once | frames.read_again()).items():
-        found, rules = check(opt, frame), ONE_SCAN & set(opt.plan(frame).rules)
-        if (
-            found["wrong"]
-            or bool(rules and found["rewritten"]) != (name in once)
-            or "its SQL would be" in found["reasons"]
-        ):
+        found = check(opt, frame)
+        is_read_once = bool(ONE_SCAN.intersection(found["rules"]))
+        if found["wrong"] or is_read_once != (name in once) or "its SQL would be" in found["reasons"]:
             wrong[f"self-join: {name}"] = found
     return wrong
 

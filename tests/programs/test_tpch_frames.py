@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import subprocess
+import sys
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +20,7 @@ from tpc.compare import assert_same_rows
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+PROGRAM = Path(__file__).parents[1] / "connect_tpch_main.py"
 pytestmark = [pytest.mark.tpc, pytest.mark.thorough]
 REWRITTEN = frozenset({"h02", "h17", "h21"})
 """The queries that a rule improves if costs do not count."""
@@ -48,3 +53,12 @@ def test_a_query_as_dataframes(session: SparkSession, name: str, caplog: pytest.
         assert (name in REWRITTEN) is opt.plan(frame).rewritten
     finally:
         opt.uninstall()
+
+
+@pytest.mark.connect
+def test_the_same_queries_on_spark_connect(tmp_path: Path) -> None:
+    command = [sys.executable, str(PROGRAM), str(tmp_path)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    found = json.loads(done.stdout[done.stdout.index("{") :])
+    assert found == {"rewritten": sorted(REWRITTEN), "wrong": []}
