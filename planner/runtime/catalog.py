@@ -127,6 +127,8 @@ class SparkCatalog(CatalogConstraints):
         return self._memoize(self._columns, name, self._find_columns)
 
     def _find_columns(self, name: tuple[str, ...]) -> tuple[Column, ...] | None:
+        if stored := self._definitions.find_schema(name):
+            return _columns(stored)
         try:
             return _columns(self.session.table(".".join("`" + part.replace("`", "``") + "`" for part in name)).schema)
         except PySparkException:

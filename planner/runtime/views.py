@@ -8,6 +8,7 @@ from typing import Any
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
 from planner.catalog import View
 from planner.errors import QueryError
@@ -16,6 +17,7 @@ from planner.runtime.settings import classic_settings, to_dict
 
 _OWN = "spark_catalog"
 _SETTING = "view.sqlConfig."
+_ANALYZED = "view.storingAnalyzedPlan"  # a property of temporary views of DataFrames alone
 # Settings that Spark does not store with a view, since they do not affect its semantics.
 _HARMLESS = (
     "spark.sql.optimizer.",
@@ -37,6 +39,7 @@ class Views:
 
     def __init__(self, session: SparkSession):
         self.session = session
+        self._without_text: dict[tuple[str, ...], Any] = {}  # tables, and views of DataFrames
         java: Any = getattr(session, "_jsparkSession", None)
         self.state, self.is_classic = None, java is not None
         if java is not None and session.catalog.currentCatalog() == _OWN:
@@ -57,12 +60,25 @@ class Views:
         try:
             found = self.catalog.getTempViewOrPermanentTableMetadata(self.parser.parseTableIdentifier(quoted))
             text = found.viewText()
-            if not text.isDefined() or found.tableType().name() != "VIEW":
+            if not text.isDefined():
+                self._without_text[name] = found
+                return None
+            if found.tableType().name() != "VIEW":
                 return None
             sql, facts = text.get(), found.properties()
         except (Py4JError, PySparkException):
             return None
         return _view(sql, to_dict(facts))
+
+    def find_schema(self, name: tuple[str, ...]) -> StructType | None:
+        """Return the schema of a temporary view of a DataFrame after ``find``; None for other relations.
+
+        Spark stores such a view as an analyzed plan, with its schema, so it need not be analyzed again.
+        """
+        found = self._without_text.get(name)
+        if found is None or not found.properties().contains(_ANALYZED):
+            return None
+        return StructType.fromJson(json.loads(found.schema().json()))
 
 
 def check_view_name(session: SparkSession, name: str) -> None:
