@@ -87,6 +87,8 @@ class _Driver:
         self.streams = streams
         self.trace = Trace()
         self.context = Context(catalog, options, options.force)
+        self._rules_by_class: dict[tuple[int, type[Node]], list[Rule]] = {}
+        self._prepared: Logical | None = None  # the plan whose names the context has
 
     def settle(self, plan: Logical, batch: Batch) -> Logical:
         """Apply a batch bottom-up, once or to a fixed point."""
@@ -118,29 +120,37 @@ class _Driver:
 
     def _prepare_context(self, plan: Logical, batch: Batch) -> None:
         ctx = self.context
-        definitions = {n.key: n for n in plan.walk() if isinstance(n, Cte)}
-        if definitions != ctx.definitions:
-            ctx.define(definitions)
-        ctx.scanned = frozenset(n.name for n in plan.walk() if isinstance(n, Scan) and not n.cte)
-        ctx.statement = plan.detail if isinstance(plan, Statement) else ""
+        if plan is not self._prepared:
+            self._describe(plan)
         names = {r.name for r in batch.rules}
         for declined in [d for d in ctx.declined if d.rule in names]:
             del ctx.declined[declined]
         for warning in [w for w in ctx.warnings if w.rule in names]:
             del ctx.warnings[warning]
 
+    def _describe(self, plan: Logical) -> None:
+        """Put the WITH definitions, the tables and the prefix of a plan into the context."""
+        ctx, self._prepared = self.context, plan
+        definitions = {n.key: n for n in plan.walk() if isinstance(n, Cte)}
+        if definitions != ctx.definitions:
+            ctx.define(definitions)
+        ctx.scanned = frozenset(n.name for n in plan.walk() if isinstance(n, Scan) and not n.cte)
+        ctx.statement = plan.detail if isinstance(plan, Statement) else ""
+
     def _visit(self, node: Node, batch: Batch) -> Node:
         node = node.map_nodes(lambda below: self._inside(node, below, lambda: self._visit(below, batch)))
-        for rule in batch.rules:
+        waiting = self._rules(batch, node)
+        while waiting:
+            rule, *waiting = waiting
             new = self._apply(rule, node)
             if new is not None and new != node:
                 self._check_output(rule, node, new)
                 self.trace.steps.append(Step(batch.name, rule, node, new))
-                node = new
+                node, waiting = new, self._rules(batch, new, after=rule)
         return node
 
     def _lower(self, node: Node, batch: Batch) -> Node:
-        for rule in batch.rules:
+        for rule in self._rules(batch, node):
             new = self._apply(rule, node)
             if new is None:
                 continue
@@ -164,11 +174,24 @@ class _Driver:
         finally:
             ctx.above, ctx.enclosing = before
 
+    def _rules(self, batch: Batch, node: Node, after: Rule | None = None) -> list[Rule]:
+        """The rules of a batch that read nodes of this class, in order; with ``after``, those behind that rule."""
+        key = (id(batch), type(node))
+        if key not in self._rules_by_class:
+            self._rules_by_class[key] = [
+                rule
+                for rule in batch.rules
+                if isinstance(node, rule.on)
+                and rule.name not in self.options.disabled_rules
+                and not rule.refused(self.streams)
+            ]
+        found = self._rules_by_class[key]
+        if after is None:
+            return found
+        first = batch.rules.index(after) + 1
+        return [rule for rule in found if rule in batch.rules[first:]]
+
     def _apply(self, rule: Rule, node: Node) -> Node | None:
-        if rule.name in self.options.disabled_rules or not isinstance(node, rule.on):
-            return None
-        if rule.refused(self.streams):
-            return None
         self.context.rule = rule.name
         start = perf_counter()
         try:

@@ -95,6 +95,8 @@ class Node:
 
     def map_nodes(self, fn: Callable[[Node], Node]) -> Node:
         """Return this node with ``fn`` applied to each child and subplan; itself if none changed."""
+        if not self.children and not self.subplans:
+            return self
         return _map_fields(self, lambda value: _map_value(value, fn))
 
     def walk(self) -> Iterator[Node]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
@@ -132,6 +133,7 @@ def called(text: str) -> frozenset[str]:
     return frozenset(t[i].text.upper() for i in names if t[i].word or t[i].kind is TokenType.IDENTIFIER)
 
 
+@lru_cache(maxsize=1024)  # several rules read the words of one expression
 def tokenize(text: str) -> Tokens:
     """Tokenize Spark SQL.
 

@@ -190,8 +190,7 @@ class Resolver:
         name, rest = self.fold(parts[qualifiers]), parts[qualifiers + 1 :]
         found = []
         for index, source in enumerate(sources):
-            names = tuple(map(self.fold, source.names))
-            if qualifier and (not names or names[-len(qualifier) :] != qualifier):
+            if qualifier and tuple(map(self.fold, source.names[-len(qualifier) :])) != qualifier:
                 continue
             if source.columns is None:
                 if not qualifier:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 INTEGRAL = ("tinyint", "smallint", "int", "bigint")
 TEMPORAL = ("date", "timestamp", "timestamp_ntz")
@@ -140,6 +141,7 @@ class Column:
     nullable: bool = True
 
 
+@lru_cache(maxsize=1024)  # tables have many columns of few types
 def sql_type(text: str) -> SqlType:
     """Parse a type in Spark's syntax (``decimal(10,2)``, ``timestamp_ntz``, ``array<int>``)."""
     text = text.strip().lower()
