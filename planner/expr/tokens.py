@@ -49,6 +49,9 @@ RESERVED = frozenset(
 )
 
 
+_SHORT = 1000  # characters: several rules read the words of one expression, and whole statements are read once
+
+
 @dataclass(frozen=True)
 class Tokens:
     """A tokenized statement: ``match[i]`` is the index of the bracket that closes or opens bracket ``i``."""
@@ -133,12 +136,20 @@ def called(text: str) -> frozenset[str]:
     return frozenset(t[i].text.upper() for i in names if t[i].word or t[i].kind is TokenType.IDENTIFIER)
 
 
-@lru_cache(maxsize=1024)  # several rules read the words of one expression
 def tokenize(text: str) -> Tokens:
     """Tokenize Spark SQL.
 
     Raises ``Unsupported`` for what the tokenizer does not read or for brackets that do not match; Spark decides then.
     """
+    return _remembered(text) if len(text) <= _SHORT else _tokenize(text)
+
+
+@lru_cache(maxsize=1024)
+def _remembered(text: str) -> Tokens:
+    return _tokenize(text)
+
+
+def _tokenize(text: str) -> Tokens:
     try:
         raw = dialect.tokens(text)
     except TokenError as error:
