@@ -67,7 +67,6 @@ def start(
     ``ttl`` without effect; ``QueryError`` if it reads no stream, or has a join that would fail in the first
     micro-batch.
     """
-    from planner.runtime.batch import classic
     from planner.runtime.state.sink_places import check_no_other_log, check_not_hidden
 
     checkpoint = to.checkpoint
@@ -101,9 +100,10 @@ def start(
         level = logging.WARNING if declined else logging.INFO
         _LOG.log(level, "Spark's own stream-stream join runs: %s%s", started, f". {_TAKEN}" if declined else "")
     _check_not_state_modules(opt, text, args, checkpoint, started)
-    if classic(opt.session):
-        check_not_hidden(opt.session, to.sink, str(checkpoint))
-        check_no_other_log(opt.session, to.sink, str(checkpoint))
+    check_not_hidden(opt.session, to.sink, str(checkpoint))
+    check_no_other_log(opt.session, to.sink, str(checkpoint))
+    if plan.bins and bins is None:
+        _check_can_pin(opt, checkpoint)
     found = pinned_statement(opt.session, plan.bins, plan.text, plan.given, checkpoint)
     if found is None:
         return _start_as_written(opt, text, args, to)
@@ -111,6 +111,19 @@ def start(
 
     _LOG.info("%s: %s", OVER_BINS, started)
     return to.start(run(opt.session, found))
+
+
+def _check_can_pin(opt: Planner, checkpoint: str | Path) -> None:
+    """Raise ``QueryError`` if the statement over bins, which Spark cannot run without, has no place to be stored."""
+    from planner.runtime.state.files import open_folder
+    from planner.runtime.state.server_folder import FolderRefused
+
+    try:
+        open_folder(opt.session, str(checkpoint))
+    except FolderRefused as no:
+        raise QueryError(
+            f"Spark cannot run this join of streams without bins, and their statement cannot be stored: {no}"
+        ) from no
 
 
 def _join_refusal(opt: Planner, text: str) -> str:
@@ -169,8 +182,9 @@ def _start(
     opt: Planner, join: StreamJoin, schemas: Schemas, to: Destination, ttl: float | None, *, for_view: bool
 ) -> StreamingQuery | str:
     from planner.runtime.state.epochs import start_epochs
-    from planner.runtime.state.files import NOT_MOUNTED, find_folder
+    from planner.runtime.state.files import open_folder
     from planner.runtime.state.memory_sink import MemoryOutput
+    from planner.runtime.state.server_folder import FolderRefused
     from planner.runtime.state.sink_places import check_apart
     from planner.runtime.state.sinks import check_schema, output
     from planner.state.store import Store
@@ -189,10 +203,10 @@ def _start(
         raise OptionError(
             "state_ttl would lose rows that a later change takes away; it is for streams of new rows. Leave it out"
         )
-    folder = find_folder(session, str(checkpoint))
-    if folder is None:
-        return NOT_MOUNTED.format(checkpoint)
-    store = Store(folder)
+    try:
+        store = Store(open_folder(session, str(checkpoint)))
+    except FolderRefused as no:
+        return str(no)
     if store.begun_by_spark():
         return f"{checkpoint} {_BEGUN}"
     check_apart(session, sink, str(checkpoint))
@@ -206,7 +220,8 @@ def _start(
         )
     check_schema(session, sink, schemas.returned)
     out = output(session, sink, to.name, store.open(join))
-    assert not isinstance(out, str)
+    if isinstance(out, str):  # another query has written there meanwhile
+        return out
     for line in join.delta.lines if join.delta else ():
         _LOG.info("%s", line)
     epochs = make_epochs(opt, join, schemas, store, out, ttl, for_view=for_view)

@@ -10,7 +10,7 @@ import os
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +117,29 @@ def raising(session: Any, folder: Path) -> str:
     return compared(Counter(map(tuple, session.read.parquet(f"{out}/[0-9]*").collect())))
 
 
+def hidden_rows(session: Any, folder: Path) -> str:
+    """A sink with a log of Spark's own takes no rows of a join: readers would see none of them."""
+    streams = Streams(session, folder)
+    streams.opt.stream("SELECT id FROM s", checkpoint=folder / "other", sink=Sink("parquet", folder / "out"))
+    try:
+        streams.start()
+    except OptionError as error:
+        return "right" if "written by another query" in str(error) else str(error)
+    return "no error"
+
+
+def without_active_session(session: Any, folder: Path) -> str:
+    """The session that is active may be another one, or none."""
+    streams = Streams(session, folder, 1)
+    active = type(session)._active_session
+    before = getattr(active, "session", None), type(session)._default_session
+    active.session, type(session)._default_session = None, None
+    try:
+        return "right" if streams.opt.stream_plan(QUERY).join else streams.opt.stream_plan(QUERY).reason
+    finally:
+        active.session, type(session)._default_session = before
+
+
 def over_bins(session: Any, folder: Path) -> str:
     """A table is no sink of state modules there, so that Spark's own join runs over bins."""
     streams = Streams(session, folder)
@@ -147,6 +170,9 @@ def refused(session: Any, folder: Path) -> str:
     """States that are damaged, or of another query, are found before anything runs."""
     streams = Streams(session, folder)
     streams.start()
+    out, link = Sink("parquet", folder / "out"), folder / "link"
+    link.symlink_to(folder / "checkpoint")
+    pattern = Streams(session, folder / "a[b]", 1)
     segments = sorted((folder / "checkpoint" / "dovetail").glob("rows-*"))
     checks = (
         ("another query", lambda: streams.start(query=QUERY.replace("3 SECONDS", "2 SECONDS")), StateError),
@@ -155,6 +181,13 @@ def refused(session: Any, folder: Path) -> str:
         ("verify", lambda: streams.opt.verify(QUERY), QueryError),
         ("ttl", lambda: streams.start(state_ttl=-1), OptionError),
         ("not mounted", lambda: server_folder(session, "http://127.0.0.1:9/x"), OptionError),
+        ("a pattern", pattern.start, QueryError),
+        (
+            "hidden rows",
+            lambda: streams.opt.stream("SELECT * FROM s", checkpoint=folder / "other", sink=out),
+            OptionError,
+        ),
+        ("nested", lambda: streams.start(sink=Sink("parquet", link)), OptionError),
         ("lost", lambda: [shutil.rmtree(s) for s in segments] and streams.start(), StateError),
     )
     for name, call, wanted in checks:
@@ -180,12 +213,24 @@ def bare(session: Any, folder: Path) -> str:
     return "right" if found and not found - whole and found.total() > 9 else f"{found.total()} rows"
 
 
-def outcomes(session: Any, scratch: Path, which: list[Callable[[Any, Path], str]]) -> Iterator[tuple[str, str]]:
+def outcomes(session: Any, scratch: Path, which: Sequence[Callable[[Any, Path], str]]) -> Iterator[tuple[str, str]]:
     for scenario in which:
         try:
             yield scenario.__name__, scenario(session, scratch / scenario.__name__)
         except Exception as error:  # noqa: BLE001
             yield scenario.__name__, f"{type(error).__name__}: {error}"[:3000]
+
+
+SCENARIOS = [
+    resumed,
+    function,
+    raising,
+    hidden_rows,
+    over_bins,
+    one_stream,
+    refused,
+    without_active_session,
+]
 
 
 def main(scratch: Path, kind: str = "") -> None:
@@ -195,7 +240,7 @@ def main(scratch: Path, kind: str = "") -> None:
         found = dict(outcomes(session, scratch, [bare]))
     else:
         session = start("connect", scratch / "spark")
-        found = dict(outcomes(session, scratch, [resumed, function, raising, over_bins, one_stream, refused]))
+        found = dict(outcomes(session, scratch, SCENARIOS))
     print(json.dumps(found), flush=True)
     os._exit(0)  # the server ends with its process; each session that says goodbye to it afterwards waits for an answer
 

@@ -40,6 +40,11 @@ class Folder(Protocol):
         """Whether a file is in its place."""
         ...
 
+    @property
+    def without_links(self) -> str:
+        """The full path; of a local folder without symbolic links."""
+        ...
+
     def sub(self, name: str) -> Folder:
         """Return a folder in it."""
         ...
@@ -96,6 +101,11 @@ class LocalFolder:
     def is_file(self) -> bool:
         """Whether a file is in its place."""
         return self.path.is_file()
+
+    @property
+    def without_links(self) -> str:
+        """The full path without symbolic links."""
+        return os.path.realpath(self.path)
 
     def sub(self, name: str) -> LocalFolder:
         """Return a folder in it."""

@@ -54,7 +54,8 @@ def operate(path: str, operation: str, names: tuple[str, ...]) -> str:
     """Run an operation of a folder on this machine; return its result, or the text of its ``StateError``, as JSON."""
     folder = MountedFolder(Path(path))
     try:
-        result: Any = folder.is_file if operation == "is_file" else getattr(folder, operation)(*names)
+        member: Any = getattr(folder, operation)
+        result: Any = member(*names) if callable(member) else member
     except StateError as error:
         return json.dumps({"error": str(error)})
     except OSError as error:

@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from planner.runtime.state import server_folder
+from planner.runtime.state.server_folder import _import_refusal
+
 TESTS = Path(__file__).parents[1]
 # Clients that say goodbye to a server which has ended wait for an answer.
 _RUN = "import os, sys, pytest; code = pytest.main(sys.argv[1:]); sys.stdout.flush(); os._exit(code)"
@@ -49,3 +52,40 @@ def test_on_a_server(tmp_path: Path, kind: list[str]) -> None:
     assert done.returncode == 0, done.stderr[-4000:]
     found: dict[str, Any] = json.loads(done.stdout[done.stdout.rindex('{"') :])
     assert {name: outcome for name, outcome in found.items() if outcome != "right"} == {}
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        ("ModuleNotFoundError: No module named 'planner'", "cannot import Dovetail"),
+        (
+            "Traceback\n  File x\npyspark.errors.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker …\n\n",
+            "PYTHON_VERSION_MISMATCH",
+        ),
+        ("An exception was thrown", "An exception was thrown"),
+    ],
+)
+def test_why_a_server_runs_no_functions(error: str, reason: str) -> None:
+    assert reason in _import_refusal(error)
+
+
+@pytest.mark.parametrize(
+    ("path", "full"),
+    [
+        ("/a/b/", "/a/b"),
+        ("//a/../b", "/b"),
+        ("b c", "/home/b c"),
+        ("file:/a%20b", "/a%20b"),
+        ("file:///a/./b", "/a/b"),
+        ("file://host/a", "/a"),
+        ("s3a://bucket/a", None),
+        ("hdfs:/a", None),
+        ("/a:b", "/a:b"),
+    ],
+)
+def test_paths_on_the_server(monkeypatch: pytest.MonkeyPatch, path: str, full: str | None) -> None:
+    monkeypatch.setattr(server_folder, "_working_folder", lambda session: "/home/")
+    found: Any = server_folder._full_path
+    assert found(None, path) == full
+    monkeypatch.setattr(server_folder, "_working_folder", lambda session: "")
+    assert found(None, path) == (full if path.startswith("file:") else None), "another default file system"

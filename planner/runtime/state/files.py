@@ -5,6 +5,7 @@ Writes are atomic: a file is written under a temporary name and then renamed.  N
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from py4j.java_gateway import is_instance_of  # type: ignore[import-untyped]
@@ -14,18 +15,18 @@ from pyspark.sql import SparkSession
 
 from planner.errors import OptionError, StateError, summarize
 from planner.runtime.batch import classic
-from planner.runtime.state.server_folder import server_folder, server_refusal
+from planner.runtime.state.server_folder import FolderRefused, server_folder
 from planner.state.folder import UNFINISHED, Folder, Found, exists
 from planner.state.mounted import is_checksum
 
 _NOT_FOUND = "java.io.FileNotFoundException"
 
 
-NOT_MOUNTED = "{} is not on a file system that is mounted on the server"
-
-
 def open_folder(session: SparkSession, path: str) -> Folder:
-    """Return a folder of a session; on Spark Connect it is one of the server's.  Raises ``OptionError``."""
+    """Return a folder of a session; on Spark Connect it is one of the server's.
+
+    Raises ``OptionError`` for a folder that cannot be used, which on Spark Connect is ``FolderRefused``.
+    """
     return HadoopFolder(session, path) if classic(session) else server_folder(session, path)
 
 
@@ -34,8 +35,8 @@ def find_folder(session: SparkSession, path: str) -> Folder | None:
     if classic(session):
         return HadoopFolder(session, path)
     try:
-        return None if server_refusal(session) else server_folder(session, path)
-    except OptionError:
+        return server_folder(session, path)
+    except FolderRefused:
         return None
 
 
@@ -70,6 +71,12 @@ class HadoopFolder:
     def is_file(self) -> bool:
         """Whether a file is in its place."""
         return bool(self._fs.exists(self._root) and self._fs.getFileStatus(self._root).isFile())
+
+    @property
+    def without_links(self) -> str:
+        """The full path; on this machine without symbolic links."""
+        scheme, _, path = str(self).partition(":")
+        return os.path.realpath("/" + path.lstrip("/")) if scheme == "file" else str(self)
 
     def sub(self, name: str) -> HadoopFolder:
         """Return a folder in it."""

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 from weakref import WeakSet
 
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StringType
 
-from planner.errors import OptionError, summarize
+from planner.errors import OptionError
 from planner.runtime.sail import is_sail
-from planner.runtime.state.paths import GLOB_PATHS
+from planner.runtime.state.paths import PATTERNS
 from planner.state.folder import Found
 from planner.state.mounted import SCHEME, MountedFolder, operate, result_of
 from planner.version import VERSION
 
 _FIRST = (4, 3)
+_SCHEME = re.compile(r"[^/:]+:")  # as Hadoop reads it: all before a colon that comes before any slash
 _ready: WeakSet[Any] = WeakSet()
 
 
@@ -46,6 +49,11 @@ class ServerFolder:
     def is_file(self) -> bool:
         """Whether a file is in its place."""
         return bool(self._operate("is_file"))
+
+    @property
+    def without_links(self) -> str:
+        """The full path without symbolic links of the server."""
+        return str(self._operate("without_links"))
 
     def sub(self, name: str) -> ServerFolder:
         """Return a folder in it."""
@@ -85,15 +93,23 @@ class ServerFolder:
         return result_of(_call(self._session, lambda: operate(path, operation, names)))
 
 
+class FolderRefused(OptionError):
+    """A folder that functions on a server of Spark Connect cannot use, with the reason."""
+
+
 def server_folder(session: SparkSession, path: str) -> ServerFolder:
-    """Return a folder of the server.  Raises ``OptionError`` for a path on a file system that is not mounted there."""
+    """Return a folder of the server.  Raises ``FolderRefused``."""
+    if why := server_refusal(session):
+        raise FolderRefused(why)
+    if PATTERNS & set(path):
+        raise FolderRefused(f"{path} has one of ? * [ ] {{ }} \\, and Spark Connect reads them as a pattern of names")
     full = _full_path(session, path)
-    if not full.startswith(SCHEME):
-        raise OptionError(
-            f"{full} is not on a file system that is mounted on the server of this Spark Connect session, and its "
-            "Python functions see no other. Name a folder that the server and its executors have mounted"
+    if full is None:
+        raise FolderRefused(
+            f"{path} is not on a file system that is mounted on the server of this Spark Connect session, and its "
+            "Python functions see no other; name a folder that the server and its executors have mounted"
         )
-    return ServerFolder(session, MountedFolder(Path("/" + full.removeprefix(SCHEME).lstrip("/"))))
+    return ServerFolder(session, MountedFolder(Path(full)))
 
 
 def server_refusal(session: SparkSession) -> str:
@@ -107,47 +123,62 @@ def server_refusal(session: SparkSession) -> str:
         return "Sail runs no functions of micro-batches"
     if tuple(map(int, re.findall(r"\d+", session.version)[:2])) < _FIRST:
         return "before Spark 4.3, a server of Spark Connect runs micro-batches in the user's session, not in a copy"
-    found = _server_version(session)
+    try:
+        found = _call(session, _version)
+    except PythonException as error:
+        return _import_refusal(str(error))
     if found != VERSION:
-        has = f"has Dovetail {found}" if found else "cannot import Dovetail"
-        return f"the server's Python {has}; install Dovetail {VERSION}, the client's version, on the server"
+        return f"the server has Dovetail {found}; install {VERSION} there, the client's version"
     _ready.add(session)
     return ""
 
 
-def _server_version(session: SparkSession) -> str:
-    """Return the version of Dovetail that the server's Python imports; empty if it has none."""
+def _version() -> str:
+    """Return the version of Dovetail where the function runs."""
+    from planner import version
 
-    def version() -> str:
-        from planner import version as found  # of the server: a name of this module would go there with its value
-
-        return found.VERSION
-
-    try:
-        return _call(session, version)
-    except PySparkException as error:
-        if "ModuleNotFoundError" not in str(error):
-            raise
-        return ""
+    return version.VERSION
 
 
-def _full_path(session: SparkSession, path: str) -> str:
-    """Return a path with its file system, as Spark resolves it: Spark names it where it finds no file."""
+def _import_refusal(error: str) -> str:
+    """Return why a server's Python could not call a function of Dovetail, by the text of its error."""
+    if "ModuleNotFoundError" in error:
+        return f"the server's Python cannot import Dovetail; install Dovetail {VERSION}, the client's version, there"
+    lines = [line.strip() for line in error.splitlines() if "Error" in line or "MISMATCH" in line]
+    why = lines[-1] if lines else error.strip().partition("\n")[0]
+    return f"the server's Python cannot run functions of this client: {why}"
+
+
+def _full_path(session: SparkSession, path: str) -> str | None:
+    """Return the absolute path of a folder on mounted file systems; None for one on another file system."""
+    if named := _SCHEME.match(path):
+        full = path[named.end() :] if named[0] == SCHEME else ""
+        full = re.sub("^//[^/]*", "", full)
+    else:
+        start = _working_folder(session)
+        full = posixpath.join(start, path) if start else ""
+    return "/" + posixpath.normpath(full).lstrip("/") if full.startswith("/") else None
+
+
+def _working_folder(session: SparkSession) -> str:
+    """Return the folder that relative paths start from; empty if the server's own file system is another one.
+
+    Spark shows it where it finds no file of a name.
+    """
     missing = f"_dovetail-{uuid4().hex}"
     try:
-        _ = session.read.option(GLOB_PATHS, "false").text(f"{path.rstrip('/')}/{missing}").schema
+        _ = session.read.text(missing).schema
     except PySparkException as error:
         found = (error.getMessageParameters() or {}).get("path", "")
-        if found.endswith(f"/{missing}"):
-            return found.removesuffix(f"/{missing}")
-        raise OptionError(f"The folder {path} cannot be used: {summarize(error)}") from error
-    raise OptionError(f"The folder {path} cannot be used: the server does not show where it is")
+        if found.startswith(SCHEME) and found.endswith(f"/{missing}"):
+            return found.removeprefix(SCHEME).removesuffix(missing)
+    return ""
 
 
 def _call(session: SparkSession, function: Any) -> str:
     """Call a function without arguments in a task on the server; it returns a text."""
     from pyspark.sql.connect import functions as F  # noqa: N812 - everybody's name for it
 
-    called: Any = F.udf(function, "string", useArrow=False)
+    called: Any = F.udf(function, StringType(), useArrow=False)  # a type in words needs an active session
     (row,) = session.range(0, 1, 1, 1).select(called()).collect()
     return str(row[0])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
@@ -48,7 +47,7 @@ def check_apart(session: SparkSession, target: Target, state: str) -> None:
             )
     if folder is None:
         return
-    if any(_nested(*paths) for paths in ((str(folder), str(other)), (_without_links(folder), _without_links(other)))):
+    if any(_nested(*paths) for paths in ((str(folder), str(other)), (folder.without_links, other.without_links))):
         raise OptionError(
             f"Of the sink {folder.public} and the state {other.public}, one lies in the other, so that readers of the "
             "sink would find files of the state. Give the sink a folder next to the state"
@@ -59,12 +58,6 @@ def _nested(*paths: str) -> bool:
     """Whether one of two paths lies in the other, or they are equal."""
     outer, inner = sorted((path.rstrip("/") + "/" for path in paths), key=len)
     return inner.startswith(outer)
-
-
-def _without_links(folder: Folder) -> str:
-    """The path of a folder; on this machine without symbolic links."""
-    scheme, _, path = str(folder).partition(":")
-    return os.path.realpath("/" + path.lstrip("/")) if scheme == "file" else str(folder)
 
 
 def check_no_earlier(session: SparkSession, target: Target, names: Folder, view: str, files: str) -> None:
@@ -104,7 +97,8 @@ def check_not_hidden(session: SparkSession, target: Target, checkpoint: str) -> 
             f"{folder.public} has files of a join on state modules. Spark's own sink, which writes this query, would "
             "hide them from readers. Give the query another folder"
         )
-    begun = open_folder(session, checkpoint).inside("offsets")
+    progress = find_folder(session, checkpoint)
+    begun = progress is None or progress.inside("offsets")
     if not begun and (found := _data_file(folder)) and _has_rows(session, target):
         raise OptionError(
             f"{folder.public} has files already, such as {found}. Spark's own sink, which writes this query, would "
@@ -153,7 +147,8 @@ def check_no_other_log(session: SparkSession, target: Target, checkpoint: str) -
     Spark would find its first micro-batches in the log of the other query, and skip their rows.
     """
     folder = folder_of_sink(session, target)
-    if folder is None or open_folder(session, checkpoint).inside("offsets"):
+    progress = find_folder(session, checkpoint)
+    if folder is None or progress is None or progress.inside("offsets"):
         return
     if has_log(folder):
         raise OptionError(

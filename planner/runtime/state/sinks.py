@@ -11,10 +11,11 @@ from planner.errors import OptionError
 from planner.expr import quote
 from planner.runtime.batch import classic
 from planner.runtime.state.file_sink import FileOutput
-from planner.runtime.state.files import NOT_MOUNTED, find_folder, open_folder
+from planner.runtime.state.files import open_folder
 from planner.runtime.state.memory_sink import MemoryOutput
 from planner.runtime.state.output import Output
 from planner.runtime.state.segments import empty_rows
+from planner.runtime.state.server_folder import FolderRefused
 from planner.runtime.state.sink_places import has_log
 from planner.runtime.state.table_sink import ReplacedTable, TableOutput, check_table
 from planner.runtime.tables import find_table, qualified_name
@@ -110,9 +111,10 @@ def output(session: SparkSession, target: Target, name: str | None, owner: str) 
             check_view_name(session, name)
             return MemoryOutput(session, name)
         case format_ if format_ in FILES and target.path is not None:
-            folder = find_folder(session, str(target.path))
-            if folder is None:
-                return NOT_MOUNTED.format(target.path)
+            try:
+                folder = open_folder(session, str(target.path))
+            except FolderRefused as no:
+                return str(no)
             return _written_by_spark(folder) or FileOutput(folder, target, owner, "first")
     return f"a sink of the format {target.format} is written by Spark alone"
 
