@@ -45,9 +45,15 @@ OF_A_FUNCTION = {
 }
 # The same for each file, of what is left: a streaming query takes seconds.
 OF_A_FILE = {
-    "tests/streams/*": 6,
+    "tests/streams/*": ONE,
     "tests/lookup/*": 3,
     "tests/test_cli*": 4,
+    "tests/test_program.py": ONE,
+    "tests/optimizer/test_dataframes.py": 5,
+    "tests/optimizer/*": 3,
+    "tests/answers/test_random_*": 1,
+    "tests/answers/*": 3,
+    "tests/planner/*": 2,
 }
 # The one test in `make test` that starts a JVM of its own.
 IN_A_PROCESS_OF_ITS_OWN = "tests/golden/test_connect.py::test_a_small_share_of_the_cases"
