@@ -257,8 +257,9 @@ def plan_on_session(
         plan = planned(state_modules=state_modules, stored_row_counts=stored_row_counts)
         on_server = not classic(opt.session) and (plan.join or plan.bins)
         if on_server and (refused := server_refusal(opt.session)):
-            # neither a state nor the statement over bins can be stored next to the checkpoint
-            plan = replace(planned(state_modules=False), declined=_refusal(refused), bins=None)
+            plan = planned(state_modules=False)
+            also = "; nor can it run over bins, whose SQL Dovetail stores in the checkpoint" if plan.bins else ""
+            plan = replace(plan, declined=_refusal(f"{refused}{also}"))
         schemas = analyze_schemas(opt.session, plan.join) if plan.join else None
         if isinstance(schemas, str):
             plan = replace(planned(state_modules=False), declined=_refusal(schemas))

@@ -28,6 +28,10 @@ _TAKEN = (
     "State modules write, in append mode: Sink with csv, json, orc, parquet or text and a path; memory with a name; "
     "console; noop; an existing table of such files without partitions and buckets; a function"
 )
+_TAKEN_ON_CONNECT = (
+    "On Spark Connect, state modules write, in append mode: Sink with csv, json, orc, parquet or text and a path; "
+    "console; noop; a function"
+)
 _SINKS = "give it files (Sink), a table of files that is there, or a function"
 
 
@@ -67,6 +71,7 @@ def start(
     ``ttl`` without effect; ``QueryError`` if it reads no stream, or has a join that would fail in the first
     micro-batch.
     """
+    from planner.runtime.batch import classic
     from planner.runtime.state.sink_places import check_no_other_log, check_not_hidden
 
     checkpoint = to.checkpoint
@@ -98,11 +103,16 @@ def start(
     if started:
         # state modules could have run the join: the user's mode, sink or checkpoint rules them out
         level = logging.WARNING if declined else logging.INFO
-        _LOG.log(level, "Spark's own stream-stream join runs: %s%s", started, f". {_TAKEN}" if declined else "")
+        _LOG.log(
+            level,
+            "Spark's own stream-stream join runs: %s%s",
+            started,
+            f". {_TAKEN if classic(opt.session) else _TAKEN_ON_CONNECT}" if declined else "",
+        )
     _check_not_state_modules(opt, text, args, checkpoint, started)
     check_not_hidden(opt.session, to.sink, str(checkpoint))
     check_no_other_log(opt.session, to.sink, str(checkpoint))
-    if plan.bins and bins is None:
+    if plan.bins:
         _check_can_pin(opt, checkpoint)
     found = pinned_statement(opt.session, plan.bins, plan.text, plan.given, checkpoint)
     if found is None:
@@ -114,7 +124,7 @@ def start(
 
 
 def _check_can_pin(opt: Planner, checkpoint: str | Path) -> None:
-    """Raise ``QueryError`` if the statement over bins, which Spark cannot run without, has no place to be stored."""
+    """Raise ``QueryError`` if the statement over bins has no place to be stored."""
     from planner.runtime.state.files import open_folder
     from planner.runtime.state.server_folder import FolderRefused
 
@@ -122,7 +132,7 @@ def _check_can_pin(opt: Planner, checkpoint: str | Path) -> None:
         open_folder(opt.session, str(checkpoint))
     except FolderRefused as no:
         raise QueryError(
-            f"Spark cannot run this join of streams without bins, and their statement cannot be stored: {no}"
+            f"This join of streams runs over bins, whose SQL Dovetail has to store in the checkpoint, and cannot: {no}"
         ) from no
 
 
@@ -167,11 +177,20 @@ def _stored_row_counts(opt: Planner, checkpoint: str | Path) -> tuple[int, ...]:
 def _check_not_state_modules(opt: Planner, text: str, args: Any, checkpoint: str | Path, reason: str) -> None:
     """Raise ``StateError`` for the checkpoint of another query; or Spark's error for a query that it cannot analyze."""
     from planner.runtime.batch import run
-    from planner.runtime.state.files import find_folder
-    from planner.state.store import Store
+    from planner.runtime.state.files import open_folder
+    from planner.runtime.state.server_folder import FolderRefused, exists_on_server
+    from planner.state.store import FOLDER, Store
 
-    folder = find_folder(opt.session, str(checkpoint))
-    if folder and Store(folder).query() is not None:
+    try:
+        store = Store(open_folder(opt.session, str(checkpoint)))
+    except FolderRefused as no:  # the state of another query could not be read
+        if exists_on_server(opt.session, f"{str(checkpoint).rstrip('/')}/{FOLDER}"):
+            raise StateError(
+                f"The checkpoint {checkpoint} has a folder {FOLDER}, which cannot be read: {no}. Start the query when "
+                "it can, or give it another checkpoint and another sink"
+            ) from no
+        return
+    if store.query() is not None:
         run(opt.session, text, args)  # a table may be missing
         why = f" ({reason})" if reason else ""
         belongs = "belongs to a join on state modules, and this query does not run on them"

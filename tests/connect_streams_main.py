@@ -181,6 +181,7 @@ def refused(session: Any, folder: Path) -> str:
         ("verify", lambda: streams.opt.verify(QUERY), QueryError),
         ("ttl", lambda: streams.start(state_ttl=-1), OptionError),
         ("not mounted", lambda: server_folder(session, "http://127.0.0.1:9/x"), OptionError),
+        ("bins there", lambda: pattern.start(query=QUERY.replace("ON", "ON a.k = b.k AND", 1), bins=True), QueryError),
         ("a pattern", pattern.start, QueryError),
         (
             "hidden rows",
@@ -202,8 +203,22 @@ def refused(session: Any, folder: Path) -> str:
 
 
 def bare(session: Any, folder: Path) -> str:
-    """On a server without Dovetail, Spark's own join runs as written."""
+    """On a server without Dovetail, Spark's own join runs as written, but on no checkpoint with a state."""
     streams = Streams(session, folder)
+    state = folder / "begun" / "dovetail"
+    state.mkdir(parents=True)
+    (state / "query.json").write_text("{}")
+    for wanted, text, checkpoint in (
+        (QueryError, QUERY, folder / "needs bins"),
+        (StateError, "SELECT * FROM s", folder / "begun"),
+    ):
+        try:
+            streams.opt.stream(text, checkpoint=checkpoint, sink=Sink("noop"))
+        except wanted as error:
+            if "cannot import Dovetail" not in str(error):
+                return str(error)
+        else:
+            return f"no error for {text}"
     keyed = QUERY.replace(BAND, f"a.k = b.k AND {BAND}")
     plan = streams.opt.stream_plan(keyed)
     if "cannot import Dovetail" not in plan.reason or plan.bins:

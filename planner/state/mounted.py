@@ -7,6 +7,7 @@ client calls ``operate`` in one of them.
 from __future__ import annotations
 
 import json
+import platform
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any
@@ -59,7 +60,7 @@ def operate(path: str, operation: str, names: tuple[str, ...]) -> str:
     except StateError as error:
         return json.dumps({"error": str(error)})
     except OSError as error:
-        return json.dumps({"error": f"{folder} cannot be used: {error}"})
+        return json.dumps({"error": f"{folder} cannot be used on the server {platform.node()}: {error}"})
     return json.dumps({"result": [astuple(found) for found in result] if isinstance(result, list) else result})
 
 

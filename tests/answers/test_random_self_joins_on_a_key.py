@@ -157,8 +157,10 @@ def check(session: SparkSession, share: Share, case: RandomQuery) -> None:
     note("\n".join(d.reason for d in plan.declined))
     event(f"rewritten {share.count(plan.rewritten)}")
     never_null = any(d.rule == "schema check" for d in plan.declined)  # a column of VALUES, behind an outer join
-    if case.eliminated is not None and not never_null:
-        assert plan.rewritten == case.eliminated
+    if case.eliminated and not never_null:
+        assert plan.rewritten
+    if case.eliminated is False:  # another rule may read the table once for both sides
+        assert "self_join_elimination" not in plan.rules
     assert_same(session, case.query, plan)
 
 

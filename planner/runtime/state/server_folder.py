@@ -102,12 +102,14 @@ def server_folder(session: SparkSession, path: str) -> ServerFolder:
     if why := server_refusal(session):
         raise FolderRefused(why)
     if PATTERNS & set(path):
-        raise FolderRefused(f"{path} has one of ? * [ ] {{ }} \\, and Spark Connect reads them as a pattern of names")
+        raise FolderRefused(
+            f"The path {path} has one of ? * [ ] {{ }} \\, which Spark Connect reads as patterns; rename the folder"
+        )
     full = _full_path(session, path)
     if full is None:
         raise FolderRefused(
-            f"{path} is not on a file system that is mounted on the server of this Spark Connect session, and its "
-            "Python functions see no other; name a folder that the server and its executors have mounted"
+            f"{path} is no local or mounted path of the server, and on Spark Connect state modules open files with "
+            "Python; give a path that the driver and all executors have mounted"
         )
     return ServerFolder(session, MountedFolder(Path(full)))
 
@@ -120,15 +122,15 @@ def server_refusal(session: SparkSession) -> str:
     if session in _ready:
         return ""
     if is_sail(session):
-        return "Sail runs no functions of micro-batches"
+        return "Sail has no foreachBatch, which state modules need; use a server of Spark 4.3"
     if tuple(map(int, re.findall(r"\d+", session.version)[:2])) < _FIRST:
-        return "before Spark 4.3, a server of Spark Connect runs micro-batches in the user's session, not in a copy"
+        return f"the server runs Spark {session.version}; state modules on Spark Connect need Spark 4.3"
     try:
         found = _call(session, _version)
     except PythonException as error:
         return _import_refusal(str(error))
     if found != VERSION:
-        return f"the server has Dovetail {found}; install {VERSION} there, the client's version"
+        return f"the server has Dovetail {found}; install {VERSION}, the client's version, on driver and executors"
     _ready.add(session)
     return ""
 
@@ -143,10 +145,26 @@ def _version() -> str:
 def _import_refusal(error: str) -> str:
     """Return why a server's Python could not call a function of Dovetail, by the text of its error."""
     if "ModuleNotFoundError" in error:
-        return f"the server's Python cannot import Dovetail; install Dovetail {VERSION}, the client's version, there"
+        return (
+            f"the server's Python cannot import Dovetail or what it needs; install Dovetail {VERSION} with its "
+            "dependencies on the driver and all executors"
+        )
     lines = [line.strip() for line in error.splitlines() if "Error" in line or "MISMATCH" in line]
     why = lines[-1] if lines else error.strip().partition("\n")[0]
-    return f"the server's Python cannot run functions of this client: {why}"
+    return f"the server's Python cannot run functions of this client; both need one minor version of Python: {why}"
+
+
+def exists_on_server(session: SparkSession, path: str) -> bool:
+    """Whether Spark finds a file or folder, on any file system and without functions on the server."""
+    if is_sail(session):  # which has no streams
+        return False
+    try:
+        _ = session.read.text(path).schema
+    except PySparkException as error:
+        if "PATH_NOT_FOUND" in str(error) or PATTERNS & set(path):
+            return False
+        raise
+    return True
 
 
 def _full_path(session: SparkSession, path: str) -> str | None:
