@@ -297,7 +297,6 @@ def test_other_errors_are_not_reported_as_a_kind_of_change(opt: Optimizer, tmp_p
         run(opt, "SELECT a.k FROM s a JOIN t b ON a.k = b.k AND 10 / (a.id + b.id) > 1", tmp_path)
 
 
-@pytest.mark.classic
 def test_a_kind_of_change_that_is_none_ends_the_query(opt: Optimizer, tmp_path: Path) -> None:
     tables = changing(opt, tmp_path / "in", "st")
     tables[0].write([("upsert", (1, 99, 1.0))])

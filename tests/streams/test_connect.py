@@ -19,19 +19,19 @@ TESTS = Path(__file__).parents[1]
 _RUN = "import os, sys, pytest; code = pytest.main(sys.argv[1:]); sys.stdout.flush(); os._exit(code)"
 RUN_THERE = (
     "test_model.py",
-    "test_delta.py",
-    "test_temporal.py",
-    "test_left_joins.py",
-    "test_within.py",
-    "test_changelogs.py",
+    "test_delta.py::test_each_joined_row_once",
+    "test_temporal.py::test_the_version_that_was_valid",
+    "test_left_joins.py::test_what_has_been_returned_is_the_join_of_what_is_there",
+    "test_changelogs.py::test_what_has_been_returned_is_the_join_of_what_is_there",
+    "test_within.py::test_all_pairs_are_found_whatever_the_type",
 )
 
 
 @pytest.mark.connect
-@pytest.mark.parametrize("file", RUN_THERE)
-def test_the_tests_of_a_classic_session(file: str) -> None:
-    """The same tests, with the same models, in a process whose session is a client of Spark Connect."""
-    names = [str(TESTS / "streams" / file), "-m", "not classic and not thorough", "-p", "no:cacheprovider", "-q"]
+@pytest.mark.parametrize("name", RUN_THERE)
+def test_the_tests_of_a_classic_session(name: str) -> None:
+    """The same tests, with the same models, in a process whose session is a client of Spark Connect; for a minute."""
+    names = [str(TESTS / "streams" / name), "--minutes=1", "-p", "no:cacheprovider", "-q"]
     done = subprocess.run(
         [sys.executable, "-c", _RUN, *names],
         cwd=TESTS.parent,

@@ -158,7 +158,6 @@ def test_a_kept_view_over_a_left_join(opt: Optimizer, tmp_path: Path) -> None:
     assert view.verify().same
 
 
-@pytest.mark.classic
 def test_views_that_share_a_state(opt: Optimizer, tmp_path: Path) -> None:
     """Left joins beside inner ones of the same streams."""
     queries = {
