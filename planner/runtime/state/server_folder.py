@@ -9,7 +9,7 @@ from typing import Any
 from uuid import uuid4
 from weakref import WeakSet
 
-from pyspark.errors import PySparkException, PythonException
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StringType
 
@@ -127,7 +127,7 @@ def server_refusal(session: SparkSession) -> str:
         return f"the server runs Spark {session.version}; state modules on Spark Connect need Spark 4.3"
     try:
         found = _call(session, _version)
-    except PythonException as error:
+    except PySparkException as error:  # no Python there, another version, or no Dovetail
         return _import_refusal(str(error))
     if found != VERSION:
         return f"the server has Dovetail {found}; install {VERSION}, the client's version, on driver and executors"
