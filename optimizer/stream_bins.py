@@ -14,6 +14,7 @@ from optimizer.lookups import is_rewriting_required
 from optimizer.plan import Plan
 from optimizer.planning import plan_over_bins
 from planner.catalog import Catalog
+from planner.errors import QueryError
 from planner.logical import BandJoin, Cte, Logical, Scan
 from planner.physical.bin_join import BinJoin
 from planner.state.fingerprint import Given
@@ -70,13 +71,19 @@ def pinned_statement(
     """Return the statement over bins that a checkpoint started with, or starts with now; None for the original text.
 
     ``given`` is the ``text`` with its arguments, if it has any.  Raises ``StateError`` if the checkpoint belongs to
-    another query.
+    another query, and ``QueryError`` if the statement has no place to be stored.
     """
-    from planner.runtime.state.files import find_folder
+    from planner.runtime.state.files import open_folder
+    from planner.runtime.state.server_folder import FolderRefused
 
-    folder = find_folder(session, str(checkpoint))
-    if folder is None:
-        return None
+    try:
+        folder = open_folder(session, str(checkpoint))
+    except FolderRefused as no:
+        if plan is None:
+            return None
+        raise QueryError(
+            f"This join of streams runs over bins, whose SQL Dovetail has to store in the checkpoint, and cannot: {no}"
+        ) from no
     settings = described_settings(session.conf.get(name) or "" for name in MEANING)
     now = Pinned(text, settings, plan.sql() if plan else "", given)
     if old := read_pinned(folder):

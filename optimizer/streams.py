@@ -112,8 +112,6 @@ def start(
     _check_not_state_modules(opt, text, args, checkpoint, started)
     check_not_hidden(opt.session, to.sink, str(checkpoint))
     check_no_other_log(opt.session, to.sink, str(checkpoint))
-    if plan.bins:
-        _check_can_pin(opt, checkpoint)
     found = pinned_statement(opt.session, plan.bins, plan.text, plan.given, checkpoint)
     if found is None:
         return _start_as_written(opt, text, args, to)
@@ -121,19 +119,6 @@ def start(
 
     _LOG.info("%s: %s", OVER_BINS, started)
     return to.start(run(opt.session, found))
-
-
-def _check_can_pin(opt: Planner, checkpoint: str | Path) -> None:
-    """Raise ``QueryError`` if the statement over bins has no place to be stored."""
-    from planner.runtime.state.files import open_folder
-    from planner.runtime.state.server_folder import FolderRefused
-
-    try:
-        open_folder(opt.session, str(checkpoint))
-    except FolderRefused as no:
-        raise QueryError(
-            f"This join of streams runs over bins, whose SQL Dovetail has to store in the checkpoint, and cannot: {no}"
-        ) from no
 
 
 def _join_refusal(opt: Planner, text: str) -> str:

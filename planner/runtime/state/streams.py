@@ -102,7 +102,10 @@ def _folded(name: tuple[str, ...]) -> tuple[str, ...]:
 
 def stateful_operator(frame: DataFrame) -> str | None:
     """Return an operator of an analyzed plan other than filters, projections and joins; None if there is none."""
-    for line in plan_text(frame).splitlines() or ["an unknown one"]:
+    text = plan_text(frame)
+    if not text:
+        return "that the server does not show"
+    for line in text.splitlines():
         found = _OPERATOR.match(line)
         if found and found[1] not in _ROW_BY_ROW:
             return found[1]
