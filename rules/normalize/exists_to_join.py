@@ -8,6 +8,7 @@ from planner.band.comparisons import looks_like_band
 from planner.errors import Refused
 from planner.expr import Scalar
 from planner.logical import Filter, Join, Logical, OneRow, Project
+from rules.analysis.inferred_filters import check_inferred_filters
 from rules.context import Context
 from rules.query.decorrelation import bounds
 from rules.query.exists_as_join import exists_as_join
@@ -30,11 +31,11 @@ def exists_to_join(node: Filter | Project, ctx: Context) -> Logical | None:
     if node.clause != "WHERE" or isinstance(node.child, OneRow):
         return _report_other_places(node.condition, f"in {node.clause}", ctx)
     return move_conjuncts(
-        node.child, node.condition, lambda test, tree: _joined(test, tree, ctx) if test.plans else None
+        node.child, node.condition, lambda test, tree: _joined(test, tree, node.condition, ctx) if test.plans else None
     )
 
 
-def _joined(conjunct: Scalar, tree: Logical, ctx: Context) -> Join | None:
+def _joined(conjunct: Scalar, tree: Logical, where: tuple[Scalar, ...], ctx: Context) -> Join | None:
     """Join the relations of a query with those of the subquery in a conjunct; None if the rule does not apply."""
     test = simple_test(conjunct)
     if not test:
@@ -50,7 +51,9 @@ def _joined(conjunct: Scalar, tree: Logical, ctx: Context) -> Join | None:
         across = tuple(c for c in block.condition if looks_like_band(c) and len(scope.bind(c).levels) > 1)
         if bounds(across) < 2:
             return None
-        return exists_as_join(test, block, tree, ctx)
+        join = exists_as_join(test, block, tree, ctx)
+        check_inferred_filters(join, ctx, where)
+        return join
     except Refused as no:
         return ctx.decline(f"{test} stays a subquery: {no}", place, no.code)
 
