@@ -235,6 +235,14 @@ def _interval_band(draw: st.DrawFn, end: Kind, offsets: bool) -> str:
         a, b = draw(st.sampled_from(end.constants)), draw(st.sampled_from(end.constants))
         low = draw(st.sampled_from([low, f"i.lo - {a}", f"i.lo + {a}"]))
         high = draw(st.sampled_from([high, f"i.hi + {b}", f"i.hi - {b}"]))
+        if "INTERVAL" not in a + b and end.sql != "DATE" and draw(st.booleans()):  # numbers: a start and a length
+            lengths = (
+                "p.x BETWEEN i.lo AND i.lo + i.hi",
+                f"p.x >= i.lo - i.hi - {a} AND p.x < i.lo + i.hi",
+                "i.lo - p.x <= i.hi AND p.x <= i.hi",
+                f"abs(p.x - i.lo) <= i.hi + {b}",
+            )
+            return draw(st.sampled_from(lengths))
     return draw(
         st.sampled_from(
             [

@@ -112,7 +112,11 @@ class IntervalSql:
         return _coalesce(self.band.axis.position(leaf.text, leaf.type), farthest[outward] if end.endless else "")
 
     def _real(self, end: End, outward: int) -> str:
-        """An end as a sum of DOUBLEs that cannot raise, moved outward by more than the sum can be off."""
+        """An end as a sum of DOUBLEs that cannot raise, moved outward by more than the sum can be off.
+
+        A sum of infinities may be NaN where Spark subtracts another pair of them: ``a.x - b.y <= a.w`` is true for
+        infinite ``x`` and ``w``.  NaN is above all numbers, so a low end that is NaN becomes the lowest one.
+        """
         return _coalesce(self._sum(end, outward), _ENDLESS[outward] if end.endless else "")
 
     def _sum(self, end: End, outward: int) -> str:
@@ -128,7 +132,9 @@ class IntervalSql:
         slack = "1e-6D" if axis.float32 else "1e-15D"
         size = " + ".join(f"abs({p})" for _, p in positions)
         size += f" + {double(real(abs(constant)))}" if constant else ""
-        return f"({total} {'+' if outward > 0 else '-'} ({size}) * {slack})"
+        widened = f"{total} {'+' if outward > 0 else '-'} ({size}) * {slack}"
+        may_be_nan = len(end.terms) > 1 and any(leaf.type.approximate for _, leaf in end.terms)
+        return f"nanvl({widened}, {_ENDLESS[-1]})" if may_be_nan and outward < 0 else f"({widened})"
 
 
 def _coalesce(position: str, other: str) -> str:

@@ -383,9 +383,9 @@ def test_as_of_joins_as_spark_has_them(session: SparkSession, case: RandomQuery,
     if as_duckdb and isinstance(ours.rows, Raised) and not ours.rows.taken:
         assert not case.nearest  # a join that is left to Spark, which does not know these words
         return
-    if rewritten and expected.rows == Raised("error", taken=True):
-        # Spark 4.3 ends with a NullPointerException over a right key that is NULL
+    if rewritten and isinstance(expected.rows, Raised) and expected.rows.taken:
+        # Spark 4.3 ends with a NullPointerException over a right key that is NULL; it subtracts times, which overflows
         assert ours.schema == expected.schema
-        assert not isinstance(ours.rows, Raised)
+        assert not isinstance(ours.rows, Raised) or ours.rows == expected.rows
         return
     assert ours == expected
