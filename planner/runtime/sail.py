@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException
 
 from planner.errors import EnvironmentProblem
 from planner.runtime.batch import run
@@ -24,13 +24,13 @@ _found: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
 def is_sail(session: Any) -> bool:
     """Whether a server is Sail: it finds no field of a row that is NULL in the first query of a union.
 
-    The query is analyzed once for each session.
+    The query is analyzed once for each session.  Raises what Spark raises where the server does not answer.
     """
     if session not in _found:
         try:
             _ = run(session, f"SELECT v.c FROM {_UNTYPED} JOIN LATERAL (SELECT u.r.c AS c) AS v").schema
             _found[session] = False
-        except PySparkException:
+        except AnalysisException:
             _found[session] = True
     return _found[session]
 
