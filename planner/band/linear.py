@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from planner.band.axis import DAY
 from planner.band.lengths import Length, cast_length, interval_length, interval_of, interval_parts, months
+from planner.conditions.compared import Comparison
 from planner.errors import Refused
 from planner.expr import HOLE, sql
 from planner.expr.precedence import holds_together
@@ -52,6 +53,11 @@ class ConditionScope:
         """Return the expression over the left side, then the one over the right side; None if they are others."""
         ends = {self.side(one): one, self.side(other): other}
         return (ends["left"], ends["right"]) if set(ends) == {"left", "right"} else None
+
+    def compare_sides(self, comparison: Comparison) -> Comparison | None:
+        """Return the comparison with its operand over the left side first; None unless it compares both sides."""
+        ends = self.order_by_side(*comparison.operands)
+        return ends and (comparison if ends[0] is comparison.left else comparison.turned)
 
 
 @dataclass(frozen=True)

@@ -16,23 +16,18 @@ from planner.expr import Scalar, sql
 from planner.logical import BandJoin, Logical
 from rules.analysis.unique import unique_keys
 from rules.context import Context
-from rules.query.condition_scope import condition_scope
+from rules.query.condition_scope import condition_scope, equalities
 from rules.query.rows_inside import rows_inside
 
 
 def has_keys(join: BandJoin) -> bool:
     """Whether the condition contains an equality, judged by its syntax."""
-    return any("=" in c.text and _equality(c) for c in join.condition)
+    return any("=" in c.text and _operands(c) for c in join.condition)
 
 
 def has_keys_of_both_sides(join: BandJoin, ctx: Context) -> bool:
     """Whether an equality of the condition compares the two sides, so that Spark can join on it."""
-    scope = condition_scope(join, ctx)
-    for found in filter(None, map(_equality, join.condition)):
-        with suppress(Refused):
-            if scope.order_by_side(*found.operands):
-                return True
-    return False
+    return any(equalities(join.condition, condition_scope(join, ctx)))
 
 
 def matches_at_most_one(join: BandJoin, ctx: Context) -> bool:
@@ -42,7 +37,7 @@ def matches_at_most_one(join: BandJoin, ctx: Context) -> bool:
     sides = [ctx.names.sources(join.left), ctx.names.sources(join.right)]
     scope, equal = ctx.scope(join.left, join.right), (set[str](), set[str]())
     try:
-        for end in (e for c in join.condition if (equality := _equality(c)) for e in equality.operands):
+        for end in (operand for c in join.condition for operand in _operands(c)):
             if isinstance(end, exp.Column):
                 found = scope.column(end).check_no_field()
                 equal[found.relation >= len(sides[0])].add(ctx.names.fold(found.column.name))
@@ -138,7 +133,7 @@ def sample_rows(join: BandJoin, ctx: Context) -> FirstRows | None:
 def _keys(join: BandJoin, ctx: Context) -> list[tuple[str, str]]:
     """The left and right operands of the equalities."""
     scope = condition_scope(join, ctx)
-    return [found for c in join.condition if (found := _sides(_equality(c), scope))]
+    return [found for equality in equalities(join.condition, scope) if (found := _of_one_type(equality, scope))]
 
 
 def _leaves(band: Band) -> tuple[Leaf | None, Leaf | None]:
@@ -150,25 +145,20 @@ def _key(keys: list[str]) -> str:
     return f"CASE WHEN {known} THEN xxhash64({', '.join(keys)}) END"
 
 
-def _equality(conjunct: Scalar) -> Comparison | None:
+def _operands(conjunct: Scalar) -> tuple[exp.Expression, ...]:
     found = compared(conjunct)
-    return found if found and found.equal else None
+    return found.operands if found and found.equal else ()
 
 
-def _sides(equality: Comparison | None, scope: ConditionScope) -> tuple[str, str] | None:
-    """The left and right operands of an equality, cast to one type; None if it does not compare the two sides."""
-    if equality is None:
-        return None
+def _of_one_type(equality: Comparison, scope: ConditionScope) -> tuple[str, str] | None:
+    """The operands of an equality, cast to one type; None if they have none."""
     try:
-        ends = scope.order_by_side(*equality.operands)
-        if ends is None:
-            return None
-        types = [scope.type_of(end) for end in ends]
+        types = [scope.type_of(operand) for operand in equality.operands]
     except Refused:
         return None
-    operands = [sql(end) for end in ends]
+    operands = [sql(operand) for operand in equality.operands]
     if types[0] is not None and types[1] is not None and types[0].numeric and types[1].numeric and types[0] != types[1]:
-        operands = [f"CAST({end} AS DOUBLE)" for end in operands]
+        operands = [f"CAST({operand} AS DOUBLE)" for operand in operands]
     elif types[0] != types[1]:
         return None
     return operands[0], operands[1]

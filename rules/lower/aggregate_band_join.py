@@ -180,13 +180,11 @@ class _Planning:
 
     def _key(self, tree: exp.Expression) -> EqualKey | None:
         """An equality of two columns whose types are compared as they are."""
-        comparison = compared(tree)
-        if comparison is None or not comparison.equal or not comparison.columns:
+        found = compared(tree)
+        comparison = self.scope.compare_sides(found) if found and found.equal and found.columns else None
+        if comparison is None:
             return None
-        ends = self.scope.order_by_side(*comparison.operands)
-        if ends is None:
-            return None
-        types, texts = [self.scope.type_of(end) for end in ends], [sql(end) for end in ends]
+        types, texts = [self.scope.type_of(x) for x in comparison.operands], [*map(sql, comparison.operands)]
         if any(t is None or not t.exact for t in types):
             return None
         if types[0] != types[1]:

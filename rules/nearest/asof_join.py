@@ -33,10 +33,9 @@ def nearest_of_asof_join(join: AsofJoin, block: QueryBlock, readers: tuple[Scala
     found = compared(join.match)
     if found is None or not found.by_order:
         raise Refused(f"{join.match.shown} is no comparison by order")
-    ends = pairs.scope.order_by_side(*found.operands)
-    if ends is None:
+    one = pairs.scope.compare_sides(found)
+    if one is None:
         raise Refused(f"{join.match.shown} does not compare the left side with the right side")
-    one = found if found.left is ends[0] else found.turned
     nearest = pairs.nearest(
         Wanted(without_parentheses(one.right), "backward" if one.sign in _BACKWARD else "forward"), readers
     )

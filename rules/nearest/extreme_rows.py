@@ -13,9 +13,8 @@ from planner.logical.extreme_semi_join import Bound, Extreme, ExtremeSemiJoin
 from planner.logical.joins import EqualKey
 from rules.analysis.sail_groups import check_groups_on_sail
 from rules.context import Context
-from rules.nearest.pairs import Pairs, comparison_text, comparisons_of
+from rules.nearest.pairs import Pairs
 from rules.query.correlation import check_not_correlated, leans_on_left
-from rules.query.decorrelation import check_deterministic
 
 
 def extreme_semi_join(join: Join, ctx: Context) -> ExtremeSemiJoin | None:
@@ -67,38 +66,21 @@ class _Condition:
         )
 
     def add(self, conjunct: Scalar) -> None:
-        check_deterministic(conjunct)
-        if (side := self.pairs.side(conjunct.tree)) != "both":
-            self.filters[side == "right"].append(self.pairs.filter(conjunct) if side == "right" else conjunct)
-            return
-        parts = comparisons_of(conjunct)
-        if not parts:
-            raise Refused(f"{conjunct.shown} depends on both rows of a pair", conjunct.place)
-        for part in parts:
+        for side, text, part in self.pairs.parts(conjunct):
+            if part is None:
+                self.filters[side == "right"].append(self.pairs.filter(text) if side == "right" else text)
+                continue
             try:
                 self.add_comparison(part, conjunct)
             except Refused as no:
                 raise Refused(no.reason, no.place or conjunct.place) from no
 
     def add_comparison(self, part: Comparison, conjunct: Scalar) -> None:
-        side = self.pairs.side(exp.Tuple(expressions=[part.left.copy(), part.right.copy()]))
-        if side != "both":
-            text = Scalar(comparison_text(part), (), conjunct.place)
-            self.filters[side == "right"].append(self.pairs.filter(text) if side == "right" else text)
-        elif key := self.pairs.key(part):
+        if key := self.pairs.key(part):
             self.keys.append(key)
-        elif found := self.bound(part):
-            value, bound = found
+        elif part.by_order and (one := self.pairs.scope.compare_sides(part)):
             self.pairs.check_types(part.left, part.right, conjunct)
-            check_groups_on_sail(self.pairs.scope.type_of(value), sql(value), self.pairs.ctx)
-            self.bounds.append((value, bound, conjunct))
+            check_groups_on_sail(self.pairs.scope.type_of(one.right), sql(one.right), self.pairs.ctx)
+            self.bounds.append((one.right, Bound(one.turned.sign, sql(one.left)), conjunct))
         else:
             raise Refused(f"{conjunct.shown} depends on both rows of a pair", conjunct.place)
-
-    def bound(self, part: Comparison) -> tuple[exp.Expression, Bound] | None:
-        """A value of the right side, and what it is compared with; None where both sides are in one operand."""
-        for turned in (part, part.turned):
-            ends = self.pairs.side(turned.left), self.pairs.side(turned.right)
-            if turned.by_order and ends == ("right", "left"):
-                return turned.left, Bound(turned.sign, sql(turned.right))
-        return None

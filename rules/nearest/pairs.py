@@ -6,7 +6,7 @@ further condition on both sides must hold of the nearest row wherever it holds o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -109,11 +109,11 @@ class Pairs:
             return []
         near = _NEAR[wanted.direction]
         return [
-            (conjunct, turned.right, turned.sign == near[0])
+            (conjunct, one.left, one.turned.sign == near[0])
             for conjunct in self.conjuncts
-            for one in comparisons_of(conjunct)
-            for turned in (one, one.turned)
-            if turned.sign in near and self.is_time(turned.left, wanted) and self.side(turned.right) == "left"
+            for part in comparisons_of(conjunct)
+            if part.by_order and (one := self.scope.compare_sides(part))
+            if one.turned.sign in near and self.is_time(one.right, wanted)
         ]
 
     def nearest(self, wanted: Wanted, readers: Iterable[Scalar]) -> Nearest:
@@ -159,25 +159,33 @@ class Pairs:
 
     def add(self, conjunct: Scalar, wanted: Wanted, left_time: exp.Expression, found: _Conditions) -> None:
         """Add a condition to those of its kind.  Raises ``Refused`` for one that the nearest row need not fulfil."""
-        check_deterministic(conjunct)
-        if (side := self.side(conjunct.tree)) != "both":
-            found.filters[side == "right"].append(self.filter(conjunct))
-            return
-        parts = comparisons_of(conjunct)
-        for part in parts or (None,):
+        for side, text, part in self.parts(conjunct):
             if part is None:
-                raise Refused(f"{conjunct.shown} depends on both rows of a pair", conjunct.place)
-            side = self.side(exp.Tuple(expressions=[part.left.copy(), part.right.copy()]))
-            if self.is_match(part, wanted, left_time):
+                found.filters[side == "right"].append(self.filter(text))
+            elif self.is_match(part, wanted, left_time):
                 continue
-            if side != "both":
-                found.filters[side == "right"].append(self.filter(Scalar(comparison_text(part), (), conjunct.place)))
             elif key := self.key(part):
                 found.keys.append(key)
             elif tolerance := self.tolerance(part, wanted):
                 found.tolerances.append(tolerance)
             else:
                 raise Refused(f"{conjunct.shown} depends on both rows of a pair", conjunct.place)
+
+    def parts(self, conjunct: Scalar) -> Iterator[tuple[str | None, Scalar, Comparison | None]]:
+        """Yield the side and the text of a condition on one side, or of each comparison of one on both sides.
+
+        A comparison of both sides comes with its operands.  Raises ``Refused`` for any other condition on both sides.
+        """
+        check_deterministic(conjunct)
+        if (side := self.side(conjunct.tree)) != "both":
+            yield side, conjunct, None
+        elif not (parts := comparisons_of(conjunct)):
+            raise Refused(f"{conjunct.shown} depends on both rows of a pair", conjunct.place)
+        else:
+            for part in parts:
+                text = Scalar(comparison_text(part), (), conjunct.place)
+                side = self.side(exp.Tuple(expressions=[part.left.copy(), part.right.copy()]))
+                yield side, text, part if side == "both" else None
 
     def check_fixed(self, part: Scalar) -> None:
         """Raise ``Refused`` unless an expression has one value for all pairs of a left row: it is of the left side.
@@ -194,12 +202,9 @@ class Pairs:
 
     def is_match(self, part: Comparison, wanted: Wanted, left_time: exp.Expression) -> bool:
         """Whether a comparison is the bound that the nearest row is nearest to."""
-        return any(
-            turned.sign in _NEAR.get(wanted.direction, ())
-            and turned.right == left_time
-            and self.is_time(turned.left, wanted)
-            for turned in (part, part.turned)
-        )
+        one = self.scope.compare_sides(part)
+        near = _NEAR.get(wanted.direction, ())
+        return one is not None and one.turned.sign in near and one.left == left_time and self.is_time(one.right, wanted)
 
     def only_bounds_time(self, conjunct: Scalar, wanted: Wanted) -> bool:
         """Whether a condition compares the wanted time with expressions over the left side, as a tolerance does.
@@ -215,20 +220,19 @@ class Pairs:
 
     def key(self, part: Comparison) -> EqualKey | None:
         """An equality of the two sides.  Raises ``Refused`` for one of types that a window groups otherwise."""
-        ends = self.scope.order_by_side(*part.operands) if part.equal else None
-        if ends is None:
+        one = self.scope.compare_sides(part) if part.equal else None
+        if one is None:
             return None
-        left, right = ends
-        types = self.scope.type_of(left), self.scope.type_of(right)
+        types = self.scope.type_of(one.left), self.scope.type_of(one.right)
         if not _comparable(*types):
             raise Refused(f"{comparison_text(part)} compares {types[0]} with {types[1]}")
         if not all(t is not None and (t.exact or t.approximate) for t in types):
             raise Refused(
                 f"{comparison_text(part)} compares {types[0]}; keys are numbers, strings, dates, timestamps or booleans"
             )
-        for end, type_ in zip(ends, types, strict=True):
+        for end, type_ in zip(one.operands, types, strict=True):
             check_groups_on_sail(type_, sql(end), self.ctx)
-        return EqualKey(self.safe(left), self.safe(right), part.sign == "<=>")
+        return EqualKey(self.safe(one.left), self.safe(one.right), part.sign == "<=>")
 
     def tolerance(self, part: Comparison, wanted: Wanted) -> Tolerance | None:
         """A condition that holds of the nearest row if it holds of any: it bounds the time from the other side."""

@@ -170,11 +170,8 @@ def _column(source: Source, folded: str, ctx: Context) -> exp.Expression:
 def _is_key(conjunct: Scalar, versions: Versions, pairs: Pairs) -> bool:
     """Whether a condition compares a key of the versions with the left side, and so takes all versions of the key."""
     parts = comparisons_of(conjunct)
-    keys = {pairs.scope.canonical(key) for key in versions.keys}
-    return len(parts) == 1 and any(
-        turned.equal and pairs.side(turned.left) == "left" and pairs.scope.canonical(turned.right) in keys
-        for turned in (parts[0], parts[0].turned)
-    )
+    equality = pairs.scope.compare_sides(parts[0]) if len(parts) == 1 and parts[0].equal else None
+    return equality is not None and pairs.scope.canonical(equality.right) in map(pairs.scope.canonical, versions.keys)
 
 
 def _ends(conjunct: Scalar, versions: Versions, moment: exp.Expression, strict: bool, pairs: Pairs) -> bool:

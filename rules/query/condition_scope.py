@@ -1,11 +1,15 @@
 """The scope of a join condition: for each name its side, its type and its canonical form."""
 
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Literal
 
 from sqlglot import exp
 
 from planner.band.linear import ConditionScope, Side
-from planner.expr import sql
+from planner.conditions.compared import Comparison, compared
+from planner.errors import Refused
+from planner.expr import Scalar, sql
 from planner.logical import BandJoin, Join
 from planner.types.schema import SqlType
 from rules.context import Context
@@ -27,3 +31,14 @@ def condition_scope(join: Join | BandJoin, ctx: Context) -> ConditionScope:
     return ConditionScope(
         side, type_of, lambda tree: scope.bind(tree).canonical, settings.ansi, settings.has_fixed_offset_zone
     )
+
+
+def equalities(conjuncts: Iterable[Scalar], scope: ConditionScope) -> Iterator[Comparison]:
+    """Yield the equalities of both sides, each with its operand over the left side first.
+
+    An equality with a name that cannot be resolved is left out.
+    """
+    for found in map(compared, conjuncts):
+        with suppress(Refused):
+            if found and found.equal and (equality := scope.compare_sides(found)):
+                yield equality
