@@ -249,9 +249,10 @@ def _rename_output(found: RelationLineage, renames: tuple[str, ...]) -> Relation
 
 
 def _base_column(name: str, ctx: Context) -> ColumnLineage:
-    return ColumnLineage(name, _quoted_column(ctx.names.fold(name)))
+    return ColumnLineage(name, quoted_column(ctx.names.fold(name)))
 
 
 @lru_cache(maxsize=4_096)
-def _quoted_column(name: str) -> str:
+def quoted_column(name: str) -> str:
+    """Quote a folded name as lineages write the columns of their base."""
     return sql(exp.column(name, quoted=True))

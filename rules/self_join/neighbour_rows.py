@@ -15,12 +15,14 @@ from planner.logical import Derived, Join, JoinKind, Logical, OneRow, Project, S
 from planner.logical.self_join import NeighbourRow, Replacement, RowsWithNeighbours, SameRow
 from planner.sql.names import Source
 from planner.types.schema import Column
+from rules.analysis.equivalence_classes import Scopes
+from rules.analysis.same_source import quoted_column
 from rules.analysis.speculation import check_speculation
 from rules.query.char_columns import check_aliases
 from rules.query.decorrelation import check_deterministic
 from rules.query.from_items import FromItem
 from rules.query.operands import conjoined
-from rules.self_join.neighbours import Neighbour, NeighbourFinder, Scopes, quoted
+from rules.self_join.neighbours import Neighbour, NeighbourFinder
 
 R = TypeVar("R", bound=Replacement)
 _CROSS: tuple[JoinKind, str] = ("cross", "CROSS JOIN")
@@ -66,12 +68,12 @@ class NeighbourRows:
 
     def stepped(self, one: Neighbour, column: str) -> str:
         """A column of the neighbour, or of the row itself where it has none."""
-        parts = ", ".join(map(quoted, one.numbering.parts))
+        parts = ", ".join(map(quoted_column, one.numbering.parts))
         by = f"PARTITION BY {parts} " if parts else ""
         function = "lead" if one.steps > 0 else "lag"
         return (
             f"{function}({quote(column)}, {abs(one.steps)}, {quote(column)}) "
-            f"OVER ({by}ORDER BY {quoted(one.numbering.number)})"
+            f"OVER ({by}ORDER BY {quoted_column(one.numbering.number)})"
         )
 
     def rows(self, x: FromItem, name: str, added: tuple[Scalar, ...]) -> RowsWithNeighbours:

@@ -11,16 +11,14 @@ from sqlglot import exp
 
 from planner.conditions.compared import compared
 from planner.errors import Refused
-from planner.expr import Scalar, sql
+from planner.expr import Scalar
 from planner.logical import Derived, Logical, Scan
-from rules.analysis.equivalence_classes import EquivalenceClasses, FromScope, Value
+from rules.analysis.equivalence_classes import EquivalenceClasses, FromScope, Scopes, Value
 from rules.analysis.numbering import Numbering, numberings
-from rules.analysis.same_source import RelationLineage
+from rules.analysis.same_source import RelationLineage, quoted_column
 from rules.context import Context
 from rules.query.from_items import FromItem
 from rules.query.query_block import QueryBlock
-
-Scopes = tuple[frozenset[int], ...]
 
 
 @dataclass(frozen=True)
@@ -125,11 +123,12 @@ class NeighbourFinder:
         scopes = self.sight.scopes_of_on(y)
         equal = EquivalenceClasses.of(e for c in self.own(y) if (e := self.sight.equality(c, scopes)))
         for numbering in self.numberings(base_query(shown, self.ctx)):
-            number = quoted(numbering.number)
+            number = quoted_column(numbering.number)
             for step in steps:
                 if (step.left[1], step.right[1]) != (number, number):
                     continue
-                how = [equal.between((x.number, quoted(p)), (y.number, quoted(p))) for p in numbering.parts]
+                parts = map(quoted_column, numbering.parts)
+                how = [equal.between((x.number, part), (y.number, part)) for part in parts]
                 if None in how:
                     part = numbering.parts[how.index(None)]
                     raise Refused(f"the numbering restarts for each {part}, which the join does not compare")
@@ -169,8 +168,3 @@ def base_query(found: RelationLineage, ctx: Context) -> Logical:
         return ctx.definitions[base.cte].query
     assert isinstance(base, Derived)
     return base.query
-
-
-def quoted(name: str) -> str:
-    """Quote a folded name as lineages write the columns of their base."""
-    return sql(exp.column(name, quoted=True))

@@ -15,6 +15,7 @@ from rules.analysis.equivalence_classes import (
     Equality,
     EquivalenceClasses,
     FromScope,
+    Scopes,
     covered,
     keys_of,
     why_not_the_same_row,
@@ -27,8 +28,6 @@ from rules.query.decorrelation import check_deterministic
 from rules.query.from_items import FromItem
 from rules.query.operands import as_operand, conjoined
 from rules.self_join.row_tests import RowTest
-
-Scopes = tuple[frozenset[int], ...]
 
 
 class MissingKey(Refused):

@@ -19,7 +19,7 @@ from planner.errors import Refused
 from planner.expr import Scalar, sql
 from planner.logical import Join, Logical, Scan
 from planner.state.bounds import equalities
-from planner.types.schema import SqlType
+from planner.types.try_expressions import TypeOf
 from rules.analysis.same_source import RelationLineage
 from rules.analysis.speculation import may_raise
 from rules.analysis.unique import Unique, unique_keys
@@ -54,7 +54,6 @@ _NULL_OF_NULL = (
 """Nodes that raise no error for NULL."""
 
 Named = Callable[[exp.Expression], frozenset[int]]
-TypeOf = Callable[[exp.Expression], SqlType | None]
 
 
 def left_shape(query: Logical, ctx: Context) -> Shape | None:
