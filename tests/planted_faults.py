@@ -295,8 +295,8 @@ FAULTS = (
     Fault(
         "each of several filters counts as evaluated on every row",
         GUARDS,
-        "        if len(self.texts) > 1:\n",
-        "        if False:\n",
+        "        if len(self.filters) == 1 or",
+        "        if self.filters or",
         "scalar_aggregates/null_before_a_guard.plan",
     ),
     Fault(
@@ -308,9 +308,9 @@ FAULTS = (
     ),
     Fault(
         "common filters lose their guards",
-        MERGED,
-        "for term in () if self._evaluated_by_one(kept) else kept:",
-        "for term in ():",
+        GUARDS,
+        "    if not any(rows.are_filtered_by(tuple(c.text for c in filters)) for rows in before):\n",
+        "    if not filters:\n",
         "scalar_aggregates",
     ),
 )

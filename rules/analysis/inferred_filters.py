@@ -16,8 +16,7 @@ from planner.band.linear import ConditionScope
 from planner.expr import Scalar, sql
 from planner.logical import Filter, Join, Logical
 from planner.types.schema import SqlType
-from planner.types.try_expressions import UnsafeSpeculation
-from rules.analysis.speculation import may_raise
+from rules.analysis.speculation import check_speculation
 from rules.context import Context
 from rules.query.condition_scope import condition_scope
 
@@ -44,13 +43,11 @@ def check_inferred_filters(join: Join, ctx: Context, where: Iterable[Scalar] = (
     beside = (outer.bind(c).rebind(both, lambda x: (x.relation, x.column.name)) for c in where if not c.plans)
     for conjunct in (*join.condition, *beside):
         of_one_side = scope.side(conjunct.tree) != "both"
-        if of_one_side and _columns(conjunct, scope) <= equal and may_raise(conjunct, scope.type_of, ctx):
-            raise UnsafeSpeculation(conjunct.shown, conjunct.place, "query")
+        if of_one_side and _columns(conjunct, scope) <= equal:
+            check_speculation((conjunct,), scope.type_of, ctx, "query")
     for node in (*join.left.walk(), *join.right.walk()):
         if isinstance(node, Filter) and node.clause == "WHERE":
-            known = partial(_type_of, ctx, node.child)
-            if raising := next((c for c in node.condition if may_raise(c, known, ctx)), None):
-                raise UnsafeSpeculation(raising.shown, raising.place, "query")
+            check_speculation(node.condition, partial(_type_of, ctx, node.child), ctx, "query")
 
 
 def _is_key(tree: exp.Expression, subquery: bool) -> bool:

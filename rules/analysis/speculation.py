@@ -9,12 +9,13 @@ one more row than Spark could fail a query that Spark runs.  Rules may evaluate 
 - on any row, if it never raises: columns, literals, comparisons within one type, ``try_`` forms (``may_raise``).  A
   column may raise as well if a subquery or view computes it: Spark computes it where it is used (``raising_columns``);
 - on the rows of a relation that the original query evaluates it on, too.  Spark evaluates filters in order, WHERE
-  before ON, and stops at the first that is not true (``Filters``).  It may put ``IS NOT NULL`` of any column that a
+  before ON, and stops at the first that is not true (``Rows``).  It may put ``IS NOT NULL`` of any column that a
   filter or a join compares before them, or prune partitions by any of them, so that even the first of several is not
   evaluated on every row.  Only a lone filter is, and what the query computes of rows without a filter.
 
 A rewriting whose filters are all those of one reader, in order, evaluates them on the same rows as that reader.
-In a select list, ``AND`` guards nothing: Spark evaluates a common subexpression of it first.
+In a select list, ``AND`` guards nothing: Spark evaluates a common subexpression of it first.  A rule describes what
+the original query evaluates as ``Rows``; this module decides what may be evaluated on the rows of the rewriting.
 """
 
 from __future__ import annotations
@@ -55,49 +56,77 @@ def may_raise(expression: Scalar | exp.Expr, known: TypeOf, ctx: Context) -> boo
     return can_raise(expression, known, ansi=ctx.catalog.settings.ansi)
 
 
-def check_speculation(scalar: Scalar, known: TypeOf, ctx: Context, original: Original = "join") -> None:
+def check_speculation(expressions: Iterable[Scalar], known: TypeOf, ctx: Context, original: Original = "join") -> None:
     """Raise ``UnsafeSpeculation`` for an expression that can raise an error; ``known`` returns the types of columns."""
-    if may_raise(scalar, known, ctx):
-        raise UnsafeSpeculation(scalar.shown, scalar.place, original)
+    for scalar in expressions:
+        if may_raise(scalar, known, ctx):
+            raise UnsafeSpeculation(scalar.shown, scalar.place, original)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What one part of the original query evaluates on rows, as SQL over the relations of the rewriting.
+
+    ``filters``: conditions, in the order in which Spark evaluates them: each guards the next.  ``computed``:
+    expressions over each row that passes them.  ``same_join``: the part joins these relations as the rewriting does;
+    in another join, Spark may leave out other rows before it evaluates a filter.
+    """
+
+    filters: tuple[str, ...] = ()
+    computed: tuple[str, ...] = ()
+    same_join: bool = True
+
+    def are_filtered_by(self, filters: tuple[str, ...]) -> bool:
+        """Whether Spark evaluates these filters on the same rows as a rewriting that evaluates them first."""
+        return self.same_join and self.filters == filters
+
+    def always_evaluated(self, filters: tuple[str, ...]) -> Iterator[str]:
+        """Yield the expressions that Spark evaluates on every row on which a rewriting evaluates these filters."""
+        if len(self.filters) == 1 or self.are_filtered_by(filters):
+            yield from self.filters
+        if set(self.filters) <= set(filters):
+            yield from self.computed
+
+
+def check_filters(filters: tuple[Scalar, ...], before: Iterable[Rows], known: TypeOf, ctx: Context) -> None:
+    """Raise ``UnsafeSpeculation`` for a filter that can raise, unless one part evaluates the same filters in order."""
+    if not any(rows.are_filtered_by(tuple(c.text for c in filters)) for rows in before):
+        check_speculation(filters, known, ctx, "query")
 
 
 def check_columns(
-    relation: Node, used: Container[str], safe: Container[str], ctx: Context, original: Original = "join"
+    relation: Node,
+    used: Container[str],
+    before: Iterable[Rows],
+    ctx: Context,
+    original: Original = "join",
+    filters: tuple[str, ...] = (),
 ) -> None:
-    """Raise ``UnsafeSpeculation`` for a column of a relation that can raise, is used, and is not safe on all rows.
+    """Raise ``UnsafeSpeculation`` for a column of a relation that can raise, is used, and is not always evaluated.
 
-    ``used`` and ``safe`` are folded names; ``EVERY`` among those used stands for all.
+    ``used`` are folded names; ``EVERY`` among them stands for all.  ``before``: what the original query evaluates.
+    ``filters``: what the rewriting evaluates first.  A column in them is safe only if one part has the same filters.
     """
-    for name, item in raising_columns(relation, ctx).items():
+    raising = raising_columns(relation, ctx)
+    if not raising:
+        return
+    fold, before = ctx.names.fold, tuple(before)
+    names = {"", *(fold(source.names[-1]) for source in ctx.names.sources(relation) if source.names)}
+    found = (_computed_first(Scalar(text).tree) for rows in before for text in rows.always_evaluated(filters))
+    safe = {fold(column.name) for column in found if column is not None and fold(column.table) in names}
+    if not any(rows.are_filtered_by(filters) for rows in before):
+        safe -= {fold(word) for text in filters for word in mentioned(text)}
+    for name, item in raising.items():
         if name not in safe and (name == EVERY or EVERY in used or name in used):
             raise UnsafeSpeculation(item.shown, original=original)
 
 
-@dataclass(frozen=True)
-class Filters:
-    """The filters on the rows of a relation, in the order in which Spark evaluates them: each guards the next."""
-
-    texts: tuple[str, ...]
-
-    def always_evaluated_columns(self, names: Resolver, then: Iterable[str] = ()) -> set[str]:
-        """Return the columns, folded, that Spark evaluates on every row; ``then``: expressions after all filters."""
-        if len(self.texts) > 1:
-            return set()
-        return always_evaluated_columns(self.texts or then, names)
-
-
-def always_evaluated_columns(texts: Iterable[str], names: Resolver) -> set[str]:
-    """The columns, folded, that evaluating these expressions computes in any case.
+def _computed_first(tree: exp.Expr) -> exp.Column | None:
+    """Return the column that an expression always evaluates: it stands alone, or is compared with literals.
 
     Spark stops at the first NULL and at a condition that decides, and folds what it knows: of ``v <> 0 AND e > 3``,
     ``e = NULL``, ``e IS NULL`` over a column without NULL it computes no ``e``.
     """
-    found = (_computed_first(Scalar(text).tree) for text in texts)
-    return {names.fold(column.name) for column in found if column is not None}
-
-
-def _computed_first(tree: exp.Expr) -> exp.Column | None:
-    """Return the column that an expression always evaluates: it stands alone, or is compared with literals."""
     match tree:
         case exp.Column():
             return tree

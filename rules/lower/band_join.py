@@ -15,7 +15,7 @@ from planner.physical.base import Physical, Spark
 from planner.physical.bin_join import BinJoin, preserved_sides
 from planner.types.schema import SqlType
 from planner.types.try_expressions import UnsafeSpeculation
-from rules.analysis.speculation import may_raise
+from rules.analysis.speculation import check_speculation
 from rules.band_join.band_selection import select_band
 from rules.band_join.bins import Candidate, candidates, for_sorting
 from rules.band_join.keys import has_keys
@@ -100,34 +100,27 @@ def _with_matches(chosen: BinJoin, join: BandJoin, ctx: Context) -> Physical:
     if reason:
         ctx.decline(f"{keeps}; finding their matches first reads both sides twice, and {reason}", place)
         return Spark(join.plain)
-    if raising := _raising(join, ctx):
-        why = UnsafeSpeculation(raising.shown).reason
-        ctx.decline(f"{keeps}; finding their matches first is an inner join, in which {why}", place)
-        return Spark(join.plain)
     try:
+        _check_preserved(join, ctx)
         named = _named(join, ctx)
+    except UnsafeSpeculation as no:
+        ctx.decline(f"{keeps}; finding their matches first is an inner join, in which {no.reason}", place)
+        return Spark(join.plain)
     except Refused as no:
         ctx.decline(f"{keeps}; finding their matches first needs to know all columns, and {no}", place)
         return Spark(join.plain)
     return replace(chosen, named=named)
 
 
-def _raising(join: BandJoin, ctx: Context) -> Scalar | None:
-    """Find a conjunct on one preserved side that might raise an error: in an inner join Spark evaluates it on all rows.
+def _check_preserved(join: BandJoin, ctx: Context) -> None:
+    """Raise ``UnsafeSpeculation`` for a conjunct on one preserved side: an inner join evaluates it on all rows.
 
     The original join evaluates it only on rows that have a match by all conditions before it, except in a semi join.
+    Raises ``Refused`` for one whose side is not known.
     """
-    if join.kind == "semi":
-        return None
-    scope = condition_scope(join, ctx)
-    for conjunct in join.condition:
-        try:
-            alone = not conjunct.plans and scope.side(conjunct.tree) in preserved_sides(join.kind)
-            if alone and may_raise(conjunct, scope.type_of, ctx):
-                return conjunct
-        except Refused:
-            return conjunct
-    return None
+    scope, sides = condition_scope(join, ctx), preserved_sides(join.kind) if join.kind != "semi" else ()
+    own = (c for c in join.condition if sides and not c.plans and scope.side(c.tree) in sides)
+    check_speculation(own, scope.type_of, ctx)
 
 
 def _named(join: BandJoin, ctx: Context) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -100,7 +100,7 @@ def picked_row(
     for value in values:
         if value.plans or pairs.side(value.tree.unalias()) not in ("right", None):  # type: ignore[arg-type]
             raise Refused(f"{value.shown} is not of the row that the subquery picks", value.place)
-        check_speculation(value, pairs.scope.type_of, ctx)
+    check_speculation(values, pairs.scope.type_of, ctx)
     columns = tuple(_column(value, join, ctx) for value in values)
     return PickedRow(block.tree, condition, pairs.nearest(wanted, readers), values, columns)
 

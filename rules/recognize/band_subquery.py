@@ -21,7 +21,7 @@ from planner.logical.band_window import BandWindow, WindowedSource
 from planner.sql.to_sql import refuse_stars
 from planner.tree import Node
 from rules.analysis.same_source import same_source
-from rules.analysis.speculation import Filters
+from rules.analysis.speculation import Rows
 from rules.context import Context
 from rules.query.decorrelation import check_deterministic
 from rules.query.from_items import leaves, with_leaves
@@ -140,7 +140,7 @@ class _Found:
             project = self.joins.block.project
             computed = (*pair.computed(project, ("left",)), *band.keys, band.column) if alone else ()
             filters = tuple(c.text for c in self.joins.conjuncts) if alone else ()
-            pair.check_columns(band, project, Filters(filters), computed, None)
+            pair.check_columns(band, project, Rows(filters, computed), None)
             totals = next((x for x in self.totals.get(at, []) if x.band == band), None)
             totals = totals or FrameAggregates(pair, band, nulls=True)
             value = self._over_windows(block.project.items[0], found, totals)

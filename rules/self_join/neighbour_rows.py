@@ -126,12 +126,9 @@ class NeighbourRows:
     def check_raising(self, conjuncts: tuple[Scalar, ...], gone: set[int], scopes: Scopes) -> None:
         """Raise ``Refused`` where a condition on a neighbour might raise an error on rows that have none."""
         known = self.found.sight.known(scopes)
-        for conjunct in conjuncts:
-            if not conjunct.plans and not self.found.sight.relations_of(conjunct, scopes) & gone:
-                continue
-            if self.found.step(conjunct, scopes) or self.found.sight.equality(conjunct, scopes):
-                continue
-            check_speculation(conjunct, known, self.found.ctx)
+        named = (c for c in conjuncts if c.plans or self.found.sight.relations_of(c, scopes) & gone)
+        found = (c for c in named if not (self.found.step(c, scopes) or self.found.sight.equality(c, scopes)))
+        check_speculation(found, known, self.found.ctx)
 
 
 def _is_exact(column: Column) -> bool:

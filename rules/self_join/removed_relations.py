@@ -238,7 +238,7 @@ class RemovedRelations:
         """A value of the base over the columns of ``x``.  Raises ``Refused``."""
         text = rewrite_over_output(shown, self.sight.path(x.number), value)
         if shown.output_name(value) is None:
-            check_speculation(Scalar(text), self.sight.known((frozenset((x.number,)),)), self.ctx)
+            check_speculation((Scalar(text),), self.sight.known((frozenset((x.number,)),)), self.ctx)
         return text
 
     def may_raise(self, scalar: Scalar, scopes: Scopes) -> bool:

@@ -26,7 +26,7 @@ from planner.types.schema import Column
 from rules.analysis.containment_mapping import same_tables
 from rules.analysis.equivalence_classes import FromScope
 from rules.analysis.same_source import RelationLineage, over_base, same_source
-from rules.analysis.speculation import always_evaluated_columns, check_columns, check_speculation
+from rules.analysis.speculation import Rows, check_columns, check_speculation
 from rules.context import Context
 from rules.query.correlation import leans_on_left
 from rules.query.decorrelation import check_deterministic, why_not_simple
@@ -263,12 +263,10 @@ class _Pair:
     def _check_speculation(self, filters: list[Scalar], compared: tuple[str, ...]) -> None:
         """Raise ``UnsafeSpeculation`` for what Spark never evaluates on rows whose compared columns are NULL."""
         known = self.sight.known((frozenset((self.one.number,)),))
-        for conjunct in filters:
-            check_speculation(conjunct, known, self.ctx)
-        names = self.ctx.names
-        used = {names.fold(c.parts[-1]) for scalar in (*filters, *map(Scalar, compared)) for c in scalar.columns}
-        safe = set[str]() if filters else always_evaluated_columns(compared, names)
-        check_columns(self.one.relation, used, safe, self.ctx)
+        check_speculation(filters, known, self.ctx)
+        fold, rows = self.ctx.names.fold, () if filters else (Rows(computed=compared),)
+        used = {fold(c.parts[-1]) for scalar in (*filters, *map(Scalar, compared)) for c in scalar.columns}
+        check_columns(self.one.relation, used, rows, self.ctx)
 
     def _rows(self, side: int) -> set[str]:
         """The conditions on the rows of one side that are no matter of the key."""

@@ -23,7 +23,7 @@ from planner.logical import Logical, Project, Scan
 from planner.tree import Node
 from planner.types.schema import SqlType
 from rules.analysis.containment_mapping import ContainmentMapping, Term, containment_mappings
-from rules.analysis.speculation import Filters, always_evaluated_columns, check_columns, check_speculation
+from rules.analysis.speculation import Rows, check_columns, check_filters, check_speculation
 from rules.context import Context
 from rules.query.correlation import correlated
 from rules.query.decorrelation import check_deterministic
@@ -106,6 +106,12 @@ class Member:
         """The argument of an aggregate in the names of the first total."""
         return (self.mapped.outside(argument) if self.mapped else argument).without_comments.text
 
+    def rows(self, common: dict[str, str]) -> Rows:
+        """Return what it evaluates; ``common``: the text of conditions that others have as well, by their values."""
+        filters = tuple(common.get(term.value, term.text) for term in self.terms)
+        computed = (self.argument(c.argument) for found in self.total.found for c in found if c.argument)
+        return Rows(filters, tuple(computed), same_join=not self.mapped or len(self.total.joins.relations) == 1)
+
 
 def mergeable(totals: tuple[ScalarAggregate, ...], ctx: Context) -> tuple[Member, ...]:
     """The first scalar aggregate, and those of the others that read the same relations.
@@ -171,43 +177,17 @@ class Merged:
             raise Refused("one of them has a condition without columns")
         if not any(self.own):
             return
-        kept = [t for t in self.members[0].terms if t.value in self.common]
-        for term in () if self._evaluated_by_one(kept) else kept:
-            check_speculation(Scalar(term.text), self._known, self.ctx, "query")
+        texts = {t.value: t.text for t in self.members[0].terms if t.value in self.common}
+        before = [member.rows(texts) for member in self.members]
+        check_filters(tuple(map(Scalar, texts.values())), before, self._known, self.ctx)
         for number, relation in enumerate(self.first.joins.relations):
-            used, safe = self._columns(number, kept)
-            check_columns(relation, used, safe, self.ctx, "query")
-        for member, own in zip(self.members, self.own, strict=True):
-            for text in [*(term.text for term in own), *(self._arguments(member) if own else ())]:
-                check_speculation(Scalar(text), self._known, self.ctx, "query")
-
-    def _evaluated_by_one(self, kept: list[Term]) -> bool:
-        """Whether one of them filters by the common conditions alone, in the order in which all do now."""
-        if not self.own[0]:
-            return True
-        values = [term.value for term in kept]
-        readers = (m for m, own in zip(self.members, self.own, strict=True) if not own)
-        return len(self.first.joins.relations) == 1 and any([t.value for t in m.terms] == values for m in readers)
-
-    def _columns(self, number: int, kept: list[Term]) -> tuple[set[str], set[str]]:
-        """The words of all of them, and the columns that one of them computes for every row of a relation anyway."""
-        used, safe, names = set[str](), set[str](), self.ctx.names
-        for member, own in zip(self.members, self.own, strict=True):
-            texts = tuple(t.text for t in member.terms if number in t.relations)
-            used |= self._named([*texts, *self._arguments(member)])
-            filters, then = (texts, []) if own else ((), self._arguments(member))
-            safe |= Filters(filters).always_evaluated_columns(names, then)
-        common = [t.text for t in kept if number in t.relations]
-        if self._evaluated_by_one(kept):
-            return used, safe | always_evaluated_columns(common, names)
-        return used, safe - self._named(common)
-
-    @staticmethod
-    def _arguments(member: Member) -> list[str]:
-        return [member.argument(c.argument) for f in member.total.found for c in f if c.argument]
-
-    def _named(self, texts: list[str]) -> set[str]:
-        return {self.ctx.names.fold(word) for text in texts for word in mentioned(text)}
+            evaluated = [t.text for member in self.members for t in member.terms if number in t.relations]
+            evaluated += [text for rows in before for text in rows.computed]
+            used = {self.ctx.names.fold(word) for text in evaluated for word in mentioned(text)}
+            check_columns(relation, used, before, self.ctx, "query", tuple(texts.values()))
+        for rows, own in zip(before, self.own, strict=True):
+            texts_of_own = (*(term.text for term in own), *rows.computed) if own else ()
+            check_speculation(map(Scalar, texts_of_own), self._known, self.ctx, "query")
 
     def _known(self, tree: exp.Expression) -> SqlType | None:
         if isinstance(tree, exp.Column):

@@ -8,7 +8,7 @@ partition keys, order and frame, filters on the aggregated rows, and a column th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -24,9 +24,8 @@ from planner.expr.aggregate_calls import calls
 from planner.logical import Logical, Project
 from planner.sql.scope import BoundColumn, Scope
 from planner.types.schema import SqlType
-from planner.types.try_expressions import UnsafeSpeculation
 from rules.analysis.same_source import RelationLineage, rewrite_over_output
-from rules.analysis.speculation import Filters, always_evaluated_columns, check_columns, may_raise
+from rules.analysis.speculation import Rows, check_columns, check_speculation
 from rules.context import Context
 from rules.query.correlation import words_of
 from rules.query.decorrelation import check_deterministic
@@ -82,29 +81,25 @@ class Pair:
         if len(sources) != 1 or not sources[0].names or sources[0].columns is None:
             raise Refused("the relation has no name, or its columns are not known")
 
-    def check_columns(
-        self, band: SelfBand, block: Project, filters: Filters, computed: Iterable[str], pairs: SelfBand | None
-    ) -> None:
+    def check_columns(self, band: SelfBand, block: Project, row: Rows, pairs: SelfBand | None) -> None:
         """Raise ``UnsafeSpeculation`` if a window would evaluate an expression that may raise on rows without a pair.
 
-        ``filters``: the conditions of ``block`` on the row; ``computed``: what it computes of each row that passes
-        them.  ``pairs``: the band as written where rows without a match are left out, and with them those whose columns
-        of the band are NULL.  Spark first checks whether these are NULL, so that they are computed for all rows on a
-        side without filters.
+        ``row``: what ``block`` evaluates on the row.  ``pairs``: the band as written where rows without a match are
+        left out, and with them those whose columns of the band are NULL.  Spark first checks whether these are NULL, so
+        that they are computed for all rows on a side without filters.
         """
-        names, safe, joined = self.ctx.names, set[str](), (*band.keys, band.column)
+        joined, rows = (*band.keys, band.column), []
         if not self.readings[0].filters:
-            safe |= filters.always_evaluated_columns(names, (*computed, *(joined if pairs else ())))
+            rows.append(replace(row, computed=(*row.computed, *(joined if pairs else ()))))
         if not self.readings[1].filters and not band.match_filters:
-            safe |= always_evaluated_columns(joined, names)
+            rows.append(Rows(computed=joined))
         if pairs:
             kept = tuple(text for text in pairs.match_filters if text != f"{pairs.inequality_column} IS NOT NULL")
-            for side in (tuple(c.text for c in pairs.row_filters), kept):
-                safe |= Filters(side).always_evaluated_columns(names)
-        check_columns(self.relation, words_of(block, names, but=self.relation), safe, self.ctx)
+            rows += [Rows(tuple(c.text for c in pairs.row_filters)), Rows(kept)]
+        check_columns(self.relation, words_of(block, self.ctx.names, but=self.relation), rows, self.ctx)
 
     def computed(self, block: Project, sides: tuple[Side, ...]) -> Iterator[str]:
-        """Yield the expressions that a block evaluates over one of these sides: items, and arguments of aggregates."""
+        """Yield what a block evaluates over one of these sides, over the row: items, and arguments of aggregates."""
         for item in block.items:
             if item.plans or item.tree.find(exp.Filter):
                 continue
@@ -114,7 +109,7 @@ class Pair:
                 yield from (quote(c.name) for c in self.after.sources[0].columns or () if whole)
                 continue
             arguments = (c.argument for c in calls(item) if c.argument is not None)
-            yield from (e.text for e in (item, *arguments) if self.side(e.tree) in sides)
+            yield from (self.text(e).text for e in (item, *arguments) if self.side(e.tree) in sides)
 
     def side(self, tree: exp.Expression) -> Side | str | None:
         """``left`` for columns of the row, ``right`` for those of the other one; ``both``; ``else``; None for none."""
@@ -159,6 +154,9 @@ class Pair:
         """The type of an expression over the row's relation."""
         return self.after.bind(Scalar(text)).type or self.ctx.type_of(text, self.relation)
 
+    def _type_over_row(self, tree: exp.Expression) -> SqlType | None:
+        return self.type_of(self.text(Scalar(sql(tree))).text)
+
     def never_raising(self, scalar: Scalar) -> str:
         """Rewrite an expression over the other side over the row's relation.
 
@@ -166,8 +164,7 @@ class Pair:
         """
         check_deterministic(scalar)
         own = self.text(scalar)
-        if may_raise(own, lambda t: self.type_of(sql(t)), self.ctx):
-            raise UnsafeSpeculation(scalar.shown, scalar.place)
+        check_speculation((scalar,), self._type_over_row, self.ctx)
         return own.text
 
     @property
@@ -189,7 +186,7 @@ class Pair:
         settings = self.ctx.catalog.settings
         return ConditionScope(
             side,
-            lambda t: self.type_of(self.text(Scalar(sql(t))).text),
+            self._type_over_row,
             canonical,
             settings.ansi,
             settings.has_fixed_offset_zone,

@@ -19,7 +19,7 @@ from planner.logical import Aggregate, Filter, Join, Logical, Project, Sort, Win
 from planner.logical.band_window import BandWindow, WindowedSource
 from planner.sql.to_sql import refuse_stars
 from rules.analysis.same_source import RelationLineage
-from rules.analysis.speculation import Filters
+from rules.analysis.speculation import Rows
 from rules.context import Context
 from rules.query.decorrelation import check_deterministic
 from rules.query.query_block import QueryBlock, where
@@ -59,8 +59,8 @@ class Groups:
         if not self.left:
             self.band, below = self._below(band)
         conditions = self.block.condition if self.left else self.filters
-        filters = Filters(tuple(c.text for c in conditions))
-        self.pair.check_columns(self.band, self.project, filters, self._computed(), None if self.left else band)
+        evaluated = Rows(tuple(c.text for c in conditions), tuple(self._computed()))
+        self.pair.check_columns(self.band, self.project, evaluated, None if self.left else band)
         self.totals = FrameAggregates(self.pair, self.band, nulls=self.left)
         for conjunct in self.filters if self.left else ():
             if self.pair.side(conjunct.tree) != "left":

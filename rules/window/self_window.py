@@ -22,7 +22,7 @@ from planner.sql.names import Source
 from planner.sql.to_sql import STAR_OVER_MERGED, STAR_WITHOUT_NAME, refuse_stars
 from rules.analysis.correlation_keys import equal_columns
 from rules.analysis.same_source import reading
-from rules.analysis.speculation import EVERY, always_evaluated_columns, check_columns, check_speculation
+from rules.analysis.speculation import EVERY, Rows, check_columns, check_filters, check_speculation
 from rules.context import Context
 from rules.query.char_columns import check_aliases, check_values
 from rules.query.correlation import leans_on_left, words_of
@@ -70,24 +70,22 @@ class WindowedBlock:
 
     def _check_speculation(self) -> None:
         """Raise ``UnsafeSpeculation`` for expressions that might raise an error on rows that the query filters out."""
-        names = self.ctx.names
-        known = self.outer.scope.type_of
-        everywhere = [r for r in self.requests if not self._own(r)]
-        safe = always_evaluated_columns((c.text for r in everywhere for c in r.calls), names)
-        filters, values = tuple(c.text for c in self.common), list(self.common.values())
-        if len(self.relations) == 1 and any([t.value for t in r.own] == values for r in everywhere):
-            safe |= always_evaluated_columns(filters, names)
-        else:  # no subquery filters by these conditions alone
-            for conjunct in self.common:
-                check_speculation(conjunct, known, self.ctx, "query")
-            safe -= {names.fold(column.parts[-1]) for conjunct in self.common for column in conjunct.columns}
+        known, filters = self.outer.scope.type_of, tuple(c.text for c in self.common)
+        before = [self._rows_of(request) for request in self.requests]
+        check_filters(tuple(self.common), before, known, self.ctx)
         for own in map(self._own, self.requests):  # CASE WHEN a AND b THEN … does not guard b by a
-            for text in own if len(own) > 1 else ():
-                check_speculation(Scalar(text), known, self.ctx, "query")
+            check_speculation(map(Scalar, own if len(own) > 1 else ()), known, self.ctx, "query")
         for number in self.relations:
             relation = self.outer.relations[number]
-            used = {EVERY} if self._shown(number) else words_of(self.project, names, but=relation)
-            check_columns(relation, used, safe, self.ctx, "query")
+            used = {EVERY} if self._shown(number) else words_of(self.project, self.ctx.names, but=relation)
+            check_columns(relation, used, before, self.ctx, "query", filters)
+
+    def _rows_of(self, request: CorrelatedAggregate) -> Rows:
+        """Return what a subquery evaluates; if it has conditions of its own, Spark may test its keys for NULL first."""
+        texts = {value: conjunct.text for conjunct, value in self.common.items()}
+        filters = [texts.get(term.value, term.text) for term in request.own]
+        filters += [f"{key.text} IS NOT NULL" for key in request.keys if self._own(request)]
+        return Rows(tuple(filters), tuple(c.text for c in request.calls), same_join=len(self.relations) == 1)
 
     def _place(self, conjunct: Scalar) -> frozenset[int]:
         try:

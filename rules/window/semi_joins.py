@@ -36,8 +36,7 @@ def semi_joins_as_exists(project: Project, ctx: Context) -> Project | None:
     try:
         tests = [_as_exists(join, tree, ctx) for join in reversed(joins)]  # in the order in which they are written
         for join in above:
-            for conjunct in join.condition:  # on rows that a semi join would drop before it
-                check_speculation(conjunct, ctx.scope(join).type_of, ctx)
+            check_speculation(join.condition, ctx.scope(join).type_of, ctx)  # on rows that a semi join drops before it
     except Refused as no:
         return ctx.decline(f"not a window: {no}", joins[-1].condition[0].place)
     return block.over(where(tree, (*block.condition, *tests)))

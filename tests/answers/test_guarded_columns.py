@@ -134,6 +134,18 @@ ONCE = (
     (SELECT min(100 / y.v) FROM d y WHERE y.k = x.k AND y.v <> 0 AND 100 / y.v > 4) AS b FROM d x""",
     ),
     (0, "SELECT x.id, y.share FROM e x LEFT JOIN g y ON x.id = y.id AND y.share > 3"),
+    # Of two relations, one has a column of the same name that is evaluated on every row.
+    (
+        0,
+        """SELECT x.id, y.share FROM g x JOIN e y ON x.k = y.id WHERE y.v <> 0
+    AND x.share >= (SELECT avg(z.share) FROM g z JOIN e w ON z.k = w.id WHERE z.k = x.k)""",
+    ),
+    (
+        0,
+        """SELECT CASE WHEN x.v <> 0 THEN x.a END AS a, max(y.a) AS b
+    FROM (SELECT k, ts, v, share AS a, ts AS c FROM e z) x JOIN (SELECT k, ts, ts AS a, share AS c FROM e z) y
+    ON y.k = x.k AND y.ts BETWEEN x.ts - 15 AND x.ts GROUP BY ALL""",
+    ),
 )
 
 
