@@ -44,20 +44,18 @@ def diagnose() -> tuple[Check, ...]:
 
 def require_java() -> None:
     """Raise `EnvironmentProblem` unless Spark would find a Java that it can run on."""
-    from planner.errors import EnvironmentProblem
-
-    check = java()
-    if not check.ok:
-        raise EnvironmentProblem(f"Spark needs Java {JAVA} or newer: {check.found}", remedy=check.remedy)
+    _require(java(), f"Spark needs Java {JAVA} or newer")
 
 
 def require_pyspark() -> None:
     """Raise `EnvironmentProblem` unless this Python has a PySpark that Dovetail knows."""
+    _require(pyspark(), f"Dovetail needs PySpark {dotted(PYSPARK)} or newer")
+
+
+def _require(check: Check, wanted: str) -> None:
     from planner.errors import EnvironmentProblem
 
-    check = pyspark()
     if not check.ok:
-        wanted = f"Dovetail needs PySpark {dotted(PYSPARK)} or newer"
         raise EnvironmentProblem(f"{wanted}: {check.found}", remedy=check.remedy)
 
 

@@ -72,8 +72,8 @@ def take_snapshot(plan: Plan, catalog: SparkCatalog, declared: Hashable) -> Snap
     if not classic(catalog.session) or plan.logical is None:
         return None
     queries, runs = _queries(plan, catalog)
-    texts = tuple(_take_text(query, catalog) for query in queries)
-    return None if None in texts else Snapshot(texts, declared, runs)  # type: ignore[arg-type]
+    found = [_take_text(query, catalog) for query in queries]
+    return None if None in found else Snapshot(tuple(text for _, text in filter(None, found)), declared, runs)
 
 
 def _queries(plan: Plan, catalog: SparkCatalog) -> tuple[tuple[str, ...], bool]:
@@ -92,24 +92,19 @@ def _queries(plan: Plan, catalog: SparkCatalog) -> tuple[tuple[str, ...], bool]:
     return (rewriting,) if _references_all(plan) else (rewriting, original), not plan.prefix
 
 
-def _take_text(query: str, catalog: SparkCatalog) -> Text | None:
+def _take_text(query: str, catalog: SparkCatalog) -> tuple[DataFrame, Text] | None:
     from planner.runtime.measurement_cache import catalog_query
 
     found = catalog.analyze(query)
     if isinstance(found, str):
         return None
     question = catalog_query(found[0], values=True)
-    return Text(query, question, found[1]) if question else None
+    return (found[0], Text(query, question, found[1])) if question else None
 
 
 def _analyze_unchanged(text: Text, catalog: SparkCatalog) -> DataFrame | None:
-    from planner.runtime.measurement_cache import catalog_query
-
-    found = catalog.analyze(text.text)
-    if isinstance(found, str):
-        return None
-    again = catalog_query(found[0], values=True)
-    if again is None or not text.question.matches(again) or schema_difference(text.schema, found[1]):
+    found = _take_text(text.text, catalog)
+    if found is None or not text.question.matches(found[1].question) or schema_difference(text.schema, found[1].schema):
         return None
     return found[0]
 

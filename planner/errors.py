@@ -148,6 +148,11 @@ def summarize(error: BaseException) -> str:
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
+def reason_of(error: OSError) -> str:
+    """The reason that the system gives, in small letters and without the file."""
+    return (error.strerror or str(error)).lower()
+
+
 def one_of(names: Iterable[str], wrong: str) -> str:
     """Return the end of a message that names what is possible, nearest first: ``did you mean …; possible: …``."""
     possible = sorted(names)

@@ -17,10 +17,10 @@ from optimizer.advise.planners import OfflinePlanner, SessionWorkloadPlanner, Wo
 from optimizer.advise.report import LoopFinding, Report, StatementAdvice
 from optimizer.advise.workload import WorkloadStatement, read_workload
 from optimizer.commands import terminal
-from optimizer.commands.failures import CommandFailed, Exit, describe_failure, reason_of
+from optimizer.commands.failures import CommandFailed, Exit, describe_failure
 from optimizer.commands.inputs import Job
 from planner.catalog import UniqueKey
-from planner.errors import InputError
+from planner.errors import InputError, reason_of
 
 _STYLES = {"rewritten": "green", "nested loop": "yellow", "problem": "red"}
 

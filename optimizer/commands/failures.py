@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from enum import IntEnum
 
 from planner import errors
-from planner.errors import DovetailError, summarize
+from planner.errors import DovetailError, reason_of, summarize
 
 
 class Exit(IntEnum):
@@ -136,8 +136,3 @@ def _of_python(error: BaseException) -> tuple[str, Exit]:
         f"Dovetail has a fault: {summarize(error)}; `dovetail --debug …` shows where, please report it",
         Exit.FAULT,
     )
-
-
-def reason_of(error: OSError) -> str:
-    """The reason that the system gives, in small letters and without the file."""
-    return (error.strerror or str(error)).lower()

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from optimizer.commands.catalog import CatalogFile
-from optimizer.commands.failures import located, reason_of
+from optimizer.commands.failures import located
 from optimizer.options import Options
-from planner.errors import InputError
+from planner.errors import InputError, reason_of
 
 FORMATS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
 _COMPRESSED = (".gz", ".bz2", ".zst", ".zstd", ".lz4", ".snappy", ".deflate")

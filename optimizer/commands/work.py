@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from optimizer.api import Optimizer
-from optimizer.commands.failures import located, reason_of
+from optimizer.commands.failures import located
 from optimizer.commands.inputs import EngineName, Job, OutputPath, Table
 from optimizer.commands.terminal import print_note, show_status
 from optimizer.doctor import available_memory, java, require_java, require_pyspark
-from planner.errors import EnvironmentProblem, InputError
+from planner.errors import EnvironmentProblem, InputError, reason_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -41,6 +41,10 @@ class Settings:
         """Whether even SQL without quotes may have another meaning."""
         return self.equal_set_operations or self.outer_with_names or self.own_functions_first
 
+    def fold(self, name: str) -> str:
+        """The form of a name in which two of them are compared."""
+        return name if self.case_sensitive else name.lower()
+
     @property
     def has_fixed_offset_zone(self) -> bool:
         """Whether every day of the session's time zone has 24 hours."""

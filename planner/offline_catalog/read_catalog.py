@@ -193,7 +193,7 @@ class _File:
             raise self.document.error(at, 'it has no columns; write columns = { id = "BIGINT", … }')
         found: dict[str, Column] = {}
         for name, text in body["columns"].items():
-            folded = name if settings.case_sensitive else name.lower()
+            folded = settings.fold(name)
             if folded in found:
                 raise self.document.error((*at, "columns", name), "two columns have the same name")
             found[folded] = Column(name, sql_type(text))
@@ -236,9 +236,8 @@ class _File:
         return tuple(rows)
 
     def column(self, name: str, columns: tuple[Column, ...], at: At, settings: Settings) -> int:
-        fold = (lambda n: n) if settings.case_sensitive else str.lower
         for index, column in enumerate(columns):
-            if fold(column.name) == fold(name):
+            if settings.fold(column.name) == settings.fold(name):
                 return index
         possible = one_of((c.name for c in columns), name)
         raise self.document.error(at, f"there is no column {shown(name)}; {possible}")

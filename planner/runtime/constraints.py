@@ -122,7 +122,7 @@ class CatalogConstraints:
         """Return the user's declarations about a table."""
         for declared_name, declared in self.declarations.items():
             if declared_name == name or (
-                tuple(map(self._fold, declared_name)) == tuple(map(self._fold, name))
+                tuple(map(self.settings.fold, declared_name)) == tuple(map(self.settings.fold, name))
                 and self._is_same_name(declared_name, name)
             ):
                 return self._valid_part(declared_name, declared)
@@ -131,9 +131,6 @@ class CatalogConstraints:
     def declared_names(self) -> tuple[tuple[str, ...], ...]:
         """The names of all tables of which the user has declared something."""
         return tuple(self.declarations)
-
-    def _fold(self, part: str) -> str:
-        return part if self.settings.case_sensitive else part.lower()
 
     def _is_same_name(self, declared_name: tuple[str, ...], name: tuple[str, ...]) -> bool:
         """Whether two names that differ in case are one table; names of lookups, which are in no catalog, are."""

@@ -142,7 +142,7 @@ def _with(r: Reader, lo: int, hi: int) -> Logical:
         while key in r.keys:
             key += "'"
         r.keys.add(key)
-        scope[r.fold(name)] = key
+        scope[r.settings.fold(name)] = key
         definitions.append(Cte(name, key, head, renames, inner))
         i = t.match[i] + 1
         if t.word(i, hi) != ",":

@@ -77,7 +77,7 @@ class Resolver:
 
     def fold(self, name: str) -> str:
         """The form of a name in which two names are compared."""
-        return name if self.catalog.settings.case_sensitive else name.lower()
+        return self.catalog.settings.fold(name)
 
     def sources(self, plan: Node) -> tuple[Source, ...]:
         """The relations whose columns a condition over ``plan`` can name, in order."""

@@ -104,13 +104,9 @@ class Reader:
     def cte_key(self, name: str) -> str:
         """The key of the WITH definition that a one-part name stands for here, or nothing."""
         for scope in reversed(self.scopes):
-            if found := scope.get(self.fold(name)):
+            if found := scope.get(self.settings.fold(name)):
                 return found
         return ""
-
-    def fold(self, name: str) -> str:
-        """The form of a name of WITH in which two of them are compared."""
-        return name if self.settings.case_sensitive else name.lower()
 
     def fail(self, reason: str, index: int) -> Unsupported:
         """The exception for something at token ``index`` that is not supported."""

@@ -98,9 +98,6 @@ class _Comparison:
         self.lines = (0, *(i + 1 for i, letter in enumerate(text) if letter == "\n"))
         self.scopes: list[dict[str, str]] = []
 
-    def fold(self, name: str) -> str:
-        return name if self.settings.case_sensitive else name.lower()
-
     def offset(self, place: Place | None) -> int | None:
         """Where a place is in what sqlglot has read."""
         return None if place is None else self.lines[place.line - 1] + place.column - 1 - self.before
@@ -125,10 +122,10 @@ class _Comparison:
         scope: dict[str, str] = {}
         self.scopes.append(scope)
         for own, other in zip(ours.definitions, found, strict=True):
-            self.same("a name in WITH", self.fold(own.name), self.fold(other.alias))
+            self.same("a name in WITH", self.settings.fold(own.name), self.settings.fold(other.alias))
             self.same(f"the columns of {own.name}", len(own.renames), len(other.alias_column_names))
             self.query(own.query, other.this)
-            scope[self.fold(own.name)] = own.key
+            scope[self.settings.fold(own.name)] = own.key
 
     def tails(self, ours: Node, theirs: exp.Expr) -> None:
         """ORDER BY, LIMIT and their like, and the query before them."""
@@ -218,7 +215,7 @@ class _Comparison:
             if not views:
                 raise Differs("LATERAL VIEW has another position")
             view = views.pop()
-            self.same("the name of a LATERAL VIEW", self.fold(ours.alias), self.fold(view.alias))
+            self.same("the name of a LATERAL VIEW", self.settings.fold(ours.alias), self.settings.fold(view.alias))
             self.same("the columns of a LATERAL VIEW", len(ours.columns), len(view.alias_column_names))
             self.subqueries(ours.text.plans, [view])
             ours = ours.child
@@ -301,11 +298,11 @@ class _Comparison:
         """The key of the definition in WITH that a table's name stands for, or nothing."""
         if len(table.parts) > 1:
             return ""
-        name = self.fold(table.name)
+        name = self.settings.fold(table.name)
         return next((scope[name] for scope in reversed(self.scopes) if name in scope), "")
 
     def name(self, ours: str, theirs: str) -> None:
-        self.same("the name of a relation", self.fold(ours), self.fold(theirs))
+        self.same("the name of a relation", self.settings.fold(ours), self.settings.fold(theirs))
 
     def group_by(self, ours: Aggregate, theirs: exp.Group | None) -> None:
         """GROUP BY: its grouping expressions; where it is more than these, that it is more, and its subqueries."""

@@ -16,12 +16,12 @@ from sqlglot import exp
 
 from planner.conditions.compared import compared
 from planner.errors import Refused
-from planner.expr import ColumnRef, Scalar, canonical, quote, sql
+from planner.expr import ColumnRef, Scalar, canonical, quote
 from planner.logical import Derived, Logical, Scan
 from planner.sql.names import Resolver, Source
 from planner.sql.scope import BoundColumn, Scope
 from planner.types.schema import INTEGRAL, Column, SqlType
-from rules.analysis.same_source import RelationLineage, reading
+from rules.analysis.same_source import RelationLineage, quoted_column, reading
 from rules.analysis.unique import Unique, unique_keys
 from rules.context import Context
 from rules.query.from_items import FromItem
@@ -213,7 +213,7 @@ def covered(key: frozenset[str], x: int, y: int, equal: EquivalenceClasses, ctx:
     """How the columns of a key are equal between two readings of a base; None where one is not."""
     found: set[str] = set()
     for name in key:
-        value = sql(exp.column(ctx.names.fold(name), quoted=True))
+        value = quoted_column(ctx.names.fold(name))
         how = equal.between((x, value), (y, value))
         if how is None:
             return None

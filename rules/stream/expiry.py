@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import floor
 
-from sqlglot import exp
-
 from planner.band.linear import Leaf
 from planner.errors import Refused
-from planner.expr import sql
 from planner.state.bounds import Bound
 from planner.state.stream import Stream
+from rules.analysis.same_source import quoted_column
 from rules.stream.stream_blocks import Shape
 
 OverBase = Callable[[str, int], str]
@@ -97,7 +95,7 @@ class Expiries:
         other = self.streams[by]
         if other.event_time is None or other.time not in _TIMES:
             return
-        ticking = sql(exp.column(self.fold(other.event_time), quoted=True))
+        ticking = quoted_column(self.fold(other.event_time))
         for bound in self.bounds:
             if (bound.small_side, bound.large_side) != (by, side) or bound.axis.name != other.time:
                 continue

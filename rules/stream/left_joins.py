@@ -16,11 +16,11 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from planner.errors import Refused
-from planner.expr import Scalar, sql
+from planner.expr import Scalar
 from planner.logical import Join, Logical, Scan
 from planner.state.bounds import equalities
 from planner.types.try_expressions import TypeOf
-from rules.analysis.same_source import RelationLineage
+from rules.analysis.same_source import RelationLineage, quoted_column
 from rules.analysis.speculation import may_raise
 from rules.analysis.unique import Unique, unique_keys
 from rules.context import Context
@@ -86,9 +86,7 @@ def keys_of(relation: Logical, read: RelationLineage, changed: bool, ctx: Contex
     if not changed:
         return unique_keys(relation, ctx)
     declared = ctx.catalog.declaration(read.base.name).changelog if isinstance(read.base, Scan) else None
-    shown = [
-        read.output_name(sql(exp.column(ctx.names.fold(c), quoted=True))) for c in (declared.key if declared else ())
-    ]
+    shown = [read.output_name(quoted_column(ctx.names.fold(c))) for c in (declared.key if declared else ())]
     names = frozenset(ctx.names.fold(name) for name in shown if name)
     return frozenset((names,)) if names and all(shown) else frozenset()
 

@@ -24,7 +24,7 @@ from sqlglot import exp
 from planner.band.axis import Axis
 from planner.catalog.declared import Versions
 from planner.errors import Refused, Unsupported
-from planner.expr import Scalar, quote, sql
+from planner.expr import Scalar, quote
 from planner.logical import JOIN_KEYWORDS, Cte, Derived, Join, Logical, Project, Scan
 from planner.logical.placeholder import alias_of as suffix_of
 from planner.logical.versions import LAST
@@ -34,6 +34,7 @@ from planner.state.program import EpochProgram, Probe, Read, Step, Version
 from planner.state.spec import AsOf, StreamJoin
 from planner.tree import transform_up
 from planner.types.schema import sql_type
+from rules.analysis.same_source import quoted_column
 from rules.context import Context
 from rules.query.decorrelation import check_deterministic
 from rules.query.operands import as_operand
@@ -157,7 +158,7 @@ class _AsOfReader(Reader):
         self.plain, self.versioned = plain, versioned
         fold, read = ctx.names.fold, relations[1].read
         declared = (*versioned.versions.key, versioned.versions.valid_from)
-        self.base = tuple(sql(exp.column(fold(c), quoted=True)) for c in declared)
+        self.base = tuple(quoted_column(fold(c)) for c in declared)
         shown = [read.output_name(value) for value in self.base]
         self.version_columns = tuple(name for name in shown if name)
         if len(self.version_columns) != len(declared):
@@ -200,7 +201,7 @@ class _AsOfReader(Reader):
         event = relation.stream.event_time or ""
         try:
             tree = time.tree.unnest()
-            ticks = self._over_base(time.text, 0) == sql(exp.column(self.ctx.names.fold(event), quoted=True))
+            ticks = self._over_base(time.text, 0) == quoted_column(self.ctx.names.fold(event))
             if ticks and isinstance(tree, exp.Column):
                 return self.scopes[0].column(tree).column.name
         except Refused as no:

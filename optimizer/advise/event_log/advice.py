@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from optimizer.advise.event_log.errors import LogProblem, reason_of
+from optimizer.advise.event_log.errors import LogProblem
 from optimizer.advise.event_log.files import find_logs
 from optimizer.advise.event_log.read_log import read_log
 from optimizer.advise.event_log.report import AppSummary, Reported, print_report, to_json
@@ -15,6 +15,7 @@ from optimizer.advise.event_log.statements import Statements
 from optimizer.commands import terminal
 from optimizer.commands.failures import Exit
 from planner.catalog import Catalog
+from planner.errors import reason_of
 
 
 def run(folder: Path, *, json: bool = False, catalog: Catalog | None = None) -> int:

@@ -25,8 +25,3 @@ class CutOff(Damaged):
 
     def __init__(self) -> None:
         super().__init__("The compressed data ends in the middle of a block; it was read to there.")
-
-
-def reason_of(error: OSError) -> str:
-    """The reason that the system gives, in small letters."""
-    return (error.strerror or str(error)).lower()

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from optimizer.advise.event_log.application import Application, NotAnEvent
 from optimizer.advise.event_log.compression import read_chunks
-from optimizer.advise.event_log.errors import CutOff, Damaged, LogProblem, reason_of
+from optimizer.advise.event_log.errors import CutOff, Damaged, LogProblem
 from optimizer.advise.event_log.files import EventLog
 from optimizer.advise.event_log.lines import LONGEST_LINE, TooLong, event_name, read_lines
+from planner.errors import reason_of
 
 _MOST_WRONG = 10_000
 

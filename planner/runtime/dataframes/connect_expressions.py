@@ -21,7 +21,7 @@ from planner.expr.functions import VOLATILE
 from planner.runtime.dataframes.connect_literals import check_text, proto_literal_sql, proto_type_sql
 from planner.runtime.dataframes.connect_names import Attribute, Scope, name_parts
 from planner.runtime.dataframes.connect_plan import check_fields, enum_name
-from planner.runtime.dataframes.query_blocks import Columns
+from planner.runtime.dataframes.query_blocks import Columns, case_when
 
 _OPERATORS: dict[str, type[exp.Binary]] = {
     "==": exp.EQ,
@@ -241,12 +241,6 @@ _KINDS: dict[str, Callable[[ProtoExpressionWriter, Any], exp.Expression]] = {
 }
 
 
-def _case(arguments: list[exp.Expression]) -> exp.Expression:
-    pairs = zip(arguments[0::2], arguments[1::2], strict=False)
-    default = arguments[-1] if len(arguments) % 2 else None
-    return exp.Case(ifs=[exp.If(this=test, true=value) for test, value in pairs], default=default)
-
-
 def _is_null(arguments: list[exp.Expression]) -> exp.Expression:
     return exp.Is(this=arguments[0], expression=exp.Null())
 
@@ -262,7 +256,7 @@ _SPELLED: dict[str, Callable[[list[exp.Expression]], exp.Expression]] = {
     "isNotNull": lambda arguments: exp.Not(this=_is_null(arguments)),
     "isnotnull": lambda arguments: exp.Not(this=_is_null(arguments)),
     "in": lambda arguments: exp.In(this=arguments[0], expressions=arguments[1:]),
-    "when": _case,
+    "when": case_when,
     "like": lambda arguments: exp.Like(this=arguments[0], expression=arguments[1]),
     "rlike": lambda arguments: exp.RegexpLike(this=arguments[0], expression=arguments[1]),
 }

@@ -17,6 +17,7 @@ from planner.expr import parse
 from planner.expr.dialect import data_type
 from planner.runtime.dataframes.catalyst_tree import Catalyst
 from planner.runtime.dataframes.literals import literal_sql, type_sql
+from planner.runtime.dataframes.query_blocks import case_when
 
 _COMPARISONS: dict[str, type[exp.Binary]] = {
     "EqualTo": exp.EQ,
@@ -167,10 +168,7 @@ class ExpressionWriter:
         return exp.Like(this=value, expression=pattern)
 
     def _case(self, node: Catalyst) -> exp.Expression:
-        written = [self.tree(child) for child in node.children]
-        pairs = zip(written[0::2], written[1::2], strict=False)
-        default = written[-1] if len(written) % 2 else None
-        return exp.Case(ifs=[exp.If(this=test, true=value) for test, value in pairs], default=default)
+        return case_when([self.tree(child) for child in node.children])
 
     def _aggregate(self, node: Catalyst) -> exp.Expression:
         function, *condition = node.children

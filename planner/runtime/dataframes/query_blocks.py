@@ -142,3 +142,10 @@ def item(tree: exp.Expression, name: str, *, renamed: bool = False) -> Scalar:
     """An item of a select list; ``renamed``: with AS, even if it is a column of that name."""
     same = isinstance(tree, exp.Column) and tree.name == name and not renamed
     return Scalar(sql(tree) if same else f"{sql(tree)} AS {quote(name)}")
+
+
+def case_when(arguments: Sequence[exp.Expression]) -> exp.Expression:
+    """CASE with conditions and values in turn, and behind them the value of ELSE, if there is one."""
+    pairs = zip(arguments[0::2], arguments[1::2], strict=False)
+    default = arguments[-1] if len(arguments) % 2 else None
+    return exp.Case(ifs=[exp.If(this=test, true=value) for test, value in pairs], default=default)
