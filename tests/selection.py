@@ -1,8 +1,8 @@
 """The tests that `make test` runs: one of each kind.  The others get the marker `thorough`, for `make test-all`.
 
-This is the one place that decides it.  All tests without a JVM are in `make test`, with all golden plans; of those that
-are run as well, one for each combination of rules, operators, kinds of join and axis.  Of all other tests on Spark
-it takes a part, chosen by a hash of their names.
+This is the one place that decides it.  All golden plans are in `make test`; of those that are run as well, one for
+each combination of rules, operators, kinds of join and axis.  Of all other tests on Spark it takes a part, chosen by a
+hash of their names, and of tests that start many processes or servers.  All others without a JVM are in it.
 """
 
 from __future__ import annotations
@@ -58,6 +58,16 @@ OF_A_FILE = {
     "tests/answers/*": 4,
     "tests/planner/*": 2,
 }
+# Tests without a JVM of which a part is taken as well, by the same names: they wait for processes and servers.
+OF_PROCESSES = {
+    "tests/lookup/test_task_matrix.py*": 3,
+    "tests/lookup/test_http_limits.py*": 2,
+    "tests/test_bare_install.py*": 3,
+    "tests/test_cli_terminal.py*": 3,
+    "tests/test_cli_values.py::test_in_a_process_of_its_own*": ONE,
+    "tests/test_program.py::test_a_program_ends*": 3,
+    "tests/test_program.py::test_what_cannot_run*": 3,
+}
 # The one test in `make test` that starts a JVM of its own.
 IN_A_PROCESS_OF_ITS_OWN = "tests/golden/test_connect.py::test_a_small_share_of_the_cases"
 _OPERATOR = re.compile(
@@ -68,13 +78,16 @@ _OPERATOR = re.compile(
 def left_out(items: Iterable[pytest.Item]) -> list[pytest.Item]:
     """The tests that are left to `make test-all`."""
     seen: Counter[Hashable] = Counter()
-    on_spark = (item for item in items if any(item.iter_markers("spark")))
-    by_hash = sorted(on_spark, key=lambda item: (crc32(item.nodeid.encode()), item.nodeid))
+    by_hash = sorted(items, key=lambda item: (crc32(item.nodeid.encode()), item.nodeid))
     return [item for item in by_hash if not _taken(item, seen)]
 
 
 def _taken(item: pytest.Item, seen: Counter[Hashable]) -> bool:
     """Whether a test is the next one of its kind and of its file."""
+    if not any(item.iter_markers("spark")):
+        function = item.nodeid.partition("[")[0]
+        seen[function] += 1
+        return (seen[function] - 1) % _every(item, OF_PROCESSES) == 0
     if any(item.iter_markers("cluster")) or any(item.iter_markers("connect")):
         return item.nodeid == IN_A_PROCESS_OF_ITS_OWN
     for kind, every in (

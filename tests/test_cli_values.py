@@ -123,7 +123,8 @@ def check_answer(done: Any, place: tuple[str, str], value: str) -> None:
         assert "rror" in said, said  # `error: …`, or the box of a usage error
     command, option = place
     if done.exit_code == 2 and option not in ("--sql", "") and command != "state":  # which has no state to look at
-        named = option in said or Path(value).name in said  # or the folder that is another's, by its full path
+        names = option, option.lstrip("-").replace("-", "_"), Path(value).name  # an argument of Python, or a full path
+        named = any(name in said for name in names)
         assert named, (place, value, said)
 
 
