@@ -30,7 +30,7 @@ help: ## what can be made
 demo: java $(STAMP) ## make data, run a band join through the optimizer, and show what it did
 	$(BIN)/dovetail demo
 
-test: java lint ## linter, types, and tests of every kind: 10 to 15 minutes on two cores
+test: java lint ## linter, types, and tests of every kind: 8 to 12 minutes on two cores
 	$(BIN)/python -m pytest $(WORKERS) -m "not thorough" --hypothesis-profile=quick --durations=10
 
 test-all: java $(STAMP) ## what make test leaves out, the random tests from a new seed, some planted faults; SEED=… repeats a run

@@ -293,6 +293,13 @@ FAULTS = (
         "an aggregate counts the rows of all", MERGED, 'if own else ""\n', 'if not own else ""\n', "scalar_aggregates"
     ),
     Fault(
+        "a column of one relation counts as evaluated for a column of that name of another",
+        GUARDS,
+        " if column is not None and fold(column.table) in names}",
+        " if column is not None}",
+        "self/window_name_of_two_relations.plan",
+    ),
+    Fault(
         "each of several filters counts as evaluated on every row",
         GUARDS,
         "        if len(self.filters) == 1 or",
