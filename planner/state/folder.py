@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -63,6 +64,10 @@ class Folder(Protocol):
 
     def delete(self, name: str) -> None:
         """Delete a file, or a folder with its contents; does nothing if it does not exist."""
+        ...
+
+    def delete_empty(self) -> None:
+        """Delete the folder if it exists and nothing is in it."""
         ...
 
     def rename(self, name: str, to: str) -> None:
@@ -140,6 +145,11 @@ class LocalFolder:
             shutil.rmtree(path)
         else:
             path.unlink(missing_ok=True)
+
+    def delete_empty(self) -> None:
+        """Delete the folder if it exists and nothing is in it."""
+        with suppress(OSError):
+            self.path.rmdir()
 
     def rename(self, name: str, to: str) -> None:
         """Rename a file; the folder of the new name is created if need be."""

@@ -64,13 +64,12 @@ class FileOutput(Output):
 
     def check(self, none: DataFrame) -> None:
         """Raise ``OptionError`` where Spark does not write rows like these ``none``, by its format and options."""
-        was_there, hidden, writes = bool(self.folder.inside()), f"_dovetail-check-{uuid4().hex[:8]}", False
+        was_there, hidden = bool(self.folder.inside()), f"_dovetail-check-{uuid4().hex[:8]}"
         inner = none.drop(*(F.col(quote(name)) for name in self.sink.partition_by))
         try:
             self._writer(none).save(self.folder.below(hidden))
             if self.sink.partition_by:  # below partitions no file is begun without a row
                 self._writer(inner, ()).save(self.folder.below(hidden))
-            writes = True
         except (PySparkException, Py4JJavaError) as error:
             raise OptionError(
                 f"Spark does not write these rows to {self.folder.public}: {describe_error(error, str(self.folder))}; "
@@ -78,9 +77,8 @@ class FileOutput(Output):
             ) from error
         finally:
             self.folder.delete(hidden)
-            # Another start may check at the same moment, so the folder of a sink that can be written to stays.
-            if not (writes or was_there or self.folder.inside()):
-                self.folder.delete("")
+            if not was_there:  # another start may check at the same moment
+                self.folder.delete_empty()
 
     def _written_before(self, name: str) -> list[str]:
         """The files that an earlier attempt of an epoch wrote.

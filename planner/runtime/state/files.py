@@ -6,6 +6,7 @@ Writes are atomic: a file is written under a temporary name and then renamed.  N
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import Any
 
 from py4j.java_gateway import is_instance_of  # type: ignore[import-untyped]
@@ -116,6 +117,11 @@ class HadoopFolder:
     def delete(self, name: str) -> None:
         """Delete a file, or a folder with its contents; does nothing if it does not exist."""
         self._fs.delete(self._at(name), True)
+
+    def delete_empty(self) -> None:
+        """Delete the folder if it exists and nothing is in it."""
+        with suppress(Py4JJavaError):
+            self._fs.delete(self._at(""), False)
 
     def rename(self, name: str, to: str) -> None:
         """Rename a file to a new name; the folder of the new name is created if need be."""

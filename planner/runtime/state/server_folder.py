@@ -76,6 +76,10 @@ class ServerFolder:
         """Delete a file, or a folder with its contents; does nothing if it does not exist."""
         self._operate("delete", name)
 
+    def delete_empty(self) -> None:
+        """Delete the folder if it exists and nothing is in it."""
+        self._operate("delete_empty")
+
     def rename(self, name: str, to: str) -> None:
         """Rename a file; the folder of the new name is created if need be."""
         self._operate("rename", name, to)
