@@ -154,9 +154,13 @@ class HadoopFolder:
     def _rename(self, path: Any, target: Any) -> None:
         if self._fs.exists(target):  # the local file system would replace it, others refuse without a reason
             raise exists(_public(str(target.toString())))
-        if not self._fs.rename(path, target):
-            names = (_public(str(p.toString())) for p in (path, target))
-            raise StateError(" could not be renamed to ".join(names))
+        failed = " could not be renamed to ".join(_public(str(p.toString())) for p in (path, target))
+        try:
+            renamed = self._fs.rename(path, target)
+        except Py4JJavaError as error:  # another start has renamed it
+            raise StateError(f"{failed}, so another query writes here at the same time; stop one of them") from error
+        if not renamed:
+            raise StateError(failed)
 
     def _at(self, name: str) -> Any:
         return self._path_of(self._root, name) if name else self._root
