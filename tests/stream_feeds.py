@@ -195,6 +195,7 @@ def interrupting(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         monkeypatch.setattr(kind, name, step)
 
     counted(HadoopFolder, "delete")
+    counted(HadoopFolder, "delete_empty")
     counted(HadoopFolder, "rename")
     counted(HadoopFolder, "_rename")
     counted(Segments, "_save")

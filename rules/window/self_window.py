@@ -84,7 +84,7 @@ class WindowedBlock:
         """Return what a subquery evaluates; if it has conditions of its own, Spark may test its keys for NULL first."""
         texts = {value: conjunct.text for conjunct, value in self.common.items()}
         filters = [texts.get(term.value, term.text) for term in request.own]
-        filters += [f"{key.text} IS NOT NULL" for key in request.keys if self._own(request)]
+        filters += [f"{key.text} IS NOT NULL" for key in (request.keys if self._own(request) else ())]
         return Rows(tuple(filters), tuple(c.text for c in request.calls), same_join=len(self.relations) == 1)
 
     def _place(self, conjunct: Scalar) -> frozenset[int]:

@@ -134,7 +134,7 @@ class HadoopFolder:
         try:
             listed = self._fs.listStatus(self._at(name))
         except Py4JJavaError as error:
-            if is_instance_of(self._session.sparkContext._gateway, error.java_exception, _NOT_FOUND):
+            if self._is_missing(error):
                 return []
             raise
         found = [Found(s.getPath().getName(), s.isDirectory(), s.getLen()) for s in listed]
@@ -157,10 +157,16 @@ class HadoopFolder:
         failed = " could not be renamed to ".join(_public(str(p.toString())) for p in (path, target))
         try:
             renamed = self._fs.rename(path, target)
-        except Py4JJavaError as error:  # another start has renamed it
-            raise StateError(f"{failed}, so another query writes here at the same time; stop one of them") from error
+        except Py4JJavaError as error:
+            if self._is_missing(error):  # another start has renamed it
+                raise exists(_public(str(target.toString()))) from error
+            raise StateError(f"{failed}: {describe_error(error)}") from error
         if not renamed:
             raise StateError(failed)
+
+    def _is_missing(self, error: Py4JJavaError) -> bool:
+        """Whether a file or folder does not exist."""
+        return bool(is_instance_of(self._session.sparkContext._gateway, error.java_exception, _NOT_FOUND))
 
     def _at(self, name: str) -> Any:
         return self._path_of(self._root, name) if name else self._root
