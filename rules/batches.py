@@ -13,6 +13,7 @@ from rules.lower.nearest_join import (
     lower_nearest_ties,
     lower_nearest_versions,
 )
+from rules.lower.pull_up_columns import pull_up_columns
 from rules.lower.self_aggregate import lower_self_aggregate
 from rules.lower.shared_groups import lower_shared_groups
 from rules.lower.spark import leave_to_spark
@@ -101,6 +102,7 @@ BATCHES = (
             lower_shared_groups,
             lower_self_aggregate,
             aggregate_band_join,
+            pull_up_columns,
             keep_nested_loop,
             lower_lookup_join,
             lower_extreme_exists,

@@ -104,6 +104,14 @@ class Nearest:
     time_type: SqlType | None = None
 
     @property
+    def texts(self) -> tuple[str, ...]:
+        """The SQL of all that decides which rows are the nearest."""
+        keys = (text for key in self.keys for text in (key.left, key.right))
+        tolerances = (text for one in self.tolerances for text in (one.other, one.bound))
+        filters = (scalar.text for side in (*self.filters, self.kept) for scalar in side)
+        return (*self.times, *keys, *(tie.text for tie in self.ties), *tolerances, *filters)
+
+    @property
     def difference(self) -> Difference:
         """What is subtracted to tell which of two right rows is nearer; empty where that could raise an error."""
         if self.time_type is None:

@@ -40,6 +40,7 @@ from planner.logical import (
     nodes_of_from,
 )
 from planner.logical.nearest_syntax import NearestSyntax
+from planner.logical.pulled_up_columns import PulledUpColumns
 from planner.logical.self_join import HiddenRelation
 from planner.rendered import NameGenerator, Rendered
 from planner.tree import Node, unwrap
@@ -136,10 +137,15 @@ class _Printer:
         """The select list; a ``*`` over a relation that carries added columns is expanded by relation."""
         if not adds_columns(source):
             return [self.scalar(i) for i in project.items]
-        items = []
+        items: list[str] = []
+        top = unwrap(source)
+        pulled_up = top.relations if isinstance(top, PulledUpColumns) else ()
+        stars = {star: one.shown for one in pulled_up for star in one.stars}
         for item in project.items:
             if item.text == "*":
                 items += star_items(source)
+            elif item.text in stars:
+                items += stars[item.text]
             else:
                 refuse_stars(item)
                 items.append(self.scalar(item))

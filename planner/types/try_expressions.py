@@ -43,6 +43,11 @@ _OF_DAYS = (exp.Year, exp.Quarter, exp.Month, exp.Week, exp.WeekOfYear, exp.Day,
 _OF_DATES = (*_OF_DAYS, exp.DayOfYear, exp.LastDay, exp.DateTrunc, exp.UnixDate)
 _OF_TIMESTAMPS = (exp.UnixSeconds, exp.UnixMillis, exp.UnixMicros, exp.StrToUnix, exp.TimestampTrunc)
 _OF_CLOCKS = (exp.Hour, exp.Minute, exp.Second)
+_OF_STRINGS = frozenset(
+    "CHARACTER_LENGTH CHAR_LENGTH CONCAT CONTAINS ENDSWITH INITCAP INSTR LENGTH LTRIM MD5 REPLACE REVERSE RTRIM SHA1 "
+    "STARTSWITH SUBSTR SUBSTRING".split()
+)
+"""Functions that have a value for all strings, and behind the first one for all whole numbers."""
 
 
 class UnsafeSpeculation(Refused):
@@ -159,7 +164,27 @@ class _TryForm:
             return self._of_times(tree, "timestamp", "timestamp_ntz")
         if isinstance(tree, _CHOICES):
             return self._choice(tree)
+        if self._has_value_for_strings(tree):
+            return tree.copy()
         raise UnsafeSpeculation(sql(tree))
+
+    def _has_value_for_strings(self, tree: exp.Expression) -> bool:
+        """Whether this is a string function over columns, literals and other such functions."""
+        match tree:
+            case exp.Upper() | exp.Lower() | exp.Trim():
+                arguments = [*tree.iter_expressions()]
+            case exp.Anonymous(this=str(name)) if name.upper() in _OF_STRINGS:
+                arguments = tree.expressions
+            case _:
+                return False
+        return all(
+            (
+                isinstance(argument, _LEAVES)
+                and (self._is(argument, "string", "char") or (number > 0 and self._integral(argument)))
+            )
+            or self._has_value_for_strings(argument)
+            for number, argument in enumerate(arguments)
+        )
 
     def _type(self, tree: exp.Expression) -> SqlType | None:
         return type_of(tree, self.known)

@@ -29,7 +29,8 @@ from sqlglot import exp
 from planner.errors import Unsupported
 from planner.expr import Scalar, sql
 from planner.expr.tokens import mentioned
-from planner.logical import Project, Relation, Scan, SetOp
+from planner.logical import Derived, Logical, Project, Relation, Scan, SetOp
+from planner.rendered import PREFIX
 from planner.sql.names import Resolver
 from planner.tree import Node
 from planner.types.schema import SqlType
@@ -37,18 +38,19 @@ from planner.types.try_expressions import Original, TypeOf, UnsafeSpeculation, c
 from rules.context import Context
 from rules.query.catalog_views import query_of_view
 
-_OF_MANY = (exp.AggFunc, exp.AnonymousAggFunc, exp.Window)  # these read all rows, in any case
+OF_MANY = (exp.AggFunc, exp.AnonymousAggFunc, exp.Window)  # these read all rows, in any case
 _BESIDE_A_LITERAL = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.Add, exp.Sub, exp.Mul)
 
 EVERY = "*"  # stands for all columns, where it is not known which
 
 
-def raising_columns(relation: Node, ctx: Context) -> dict[str, Scalar]:
+def raising_columns(relation: Node, ctx: Context, *, of_aggregates: bool = False) -> dict[str, Scalar]:
     """The columns of a relation that queries below it compute and that might raise an error on some row.
 
-    By folded name, with the item that might raise; ``EVERY`` where names do not tell the columns.
+    By folded name, with the item that might raise; ``EVERY`` where names do not tell the columns.  ``of_aggregates``:
+    also what is computed from aggregates or windows, which themselves read all rows in any case.
     """
-    return _Computed(ctx, ctx.names, frozenset()).columns(relation)
+    return _Computed(ctx, ctx.names, frozenset(), of_aggregates).columns(relation)
 
 
 def may_raise(expression: Scalar | exp.Expr, known: TypeOf, ctx: Context) -> bool:
@@ -151,6 +153,7 @@ class _Computed:
     ctx: Context
     names: Resolver
     views: frozenset[tuple[str, ...]]
+    of_aggregates: bool
 
     def columns(self, node: Node) -> dict[str, Scalar]:
         match node:
@@ -160,11 +163,28 @@ class _Computed:
             case Scan():
                 found = self._defined(node)
             case SetOp():
-                left, right = self.columns(node.left), self.columns(node.right)
-                found = _renamed(left or right)
+                left, right, names = self.columns(node.left), self.columns(node.right), self._names(node.left)
+                right = right if "NAME" in node.keyword.upper() else self._renamed(right, node.right, names)
+                found = {**right, **left}
             case _:
                 found = {n: item for child in node.children for n, item in self.columns(child).items()}
-        return _renamed(found) if isinstance(node, Relation) and node.renames else found
+        if isinstance(node, Relation) and node.renames:
+            return self._renamed(found, node.query if isinstance(node, Derived) else None, node.renames)
+        return found
+
+    def _names(self, query: Node) -> tuple[str, ...] | None:
+        """The names of the columns of a query; None if they are not known."""
+        columns = self.names.columns(query) if isinstance(query, Logical) else None
+        return None if columns is None else tuple(column.name for column in columns)
+
+    def _renamed(
+        self, found: dict[str, Scalar], query: Node | None, names: tuple[str, ...] | None
+    ) -> dict[str, Scalar]:
+        """The columns ``found`` of a query under the ``names`` that its columns have outside, in their order."""
+        fold, own = self.names.fold, self._names(query) if query and found else None
+        if not found or own is None or names is None or len(own) != len(names) or EVERY in found:
+            return _unnamed(found)
+        return {fold(new): found[fold(old)] for old, new in zip(own, names, strict=True) if fold(old) in found}
 
     def _shown(self, item: Scalar, query: Project, below: dict[str, Scalar]) -> Iterator[tuple[str, Scalar]]:
         """Yield the parts of an item that might raise: its own expression, and the columns that it is computed from."""
@@ -176,8 +196,25 @@ class _Computed:
         words = set(map(self.names.fold, mentioned(item.text))) if below else ()
         if inner := next((i for n, i in below.items() if EVERY in (n, *words) or n in words), None):
             yield name, inner
-        elif not isinstance(tree, exp.Column) and not tree.find(*_OF_MANY) and may_raise(item, known, self.ctx):
+        elif not isinstance(tree, exp.Column) and self._may_raise(tree, known):
             yield name, item
+
+    def _may_raise(self, tree: exp.Expr, known: TypeOf) -> bool:
+        """Whether an item might raise; an aggregate or window in it counts as a column."""
+        if not tree.find(*OF_MANY):
+            return may_raise(tree, known, self.ctx)
+        if not self.of_aggregates:
+            return False
+        types: dict[str, SqlType | None] = {}
+
+        def column(node: exp.Expr) -> exp.Expr:
+            if not isinstance(node, OF_MANY):
+                return node
+            types[name := f"{PREFIX}_of_many{len(types)}"] = known(node)  # type: ignore[arg-type]
+            return exp.column(name)
+
+        plain = tree.copy().transform(column)
+        return may_raise(plain, lambda node: types[node.name] if node.name in types else known(node), self.ctx)
 
     def _type(self, tree: exp.Expr, query: Project) -> SqlType | None:
         """Return the type of an expression over a query's FROM, from its text or else from the catalog."""
@@ -188,7 +225,7 @@ class _Computed:
         if scan.cte:
             cte = self.names.definitions.get(scan.cte)
             found = self.columns(cte.query) if cte else {}
-            return _renamed(found) if cte and cte.renames else found
+            return self._renamed(found, cte.query, cte.renames) if cte and cte.renames else found
         view = None if scan.name in self.views else self.ctx.catalog.view(scan.name)
         if view is None:
             return {}
@@ -197,11 +234,11 @@ class _Computed:
         except Unsupported:
             columns = self.ctx.catalog.columns(scan.name) or ()
             return {self.names.fold(c.name): Scalar(f"{scan.text}.{c.name}") for c in columns}
-        found = _Computed(self.ctx, names, self.views | {scan.name}).columns(query)
+        found = _Computed(self.ctx, names, self.views | {scan.name}, self.of_aggregates).columns(query)
         shown = [c.name for c in self.ctx.catalog.columns(scan.name) or ()]
-        return found if shown == [*view.columns] else _renamed(found)
+        return found if shown == [*view.columns] else _unnamed(found)
 
 
-def _renamed(found: dict[str, Scalar]) -> dict[str, Scalar]:
+def _unnamed(found: dict[str, Scalar]) -> dict[str, Scalar]:
     """The same under names that are not looked at."""
     return {EVERY: next(iter(found.values()))} if found else found

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from planner.catalog import View
-from planner.catalog.settings import check_settings
 from planner.errors import Refused, Unsupported
-from planner.expr import Scalar, quote
-from planner.expr.calls import BUILT_IN
-from planner.expr.tokens import tokenize, words
-from planner.logical import Cte, Derived, Filter, Join, Logical, Scan, Statement, map_expressions
-from planner.logical.relations import alias_clause
-from planner.sql.from_sql import from_sql
-from planner.sql.names import Resolver
-from planner.sql.to_sql import to_sql
-from planner.tree import Node, transform_up
-from planner.types.schema import Column
+from planner.expr import Scalar
+from planner.logical import Derived, Filter, Join, Logical, Scan
+from planner.tree import Node
 from rules.context import Context
-from rules.query.catalog_views import is_temporary, qualify_table
-from rules.query.decorrelation import bounds, is_text
+from rules.query.catalog_views import qualify_table
+from rules.query.decorrelation import bounds
+from rules.query.view_as_subquery import Names, read_view, tables_of, view_as_subquery
 from rules.rule import rule
 
 _DEEPEST = 20
-_CALLS = BUILT_IN | set("OVER FILTER WITHIN VALUES CHAR VARCHAR USING DISTINCT ALL CUBE ROLLUP SETS".split())
 
 
 @rule(Scan)
@@ -45,27 +35,24 @@ def _inlined(scan: Scan, ctx: Context, depth: int) -> Derived | None:
     if view is None:
         return None
     try:
-        check_settings(view.text, ctx.catalog.settings)
-        query, _ = from_sql(view.text, ctx.catalog.settings)
+        query = read_view(view, ctx)
     except Unsupported:
         return None
-    inside = tuple(_inlined(qualify_table(n, view, ctx), ctx, depth + 1) for n in _tables(query))
+    inside = tuple(_inlined(qualify_table(n, view, ctx), ctx, depth + 1) for n in tables_of(query))
     met = _met(scan, query, view, ctx)
     joins_its_table = met and not ctx.catalog.keys(scan.name)  # keys of its own, which its query would not show
     if not any(inside) and bounds(_conjuncts(query)) < 2 and not joins_its_table:
         return None
     try:
-        _check_text(query, view)
-        _check_place(query, view, ctx)
-        return _derived(scan, view, _expand_star(query, view, ".".join(map(quote, scan.name)), met, ctx), ctx)
+        return view_as_subquery(scan, view, query, met, ctx)
     except Refused as no:
         return ctx.decline(f"the view {scan.text} stays a view: {no}")
 
 
-def _met(scan: Scan, query: Node, view: View, ctx: Context) -> dict[tuple[str, ...], tuple[str, ...]]:
+def _met(scan: Scan, query: Node, view: View, ctx: Context) -> dict[Names, Names]:
     """The tables of a view that the statement reads too, by their full names, as the statement names them."""
     fold = ctx.names.fold
-    tables = {qualify_table(n, view, ctx).name for n in _tables(query)}
+    tables = {qualify_table(n, view, ctx).name for n in tables_of(query)}
     alike, taken = {fold(table[-1]) for table in tables}, {fold(d.name) for d in ctx.definitions.values()}
     names = [n for n in sorted(ctx.scanned) if n != scan.name and fold(n[-1]) in alike]
     known = {ctx.catalog.identity(n): n for n in names if len(n) > 1 or fold(n[0]) not in taken}
@@ -74,81 +61,5 @@ def _met(scan: Scan, query: Node, view: View, ctx: Context) -> dict[tuple[str, .
     return {table: known[own] for table in tables if (own := ctx.catalog.identity(table)) in known}
 
 
-def _tables(query: Node) -> list[Scan]:
-    return [n for n in query.walk() if isinstance(n, Scan) and not n.cte]
-
-
 def _conjuncts(query: Node) -> tuple[Scalar, ...]:
     return tuple(c for n in query.walk() if isinstance(n, Join | Filter) for c in n.condition)
-
-
-def _check_text(query: Node, view: View) -> None:
-    """Raise ``Refused`` unless every name in the text of a view can be resolved."""
-    if isinstance(query, Statement) or words(to_sql(query)) != words(view.text):
-        raise Refused("its query is not supported")
-    if any(map(is_text, query.walk())):
-        raise Refused("it holds something that Dovetail does not parse")
-    t = tokenize(view.text)
-    for i in range(1, len(t)):
-        called = t[i].word == "(" and t[i - 1].is_name and t.word(i - 2) != "AS"
-        if called and t[i - 1].text.upper() not in _CALLS:
-            raise Refused(f"{t[i - 1].text} could be a function of the view's own database")
-
-
-def _check_place(query: Node, view: View, ctx: Context) -> None:
-    """Raise ``Refused`` unless the text of a view means the same in this statement and session."""
-    if "VIEW" in ctx.statement.upper().split():
-        raise Refused("the new view would keep the present definition of the old one")
-    if setting := ctx.catalog.changed_setting(view):
-        raise Refused(f"{setting} has changed since the view was made")
-    taken = {ctx.names.fold(d.name) for d in ctx.definitions.values()}
-    for table in _tables(query):
-        if len(table.name) == 1 and is_temporary(table, view, ctx) and ctx.names.fold(table.name[0]) in taken:
-            raise Refused(f"{table.text} is a temporary view inside it, and a CTE of this statement")
-
-
-def _expand_star(
-    query: Logical, view: View, prefix: str, met: dict[tuple[str, ...], tuple[str, ...]], ctx: Context
-) -> Logical:
-    """Qualify the names in a view's query, so that it means the same in any statement, and remove its places."""
-    keys = {d.key: f"__dt_{prefix}_{d.key}" for d in query.walk() if isinstance(d, Cte)}
-
-    def spell(node: Node) -> Node:
-        if isinstance(node, Cte):
-            key = keys[node.key]
-            renames = f"({', '.join(map(quote, node.renames))})" if node.renames else ""
-            node = replace(node, name=key, key=key, head=f"{quote(key)}{renames} AS")
-        elif isinstance(node, Scan) and node.cte:
-            key = keys[node.cte]
-            suffix = node.suffix or alias_clause(node.alias or node.name[-1])
-            node = replace(node, name=(key,), text=quote(key), cte=key, suffix=suffix)
-        elif isinstance(node, Scan):
-            node = qualify_table(node, view, ctx)
-            name = met.get(node.name, node.name)
-            node = replace(node, name=name, text=".".join(map(quote, name)) if name in met.values() else node.text)
-        return map_expressions(node, lambda scalar: replace(scalar, place=None))
-
-    return transform_up(query, spell)  # type: ignore[return-value]
-
-
-def _derived(scan: Scan, view: View, query: Logical, ctx: Context) -> Derived:
-    """Wrap a query in a subquery with the view's columns.  Raises ``Refused`` if they would differ."""
-    alias = scan.alias or scan.name[-1]
-    declared = ctx.catalog.columns(scan.name)
-    own = {d.key: d for d in query.walk() if isinstance(d, Cte)}
-    names = Resolver(ctx.catalog, {**ctx.definitions, **own})
-    found = ctx.catalog.schema(to_sql(query)) or names.sources(Derived(query, alias))[0].columns
-    if not declared or not found or tuple(c.name for c in found) != view.columns or len(declared) != len(found):
-        raise Refused("its query no longer returns the columns that it had when it was made")
-    for shown, made in zip(declared, found, strict=True):
-        if made.type is None:
-            raise Refused(f"the type of its column {made.name} is not known")
-        if made.type != shown.type:
-            raise Refused(f"its column {shown.name} would be cast")
-    renames = scan.renames or _renames(declared, found)
-    return Derived(query, alias, renames, scan.suffix if scan.renames else alias_clause(alias, renames))
-
-
-def _renames(declared: tuple[Column, ...], found: tuple[Column, ...]) -> tuple[str, ...]:
-    names = tuple(c.name for c in declared)
-    return () if names == tuple(c.name for c in found) else names

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from planner.errors import Refused
 from planner.expr import Scalar, column_ref, is_star, quote, sql
-from planner.logical import Derived, Logical, Project, Scan
+from planner.logical import Derived, Logical, Scan
 from planner.logical.relations import subquery_as
 from planner.sql.names import Source
 from planner.sql.scope import BoundColumn, Scope
@@ -62,7 +62,7 @@ def expression_inside(scalar: Scalar, scope: Scope, columns: dict[str, str]) -> 
     return scope.bind(scalar).substitute(inside)
 
 
-def over_subquery(relation: Logical, query: Project, ctx: Context) -> Derived:
+def over_subquery(relation: Logical, query: Logical, ctx: Context) -> Derived:
     """A subquery, or a name of WITH, with another query in it."""
     if isinstance(relation, Derived):
         return replace(relation, query=query)

@@ -1,0 +1,120 @@
+"""Computes columns above a join that is rewritten, where Spark computes them for its result only."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from planner.errors import Refused
+from planner.expr import has_star, is_star
+from planner.logical import (
+    BandJoin,
+    Join,
+    LateralView,
+    Logical,
+    Nested,
+    Project,
+    clauses_of,
+    expressions,
+)
+from planner.logical.nearest_join import NearestJoin, ShownRelation
+from planner.logical.pulled_up_columns import PulledUp, PulledUpColumns
+from planner.types.schema import Column
+from rules.analysis.pull_up import TakenOut, take_out_unsafe, visible_leaves, with_relation
+from rules.context import Context
+from rules.query.query_block import read_block, where
+from rules.rule import rule
+
+
+@rule(Project)
+def pull_up_columns(project: Project, ctx: Context) -> Project | None:
+    """Compute columns of subqueries that could raise an error above a join on bins, for the rows that match.
+
+    Under ANSI ``(SELECT lo, hi, 100 / v AS share FROM i)`` may have rows with v = 0.  Spark's generated code computes
+    ``share`` where it is used, which is after the join; a shuffle would compute it for every row.
+    """
+    block = read_block(project)
+    if block is None or block.project is not project:
+        return None
+    tree, found = block.tree, dict[int, TakenOut]()  # by the id of the relation
+    for leaf in visible_leaves(tree):
+        try:
+            if taken := take_out_unsafe(leaf, block, ctx):
+                _check_names(taken, tree, project, ctx)
+                found[id(leaf.relation)] = taken
+        except Refused as no:
+            ctx.decline(no.reason, no.place, no.code)
+            tree = _as_written(tree, leaf.relation)
+    relations = []
+    for leaf in list(visible_leaves(tree)):
+        taken = found.get(id(leaf.relation))
+        if leaf.in_recognized and taken:
+            relations.append(_pulled_up(leaf.relation, taken, project, ctx))
+            tree = _with_added(with_relation(tree, leaf.relation, taken.relation), relations[-1], taken.added, ctx)
+    if tree is block.tree:
+        return None
+    return block.over(where(PulledUpColumns(tree, tuple(relations)) if relations else tree, block.condition))
+
+
+def _as_written(tree: Logical, relation: Logical) -> Logical:
+    """FROM with the joins above a relation as written, where Spark can run them."""
+    if not any(leaf.relation is relation for leaf in visible_leaves(tree)):
+        return tree
+    match tree:
+        case Join() | BandJoin() | NearestJoin():
+            new = replace(tree, left=_as_written(tree.left, relation), right=_as_written(tree.right, relation))
+            if isinstance(new, Join) or (isinstance(new, NearestJoin) and (new.foreign or new.certain)):
+                return new
+            return new.plain
+        case Nested() | LateralView():
+            return replace(tree, child=_as_written(tree.child, relation))
+    return tree
+
+
+def _check_names(taken: TakenOut, tree: Logical, project: Project, ctx: Context) -> None:
+    """Raise ``Refused`` where a column could not be found by its name above the join."""
+    fold = ctx.names.fold
+    relations = {fold(name) for source in ctx.names.sources(tree) for name in source.names}
+    if hiding := sorted(taken.values.keys() & relations):
+        raise Refused(f"{hiding[0]} is the name of a column and of a relation")
+    clauses, _ = clauses_of(project)
+    for scalar in (scalar for node in (project, *clauses) for scalar in expressions(node)):
+        if "*" in scalar.text and not is_star(scalar.tree) and has_star(scalar.tree):
+            raise Refused(f"{scalar.shown} reads all columns", scalar.place)
+
+
+def _pulled_up(relation: Logical, taken: TakenOut, project: Project, ctx: Context) -> PulledUp:
+    """The columns as ``PulledUpColumns`` shows them."""
+    fold = ctx.names.fold
+    (source,) = ctx.names.sources(relation)
+    name = source.names[-1] if source.names else ctx.fresh("late")
+    columns = tuple(column.name for column in source.columns or ())
+    values = tuple((column, taken.values[fold(column)]) for column in columns if fold(column) in taken.values)
+    stars = [item for item in project.items if isinstance(item.known, exp.Column) and is_star(item.known)]
+    own = tuple(item.text for item in stars if ctx.names.starred(item.tree, (source,)))
+    return PulledUp(name, values, columns, own)
+
+
+def _with_added(tree: Logical, pulled_up: PulledUp, added: tuple[Column, ...], ctx: Context) -> Logical:
+    """FROM whose nearest joins show the columns that were added to a relation, and none that was taken out."""
+    fold = ctx.names.fold
+    gone = {fold(name) for name, _ in pulled_up.values}
+
+    def shown(one: ShownRelation) -> ShownRelation:
+        if fold(one.name) != fold(pulled_up.name) or one.values:
+            return one
+        return replace(one, columns=(*(c for c in one.columns if fold(c.name) not in gone), *added))
+
+    def go(node: Logical) -> Logical:
+        match node:
+            case NearestJoin(nearest=rows):
+                nearest = replace(rows, left=tuple(map(shown, rows.left)), right=tuple(map(shown, rows.right)))
+                return replace(node, left=go(node.left), right=go(node.right), nearest=nearest)
+            case Join() | BandJoin():
+                return replace(node, left=go(node.left), right=go(node.right))
+            case Nested() | LateralView():
+                return replace(node, child=go(node.child))
+        return node
+
+    return go(tree)

@@ -1,0 +1,157 @@
+"""A subquery computes a column that raises an error on rows that a join leaves out: so does no rewriting.
+
+Spark's generated code computes such a column of the larger side where it is used, above the join; a shuffle or an
+aggregate below would compute it for every row.  In the table ``far`` the rows on which it raises match nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from comparing import assert_same
+from optimizer import Optimizer, Options
+from sessions import for_few_rows
+from shares import Share, at_least
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+share = at_least(0.5)
+
+# Rows on which every expression below raises an error: far away from all others, or not.
+GOOD = (
+    "(1, 1, 10, 12, 1, '7', 5L, 'a')",
+    "(2, 1, 11, 20, 2, '8', 6L, 'b')",
+    "(3, 2, 14, 15, 4, '9', NULL, 'c')",
+    "(4, NULL, 10, 30, 5, '1', 8L, 'd')",
+    "(5, 2, NULL, 30, 5, NULL, 9L, NULL)",
+)
+BAD = {
+    "far": (
+        "(7, 9, 500, 510, 0, 'x', 9223372036854775807L, 'a')",
+        "(8, NULL, 900, 901, 0, 'y', 9223372036854775807L, 'b')",
+    ),
+    "near": ("(7, 1, 11, 12, 0, 'x', 9223372036854775807L, 'a')",),
+}
+EXPRESSIONS = (
+    "100 DIV v",
+    "100 / v",
+    "CAST(s AS INT)",
+    "w + 10",
+    "element_at(array(7, 8, 9, 10, 11), v)",
+    "CASE WHEN lo < 13 THEN 100 % v ELSE 3 END",
+    "coalesce(100 DIV v, 1)",
+    "named_struct('f', 100 DIV v).f",
+    "CAST(s AS DATE)",
+    "CAST(c AS STRING) || (100 DIV v)",
+    "transform(array(1, v), e -> 100 DIV e)[1]",
+)
+# How a relation has the column m, computed by {0} of the table {1}.
+FORMS = (
+    "(SELECT id, k, lo, hi, v, {0} AS m FROM {1})",
+    "(SELECT *, {0} AS m FROM {1})",
+    "(SELECT {0} AS m, q.* FROM {1} q)",
+    "(SELECT q.id, q.k, q.lo, q.hi, 1 AS v, q.n AS m FROM (SELECT *, {0} AS n FROM {1}) q)",
+    "(SELECT *, if(n IS NULL, NULL, n) AS m FROM (SELECT *, {0} AS n FROM {1}))",
+    "(SELECT * FROM (SELECT *, {0} AS m FROM {1}) WHERE id < 100)",
+    "(SELECT *, row_number() OVER (ORDER BY id) AS n, {0} AS m FROM {1})",
+    "(SELECT *, row_number() OVER (ORDER BY id) AS n FROM (SELECT *, {0} AS m FROM {1}))",
+    "(SELECT DISTINCT id, k, lo, hi, v, {0} AS m FROM {1} WHERE v <> 0)",
+    "(SELECT id, k, lo, hi, v, {0} AS m FROM {1} UNION ALL SELECT id, k, lo, hi, 1, NULL FROM {1} WHERE id < 3)",
+    "(SELECT b.id, b.k, b.lo, b.hi, b.v, b.m FROM {1} a JOIN (SELECT *, {0} AS m FROM {1}) b ON a.id = b.id)",
+    "(SELECT a.id, a.k, a.lo, a.hi, a.v, b.m FROM {1} a LEFT JOIN (SELECT *, {0} AS m FROM {1}) b ON a.id = b.id - 1)",
+    "(WITH q AS (SELECT *, {0} AS m FROM {1}) SELECT * FROM q)",
+    "(SELECT *, {0} AS m FROM {1} LIMIT 5)",
+    "(SELECT id, k, lo, hi, max(v) AS v, 100 DIV sum(v) AS m, {0} AS n FROM {1} GROUP BY id, k, lo, hi, v, s, w, c)",
+    "(SELECT id, k, lo, hi, max(v) AS v, sum(m) / min(v) AS m FROM (SELECT *, {0} AS m FROM {1}) GROUP BY 1, 2, 3, 4)",
+    "(SELECT id, k, lo, hi, v, {0} AS m, count(*) AS n FROM {1} GROUP BY id, k, lo, hi, v, m)",
+    "(SELECT id, k, lo, hi, v, {0} AS m, count(*) AS n FROM {1} GROUP BY ALL)",
+    "(SELECT id, k, lo, hi, v, {0} AS m, 100 DIV min(v) OVER (PARTITION BY id) AS n FROM {1})",
+    "(SELECT q.*, 100 DIV lag(v, 1, 0) OVER (ORDER BY id) AS n FROM (SELECT *, {0} AS m FROM {1}) q)",
+)
+BANDS = (
+    "x.lo BETWEEN z.lo AND z.hi",
+    "abs(x.lo - z.lo) <= 3",
+    "x.lo < z.hi AND z.lo < x.hi",
+    "z.lo BETWEEN x.lo - 2 AND x.lo AND x.k = z.k",
+    "x.k = z.k AND x.lo >= z.lo AND x.lo < z.hi",
+)
+JOINS = ("JOIN", "JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN")
+# What a query shows of such a join, and what follows it.
+QUERIES: tuple[tuple[str, str], ...] = (
+    ("x.id, z.m", ""),
+    ("x.id, z.m, x.m AS n", ""),
+    ("*", ""),
+    ("z.*, x.id AS n", "WHERE x.id < 5"),
+    ("x.*, z.m AS n", "WHERE z.v > 0"),
+    ("count(*) AS n, max(z.m) AS m", ""),
+    ("x.id, sum(z.v) AS n, min(z.m) AS m", "GROUP BY x.id"),
+    ("z.m, count(*) AS n", "GROUP BY z.m"),
+    ("x.m, sum(z.id) AS n", "GROUP BY x.m HAVING count(z.m) > 0"),
+    ("DISTINCT z.m", ""),
+    ("x.id, row_number() OVER (PARTITION BY x.id ORDER BY z.m, z.id) AS n", ""),
+    ("x.id, z.m", "WHERE z.m IS NOT NULL"),
+    ("x.id, (SELECT max(q.id) FROM few q WHERE q.id > z.v AND z.m IS NOT NULL) AS n", ""),
+    ("x.id, z.id AS o", ""),
+    ("x.id, struct(z.m, x.m) AS n", "ORDER BY x.id, z.id"),
+)
+NEAREST = (
+    """SELECT id, m FROM (SELECT x.id, z.m, row_number() OVER (PARTITION BY x.id ORDER BY z.lo DESC, z.id) AS n
+    FROM {x} x JOIN {z} z ON x.k = z.k AND z.lo <= x.lo) WHERE n = 1""",
+    """SELECT * FROM (SELECT x.*, z.m AS y, row_number() OVER (PARTITION BY x.id ORDER BY z.lo DESC, z.id) AS o
+    FROM {x} x LEFT JOIN {z} z ON x.k = z.k AND z.lo <= x.lo) WHERE o = 1""",
+    """SELECT x.id, max_by(z.m, z.lo) AS m FROM {x} x JOIN {z} z ON z.k = x.k AND z.lo < x.lo GROUP BY x.id""",
+    """SELECT x.id, max(x.m) AS n, max_by(z.v, z.lo) AS m FROM {x} x JOIN {z} z ON z.k = x.k AND z.lo < x.lo
+    GROUP BY x.id""",
+)
+THREE = """SELECT x.id, z.m, y.m AS n FROM {x} x JOIN {z} z ON x.lo BETWEEN z.lo AND z.hi
+JOIN {y} y ON abs(z.lo - y.lo) <= 2"""
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
+    session = for_few_rows(spark)
+    session.conf.set("spark.sql.ansi.enabled", "true")
+    for name, rows in {"few": GOOD[:3], **{name: (*GOOD, *bad) for name, bad in BAD.items()}}.items():
+        path = str(tmp_path_factory.mktemp("rows") / name)
+        made = session.sql(f"SELECT * FROM VALUES {', '.join(rows)} AS t(id, k, lo, hi, v, s, w, c)")
+        made.write.parquet(path)  # Spark computes what is made of literals while it plans
+        session.read.parquet(path).createOrReplaceTempView(name)
+    return session
+
+
+@st.composite
+def relations(draw: st.DrawFn, *, raises: bool) -> str:
+    table = draw(st.sampled_from(("far", "far", "far", "near"))) if raises else "few"
+    return draw(st.sampled_from(FORMS)).format(draw(st.sampled_from(EXPRESSIONS)), table)
+
+
+@st.composite
+def queries(draw: st.DrawFn) -> tuple[str, str]:
+    """A query, and the query of the view ``of_a_view`` that it may read."""
+    raises = draw(st.sampled_from(("x", "z", "z", "y", "xz")))
+    x, y, z = (draw(relations(raises=side in raises)) for side in "xyz")
+    query = draw(st.sampled_from((*NEAREST, THREE, *[""] * 8)))
+    if not query:
+        items, rest = draw(st.sampled_from(QUERIES))
+        band, join = draw(st.sampled_from(BANDS)), draw(st.sampled_from(JOINS))
+        query = f"SELECT {items} FROM {{x}} x {join} {{z}} z ON {band} {rest}"
+    named = draw(st.sampled_from(("", "", "WITH", "view")))
+    if named == "WITH":
+        query = f"WITH of_with AS {z} {query}"
+    name = {"WITH": "of_with", "view": "of_a_view"}.get(named, z)
+    return query.format(x=x, y=y, z=name), z[1:-1]
+
+
+@given(queries())
+def test_no_error_that_spark_does_not_raise(session: SparkSession, share: Share, texts: tuple[str, str]) -> None:
+    query, view = texts
+    if "of_a_view" in query:
+        session.sql(f"CREATE OR REPLACE TEMPORARY VIEW of_a_view AS {view}")
+    plan = Optimizer(session, Options(force=True, strict=True)).plan(query)
+    if share.count(plan.rewritten):
+        assert_same(session, query, plan)
