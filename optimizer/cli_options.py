@@ -33,8 +33,8 @@ Catalog = Annotated[
     typer.Option(
         "--catalog",
         metavar="FILE.toml",
-        help="A file that declares lookups (\\[lookup.NAME]), "
-        "and tables (\\[tables.NAME]): columns, versions, changelogs.",
+        help="A file that declares lookups (\\[lookup.NAME]), and which tables have versions or are changelogs "
+        "(\\[tables.NAME]). The columns that it declares serve only advise; all other commands plan on Spark's tables.",
     ),
 ]
 Keys = Annotated[

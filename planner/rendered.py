@@ -48,7 +48,9 @@ def next_free_number(prefix: str, made: int, taken: Collection[str]) -> int:
 class Rendered(Node):
     """An operator that renders itself as Spark SQL: a relation in FROM, or a whole query block.
 
-    ``adds_columns``: whether a ``*`` over it would show a column that the user has not written.
+    A subclass needs ``render``, a ``label`` and a ``detail`` for plans, and ``output`` if it differs from that of its
+    children; everything else has a default.  ``adds_columns``: whether a ``*`` over it would show a column that the
+    user has not written.
     """
 
     adds_columns: ClassVar[bool] = True
@@ -70,5 +72,10 @@ class Rendered(Node):
     def render(
         self, sides: tuple[str, ...], names: NameGenerator, conjunction: Callable[[tuple[Scalar, ...]], str]
     ) -> str:
-        """Render the SQL.  ``sides``: the SQL of each input, in parentheses if it is a join."""
+        """Return the SQL of the operator: a relation for FROM, or a query block if the operator replaces one.
+
+        ``sides``: the SQL of each of ``self.sides``, in parentheses if it is a join.  ``names``: ``names.new("bin")``
+        returns an alias and a column name that are unique in the statement, for whatever this SQL adds.
+        ``conjunction``: renders conjuncts as one condition joined by AND, with their subqueries as they were rewritten.
+        """
         raise NotImplementedError

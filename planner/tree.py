@@ -54,8 +54,9 @@ class Holder:
 class Node:
     """The base of logical and physical nodes.
 
-    ``rewritten``: whether it replaces, in a physical plan, a part of the user's query.  ``required``: whether the part
-    that it replaces cannot run in Spark as written.
+    ``rewritten``: whether it replaces, in a physical plan, a part of the user's query.  Spark gets a rewriting only if
+    a node of the physical plan has this flag, else the user's text; so a rule that only changes a condition or a normal
+    form changes nothing by itself.  ``required``: whether the part that it replaces cannot run in Spark as written.
     """
 
     label: ClassVar[str] = ""
