@@ -65,7 +65,7 @@ def drive(
         if batch.name == "lower":
             physical = driver.lower(plan, batch)
         else:
-            plan = driver.settle(plan, batch)
+            plan = driver.transform(plan, batch)
     driver.trace.declined = tuple(driver.context.declined)
     driver.trace.warnings = tuple(driver.context.warnings)
     reserved_names = (
@@ -90,7 +90,7 @@ class _Driver:
         self._rules_by_class: dict[tuple[int, type[Node]], list[Rule]] = {}
         self._prepared: Logical | None = None  # the plan whose names the context has
 
-    def settle(self, plan: Logical, batch: Batch) -> Logical:
+    def transform(self, plan: Logical, batch: Batch) -> Logical:
         """Apply a batch bottom-up, once or to a fixed point."""
         seen = {plan}
         while True:
@@ -98,7 +98,7 @@ class _Driver:
             # Reasons and warnings about an earlier form of the plan do not count.
             self._prepare_context(plan, batch)
             plan = self._visit(plan, batch)  # type: ignore[assignment]
-            if plan is before or not batch.settle:
+            if plan is before or not batch.fixed_point:
                 return plan
             if plan in seen:
                 shown = show_steps(self.trace.steps[steps:])

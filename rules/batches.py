@@ -61,11 +61,11 @@ BATCHES = (
             push_filters,
             exists_to_join,
         ),
-        settle=True,
+        fixed_point=True,
     ),
     Batch(
         "recognize",
-        "self-joins first, while their joins are as written",
+        "replace query blocks first (nearest rows, self-joins, shared scans), while all joins are as written",
         (
             nearest_syntax,
             self_pairs,
@@ -86,7 +86,7 @@ BATCHES = (
         "recognize",
         "give joins their names, and choose nothing yet",
         (lookup_join, temporal_join, lookup_filters, extreme_exists, band_join, join_hints, lookup_hints),
-        settle=True,
+        fixed_point=True,
     ),
     Batch(
         "lower",

@@ -1,11 +1,21 @@
 """The interface of rules, and the decorator that defines one.
 
-    @rule(on=Join)
+    @rule(Join)
     def band_join(join, ctx):
         \"\"\"One sentence, which the trace prints.\"\"\"
 
 A rule gets one node and returns a new node; None if the node has another shape; or ``ctx.decline(reason)`` if the shape
-fits but the rewriting does not apply.  It never edits nodes and never walks the tree: the driver does.
+fits but the rewriting does not apply.  It never edits nodes and never walks the tree: the driver does.  A new node has
+the same ``output`` as the old one; the driver raises ``RuleError`` for any other.
+
+The order in which the driver (``optimizer/driver.py``) applies the rules of a batch:
+
+- *normalize* and *recognize* run bottom-up: a rule sees inputs to which the batch has been applied.  After a rule has
+  fired on a node, only rules behind it in the batch see the new node in this pass.  A batch with ``fixed_point`` is
+  applied again until no rule fires, so that rules before it see the new node in the next pass.
+- *lower* runs top-down, once: a rule sees logical inputs.  The first rule that returns a node wins.  If that node is
+  logical (one of several alternatives), it is lowered in turn by all rules of the batch; if it is physical, its inputs
+  are lowered next.
 
 A rule does not run on statements that read a stream unless it allows them: ``@rule(Join, streams="one")``.
 """
@@ -27,9 +37,10 @@ Streams = Literal["none", "one", "any"]
 class Rule:
     """A named change of a plan: ``why`` is the first sentence of its docstring.
 
-    ``streams``: how many of them a statement may read for this rule.  ``none``: tables only.  ``one``: a stream beside
-    tables too, where what it makes of each row keeps nothing from one micro-batch to the next.  ``any``: it does not
-    touch what Spark keeps of a stream, or stands for what Spark cannot run.
+    ``streams``: the number of streams that a statement may read for this rule to run on it.  ``none``: no stream, only
+    tables.  ``one``: at most one stream, next to tables; the rule's operators process each row without state between
+    micro-batches.  ``any``: any number of streams; the rule changes nothing of the state that Spark keeps for them, or
+    replaces syntax that Spark cannot run.
     """
 
     name: str
@@ -52,7 +63,10 @@ class Rule:
 
 
 def rule(*on: type, streams: Streams = "none") -> Callable[[Callable[[Any, Context], Node | None]], Rule]:
-    """Make a function of (node, context) the rule of its name, for nodes of these types and so many streams."""
+    """Make a function of (node, context) a rule of the same name: it reads nodes of the types ``on``.
+
+    ``streams``: as in ``Rule``.
+    """
 
     def decorate(function: Callable[[Any, Context], Node | None]) -> Rule:
         doc = cleandoc(function.__doc__ or "")
@@ -64,9 +78,13 @@ def rule(*on: type, streams: Streams = "none") -> Callable[[Callable[[Any, Conte
 
 @dataclass(frozen=True)
 class Batch:
-    """Rules that run together, once or to a fixed point; ``why`` explains the position of the batch."""
+    """Rules that run together, in this order; ``why`` explains the position of the batch.
+
+    ``fixed_point``: whether the batch is applied again until it changes nothing, or once (Catalyst's ``FixedPoint`` and
+    ``Once``).
+    """
 
     name: Literal["normalize", "recognize", "lower"]
     why: str
     rules: tuple[Rule, ...]
-    settle: bool = False
+    fixed_point: bool = False

@@ -90,7 +90,7 @@ def test_rules_that_undo_each_other_are_reported_with_their_trace() -> None:
 
     plan, _ = from_sql("SELECT a FROM t WHERE a = 1 AND b = 2")
     with pytest.raises(RuleError, match="goes round in circles") as caught:
-        drive(plan, TwoTables(), Options(), batches=(Batch("normalize", "", (flip,), settle=True), *BATCHES[1:]))
+        drive(plan, TwoTables(), Options(), batches=(Batch("normalize", "", (flip,), fixed_point=True), *BATCHES[1:]))
     assert "1. normalize / flip" in str(caught.value)
     assert "Turn a condition around." in str(caught.value)
 
