@@ -1,4 +1,4 @@
-"""The driver applies the batches of rules to a plan.
+"""The rule driver: applies the batches of rules to a plan.
 
 Around every rule it skips disabled rules, measures time, validates that the output columns stay the same, and records
 the step.  Around every batch it stops at a fixed point, and raises an error for a plan that repeats.

@@ -14,7 +14,7 @@ from planner.catalog.cost import Thresholds
 from planner.catalog.measure import extent_sql, is_expensive, length_classes_sql, read_length_classes, scale_classes
 from planner.catalog.stats import UNKNOWN, LengthClass, Statistics
 from planner.errors import Place, QueryError, ReasonCode, Unsupported
-from planner.explain.records import Choice, CostNote, Declined, PlanWarning, Way
+from planner.explain.records import CandidatePlan, Choice, CostNote, Declined, PlanWarning
 from planner.expr import Scalar, quote
 from planner.expr.calls import KNOWN
 from planner.expr.tokens import called
@@ -92,9 +92,9 @@ class Context:
         """Stop planning a statement that Spark could not run either.  Raises ``QueryError``."""
         raise QueryError(reason, place)
 
-    def choose(self, chosen: str | Way, *rejected: str | Way) -> None:
-        """Record a choice and the rejected alternatives with their estimates, for ``explain("cost")``."""
-        first, *others = (Way(way) if isinstance(way, str) else way for way in (chosen, *rejected))
+    def choose(self, chosen: str | CandidatePlan, *rejected: str | CandidatePlan) -> None:
+        """Record the chosen and the rejected candidate plans with their estimates, for ``explain("cost")``."""
+        first, *others = (CandidatePlan(plan) if isinstance(plan, str) else plan for plan in (chosen, *rejected))
         self.decisions.append(Choice(self.rule, first, tuple(others)))
 
     def note_cost(self, text: str) -> None:

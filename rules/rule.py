@@ -5,10 +5,11 @@
         \"\"\"One sentence, which the trace prints.\"\"\"
 
 A rule gets one node and returns a new node; None if the node has another shape; or ``ctx.decline(reason)`` if the shape
-fits but the rewriting does not apply.  It never edits nodes and never walks the tree: the driver does.  A new node has
-the same ``output`` as the old one; the driver raises ``RuleError`` for any other.
+fits but the rewriting does not apply.  It never edits nodes and never walks the tree: the rule driver does
+(``optimizer/driver.py``).  A new node has the same ``output`` as the old one; the driver raises ``RuleError`` for any
+other.
 
-The order in which the driver (``optimizer/driver.py``) applies the rules of a batch:
+The order in which the driver applies the rules of a batch:
 
 - *normalize* and *recognize* run bottom-up: a rule sees inputs to which the batch has been applied.  After a rule has
   fired on a node, only rules behind it in the batch see the new node in this pass.  A batch with ``fixed_point`` is

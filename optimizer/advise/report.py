@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from planner.errors import Place, ReasonCode
 from planner.explain.measured import MeasuredRuns
-from planner.explain.records import Choice, Way
+from planner.explain.records import CandidatePlan, Choice
 
 Status = Literal["rewritten", "nested loop", "declined", "unchanged", "not a query", "problem"]
 _ORDER: dict[Status, int] = {
@@ -65,8 +65,8 @@ class StatementAdvice:
         return f"{self.file}:{self.place.line}:{self.place.column}"
 
     @property
-    def replaced(self) -> tuple[tuple[Way, Way], ...]:
-        """Spark's own way and the chosen way of each choice by cost that replaced Spark's."""
+    def replaced(self) -> tuple[tuple[CandidatePlan, CandidatePlan], ...]:
+        """Spark's own plan and the chosen plan of each choice by cost that replaced Spark's."""
         return tuple((own, choice.chosen) for choice in self.choices if (own := choice.replaced))
 
     @property

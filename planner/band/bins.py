@@ -18,8 +18,8 @@ MARGIN = Fraction(1, 8)
 FARTHEST = 2**60  # what may be added to half a BIGINT
 EVERYTHING = 1e300  # the width of bins for intervals that are as long as this or longer: they end nowhere
 _NARROWEST = Fraction(1, 10**290)  # a width that DOUBLE divides by
-_STANDING = 8 / 7  # bins of a level are so much wider than its longest interval
-LASTING_REACH = 64
+_SINGLE_BIN_WIDTH = 8 / 7  # the least width of bins that hold an interval each, in lengths of the longest one
+GENERIC_MAX_BINS = 64
 _FEW_POINTS = 8
 _LONGEST = {"date": 2.0**23}
 _SHORTEST = 2.0**-12  # the narrowest bins on an axis of real numbers
@@ -88,31 +88,32 @@ def halved(axis: Axis) -> bool:
 
 @dataclass(frozen=True)
 class Levels:
-    """Bins for intervals of mixed length: an interval lives on the first level that is ``reach`` bins long or longer.
+    """Bins for intervals of mixed length, on levels of growing ``widths``.
 
-    ``widths`` grow; a point is looked up once on every level.
+    An interval is assigned to the narrowest level on which it is at most ``max_bins`` bin widths long, and to the last
+    level if it is longer than that on all of them.  A point is looked up once on every level.
     """
 
     widths: tuple[float, ...]
-    reach: int
+    max_bins: int
 
 
-def levels(classes: tuple[LengthClass, ...], axis: Axis, *, spread: float, reach: int) -> Levels:
+def levels(classes: tuple[LengthClass, ...], axis: Axis, *, spread: float, max_bins: int) -> Levels:
     """Choose levels from measured lengths.
 
-    A level's bins are as wide as its intervals are long on average: then the copies are at most two for each interval,
-    and a point meets about twice the intervals that hold it.  A level is split while its mean is more than ``spread``
-    times its median, or its longest interval more than ``reach`` bins long.
+    A level's bins are as wide as its intervals are long on average: then there are at most two copies of an interval on
+    average, and a point is compared with about twice as many intervals as contain it.  A level is split while its mean
+    is more than ``spread`` times its median, or its longest interval more than ``max_bins`` bins long.
     """
     finite = [c for c in classes if c.longest < EVERYTHING]
-    widths = tuple(dict.fromkeys(_widths(finite, _least(axis), spread, reach))) or ((1.0,) if finite else ())
+    widths = tuple(dict.fromkeys(_widths(finite, _least(axis), spread, max_bins))) or ((1.0,) if finite else ())
     if len(finite) < len(classes) or not widths:
         widths = (*widths, EVERYTHING)
-    return Levels(widths, reach)
+    return Levels(widths, max_bins)
 
 
-def unmeasured_levels(axis: Axis, reach: int) -> Levels:
-    """Levels for lengths that nobody has measured: few enough, and none of them a trap."""
+def unmeasured_levels(axis: Axis, max_bins: int) -> Levels:
+    """Levels for lengths that were not measured: at most five, since every level costs a lookup for each point."""
     if axis.exact:
         top = {"date": 2.0**23, "number": 2.0**36 if axis.small else 2.0**64}.get(axis.name, 2.0**64)
         step = 2.0**12
@@ -120,62 +121,65 @@ def unmeasured_levels(axis: Axis, reach: int) -> Levels:
         top, step = EVERYTHING, 2.0**12
     start = _least(axis) if axis.exact else 2.0**-12
     widths = [start]
-    while widths[-1] * reach < top and len(widths) < 4:
+    while widths[-1] * max_bins < top and len(widths) < 4:
         widths.append(widths[-1] * step)
-    return Levels((*widths, EVERYTHING), reach)
+    return Levels((*widths, EVERYTHING), max_bins)
 
 
-def lasting_levels(axis: Axis) -> Levels:
-    """Levels for intervals of any length: none is copied to more than about ``LASTING_REACH`` bins."""
+def generic_levels(axis: Axis) -> Levels:
+    """Levels for intervals of any length, for plans that depend on no measured data.
+
+    An interval is copied to ``GENERIC_MAX_BINS`` + 1 bins at most.
+    """
     top = _LONGEST.get(axis.name, 2.0**64)
     if axis.name == "number" and axis.small:
         top = 2.0**36
     widths = [_least(axis) or _SHORTEST]
-    while widths[-1] * LASTING_REACH < top:
-        widths.append(widths[-1] * LASTING_REACH)
-    return Levels((*widths, EVERYTHING), LASTING_REACH)
+    while widths[-1] * GENERIC_MAX_BINS < top:
+        widths.append(widths[-1] * GENERIC_MAX_BINS)
+    return Levels((*widths, EVERYTHING), GENERIC_MAX_BINS)
 
 
-def likely_levels(axis: Axis, span: float, points: int) -> Levels:
-    """Levels for lengths that are not known, among so many points on so much of the line.
+def levels_from_density(axis: Axis, span: float, points: int) -> Levels:
+    """Levels for lengths that are not known, from the density of ``points`` on a ``span`` of the line.
 
-    Narrower bins than those of a few points tell no more apart, and no interval needs more bins than there is line.
+    Bins narrower than the distance of a few points exclude no more pairs, and no bin has to be wider than the span.
     """
-    widths = [min(max(_round(span / points * _FEW_POINTS), _least(axis), _SHORTEST), EVERYTHING / LASTING_REACH)]
-    while widths[-1] * LASTING_REACH < min(span, EVERYTHING / LASTING_REACH):
-        widths.append(widths[-1] * LASTING_REACH)
-    return Levels((*widths, EVERYTHING), LASTING_REACH)
+    widths = [min(max(_round(span / points * _FEW_POINTS), _least(axis), _SHORTEST), EVERYTHING / GENERIC_MAX_BINS)]
+    while widths[-1] * GENERIC_MAX_BINS < min(span, EVERYTHING / GENERIC_MAX_BINS):
+        widths.append(widths[-1] * GENERIC_MAX_BINS)
+    return Levels((*widths, EVERYTHING), GENERIC_MAX_BINS)
 
 
 _MOST_MEANS = 8.0  # so many times the mean length the bins of one level for all may be wide
 
 
-def one_level(classes: tuple[LengthClass, ...], axis: Axis, *, reach: int) -> Levels | None:
+def one_level(classes: tuple[LengthClass, ...], axis: Axis, *, max_bins: int) -> Levels | None:
     """One level for all, where its bins need not be wider than ``_MOST_MEANS`` times the mean length; else None.
 
     With bins as wide as the mean length there are at most two copies for each interval, whatever the lengths; bins
-    are wider only to keep the longest interval within its reach.
+    are wider only so that the longest interval has at most ``max_bins`` of them.
     """
     count = sum(c.count for c in classes)
     if not count or not classes[-1].longest < EVERYTHING:
         return None
     mean = max(_mean(classes), _least(axis))
-    width = max(mean, classes[-1].longest / reach)
-    return Levels((_round(width) or 1.0,), reach) if width <= _MOST_MEANS * mean else None
+    width = max(mean, classes[-1].longest / max_bins)
+    return Levels((_round(width) or 1.0,), max_bins) if width <= _MOST_MEANS * mean else None
 
 
-def standing_levels(classes: tuple[LengthClass, ...], axis: Axis) -> Levels:
-    """Choose levels for intervals that stand in one bin each and points that visit two bins of every level.
+def single_bin_levels(classes: tuple[LengthClass, ...], axis: Axis) -> Levels:
+    """Choose levels for intervals that are in a single bin each and points that visit two bins of every level.
 
-    Every further level costs each point two visits; too few make short intervals stand among many others.  The last
-    level takes everything, since what was measured may have changed by the time it is read.
+    Every further level costs each point two visits; with too few, short intervals share bins with many others.  The
+    last level takes everything, since the measured data may change before the query runs.
     """
     finite = [c for c in classes if c.longest < EVERYTHING]
     spans = _spans(finite)
     best: list[tuple[float, tuple[float, ...]]] = [(0.0, ())]  # for the first n classes: cost for a point, widths
     for n in range(1, len(finite) + 1):
-        width = max(finite[n - 1].longest, _least(axis) / 2) * _STANDING
-        each = [_meeting(c, width, span) for c, span in zip(finite[:n], spans[:n], strict=True)]
+        width = max(finite[n - 1].longest, _least(axis) / 2) * _SINGLE_BIN_WIDTH
+        each = [_sharing_a_bin(c, width, span) for c, span in zip(finite[:n], spans[:n], strict=True)]
         met_here = list(accumulate(reversed(each)))
         tries = ((best[n - m][0] + _LEVEL + 2 * met_here[m - 1], best[n - m][1]) for m in range(1, n + 1))
         cost, widths = min(tries)
@@ -186,19 +190,21 @@ def standing_levels(classes: tuple[LengthClass, ...], axis: Axis) -> Levels:
 
 
 def levels_from(
-    width: float, classes: tuple[LengthClass, ...] | None, axis: Axis, *, reach: int, generic_plan: bool = False
+    width: float, classes: tuple[LengthClass, ...] | None, axis: Axis, *, max_bins: int, generic_plan: bool = False
 ) -> Levels:
-    """Levels that begin with the width in a hint, and continue for intervals that exceed its reach."""
+    """Levels that begin with the width in a hint, and continue for intervals longer than ``max_bins`` such bins."""
     if generic_plan:
-        found = lasting_levels(axis)
-        return Levels((width, *(w for w in found.widths if w > width)), found.reach)
+        found = generic_levels(axis)
+        return Levels((width, *(w for w in found.widths if w > width)), found.max_bins)
     if classes is None:
-        wider = unmeasured_levels(axis, reach).widths
+        wider = unmeasured_levels(axis, max_bins).widths
     else:
-        wider = levels(tuple(c for c in classes if c.longest > width * reach), axis, spread=inf, reach=reach).widths
-        if all(c.longest <= width * reach for c in classes):
+        wider = levels(
+            tuple(c for c in classes if c.longest > width * max_bins), axis, spread=inf, max_bins=max_bins
+        ).widths
+        if all(c.longest <= width * max_bins for c in classes):
             wider = ()
-    return Levels((width, *(w for w in wider if w > width)), reach)
+    return Levels((width, *(w for w in wider if w > width)), max_bins)
 
 
 @dataclass(frozen=True)
@@ -215,7 +221,7 @@ def common_bins(
     others: tuple[LengthClass, ...],
     axis: Axis,
     *,
-    reach: int,
+    max_bins: int,
     row: float,
     width: float | None = None,
 ) -> Common | None:
@@ -230,7 +236,7 @@ def common_bins(
     if not 0 < span < inf or not all(c.longest < EVERYTHING for c in both):
         return None
     longest = max(c.longest for c in both)
-    least = max(_least(axis), longest / reach, max(-first, last, span) / MOST_BINS, float(_NARROWEST))
+    least = max(_least(axis), longest / max_bins, max(-first, last, span) / MOST_BINS, float(_NARROWEST))
     tries = [width] if width else [_round_up(least * 2.0**n) for n in range(ceil(log2(max(span / least, 1))) + 1)]
     if axis.exact:
         tries = [float(ceil(w)) for w in tries]
@@ -256,7 +262,7 @@ def _common(
 
 
 def _spans(classes: Sequence[LengthClass], whole: float | None = None) -> list[float]:
-    """How much of the line the intervals of each class lie on: a few that reach far do not spread the others out.
+    """How much of the line the intervals of each class lie on: a few that lie far out do not spread the others out.
 
     The ends of a few rows lie closer together than the line that they are from is long.
     """
@@ -269,9 +275,12 @@ def _spans(classes: Sequence[LengthClass], whole: float | None = None) -> list[f
     return found
 
 
-def _meeting(c: LengthClass, reach: float, span: float) -> float:
-    """Estimate the number of intervals of a class that share a bin with a point, by the reach of the bins."""
-    return c.count * min(1.0, reach / span) if 0 < span < inf else 0.0
+def _sharing_a_bin(c: LengthClass, width: float, span: float) -> float:
+    """Estimate the number of intervals of a class that share a bin with a point.
+
+    ``width``: how much of the line one of these intervals and its bins cover together.
+    """
+    return c.count * min(1.0, width / span) if 0 < span < inf else 0.0
 
 
 def touched(levels_: Levels, classes: tuple[LengthClass, ...]) -> float:
@@ -284,18 +293,19 @@ def touched(levels_: Levels, classes: tuple[LengthClass, ...]) -> float:
     )
 
 
-def met(levels_: Levels, classes: tuple[LengthClass, ...], *, standing: bool = False) -> float | None:
+def met(levels_: Levels, classes: tuple[LengthClass, ...], *, single_bin: bool = False) -> float | None:
     """Estimate how many intervals share a bin with a point on average, if both are spread evenly; None if unknown.
 
-    ``standing``: intervals stand in one bin, and the point visits two.  All points meet all that end nowhere.
+    ``single_bin``: intervals are in one bin, and the point visits two.  An interval without an end shares a bin with
+    every point.
     """
     finite = [c for c in classes if c.longest < EVERYTHING]
     spans, endless = _spans(finite), sum(c.count for c in classes) - sum(c.count for c in finite)
     if not any(0 < span < inf for span in spans):
         return float(endless) if endless and not finite else None
-    placed = _placed(levels_, tuple(finite), fill=1 / _STANDING if standing else levels_.reach)
+    placed = _placed(levels_, tuple(finite), fill=1 / _SINGLE_BIN_WIDTH if single_bin else levels_.max_bins)
     return endless + sum(
-        _meeting(c, 2 * width if standing else width + c.total / max(c.count, 1), span)
+        _sharing_a_bin(c, 2 * width if single_bin else width + c.total / max(c.count, 1), span)
         for (c, width), span in zip(placed, spans, strict=True)
     )
 
@@ -304,7 +314,7 @@ def _placed(
     levels_: Levels, classes: tuple[LengthClass, ...], fill: float | None = None
 ) -> list[tuple[LengthClass, float]]:
     """Every class with the width of the bins on its level."""
-    fill = levels_.reach if fill is None else fill
+    fill = levels_.max_bins if fill is None else fill
     *narrow, widest = levels_.widths
     return [(c, next((w for w in narrow if c.longest <= w * fill), widest)) for c in classes]
 
@@ -313,7 +323,7 @@ def _least(axis: Axis) -> float:
     return 2.0 if axis.exact else 0.0
 
 
-def _widths(classes: list[LengthClass], least: float, spread: float, reach: int) -> list[float]:
+def _widths(classes: list[LengthClass], least: float, spread: float, max_bins: int) -> list[float]:
     """Widths for intervals of these classes, which come in order of length."""
     count = sum(c.count for c in classes)
     if not count:
@@ -322,10 +332,10 @@ def _widths(classes: list[LengthClass], least: float, spread: float, reach: int)
     if width == 0:  # all of no length: any width suits
         return []
     if len(classes) > 1 and (
-        width > spread * max(_median(classes), least, 5e-324) or classes[-1].longest > reach * width
+        width > spread * max(_median(classes), least, 5e-324) or classes[-1].longest > max_bins * width
     ):
         cut = min(range(1, len(classes)), key=lambda n: max(_skew(classes[:n], least), _skew(classes[n:], least)))
-        return [*_widths(classes[:cut], least, spread, reach), *_widths(classes[cut:], least, spread, reach)]
+        return [*_widths(classes[:cut], least, spread, max_bins), *_widths(classes[cut:], least, spread, max_bins)]
     return [_round(width)]
 
 

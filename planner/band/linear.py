@@ -64,15 +64,15 @@ class ConditionScope:
 class Amount:
     """What a sum adds to its leaves: numbers, and lengths of time in microseconds.
 
-    ``spread``: how far the true length may lie from ``micros``, since months differ.  ``reach``: the lengths without
-    their signs; ``lengths`` of time that differ from row to row are added, too.  ``clock``: not by whole days alone, so
-    that Spark makes a DATE a TIMESTAMP.
+    ``spread``: how far the true length may lie from ``micros``, since months differ.  ``total_length``: the constant
+    lengths without their signs.  ``clock``: not whole days alone, so that Spark makes a DATE a TIMESTAMP.  ``lengths``:
+    whether lengths of time that differ from row to row are added, too.
     """
 
     number: Fraction = Fraction(0)
     micros: Fraction = Fraction(0)
     spread: Fraction = Fraction(0)
-    reach: Fraction = Fraction(0)
+    total_length: Fraction = Fraction(0)
     clock: bool = False
     lengths: bool = False
 
@@ -82,7 +82,7 @@ class Amount:
             self.number + sign * other.number,
             self.micros + sign * other.micros,
             self.spread + other.spread,
-            self.reach + other.reach,
+            self.total_length + other.total_length,
             self.clock or other.clock,
             self.lengths or other.lengths,
         )
@@ -174,7 +174,7 @@ class Sum:
         if length is None:
             raise Refused(f"the length of {sql(tree)} is not known")
         amount = Amount(
-            micros=length.micros, spread=length.spread, reach=abs(length.micros), clock=not length.whole_days
+            micros=length.micros, spread=length.spread, total_length=abs(length.micros), clock=not length.whole_days
         )
         self.amount = self.amount.plus(amount, sign)
 
@@ -221,7 +221,7 @@ class Sum:
             if found is None or found.name not in ("date", "timestamp"):
                 raise Refused(f"{sql(part)} is no TIMESTAMP; Spark would cast it")
             self.add(part, way)
-        self.amount = self.amount.plus(Amount(spread=each.micros, reach=Fraction(DAY), clock=True), 1)
+        self.amount = self.amount.plus(Amount(spread=each.micros, total_length=Fraction(DAY), clock=True), 1)
 
     def _add_leaf(self, tree: exp.Expression, sign: int) -> None:
         leaf = leaf_of(tree, self.scope)

@@ -172,7 +172,7 @@ def _distance(
         if amount.number or amount.micros.denominator != 1:
             raise Refused(f"{shown}: not a whole number of microseconds")
         calendar = type_.name == "timestamp" and not scope.has_fixed_offset_zone
-        if calendar and (mixed or amount.reach >= DAY - 1):  # a frame may end a microsecond further
+        if calendar and (mixed or amount.total_length >= DAY - 1):  # a frame may end a microsecond further
             raise Refused(f"{shown}: days have 23 or 25 hours now and then in this time zone")
         return amount.micros
     if str(type_) == "STRING" and not moved and not strict:

@@ -270,7 +270,7 @@ def _in_units(bound: _Bound, axis: Axis, scope: ConditionScope) -> End:
     end, amount, sign = bound.end, bound.amount, -1 if bound.lower else 1
     types = {leaf.type.name for leaf in (bound.point, *(leaf for _, leaf in end.terms))}
     dates = axis.name != "number" and "date" in types
-    if (amount.reach and axis.name == "number") or (amount.number and not dates and axis.name != "number"):
+    if (amount.total_length and axis.name == "number") or (amount.number and not dates and axis.name != "number"):
         reason = "it adds a time to a number, or a number to a time"
         raise Refused(f"{bound.conjunct.shown}: {reason}", bound.conjunct.place)
     length = amount.micros + sign * amount.spread
@@ -278,8 +278,8 @@ def _in_units(bound: _Bound, axis: Axis, scope: ConditionScope) -> End:
         return replace(end, constant=amount.number + length / DAY)
     room = Fraction(0)
     if axis.name == "timestamp" and not scope.has_fixed_offset_zone:
-        calendar = bound.mixed or amount.lengths or amount.reach + abs(amount.number) * DAY >= DAY
-        if calendar or (amount.reach and "timestamp_ntz" in types):
+        calendar = bound.mixed or amount.lengths or amount.total_length + abs(amount.number) * DAY >= DAY
+        if calendar or (amount.total_length and "timestamp_ntz" in types):
             room = sign * 26 * Fraction(DAY, 24)
     constant = amount.number * DAY + length
     return replace(end, constant=constant, room=room, as_date=types == {"date"} and not amount.clock)

@@ -91,8 +91,8 @@ def _scalar(piece: Piece, conjunct: Scalar, t: Tokens) -> Scalar:
     """A piece with the subqueries in it."""
     plans = []
 
-    def renumbered(hole: re.Match[str]) -> str:
-        plans.append(conjunct.plans[int(hole.group(1))])
+    def renumbered(placeholder: re.Match[str]) -> str:
+        plans.append(conjunct.plans[int(placeholder.group(1))])
         return f"{HOLE}{len(plans) - 1}"
 
     text = _enclose(piece)
@@ -106,7 +106,7 @@ def _names(t: Tokens) -> set[str]:
 
 
 def _place(conjunct: Scalar, t: Tokens, at: int) -> Place | None:
-    if conjunct.place is None or HOLE in t.text[:at]:  # a hole is not as long as what it replaces
+    if conjunct.place is None or HOLE in t.text[:at]:  # a subquery placeholder is not as long as its subquery
         return conjunct.place
     inner, outer = t.place(at), conjunct.place
     return Place(outer.line + inner.line - 1, inner.column + (outer.column - 1 if inner.line == 1 else 0))

@@ -38,11 +38,11 @@ class MeasuredLengths(NamedTuple):
     classes: tuple[tuple[float, int], ...]
 
 
-class Way(NamedTuple):
-    """A way to run a part of a query, with its estimates; None for what is not estimated.
+class CandidatePlan(NamedTuple):
+    """A candidate plan of a part of a query, with its estimates; None for what is not estimated.
 
-    ``text``: the way with its figures.  ``rows`` and ``bytes``: what is shuffled, copies included.  ``pairs``: the
-    candidate pairs.  ``name``: the way without these figures, if they are in its text.  ``seconds``: on one core.
+    ``text``: its description with figures.  ``rows`` and ``bytes``: what is shuffled, copies included.  ``pairs``: the
+    candidate pairs.  ``name``: its description without figures, if they are in the text.  ``seconds``: on one core.
     ``own``: whether it is Spark's plan of the statement as written.
     """
 
@@ -60,21 +60,21 @@ class Way(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """A choice of a rule by cost: the way it chose, and the ways it rejected."""
+    """A choice of a rule by cost: the candidate plan that it chose, and those that it rejected."""
 
     rule: str
-    chosen: Way
-    rejected: tuple[Way, ...]
+    chosen: CandidatePlan
+    rejected: tuple[CandidatePlan, ...]
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The choice as text, a line for each way."""
-        return f"chosen: {self.chosen}", *(f"  rejected: {way}" for way in self.rejected)
+        """The choice as text, a line for each candidate plan."""
+        return f"chosen: {self.chosen}", *(f"  rejected: {plan}" for plan in self.rejected)
 
     @property
-    def replaced(self) -> Way | None:
-        """Spark's own way, if another one was chosen; None if that is not so or not known."""
-        return None if self.chosen.own else next((way for way in self.rejected if way.own), None)
+    def replaced(self) -> CandidatePlan | None:
+        """Spark's own plan, if another one was chosen; None if that is not so or not known."""
+        return None if self.chosen.own else next((plan for plan in self.rejected if plan.own), None)
 
 
 class CostNote(NamedTuple):

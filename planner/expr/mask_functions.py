@@ -12,6 +12,7 @@ from planner.errors import Unsupported
 from planner.expr.calls import GRAMMAR, WORDS, call
 from planner.expr.dialect import COMMAS, RAW, data_type
 
+# With a number: a subquery placeholder, which takes the place of a subquery in the text of an expression.
 HOLE = "__plan_"
 _CALL, _LITERAL = "__dt_call_", "__dt_literal_"
 # Words before a parenthesis that are no names of functions.

@@ -18,7 +18,7 @@ from planner.tree import Holder, Node
 
 _COMMENTS = re.compile(r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`)|--[^\n]*|/\*(?!\+).*?\*/", re.DOTALL)
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
-HOLES = re.compile(HOLE + r"(\d+)")
+HOLES = re.compile(HOLE + r"(\d+)")  # subquery placeholders
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,20 @@
 """Bins for a band of constant width, and for a point in an interval.
 
-``FixedWidth``, for a band of constant width: a row of one side lies in one bin, and one of the other is copied
-to the bins that its band touches, two where bins are as wide as the band.  Each pair meets once, since a row has one
-bin.
+``FixedWidth`` (in plans ``NeighbourBandJoin``), for a band of constant width: a row of one side lies in one bin, and
+one of the other is copied to the bins that its band touches, two if bins are as wide as the band.  Each pair matches
+once, since a row has one bin.
 
     left    │         │  x      │        x lies in bin 2
     right   │      ───│─y───    │        y's band touches bins 1 and 2
             w         2w        3w
 
-``ByLength``, for a point in an interval: an interval is copied to every bin it touches, on the level whose bins
-suit its length; a point is looked up in its one bin of every level.  Each pair matches once, in the point's bin on the
-interval's level.
+``ByLength`` (``LevelBandJoin``), for a point in an interval: an interval is copied to every bin it touches, on the
+level whose bins suit its length; a point is looked up in its one bin of every level.  Each pair matches once, in the
+point's bin on the interval's level.
 
-``SingleAssignment``, for the same where copies of intervals are dear or they must come out once: an interval stands in
-the one bin where it begins, on a level whose bins are longer than it; a point visits its bin and the one before.
+``SingleAssignment`` (``VisitBandJoin``), for the same where copies of intervals are expensive or each must come out
+once: an interval is in the one bin where it begins, on a level whose bins are longer than it; a point visits its bin
+and the one before.
 
 All of them only prune: the original condition is evaluated together with the equality of bins.
 """
@@ -35,7 +36,10 @@ from planner.rendered import NameGenerator
 
 @dataclass(frozen=True)
 class FixedWidth(Scheme):
-    """A band of constant width, cut into bins; a row of the ``moved`` side is copied to those that its band touches."""
+    """``NeighbourBandJoin``: bins for a band of constant width.
+
+    A row of the ``moved`` side is copied to the bins that its band touches.
+    """
 
     label: ClassVar[str] = "NeighbourBandJoin"
     band: DistanceBand
@@ -92,7 +96,7 @@ class FixedWidth(Scheme):
 
 @dataclass(frozen=True)
 class ByLength(Scheme):
-    """A point in an interval, cut into bins by the length of the interval."""
+    """``LevelBandJoin``: bins for a point in an interval, by the length of the interval."""
 
     label: ClassVar[str] = "LevelBandJoin"
     band: IntervalBand
@@ -134,7 +138,10 @@ class ByLength(Scheme):
 
 @dataclass(frozen=True)
 class SingleAssignment(Scheme):
-    """A point in an interval; an interval stands in one bin, and points visit the two bins where theirs may stand."""
+    """``VisitBandJoin``: bins for a point in an interval.
+
+    An interval is in a single bin, and a point visits the two bins in which its intervals may be.
+    """
 
     label: ClassVar[str] = "VisitBandJoin"
     band: IntervalBand
@@ -160,7 +167,7 @@ class SingleAssignment(Scheme):
             f"({points} JOIN LATERAL explode(array({widths})) AS {levels}({at})"
             f" JOIN LATERAL explode({of_interval.visited(at)}) AS {bins}({bin_}))"
         )
-        width, bin_of = of_interval.standing()
+        width, bin_of = of_interval.single_bin()
         return _placed(self.band, points, intervals, ((bin_, bin_of), (at, width)))
 
 

@@ -74,15 +74,15 @@ class IntervalSql:
         *narrow, widest = self.levels.widths
         if not narrow:
             return double(widest)
-        reach = self.levels.reach
-        cases = " ".join(f"WHEN {high} - {low} <= {double(w * reach)} THEN {double(w)}" for w in narrow)
+        max_bins = self.levels.max_bins
+        cases = " ".join(f"WHEN {high} - {low} <= {double(w * max_bins)} THEN {double(w)}" for w in narrow)
         return f"CASE {cases} ELSE {double(widest)} END"
 
-    def standing(self) -> tuple[str, str]:
-        """The level and the one bin that an interval stands in; NULL for one without ends.
+    def single_bin(self) -> tuple[str, str]:
+        """The level and the single bin of an interval; NULL for one without ends.
 
-        An interval is no longer than its level's bins, so it ends in its own bin or the next.  What is longer than any
-        stands in bin 0 of the level ``EVERYTHING``.
+        An interval is no longer than its level's bins, so it ends in its own bin or the next.  An interval that is too
+        long for all levels is in bin 0 of the level ``EVERYTHING``.
         """
         low, high = self.ends()
         narrow = [w for w in self.levels.widths if w < EVERYTHING]

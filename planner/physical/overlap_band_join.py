@@ -1,15 +1,15 @@
 """Bins for two intervals that overlap.
 
-``CommonBin``, where one width of bins suits all: both sides are copied to the bins they touch.  Two intervals
-that overlap have bins in common, and the first of these is the one in which the later of them begins; there the pair
-is taken.
+``CommonBin`` (in plans ``CommonBinBandJoin``), where one width of bins suits all: both sides are copied to the bins
+they touch.  Two intervals that overlap have bins in common, and the first of these is the one in which the later of
+them begins; there the pair is taken.
 
     left    │    ━━━━━│━━━━━━━━━│━━       │        bins 1, 2, 3
     right   │         │  ━━━━━━━│━━━━━━━━━│        bins 2, 3: taken in bin 2, its first
 
-``TwoPoints``, where lengths differ too widely for that: the later start lies in the other interval, so it is two
-points in intervals, distinguished by which start is the later one.  Each pair is found once, in the later
-start's bin.
+``TwoPoints`` (``OverlapBandJoin``), where lengths differ too widely for that: the later start lies in the other
+interval, so it is two points in intervals, distinguished by which start is the later one.  Each pair is found once, in
+the later start's bin.
 
 Both only prune: the original condition is evaluated together with the equality of bins.
 """
@@ -31,7 +31,10 @@ from planner.rendered import NameGenerator
 
 @dataclass(frozen=True)
 class CommonBin(Scheme):
-    """Two intervals that overlap, each copied to the bins it touches; a pair is taken in the first common bin."""
+    """``CommonBinBandJoin``: bins for two intervals that overlap.
+
+    Each is copied to the bins it touches; a pair is taken in the first common bin.
+    """
 
     label: ClassVar[str] = "CommonBinBandJoin"
     band: OverlapBand
@@ -67,7 +70,10 @@ class CommonBin(Scheme):
 
 @dataclass(frozen=True)
 class TwoPoints(Scheme):
-    """Two intervals that overlap, cut into bins; each stands in its bins, and its start is looked up in the other's."""
+    """``OverlapBandJoin``: bins for two intervals that overlap.
+
+    Each is copied to its bins, and its start is looked up in the bins of the other side.
+    """
 
     label: ClassVar[str] = "OverlapBandJoin"
     band: OverlapBand

@@ -33,7 +33,7 @@ def with_views(plan: Node, mark: str = "") -> Node:
 
 
 def fetched_views(plan: Node | None) -> list[FetchedView]:
-    """The holes of a plan, those first on whose rows what others need may depend."""
+    """The fetched views of a plan, each after those whose rows its query may read."""
     if plan is None:
         return []
     found = [view for below in (*plan.children, *plan.subplans) for view in fetched_views(below)]

@@ -59,7 +59,7 @@ class Reader:
     notes: list[Note] = field(default_factory=list)
 
     def scalar(self, lo: int, hi: int) -> Scalar:
-        """The text of tokens ``[lo, hi)`` with each subquery replaced by a hole."""
+        """The text of tokens ``[lo, hi)`` with each subquery replaced by a subquery placeholder."""
         t = self.tokens
         if hi <= lo:
             raise Unsupported("an expression is missing", t.place(t[min(lo, len(t) - 1)].start))

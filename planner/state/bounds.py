@@ -118,7 +118,7 @@ def _bound(small: exp.Expression, large: exp.Expression, scope: ConditionScope, 
         return None
     amount, types = total.amount, [small_leaf.type, large_leaf.type]
     mixed = "both" in (scope.side(small), scope.side(large))
-    adds = bool(amount.number or amount.reach or amount.lengths)
+    adds = bool(amount.number or amount.total_length or amount.lengths)
     axis = axis_of(types, arithmetic=mixed or adds, ansi=scope.ansi, clock=amount.clock)
     if isinstance(axis, str) or not axis.exact:
         return None
@@ -126,7 +126,7 @@ def _bound(small: exp.Expression, large: exp.Expression, scope: ConditionScope, 
         if (amount.number or mixed) and not scope.ansi:
             return None  # sums may wrap around
         least = amount.number + (amount.micros - amount.spread) / DAY
-        if axis.name == "number" and amount.reach:
+        if axis.name == "number" and amount.total_length:
             return None
     elif amount.number:
         return None
@@ -134,8 +134,8 @@ def _bound(small: exp.Expression, large: exp.Expression, scope: ConditionScope, 
         least = amount.micros - amount.spread
     names = {type_.name for type_ in types}
     if axis.name == "timestamp" and not scope.has_fixed_offset_zone:
-        calendar = mixed or amount.lengths or amount.reach >= DAY
-        if calendar or "date" in names or (amount.reach and "timestamp_ntz" in names):
+        calendar = mixed or amount.lengths or amount.total_length >= DAY
+        if calendar or "date" in names or (amount.total_length and "timestamp_ntz" in names):
             least -= _ROOM
     number = {"left": sides[0], "right": sides[1]}
     return Bound(small_leaf, number[small_side], large_leaf, number[large_side], least, axis)  # type: ignore[index]

@@ -10,15 +10,15 @@ from planner.band.bins import (
     Common,
     Levels,
     common_bins,
+    generic_levels,
     hinted_width,
-    lasting_levels,
     levels,
     levels_from,
-    likely_levels,
+    levels_from_density,
     met,
     neighbours,
     one_level,
-    standing_levels,
+    single_bin_levels,
     touched,
     unmeasured_levels,
 )
@@ -26,7 +26,7 @@ from planner.band.condition import Band, DistanceBand, IntervalBand, OverlapBand
 from planner.band.linear import Side
 from planner.catalog.cost import ROW_IN_PAIRS, Cost, cost, estimate_copies
 from planner.catalog.stats import LengthClass, Statistics
-from planner.explain.records import MeasuredLengths, Way
+from planner.explain.records import CandidatePlan, MeasuredLengths
 from planner.logical import BandJoin, Logical
 from planner.physical.band_join import ByLength, FixedWidth, SingleAssignment
 from planner.physical.bin_join import Scheme, preserved_sides
@@ -40,7 +40,7 @@ _SORTED_WIDTH = 2  # times the band's width; measured with 1, 2 and 4
 
 @dataclass(frozen=True)
 class Candidate:
-    """Bins for a band join, in words, and their estimated cost; None where the sides are not known.
+    """A scheme of bins for a band join with its description, and its estimated cost; None if sizes are not known.
 
     ``sizes``: the estimated bytes of both sides with their copies.  ``lengths``: the measured intervals.
     """
@@ -55,20 +55,20 @@ class Candidate:
         return self.cost.sizes if self.cost else None
 
     @property
-    def way(self) -> Way:
-        """The candidate as a way of a choice."""
+    def plan(self) -> CandidatePlan:
+        """The record of this candidate for ``Context.choose``."""
         cost = self.cost
         if cost is None:
-            return Way(str(self), lengths=self.lengths)
+            return CandidatePlan(str(self), lengths=self.lengths)
         seconds = None if cost.pairs is None else cost.seconds
-        return Way(str(self), cost.rows, cost.bytes, cost.pairs, self.lengths, self.description, seconds)
+        return CandidatePlan(str(self), cost.rows, cost.bytes, cost.pairs, self.lengths, self.description, seconds)
 
     def __str__(self) -> str:
         return f"{self.description}: {self.cost}" if self.cost else self.description
 
 
 def candidates(join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> list[Candidate]:
-    """The ways to run a band join over bins, the usual one first; none where the band is too wide for any."""
+    """The candidate plans over bins, the usual one first; none if the band is too wide for bins."""
     match join.band:
         case DistanceBand():
             return _distance(join, join.band, left, right)
@@ -78,9 +78,9 @@ def candidates(join: BandJoin, left: Statistics, right: Statistics, ctx: Context
             return _overlap(join, join.band, left, right, ctx)
 
 
-def for_sorting(ways: list[Candidate], join: BandJoin, left: Statistics, right: Statistics) -> list[Candidate]:
-    """The ways that suit a join which sorts both sides."""
-    return _distance(join, join.band, left, right, _SORTED_WIDTH) if isinstance(join.band, DistanceBand) else ways
+def for_sorting(found: list[Candidate], join: BandJoin, left: Statistics, right: Statistics) -> list[Candidate]:
+    """The candidate plans for a join that sorts both sides."""
+    return _distance(join, join.band, left, right, _SORTED_WIDTH) if isinstance(join.band, DistanceBand) else found
 
 
 def _distance(
@@ -103,29 +103,29 @@ def _distance(
 
 
 def _interval(join: BandJoin, band: IntervalBand, left: Statistics, right: Statistics, ctx: Context) -> list[Candidate]:
-    """Bins for a point in an interval: intervals are copied to the bins that they touch, or points to bins in reach."""
-    kept, reach = preserved_sides(join.kind), ctx.thresholds.level_reach
+    """Bins for a point in an interval: intervals are copied to the bins they touch, or points to two bins a level."""
+    kept, max_bins = preserved_sides(join.kind), ctx.thresholds.level_reach
     inside, size, points = (join.right, right, left) if band.side == "left" else (join.left, left, right)
     measured = _lengths(inside, band, size, ctx)
     known, found = measured is not None, []
     lengths = _measured_lengths(band, ("left" if inside is join.left else "right", measured))
     beside = join.left if inside is join.right else join.right
     computed = not (known or join.bin_width or ctx.force or size.cheap) and ctx.measures
-    likely = _likely(beside, band, points, ctx) if computed else None
+    by_density = _levels_from_density(beside, band, points, ctx) if computed else None
     if not kept or band.side in kept:
         several = not kept or join.bin_width or band.endless
-        single = one_level(measured, band.axis, reach=reach) if measured and not several else None
-        levels_ = lasting_levels(band.axis) if computed else _levels(measured, band, join.bin_width, ctx)
-        chosen = single or likely or levels_
+        single = one_level(measured, band.axis, max_bins=max_bins) if measured and not several else None
+        levels_ = generic_levels(band.axis) if computed else _levels(measured, band, join.bin_width, ctx)
+        chosen = single or by_density or levels_
         estimate = _estimate(band, points, len(chosen.widths), size, chosen, measured)
         description = f"bins of {_widths(chosen, band)} for {band}"
         found.append(Candidate(ByLength(band, chosen, known), description, estimate, lengths))
     if band.side not in kept and (known or kept) and not (join.bin_width and not kept):
-        chosen = _standing(measured, likely, band, ctx)
+        chosen = _single_bin_levels(measured, by_density, band, ctx)
         if join.bin_width:
             width = hinted_width(join.bin_width, band.axis)
             chosen = Levels((width, *(w for w in chosen.widths if w > width)), 1)
-        estimate = _estimate(band, points, 2 * len(chosen.widths) - 1, size, chosen, measured, standing=True)
+        estimate = _estimate(band, points, 2 * len(chosen.widths) - 1, size, chosen, measured, single_bin=True)
         description = f"bins of {_widths(chosen, band)}, an interval in one of them, for {band}"
         found.append(Candidate(SingleAssignment(band, chosen, known), description, estimate, lengths))
     return found
@@ -134,15 +134,16 @@ def _interval(join: BandJoin, band: IntervalBand, left: Statistics, right: Stati
 def _overlap(join: BandJoin, band: OverlapBand, left: Statistics, right: Statistics, ctx: Context) -> list[Candidate]:
     """Bins for both intervals: of one width if that suits all lengths; else of several levels, by length."""
     ones, others = ctx.lengths(
-        _reaches(join.left, band.in_left, left, ctx), _reaches(join.right, band.in_right, right, ctx)
+        _measured_intervals(join.left, band.in_left, left, ctx),
+        _measured_intervals(join.right, band.in_right, right, ctx),
     )
     if ones is None or others is None:
         return [_by_length(join, band, ones, others, (left, right), ctx)]
     meet = _count(ones), _count(others)
-    reach = ctx.thresholds.level_reach
+    max_bins = ctx.thresholds.level_reach
     width = hinted_width(join.bin_width, band.axis) if join.bin_width else None
     endless = band.in_left.endless or band.in_right.endless
-    found = None if endless else common_bins(ones, others, band.axis, reach=reach, row=ROW_IN_PAIRS, width=width)
+    found = None if endless else common_bins(ones, others, band.axis, max_bins=max_bins, row=ROW_IN_PAIRS, width=width)
     lengths = _measured_lengths(band, ("left", ones), ("right", others))
     common = [_common(band, found, left, right, meet, lengths)] if found else []
     by_length = _by_length(join, band, ones, others, (left, right), ctx)
@@ -177,7 +178,7 @@ def _by_length(
     """Bins whose width depends on the length of each interval; each side probes the levels of the other."""
     a, b = (_levels(m, x, join.bin_width, ctx) for m, x in ((ones, band.in_left), (others, band.in_right)))
     if sizes and not ctx.force and not join.bin_width and ctx.measures:  # what was not measured is computed
-        unknown = lasting_levels(band.axis)
+        unknown = generic_levels(band.axis)
         a, b = (
             unknown if m is None and not size.cheap else x
             for m, x, size in zip((ones, others), (a, b), sizes, strict=True)
@@ -220,15 +221,15 @@ def _estimate(
     chosen: Levels,
     measured: Classes | None,
     *,
-    standing: bool = False,
+    single_bin: bool = False,
 ) -> Cost | None:
     """The cost of a point in an interval; intervals have been counted where they were measured."""
     if measured is None:
         return None
-    meets = met(chosen, measured, standing=standing)
+    meets = met(chosen, measured, single_bin=single_bin)
     pairs = None if meets is None or points.rows is None else points.rows * meets
     counted = Statistics(_count(measured), intervals.bytes)
-    sides = estimate_copies(points, looked_up), estimate_copies(counted, 1 if standing else touched(chosen, measured))
+    sides = estimate_copies(points, looked_up), estimate_copies(counted, 1 if single_bin else touched(chosen, measured))
     return cost(*(sides if band.side == "left" else sides[::-1]), pairs)
 
 
@@ -236,11 +237,11 @@ def _lengths(relation: Logical, band: IntervalBand, size: Statistics, ctx: Conte
     return ctx.lengths(Intervals(relation, *IntervalSql(band).ends(), _few(size, ctx), size.cheap))[0]
 
 
-def _reaches(relation: Logical, band: IntervalBand, size: Statistics, ctx: Context) -> Intervals:
-    """The intervals to be measured, among which those that end before they begin count as points.
+def _measured_intervals(relation: Logical, band: IntervalBand, size: Statistics, ctx: Context) -> Intervals:
+    """The intervals to measure, with those that end before they begin as points.
 
-    No point lies in such an interval; but two intervals also overlap where one holds the other, and then
-    what is read as the beginning of the one within is its end.
+    No point lies in such an interval; but two intervals also overlap where one contains the other, and then the end of
+    the inner one is read as its start.
     """
     low, high = IntervalSql(band).ends()
     return Intervals(
@@ -256,7 +257,7 @@ def _levels(measured: Classes | None, band: IntervalBand, width: Fraction | None
     """Levels for intervals that were measured or not; the last one takes everything where there may be no end."""
     found = _levels_by_length(measured, band, width, ctx)
     if band.endless and EVERYTHING not in found.widths:
-        return Levels((*found.widths, EVERYTHING), found.reach)
+        return Levels((*found.widths, EVERYTHING), found.max_bins)
     return found
 
 
@@ -264,27 +265,27 @@ def _levels_by_length(measured: Classes | None, band: IntervalBand, width: Fract
     at = ctx.thresholds
     if width is not None:
         wide = hinted_width(width, band.axis)
-        return levels_from(wide, measured, band.axis, reach=at.level_reach, generic_plan=ctx.generic_plan)
+        return levels_from(wide, measured, band.axis, max_bins=at.level_reach, generic_plan=ctx.generic_plan)
     if ctx.generic_plan:
-        return lasting_levels(band.axis)
+        return generic_levels(band.axis)
     if measured is None:
         return unmeasured_levels(band.axis, at.level_reach)
-    return levels(measured, band.axis, spread=at.level_spread, reach=at.level_reach)
+    return levels(measured, band.axis, spread=at.level_spread, max_bins=at.level_reach)
 
 
-def _standing(measured: Classes | None, likely: Levels | None, band: IntervalBand, ctx: Context) -> Levels:
+def _single_bin_levels(measured: Classes | None, by_density: Levels | None, band: IntervalBand, ctx: Context) -> Levels:
     if measured is not None:
-        return standing_levels(measured, band.axis)
-    if likely or ctx.generic_plan:
-        return Levels((likely or lasting_levels(band.axis)).widths, 1)
+        return single_bin_levels(measured, band.axis)
+    if by_density or ctx.generic_plan:
+        return Levels((by_density or generic_levels(band.axis)).widths, 1)
     return unmeasured_levels(band.axis, 1)
 
 
-def _likely(points: Logical, band: IntervalBand, size: Statistics, ctx: Context) -> Levels | None:
+def _levels_from_density(points: Logical, band: IntervalBand, size: Statistics, ctx: Context) -> Levels | None:
     """Levels for the lengths of intervals that are computed, from where the points lie; None if those are computed."""
     at = band.axis.real_position(band.point.text, band.point.type)
     span = ctx.extent(points, at) if size.plain and size.rows else None
-    return likely_levels(band.axis, span[1] - span[0], size.rows) if span and size.rows else None
+    return levels_from_density(band.axis, span[1] - span[0], size.rows) if span and size.rows else None
 
 
 def _widths(levels_: Levels, band: IntervalBand) -> str:

@@ -2,7 +2,7 @@
 
 from planner.catalog.cost import count_pairs, describe_pairs, nested_loop_seconds
 from planner.catalog.stats import Statistics
-from planner.explain.records import Way
+from planner.explain.records import CandidatePlan
 from planner.logical import BandJoin
 from planner.physical.bin_join import preserved_sides
 from rules.band_join.keys import estimate_key_pairs, has_keys, matches_at_most_one
@@ -16,10 +16,12 @@ def find_unique_match(join: BandJoin, ctx: Context) -> str | None:
     return None
 
 
-def pairs_way(rows: int | None, pairs: float | None, name: str = "Spark's own join", *, keyed: bool) -> Way:
-    """A way that compares pairs, for the record of a choice; how long that takes is known without keys alone."""
+def pairwise_plan(
+    rows: int | None, pairs: float | None, name: str = "Spark's own join", *, keyed: bool
+) -> CandidatePlan:
+    """The candidate plan that compares pairs; its time is known only without keys."""
     seconds = None if keyed else nested_loop_seconds(pairs)
-    return Way(f"{name}, {describe_pairs(pairs)}", rows, pairs=pairs, name=name, seconds=seconds, own=True)
+    return CandidatePlan(f"{name}, {describe_pairs(pairs)}", rows, pairs=pairs, name=name, seconds=seconds, own=True)
 
 
 def spark_join_suffices(join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> str | None:

@@ -7,7 +7,7 @@ from planner.band.linear import Side
 from planner.catalog.cost import count_pairs, describe_pairs, describe_rows, nested_loop_seconds
 from planner.catalog.stats import UNKNOWN, Statistics
 from planner.errors import ReasonCode, Refused, Unsupported, a
-from planner.explain.records import Way
+from planner.explain.records import CandidatePlan
 from planner.expr import ColumnRef, Scalar, sql
 from planner.expr.calls import repeated_otherwise
 from planner.logical import BandJoin
@@ -54,17 +54,17 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
         ctx.choose(spark_join._replace(text=f"{spark_join}: {reason}"), "bins, which cost a shuffle more")
         return Spark(join.plain)
     join = select_band(join, left, right, ctx)
-    ways = candidates(join, left, right, ctx)
-    if not ways:
+    over_bins = candidates(join, left, right, ctx)
+    if not over_bins:
         ctx.decline(f"{join.band}: so wide a band leaves nothing to bins", join.band.conjuncts[0].place)
         return Spark(join.plain)
-    best = min(ways, key=_seconds)
+    best = min(over_bins, key=_seconds)
     large = is_large(join, left, right, ctx) and not ctx.catalog.settings.sail  # Sail never sorts for a join
     build = side_to_hash(join.kind, best.sizes, ctx) if large else None
     if large and not build:
-        ways = for_sorting(ways, join, left, right)
-        best = min(ways, key=_seconds)
-    ctx.choose(best.way, *(way.way for way in ways if way is not best), _own_join(join, left, right, ctx))
+        over_bins = for_sorting(over_bins, join, left, right)
+        best = min(over_bins, key=_seconds)
+    ctx.choose(best.plan, *(other.plan for other in over_bins if other is not best), _own_join(join, left, right, ctx))
     chosen = BinJoin(join.left, join.right, join.kind, best.scheme, join.condition, join.hints)
     if chosen.matched:
         return _with_matches(chosen, join, ctx)
@@ -74,21 +74,21 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
     return replace(chosen, method=method_of(join, left, right, build, ctx), equal=equal)
 
 
-def _own_join(join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> Way:
+def _own_join(join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> CandidatePlan:
     if ctx.force:
-        return Way("Spark's own join (force is set: no sizes were asked for)", own=True)
+        return CandidatePlan("Spark's own join (force is set: no sizes were asked for)", own=True)
     if left.rows is None and right.rows is None:
-        return Way("Spark's own join (no sizes are known)", own=True)
+        return CandidatePlan("Spark's own join (no sizes are known)", own=True)
     pairs = count_pairs(left, right)
     rows = None if left.rows is None or right.rows is None else left.rows + right.rows
     text = f"Spark's own join, {describe_pairs(pairs)} of {describe_rows(left)} × {describe_rows(right)} rows"
     compared = None if has_keys(join) else pairs  # with equal keys Spark compares fewer, nobody knows how many
     seconds = nested_loop_seconds(compared, broadcast=can_broadcast(join, left, right, ctx))
-    return Way(text, rows, pairs=compared, name="Spark's own join", seconds=seconds, own=True)
+    return CandidatePlan(text, rows, pairs=compared, name="Spark's own join", seconds=seconds, own=True)
 
 
-def _seconds(way: Candidate) -> float:
-    return way.cost.seconds if way.cost else 0
+def _seconds(candidate: Candidate) -> float:
+    return candidate.cost.seconds if candidate.cost else 0
 
 
 def _with_matches(chosen: BinJoin, join: BandJoin, ctx: Context) -> Physical:

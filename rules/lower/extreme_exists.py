@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from planner.catalog.cost import count_pairs, describe_rows, sort_seconds
 from planner.catalog.stats import Statistics
-from planner.explain.records import Way
+from planner.explain.records import CandidatePlan
 from planner.expr import Scalar, quote
 from planner.expr.substitution import operand
 from planner.logical import Aggregate, Derived, Join, Logical, Project, hint_name
 from planner.logical.extreme_semi_join import ExtremeSemiJoin
 from planner.physical.base import Rewriting, Spark
 from rules.band_join.keys import key_pairs
-from rules.band_join.spark_join import pairs_way
+from rules.band_join.spark_join import pairwise_plan
 from rules.context import Context
 from rules.query.query_block import where
 from rules.rule import rule
@@ -31,10 +31,10 @@ def lower_extreme_exists(join: ExtremeSemiJoin, ctx: Context) -> Rewriting | Spa
     """
     left, right = ctx.statistics_of(join.left, join.right)
     pairs = _count_pairs(join, left, right, ctx)
-    grouped = Way(
+    grouped = CandidatePlan(
         f"grouping {describe_rows(right)} rows of the right side", right.rows, seconds=sort_seconds(right.rows)
     )
-    spark_join = pairs_way(right.rows, pairs, keyed=bool(join.extreme.keys))
+    spark_join = pairwise_plan(right.rows, pairs, keyed=bool(join.extreme.keys))
     if not ctx.force and _are_few(pairs, right, ctx):
         ctx.choose(spark_join, grouped)
         place = join.condition[0].place if join.condition else None

@@ -7,7 +7,7 @@ from typing import Literal
 
 from planner.catalog.cost import count_pairs, describe_pairs, describe_rows, sort_seconds
 from planner.catalog.stats import Statistics
-from planner.explain.records import Way
+from planner.explain.records import CandidatePlan
 from planner.logical import Logical
 from planner.logical.nearest_join import Nearest, NearestJoin, NearestSubquery, NearestTies, NearestVersions
 from planner.physical.base import Rewriting, Spark
@@ -15,7 +15,7 @@ from planner.physical.nearest_join import NearestJoin as SortedNearestJoin
 from planner.physical.nearest_join import right_row
 from planner.types.schema import SqlType
 from rules.band_join.keys import key_pairs
-from rules.band_join.spark_join import pairs_way
+from rules.band_join.spark_join import pairwise_plan
 from rules.context import Context
 from rules.nearest.filtered_sizes import Sizes, filtered_sizes, own_conditions
 from rules.query.rows_inside import rows_inside
@@ -92,7 +92,7 @@ def _are_few_versions(join: NearestJoin, ctx: Context) -> bool:
     if not ctx.force and not _are_few(pairs, sizes, ctx, per_row=per_row):
         keys = [(key.left, key.right) for key in join.nearest.keys]
         pairs = key_pairs((join.left, join.right), keys, left, right, ctx) or pairs
-    written = pairs_way(_total(sizes), pairs, "all versions of a key", keyed=True)
+    written = pairwise_plan(_total(sizes), pairs, "all versions of a key", keyed=True)
     are_few = not ctx.force and _are_few(pairs, sizes, ctx, per_row=per_row)
     reason = "so few versions of a key that comparing all of them is as good" if are_few else None
     return _record_choice(join, sizes, written, reason, ctx)
@@ -106,16 +106,16 @@ def _spark_join_suffices(join: NearestJoin, ctx: Context, *, may_stay: bool = Tr
     if may_stay and not _are_few(pairs, sizes, ctx, passes):
         sizes = filtered_sizes(sides, own_conditions(join.nearest, outer=join.kind == "left"), sizes, ctx)
         pairs = _count_pairs(join, sizes, ctx)
-    written = pairs_way(_total(sizes), pairs, keyed=bool(join.nearest.keys))
+    written = pairwise_plan(_total(sizes), pairs, keyed=bool(join.nearest.keys))
     are_few = may_stay and _are_few(pairs, sizes, ctx, passes)
     reason = "so few pairs that Spark's own join is as good" if are_few else None
     return _record_choice(join, sizes, written, reason, ctx)
 
 
-def _record_choice(join: NearestJoin, sizes: Sizes, written: Way, reason: str | None, ctx: Context) -> bool:
+def _record_choice(join: NearestJoin, sizes: Sizes, written: CandidatePlan, reason: str | None, ctx: Context) -> bool:
     """Record the choice between a join as written, for a ``reason``, and one sort; return whether it stays so."""
     rows = _total(sizes)
-    union = Way(f"one sort of {describe_rows(Statistics(rows))} rows", rows, seconds=sort_seconds(rows))
+    union = CandidatePlan(f"one sort of {describe_rows(Statistics(rows))} rows", rows, seconds=sort_seconds(rows))
     if reason is None:
         ctx.choose(union, written)
         return False

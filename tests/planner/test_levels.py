@@ -13,15 +13,15 @@ from planner.band.bins import (
     EVERYTHING,
     Levels,
     common_bins,
+    generic_levels,
     hinted_width,
-    lasting_levels,
     levels,
     levels_from,
-    likely_levels,
+    levels_from_density,
     met,
     neighbours,
     one_level,
-    standing_levels,
+    single_bin_levels,
     touched,
     unmeasured_levels,
 )
@@ -44,17 +44,17 @@ def classes_of(lengths: list[float]) -> tuple[LengthClass, ...]:
 @given(st.lists(st.one_of(st.floats(0, 1e18), st.just(math.inf), st.integers(0, 100).map(float)), max_size=40))
 def test_no_interval_is_copied_beyond_its_reach(lengths: list[float]) -> None:
     for axis in (EXACT, REAL):
-        chosen = levels(classes_of(lengths), axis, spread=8, reach=16)
+        chosen = levels(classes_of(lengths), axis, spread=8, max_bins=16)
         assert chosen.widths
         assert list(chosen.widths) == sorted(set(chosen.widths))
         for length in lengths:
-            width = next((w for w in chosen.widths[:-1] if length <= w * chosen.reach), chosen.widths[-1])
-            assert length <= width * chosen.reach * 2.2 or width == EVERYTHING
+            width = next((w for w in chosen.widths[:-1] if length <= w * chosen.max_bins), chosen.widths[-1])
+            assert length <= width * chosen.max_bins * 2.2 or width == EVERYTHING
 
 
 @given(st.lists(st.floats(1, 2000), min_size=1, max_size=40))
 def test_lengths_of_a_kind_need_one_level_of_their_mean(lengths: list[float]) -> None:
-    chosen = levels(classes_of(lengths), REAL, spread=1e6, reach=65_536)
+    chosen = levels(classes_of(lengths), REAL, spread=1e6, max_bins=65_536)
     mean = sum(lengths) / len(lengths)
     assert len(chosen.widths) == 1
     assert math.isclose(chosen.widths[0], mean, rel_tol=0.06)
@@ -62,51 +62,52 @@ def test_lengths_of_a_kind_need_one_level_of_their_mean(lengths: list[float]) ->
 
 def test_a_few_open_ended_intervals_get_a_level_of_their_own() -> None:
     sessions = (LengthClass(100_000, 1e6, 15.9), LengthClass(10, 3e12, 4e11))
-    assert len(levels(sessions, EXACT, spread=1024, reach=65_536).widths) == 2
-    assert levels((), EXACT, spread=1024, reach=65_536) == Levels((EVERYTHING,), 65_536)
+    assert len(levels(sessions, EXACT, spread=1024, max_bins=65_536).widths) == 2
+    assert levels((), EXACT, spread=1024, max_bins=65_536) == Levels((EVERYTHING,), 65_536)
 
 
 def test_intervals_of_no_length_stand_in_bins_of_some_width() -> None:
-    assert standing_levels((LengthClass(9, 0.0, 0.0, 1.0, 5.0),), REAL).widths == (1.0, EVERYTHING)
+    assert single_bin_levels((LengthClass(9, 0.0, 0.0, 1.0, 5.0),), REAL).widths == (1.0, EVERYTHING)
     mixed = (LengthClass(10**9, 0.0, 0.0, 0.0, 1e9), LengthClass(5, 2.5, 0.5, 0.0, 1e9))
-    assert all(width > 0 for width in standing_levels(mixed, REAL).widths)
+    assert all(width > 0 for width in single_bin_levels(mixed, REAL).widths)
 
 
 @given(st.sampled_from((0.0, 1.0, 2e6, 1e12, 1e300, 1e305)), st.integers(1, 10**12))
 def test_levels_for_lengths_that_are_not_known_end_in_one_that_takes_everything(span: float, points: int) -> None:
     for axis in (EXACT, REAL, Axis("date", exact=True, small=True), Axis("timestamp", exact=True)):
-        for chosen in (likely_levels(axis, span, points), lasting_levels(axis), unmeasured_levels(axis, 65_536)):
+        for chosen in (levels_from_density(axis, span, points), generic_levels(axis), unmeasured_levels(axis, 65_536)):
             assert list(chosen.widths) == sorted(set(chosen.widths))
             assert chosen.widths[-1] == EVERYTHING
-        assert len(likely_levels(axis, 2e6, points).widths) <= 9
+        assert len(levels_from_density(axis, 2e6, points).widths) <= 9
 
 
 @given(st.lists(st.tuples(st.floats(0, 1e9), st.floats(0, 1e6)), min_size=2, max_size=40), st.integers(1, 100))
-def test_common_bins_copy_no_interval_beyond_its_reach(intervals: list[tuple[float, float]], reach: int) -> None:
+def test_common_bins_copy_no_interval_beyond_its_reach(intervals: list[tuple[float, float]], max_bins: int) -> None:
     lengths = [length for _, length in intervals]
     first, last = min(low for low, _ in intervals), max(low + length for low, length in intervals)
     found = [LengthClass(c.count, c.total, c.longest, first, last) for c in classes_of(lengths)]
     for axis in (EXACT, REAL):
-        chosen = common_bins(tuple(found[:1]), tuple(found), axis, reach=reach, row=33.0)
+        chosen = common_bins(tuple(found[:1]), tuple(found), axis, max_bins=max_bins, row=33.0)
         if first == last:
             assert chosen is None
             continue
         assert chosen is not None
-        assert chosen.width * reach >= max(lengths)
+        assert chosen.width * max_bins >= max(lengths)
         assert axis == REAL or chosen.width >= 2
         assert sum(chosen.rows) >= found[0].count + len(lengths)
 
 
 def test_intervals_without_an_end_have_no_common_bins() -> None:
     short = (LengthClass(100, 1e3, 15.0, 0.0, 1e6),)
-    assert common_bins(short, short, EXACT, reach=16, row=33.0) is not None
+    assert common_bins(short, short, EXACT, max_bins=16, row=33.0) is not None
     for longest in (math.inf, math.nan, 1e300):
         assert (
-            common_bins(short, (*short, LengthClass(1, longest, longest, 0.0, 2e6)), EXACT, reach=16, row=33.0) is None
+            common_bins(short, (*short, LengthClass(1, longest, longest, 0.0, 2e6)), EXACT, max_bins=16, row=33.0)
+            is None
         )
-    assert common_bins((), (), EXACT, reach=16, row=33.0) is None
-    assert common_bins(short, short, EXACT, reach=16, row=33.0, width=0.5) is None
-    asked = common_bins(short, short, EXACT, reach=16, row=33.0, width=7.5)
+    assert common_bins((), (), EXACT, max_bins=16, row=33.0) is None
+    assert common_bins(short, short, EXACT, max_bins=16, row=33.0, width=0.5) is None
+    asked = common_bins(short, short, EXACT, max_bins=16, row=33.0, width=7.5)
     assert asked is not None
     assert asked.width == 8.0
 
@@ -154,23 +155,23 @@ def test_bins_and_estimates_are_numbers_whatever_the_ends(
     for axis in (EXACT, REAL, Axis("date", exact=True, small=True), Axis("number", exact=False, float32=True)):
         width = None if hint is None else hinted_width(hint, axis)
         chosen = [
-            levels(one, axis, spread=1024, reach=65_536),
-            standing_levels(one, axis),
+            levels(one, axis, spread=1024, max_bins=65_536),
+            single_bin_levels(one, axis),
         ]
-        if single := one_level(one, axis, reach=65_536):
+        if single := one_level(one, axis, max_bins=65_536):
             chosen.append(single)
         hinted = []
         if width is not None:
-            hinted = [levels_from(width, c, axis, reach=65_536, generic_plan=c is None) for c in (one, None)]
+            hinted = [levels_from(width, c, axis, max_bins=65_536, generic_plan=c is None) for c in (one, None)]
         for found in [*chosen, *hinted]:
             assert all(0 < w <= EVERYTHING for w in found.widths), found
             assert list(found.widths) == sorted(set(found.widths))
             assert not axis.exact or width is None or found.widths[0] >= 2 or found not in hinted
             assert not one or 1 <= touched(found, one) <= 1e300
-            for standing in (False, True):
-                met_here = met(found, one, standing=standing)
+            for single_bin in (False, True):
+                met_here = met(found, one, single_bin=single_bin)
                 assert met_here is None or 0 <= met_here <= sum(c.count for c in one)
-        both = common_bins(one, other, axis, reach=65_536, row=33.0, width=width)
+        both = common_bins(one, other, axis, max_bins=65_536, row=33.0, width=width)
         if both is not None:
             assert 0 < both.width < EVERYTHING
             assert math.isfinite(both.pairs)
