@@ -21,21 +21,22 @@ from planner.expr import Scalar
 
 @dataclass(frozen=True)
 class End:
-    """An end of an interval:  Σ sign·leaf + constant, in units of the axis, give or take ``room``.
+    """An end of an interval:  Σ sign·leaf + constant, in units of the axis.
 
-    ``as_date``: it is compared as a DATE, on an axis of timestamps, so that it may lie beyond all of them.
-    ``endless``: NULL is no end, so that the interval reaches as far as there is.
+    ``room``: the greatest distance by which the exact end may lie further outward, since months and days differ in
+    length.  ``as_date``: it is compared as a DATE, on an axis of timestamps, so that it may lie beyond all of them.
+    ``endless``: NULL means that the interval has no end here, so that it is unbounded on this side.
     """
 
     terms: tuple[tuple[int, Leaf], ...]
     constant: Fraction = Fraction(0)
-    room: Fraction = Fraction(0)  # how far outward the end may lie in truth
+    room: Fraction = Fraction(0)
     as_date: bool = False
     endless: bool = False
 
     @property
     def bare(self) -> Leaf | None:
-        """The leaf, where the end is nothing but one."""
+        """The leaf, if the end is a single leaf with nothing added."""
         alone = len(self.terms) == 1 and self.terms[0][0] == 1
         return self.terms[0][1] if alone and not self.constant and not self.room and not self.as_date else None
 
@@ -50,7 +51,7 @@ class DistanceBand:
     high: Fraction
     axis: Axis
     conjuncts: tuple[Scalar, ...]
-    room: Fraction = Fraction(0)  # how far outward the ends may lie in truth
+    room: Fraction = Fraction(0)  # as in ``End``, of both ends
 
     def __str__(self) -> str:
         low, high = self.axis.human(self.low), self.axis.human(self.high)

@@ -98,7 +98,7 @@ def _read_bounds(
         amount = sum_.amount
         if len(points) != 1 or abs(points[0][0]) != 1:
             try:
-                points, rest, amount = _whole(small, large, point_side, other, scope) or ([], [], amount)
+                points, rest, amount = _operand_as_point(small, large, point_side, other, scope) or ([], [], amount)
             except Refused as no:
                 reason, points = no, []
         if len(points) != 1 or points[0][1].type.name == "micros" or any(abs(c) != 1 for c, _ in rest):
@@ -135,10 +135,14 @@ def _adds_integers(operand: exp.Expression, scope: ConditionScope) -> bool:
     return sum(map(abs, integers)) + bool(sum_.amount.number) > 1 and bool(integers)
 
 
-def _whole(
+def _operand_as_point(
     small: exp.Expression, large: exp.Expression, side: str, other: str, scope: ConditionScope
 ) -> tuple[list[tuple[int, Leaf]], list[tuple[int, Leaf]], Amount] | None:
-    """One operand as the point, a sum that Spark computes; the other's terms, and what is added to them."""
+    """Read the operand over ``side`` as one leaf, the point, although it is a sum: Spark computes that sum.
+
+    Returns the point with its sign, the terms of the operand over the ``other`` side, and the amount added to them.
+    Returns None if the operands are not over one side each.
+    """
     for point, rest, coefficient in ((small, large, 1), (large, small, -1)):
         if scope.side(point) == side and scope.side(rest) == other:
             sum_ = Sum(scope)

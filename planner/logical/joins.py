@@ -39,9 +39,9 @@ class EqualKey:
 class Join(Logical):
     """A join: ``keyword`` as written (``,`` for a comma); ``condition`` is the list of its conjuncts.
 
-    ``comma``: where a comma that the user wrote binds among joins: from left to right as they do, or last.  One that a
-    rule wrote, which has nothing here, goes where that makes no difference.  ``place``: where the user wrote the
-    keyword.
+    ``comma``: the precedence of a comma that the user wrote: ``left`` if commas and joins associate from left to right,
+    ``last`` if commas bind after all joins.  It is empty for a comma that a rule wrote, which is printed as a comma
+    only if the precedence makes no difference.  ``place``: the place of the keyword in the user's text.
     """
 
     label: ClassVar[str] = "Join"
@@ -86,7 +86,7 @@ class RecognizedJoin(Logical):
 
 @plan_node
 class BandJoin(RecognizedJoin):
-    """A join whose condition keeps two sides within a band; ``condition`` is still all of it, the band included."""
+    """A join by a band: ``condition`` has all conjuncts of the join, those of the ``band`` included."""
 
     label: ClassVar[str] = "BandJoin"
     left: Logical
@@ -96,7 +96,7 @@ class BandJoin(RecognizedJoin):
     condition: tuple[Scalar, ...]
     others: tuple[Band, ...] = ()  # further bands of the same condition
     bin_width: Fraction | None = None  # the width of a RANGE_JOIN hint, in units of the band's axis
-    hints: tuple[SideHint, ...] = ()  # all that ask for something here, the one that set the width first
+    hints: tuple[SideHint, ...] = ()  # all hints for this join, the one that set ``bin_width`` first
 
     @property
     def plain(self) -> Join:

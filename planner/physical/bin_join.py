@@ -40,7 +40,7 @@ class Method:
 
     def __str__(self) -> str:
         if self.strategy == "MERGE":
-            return f"both sides sorted, since the {self.side} side has more bytes than its files"
+            return f"sort-merge join; Spark would broadcast the {self.side} side, whose files are small"
         return f"hash join, built of the {self.side} side"
 
 

@@ -91,7 +91,7 @@ class ItemReader:
         """The side that has to keep its rows: that of the groups, or of min and max; None where either may."""
         sides = {u.side: u.text for u in self.grouped()}
         if len(sides) > 1:
-            raise Refused(f"{' and '.join(sides.values())}: it groups by columns of both sides")
+            raise Refused(f"GROUP BY uses columns of both sides ({', '.join(sides.values())})")
         wanted = dict(sides)
         for tree in self._calls():
             if isinstance(tree, exp.Min | exp.Max):

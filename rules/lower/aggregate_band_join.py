@@ -61,7 +61,7 @@ def aggregate_band_join(node: Sort | Project, ctx: Context) -> RunningBandAggreg
     try:
         plan = _Planning(block, join, ctx, left, right).plan()
     except Refused as no:
-        ctx.decline(f"no running sums: {no.reason}", no.place or join.band.conjuncts[0].place)
+        ctx.decline(f"running sums do not apply: {no.reason}", no.place or join.band.conjuncts[0].place)
         return None
     return plan
 

@@ -51,7 +51,7 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
         code: ReasonCode = "few_rows" if left.known else "unique_match"
         ctx.decline(f"{join.band}: {reason}", join.band.conjuncts[0].place, code)
         spark_join = _own_join(join, left, right, ctx)
-        ctx.choose(spark_join._replace(text=f"{spark_join}: {reason}"), "bins, which cost a shuffle more")
+        ctx.choose(spark_join._replace(text=f"{spark_join}: {reason}"), "bins, which need one more shuffle")
         return Spark(join.plain)
     join = select_band(join, left, right, ctx)
     over_bins = candidates(join, left, right, ctx)

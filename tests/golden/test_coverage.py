@@ -57,7 +57,7 @@ CHOSEN = (
     "ask .* for about .* keys",
 )
 REJECTED = (
-    "bins, which cost a shuffle more",
+    "bins, which need one more shuffle",
     "Spark's own join, .* pairs of .* rows",
     r"Spark's own join \(force is set: no sizes were asked for\)",
     r"Spark's own join \(no sizes are known\)",
