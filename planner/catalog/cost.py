@@ -1,4 +1,4 @@
-"""The cost model, in pairs and rows; every threshold is a user option, but for what no user could choose better."""
+"""The cost model: estimates in pairs, rows, bytes and seconds, and its thresholds, most of which are user options."""
 
 from __future__ import annotations
 

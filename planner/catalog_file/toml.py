@@ -1,4 +1,4 @@
-"""Parses TOML: with the standard library from Python 3.11 on, before with tomli, from which that comes."""
+"""Parses TOML: with tomllib of the standard library from Python 3.11 on, with tomli on older versions."""
 
 from __future__ import annotations
 

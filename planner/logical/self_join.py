@@ -1,4 +1,4 @@
-"""Nodes that replace a repeated scan of a source: its row again, under the other scan's name."""
+"""Nodes for self-joins and shared scans: one scan of a source serves the relations that read it, under their names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Selects the segments that a probe opens, that have expired, and that are compacted."""
+"""Selects segments of the state: those that a probe reads, those that have expired, and those to compact."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The condition on stored rows that a probe can reach, which Parquet's statistics prune files by.
+"""Computes the filter on stored rows that a probe can match, by which Parquet's statistics prune files.
 
 A reach bounds positions, and files store the minimum and maximum of columns.  So if a position is that of a plain
 column, the condition compares the column itself with a literal of its type.

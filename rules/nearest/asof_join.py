@@ -1,4 +1,6 @@
-"""As-of joins as nearest rows: ``trades t ASOF JOIN quotes q MATCH_CONDITION (t.ts >= q.ts) ON t.sym = q.sym``.
+"""Reads as-of joins as joins with the nearest row.
+
+    trades t ASOF JOIN quotes q MATCH_CONDITION (t.ts >= q.ts) ON t.sym = q.sym
 
 Spark has this join from 4.3 on, if ``spark.sql.join.asofJoin.enabled`` is set, and compares all rows of a key.
 """

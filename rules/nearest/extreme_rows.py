@@ -1,4 +1,4 @@
-"""Reads the condition of a semi or anti join as: equal keys, and one end of a value of the right side."""
+"""Reads semi and anti joins on equal keys and one bound: the least or greatest value of each key decides."""
 
 from __future__ import annotations
 

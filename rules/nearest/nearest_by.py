@@ -1,4 +1,4 @@
-"""NEAREST BY as nearest rows: ``a JOIN b EXACT NEAREST 3 BY DISTANCE abs(a.x - b.x)``.
+"""Reads NEAREST BY as a join with the nearest rows: ``a JOIN b EXACT NEAREST 3 BY DISTANCE abs(a.x - b.x)``.
 
 Spark ranks all pairs.  A pair whose ranking expression is NULL is no match, and NaN is the greatest value.
 """

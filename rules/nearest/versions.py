@@ -1,9 +1,9 @@
-"""Versions made on the spot, each valid until the next one of its key, joined with the moments at which they are valid.
+"""Reads joins with the valid version of a key, where ``lead()`` computes the end of each version.
 
     t JOIN (SELECT *, lead(ts) OVER (PARTITION BY k ORDER BY ts) AS until FROM q) v
       ON v.k = t.k AND t.ts >= v.ts AND (t.ts < v.until OR v.until IS NULL)
 
-The version that is valid at a moment is the last one that is not after it.
+The version that is valid at a time is the last one that begins at or before it, so it is the nearest row.
 """
 
 from __future__ import annotations

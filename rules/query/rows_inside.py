@@ -1,4 +1,4 @@
-"""The rows of a subquery that only adds columns to those of its relations, such as windows over them."""
+"""Reads subqueries that keep the rows of their relations and only add columns, such as windows."""
 
 from __future__ import annotations
 

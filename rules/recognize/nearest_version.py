@@ -1,4 +1,4 @@
-"""Recognizes joins with versions made on the spot: ``lead(ts) OVER (…) AS until``, ``t.ts >= ts AND t.ts < until``."""
+"""Recognizes joins with the valid version of a key: ``lead(ts) OVER … AS until``, ``t.ts >= ts AND t.ts < until``."""
 
 from __future__ import annotations
 

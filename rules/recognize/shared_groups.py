@@ -1,4 +1,4 @@
-"""Recognizes CTEs with several readers and other constants in each: ``FROM m a JOIN m b … WHERE a.month = 1 AND …``."""
+"""Recognizes CTEs whose readers filter by different constants: ``FROM m a JOIN m b … WHERE a.month = 1 AND …``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Computes when a row of a stream expires: when the watermark excludes that later rows of the others match it.
+"""Computes when rows of a stream expire: from which watermark on no later row of another stream can match them.
 
 b.ts BETWEEN a.ts AND a.ts + INTERVAL 1 HOUR     a row of a, once the watermark of b has passed a.ts + 1h
 a row of b, once that of a has passed b.ts

@@ -1,4 +1,4 @@
-"""What a join of streams keeps and looks up: its inputs, its arrangements and the routes of new rows."""
+"""Extracts the diagram of a join of streams from its plan: inputs, arrangements, and the lookups of new rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Stop:
 
 @dataclass(frozen=True)
 class Routes:
-    """The inputs with their notes, the arrangements that are looked up, and the routes of new rows."""
+    """The inputs with their notes, the arrangements that are looked up, and a route for the new rows of each input."""
 
     inputs: tuple[tuple[str, tuple[str, ...]], ...]
     arrangements: tuple[str, ...]

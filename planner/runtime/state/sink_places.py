@@ -1,4 +1,4 @@
-"""Checks the folder of a sink: apart from the state, and not among files that another writer's log hides."""
+"""Checks the folder of a sink: it must not overlap the state, and no log of another writer may hide its files."""
 
 from __future__ import annotations
 
