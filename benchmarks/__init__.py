@@ -1,7 +1,7 @@
 """Benchmark programs, run from the root of the repository; each prints a table and writes it to `results/`.
 
     python -m benchmarks.planning     time the optimizer adds before Spark sees a query, TPC-H and TPC-DS
-    python -m benchmarks.again        a statement that comes again, beyond what Spark takes to analyse it
+    python -m benchmarks.again        a statement that comes again, beyond what Spark takes to analyze it
     python -m benchmarks.tpch         TPC-H SF 1 through the optimizer ÷ plain Spark
     python -m benchmarks.band_join    band joins beside plain Spark, bins by hand, DuckDB and Polars; growth and memory
     python -m benchmarks.self_join    self-joins beside plain Spark: TPC, each rewriting, bytes read and shuffled

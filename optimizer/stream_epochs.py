@@ -78,7 +78,7 @@ def analyze_schemas(session: SparkSession, join: StreamJoin) -> Schemas | str:
     from planner.runtime.state.answers import schema_of_answer
     from planner.runtime.state.streams import is_deterministic, reads_variable, stateful_operator, unstorable_column
 
-    native = analyze(session, join.analysed)
+    native = analyze(session, join.analyzed)
     if isinstance(native, str):
         return native  # Spark's own error comes when it runs
     if operator := stateful_operator(native[0]):

@@ -38,7 +38,7 @@ OF_VALUES = frozenset(
 
 
 def few_rows(session: SparkSession, name: str, query: str) -> None:
-    """A temporary view that is analysed once; one that SQL makes is text, analysed anew wherever a statement names it.
+    """A temporary view that is analyzed once; one that SQL makes is text, analyzed anew wherever a statement names it.
 
     `CREATE TEMP VIEW` stays where what Spark keeps of a view matters.
     """

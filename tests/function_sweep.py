@@ -96,7 +96,7 @@ class Sweep:
 
 
 def shelves(found: dict[str, list[Example]], names: list[str]) -> Iterator[list[Example]]:
-    """The examples of some functions at a time; neighbours in the alphabet lie apart, for types of every kind."""
+    """The examples of some functions at a time; neighbors in the alphabet lie apart, for types of every kind."""
     count = max(1, round(len(names) / _SHELF))
     for first in range(count):
         yield [example for name in names[first::count] for example in found[name]]

@@ -199,7 +199,7 @@ def _rows(frames: list[DataFrame]) -> dict[int, Counter[str]] | str:
 
 
 def _together(frames: list[DataFrame]) -> DataFrame:
-    """UNION ALL of frames with one schema, analysed once for all."""
+    """UNION ALL of frames with one schema, analyzed once for all."""
     session = frames[0].sparkSession
     jvm: Any = session._jvm
     plans = jvm.PythonUtils.toSeq([f._jdf.queryExecution().analyzed() for f in frames])

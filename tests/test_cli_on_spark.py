@@ -254,7 +254,7 @@ def test_sparks_own_errors(spark: SparkSession, command: Any, sql: Any, said: An
         assert "Traceback" not in done.stderr
         assert "JVM stacktrace" not in done.stderr
     elif command == "verify" and said in {"[TABLE_OR_VIEW_NOT_FOUND]", "[UNRESOLVED_COLUMN.WITH_SUGGESTION]"}:
-        assert done.exit_code == 1  # what is not rewritten is analysed
+        assert done.exit_code == 1  # what is not rewritten is analyzed
         assert done.stderr.startswith(f"error: {said}")
         assert "Traceback" not in done.stderr
     else:  # a query that is not rewritten is Spark's affair, when it runs

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from distributions import ROOT, SMOKE, build, write_workload
-from licences_main import PAGE, closure, packages
+from licenses_main import PAGE, closure, packages
 from planner.version import VERSION
 from test_bare_install import OPTIONAL
 
@@ -61,7 +61,7 @@ def test_a_wheel_without_the_checkout(wheel: Path, tmp_path: Path) -> None:
         assert expected in done.stdout, done.stdout
 
 
-def test_the_page_of_licences_has_every_package() -> None:
+def test_the_page_of_licenses_has_every_package() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert [name for name in packages() if f"| {name} | " not in page] == []
     assert "| see the package |" not in page

@@ -164,7 +164,7 @@ class HttpSource(LookupSource):
         encrypted = parts.scheme == "https"
         made = HttpConnection(parts.hostname or "", parts.port, _CONNECT, encrypted=encrypted, limit=self._max_bytes)
         self._connection = made
-        if self._cancelled:  # cancelled before there was a connection
+        if self._cancelled:  # canceled before there was a connection
             made.cancel()
         return made
 

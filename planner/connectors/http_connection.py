@@ -118,7 +118,7 @@ class HttpConnection(http.client.HTTPConnection):
     def _check(self) -> None:
         with self._lock:
             if self._cancelled:
-                raise ConnectionAbortedError("the call was cancelled")
+                raise ConnectionAbortedError("the call was canceled")
 
     def _forget(self) -> None:
         with self._lock:

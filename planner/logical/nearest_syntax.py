@@ -31,7 +31,7 @@ class NearestSyntax(Rendered, Logical):
 
 @plan_node
 class AsofJoin(NearestSyntax):
-    """Each left row with the right row nearest by ``match``, among those that fulfil ``condition`` or ``using``.
+    """Each left row with the right row nearest by ``match``, among those that fulfill ``condition`` or ``using``.
 
     ``match_at``: ``match`` precedes so many conjuncts of ``condition`` in ON; None if it is a MATCH_CONDITION.
     ``nested``: so many parentheses are around ON.

@@ -143,7 +143,7 @@ class _Sql:
 
     @property
     def carried(self) -> list[str]:
-        """The columns of a left row: those that are shown, and what its nearest row must fulfil."""
+        """The columns of a left row: those that are shown, and what its nearest row must fulfill."""
         return [*self.shown, *(name for _, name in self.bounds), *self.guard]
 
     def left(self, text: str) -> str:
@@ -257,7 +257,7 @@ class _Sql:
         """As many of the candidates as are wanted, the least distant ones.
 
         An infinite left value is sorted as the least or the greatest finite one.  There the same
-        infinity, whose distance is NaN, is the farthest: of two equal distances the one towards zero counts.
+        infinity, whose distance is NaN, is the farthest: of two equal distances the one toward zero counts.
         """
         at, count = f"{self.name}_at", self.nearest.count
         approximate = self.nearest.time_type is not None and self.nearest.time_type.approximate
@@ -316,7 +316,7 @@ class _Sql:
         return " AND ".join([f"{found} IS NOT NULL", *self.near_enough(columns[0])])
 
     def near_enough(self, near: str) -> list[str]:
-        """What a candidate must fulfil to be a match."""
+        """What a candidate must fulfill to be a match."""
         return [*self.guard, *(one.show(f"{near}.at") for one in self.tolerances)]
 
     def found(self) -> str:

@@ -75,7 +75,7 @@ def _definitions(plan: Node) -> Iterator[Cte]:
 def without_rows(
     plan: Node, lookup: Callable[[Scan], LookupTable | None], versions: Callable[[tuple[str, ...]], bool]
 ) -> str:
-    """The query of a statement for Spark to analyse: no lookup has a row in it, no table with versions a time."""
+    """The query of a statement for Spark to analyze: no lookup has a row in it, no table with versions a time."""
 
     def empty(node: Node) -> Node:
         if isinstance(node, FetchedView):

@@ -135,7 +135,7 @@ class StreamJoin:
         return self.given.text if self.given else self.text
 
     @property
-    def analysed(self) -> str:
+    def analyzed(self) -> str:
         """The query in a form that Spark can analyze, with the columns of the answer."""
         return self.as_of.plain if self.as_of else self.text
 

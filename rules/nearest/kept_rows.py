@@ -19,7 +19,7 @@ from rules.query.query_block import QueryBlock
 def kept_rows(
     condition: tuple[Scalar, ...], tree: tuple[Logical, ...], left: Logical, first: int, ctx: Context
 ) -> tuple[Scalar, ...]:
-    """The conditions above a FROM of the relations ``tree`` that each row of ``left`` has to fulfil, and never raise.
+    """The conditions above a FROM of the relations ``tree`` that each row of ``left`` has to fulfill, and never raise.
 
     ``first``: the number in ``tree`` of the first relation of ``left``.  No outer join in ``tree`` fills it with NULL.
     """

@@ -75,7 +75,7 @@ def _as_left_join(join: Join) -> Join:
 
 
 class Pairs:
-    """The pairs of a join that fulfil some conditions."""
+    """The pairs of a join that fulfill some conditions."""
 
     def __init__(self, join: Join, conjuncts: tuple[Scalar, ...], ctx: Context):
         self.join, self.conjuncts, self.ctx = join, conjuncts, ctx
@@ -158,7 +158,7 @@ class Pairs:
         return left_time, strict
 
     def add(self, conjunct: Scalar, wanted: Wanted, left_time: exp.Expression, found: _Conditions) -> None:
-        """Add a condition to those of its kind.  Raises ``Refused`` for one that the nearest row need not fulfil."""
+        """Add a condition to those of its kind.  Raises ``Refused`` for one that the nearest row need not fulfill."""
         for side, text, part in self.parts(conjunct):
             if part is None:
                 found.filters[side == "right"].append(self.filter(text))

@@ -1,6 +1,6 @@
-"""Replaces joins with neighbouring rows: the remaining relation gets the neighbour's columns by lag() or lead().
+"""Replaces joins with neighboring rows: the remaining relation gets the neighbor's columns by lag() or lead().
 
-A row without a neighbour gets its own values instead, so that types and nullability stay the same; the condition,
+A row without a neighbor gets its own values instead, so that types and nullability stay the same; the condition,
 which compares the row numbers, filters it out.
 """
 
@@ -30,12 +30,12 @@ _CROSS: tuple[JoinKind, str] = ("cross", "CROSS JOIN")
 
 @dataclass(frozen=True)
 class NeighbourRows:
-    """Writes FROM for neighbours that have been found."""
+    """Writes FROM for neighbors that have been found."""
 
     found: NeighbourFinder
 
     def instead(self, neighbours: list[Neighbour]) -> dict[int, Logical]:
-        """Return the replacements of relations with neighbours, and of the neighbours, in FROM.  Raises ``Refused``."""
+        """Return the replacements of relations with neighbors, and of the neighbors, in FROM.  Raises ``Refused``."""
         new: dict[int, Logical] = {}
         for x in {f.x.number: f.x for f in neighbours}.values():
             name = self.found.ctx.fresh("rows")
@@ -67,7 +67,7 @@ class NeighbourRows:
         return source
 
     def stepped(self, one: Neighbour, column: str) -> str:
-        """A column of the neighbour, or of the row itself where it has none."""
+        """A column of the neighbor, or of the row itself where it has none."""
         parts = ", ".join(map(quoted_column, one.numbering.parts))
         by = f"PARTITION BY {parts} " if parts else ""
         function = "lead" if one.steps > 0 else "lag"
@@ -77,7 +77,7 @@ class NeighbourRows:
         )
 
     def rows(self, x: FromItem, name: str, added: tuple[Scalar, ...]) -> RowsWithNeighbours:
-        """Return the rows of a relation with additional columns of their neighbours."""
+        """Return the rows of a relation with additional columns of their neighbors."""
         inside: Logical
         if isinstance(x.relation, Derived):
             inside = replace(x.relation, alias=name, suffix=f"AS {name}")
@@ -88,7 +88,7 @@ class NeighbourRows:
         return RowsWithNeighbours(Project(inside, (Scalar("*"), *added)), name, (), f"AS {name}")
 
     def row(self, one: Neighbour, source: Source, values: list[str]) -> NeighbourRow:
-        """The neighbour as a relation of one row, NULL where an outer join finds none."""
+        """The neighbor as a relation of one row, NULL where an outer join finds none."""
         columns = [c.name for c in source.columns or ()]
         when = None
         if one.y.kind == "left":
@@ -105,7 +105,7 @@ class NeighbourRows:
         return _lateral(NeighbourRow, items, source, description)
 
     def when(self, one: Neighbour, rows: dict[str, str]) -> str:
-        """Rewrite the condition of an outer join over the row that has its neighbour's columns.  Raises ``Refused``."""
+        """Rewrite the condition of an outer join over the row that has its neighbor's columns.  Raises ``Refused``."""
         scopes, fold = self.found.sight.scopes_of_on(one.y), self.found.ctx.names.fold
 
         def value(number: int, column: Column) -> str | None:
@@ -124,7 +124,7 @@ class NeighbourRows:
             self.check_raising(from_item.on, gone, self.found.sight.scopes_of_on(from_item))
 
     def check_raising(self, conjuncts: tuple[Scalar, ...], gone: set[int], scopes: Scopes) -> None:
-        """Raise ``Refused`` where a condition on a neighbour might raise an error on rows that have none."""
+        """Raise ``Refused`` where a condition on a neighbor might raise an error on rows that have none."""
         known = self.found.sight.known(scopes)
         named = (c for c in conjuncts if c.plans or self.found.sight.relations_of(c, scopes) & gone)
         found = (c for c in named if not (self.found.step(c, scopes) or self.found.sight.equality(c, scopes)))

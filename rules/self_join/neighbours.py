@@ -73,7 +73,7 @@ def steps_in(tree: exp.Expression) -> tuple[exp.Column, exp.Column, int] | None:
 
 
 class NeighbourFinder:
-    """Finds neighbouring rows in one FROM."""
+    """Finds neighboring rows in one FROM."""
 
     def __init__(self, block: QueryBlock, ctx: Context):
         self.ctx = ctx
@@ -97,7 +97,7 @@ class NeighbourFinder:
         return found
 
     def neighbour(self, x: FromItem, y: FromItem) -> Neighbour | None:
-        """Return ``y`` as a neighbour of ``x``; None if it is not, with a reason if it almost is."""
+        """Return ``y`` as a neighbor of ``x``; None if it is not, with a reason if it almost is."""
         shown, other = self.sight.reading(x.number), self.sight.reading(y.number)
         if isinstance(shown, str) or isinstance(other, str) or shown.key != other.key or shown.key[0] != "query":
             return None
@@ -115,7 +115,7 @@ class NeighbourFinder:
     def checked(
         self, x: FromItem, y: FromItem, shown: RelationLineage, other: RelationLineage, steps: list[RowOffset]
     ) -> Neighbour | None:
-        """The neighbour; None where the columns compared number nothing.  Raises ``Refused``."""
+        """The neighbor; None where the columns compared number nothing.  Raises ``Refused``."""
         if shown.filters or other.filters:
             raise Refused("one side is filtered, so its next row is not the next row of the other side")
         if not y.free:

@@ -67,7 +67,7 @@ class FrameAggregates:
         return self._column("m", self._whole(function, argument))
 
     def relation(self, tree: Logical, below: tuple[str, ...] = ()) -> Derived:
-        """The row's relation, written as ``tree``, with these columns, of the rows that fulfil ``below``."""
+        """The row's relation, written as ``tree``, with these columns, of the rows that fulfill ``below``."""
         name = quote(self.pair.name)
         items = [Scalar(f"{name}.*"), *(Scalar(f"{text} AS {column}") for text, column in self.columns.items())]
         if below:

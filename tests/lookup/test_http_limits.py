@@ -30,13 +30,13 @@ SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
 BLOCK = b"[" + b" " * 2**16
 MB = 2**20
 
-Behaviour = Callable[[socket.socket], None]
+Behavior = Callable[[socket.socket], None]
 
 
 class RawServer:
     """A server that does with each connection what it is told."""
 
-    def __init__(self, behave: Behaviour) -> None:
+    def __init__(self, behave: Behavior) -> None:
         self._behave = behave
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
@@ -83,7 +83,7 @@ def head(version: str, *lines: str) -> bytes:
     return "\r\n".join([f"HTTP/{version} 200 OK", *lines, "", ""]).encode()
 
 
-def sends(*parts: bytes, forever: bytes = b"", pause: float = 0.0) -> Behaviour:
+def sends(*parts: bytes, forever: bytes = b"", pause: float = 0.0) -> Behavior:
     def behave(connection: socket.socket) -> None:
         for part in parts:
             connection.sendall(part)
@@ -178,10 +178,10 @@ def failure(url: str, *, timeout: float = 20.0, attempts: int = 1, **more: Any) 
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[[Behaviour], RawServer]]:
+def serve() -> Iterator[Callable[[Behavior], RawServer]]:
     servers: list[RawServer] = []
 
-    def start(behave: Behaviour) -> RawServer:
+    def start(behave: Behavior) -> RawServer:
         servers.append(RawServer(behave))
         return servers[-1]
 
@@ -191,7 +191,7 @@ def serve() -> Iterator[Callable[[Behaviour], RawServer]]:
 
 
 @pytest.mark.parametrize("kind", FLOODS)
-def test_a_flood_ends_at_the_limit(serve: Callable[[Behaviour], RawServer], kind: str) -> None:
+def test_a_flood_ends_at_the_limit(serve: Callable[[Behavior], RawServer], kind: str) -> None:
     server = serve(FLOODS[kind])
     failure(server.url, max_bytes=4 * MB)  # what is there after the first time stays
     before = in_use()
@@ -205,7 +205,7 @@ def test_a_flood_ends_at_the_limit(serve: Callable[[Behaviour], RawServer], kind
 
 
 @pytest.mark.parametrize("kind", FLOODS)
-def test_a_flood_without_a_limit_is_given_up(serve: Callable[[Behaviour], RawServer], kind: str) -> None:
+def test_a_flood_without_a_limit_is_given_up(serve: Callable[[Behavior], RawServer], kind: str) -> None:
     server = serve(FLOODS[kind])
     failure(server.url, max_bytes=MB)
     before = in_use()
@@ -216,7 +216,7 @@ def test_a_flood_without_a_limit_is_given_up(serve: Callable[[Behaviour], RawSer
 
 
 @pytest.mark.parametrize("kind", HANGS)
-def test_a_call_that_hangs_is_given_up(serve: Callable[[Behaviour], RawServer], kind: str) -> None:
+def test_a_call_that_hangs_is_given_up(serve: Callable[[Behavior], RawServer], kind: str) -> None:
     server = serve(HANGS[kind])
     start = time.monotonic()
     said = failure(server.url, timeout=0.1, attempts=2)
@@ -226,7 +226,7 @@ def test_a_call_that_hangs_is_given_up(serve: Callable[[Behaviour], RawServer], 
     assert server.accepted == 2, "a call that was given up asked once more"
 
 
-def test_calls_side_by_side_end_when_the_fetch_is_closed(serve: Callable[[Behaviour], RawServer]) -> None:
+def test_calls_side_by_side_end_when_the_fetch_is_closed(serve: Callable[[Behavior], RawServer]) -> None:
     server = serve(sends())
     source = HttpSource(server.url, schema=SCHEMA, keys=("id",))
     spec = LookupSpec("Names", ("id",), ("id", "name"), batch=1, timeout=60.0, attempts=1, asynchronous=True)
@@ -258,7 +258,7 @@ def test_calls_side_by_side_end_when_the_fetch_is_closed(serve: Callable[[Behavi
         (head("1.1", "Content-Encoding: gzip", "Content-Length: 2") + b"[]", "the answer is compressed (gzip)"),
     ],
 )
-def test_a_broken_answer_is_an_error(serve: Callable[[Behaviour], RawServer], answer: bytes, reason: str) -> None:
+def test_a_broken_answer_is_an_error(serve: Callable[[Behavior], RawServer], answer: bytes, reason: str) -> None:
     def behave(connection: socket.socket) -> None:
         connection.sendall(answer)
         connection.shutdown(socket.SHUT_WR)
@@ -268,7 +268,7 @@ def test_a_broken_answer_is_an_error(serve: Callable[[Behaviour], RawServer], an
     assert until(lambda: not server.clients)
 
 
-def test_a_handshake_that_hangs_is_given_up(serve: Callable[[Behaviour], RawServer]) -> None:
+def test_a_handshake_that_hangs_is_given_up(serve: Callable[[Behavior], RawServer]) -> None:
     server = serve(sends())
     said = failure(server.url.replace("http:", "https:"), timeout=0.2)
     assert "no answer within 0.2 seconds" in said
@@ -308,7 +308,7 @@ def test_a_connect_that_hangs_is_given_up() -> None:
     assert "no answer within 0.2 seconds" in said
 
 
-def test_cancel_at_any_moment(serve: Callable[[Behaviour], RawServer]) -> None:
+def test_cancel_at_any_moment(serve: Callable[[Behavior], RawServer]) -> None:
     server = serve(sends(OLD, forever=b" ", pause=0.001))
     for pause in itertools.chain([-1.0], (n / 2000 for n in range(30))):
         connection = HttpConnection("127.0.0.1", server.port, 30.0, encrypted=False, limit=MB)
@@ -325,11 +325,11 @@ def test_cancel_at_any_moment(serve: Callable[[Behaviour], RawServer]) -> None:
         threading.Thread(target=ask, daemon=True).start()
         time.sleep(max(pause, 0))
         connection.cancel()
-        assert ended.wait(5), f"not ended when cancelled after {pause} s"
+        assert ended.wait(5), f"not ended when canceled after {pause} s"
     assert until(lambda: not server.clients)
 
 
-def test_an_answer_of_just_the_limit_is_taken(serve: Callable[[Behaviour], RawServer]) -> None:
+def test_an_answer_of_just_the_limit_is_taken(serve: Callable[[Behavior], RawServer]) -> None:
     body = b'[{"id": 1, "name": "x"}]'
     for kind in (head("1.1", f"Content-Length: {len(body)}"), CLOSE, OLD):
         server = serve(sends_once(kind + body))
@@ -345,7 +345,7 @@ def test_an_answer_of_just_the_limit_is_taken(serve: Callable[[Behaviour], RawSe
             source.close()
 
 
-def sends_once(answer: bytes) -> Behaviour:
+def sends_once(answer: bytes) -> Behavior:
     def behave(connection: socket.socket) -> None:
         connection.sendall(answer)
         connection.shutdown(socket.SHUT_WR)

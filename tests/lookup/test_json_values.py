@@ -120,7 +120,7 @@ values = st.one_of(
 
 
 def nearest_float(number: Fraction, bits: int) -> Any:
-    """The nearest number of 24 or 53 bits, found among neighbours; ERROR where that is infinite."""
+    """The nearest number of 24 or 53 bits, found among neighbors; ERROR where that is infinite."""
     least, most, digits = (-149, 127, 24) if bits == 32 else (-1074, 1023, 53)
     if number == 0:
         return 0.0

@@ -1,4 +1,4 @@
-"""Statements over streams are started, not only analysed: in micro-batches, and from each other's checkpoints."""
+"""Statements over streams are started, not only analyzed: in micro-batches, and from each other's checkpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is more than a query is told from its words: analysing it would run it."""
+"""What is more than a query is told from its words: analyzing it would run it."""
 
 from __future__ import annotations
 

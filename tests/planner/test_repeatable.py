@@ -1,4 +1,4 @@
-"""Which queries return the same rows when they are read twice, as Spark's analysed plan tells."""
+"""Which queries return the same rows when they are read twice, as Spark's analyzed plan tells."""
 
 from __future__ import annotations
 

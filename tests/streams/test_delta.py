@@ -59,7 +59,7 @@ CASES = {
         renamed=True,
     ),
     "chain": Case("stu", ("a.k = b.k", "b.id = c.id"), lambda a, b, c: equal(a[1], b[1]) and b[0] == c[0], "ab"),
-    "star whose centre comes last": Case(
+    "star whose center comes last": Case(
         "stu",
         ("TRUE", "a.k = c.k AND b.id = c.id AND a.id + b.id <> 4 AND a.id > 0"),
         lambda a, b, c: equal(a[1], c[1]) and b[0] == c[0] and a[0] + b[0] != 4,

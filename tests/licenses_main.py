@@ -1,4 +1,4 @@
-"""Writes docs/licences.md: the licence of each package that Dovetail or its extras install, from their metadata."""
+"""Writes docs/licenses.md: the license of each package that Dovetail or its extras install, from their metadata."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "licences.md"
+PAGE = ROOT / "docs" / "licenses.md"
 EXTRAS = ("spark", "lookup", "html", "notebook", "event-log")  # those that users install beside PySpark
-_HEAD = """# Licences
+_HEAD = """# Licenses
 
 Dovetail is licensed under Apache-2.0. These are the packages that `pip install dovetail` and its extras install, as
-their own metadata describe them; pip may choose other versions. `python tests/licences_main.py` writes this page.
+their own metadata describe them; pip may choose other versions. `python tests/licenses_main.py` writes this page.
 Not in it are the extras for environments without PySpark: `client` and `sail` install pyspark-client and pysail, both
 Apache-2.0, and what these require.
 
-| package | licence | installed for |
+| package | license | installed for |
 | --- | --- | --- |
 """
 
@@ -32,7 +32,7 @@ def main() -> None:
 
 def page() -> str:
     """Make the page from the packages of this environment."""
-    rows = (f"| {name} | {licence(name)} | {', '.join(uses)} |\n" for name, uses in sorted(packages().items()))
+    rows = (f"| {name} | {license_of(name)} | {', '.join(uses)} |\n" for name, uses in sorted(packages().items()))
     return _HEAD + "".join(rows)
 
 
@@ -73,8 +73,8 @@ def _required(name: str, extras: set[str]) -> Iterator[Requirement]:
             yield requirement
 
 
-def licence(name: str) -> str:
-    """The licence of an installed package: its SPDX expression, a short text, or its classifiers."""
+def license_of(name: str) -> str:
+    """The license of an installed package: its SPDX expression, a short text, or its classifiers."""
     described = metadata.metadata(name)
     values = (described[key] for key in ("License-Expression", "License") if key in described)
     short = next(values, "")
