@@ -44,6 +44,7 @@ WINDOWS = "rules/window/correlated_aggregate.py"
 MERGED = "rules/shared_scan/scalar_aggregates.py"
 GUARDS = "rules/analysis/speculation.py"
 REMOVED = "rules/self_join/removed_relations.py"
+PULLED_UP = "rules/analysis/pull_up.py"
 BLOCK = "rules/query/query_block.py"
 
 FAULTS = (
@@ -319,5 +320,19 @@ FAULTS = (
         "    if not any(rows.are_filtered_by(tuple(c.text for c in filters)) for rows in before):\n",
         "    if not filters:\n",
         "scalar_aggregates",
+    ),
+    Fault(
+        "a column above an outer join has a value where no row matched",
+        PULLED_UP,
+        "        if optional and values:\n",
+        "        if not values:\n",
+        "pulled_up/left_join_with_where.plan",
+    ),
+    Fault(
+        "a column that a condition compares is taken out of its subquery",
+        PULLED_UP,
+        "        return found - self.in_joins\n",
+        "        return found\n",
+        "pulled_up/not_for_ends_of_a_band.plan",
     ),
 )
