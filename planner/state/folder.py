@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+from uuid import uuid4
 
 from planner.errors import StateError
 
@@ -83,6 +84,11 @@ class Folder(Protocol):
         ...
 
 
+def unfinished_name(name: str) -> str:
+    """The name of a file until it is complete; no other writer of the file has the same one."""
+    return f"{name}.{uuid4().hex[:8]}{UNFINISHED}"
+
+
 def exists(path: str) -> StateError:
     """Return the error for a file that exists already."""
     return StateError(f"{path} exists already, so another query writes here at the same time; stop one of them")
@@ -133,7 +139,7 @@ class LocalFolder:
         """Write a new file atomically.  Raises ``StateError`` if the file exists or cannot be written."""
         if (self.path / name).exists():
             raise exists(self.below(name))
-        unfinished = self.path / f"{name}{UNFINISHED}"
+        unfinished = self.path / unfinished_name(name)
         unfinished.parent.mkdir(parents=True, exist_ok=True)
         unfinished.write_bytes(text.encode())
         unfinished.rename(self.path / name)

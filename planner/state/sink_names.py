@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from uuid import uuid4
 
-from planner.state.folder import Folder
+from planner.state.folder import UNFINISHED, Folder
 
 NAMES = "name"
 """The prefix of the files that hold these names."""
@@ -26,7 +26,7 @@ def sink_name(folder: Folder, known: str | None, *, unfinished: bool) -> str:
     file_name = f"{NAMES}-{hashlib.sha256(folder.below('').rstrip('/').encode()).hexdigest()[:8]}"
     if (found := folder.read(file_name)) is not None:
         return found
-    before = [f.name for f in folder.inside() if f.name.startswith(f"{NAMES}-") and not f.name.endswith(".new")]
+    before = [f.name for f in folder.inside() if f.name.startswith(f"{NAMES}-") and not f.name.endswith(UNFINISHED)]
     name = known if known and not before else None
     if name is None and before and unfinished:
         name = folder.read(before[-1])

@@ -7,7 +7,7 @@ from sqlglot import exp
 from planner.catalog.declared import Versions
 from planner.conditions.compared import compared
 from planner.errors import Refused
-from planner.expr import column_ref, quote
+from planner.expr import column_ref, columns_in, quote
 from planner.logical import Join
 from planner.sql.names import Resolver
 from planner.types.schema import Column
@@ -27,9 +27,9 @@ def missing_keys(join: Join, versions: Versions, columns: tuple[Column, ...], na
             comparison = compared(conjunct)
             if comparison is None or comparison.sign != "=":
                 continue
-            sides = {names.resolve(c, sources)[0] < len(left) for c in conjunct.columns}
-            for end in comparison.operands:
-                if sides == {True, False} and isinstance(end, exp.Column):
+            for end, other in (comparison.operands, comparison.operands[::-1]):
+                others = {names.resolve(column_ref(c), sources)[0] < len(left) for c in columns_in(other)}
+                if others == {True} and isinstance(end, exp.Column):
                     index, column = names.resolve(column_ref(end), sources)
                     if index == len(left) and names.fold(column.name) in shown:
                         found.add(columns[shown.index(names.fold(column.name))].name)

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from planner.errors import OptionError, StateError, summarize
 from planner.runtime.batch import classic
 from planner.runtime.state.server_folder import FolderRefused, server_folder
-from planner.state.folder import UNFINISHED, Folder, Found, exists
+from planner.state.folder import Folder, Found, exists, unfinished_name
 from planner.state.mounted import is_checksum
 
 _NOT_FOUND = "java.io.FileNotFoundException"
@@ -103,7 +103,7 @@ class HadoopFolder:
 
     def create(self, name: str, text: str) -> None:
         """Write a new file atomically.  Raises ``StateError`` if the file exists or cannot be written."""
-        unfinished = self._at(f"{name}{UNFINISHED}")
+        unfinished = self._at(unfinished_name(name))
         try:
             stream = self._fs.create(unfinished, True)
             try:

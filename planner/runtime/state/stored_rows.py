@@ -71,7 +71,7 @@ class StoredRows:
         columns = self.schema.simpleString()
         written = self.folder.read(_VIEW)
         if written is None:
-            if there := {found.name for found in self.folder.inside()} - {f"{_VIEW}{UNFINISHED}"}:
+            if there := {found.name for found in self.folder.inside() if not found.name.endswith(UNFINISHED)}:
                 others = "views on one state; refresh them by opt.materialize_all, or"
                 raise StateError(
                     f"{self.folder} holds {others if 'views' in there else 'other files;'} {self.restart_remedy}"
