@@ -331,8 +331,8 @@ FAULTS = (
     Fault(
         "a column that a condition compares is taken out of its subquery",
         PULLED_UP,
-        "        return found - self.in_joins\n",
-        "        return found\n",
+        "        return self._named(relation, above) - self.in_joins(relation)\n",
+        "        return self._named(relation, above)\n",
         "pulled_up/not_for_ends_of_a_band.plan",
     ),
 )

@@ -55,10 +55,9 @@ class UnsafeSpeculation(Refused):
 
     code = "may_raise"
 
-    def __init__(self, expression: str, place: Place | None = None, original: Original = "join"):
-        super().__init__(
-            f"{expression} could raise an error on rows that the original {original} never evaluates", place
-        )
+    def __init__(self, expression: str, place: Place | None = None, original: Original = "join", why: str = ""):
+        rows = f"rows that the original {original} never evaluates"
+        super().__init__(f"{expression} could raise an error on {rows}{why and f', and {why}'}", place)
 
 
 def try_form(tree: exp.Expression, known: TypeOf, *, ansi: bool) -> exp.Expression:

@@ -7,13 +7,13 @@ Where an outer join may show NULLs instead of a row of the subquery, one more co
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from planner.errors import Refused, Unsupported
-from planner.expr import Scalar, column_ref, columns_in, has_star, is_star, sql
+from planner.expr import Scalar, column_ref, columns_in, has_star, is_star, quote, sql
 from planner.expr.calls import volatile
 from planner.expr.scalar import parse
 from planner.expr.substitution import replace_columns
@@ -47,6 +47,7 @@ from rules.query.query_block import QueryBlock, in_place, read_block, where
 from rules.query.subquery_columns import over_subquery
 from rules.query.view_as_subquery import read_view, view_as_subquery
 
+_GENERATORS = (exp.Explode, exp.Posexplode, exp.Inline)
 _MUCH_SMALLER = 4  # so many times, so that Spark's estimates come to the same order of sizes
 
 
@@ -113,11 +114,12 @@ class TakenOut:
     added: tuple[Column, ...] = ()
 
 
-def take_out(leaf: Leaf, names: Collection[str], ctx: Context) -> TakenOut:
+def take_out(leaf: Leaf, names: Collection[str], ctx: Context, needed: Collection[str] = ()) -> TakenOut:
     """Take computed columns, by their folded names, out of a subquery, a name of WITH, or a view.
 
-    Columns that Spark computes for every row in any case stay: below DISTINCT, LIMIT and set operations other than
-    UNION ALL, and the keys of GROUP BY.  Raises ``Refused`` where a column cannot be computed outside.
+    ``needed`` are columns that have to stay.  So do those that Spark computes for every row in any case: below
+    DISTINCT, LIMIT and set operations other than UNION ALL, and the keys of GROUP BY.  Raises ``Refused`` where a
+    column cannot be computed outside.
     """
     relation = _view_inlined(leaf.relation, ctx)
     query = definition_of(relation, ctx)
@@ -126,14 +128,16 @@ def take_out(leaf: Leaf, names: Collection[str], ctx: Context) -> TakenOut:
         return TakenOut(relation, {})
     if query is None or block is None:
         raise Unsupported(f"{_name(relation)} is not a subquery of one SELECT")
-    if block.project.quantifier or any(isinstance(clause, Limit) for clause in block.above):
+    if block.project.quantifier.upper() == "DISTINCT" or any(isinstance(clause, Limit) for clause in block.above):
         return TakenOut(relation, {})
     if any(not isinstance(clause, With) for clause in block.above):
         raise Unsupported(f"{_name(relation)} is sorted")
     renames = relation.renames if isinstance(relation, Relation) else ()
     if renames or (isinstance(relation, Scan) and ctx.definitions[relation.cte].renames):
         raise Unsupported(f"the columns of {_name(relation)} are renamed")
-    found = _Taking(block, names, ctx).taken_out(optional=leaf.optional)
+    if isinstance(relation, Scan) and (reason := ctx.nonrepeatable_reason(relation)):
+        raise Unsupported(reason)
+    found = _Taking(block, names, needed, ctx).taken_out(optional=leaf.optional)
     inside = in_place(query, block.project, found.relation)
     return replace(found, relation=over_subquery(relation, inside, ctx))
 
@@ -160,20 +164,42 @@ class _Taking:
     ``added``: columns that it has instead, by their SQL inside; ``passed`` are those of its relations.
     """
 
-    def __init__(self, block: QueryBlock, names: Collection[str], ctx: Context) -> None:
+    def __init__(self, block: QueryBlock, names: Collection[str], needed: Collection[str], ctx: Context) -> None:
         fold, items = ctx.names.fold, block.project.items
         self.block, self.ctx, self.scope = block, ctx, ctx.scope(block.tree)
         self.stars = [item for item in items if is_star(item.tree)]
         named = [(fold(item.tree.alias_or_name), item) for item in items if not is_star(item.tree)]
-        self.taken = {name: item for name, item in named if name in names}
+        self.named = dict(named)
+        if len(self.named) < len(named):
+            raise Unsupported("two columns of a subquery have the same name")
+        earlier: set[str] = set()
+        for name, item in named:
+            if not self._items_read(item) <= earlier:
+                raise Unsupported(f"{item.shown} reads a later item")
+            earlier.add(name)
+        stay = set(needed).union(*map(self._items_read, (*block.condition, *block.in_clauses)))
+        while more := {name for item in stay & self.named.keys() for name in self._items_read(self.named[item])} - stay:
+            stay |= more
+        self.taken = {name: item for name, item in named if name in names and name not in stay}
+        while more := {n for n, item in named if n not in self.taken and self._items_read(item) & self.taken.keys()}:
+            self.taken |= {name: self.named[name] for name in more}
         self.others = [item for item in items if item not in self.taken.values()]
         self.starred = set(names) - self.taken.keys() if self.stars else set()
         self.keys = self._keys_of_groups()
         self.below: dict[tuple[int, str], str] = {}
         self.added: dict[str, Column] = {}
         self.passed: list[Column] = []
-        if len({name for name, _ in named}) < len(named):
-            raise Unsupported("two columns of a subquery have the same name")
+
+    def _items_read(self, scalar: Scalar) -> set[str]:
+        """The items of the select list that an expression names, as later items and HAVING may."""
+        if scalar.plans or ("(" in scalar.text and scalar.known is None):
+            return set()
+        return {name for column in columns_in(scalar.tree) if (name := self._item_named(column))}
+
+    def _item_named(self, column: exp.Expr) -> str | None:
+        """The folded name of the item that a column means, where FROM has no such column."""
+        name = self.ctx.names.fold(column.name)
+        return name if name in self.named and self.scope.find(column) is None else None
 
     def taken_out(self, *, optional: bool) -> TakenOut:
         """The SELECT instead of a relation, and the columns that are taken out of it."""
@@ -197,7 +223,7 @@ class _Taking:
                 tree = with_relation(tree, leaf.relation, found.relation)
                 self.passed += found.added
                 (source,) = self.ctx.names.sources(leaf.relation)
-                number = next(n for n, one in enumerate(self.scope.sources) if one is source)
+                number = next((n for n, one in enumerate(self.scope.sources) if one is source), -1)
                 self.below |= {(number, name): text for name, text in found.values.items()}
         for name, item in [*self.taken.items()]:
             if self._is_computed_below(name, item.tree.unalias()):
@@ -214,6 +240,8 @@ class _Taking:
 
     def _is_computed_below(self, name: str, tree: exp.Expr) -> bool:
         """Whether Spark computes an item for every row: a key of GROUP BY, or a column of a relation that does so."""
+        if isinstance(tree, exp.Column) and self._item_named(tree):
+            return False
         aggregate = self.block.aggregate
         if aggregate and not tree.find(*OF_MANY):
             return bool(aggregate.sets) or name in self.keys or self.scope.bind(tree).canonical in self.keys
@@ -249,6 +277,8 @@ class _Taking:
 
     def _column_outside(self, column: exp.Expression) -> exp.Expression:
         """What stands for a column of the SELECT in an expression outside."""
+        if name := self._item_named(column):
+            return exp.paren(self._outside(self.named[name].tree.unalias()))
         if text := self._text_below(column):
             return exp.paren(parse(text))
         bound = self.scope.column(column)
@@ -291,9 +321,9 @@ def take_out_unsafe(leaf: Leaf, block: QueryBlock, ctx: Context) -> TakenOut | N
     if not names or _hashes(leaf, block, ctx):
         return None
     try:
-        found = take_out(leaf, names, ctx)
+        found = take_out(leaf, names, ctx, used.in_joins(leaf.relation))
     except Refused as no:
-        raise UnsafeSpeculation(raising[min(names)].shown, no.place) from no
+        raise UnsafeSpeculation(raising[min(names)].shown, no.place, why=no.reason) from no
     return found if found.values else None
 
 
@@ -309,8 +339,11 @@ def _hashes(leaf: Leaf, block: QueryBlock, ctx: Context) -> bool:
 
 
 def _is_lazy(item: Scalar) -> bool:
-    """Whether Spark computes an item where it is used, and not where it is written, as it does with user functions."""
-    return item.known is None or volatile(item.known) is None
+    """Whether Spark computes an item where it is used, and not where it is written.
+
+    It does the latter with volatile functions, users' functions, generators, and subqueries.
+    """
+    return item.known is None or not (item.plans or volatile(item.known) or item.known.find(*_GENERATORS))
 
 
 class _Used:
@@ -319,18 +352,29 @@ class _Used:
     def __init__(self, block: QueryBlock, ctx: Context) -> None:
         self.block, self.names = block, ctx.names
         self.scope = ctx.scope(block.tree)
-        in_joins = (mentioned(text) for text in _texts_of_joins(block.tree))
-        self.in_joins = {ctx.names.fold(word) for words in in_joins for word in words}
+        self.joins = tuple(_read_in_joins(block.tree))
 
     def columns_of(self, relation: Logical) -> set[str]:
         """The folded names of the columns that are used above the joins, and in none of them."""
-        fold = self.names.fold
-        source = next(iter(self.names.sources(relation)))
-        columns = {fold(column.name) for column in source.columns or ()}
+        above = (*self.block.project.items, *self.block.condition, *self.block.in_clauses)
+        return self._named(relation, above) - self.in_joins(relation)
+
+    def in_joins(self, relation: Logical) -> set[str]:
+        """The folded names of the columns that joins need."""
+        return self._named(relation, self.joins)
+
+    def filters_optional(self) -> bool:
+        """Whether WHERE may leave out rows by what an outer join adds to them."""
+        optional = (leaf.relation for leaf in visible_leaves(self.block.tree) if leaf.optional)
+        return any(self._named(relation, self.block.condition) for relation in optional)
+
+    def _named(self, relation: Logical, scalars: Iterable[Scalar]) -> set[str]:
+        """The folded names of the columns of a relation that expressions name, or may name."""
         found: set[str] = set()
-        for scalar in (*self.block.project.items, *self.block.condition, *self.block.in_clauses):
-            found |= self._in(scalar, source, columns)
-        return found - self.in_joins
+        for source in self.names.sources(relation):
+            columns = {self.names.fold(column.name) for column in source.columns or ()}
+            found = found.union(*(self._in(scalar, source, columns) for scalar in scalars))
+        return found
 
     def _in(self, scalar: Scalar, source: Source, columns: set[str]) -> set[str]:
         """The columns of a relation that an expression names, or may name."""
@@ -350,25 +394,15 @@ class _Used:
                 found.add(fold(bound.column.name))
         return found
 
-    def filters_optional(self) -> bool:
-        """Whether WHERE may leave out rows by what an outer join adds to them."""
-        optional = [leaf.relation for leaf in visible_leaves(self.block.tree) if leaf.optional]
-        sources = [source for relation in optional for source in self.names.sources(relation)]
-        return any(
-            self._in(condition, source, {self.names.fold(c.name) for c in source.columns or ()})
-            for condition in self.block.condition
-            for source in sources
-        )
 
-
-def _texts_of_joins(tree: Logical) -> Iterator[str]:
-    """Yield the conditions of joins, and the text of what reads the relations before it in FROM."""
+def _read_in_joins(tree: Logical) -> Iterator[Scalar]:
+    """Yield the conditions of joins, and the expressions of what reads the relations before it in FROM."""
     for node in nodes_of_from(tree):
         if isinstance(node, NearestJoin):
-            yield from node.nearest.texts
+            yield from map(Scalar, node.nearest.texts)
         if isinstance(node, Join | NearestJoin):
-            yield from node.using
+            yield from (Scalar(quote(name)) for name in node.using)
         if leans_on_left(node):
-            yield from (scalar.text for below in node.walk() for scalar in expressions(below))
+            yield from (scalar for below in node.walk() for scalar in expressions(below))
         elif not isinstance(node, Relation):
-            yield from (scalar.text for scalar in expressions(node))
+            yield from expressions(node)

@@ -158,8 +158,7 @@ class _Computed:
     def columns(self, node: Node) -> dict[str, Scalar]:
         match node:
             case Project():
-                below = self.columns(node.child)
-                return dict(pair for item in node.items for pair in self._shown(item, node, below))
+                return self._of_items(node)
             case Scan():
                 found = self._defined(node)
             case SetOp():
@@ -185,6 +184,22 @@ class _Computed:
         if not found or own is None or names is None or len(own) != len(names) or EVERY in found:
             return _unnamed(found)
         return {fold(new): found[fold(old)] for old, new in zip(own, names, strict=True) if fold(old) in found}
+
+    def _of_items(self, query: Project) -> dict[str, Scalar]:
+        """The same of a select list, in which an item may name an earlier one that no column of FROM hides."""
+        below = self.columns(query.child)
+        found: dict[str, Scalar] = {}
+        for item in query.items:
+            found |= self._shown(item, query, below)
+            name = self.names.fold(item.tree.alias_or_name)
+            if name in found and name not in below and not self._may_show(query.child, name):
+                below = {**below, name: found[name]}
+        return found
+
+    def _may_show(self, tree: Node, name: str) -> bool:
+        """Whether FROM may have a column of a folded name."""
+        columns = [source.columns for source in self.names.sources(tree)]
+        return any(one is None or name in {self.names.fold(column.name) for column in one} for one in columns)
 
     def _shown(self, item: Scalar, query: Project, below: dict[str, Scalar]) -> Iterator[tuple[str, Scalar]]:
         """Yield the parts of an item that might raise: its own expression, and the columns that it is computed from."""
