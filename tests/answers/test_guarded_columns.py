@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comparing import assert_same, rows
+from comparing import Raised, assert_same, rows
 from execution import DEFAULT, INTERPRETED, execute
 from optimizer import Optimizer, Options
 from sessions import for_few_rows
@@ -171,7 +171,10 @@ def test_what_raised_once(session: SparkSession, table: int, query: str, executi
     optimizer.declare_key(f"d{table}", ["id"])
     query = query.replace(" g ", f" (SELECT * FROM e{table}0 WHERE v <> 0) ")
     query = query.replace(" e ", f" e{table}0 ").replace(" d ", f" d{table} ")
-    assert rows(optimizer.plan(query).dataframe) == rows(lambda: session.sql(query))
+    expected = rows(lambda: session.sql(query))
+    # without generated code Spark computes a column of a subquery for every row
+    raises = isinstance(expected, Raised) and execution == INTERPRETED
+    assert raises or rows(optimizer.plan(query).dataframe) == expected
 
 
 @given(
