@@ -18,6 +18,7 @@ from planner.errors import QueryError, Refused, RuleError
 from planner.explain.printer import show_steps, show_tree
 from planner.explain.records import Choice, CostNote
 from planner.logical import Cte, Derived, Logical, Scan, Statement
+from planner.logical.alternatives import Alternatives
 from planner.physical.base import Physical, Spark
 from planner.rendered import find_generated_names
 from planner.tree import Node, unwrap
@@ -155,7 +156,9 @@ class _Driver:
             if new is None:
                 continue
             self._check_output(rule, node, new)
-            if isinstance(new, Logical):  # a rule chose between two logical plans
+            if isinstance(new, Logical):  # a rule chose one of two logical plans, or changed the plan
+                if not isinstance(node, Alternatives):
+                    self.trace.steps.append(Step(batch.name, rule, node, new))
                 return self._lower(new, batch)
             if not isinstance(new, Spark):
                 self.trace.steps.append(Step(batch.name, rule, node, new))
