@@ -18,7 +18,7 @@ from optimizer.lookups import (
 )
 from optimizer.options import Options
 from optimizer.plan import Plan
-from optimizer.validation import compare_readings, has_same_tokens
+from optimizer.validation import compare_readings, field_named_by_rewriting, has_same_tokens
 from planner.catalog import Catalog
 from planner.catalog.settings import check_settings
 from planner.errors import OptionError, QueryError, RuleError, Unsupported, one_of
@@ -164,6 +164,11 @@ def _plan_once(text: str, catalog: Catalog, options: Options, stop_after: Stage,
             if taken := next((n for n in sorted(find_generated_names(text)) if n.startswith(MARKS)), None):
                 rewriting = None
                 declined.append(Declined("to_sql", f"{taken} is a name that rewritings use; choose another one"))
+            elif name := field_named_by_rewriting(rewriting):
+                rewriting = None
+                declined.append(
+                    Declined("to_sql", f"a struct names a field after what {name} stands for; give it a name with AS")
+                )
             elif not has_same_tokens(logical, text):
                 rewriting = None
                 declined.append(Declined("from_sql", "the plan does not print back to the tokens of the statement"))

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.catalog import Settings
-from planner.expr.tokens import words
+from planner.expr.tokens import tokenize, words
 from planner.logical import Logical
+from planner.rendered import PREFIX
 from planner.sql.second_reading import Differs, compare
 from planner.sql.to_sql import to_sql
 from planner.sql.whole_statement import Unread
+
+_BEFORE_A_ROW = (",", "(", "SELECT", "DISTINCT", "ALL", "THEN", "ELSE", "WHEN", "=", "<=>", "<>", "AND", "OR")
 
 
 def has_same_tokens(plan: Logical, text: str) -> bool:
@@ -39,6 +42,25 @@ def compare_readings(plan: Logical, text: str, settings: Settings) -> ReadingMis
         return ReadingMismatch(f"sqlglot parses the statement differently: {no}", differs=True)
     except Unread as no:
         return ReadingMismatch(f"sqlglot cannot parse the statement: {no}", differs=False)
+    return None
+
+
+def field_named_by_rewriting(text: str) -> str | None:
+    """A column of a rewriting whose name a struct gives to its field, and so to JSON; None if there is none.
+
+    ``struct(a, b)``, ``(a, b)`` and ``arrays_zip(a, b)`` name their fields after columns, which a rewriting may have
+    put in the place of others.
+    """
+    t = tokenize(text)
+    for i in range(1, len(t)):
+        if t[i].word != "(" or t.word(i + 1) in ("SELECT", "WITH"):
+            continue
+        arguments = t.split(i + 1, t.match[i])
+        row = len(arguments) > 1 and t[i - 1].word in _BEFORE_A_ROW
+        for lo, hi in arguments if row or t[i - 1].word in ("STRUCT", "ARRAYS_ZIP") else ():
+            name = t[hi - 1].text if hi > lo else ""
+            if name.startswith(PREFIX) and all(t[n].is_name or t[n].word == "." for n in range(lo, hi)):
+                return name
     return None
 
 

@@ -92,6 +92,7 @@ BATCHES = (
         "lower",
         "choose operators; the only batch that looks at statistics",
         (
+            pull_up_columns,
             lower_band_window,
             drop_lookup_hints,
             drop_range_join,
@@ -102,7 +103,6 @@ BATCHES = (
             lower_shared_groups,
             lower_self_aggregate,
             aggregate_band_join,
-            pull_up_columns,
             keep_nested_loop,
             lower_lookup_join,
             lower_extreme_exists,

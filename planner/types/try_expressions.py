@@ -151,7 +151,9 @@ class _TryForm:
                 return self._to_date(tree)
             case exp.TsOrDsAdd() | exp.DateSub() if self._is(tree.this, *TEMPORAL) and self._integral(tree.expression):
                 return self._inside(tree)
-            case exp.DateDiff() if not tree.args.get("unit"):
+            case exp.DateDiff() if not tree.args.get("unit") and self._is(tree.this, *TEMPORAL):
+                if not self._is(tree.expression, *TEMPORAL):
+                    raise UnsafeSpeculation(sql(tree))
                 return self._inside(tree)
         if (isinstance(tree, _LEAVES) and not isinstance(tree, exp.Column)) or isinstance(tree, _NOW):
             return tree.copy()

@@ -48,6 +48,8 @@ from rules.query.subquery_columns import over_subquery
 from rules.query.view_as_subquery import read_view, view_as_subquery
 
 _GENERATORS = (exp.Explode, exp.Posexplode, exp.Inline)
+_NAMING = ("STRUCT", "ARRAYS_ZIP")  # these name fields after columns
+_LONGEST = 500  # characters of an expression that takes the place of a column in another one
 _MUCH_SMALLER = 4  # so many times, so that Spark's estimates come to the same order of sizes
 
 
@@ -57,12 +59,14 @@ class Leaf:
 
     ``optional``: an outer join may show NULLs instead of a row.  ``sides``: the side that it is in, of a join that a
     rule has recognized, and the other side.  ``filtered``: that join, or one above it, may leave out rows.
+    ``carried``: the rewriting of that join carries all columns that ``*`` shows of any relation.
     """
 
     relation: Logical
     optional: bool = False
     filtered: bool = False
     sides: tuple[Logical, Logical] | None = None
+    carried: bool = False
 
     @property
     def in_recognized(self) -> bool:
@@ -78,9 +82,15 @@ def visible_leaves(tree: Logical) -> Iterator[Leaf]:
             both = ((tree.left, tree.right, ("right", "full")), (tree.right, tree.left, ("left", "full")))
             for side, other, kinds in both[:1] if hidden or tree.kind in ("semi", "anti") else both:
                 for leaf in visible_leaves(side):
-                    sides = leaf.sides or (None if isinstance(tree, Join) else (side, other))
-                    filtered = leaf.filtered or (sides is not None and tree.kind not in ("left", "right", "full"))
-                    yield Leaf(leaf.relation, leaf.optional or tree.kind in kinds, filtered, sides)
+                    again = isinstance(other, NearestJoin) and other.certain  # read again for its ties
+                    sides = leaf.sides or (None if isinstance(tree, Join) and not again else (side, other))
+                    inner = tree.kind not in ("left", "right", "full") or isinstance(tree, NearestJoin)
+                    optional, carried = (
+                        leaf.optional or tree.kind in kinds,
+                        leaf.carried or isinstance(tree, NearestJoin),
+                    )
+                    filtered = leaf.filtered or (sides is not None and inner)
+                    yield Leaf(leaf.relation, optional, filtered, sides, carried)
         case Nested(alias=None) | LateralView():
             yield from visible_leaves(tree.child)
         case _:
@@ -263,6 +273,8 @@ class _Taking:
     def _outside(self, tree: exp.Expr) -> exp.Expr:
         """An expression of the SELECT as it is written outside: aggregates and windows become added columns, too."""
         added: set[str] = set()
+        if tree.find(exp.Star) or any(map(_names_fields, tree.walk())):
+            raise Unsupported(f"{sql(tree)} depends on the names of columns")
 
         def aggregate(node: exp.Expr) -> exp.Expr:
             if not isinstance(node, OF_MANY):
@@ -278,14 +290,21 @@ class _Taking:
     def _column_outside(self, column: exp.Expression) -> exp.Expression:
         """What stands for a column of the SELECT in an expression outside."""
         if name := self._item_named(column):
-            return exp.paren(self._outside(self.named[name].tree.unalias()))
+            return exp.paren(self._short(self._outside(self.named[name].tree.unalias())))
         if text := self._text_below(column):
-            return exp.paren(parse(text))
+            return exp.paren(self._short(parse(text)))
         bound = self.scope.column(column)
         check_value(bound.column)
         if self.block.aggregate and self.scope.bind(column).canonical not in self.keys:
             raise Unsupported(f"{bound.ref.text} is no key of GROUP BY")
         return exp.column(self._add(sql(column), bound.column.type))
+
+    @staticmethod
+    def _short(tree: exp.Expr) -> exp.Expr:
+        """An expression in the place of a column.  Raises ``Unsupported`` for a long one, which could double again."""
+        if len(sql(tree)) > _LONGEST:
+            raise Unsupported("its expression is long")
+        return tree
 
     def _text_below(self, column: exp.Expression) -> str | None:
         """The SQL of a column that is taken out of a relation below."""
@@ -302,26 +321,27 @@ class _Taking:
         return self.added[text].name
 
 
-def take_out_unsafe(leaf: Leaf, block: QueryBlock, ctx: Context) -> TakenOut | None:
+def take_out_unsafe(leaf: Leaf, block: QueryBlock, ctx: Context, above: Iterable[Scalar] = ()) -> TakenOut | None:
     """Take out the columns of a relation that a block uses above its joins only, and that could raise an error.
 
-    None where there is none, or where Spark computes them for every row as well.  Raises ``UnsafeSpeculation`` where
+    ``above``: the keys of an ORDER BY above the block.  None where there is no such column, or where Spark computes all
+    of them for every row as well.  Raises ``UnsafeSpeculation`` where
     one cannot be taken out.
     """
     raising = raising_columns(leaf.relation, ctx, of_aggregates=True) if leaf.in_recognized else {}
     if not raising:
         return None
-    used = _Used(block, ctx)
+    used = _Used(block, ctx, tuple(above))
     if not leaf.filtered and not used.filters_optional():
         return None
-    columns = used.columns_of(leaf.relation)
+    columns, needed = used.columns_of(leaf.relation), used.in_joins(leaf.relation)
     if EVERY in raising and columns:
         raise UnsafeSpeculation(raising[EVERY].shown)
-    names = {name for name in raising.keys() & columns if _is_lazy(raising[name])}
-    if not names or _hashes(leaf, block, ctx):
+    names = {name for name, item in raising.items() if name not in needed and _is_lazy(item)}
+    if not (names if leaf.carried else names & columns) or _hashes(leaf, block, ctx):
         return None
     try:
-        found = take_out(leaf, names, ctx, used.in_joins(leaf.relation))
+        found = take_out(leaf, names, ctx, needed)
     except Refused as no:
         raise UnsafeSpeculation(raising[min(names)].shown, no.place, why=no.reason) from no
     return found if found.values else None
@@ -338,25 +358,40 @@ def _hashes(leaf: Leaf, block: QueryBlock, ctx: Context) -> bool:
     return own.bytes is not None and other.bytes is not None and own.bytes * _MUCH_SMALLER < other.bytes
 
 
+def _names_fields(node: exp.Expr) -> bool:
+    """Whether an expression is a struct, or holds structs, whose fields have the names of columns."""
+    called = node.this.upper() if isinstance(node, exp.Anonymous) and isinstance(node.this, str) else ""
+    return called in _NAMING or isinstance(node, exp.Struct | exp.Tuple)
+
+
 def _is_lazy(item: Scalar) -> bool:
     """Whether Spark computes an item where it is used, and not where it is written.
 
-    It does the latter with volatile functions, users' functions, generators, and subqueries.
+    It does the latter with volatile functions, users' functions, generators, and subqueries alone.
     """
-    return item.known is None or not (item.plans or volatile(item.known) or item.known.find(*_GENERATORS))
+    if item.known is None:
+        return True
+
+    def plain(node: exp.Expr) -> exp.Expr:
+        raises = isinstance(node, exp.Anonymous) and str(node.this).upper() == "RAISE_ERROR"
+        return exp.null() if raises or isinstance(node, OF_MANY) else node
+
+    tree = item.known.unalias().copy().transform(plain)
+    alone = bool(item.plans) and isinstance(tree.unnest(), exp.Column)
+    return not (alone or volatile(tree) or tree.find(*_GENERATORS))
 
 
 class _Used:
     """What a block uses of the relations in its FROM."""
 
-    def __init__(self, block: QueryBlock, ctx: Context) -> None:
-        self.block, self.names = block, ctx.names
+    def __init__(self, block: QueryBlock, ctx: Context, keys: tuple[Scalar, ...]) -> None:
+        self.block, self.names, self.keys = block, ctx.names, keys
         self.scope = ctx.scope(block.tree)
         self.joins = tuple(_read_in_joins(block.tree))
 
     def columns_of(self, relation: Logical) -> set[str]:
         """The folded names of the columns that are used above the joins, and in none of them."""
-        above = (*self.block.project.items, *self.block.condition, *self.block.in_clauses)
+        above = (*self.block.project.items, *self.block.condition, *self.block.in_clauses, *self.keys)
         return self._named(relation, above) - self.in_joins(relation)
 
     def in_joins(self, relation: Logical) -> set[str]:

@@ -212,7 +212,7 @@ class _Computed:
         if inner := next((i for n, i in below.items() if EVERY in (n, *words) or n in words), None):
             yield name, inner
         elif not isinstance(tree, exp.Column) and self._may_raise(tree, known):
-            yield name, item
+            yield name or EVERY, item  # Spark names an item without AS
 
     def _may_raise(self, tree: exp.Expr, known: TypeOf) -> bool:
         """Whether an item might raise; an aggregate or window in it counts as a column."""

@@ -22,8 +22,6 @@ from planner.logical import BandJoin, Logical, Project, Sort
 from planner.logical.joins import EqualKey
 from planner.physical.band_aggregate import Cells, RunningBandAggregate, real_position
 from planner.physical.covered_band_aggregate import CoveredBandAggregate
-from planner.types.try_expressions import UnsafeSpeculation
-from rules.analysis.pull_up import take_out_unsafe, visible_leaves
 from rules.band_join.aggregate_items import AggregateParts, ItemReader, has_aggregate, plain_filter
 from rules.band_join.keys import estimate_key_pairs, sample_rows
 from rules.band_join.spark_join import spark_join_suffices
@@ -99,7 +97,6 @@ class _Planning:
         """The operator; None where the pairs are too few for it."""
         if self.block.project.quantifier:
             raise Refused("the query is SELECT DISTINCT")
-        self._check_speculation()
         ends = self._ends()
         keys, filters = self._rest()
         reader = ItemReader(self.block, self.join, self.ctx)
@@ -140,12 +137,6 @@ class _Planning:
         hashed = (2 * extent.intervals + bins) * _ENTRY < self.ctx.thresholds.hash_join_bytes
         same = {f.name: getattr(running, f.name) for f in fields(running)}
         return CoveredBandAggregate(**{**same, "cells": extent.cells(bins)}, hashed=hashed)
-
-    def _check_speculation(self) -> None:
-        """Raise ``UnsafeSpeculation`` for a column that could raise an error on a row without a match."""
-        for leaf in visible_leaves(self.join):
-            if found := take_out_unsafe(leaf, self.block, self.ctx):
-                raise UnsafeSpeculation(min(found.values))
 
     def _choose(self, what: str, extent: _Extent, ends: Ends) -> None:
         if not self.ctx.force:

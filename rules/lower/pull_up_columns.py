@@ -15,6 +15,7 @@ from planner.logical import (
     Logical,
     Nested,
     Project,
+    Sort,
     clauses_of,
     expressions,
 )
@@ -37,21 +38,22 @@ def pull_up_columns(project: Project, ctx: Context) -> Project | None:
     block = read_block(project)
     if block is None or block.project is not project:
         return None
-    tree, found = block.tree, dict[int, TakenOut]()  # by the id of the relation
+    above = ctx.above.keys if isinstance(ctx.above, Sort) else ()
+    tree, found = block.tree, dict[int, tuple[TakenOut, PulledUp]]()  # by the id of the relation
     for leaf in visible_leaves(tree):
         try:
-            if taken := take_out_unsafe(leaf, block, ctx):
+            if taken := take_out_unsafe(leaf, block, ctx, above):
                 _check_names(taken, tree, project, ctx)
-                found[id(leaf.relation)] = taken
+                found[id(leaf.relation)] = taken, _pulled_up(leaf.relation, taken, project, ctx)
         except Refused as no:
             ctx.decline(no.reason, no.place, no.code)
             tree = _as_written(tree, leaf.relation)
     relations = []
     for leaf in list(visible_leaves(tree)):
-        taken = found.get(id(leaf.relation))
-        if leaf.in_recognized and taken:
-            relations.append(_pulled_up(leaf.relation, taken, project, ctx))
-            tree = _with_added(with_relation(tree, leaf.relation, taken.relation), relations[-1], taken.added, ctx)
+        if leaf.in_recognized and id(leaf.relation) in found:
+            taken, pulled_up = found[id(leaf.relation)]
+            relations.append(pulled_up)
+            tree = _with_added(with_relation(tree, leaf.relation, taken.relation), pulled_up, taken.added, ctx)
     if tree is block.tree:
         return None
     return block.over(where(PulledUpColumns(tree, tuple(relations)) if relations else tree, block.condition))
@@ -79,7 +81,7 @@ def _check_names(taken: TakenOut, tree: Logical, project: Project, ctx: Context)
     if hiding := sorted(taken.values.keys() & relations):
         raise Refused(f"{hiding[0]} is the name of a column and of a relation")
     clauses, _ = clauses_of(project)
-    for scalar in (scalar for node in (project, *clauses) for scalar in expressions(node)):
+    for scalar in (*project.items, *(scalar for node in clauses for scalar in expressions(node))):
         if "*" in scalar.text and not is_star(scalar.tree) and has_star(scalar.tree):
             raise Refused(f"{scalar.shown} reads all columns", scalar.place)
 
