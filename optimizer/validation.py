@@ -57,7 +57,10 @@ def field_named_by_rewriting(text: str) -> str | None:
             continue
         arguments = t.split(i + 1, t.match[i])
         row = len(arguments) > 1 and t[i - 1].word in _BEFORE_A_ROW
-        for lo, hi in arguments if row or t[i - 1].word in ("STRUCT", "ARRAYS_ZIP") else ():
+        for first, last in arguments if row or t[i - 1].word in ("STRUCT", "ARRAYS_ZIP") else ():
+            lo, hi = first, last
+            while hi > lo and t.match.get(lo) == hi - 1:  # parentheses around it
+                lo, hi = lo + 1, hi - 1
             name = t[hi - 1].text if hi > lo else ""
             if name.startswith(PREFIX) and all(t[n].is_name or t[n].word == "." for n in range(lo, hi)):
                 return name

@@ -20,25 +20,25 @@ from planner.expr import Scalar, quote
 from planner.logical.base import Logical
 from planner.rendered import NameGenerator, Rendered
 from planner.tree import Node, plan_node
+from planner.types.schema import Column
 
 
 @dataclass(frozen=True)
 class PulledUp:
     """The columns of one relation that are computed above the join: ``values`` has the name and the SQL of each.
 
-    ``columns``: all columns of the relation in their order, where a ``*`` shows them.  ``stars``: items of the select
-    list that mean these.
+    ``columns``: all columns of the relation in their order.  ``stars``: items of the select list that mean these.
     """
 
     name: str
     values: tuple[tuple[str, str], ...]
-    columns: tuple[str, ...] = ()
+    columns: tuple[Column, ...] = ()
     stars: tuple[str, ...] = ()
 
     @property
     def shown(self) -> list[str]:
         """All columns of the relation as select items."""
-        return [f"{quote(self.name)}.{quote(column)}" for column in self.columns]
+        return [f"{quote(self.name)}.{quote(column.name)}" for column in self.columns]
 
 
 @plan_node

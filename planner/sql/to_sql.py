@@ -138,9 +138,8 @@ class _Printer:
         if not adds_columns(source):
             return [self.scalar(i) for i in project.items]
         items: list[str] = []
-        top = unwrap(source)
-        pulled_up = top.relations if isinstance(top, PulledUpColumns) else ()
-        stars = {star: one.shown for one in pulled_up for star in one.stars}
+        pulled_up = (n for n in map(unwrap, nodes_of_from(source)) if isinstance(n, PulledUpColumns))
+        stars = {star: one.shown for node in pulled_up for one in node.relations for star in one.stars}
         for item in project.items:
             if item.text == "*":
                 items += star_items(source)

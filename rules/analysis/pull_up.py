@@ -35,10 +35,12 @@ from planner.logical import (
     nodes_of_from,
 )
 from planner.logical.nearest_join import NearestJoin
+from planner.logical.pulled_up_columns import PulledUpColumns
 from planner.sql.names import Source
+from planner.tree import Node
 from planner.types.schema import Column, SqlType
 from planner.types.try_expressions import UnsafeSpeculation
-from rules.analysis.speculation import EVERY, OF_MANY, raising_columns
+from rules.analysis.speculation import EVERY, OF_MANY, name_of, raising_columns
 from rules.context import Context
 from rules.query.char_columns import check_value
 from rules.query.correlation import leans_on_left, words_of
@@ -59,7 +61,8 @@ class Leaf:
 
     ``optional``: an outer join may show NULLs instead of a row.  ``sides``: the side that it is in, of a join that a
     rule has recognized, and the other side.  ``filtered``: that join, or one above it, may leave out rows.
-    ``carried``: the rewriting of that join carries all columns that ``*`` shows of any relation.
+    ``carried``: the rewriting of that join carries all columns that ``*`` shows of any relation.  ``top``: the
+    outermost such join that it is in.
     """
 
     relation: Logical
@@ -67,6 +70,7 @@ class Leaf:
     filtered: bool = False
     sides: tuple[Logical, Logical] | None = None
     carried: bool = False
+    top: Logical | None = None
 
     @property
     def in_recognized(self) -> bool:
@@ -83,15 +87,18 @@ def visible_leaves(tree: Logical) -> Iterator[Leaf]:
             for side, other, kinds in both[:1] if hidden or tree.kind in ("semi", "anti") else both:
                 for leaf in visible_leaves(side):
                     again = isinstance(other, NearestJoin) and other.certain  # read again for its ties
-                    sides = leaf.sides or (None if isinstance(tree, Join) and not again else (side, other))
-                    inner = tree.kind not in ("left", "right", "full") or isinstance(tree, NearestJoin)
-                    optional, carried = (
+                    recognized = again or not isinstance(tree, Join)
+                    sides = leaf.sides or ((side, other) if recognized else None)
+                    inner = isinstance(tree, NearestJoin) or tree.kind not in ("left", "right", "full")
+                    yield Leaf(
+                        leaf.relation,
                         leaf.optional or tree.kind in kinds,
+                        leaf.filtered or (sides is not None and inner),
+                        sides,
                         leaf.carried or isinstance(tree, NearestJoin),
+                        tree if recognized else leaf.top,
                     )
-                    filtered = leaf.filtered or (sides is not None and inner)
-                    yield Leaf(leaf.relation, optional, filtered, sides, carried)
-        case Nested(alias=None) | LateralView():
+        case Nested(alias=None) | LateralView() | PulledUpColumns():
             yield from visible_leaves(tree.child)
         case _:
             yield Leaf(tree)
@@ -107,7 +114,7 @@ def with_relation(tree: Logical, old: Logical, new: Logical) -> Logical:
         case Join() | BandJoin() | NearestJoin():
             left, right = (with_relation(side, old, new) for side in (tree.left, tree.right))
             return replace(tree, left=left, right=right)
-        case Nested() | LateralView() | Filter():
+        case Nested() | LateralView() | Filter() | PulledUpColumns():
             return replace(tree, child=with_relation(tree.child, old, new))
     return tree
 
@@ -116,12 +123,14 @@ def with_relation(tree: Logical, old: Logical, new: Logical) -> Logical:
 class TakenOut:
     """A relation without some of its columns; ``values``: the SQL of each, by its folded name, over ``added`` columns.
 
-    No other relation of the statement has a column of the name of an added one.
+    No other relation of the statement has a column of the name of an added one.  ``early``: whether a later join of the
+    same FROM reads one of them.
     """
 
     relation: Logical
     values: dict[str, str]
     added: tuple[Column, ...] = ()
+    early: bool = False
 
 
 def take_out(leaf: Leaf, names: Collection[str], ctx: Context, needed: Collection[str] = ()) -> TakenOut:
@@ -178,7 +187,7 @@ class _Taking:
         fold, items = ctx.names.fold, block.project.items
         self.block, self.ctx, self.scope = block, ctx, ctx.scope(block.tree)
         self.stars = [item for item in items if is_star(item.tree)]
-        named = [(fold(item.tree.alias_or_name), item) for item in items if not is_star(item.tree)]
+        named = [(fold(name), item) for item in items if not is_star(item.tree) and (name := name_of(item))]
         self.named = dict(named)
         if len(self.named) < len(named):
             raise Unsupported("two columns of a subquery have the same name")
@@ -334,17 +343,20 @@ def take_out_unsafe(leaf: Leaf, block: QueryBlock, ctx: Context, above: Iterable
     used = _Used(block, ctx, tuple(above))
     if not leaf.filtered and not used.filters_optional():
         return None
-    columns, needed = used.columns_of(leaf.relation), used.in_joins(leaf.relation)
+    needed, later = used.in_joins(leaf.relation, leaf.top), used.in_later_joins(leaf.relation, leaf.top)
+    columns = used.columns_of(leaf.relation) | later
     if EVERY in raising and columns:
         raise UnsafeSpeculation(raising[EVERY].shown)
     names = {name for name, item in raising.items() if name not in needed and _is_lazy(item)}
+    if ties := sorted(used.breaking_ties(leaf.relation, leaf.top) & raising.keys()):
+        raise UnsafeSpeculation(raising[ties[0]].shown)
     if not (names if leaf.carried else names & columns) or _hashes(leaf, block, ctx):
         return None
     try:
         found = take_out(leaf, names, ctx, needed)
     except Refused as no:
         raise UnsafeSpeculation(raising[min(names)].shown, no.place, why=no.reason) from no
-    return found if found.values else None
+    return replace(found, early=bool(later & found.values.keys())) if found.values else None
 
 
 def _hashes(leaf: Leaf, block: QueryBlock, ctx: Context) -> bool:
@@ -387,16 +399,27 @@ class _Used:
     def __init__(self, block: QueryBlock, ctx: Context, keys: tuple[Scalar, ...]) -> None:
         self.block, self.names, self.keys = block, ctx.names, keys
         self.scope = ctx.scope(block.tree)
-        self.joins = tuple(_read_in_joins(block.tree))
 
     def columns_of(self, relation: Logical) -> set[str]:
-        """The folded names of the columns that are used above the joins, and in none of them."""
+        """The folded names of the columns that are used above FROM."""
         above = (*self.block.project.items, *self.block.condition, *self.block.in_clauses, *self.keys)
-        return self._named(relation, above) - self.in_joins(relation)
+        return self._named(relation, above)
 
-    def in_joins(self, relation: Logical) -> set[str]:
-        """The folded names of the columns that joins need."""
-        return self._named(relation, self.joins)
+    def in_joins(self, relation: Logical, top: Logical | None) -> set[str]:
+        """The folded names of the columns that a join, and those in it, need."""
+        return self._named(relation, _read_in_joins(nodes_of_from(top)) if top else ())
+
+    def in_later_joins(self, relation: Logical, top: Logical | None) -> set[str]:
+        """The folded names of the columns that other joins of FROM need."""
+        inside = {id(node) for node in nodes_of_from(top)} if top else set()
+        return self._named(relation, _read_in_joins(n for n in nodes_of_from(self.block.tree) if id(n) not in inside))
+
+    def breaking_ties(self, relation: Logical, top: Logical | None) -> set[str]:
+        """The folded names of the columns by which right rows of one time are ranked, and no condition compares."""
+        if not isinstance(top, NearestJoin):
+            return set()
+        ties = self._named(relation, (Scalar(tie.text) for tie in top.nearest.ties))
+        return ties - self._named(relation, top.condition)
 
     def filters_optional(self) -> bool:
         """Whether WHERE may leave out rows by what an outer join adds to them."""
@@ -404,9 +427,12 @@ class _Used:
         return any(self._named(relation, self.block.condition) for relation in optional)
 
     def _named(self, relation: Logical, scalars: Iterable[Scalar]) -> set[str]:
-        """The folded names of the columns of a relation that expressions name, or may name."""
+        """The folded names of the columns of a relation that expressions name, or may name; ``EVERY`` if not known."""
         found: set[str] = set()
+        scalars = tuple(scalars)
         for source in self.names.sources(relation):
+            if source.columns is None and scalars:
+                return {EVERY}
             columns = {self.names.fold(column.name) for column in source.columns or ()}
             found = found.union(*(self._in(scalar, source, columns) for scalar in scalars))
         return found
@@ -430,9 +456,9 @@ class _Used:
         return found
 
 
-def _read_in_joins(tree: Logical) -> Iterator[Scalar]:
+def _read_in_joins(nodes: Iterable[Node]) -> Iterator[Scalar]:
     """Yield the conditions of joins, and the expressions of what reads the relations before it in FROM."""
-    for node in nodes_of_from(tree):
+    for node in nodes:
         if isinstance(node, NearestJoin):
             yield from map(Scalar, node.nearest.texts)
         if isinstance(node, Join | NearestJoin):

@@ -53,6 +53,11 @@ def raising_columns(relation: Node, ctx: Context, *, of_aggregates: bool = False
     return _Computed(ctx, ctx.names, frozenset(), of_aggregates).columns(relation)
 
 
+def name_of(item: Scalar) -> str:
+    """The name that an item of a select list has by itself; empty for one that Spark names after its text."""
+    return item.tree.alias_or_name if isinstance(item.tree, exp.Alias | exp.Column) else ""
+
+
 def may_raise(expression: Scalar | exp.Expr, known: TypeOf, ctx: Context) -> bool:
     """Whether an expression could raise an error on some row, or that is unknown; ``known``: the types of columns."""
     return can_raise(expression, known, ansi=ctx.catalog.settings.ansi)
@@ -191,7 +196,7 @@ class _Computed:
         found: dict[str, Scalar] = {}
         for item in query.items:
             found |= self._shown(item, query, below)
-            name = self.names.fold(item.tree.alias_or_name)
+            name = self.names.fold(name_of(item))
             if name in found and name not in below and not self._may_show(query.child, name):
                 below = {**below, name: found[name]}
         return found
@@ -207,7 +212,7 @@ class _Computed:
         if tree.is_star:
             yield from below.items()
             return
-        name, known = self.names.fold(item.tree.alias_or_name), partial(self._type, query=query)
+        name, known = self.names.fold(name_of(item)), partial(self._type, query=query)
         words = set(map(self.names.fold, mentioned(item.text))) if below else ()
         if inner := next((i for n, i in below.items() if EVERY in (n, *words) or n in words), None):
             yield name, inner

@@ -22,7 +22,7 @@ from planner.logical import (
 from planner.logical.nearest_join import NearestJoin, ShownRelation
 from planner.logical.pulled_up_columns import PulledUp, PulledUpColumns
 from planner.types.schema import Column
-from rules.analysis.pull_up import TakenOut, take_out_unsafe, visible_leaves, with_relation
+from rules.analysis.pull_up import Leaf, TakenOut, take_out_unsafe, visible_leaves, with_relation
 from rules.context import Context
 from rules.query.query_block import read_block, where
 from rules.rule import rule
@@ -49,12 +49,17 @@ def pull_up_columns(project: Project, ctx: Context) -> Project | None:
             ctx.decline(no.reason, no.place, no.code)
             tree = _as_written(tree, leaf.relation)
     relations = []
-    for leaf in list(visible_leaves(tree)):
-        if leaf.in_recognized and id(leaf.relation) in found:
-            taken, pulled_up = found[id(leaf.relation)]
+    for number, (taken, pulled_up) in found.items():
+        at = next((leaf for leaf in visible_leaves(tree) if id(leaf.relation) == number), Leaf(tree))
+        if at.top is None:  # its join is as written now
+            continue
+        new = _with_added(with_relation(at.top, at.relation, taken.relation), pulled_up, taken.added, ctx)
+        if taken.early:
+            new = PulledUpColumns(new, (pulled_up,))
+        else:
             relations.append(pulled_up)
-            tree = _with_added(with_relation(tree, leaf.relation, taken.relation), pulled_up, taken.added, ctx)
-    if tree is block.tree:
+        tree = with_relation(tree, at.top, new)
+    if tree == block.tree:
         return None
     return block.over(where(PulledUpColumns(tree, tuple(relations)) if relations else tree, block.condition))
 
@@ -91,8 +96,8 @@ def _pulled_up(relation: Logical, taken: TakenOut, project: Project, ctx: Contex
     fold = ctx.names.fold
     (source,) = ctx.names.sources(relation)
     name = source.names[-1] if source.names else ctx.fresh("late")
-    columns = tuple(column.name for column in source.columns or ())
-    values = tuple((column, taken.values[fold(column)]) for column in columns if fold(column) in taken.values)
+    columns = source.columns or ()
+    values = tuple((c.name, taken.values[fold(c.name)]) for c in columns if fold(c.name) in taken.values)
     stars = [item for item in project.items if isinstance(item.known, exp.Column) and is_star(item.known)]
     own = tuple(item.text for item in stars if ctx.names.starred(item.tree, (source,)))
     return PulledUp(name, values, columns, own)
@@ -115,7 +120,7 @@ def _with_added(tree: Logical, pulled_up: PulledUp, added: tuple[Column, ...], c
                 return replace(node, left=go(node.left), right=go(node.right), nearest=nearest)
             case Join() | BandJoin():
                 return replace(node, left=go(node.left), right=go(node.right))
-            case Nested() | LateralView():
+            case Nested() | LateralView() | PulledUpColumns():
                 return replace(node, child=go(node.child))
         return node
 
