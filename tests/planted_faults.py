@@ -331,8 +331,8 @@ FAULTS = (
     Fault(
         "a column that a condition compares is taken out of its subquery",
         PULLED_UP,
-        "        return self._named(relation, above) - self.in_joins(relation)\n",
-        "        return self._named(relation, above)\n",
+        "        return self._named(relation, _read_in_joins(nodes_of_from(top)) if top else ())\n",
+        "        return set()\n",
         "pulled_up/not_for_ends_of_a_band.plan",
     ),
 )

@@ -72,6 +72,14 @@ FORMS = (
     "(SELECT id, k, lo, hi, v, {0} AS m, explode(array(7, 8)) AS n FROM {1})",
     "(SELECT id, k, lo, hi, v, {0} AS m, (SELECT max(100 DIV q.v) FROM few q WHERE q.id = {1}.id) AS n FROM {1})",
     "(SELECT *, {0} AS m, rand(3) AS n FROM {1})",
+    "(SELECT id, k, lo, hi, v, to_json(struct(v, {0} AS r)) AS m FROM {1})",
+    "(SELECT *, size(array(id, k)) / v AS n, {0} AS m FROM (SELECT *, 100 DIV v AS o FROM {1}))",
+    "(SELECT *, concat_ws(',', *) || (100 DIV v) AS m FROM {1})",
+    "(SELECT id, k, lo, hi, v, {0} AS m, 100 DIV v FROM {1})",
+    "(SELECT *, o || o AS m FROM (SELECT *, n || n AS o FROM (SELECT *, CAST({0} AS STRING) AS n FROM {1})))",
+    "(SELECT *, ntile(2) OVER (ORDER BY id) / v AS m FROM {1})",
+    "(SELECT *, CASE WHEN v = 0 THEN raise_error('0') ELSE {0} END AS m FROM {1})",
+    "(SELECT *, (SELECT count(*) FROM few) / v AS m FROM {1})",
     "(SELECT id, k, lo, hi, max(v) AS v, 100 DIV sum(v) AS m, {0} AS n FROM {1} GROUP BY id, k, lo, hi, v, s, w, c)",
     "(SELECT id, k, lo, hi, max(v) AS v, sum(m) / min(v) AS m FROM (SELECT *, {0} AS m FROM {1}) GROUP BY 1, 2, 3, 4)",
     "(SELECT id, k, lo, hi, v, {0} AS m, count(*) AS n FROM {1} GROUP BY id, k, lo, hi, v, m)",
@@ -104,6 +112,15 @@ QUERIES: tuple[tuple[str, str], ...] = (
     ("x.id, (SELECT max(q.id) FROM few q WHERE q.id > z.v AND z.m IS NOT NULL) AS n", ""),
     ("x.id, z.id AS o", ""),
     ("x.id, struct(z.m, x.m) AS n", "ORDER BY x.id, z.id"),
+    ("x.id, z.id AS n", "ORDER BY z.m"),
+    ("/*+ RANGE_JOIN(z, 20) */ x.id, z.m", ""),
+    ("/*+ REPARTITION(2) */ x.id, z.m", ""),
+    ("z.* EXCEPT (lo), x.id AS n", ""),
+    ("x.id, y.k AS n", "JOIN few y ON y.id = z.m"),
+    ("*", "LEFT JOIN few y ON y.id = z.m AND x.id = y.id"),
+    ("x.id, l.n", ", LATERAL (SELECT z.m AS n) l"),
+    ("x.id, n", "LATERAL VIEW explode(array(z.m, z.m)) l AS n"),
+    ("to_json(struct(x.id, (SELECT count(*) FROM few))) AS n, z.m", ""),
 )
 NEAREST = (
     """SELECT id, m FROM (SELECT x.id, z.m, row_number() OVER (PARTITION BY x.id ORDER BY z.lo DESC, z.id) AS n
@@ -111,6 +128,12 @@ NEAREST = (
     """SELECT * FROM (SELECT x.*, z.m AS y, row_number() OVER (PARTITION BY x.id ORDER BY z.lo DESC, z.id) AS o
     FROM {x} x LEFT JOIN {z} z ON x.k = z.k AND z.lo <= x.lo) WHERE o = 1""",
     """SELECT x.id, max_by(z.m, z.lo) AS m FROM {x} x JOIN {z} z ON z.k = x.k AND z.lo < x.lo GROUP BY x.id""",
+    """SELECT x.id, z.m FROM {x} x JOIN {z} z ON x.k = z.k AND z.lo <= x.lo
+    QUALIFY rank() OVER (PARTITION BY x.id ORDER BY z.lo DESC) = 1""",
+    """SELECT x.*, z.id AS y FROM {x} x LEFT JOIN {z} z ON x.k = z.k AND z.lo <= x.lo
+    QUALIFY row_number() OVER (PARTITION BY x.id ORDER BY z.lo DESC, z.id) = 1""",
+    """SELECT x.id, max(struct(z.lo, z.m)).m AS m FROM {x} x JOIN {z} z ON z.k = x.k AND z.lo < x.lo GROUP BY x.id""",
+    """SELECT x.id, (SELECT max_by(z.m, z.lo) FROM {z} z WHERE z.k = x.k AND z.lo < x.lo) AS m FROM {x} x""",
     """SELECT x.id, max(x.m) AS n, max_by(z.v, z.lo) AS m FROM {x} x JOIN {z} z ON z.k = x.k AND z.lo < x.lo
     GROUP BY x.id""",
 )
