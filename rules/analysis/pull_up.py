@@ -8,6 +8,7 @@ Where an outer join may show NULLs instead of a row of the subquery, one more co
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -353,10 +354,18 @@ def take_out_unsafe(leaf: Leaf, block: QueryBlock, ctx: Context, above: Iterable
     if not (names if leaf.carried else names & columns) or _hashes(leaf, block, ctx):
         return None
     try:
-        found = take_out(leaf, names, ctx, needed)
+        found = _take_out_first((names, names & columns), leaf, needed, ctx)
     except Refused as no:
         raise UnsafeSpeculation(raising[min(names)].shown, no.place, why=no.reason) from no
     return replace(found, early=bool(later & found.values.keys())) if found.values else None
+
+
+def _take_out_first(choices: tuple[set[str], set[str]], leaf: Leaf, needed: Collection[str], ctx: Context) -> TakenOut:
+    """Take out all columns that could raise an error, or else those of them that are used.  Raises ``Refused``."""
+    everything, used = choices
+    with suppress(Refused):
+        return take_out(leaf, everything, ctx, needed)
+    return take_out(leaf, everything if leaf.carried else used, ctx, needed)
 
 
 def _hashes(leaf: Leaf, block: QueryBlock, ctx: Context) -> bool:

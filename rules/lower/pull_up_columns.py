@@ -18,6 +18,7 @@ from planner.logical import (
     Sort,
     clauses_of,
     expressions,
+    nodes_of_from,
 )
 from planner.logical.nearest_join import NearestJoin, ShownRelation
 from planner.logical.pulled_up_columns import PulledUp, PulledUpColumns
@@ -37,6 +38,8 @@ def pull_up_columns(project: Project, ctx: Context) -> Project | None:
     """
     block = read_block(project)
     if block is None or block.project is not project:
+        return None
+    if any(isinstance(node, PulledUpColumns) for node in nodes_of_from(block.tree)):  # what it has returned
         return None
     above = ctx.above.keys if isinstance(ctx.above, Sort) else ()
     tree, found = block.tree, dict[int, tuple[TakenOut, PulledUp]]()  # by the id of the relation
