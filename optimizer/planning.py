@@ -167,7 +167,7 @@ def _plan_once(text: str, catalog: Catalog, options: Options, stop_after: Stage,
             elif name := field_named_by_rewriting(rewriting):
                 rewriting = None
                 declined.append(
-                    Declined("to_sql", f"a struct names a field after what {name} stands for; give it a name with AS")
+                    Declined("to_sql", f"a struct would name a field {name}; give that field a name with AS")
                 )
             elif not has_same_tokens(logical, text):
                 rewriting = None

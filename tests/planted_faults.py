@@ -44,7 +44,9 @@ WINDOWS = "rules/window/correlated_aggregate.py"
 MERGED = "rules/shared_scan/scalar_aggregates.py"
 GUARDS = "rules/analysis/speculation.py"
 REMOVED = "rules/self_join/removed_relations.py"
-PULLED_UP = "rules/analysis/pull_up.py"
+TAKEN_OUT = "rules/analysis/taken_out.py"
+USED = "rules/analysis/used_columns.py"
+FIELDS = "optimizer/validation.py"
 BLOCK = "rules/query/query_block.py"
 
 FAULTS = (
@@ -323,16 +325,23 @@ FAULTS = (
     ),
     Fault(
         "a column above an outer join has a value where no row matched",
-        PULLED_UP,
+        TAKEN_OUT,
         "        if optional and values:\n",
         "        if not values:\n",
         "pulled_up/left_join_with_where.plan",
     ),
     Fault(
         "a column that a condition compares is taken out of its subquery",
-        PULLED_UP,
+        USED,
         "        return self._named(relation, _read_in_joins(nodes_of_from(top)) if top else ())\n",
         "        return set()\n",
         "pulled_up/not_for_ends_of_a_band.plan",
+    ),
+    Fault(
+        "a struct may name a field after a column of a rewriting",
+        FIELDS,
+        "            if name.startswith(PREFIX) and all(",
+        "            if not name and all(",
+        "pulled_up/refused_field_of_a_rewriting.plan",
     ),
 )

@@ -23,9 +23,12 @@ from planner.logical import (
 from planner.logical.nearest_join import NearestJoin, ShownRelation
 from planner.logical.pulled_up_columns import PulledUp, PulledUpColumns
 from planner.types.schema import Column
-from rules.analysis.pull_up import Leaf, TakenOut, take_out_unsafe, visible_leaves, with_relation
+from rules.analysis.pull_up import take_out_unsafe
+from rules.analysis.taken_out import TakenOut
 from rules.context import Context
+from rules.query.from_items import with_leaves
 from rules.query.query_block import read_block, where
+from rules.query.visible_leaves import visible_leaves
 from rules.rule import rule
 
 
@@ -53,15 +56,13 @@ def pull_up_columns(project: Project, ctx: Context) -> Project | None:
             tree = _as_written(tree, leaf.relation)
     relations = []
     for number, (taken, pulled_up) in found.items():
-        at = next((leaf for leaf in visible_leaves(tree) if id(leaf.relation) == number), Leaf(tree))
-        if at.top is None:  # its join is as written now
-            continue
-        new = _with_added(with_relation(at.top, at.relation, taken.relation), pulled_up, taken.added, ctx)
-        if taken.early:
-            new = PulledUpColumns(new, (pulled_up,))
-        else:
+        if not any(leaf.top for leaf in visible_leaves(tree) if id(leaf.relation) == number):
+            continue  # its join is as written now
+        tree = _with_added(with_leaves(tree, {number: taken.relation}), pulled_up, taken.added, ctx)
+        if not taken.early:
             relations.append(pulled_up)
-        tree = with_relation(tree, at.top, new)
+        elif join := next(leaf.top for leaf in visible_leaves(tree) if leaf.relation is taken.relation):
+            tree = with_leaves(tree, {id(join): PulledUpColumns(join, (pulled_up,))})
     if tree == block.tree:
         return None
     return block.over(where(PulledUpColumns(tree, tuple(relations)) if relations else tree, block.condition))

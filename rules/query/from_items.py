@@ -15,7 +15,9 @@ from typing import Literal
 
 from planner.errors import Refused
 from planner.expr import Scalar
-from planner.logical import Join, JoinKind, LateralView, Logical, Nested
+from planner.logical import BandJoin, Join, JoinKind, LateralView, Logical, Nested
+from planner.logical.nearest_join import NearestJoin
+from planner.logical.pulled_up_columns import PulledUpColumns
 
 Kind = Literal["inner", "left", "semi", "anti"]
 Kinds = frozenset[JoinKind]
@@ -169,15 +171,15 @@ def leaves(tree: Logical, *, named: bool = False) -> list[Logical]:
 
 
 def with_leaves(tree: Logical, instead: Mapping[int, Logical]) -> Logical:
-    """A FROM tree with other relations, by the ids of those in whose places they come."""
+    """A FROM tree with other relations or joins, by the ids of those in whose places they come."""
+    if new := instead.get(id(tree)):
+        return new
     match tree:
-        case Join():
+        case Join() | BandJoin() | NearestJoin():
             return replace(tree, left=with_leaves(tree.left, instead), right=with_leaves(tree.right, instead))
-        case Nested() if tree.alias is None:
+        case Nested(alias=None) | LateralView() | PulledUpColumns():
             return replace(tree, child=with_leaves(tree.child, instead))
-        case LateralView():
-            return replace(tree, child=with_leaves(tree.child, instead))
-    return instead.get(id(tree), tree)
+    return tree
 
 
 def bare(node: Logical) -> Logical:

@@ -77,6 +77,7 @@ FORMS = (
     "(SELECT *, concat_ws(',', *) || (100 DIV v) AS m FROM {1})",
     "(SELECT id, k, lo, hi, v, {0} AS m, 100 DIV v FROM {1})",
     "(SELECT *, o || o AS m FROM (SELECT *, n || n AS o FROM (SELECT *, CAST({0} AS STRING) AS n FROM {1})))",
+    "(SELECT q.id, q.k, q.lo, q.hi, v, {0} AS m FROM {1} q, range(1) r)",
     "(SELECT *, ntile(2) OVER (ORDER BY id) / v AS m FROM {1})",
     "(SELECT *, CASE WHEN v = 0 THEN raise_error('0') ELSE {0} END AS m FROM {1})",
     "(SELECT *, (SELECT count(*) FROM few) / v AS m FROM {1})",
