@@ -13,15 +13,19 @@ from dataclasses import replace
 from sqlglot import exp
 
 from planner.errors import Refused
-from planner.expr import Scalar
+from planner.expr import Scalar, has_star, is_star
 from planner.expr.calls import volatile
+from planner.logical import Aggregate, BandJoin, Logical, Project, SetOp, clauses_of, expressions, nodes_of_from
+from planner.logical.nearest_join import NearestJoin
+from planner.tree import Node
 from planner.types.try_expressions import UnsafeSpeculation
 from rules.analysis.speculation import EVERY, OF_MANY, raising_columns
-from rules.analysis.taken_out import TakenOut, take_out
+from rules.analysis.taken_out import TakenOut, subquery_of, take_out
 from rules.analysis.used_columns import UsedColumns
 from rules.context import Context
-from rules.query.query_block import QueryBlock
-from rules.query.visible_leaves import Leaf
+from rules.query.definitions import definition_of
+from rules.query.query_block import QueryBlock, read_block
+from rules.query.visible_leaves import Leaf, visible_leaves
 
 _GENERATORS = (exp.Explode, exp.Posexplode, exp.Inline)
 _MUCH_SMALLER = 4  # so many times, so that Spark's estimates come to the same order of sizes
@@ -43,24 +47,75 @@ def take_out_unsafe(leaf: Leaf, block: QueryBlock, ctx: Context, above: Iterable
     columns = used.columns_of(leaf.relation) | later
     if EVERY in raising and columns:
         raise UnsafeSpeculation(raising[EVERY].shown)
+    needed, columns = (raising.keys() | found if EVERY in found else found for found in (needed, columns))
     names = {name for name, item in raising.items() if name not in needed and _is_lazy(item)}
     if ties := sorted(used.breaking_ties(leaf.relation, leaf.top) & raising.keys()):
         raise UnsafeSpeculation(raising[ties[0]].shown)
-    if not (names if leaf.carried else names & columns) or _hashes(leaf, block, ctx):
+    if isinstance(leaf.top, BandJoin) and leaf.top.kind in ("semi", "anti"):
+        _check_groups(leaf.relation, needed, ctx)
+    if _hashes(leaf, block, ctx):
+        names -= columns
+    if not (names if leaf.carried else names & columns):
         return None
     try:
-        found = _take_out_first((names, names & columns), leaf, needed, ctx)
+        found = _take_out_first(names, columns, leaf, needed, ctx)
     except Refused as no:
         raise UnsafeSpeculation(raising[min(names)].shown, no.place, why=no.reason) from no
-    return replace(found, early=bool(later & found.values.keys())) if found.values else None
+    _check_names(found, block, ctx)
+    return replace(found, early=bool(later & found.values.keys())) if found.values or found.unused else None
 
 
-def _take_out_first(choices: tuple[set[str], set[str]], leaf: Leaf, needed: Collection[str], ctx: Context) -> TakenOut:
+def check_pull_up(query: Logical, ctx: Context) -> None:
+    """Raise ``Refused`` where a column cannot be taken out of a join with nearest rows that another node has chosen."""
+    for project in query.walk():
+        block = read_block(project) if isinstance(project, Project) else None
+        if block and any(isinstance(node, NearestJoin) and node.certain for node in nodes_of_from(block.tree)):
+            for leaf in visible_leaves(block.tree):
+                take_out_unsafe(leaf, block, ctx)
+
+
+def _check_names(taken: TakenOut, block: QueryBlock, ctx: Context) -> None:
+    """Raise ``Refused`` where a column could not be found by its name above the join."""
+    fold = ctx.names.fold
+    relations = {fold(name) for source in ctx.names.sources(block.tree) for name in source.names}
+    if hiding := sorted(taken.values.keys() & relations):
+        raise Refused(f"{hiding[0]} is the name of a column and of a relation")
+    clauses, _ = clauses_of(block.project)
+    for scalar in (*block.project.items, *(scalar for node in clauses for scalar in expressions(node))):
+        if "*" in scalar.text and not is_star(scalar.tree) and has_star(scalar.tree):
+            raise Refused(f"{scalar.shown} reads all columns", scalar.place)
+
+
+def _take_out_first(
+    names: Collection[str], columns: Collection[str], leaf: Leaf, needed: Collection[str], ctx: Context
+) -> TakenOut:
     """Take out all columns that could raise an error, or else those of them that are used.  Raises ``Refused``."""
-    everything, used = choices
+    unused = {name for name in names if name not in columns}
+    if leaf.carried:
+        return take_out(leaf, names, ctx, needed, unused)
     with suppress(Refused):
-        return take_out(leaf, everything, ctx, needed)
-    return take_out(leaf, everything if leaf.carried else used, ctx, needed)
+        return take_out(leaf, names, ctx, needed)
+    return take_out(leaf, {*names} - unused, ctx, needed)
+
+
+def _check_groups(relation: Logical, needed: Collection[str], ctx: Context) -> None:
+    """Raise ``UnsafeSpeculation`` for a grouped column that could raise an error and that an EXISTS does not need.
+
+    Spark may compute it for the rows that EXISTS leaves, below DISTINCT and GROUP BY (``PushDownLeftSemiAntiJoin``).
+    """
+    query = definition_of(subquery_of(relation, ctx), ctx)
+    if query is None or not any(map(_groups, query.walk())):
+        return
+    raising = raising_columns(relation, ctx)
+    if grouped := sorted(raising.keys() - needed):
+        raise UnsafeSpeculation(raising[grouped[0]].shown)
+
+
+def _groups(node: Node) -> bool:
+    """Whether a node groups its rows."""
+    if isinstance(node, Project):
+        return node.quantifier.upper() == "DISTINCT"
+    return isinstance(node, Aggregate) or (isinstance(node, SetOp) and "ALL" not in node.keyword.upper())
 
 
 def _hashes(leaf: Leaf, block: QueryBlock, ctx: Context) -> bool:

@@ -27,12 +27,12 @@ from functools import partial
 from sqlglot import exp
 
 from planner.errors import Unsupported
-from planner.expr import Scalar, sql
+from planner.expr import Scalar, is_star, sql
 from planner.expr.tokens import mentioned
 from planner.logical import Derived, Logical, Project, Relation, Scan, SetOp
 from planner.rendered import PREFIX
 from planner.sql.names import Resolver
-from planner.tree import Node
+from planner.tree import Node, unwrap
 from planner.types.schema import SqlType
 from planner.types.try_expressions import Original, TypeOf, UnsafeSpeculation, can_raise
 from rules.context import Context
@@ -186,19 +186,28 @@ class _Computed:
     ) -> dict[str, Scalar]:
         """The columns ``found`` of a query under the ``names`` that its columns have outside, in their order."""
         fold, own = self.names.fold, self._names(query) if query and found else None
-        if not found or own is None or names is None or len(own) != len(names) or EVERY in found:
+        if not found or own is None or names is None or len(own) != len(names):
+            return _unnamed(found)
+        plain = unwrap(query) if query else None
+        if isinstance(plain, Project) and not any(is_star(item.tree) for item in plain.items):
+            return self._of_items(plain, names) if len(plain.items) == len(names) else _unnamed(found)
+        if EVERY in found:
             return _unnamed(found)
         return {fold(new): found[fold(old)] for old, new in zip(own, names, strict=True) if fold(old) in found}
 
-    def _of_items(self, query: Project) -> dict[str, Scalar]:
-        """The same of a select list, in which an item may name an earlier one that no column of FROM hides."""
+    def _of_items(self, query: Project, names: tuple[str, ...] = ()) -> dict[str, Scalar]:
+        """The same of a select list, in which an item may name an earlier one that no column of FROM hides.
+
+        ``names``: what the items are named outside, in their order.
+        """
         below = self.columns(query.child)
         found: dict[str, Scalar] = {}
-        for item in query.items:
-            found |= self._shown(item, query, below)
+        for number, item in enumerate(query.items):
+            shown = dict(self._shown(item, query, below))
             name = self.names.fold(name_of(item))
-            if name in found and name not in below and not self._may_show(query.child, name):
-                below = {**below, name: found[name]}
+            if name in shown and name not in below and not self._may_show(query.child, name):
+                below = {**below, name: shown[name]}
+            found |= {self.names.fold(names[number]): one for one in shown.values()} if names else shown
         return found
 
     def _may_show(self, tree: Node, name: str) -> bool:

@@ -38,45 +38,48 @@ _LONGEST = 500  # characters of an expression that takes the place of a column i
 class TakenOut:
     """A relation without some of its columns; ``values``: the SQL of each, by its folded name, over ``added`` columns.
 
-    No other relation of the statement has a column of the name of an added one.  ``early``: whether a later join of the
-    same FROM reads one of them.
+    No other relation of the statement has a column of the name of an added one.  ``unused``: those without a value,
+    since nothing reads them.  ``early``: whether a later join of the same FROM reads one of them.
     """
 
     relation: Logical
     values: dict[str, str]
     added: tuple[Column, ...] = ()
+    unused: frozenset[str] = frozenset()
     early: bool = False
 
 
-def take_out(leaf: Leaf, names: Collection[str], ctx: Context, needed: Collection[str] = ()) -> TakenOut:
+def take_out(
+    leaf: Leaf, names: Collection[str], ctx: Context, needed: Collection[str] = (), unused: Collection[str] = ()
+) -> TakenOut:
     """Take computed columns, by their folded names, out of a subquery, a name of WITH, or a view.
 
-    ``needed`` are columns that have to stay.  So do those that Spark computes for every row in any case: below
-    DISTINCT, LIMIT and set operations other than UNION ALL, and the keys of GROUP BY.  Raises ``Refused`` where a
-    column cannot be computed outside.
+    ``needed`` are columns that have to stay.  So do those that Spark computes for every row in any case: below DISTINCT
+    and set operations other than UNION ALL, and the keys of GROUP BY.  ``unused`` are columns that nothing reads: they
+    have no values.  Raises ``Refused`` where a column cannot be computed outside.
     """
-    relation = _view_inlined(leaf.relation, ctx)
+    relation = subquery_of(leaf.relation, ctx)
     query = definition_of(relation, ctx)
     block = None if query is None else read_block(query)
     if isinstance(query, SetOp) and "ALL" not in query.keyword.upper():
         return TakenOut(relation, {})
     if query is None or block is None:
         raise Unsupported(f"{_name(relation)} is not a subquery of one SELECT")
-    if block.project.quantifier.upper() == "DISTINCT" or any(isinstance(clause, Limit) for clause in block.above):
+    if block.project.quantifier.upper() == "DISTINCT":
         return TakenOut(relation, {})
-    if any(not isinstance(clause, With) for clause in block.above):
+    if any(not isinstance(clause, With | Limit) for clause in block.above):
         raise Unsupported(f"{_name(relation)} is sorted")
     renames = relation.renames if isinstance(relation, Relation) else ()
     if renames or (isinstance(relation, Scan) and ctx.definitions[relation.cte].renames):
         raise Unsupported(f"the columns of {_name(relation)} are renamed")
     if isinstance(relation, Scan) and (reason := ctx.nonrepeatable_reason(relation)):
         raise Unsupported(reason)
-    found = _Taking(block, names, needed, ctx).taken_out(optional=leaf.optional)
+    found = _Taking(block, names, needed, frozenset(unused), ctx).taken_out(optional=leaf.optional)
     inside = in_place(query, block.project, found.relation)
     return replace(found, relation=over_subquery(relation, inside, ctx))
 
 
-def _view_inlined(relation: Logical, ctx: Context) -> Logical:
+def subquery_of(relation: Logical, ctx: Context) -> Logical:
     """A view as a subquery; any other relation as it is."""
     view = ctx.catalog.view(relation.name) if isinstance(relation, Scan) and not relation.cte else None
     if view is None or not isinstance(relation, Scan) or not relation.plain:
@@ -98,7 +101,9 @@ class _Taking:
     ``added``: columns that it has instead, by their SQL inside; ``passed`` are those of its relations.
     """
 
-    def __init__(self, block: QueryBlock, names: Collection[str], needed: Collection[str], ctx: Context) -> None:
+    def __init__(
+        self, block: QueryBlock, names: Collection[str], needed: Collection[str], unused: frozenset[str], ctx: Context
+    ) -> None:
         fold, items = ctx.names.fold, block.project.items
         self.block, self.ctx, self.scope = block, ctx, ctx.scope(block.tree)
         # Of VALUES and table functions no columns are known; a name means the same to Spark in an item that is added.
@@ -119,12 +124,17 @@ class _Taking:
         self.taken = {name: item for name, item in named if name in names and name not in stay}
         while more := {n for n, item in named if n not in self.taken and self._items_read(item) & self.taken.keys()}:
             self.taken |= {name: self.named[name] for name in more}
+        read = self.taken.keys() - unused
+        while more := set().union(*(self._items_read(self.taken[name]) for name in read)) & self.taken.keys() - read:
+            read |= more
+        self.unused = unused - read
         self.others = [item for item in items if item not in self.taken.values()]
         self.starred = set(names) - self.taken.keys() if self.stars else set()
         self.keys = self._keys_of_groups()
         self.below: dict[tuple[int, str], str] = {}
         self.added: dict[str, Column] = {}
         self.passed: list[Column] = []
+        self.unused_below: set[str] = set()
 
     def _items_read(self, scalar: Scalar) -> set[str]:
         """The items of the select list that an expression names, as later items and HAVING may."""
@@ -140,24 +150,35 @@ class _Taking:
     def taken_out(self, *, optional: bool) -> TakenOut:
         """The SELECT instead of a relation, and the columns that are taken out of it."""
         tree = self._take_below()
-        values = {name: sql(self._outside(item.tree.unalias())) for name, item in self.taken.items()}
+        if any(item.plans for item in self._read.values()):
+            raise Unsupported("it has a subquery")
+        values = {name: sql(self._outside(item.tree.unalias())) for name, item in self._read.items()}
         values |= {name: text for (_, name), text in self.below.items() if name in self.starred}
         if optional and values:
             there = self._add("true", Column("", nullable=False))
             values = {name: f"if({there}, {text}, NULL)" for name, text in values.items()}
+        if not (self.others or self.added or self.passed):  # a select list needs an item
+            self._add("true", Column("", nullable=False))
         added = [Scalar(f"{text} AS {column.name}") for text, column in self.added.items()]
         passed = [] if self.stars else [Scalar(column.name) for column in self.passed]
         project = self.block.over(where(tree, self.block.condition), items=(*self.others, *added, *passed))
-        return TakenOut(project, values, (*self.added.values(), *self.passed))
+        unused = self.unused & (self.taken.keys() | self.unused_below)
+        return TakenOut(project, values, (*self.added.values(), *self.passed), unused)
+
+    @property
+    def _read(self) -> dict[str, Scalar]:
+        """The taken items that something reads, by their folded names."""
+        return {name: item for name, item in self.taken.items() if name not in self.unused}
 
     def _take_below(self) -> Logical:
         """FROM, without the columns that could raise an error and that only taken columns need."""
         tree = self.block.tree
         for leaf in visible_leaves(tree):
             if names := self._raising_below(leaf):
-                found = take_out(leaf, names, self.ctx)
+                found = take_out(leaf, names, self.ctx, unused=self.unused & self.starred - self._words())
                 tree = with_leaves(tree, {id(leaf.relation): found.relation})
                 self.passed += found.added
+                self.unused_below |= found.unused
                 (source,) = self.ctx.names.sources(leaf.relation)
                 number = next((n for n, one in enumerate(self.scope.sources) if one is source), -1)
                 self.below |= {(number, name): text for name, text in found.values.items()}
@@ -183,16 +204,20 @@ class _Taking:
             return bool(aggregate.sets) or name in self.keys or self.scope.bind(tree).canonical in self.keys
         return isinstance(tree, exp.Column) and not self._text_below(tree)
 
+    def _words(self) -> set[str]:
+        """The folded words of the taken items that something reads."""
+        return {self.ctx.names.fold(word) for item in self._read.values() for word in mentioned(item.text)}
+
     def _raising_below(self, leaf: Leaf) -> set[str]:
         """The columns of a relation that could raise an error, and that nothing but taken columns needs."""
         fold, names = self.ctx.names.fold, self.ctx.names
-        wanted = {fold(word) for item in self.taken.values() for word in mentioned(item.text)} | self.starred
+        wanted = self._words() | self.starred
         found = raising_columns(leaf.relation, self.ctx, of_aggregates=True).keys() & wanted
         if not found:
             return set()
         if any(len(names.starred(star.tree, self.scope.sources)) < len(self.scope.sources) for star in self.stars):
             raise Unsupported("a subquery shows all columns of only one of its relations")
-        aggregates = (sql(node) for item in self.taken.values() for node in item.tree.find_all(*OF_MANY))
+        aggregates = (sql(node) for item in self._read.values() for node in item.tree.find_all(*OF_MANY))
         found -= {fold(word) for text in aggregates for word in mentioned(text)}
         return found - words_of(replace(self.block.project, items=tuple(self.others)), names, but=leaf.relation)
 

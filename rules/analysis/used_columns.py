@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
-from planner.expr import Scalar, column_ref, columns_in, has_star, quote
+from planner.errors import Refused
+from planner.expr import Scalar, column_ref, columns_in, has_star, is_star, quote
 from planner.expr.tokens import mentioned
 from planner.logical import Join, Logical, Relation, expressions, nodes_of_from
 from planner.logical.nearest_join import NearestJoin
@@ -68,6 +70,10 @@ class UsedColumns:
             inside = (words_of(plan, self.names) for plan in scalar.plans)
             words = set(map(fold, mentioned(scalar.text))).union(*inside)
             return columns if EVERY in words else words & columns
+        if is_star(scalar.tree):
+            with suppress(Refused):
+                shown = [self.scope.sources[number] for number in self.names.starred(scalar.tree, self.scope.sources)]
+                return set() if shown and all(one is not source for one in shown) else columns
         if has_star(scalar.tree):
             return columns
         found: set[str] = set()

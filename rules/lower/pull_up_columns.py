@@ -7,26 +7,20 @@ from dataclasses import replace
 from sqlglot import exp
 
 from planner.errors import Refused
-from planner.expr import has_star, is_star
+from planner.expr import is_star
 from planner.logical import (
     BandJoin,
-    Join,
-    LateralView,
     Logical,
-    Nested,
     Project,
     Sort,
-    clauses_of,
-    expressions,
     nodes_of_from,
 )
 from planner.logical.nearest_join import NearestJoin, ShownRelation
 from planner.logical.pulled_up_columns import PulledUp, PulledUpColumns
-from planner.types.schema import Column
 from rules.analysis.pull_up import take_out_unsafe
 from rules.analysis.taken_out import TakenOut
 from rules.context import Context
-from rules.query.from_items import with_leaves
+from rules.query.from_items import map_sides, with_leaves
 from rules.query.query_block import read_block, where
 from rules.query.visible_leaves import visible_leaves
 from rules.rule import rule
@@ -49,7 +43,6 @@ def pull_up_columns(project: Project, ctx: Context) -> Project | None:
     for leaf in visible_leaves(tree):
         try:
             if taken := take_out_unsafe(leaf, block, ctx, above):
-                _check_names(taken, tree, project, ctx)
                 found[id(leaf.relation)] = taken, _pulled_up(leaf.relation, taken, project, ctx)
         except Refused as no:
             ctx.decline(no.reason, no.place, no.code)
@@ -58,7 +51,9 @@ def pull_up_columns(project: Project, ctx: Context) -> Project | None:
     for number, (taken, pulled_up) in found.items():
         if not any(leaf.top for leaf in visible_leaves(tree) if id(leaf.relation) == number):
             continue  # its join is as written now
-        tree = _with_added(with_leaves(tree, {number: taken.relation}), pulled_up, taken.added, ctx)
+        tree = _with_added(with_leaves(tree, {number: taken.relation}), pulled_up.name, taken, ctx)
+        if not taken.values:
+            continue
         if not taken.early:
             relations.append(pulled_up)
         elif join := next(leaf.top for leaf in visible_leaves(tree) if leaf.relation is taken.relation):
@@ -72,27 +67,9 @@ def _as_written(tree: Logical, relation: Logical) -> Logical:
     """FROM with the joins above a relation as written, where Spark can run them."""
     if not any(leaf.relation is relation for leaf in visible_leaves(tree)):
         return tree
-    match tree:
-        case Join() | BandJoin() | NearestJoin():
-            new = replace(tree, left=_as_written(tree.left, relation), right=_as_written(tree.right, relation))
-            if isinstance(new, Join) or (isinstance(new, NearestJoin) and (new.foreign or new.certain)):
-                return new
-            return new.plain
-        case Nested() | LateralView():
-            return replace(tree, child=_as_written(tree.child, relation))
-    return tree
-
-
-def _check_names(taken: TakenOut, tree: Logical, project: Project, ctx: Context) -> None:
-    """Raise ``Refused`` where a column could not be found by its name above the join."""
-    fold = ctx.names.fold
-    relations = {fold(name) for source in ctx.names.sources(tree) for name in source.names}
-    if hiding := sorted(taken.values.keys() & relations):
-        raise Refused(f"{hiding[0]} is the name of a column and of a relation")
-    clauses, _ = clauses_of(project)
-    for scalar in (*project.items, *(scalar for node in clauses for scalar in expressions(node))):
-        if "*" in scalar.text and not is_star(scalar.tree) and has_star(scalar.tree):
-            raise Refused(f"{scalar.shown} reads all columns", scalar.place)
+    new = map_sides(tree, lambda side: _as_written(side, relation))
+    runs = isinstance(new, NearestJoin) and (new.foreign or new.certain)
+    return new.plain if isinstance(new, BandJoin | NearestJoin) and not runs else new
 
 
 def _pulled_up(relation: Logical, taken: TakenOut, project: Project, ctx: Context) -> PulledUp:
@@ -100,32 +77,29 @@ def _pulled_up(relation: Logical, taken: TakenOut, project: Project, ctx: Contex
     fold = ctx.names.fold
     (source,) = ctx.names.sources(relation)
     name = source.names[-1] if source.names else ctx.fresh("late")
-    columns = source.columns or ()
+    columns = tuple(column for column in source.columns or () if fold(column.name) not in taken.unused)
     values = tuple((c.name, taken.values[fold(c.name)]) for c in columns if fold(c.name) in taken.values)
     stars = [item for item in project.items if isinstance(item.known, exp.Column) and is_star(item.known)]
     own = tuple(item.text for item in stars if ctx.names.starred(item.tree, (source,)))
     return PulledUp(name, values, columns, own)
 
 
-def _with_added(tree: Logical, pulled_up: PulledUp, added: tuple[Column, ...], ctx: Context) -> Logical:
+def _with_added(tree: Logical, name: str, taken: TakenOut, ctx: Context) -> Logical:
     """FROM whose nearest joins show the columns that were added to a relation, and none that was taken out."""
     fold = ctx.names.fold
-    gone = {fold(name) for name, _ in pulled_up.values}
+    gone = taken.values.keys() | taken.unused
 
     def shown(one: ShownRelation) -> ShownRelation:
-        if fold(one.name) != fold(pulled_up.name) or one.values:
+        if fold(one.name) != fold(name) or one.values:
             return one
-        return replace(one, columns=(*(c for c in one.columns if fold(c.name) not in gone), *added))
+        return replace(one, columns=(*(c for c in one.columns if fold(c.name) not in gone), *taken.added))
 
     def go(node: Logical) -> Logical:
-        match node:
-            case NearestJoin(nearest=rows):
-                nearest = replace(rows, left=tuple(map(shown, rows.left)), right=tuple(map(shown, rows.right)))
-                return replace(node, left=go(node.left), right=go(node.right), nearest=nearest)
-            case Join() | BandJoin():
-                return replace(node, left=go(node.left), right=go(node.right))
-            case Nested() | LateralView() | PulledUpColumns():
-                return replace(node, child=go(node.child))
-        return node
+        new = map_sides(node, go)
+        if not isinstance(new, NearestJoin):
+            return new
+        rows = new.nearest
+        nearest = replace(rows, left=tuple(map(shown, rows.left)), right=tuple(map(shown, rows.right)))
+        return replace(new, nearest=nearest)
 
     return go(tree)

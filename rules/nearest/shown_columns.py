@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 from planner.errors import Refused
-from planner.expr import Scalar, column_ref, columns_in
+from planner.expr import Scalar, column_ref, columns_in, is_star
 from planner.expr.tokens import mentioned
 from planner.logical import Derived, Join, LateralView, Logical, Nested, expressions
 from planner.logical.nearest_join import NearestJoin, ShownRelation
@@ -87,6 +88,10 @@ def _used(scalar: Scalar, scope: Scope) -> set[tuple[int | None, str]]:
 
     All columns, as ``*``, where that is not known.
     """
+    if scalar.known is not None and is_star(scalar.known):
+        with suppress(Refused):
+            if numbers := scope.names.starred(scalar.known, scope.sources):  # otherwise it shows the fields of a column
+                return {(number, "*") for number in numbers}
     words = {scope.names.fold(word) for word in mentioned(scalar.text)}
     words |= {word for plan in scalar.plans for word in words_of(plan, scope.names)}
     if "*" in words:
@@ -104,7 +109,7 @@ def _used(scalar: Scalar, scope: Scope) -> set[tuple[int | None, str]]:
 
 def _references(relation: int, name: str) -> set[tuple[int | None, str]]:
     """What a use of a column can look like."""
-    return {(relation, name), (None, name), (None, "*")}
+    return {(relation, name), (relation, "*"), (None, name), (None, "*")}
 
 
 def _checked(source: Source, ctx: Context) -> str:

@@ -172,13 +172,16 @@ def leaves(tree: Logical, *, named: bool = False) -> list[Logical]:
 
 def with_leaves(tree: Logical, instead: Mapping[int, Logical]) -> Logical:
     """A FROM tree with other relations or joins, by the ids of those in whose places they come."""
-    if new := instead.get(id(tree)):
-        return new
+    return instead.get(id(tree)) or map_sides(tree, lambda side: with_leaves(side, instead))
+
+
+def map_sides(tree: Logical, fn: Callable[[Logical], Logical]) -> Logical:
+    """A join of any kind in FROM with ``fn`` applied to each tree that it reads; a relation as it is."""
     match tree:
         case Join() | BandJoin() | NearestJoin():
-            return replace(tree, left=with_leaves(tree.left, instead), right=with_leaves(tree.right, instead))
+            return replace(tree, left=fn(tree.left), right=fn(tree.right))
         case Nested(alias=None) | LateralView() | PulledUpColumns():
-            return replace(tree, child=with_leaves(tree.child, instead))
+            return replace(tree, child=fn(tree.child))
     return tree
 
 

@@ -16,8 +16,8 @@ class Leaf:
 
     ``optional``: an outer join may show NULLs instead of a row.  ``sides``: the side that it is in, of a join that a
     rule has recognized, and the other side.  ``filtered``: that join, or one above it, may leave out rows.
-    ``carried``: the rewriting of that join carries all columns that ``*`` shows of any relation.  ``top``: the
-    outermost such join that it is in.
+    ``carried``: the rewriting of that join may carry columns that nothing reads.  ``top``: the outermost such join that
+    it is in.
     """
 
     relation: Logical

@@ -18,6 +18,8 @@ from sessions import for_few_rows
 from shares import Share, at_least
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
 share = at_least(0.5)
@@ -62,10 +64,15 @@ FORMS = (
     "(SELECT *, row_number() OVER (ORDER BY id) AS n FROM (SELECT *, {0} AS m FROM {1}))",
     "(SELECT DISTINCT id, k, lo, hi, v, {0} AS m FROM {1} WHERE v <> 0)",
     "(SELECT id, k, lo, hi, v, {0} AS m FROM {1} UNION ALL SELECT id, k, lo, hi, 1, NULL FROM {1} WHERE id < 3)",
+    "(SELECT id, k, lo + 1 AS lo, hi, v, {0} AS m FROM {1} UNION ALL SELECT id, k, lo + 2, hi + 1, v, 7 FROM {1})",
     "(SELECT b.id, b.k, b.lo, b.hi, b.v, b.m FROM {1} a JOIN (SELECT *, {0} AS m FROM {1}) b ON a.id = b.id)",
     "(SELECT a.id, a.k, a.lo, a.hi, a.v, b.m FROM {1} a LEFT JOIN (SELECT *, {0} AS m FROM {1}) b ON a.id = b.id - 1)",
     "(WITH q AS (SELECT *, {0} AS m FROM {1}) SELECT * FROM q)",
     "(SELECT *, {0} AS m FROM {1} LIMIT 5)",
+    "(SELECT *, {0} AS m FROM {1} LIMIT 100)",
+    "(SELECT *, {0} AS m FROM {1} ORDER BY lo, id LIMIT 100)",
+    "(SELECT DISTINCT id, k, lo, hi, v, {0} AS m FROM {1})",
+    "(SELECT id, k, lo, max(hi) AS hi, v, {0} AS m FROM {1} GROUP BY id, k, lo, v, m)",
     "(SELECT *, {0} AS m, m AS n FROM {1})",
     "(SELECT id, k, lo, {0} AS n, hi + if(n IS NULL, 0, 1) AS hi, v, n AS m FROM {1})",
     "(SELECT id, k, lo, max(hi) AS hi, v, {0} AS m FROM {1} GROUP BY id, k, lo, v, s, w, c HAVING m IS NOT NULL)",
@@ -138,6 +145,12 @@ NEAREST = (
     """SELECT x.id, max(x.m) AS n, max_by(z.v, z.lo) AS m FROM {x} x JOIN {z} z ON z.k = x.k AND z.lo < x.lo
     GROUP BY x.id""",
 )
+EXISTS = (
+    "SELECT x.id, x.m FROM {x} x WHERE EXISTS (SELECT 1 FROM {z} z WHERE x.lo BETWEEN z.lo AND z.hi)",
+    """SELECT x.m, count(*) AS n FROM {x} x WHERE EXISTS (SELECT 1 FROM few z WHERE z.lo <= x.hi AND x.lo <= z.hi)
+    GROUP BY ALL""",
+    "SELECT x.id, x.v AS n FROM {x} x LEFT ANTI JOIN {z} z ON abs(x.lo - z.lo) <= 400",
+)
 THREE = """SELECT x.id, z.m, y.m AS n FROM {x} x JOIN {z} z ON x.lo BETWEEN z.lo AND z.hi
 JOIN {y} y ON abs(z.lo - y.lo) <= 2"""
 
@@ -165,7 +178,7 @@ def queries(draw: st.DrawFn) -> tuple[str, str]:
     """A query, and the query of the view ``of_a_view`` that it may read."""
     raises = draw(st.sampled_from(("x", "z", "z", "y", "xz")))
     x, y, z = (draw(relations(raises=side in raises)) for side in "xyz")
-    query = draw(st.sampled_from((*NEAREST, THREE, *[""] * 8)))
+    query = draw(st.sampled_from((*NEAREST, *EXISTS, THREE, *[""] * 8)))
     if not query:
         items, rest = draw(st.sampled_from(QUERIES))
         band, join = draw(st.sampled_from(BANDS)), draw(st.sampled_from(JOINS))
@@ -185,3 +198,18 @@ def test_no_error_that_spark_does_not_raise(session: SparkSession, share: Share,
     plan = Optimizer(session, Options(force=True, strict=True)).plan(query)
     if share.count(plan.rewritten):
         assert_same(session, query, plan)
+
+
+def test_a_column_of_a_small_side_that_nothing_reads(session: SparkSession, tmp_path: Path) -> None:
+    tables = {
+        "many": "SELECT id, 1 AS k, CAST(id AS INT) AS x, uuid() AS note FROM range(4000)",
+        "some": "SELECT 1 AS k, CAST(id * 13 AS INT) AS lo, id AS v, CAST(0 AS INT) AS zero FROM range(300)",
+    }
+    for name, rows in tables.items():
+        session.sql(rows).write.parquet(str(tmp_path / name))
+        session.read.parquet(str(tmp_path / name)).createOrReplaceTempView(name)
+    text = """SELECT p.*, z.v FROM many p JOIN (SELECT k, lo, v, 100 DIV zero AS m FROM some) z
+    ON z.k = p.k AND z.lo <= p.x QUALIFY row_number() OVER (PARTITION BY p.id ORDER BY z.lo DESC) = 1"""
+    plan = Optimizer(session, Options(strict=True)).plan(text)
+    assert "NearestJoin" in plan.explain(), plan.explain("cost")
+    assert_same(session, text, plan)
