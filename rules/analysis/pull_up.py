@@ -58,7 +58,7 @@ def take_out_unsafe(leaf: Leaf, block: QueryBlock, ctx: Context, above: Iterable
     if not (names if leaf.carried else names & columns):
         return None
     try:
-        found = _take_out_first(names, columns, leaf, needed, ctx)
+        found = _take_out_most(names, columns, leaf, needed, ctx)
     except Refused as no:
         raise UnsafeSpeculation(raising[min(names)].shown, no.place, why=no.reason) from no
     _check_names(found, block, ctx)
@@ -86,16 +86,14 @@ def _check_names(taken: TakenOut, block: QueryBlock, ctx: Context) -> None:
             raise Refused(f"{scalar.shown} reads all columns", scalar.place)
 
 
-def _take_out_first(
+def _take_out_most(
     names: Collection[str], columns: Collection[str], leaf: Leaf, needed: Collection[str], ctx: Context
 ) -> TakenOut:
     """Take out all columns that could raise an error, or else those of them that are used.  Raises ``Refused``."""
     unused = {name for name in names if name not in columns}
-    if leaf.carried:
-        return take_out(leaf, names, ctx, needed, unused)
     with suppress(Refused):
-        return take_out(leaf, names, ctx, needed)
-    return take_out(leaf, {*names} - unused, ctx, needed)
+        return take_out(leaf, names, ctx, needed, unused)
+    return take_out(leaf, names if leaf.carried else {*names} - unused, ctx, needed)
 
 
 def _check_groups(relation: Logical, needed: Collection[str], ctx: Context) -> None:

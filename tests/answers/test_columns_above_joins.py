@@ -58,6 +58,7 @@ FORMS = (
     "(SELECT *, {0} AS m FROM {1})",
     "(SELECT {0} AS m, q.* FROM {1} q)",
     "(SELECT q.id, q.k, q.lo, q.hi, 1 AS v, q.n AS m FROM (SELECT *, {0} AS n FROM {1}) q)",
+    "(SELECT id, k, lo, hi, v, m, struct(m) AS n FROM (SELECT *, {0} AS m FROM {1}))",
     "(SELECT *, if(n IS NULL, NULL, n) AS m FROM (SELECT *, {0} AS n FROM {1}))",
     "(SELECT * FROM (SELECT *, {0} AS m FROM {1}) WHERE id < 100)",
     "(SELECT *, row_number() OVER (ORDER BY id) AS n, {0} AS m FROM {1})",
