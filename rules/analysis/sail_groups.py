@@ -1,4 +1,4 @@
-"""What Sail groups and aggregates otherwise than Spark: zeros of both signs, and NaN and infinity."""
+"""Refuses keys and values that Sail groups otherwise than Spark: zeros of both signs, NaN and infinity."""
 
 from __future__ import annotations
 

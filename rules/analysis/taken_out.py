@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from planner.errors import Unsupported
-from planner.expr import Scalar, columns_in, is_star, sql
+from planner.expr import Scalar, columns_in, is_star, quote, sql
 from planner.expr.scalar import parse
 from planner.expr.substitution import replace_columns
 from planner.expr.tokens import mentioned
-from planner.logical import Cte, Limit, Logical, Opaque, Relation, Scan, SetOp, With
+from planner.logical import Cte, Derived, Limit, Logical, Opaque, Project, Relation, Scan, SetOp, With
 from planner.types.schema import Column
 from rules.analysis.speculation import OF_MANY, name_of, raising_columns
 from rules.context import Context
@@ -60,23 +60,100 @@ def take_out(
     """
     relation = subquery_of(leaf.relation, ctx)
     query = definition_of(relation, ctx)
-    block = None if query is None else read_block(query)
+    if query is None:
+        raise Unsupported(f"{_name(relation)} is not a subquery")
     if isinstance(query, SetOp) and "ALL" not in query.keyword.upper():
         return TakenOut(relation, {})
-    if query is None or block is None:
-        raise Unsupported(f"{_name(relation)} is not a subquery of one SELECT")
-    if block.project.quantifier.upper() == "DISTINCT":
-        return TakenOut(relation, {})
-    if any(not isinstance(clause, With | Limit) for clause in block.above):
-        raise Unsupported(f"{_name(relation)} is sorted")
     renames = relation.renames if isinstance(relation, Relation) else ()
     if renames or (isinstance(relation, Scan) and ctx.definitions[relation.cte].renames):
         raise Unsupported(f"the columns of {_name(relation)} are renamed")
     if isinstance(relation, Scan) and (reason := ctx.nonrepeatable_reason(relation)):
         raise Unsupported(reason)
-    found = _Taking(block, names, needed, frozenset(unused), ctx).taken_out(optional=leaf.optional)
-    inside = in_place(query, block.project, found.relation)
-    return replace(found, relation=over_subquery(relation, inside, ctx))
+    if isinstance(query, SetOp):
+        found = _out_of_union(query, names, ctx, needed, unused, optional=leaf.optional)
+    elif (block := read_block(query)) is None:
+        raise Unsupported(f"{_name(relation)} is not a subquery of one SELECT")
+    elif block.project.quantifier.upper() == "DISTINCT":
+        return TakenOut(relation, {})
+    elif any(not isinstance(clause, With | Limit) for clause in block.above):
+        raise Unsupported(f"{_name(relation)} is sorted")
+    else:
+        found = _Taking(block, names, needed, frozenset(unused), ctx).taken_out(optional=leaf.optional)
+        found = replace(found, relation=in_place(query, block.project, found.relation))
+    return replace(found, relation=over_subquery(relation, found.relation, ctx))
+
+
+def _out_of_union(
+    union: SetOp,
+    names: Collection[str],
+    ctx: Context,
+    needed: Collection[str],
+    unused: Collection[str],
+    *,
+    optional: bool,
+) -> TakenOut:
+    """The same of UNION ALL, whose parts then have the added columns of both, and one that tells the parts apart.
+
+    SELECT lo, 100 / v AS share FROM a             UNION ALL  SELECT lo, w AS share FROM b
+    SELECT lo, v AS c1, NULL AS c2, true AS c3 …   UNION ALL  SELECT lo, NULL AS c1, w AS c2, false AS c3 …
+    share is CASE WHEN c3 THEN 100 / c1 WHEN NOT c3 THEN c2 END
+    """
+    fold = ctx.names.fold
+    left, columns = _part(union.left, ctx)
+    right, others = _part(_with_names(union.right, columns), ctx)
+    if "NAME" in union.keyword.upper() or len(columns) != len(others):
+        raise Unsupported("UNION ALL does not join columns by their positions")
+    pairs = {fold(one.name): (one, other) for one, other in zip(columns, others, strict=True)}
+    if any(
+        a.type is None or a.type != b.type for name, (a, b) in pairs.items() if name in names and name not in unused
+    ):
+        raise Unsupported("the parts of UNION ALL give it different types")
+
+    def in_right(found: Collection[str]) -> set[str]:
+        return {fold(pairs[name][1].name) for name in found if name in pairs}
+
+    taken = take_out(Leaf(left), names, ctx, needed, unused)
+    beside = take_out(Leaf(right), in_right(names), ctx, in_right(needed), in_right(unused))
+    gone = taken.values.keys() | taken.unused
+    if in_right(gone) != beside.values.keys() | beside.unused:
+        raise Unsupported("only one part of UNION ALL computes it for every row")
+    first, values = ctx.fresh("late"), {}
+    for name, text in taken.values.items():
+        if other := beside.values.get(fold(pairs[name][1].name)):
+            values[name] = f"if({first}, {text}, {other})"
+            if optional:
+                values[name] = f"if({first} IS NULL, NULL, {values[name]})"
+    kept = [pair for name, pair in pairs.items() if name not in gone]
+    own, added = [c.name for c in taken.added], [c.name for c in beside.added]
+    items = (
+        [*(quote(one.name) for one, _ in kept), *own, *(f"NULL AS {name}" for name in added), f"true AS {first}"],
+        [*(quote(other.name) for _, other in kept), *(f"NULL AS {name}" for name in own), *added, f"false AS {first}"],
+    )
+    sides = zip((taken.relation, beside.relation), items, strict=True)
+    parts = [Project(relation, tuple(map(Scalar, shown))) for relation, shown in sides]
+    columns = (*(replace(c, nullable=True) for c in (*taken.added, *beside.added)), Column(first, nullable=False))
+    return TakenOut(replace(union, left=parts[0], right=parts[1]), values, columns, frozenset(gone - values.keys()))
+
+
+def _part(query: Logical, ctx: Context) -> tuple[Derived, tuple[Column, ...]]:
+    """A part of UNION ALL as a subquery, and its columns.  Raises ``Unsupported`` where these are not known."""
+    part = Derived(query, None)
+    (source,) = ctx.names.sources(part)
+    columns = source.columns or ()
+    if not columns or len({ctx.names.fold(column.name) for column in columns}) < len(columns):
+        raise Unsupported("the columns of a part of UNION ALL are not known, or two of them have one name")
+    return part, columns
+
+
+def _with_names(query: Logical, columns: tuple[Column, ...]) -> Logical:
+    """The right part of UNION ALL, in which items without a name have the names of the columns to their left."""
+    if not isinstance(query, Project) or len(query.items) != len(columns):
+        return query
+    items = tuple(
+        item if name_of(item) or is_star(item.tree) else Scalar(f"{item.text} AS {quote(column.name)}", item.plans)
+        for item, column in zip(query.items, columns, strict=True)
+    )
+    return replace(query, items=items)
 
 
 def subquery_of(relation: Logical, ctx: Context) -> Logical:
@@ -128,7 +205,6 @@ class _Taking:
         while more := set().union(*(self._items_read(self.taken[name]) for name in read)) & self.taken.keys() - read:
             read |= more
         self.unused = unused - read
-        self.others = [item for item in items if item not in self.taken.values()]
         self.starred = set(names) - self.taken.keys() if self.stars else set()
         self.keys = self._keys_of_groups()
         self.below: dict[tuple[int, str], str] = {}
@@ -166,6 +242,11 @@ class _Taking:
         return TakenOut(project, values, (*self.added.values(), *self.passed), unused)
 
     @property
+    def others(self) -> list[Scalar]:
+        """The items that stay, in their order."""
+        return [item for item in self.block.project.items if item not in self.taken.values()]
+
+    @property
     def _read(self) -> dict[str, Scalar]:
         """The taken items that something reads, by their folded names."""
         return {name: item for name, item in self.taken.items() if name not in self.unused}
@@ -184,7 +265,7 @@ class _Taking:
                 self.below |= {(number, name): text for name, text in found.values.items()}
         for name, item in [*self.taken.items()]:
             if self._is_computed_below(name, item.tree.unalias()):
-                self.others.append(self.taken.pop(name))
+                del self.taken[name]
         return tree
 
     def _keys_of_groups(self) -> frozenset[str]:
@@ -219,7 +300,7 @@ class _Taking:
             raise Unsupported("a subquery shows all columns of only one of its relations")
         aggregates = (sql(node) for item in self._read.values() for node in item.tree.find_all(*OF_MANY))
         found -= {fold(word) for text in aggregates for word in mentioned(text)}
-        return found - words_of(replace(self.block.project, items=tuple(self.others)), names, but=leaf.relation)
+        return found - words_of(replace(self.block.project, items=(*self.others,)), names, but=leaf.relation)
 
     def _outside(self, tree: exp.Expr) -> exp.Expr:
         """An expression of the SELECT as it is written outside: aggregates and windows become added columns, too."""
