@@ -10,24 +10,20 @@ from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import replace
 
-from sqlglot import exp
-
 from planner.errors import Refused
 from planner.expr import Scalar, has_star, is_star
-from planner.expr.calls import volatile
 from planner.logical import Aggregate, BandJoin, Logical, Project, SetOp, clauses_of, expressions, nodes_of_from
 from planner.logical.nearest_join import NearestJoin
 from planner.tree import Node
 from planner.types.try_expressions import UnsafeSpeculation
-from rules.analysis.speculation import EVERY, OF_MANY, raising_columns
-from rules.analysis.taken_out import TakenOut, subquery_of, take_out
+from rules.analysis.speculation import EVERY, raising_columns
+from rules.analysis.taken_out import TakenOut, is_lazy, subquery_of, take_out
 from rules.analysis.used_columns import UsedColumns
 from rules.context import Context
 from rules.query.definitions import definition_of
 from rules.query.query_block import QueryBlock, read_block
 from rules.query.visible_leaves import Leaf, visible_leaves
 
-_GENERATORS = (exp.Explode, exp.Posexplode, exp.Inline)
 _MUCH_SMALLER = 4  # so many times, so that Spark's estimates come to the same order of sizes
 
 
@@ -48,7 +44,7 @@ def take_out_unsafe(leaf: Leaf, block: QueryBlock, ctx: Context, above: Iterable
     if EVERY in raising and columns:
         raise UnsafeSpeculation(raising[EVERY].shown)
     needed, columns = (raising.keys() | found if EVERY in found else found for found in (needed, columns))
-    names = {name for name, item in raising.items() if name not in needed and _is_lazy(item)}
+    names = {name for name, item in raising.items() if name not in needed and is_lazy(item)}
     if ties := sorted(used.breaking_ties(leaf.relation, leaf.top) & raising.keys()):
         raise UnsafeSpeculation(raising[ties[0]].shown)
     if isinstance(leaf.top, BandJoin) and leaf.top.kind in ("semi", "anti"):
@@ -125,20 +121,3 @@ def _hashes(leaf: Leaf, block: QueryBlock, ctx: Context) -> bool:
         return False
     own, other = ctx.statistics_of(*leaf.sides)
     return own.bytes is not None and other.bytes is not None and own.bytes * _MUCH_SMALLER < other.bytes
-
-
-def _is_lazy(item: Scalar) -> bool:
-    """Whether Spark computes an item where it is used, and not where it is written.
-
-    It does the latter with volatile functions, users' functions, generators, and subqueries alone.
-    """
-    if item.known is None:
-        return True
-
-    def plain(node: exp.Expr) -> exp.Expr:
-        raises = isinstance(node, exp.Anonymous) and str(node.this).upper() == "RAISE_ERROR"
-        return exp.null() if raises or isinstance(node, OF_MANY) else node
-
-    tree = item.known.unalias().copy().transform(plain)
-    alone = bool(item.plans) and isinstance(tree.unnest(), exp.Column)
-    return not (alone or volatile(tree) or tree.find(*_GENERATORS))

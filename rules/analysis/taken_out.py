@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from planner.errors import Unsupported
 from planner.expr import Scalar, columns_in, is_star, quote, sql
+from planner.expr.calls import volatile
 from planner.expr.scalar import parse
 from planner.expr.substitution import replace_columns
 from planner.expr.tokens import mentioned
@@ -31,6 +32,7 @@ from rules.query.view_as_subquery import read_view, view_as_subquery
 from rules.query.visible_leaves import Leaf, visible_leaves
 
 _NAMING = ("STRUCT", "ARRAYS_ZIP")  # these name fields after columns
+_GENERATORS = (exp.Explode, exp.Posexplode, exp.Inline)
 _LONGEST = 500  # characters of an expression that takes the place of a column in another one
 
 
@@ -228,6 +230,9 @@ class _Taking:
         tree = self._take_below()
         if any(item.plans for item in self._read.values()):
             raise Unsupported("it has a subquery")
+        for item in self.taken.values():
+            if not is_lazy(item):
+                raise Unsupported(f"{item.shown} is computed where it is written")
         values = {name: sql(self._outside(item.tree.unalias())) for name, item in self._read.items()}
         values |= {name: text for (_, name), text in self.below.items() if name in self.starred}
         if optional and values:
@@ -359,3 +364,20 @@ def _names_fields(node: exp.Expr) -> bool:
     """Whether an expression is a struct, or holds structs, whose fields have the names of columns."""
     called = node.this.upper() if isinstance(node, exp.Anonymous) and isinstance(node.this, str) else ""
     return called in _NAMING or isinstance(node, exp.Struct | exp.Tuple)
+
+
+def is_lazy(item: Scalar) -> bool:
+    """Whether Spark computes an item where it is used, and not where it is written.
+
+    It does the latter with volatile functions, users' functions, generators, and subqueries alone.
+    """
+    if item.known is None:
+        return True
+
+    def plain(node: exp.Expr) -> exp.Expr:
+        raises = isinstance(node, exp.Anonymous) and str(node.this).upper() == "RAISE_ERROR"
+        return exp.null() if raises or isinstance(node, OF_MANY) else node
+
+    tree = item.known.unalias().copy().transform(plain)
+    alone = bool(item.plans) and isinstance(tree.unnest(), exp.Column)
+    return not (alone or volatile(tree) or tree.find(*_GENERATORS))
