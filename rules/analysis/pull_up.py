@@ -12,7 +12,18 @@ from dataclasses import replace
 
 from planner.errors import Refused
 from planner.expr import Scalar, has_star, is_star
-from planner.logical import Aggregate, BandJoin, Logical, Project, SetOp, clauses_of, expressions, nodes_of_from
+from planner.logical import (
+    Aggregate,
+    BandJoin,
+    Derived,
+    Join,
+    Logical,
+    Project,
+    SetOp,
+    clauses_of,
+    expressions,
+    nodes_of_from,
+)
 from planner.logical.nearest_join import NearestJoin
 from planner.tree import Node
 from planner.types.try_expressions import UnsafeSpeculation
@@ -39,6 +50,8 @@ def take_out_unsafe(leaf: Leaf, block: QueryBlock, ctx: Context, above: Iterable
     used = UsedColumns(block, ctx, tuple(above))
     if not leaf.filtered and not used.filters_optional():
         return None
+    if any(isinstance(node, Join) and node.natural for node in nodes_of_from(block.tree)):
+        raise UnsafeSpeculation(raising[min(raising)].shown, why="the query has a NATURAL JOIN")
     needed, later = used.in_joins(leaf.relation, leaf.top), used.in_later_joins(leaf.relation, leaf.top)
     columns = used.columns_of(leaf.relation) | later
     if EVERY in raising and columns:
@@ -67,7 +80,8 @@ def check_pull_up(query: Logical, ctx: Context) -> None:
         block = read_block(project) if isinstance(project, Project) else None
         if block and any(isinstance(node, NearestJoin) and node.certain for node in nodes_of_from(block.tree)):
             for leaf in visible_leaves(block.tree):
-                take_out_unsafe(leaf, block, ctx)
+                if not (isinstance(leaf.relation, Derived) and leaf.relation.lateral):
+                    take_out_unsafe(leaf, block, ctx)
 
 
 def _check_names(taken: TakenOut, block: QueryBlock, ctx: Context) -> None:
@@ -109,7 +123,7 @@ def _groups(node: Node) -> bool:
     """Whether a node groups its rows."""
     if isinstance(node, Project):
         return node.quantifier.upper() == "DISTINCT"
-    return isinstance(node, Aggregate) or (isinstance(node, SetOp) and "ALL" not in node.keyword.upper())
+    return isinstance(node, Aggregate) or (isinstance(node, SetOp) and not node.is_union_all)
 
 
 def _hashes(leaf: Leaf, block: QueryBlock, ctx: Context) -> bool:

@@ -21,7 +21,7 @@ the original query evaluates as ``Rows``; this module decides what may be evalua
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from sqlglot import exp
@@ -38,7 +38,8 @@ from planner.types.try_expressions import Original, TypeOf, UnsafeSpeculation, c
 from rules.context import Context
 from rules.query.catalog_views import query_of_view
 
-OF_MANY = (exp.AggFunc, exp.AnonymousAggFunc, exp.Window)  # these read all rows, in any case
+_AROUND = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)  # what stands around an aggregate
+OF_MANY = (exp.AggFunc, exp.AnonymousAggFunc, exp.Window, *_AROUND)  # these read all rows, in any case
 _BESIDE_A_LITERAL = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.Add, exp.Sub, exp.Mul)
 
 EVERY = "*"  # stands for all columns, where it is not known which
@@ -159,8 +160,14 @@ class _Computed:
     names: Resolver
     views: frozenset[tuple[str, ...]]
     of_aggregates: bool
+    found: dict[int, dict[str, Scalar]] = field(default_factory=dict)  # by the id of the node
 
     def columns(self, node: Node) -> dict[str, Scalar]:
+        if id(node) not in self.found:
+            self.found[id(node)] = self._read(node)
+        return self.found[id(node)]
+
+    def _read(self, node: Node) -> dict[str, Scalar]:
         match node:
             case Project():
                 return self._of_items(node)

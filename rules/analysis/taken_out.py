@@ -7,23 +7,38 @@ Where an outer join may show NULLs instead of a row of the subquery, one more co
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from planner.errors import Unsupported
-from planner.expr import Scalar, columns_in, is_star, quote, sql
+from planner.errors import NoSuchColumn, Unsupported
+from planner.expr import Scalar, columns_in, has_star, is_star, quote, sql
 from planner.expr.calls import volatile
 from planner.expr.scalar import parse
 from planner.expr.substitution import replace_columns
 from planner.expr.tokens import mentioned
-from planner.logical import Cte, Derived, Limit, Logical, Opaque, Project, Relation, Scan, SetOp, With
+from planner.logical import (
+    Cte,
+    Derived,
+    Join,
+    Limit,
+    Logical,
+    Opaque,
+    Project,
+    Relation,
+    Scan,
+    SetOp,
+    With,
+    expressions,
+    nodes_of_from,
+)
+from planner.logical.nearest_join import NearestJoin
 from planner.types.schema import Column
 from rules.analysis.speculation import OF_MANY, name_of, raising_columns
+from rules.analysis.used_columns import UsedColumns
 from rules.context import Context
 from rules.query.char_columns import check_value
-from rules.query.correlation import words_of
 from rules.query.definitions import definition_of
 from rules.query.from_items import with_leaves
 from rules.query.query_block import QueryBlock, in_place, read_block, where
@@ -33,6 +48,7 @@ from rules.query.visible_leaves import Leaf, visible_leaves
 
 _NAMING = ("STRUCT", "ARRAYS_ZIP")  # these name fields after columns
 _GENERATORS = (exp.Explode, exp.Posexplode, exp.Inline)
+_MOST_PARTS = 12  # of a UNION ALL, each of which is read inside the one before it
 _LONGEST = 500  # characters of an expression that takes the place of a column in another one
 
 
@@ -64,7 +80,7 @@ def take_out(
     query = definition_of(relation, ctx)
     if query is None:
         raise Unsupported(f"{_name(relation)} is not a subquery")
-    if isinstance(query, SetOp) and "ALL" not in query.keyword.upper():
+    if isinstance(query, SetOp) and not query.is_union_all:
         return TakenOut(relation, {})
     renames = relation.renames if isinstance(relation, Relation) else ()
     if renames or (isinstance(relation, Scan) and ctx.definitions[relation.cte].renames):
@@ -100,6 +116,8 @@ def _out_of_union(
     SELECT lo, v AS c1, NULL AS c2, true AS c3 …   UNION ALL  SELECT lo, NULL AS c1, w AS c2, false AS c3 …
     share is CASE WHEN c3 THEN 100 / c1 WHEN NOT c3 THEN c2 END
     """
+    if sum(isinstance(node, SetOp) for node in union.walk()) > _MOST_PARTS:
+        raise Unsupported("UNION ALL has many parts")
     fold = ctx.names.fold
     left, columns = _part(union.left, ctx)
     right, others = _part(_with_names(union.right, columns), ctx)
@@ -188,6 +206,9 @@ class _Taking:
         # Of VALUES and table functions no columns are known; a name means the same to Spark in an item that is added.
         self.opaque = any(isinstance(leaf.relation, Opaque) for leaf in visible_leaves(block.tree))
         self.stars = [item for item in items if is_star(item.tree)]
+        self.needed = needed
+        if any(isinstance(node, Join) and node.natural for node in nodes_of_from(block.tree)):
+            raise Unsupported("the subquery has a NATURAL JOIN")
         named = [(fold(name), item) for item in items if not is_star(item.tree) and (name := name_of(item))]
         self.named = dict(named)
         if len(self.named) < len(named):
@@ -223,7 +244,13 @@ class _Taking:
     def _item_named(self, column: exp.Expr) -> str | None:
         """The folded name of the item that a column means, where FROM has no such column."""
         name = self.ctx.names.fold(column.name)
-        return name if name in self.named and not self.opaque and self.scope.find(column) is None else None
+        if name not in self.named or self.opaque:
+            return None
+        try:
+            self.scope.column(column)
+        except NoSuchColumn:
+            return name
+        return None
 
     def taken_out(self, *, optional: bool) -> TakenOut:
         """The SELECT instead of a relation, and the columns that are taken out of it."""
@@ -238,6 +265,8 @@ class _Taking:
         if optional and values:
             there = self._add("true", Column("", nullable=False))
             values = {name: f"if({there}, {text}, NULL)" for name, text in values.items()}
+        if not self.block.aggregate and any(map(_aggregates, self.taken.values())):  # also without them this is one row
+            self._add("count(*)", Column("", nullable=False))
         if not (self.others or self.added or self.passed):  # a select list needs an item
             self._add("true", Column("", nullable=False))
         added = [Scalar(f"{text} AS {column.name}") for text, column in self.added.items()]
@@ -258,9 +287,14 @@ class _Taking:
 
     def _take_below(self) -> Logical:
         """FROM, without the columns that could raise an error and that only taken columns need."""
+        self._check_positions()
+        for name in [name for name, item in self.taken.items() if self._is_key(name, item.tree.unalias())]:
+            del self.taken[name]
         tree = self.block.tree
         for leaf in visible_leaves(tree):
             if names := self._raising_below(leaf):
+                if isinstance(leaf.top, NearestJoin):
+                    raise Unsupported("the subquery joins nearest rows")
                 found = take_out(leaf, names, self.ctx, unused=self.unused & self.starred - self._words())
                 tree = with_leaves(tree, {id(leaf.relation): found.relation})
                 self.passed += found.added
@@ -269,7 +303,7 @@ class _Taking:
                 number = next((n for n, one in enumerate(self.scope.sources) if one is source), -1)
                 self.below |= {(number, name): text for name, text in found.values.items()}
         for name, item in [*self.taken.items()]:
-            if self._is_computed_below(name, item.tree.unalias()):
+            if self._is_computed_below(item.tree.unalias()):
                 del self.taken[name]
         return tree
 
@@ -281,14 +315,25 @@ class _Taking:
             found.add(self.scope.bind(key).canonical if known else self.ctx.names.fold(key.tree.name))
         return frozenset(found)
 
-    def _is_computed_below(self, name: str, tree: exp.Expr) -> bool:
-        """Whether Spark computes an item for every row: a key of GROUP BY, or a column of a relation that does so."""
-        if isinstance(tree, exp.Column) and self._item_named(tree):
-            return False
+    def _is_key(self, name: str, tree: exp.Expr) -> bool:
+        """Whether an item is a key of GROUP BY, or computed from such alone."""
         aggregate = self.block.aggregate
-        if aggregate and not tree.find(*OF_MANY):
-            return bool(aggregate.sets) or name in self.keys or self.scope.bind(tree).canonical in self.keys
-        return isinstance(tree, exp.Column) and not self._text_below(tree)
+        if not aggregate or tree.find(*OF_MANY) or (isinstance(tree, exp.Column) and self._item_named(tree)):
+            return False
+        return bool(aggregate.sets) or name in self.keys or self.scope.bind(tree).canonical in self.keys
+
+    def _is_computed_below(self, tree: exp.Expr) -> bool:
+        """Whether an item is a column of a relation that computes it for every row."""
+        return isinstance(tree, exp.Column) and not self._item_named(tree) and not self._text_below(tree)
+
+    def _check_positions(self) -> None:
+        """Raise ``Unsupported`` where GROUP BY names items by their positions, which other items would come to."""
+        items = self.block.project.items
+        keys = self.block.aggregate.keys if self.block.aggregate else ()
+        positions = [int(key.text) for key in keys if key.text.isdigit()]
+        gone = [n for n, item in enumerate(items, 1) if item in self.taken.values() or is_star(item.tree)]
+        if positions and gone and min(gone) <= max(positions):
+            raise Unsupported("GROUP BY names items by their positions")
 
     def _words(self) -> set[str]:
         """The folded words of the taken items that something reads."""
@@ -305,7 +350,14 @@ class _Taking:
             raise Unsupported("a subquery shows all columns of only one of its relations")
         aggregates = (sql(node) for item in self._read.values() for node in item.tree.find_all(*OF_MANY))
         found -= {fold(word) for text in aggregates for word in mentioned(text)}
-        return found - words_of(replace(self.block.project, items=(*self.others,)), names, but=leaf.relation)
+        if self.stars:
+            found -= set(self.needed)
+        rest = tuple(item for item in self.others if item not in self.stars)
+        block = replace(self.block, project=replace(self.block.project, items=rest))
+        if found and (star := next((c for c in _inside(block) if c.known and has_star(c.known)), None)):
+            raise Unsupported(f"{star.shown} reads all columns")
+        used = UsedColumns(block, self.ctx)
+        return found - used.columns_of(leaf.relation) - used.in_joins(leaf.relation, block.tree)
 
     def _outside(self, tree: exp.Expr) -> exp.Expr:
         """An expression of the SELECT as it is written outside: aggregates and windows become added columns, too."""
@@ -358,6 +410,19 @@ class _Taking:
         if text not in self.added:
             self.added[text] = replace(column, name=self.ctx.fresh("late"), field=())
         return self.added[text].name
+
+
+def _inside(block: QueryBlock) -> Iterator[Scalar]:
+    """All expressions of a SELECT, without those of subqueries."""
+    yield from (*block.project.items, *block.condition, *block.in_clauses)
+    for node in nodes_of_from(block.tree):
+        yield from () if isinstance(node, Relation) else expressions(node)
+
+
+def _aggregates(item: Scalar) -> bool:
+    """Whether an item has an aggregate that is not in a window."""
+    found = item.tree.find_all(exp.AggFunc, exp.AnonymousAggFunc)
+    return any(not one.find_ancestor(exp.Window) for one in found)
 
 
 def _names_fields(node: exp.Expr) -> bool:

@@ -22,7 +22,7 @@ from rules.query.visible_leaves import visible_leaves
 class UsedColumns:
     """What a block uses of the relations in its FROM."""
 
-    def __init__(self, block: QueryBlock, ctx: Context, keys: tuple[Scalar, ...]) -> None:
+    def __init__(self, block: QueryBlock, ctx: Context, keys: tuple[Scalar, ...] = ()) -> None:
         self.block, self.names, self.keys = block, ctx.names, keys
         self.scope = ctx.scope(block.tree)
 

@@ -7,12 +7,14 @@ from dataclasses import replace
 from sqlglot import exp
 
 from planner.errors import Refused
-from planner.expr import is_star
+from planner.expr import Scalar, is_star
 from planner.logical import (
     BandJoin,
+    LateralView,
     Logical,
     Project,
     Sort,
+    Wrapped,
     nodes_of_from,
 )
 from planner.logical.nearest_join import NearestJoin, ShownRelation
@@ -39,6 +41,8 @@ def pull_up_columns(project: Project, ctx: Context) -> Project | None:
     if any(isinstance(node, PulledUpColumns) for node in nodes_of_from(block.tree)):  # what it has returned
         return None
     above = ctx.above.keys if isinstance(ctx.above, Sort) else ()
+    if isinstance(ctx.above, Wrapped):  # an ORDER BY around parentheses
+        above = (Scalar("*"),)
     tree, found = block.tree, dict[int, tuple[TakenOut, PulledUp]]()  # by the id of the relation
     for leaf in visible_leaves(tree):
         try:
@@ -54,7 +58,7 @@ def pull_up_columns(project: Project, ctx: Context) -> Project | None:
         tree = _with_added(with_leaves(tree, {number: taken.relation}), pulled_up.name, taken, ctx)
         if not taken.values:
             continue
-        if not taken.early:
+        if not taken.early and not any(isinstance(node, LateralView) for node in nodes_of_from(tree)):
             relations.append(pulled_up)
         elif join := next(leaf.top for leaf in visible_leaves(tree) if leaf.relation is taken.relation):
             tree = with_leaves(tree, {id(join): PulledUpColumns(join, (pulled_up,))})

@@ -7,11 +7,11 @@ from contextlib import suppress
 from dataclasses import replace
 
 from planner.errors import Refused
-from planner.expr import Scalar, column_ref, columns_in, is_star
+from planner.expr import Scalar, column_ref, columns_in, is_star, quote
 from planner.expr.tokens import mentioned
 from planner.logical import Derived, Join, LateralView, Logical, Nested, expressions
 from planner.logical.nearest_join import NearestJoin, ShownRelation
-from planner.logical.nearest_syntax import NearestByJoin, NearestSyntax
+from planner.logical.nearest_syntax import AsofJoin, NearestByJoin, NearestSyntax
 from planner.sql.names import Source
 from planner.sql.scope import Scope
 from rules.context import Context
@@ -78,6 +78,10 @@ def all_readers_of(block: QueryBlock) -> Iterator[Scalar]:
     yield from readers_of(block)
     for join in joins_of(block.tree):
         yield from expressions(join)
+        if isinstance(join, Join) and join.natural:
+            yield Scalar("*")
+        if isinstance(join, Join | AsofJoin):
+            yield from (Scalar(quote(name)) for name in join.using)
         for side in (join.left, join.right) if not isinstance(join, LateralView) else ():
             if isinstance(side, Derived) and side.lateral:
                 yield from (scalar for node in side.query.walk() for scalar in expressions(node))
