@@ -109,13 +109,16 @@ def check_columns(
     ctx: Context,
     original: Original = "join",
     filters: tuple[str, ...] = (),
+    *,
+    of_aggregates: bool = False,
 ) -> None:
     """Raise ``UnsafeSpeculation`` for a column of a relation that can raise, is used, and is not always evaluated.
 
     ``used`` are folded names; ``EVERY`` among them stands for all.  ``before``: what the original query evaluates.
     ``filters``: what the rewriting evaluates first.  A column in them is safe only if one part has the same filters.
+    ``of_aggregates``: as for ``raising_columns``.
     """
-    raising = raising_columns(relation, ctx)
+    raising = raising_columns(relation, ctx, of_aggregates=of_aggregates)
     if not raising:
         return
     fold, before = ctx.names.fold, tuple(before)

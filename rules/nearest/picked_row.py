@@ -102,7 +102,8 @@ def picked_row(
         if value.plans or pairs.side(value.tree.unalias()) not in ("right", None):  # type: ignore[arg-type]
             raise Refused(f"{value.shown} is not of the row that the subquery picks", value.place)
     check_speculation(values, pairs.scope.type_of, ctx)
-    check_columns(block.tree, {ctx.names.fold(word) for value in values for word in mentioned(value.text)}, (), ctx)
+    used = {ctx.names.fold(word) for value in values for word in mentioned(value.text)}
+    check_columns(block.tree, used, (), ctx, of_aggregates=True)
     columns = tuple(_column(value, join, ctx) for value in values)
     return PickedRow(block.tree, condition, pairs.nearest(wanted, readers), values, columns)
 
