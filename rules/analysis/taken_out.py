@@ -21,6 +21,7 @@ from planner.expr.tokens import mentioned
 from planner.logical import (
     Cte,
     Derived,
+    Filter,
     Join,
     Limit,
     Logical,
@@ -39,6 +40,7 @@ from rules.analysis.speculation import OF_MANY, name_of, raising_columns
 from rules.analysis.used_columns import UsedColumns
 from rules.context import Context
 from rules.query.char_columns import check_value
+from rules.query.correlation import words_of
 from rules.query.definitions import definition_of
 from rules.query.from_items import with_leaves
 from rules.query.query_block import QueryBlock, in_place, read_block, where
@@ -215,10 +217,13 @@ class _Taking:
             raise Unsupported("two columns of a subquery have the same name")
         earlier: set[str] = set()
         for name, item in named:
-            if not self._items_read(item) <= earlier:
+            if not item.plans and not self._items_read(item) <= earlier:
                 raise Unsupported(f"{item.shown} reads a later item")
             earlier.add(name)
         stay = set(needed).union(*map(self._items_read, (*block.condition, *block.in_clauses)))
+        for node in block.below:
+            if isinstance(node, Filter):  # HAVING and QUALIFY mean an item even where FROM has a column of its name
+                stay |= {fold(word) for scalar in node.condition for word in mentioned(scalar.text)} & self.named.keys()
         while more := {name for item in stay & self.named.keys() for name in self._items_read(self.named[item])} - stay:
             stay |= more
         self.taken = {name: item for name, item in named if name in names and name not in stay}
@@ -238,7 +243,8 @@ class _Taking:
     def _items_read(self, scalar: Scalar) -> set[str]:
         """The items of the select list that an expression names, as later items and HAVING may."""
         if scalar.plans:
-            return set()
+            words = set(map(self.ctx.names.fold, mentioned(scalar.text)))
+            return words.union(*(words_of(plan, self.ctx.names) for plan in scalar.plans)) & self.named.keys()
         return {name for column in columns_in(scalar.tree) if (name := self._item_named(column))}
 
     def _item_named(self, column: exp.Expr) -> str | None:
@@ -362,7 +368,7 @@ class _Taking:
     def _outside(self, tree: exp.Expr) -> exp.Expr:
         """An expression of the SELECT as it is written outside: aggregates and windows become added columns, too."""
         added: set[str] = set()
-        if tree.find(exp.Star) or any(map(_names_fields, tree.walk())):
+        if has_star(tree) or any(map(_names_fields, tree.walk())):
             raise Unsupported(f"{sql(tree)} depends on the names of columns")
 
         def aggregate(node: exp.Expr) -> exp.Expr:

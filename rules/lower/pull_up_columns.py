@@ -10,6 +10,7 @@ from planner.errors import Refused
 from planner.expr import Scalar, is_star
 from planner.logical import (
     BandJoin,
+    Join,
     LateralView,
     Logical,
     Project,
@@ -47,7 +48,7 @@ def pull_up_columns(project: Project, ctx: Context) -> Project | None:
     for leaf in visible_leaves(tree):
         try:
             if taken := take_out_unsafe(leaf, block, ctx, above):
-                found[id(leaf.relation)] = taken, _pulled_up(leaf.relation, taken, project, ctx)
+                found[id(leaf.relation)] = taken, _pulled_up(leaf.relation, taken, tree, project, ctx)
         except Refused as no:
             ctx.decline(no.reason, no.place, no.code)
             tree = _as_written(tree, leaf.relation)
@@ -76,7 +77,7 @@ def _as_written(tree: Logical, relation: Logical) -> Logical:
     return new.plain if isinstance(new, BandJoin | NearestJoin) and not runs else new
 
 
-def _pulled_up(relation: Logical, taken: TakenOut, project: Project, ctx: Context) -> PulledUp:
+def _pulled_up(relation: Logical, taken: TakenOut, tree: Logical, project: Project, ctx: Context) -> PulledUp:
     """The columns as ``PulledUpColumns`` shows them."""
     fold = ctx.names.fold
     (source,) = ctx.names.sources(relation)
@@ -85,6 +86,8 @@ def _pulled_up(relation: Logical, taken: TakenOut, project: Project, ctx: Contex
     values = tuple((c.name, taken.values[fold(c.name)]) for c in columns if fold(c.name) in taken.values)
     stars = [item for item in project.items if isinstance(item.known, exp.Column) and is_star(item.known)]
     own = tuple(item.text for item in stars if ctx.names.starred(item.tree, (source,)))
+    if own and any(isinstance(node, Join) and node.using for node in nodes_of_from(tree)):
+        raise Refused(f"USING changes the order of the columns that {own[0]} shows")
     return PulledUp(name, values, columns, own)
 
 

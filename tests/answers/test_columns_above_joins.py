@@ -81,6 +81,7 @@ FORMS = (
     "(SELECT a.k, a.lo, a.hi, a.v, {0} AS id, id + 1 AS m FROM {1} a JOIN (SELECT id FROM few) b USING (id))",
     "(SELECT id, k, lo, hi, v, 100 / sum(v) FILTER (WHERE lo > 10) AS m FROM {1} GROUP BY 1, 2, 3, 4, 5)",
     "(SELECT {0} AS m, id, k, lo, hi, v FROM {1} GROUP BY 1, 2, 3, 4, 5, 6)",
+    "(SELECT id, k, lo, hi, 100 DIV sum(v) AS v, 100 / count(*) AS m FROM {1} GROUP BY 1, 2, 3, 4 HAVING v > 3)",
     "(SELECT id, k, lo, hi + n * 0 AS hi, v, n + 1 AS m FROM (SELECT *, 100 DIV v AS n FROM {1}))",
     "(SELECT *, n * rand(5) AS m FROM (SELECT *, 100 / v AS n FROM {1}))",
     "(SELECT *, 100 / v AS n, n * rand(5) AS m FROM {1})",
