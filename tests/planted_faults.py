@@ -45,6 +45,7 @@ MERGED = "rules/shared_scan/scalar_aggregates.py"
 GUARDS = "rules/analysis/speculation.py"
 REMOVED = "rules/self_join/removed_relations.py"
 TAKEN_OUT = "rules/analysis/taken_out.py"
+UNION = "rules/analysis/union_parts.py"
 USED = "rules/analysis/used_columns.py"
 FIELDS = "optimizer/validation.py"
 BLOCK = "rules/query/query_block.py"
@@ -329,6 +330,13 @@ FAULTS = (
         "        if optional and values:\n",
         "        if not values:\n",
         "pulled_up/left_join_with_where.plan",
+    ),
+    Fault(
+        "the parts of UNION ALL compute a column in the ways of each other",
+        UNION,
+        'f"if({first}, {text}, {other})"',
+        'f"if({first}, {other}, {text})"',
+        "pulled_up/union_all.plan",
     ),
     Fault(
         "a column that a condition compares is taken out of its subquery",

@@ -28,7 +28,8 @@ from planner.logical.nearest_join import NearestJoin
 from planner.tree import Node
 from planner.types.try_expressions import UnsafeSpeculation
 from rules.analysis.speculation import EVERY, raising_columns
-from rules.analysis.taken_out import TakenOut, is_lazy, subquery_of, take_out
+from rules.analysis.taken_columns import TakenOut, is_lazy
+from rules.analysis.taken_out import subquery_of, take_out
 from rules.analysis.used_columns import UsedColumns
 from rules.context import Context
 from rules.query.definitions import definition_of

@@ -8,25 +8,22 @@ Where an outer join may show NULLs instead of a row of the subquery, one more co
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
 from planner.errors import NoSuchColumn, Unsupported
-from planner.expr import Scalar, columns_in, has_star, is_star, quote, sql
-from planner.expr.calls import volatile
+from planner.expr import Scalar, columns_in, has_star, is_star, sql
 from planner.expr.scalar import parse
 from planner.expr.substitution import replace_columns
 from planner.expr.tokens import mentioned
 from planner.logical import (
     Cte,
-    Derived,
     Filter,
     Join,
     Limit,
     Logical,
     Opaque,
-    Project,
     Relation,
     Scan,
     SetOp,
@@ -37,6 +34,8 @@ from planner.logical import (
 from planner.logical.nearest_join import NearestJoin
 from planner.types.schema import Column
 from rules.analysis.speculation import OF_MANY, name_of, raising_columns
+from rules.analysis.taken_columns import TakenOut, is_lazy
+from rules.analysis.union_parts import UnionParts
 from rules.analysis.used_columns import UsedColumns
 from rules.context import Context
 from rules.query.char_columns import check_value
@@ -49,24 +48,7 @@ from rules.query.view_as_subquery import read_view, view_as_subquery
 from rules.query.visible_leaves import Leaf, visible_leaves
 
 _NAMING = ("STRUCT", "ARRAYS_ZIP")  # these name fields after columns
-_GENERATORS = (exp.Explode, exp.Posexplode, exp.Inline)
-_MOST_PARTS = 12  # of a UNION ALL, each of which is read inside the one before it
 _LONGEST = 500  # characters of an expression that takes the place of a column in another one
-
-
-@dataclass(frozen=True)
-class TakenOut:
-    """A relation without some of its columns; ``values``: the SQL of each, by its folded name, over ``added`` columns.
-
-    No other relation of the statement has a column of the name of an added one.  ``unused``: those without a value,
-    since nothing reads them.  ``early``: whether a later join of the same FROM reads one of them.
-    """
-
-    relation: Logical
-    values: dict[str, str]
-    added: tuple[Column, ...] = ()
-    unused: frozenset[str] = frozenset()
-    early: bool = False
 
 
 def take_out(
@@ -90,7 +72,11 @@ def take_out(
     if isinstance(relation, Scan) and (reason := ctx.nonrepeatable_reason(relation)):
         raise Unsupported(reason)
     if isinstance(query, SetOp):
-        found = _out_of_union(query, names, ctx, needed, unused, optional=leaf.optional)
+        union = UnionParts(query, ctx)
+        union.check_types(set(names) - set(unused))
+        taken = take_out(Leaf(union.left), names, ctx, needed, unused)
+        beside = take_out(Leaf(union.right), union.in_right(names), ctx, union.in_right(needed), union.in_right(unused))
+        found = union.without(taken, beside, optional=leaf.optional)
     elif (block := read_block(query)) is None:
         raise Unsupported(f"{_name(relation)} is not a subquery of one SELECT")
     elif block.project.quantifier.upper() == "DISTINCT":
@@ -101,81 +87,6 @@ def take_out(
         found = _Taking(block, names, needed, frozenset(unused), ctx).taken_out(optional=leaf.optional)
         found = replace(found, relation=in_place(query, block.project, found.relation))
     return replace(found, relation=over_subquery(relation, found.relation, ctx))
-
-
-def _out_of_union(
-    union: SetOp,
-    names: Collection[str],
-    ctx: Context,
-    needed: Collection[str],
-    unused: Collection[str],
-    *,
-    optional: bool,
-) -> TakenOut:
-    """The same of UNION ALL, whose parts then have the added columns of both, and one that tells the parts apart.
-
-    SELECT lo, 100 / v AS share FROM a             UNION ALL  SELECT lo, w AS share FROM b
-    SELECT lo, v AS c1, NULL AS c2, true AS c3 …   UNION ALL  SELECT lo, NULL AS c1, w AS c2, false AS c3 …
-    share is CASE WHEN c3 THEN 100 / c1 WHEN NOT c3 THEN c2 END
-    """
-    if sum(isinstance(node, SetOp) for node in union.walk()) > _MOST_PARTS:
-        raise Unsupported("UNION ALL has many parts")
-    fold = ctx.names.fold
-    left, columns = _part(union.left, ctx)
-    right, others = _part(_with_names(union.right, columns), ctx)
-    if "NAME" in union.keyword.upper() or len(columns) != len(others):
-        raise Unsupported("UNION ALL does not join columns by their positions")
-    pairs = {fold(one.name): (one, other) for one, other in zip(columns, others, strict=True)}
-    if any(
-        a.type is None or a.type != b.type for name, (a, b) in pairs.items() if name in names and name not in unused
-    ):
-        raise Unsupported("the parts of UNION ALL give it different types")
-
-    def in_right(found: Collection[str]) -> set[str]:
-        return {fold(pairs[name][1].name) for name in found if name in pairs}
-
-    taken = take_out(Leaf(left), names, ctx, needed, unused)
-    beside = take_out(Leaf(right), in_right(names), ctx, in_right(needed), in_right(unused))
-    gone = taken.values.keys() | taken.unused
-    if in_right(gone) != beside.values.keys() | beside.unused:
-        raise Unsupported("only one part of UNION ALL computes it for every row")
-    first, values = ctx.fresh("late"), {}
-    for name, text in taken.values.items():
-        if other := beside.values.get(fold(pairs[name][1].name)):
-            values[name] = f"if({first}, {text}, {other})"
-            if optional:
-                values[name] = f"if({first} IS NULL, NULL, {values[name]})"
-    kept = [pair for name, pair in pairs.items() if name not in gone]
-    own, added = [c.name for c in taken.added], [c.name for c in beside.added]
-    items = (
-        [*(quote(one.name) for one, _ in kept), *own, *(f"NULL AS {name}" for name in added), f"true AS {first}"],
-        [*(quote(other.name) for _, other in kept), *(f"NULL AS {name}" for name in own), *added, f"false AS {first}"],
-    )
-    sides = zip((taken.relation, beside.relation), items, strict=True)
-    parts = [Project(relation, tuple(map(Scalar, shown))) for relation, shown in sides]
-    columns = (*(replace(c, nullable=True) for c in (*taken.added, *beside.added)), Column(first, nullable=False))
-    return TakenOut(replace(union, left=parts[0], right=parts[1]), values, columns, frozenset(gone - values.keys()))
-
-
-def _part(query: Logical, ctx: Context) -> tuple[Derived, tuple[Column, ...]]:
-    """A part of UNION ALL as a subquery, and its columns.  Raises ``Unsupported`` where these are not known."""
-    part = Derived(query, None)
-    (source,) = ctx.names.sources(part)
-    columns = source.columns or ()
-    if not columns or len({ctx.names.fold(column.name) for column in columns}) < len(columns):
-        raise Unsupported("the columns of a part of UNION ALL are not known, or two of them have one name")
-    return part, columns
-
-
-def _with_names(query: Logical, columns: tuple[Column, ...]) -> Logical:
-    """The right part of UNION ALL, in which items without a name have the names of the columns to their left."""
-    if not isinstance(query, Project) or len(query.items) != len(columns):
-        return query
-    items = tuple(
-        item if name_of(item) or is_star(item.tree) else Scalar(f"{item.text} AS {quote(column.name)}", item.plans)
-        for item, column in zip(query.items, columns, strict=True)
-    )
-    return replace(query, items=items)
 
 
 def subquery_of(relation: Logical, ctx: Context) -> Logical:
@@ -435,20 +346,3 @@ def _names_fields(node: exp.Expr) -> bool:
     """Whether an expression is a struct, or holds structs, whose fields have the names of columns."""
     called = node.this.upper() if isinstance(node, exp.Anonymous) and isinstance(node.this, str) else ""
     return called in _NAMING or isinstance(node, exp.Struct | exp.Tuple)
-
-
-def is_lazy(item: Scalar) -> bool:
-    """Whether Spark computes an item where it is used, and not where it is written.
-
-    It does the latter with volatile functions, users' functions, generators, and subqueries alone.
-    """
-    if item.known is None:
-        return True
-
-    def plain(node: exp.Expr) -> exp.Expr:
-        raises = isinstance(node, exp.Anonymous) and str(node.this).upper() == "RAISE_ERROR"
-        return exp.null() if raises or isinstance(node, OF_MANY) else node
-
-    tree = item.known.unalias().copy().transform(plain)
-    alone = bool(item.plans) and isinstance(tree.unnest(), exp.Column)
-    return not (alone or volatile(tree) or tree.find(*_GENERATORS))

@@ -21,7 +21,7 @@ from planner.logical import (
 from planner.logical.nearest_join import NearestJoin, ShownRelation
 from planner.logical.pulled_up_columns import PulledUp, PulledUpColumns
 from rules.analysis.pull_up import take_out_unsafe
-from rules.analysis.taken_out import TakenOut
+from rules.analysis.taken_columns import TakenOut
 from rules.context import Context
 from rules.query.from_items import map_sides, with_leaves
 from rules.query.query_block import read_block, where
