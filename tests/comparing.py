@@ -98,6 +98,8 @@ def _condition(thrown: Any) -> str:
             condition = thrown.getCondition()
             if condition and condition != "STAGE_MATERIALIZATION_MULTIPLE_FAILURES":
                 return str(condition)
+        if thrown.getClass().getName() == "java.lang.ArithmeticException":  # Spark converts days without a check
+            return "ARITHMETIC_OVERFLOW"
         thrown = thrown.getCause()
     return "error"
 
