@@ -4,19 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= $(if $(wildcard $(BIN)/pip),$(BIN)/python,python3)
 STAMP := $(VENV)/.installed
-# New examples with each change of a Python file; the same tree draws the same ones, so that a failure in CI is there again.
-SOURCES = $(shell find dovetail optimizer rules planner golden_plans tests -name '*.py' | LC_ALL=C sort)
-ifndef SEED
-SEED := $(shell cat $(SOURCES) | cksum | cut -d ' ' -f 1)
-NEW_SEED := $(shell date +%s)
-else
-NEW_SEED := $(SEED)
-endif
-# Tests that have not begun after so many minutes are skipped, others with each seed: CI takes twice as long on a busy machine.
-MINUTES ?= 8
-FIXED_MINUTES ?= 30
-FRESH = DOVETAIL_SEED=$(SEED) $(BIN)/python -m pytest $(WORKERS) --hypothesis-profile=fresh --hypothesis-seed=$(SEED)
-WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
+PYTEST = $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+# A seed for what is searched, new each time; `make test` and `make test-all` draw by tests/round.txt.
+SEED := $(or $(SEED),$(shell date +%s))
+MINUTES ?= 20
+PART ?= 1/1
 
 # Each worker and each command of the tests would otherwise compile all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -30,20 +22,21 @@ help: ## what can be made
 demo: java $(STAMP) ## make data, run a band join through the optimizer, and show what it did
 	$(BIN)/dovetail demo
 
-test: java lint ## linter, types, and tests of every kind: 8 to 12 minutes on two cores
-	$(BIN)/python -m pytest $(WORKERS) -m "not thorough" --hypothesis-profile=quick --durations=10
+test: java lint ## what CI runs, the same each time: linter, types, and tests of every kind
+	PYTHONHASHSEED=0 $(PYTEST) -m "not thorough" --durations=10
 
-test-all: java $(STAMP) ## what make test leaves out, the random tests from a new seed, some planted faults; SEED=… repeats a run
-	@echo "make test-all SEED=$(SEED) repeats this run"
-	$(FRESH) -m "thorough and not hypothesis" --minutes=$(FIXED_MINUTES) --durations=10
-	$(FRESH) -m hypothesis --minutes=$(MINUTES) --durations=10
-	$(BIN)/python tests/planted_faults_main.py 6 $(SEED)
+test-all: java $(STAMP) ## every test, with four times the examples; PART=2/5 for the second of five parts
+	PYTHONHASHSEED=0 $(PYTEST) --hypothesis-profile=all --part=$(PART) --durations=10
+
+fuzz: java $(STAMP) ## random tests with new examples, for MINUTES=20; SEED=… repeats a run
+	@echo "make fuzz SEED=$(SEED) repeats this run"
+	DOVETAIL_ROUNDS=20 DOVETAIL_SEED=$(SEED) $(PYTEST) -m hypothesis --hypothesis-profile=fuzz --minutes=$(MINUTES)
 
 planted-faults: $(STAMP) ## wrong rewritings, planted one at a time: tests have to notice each of them
 	$(BIN)/python tests/planted_faults_main.py
 
 check: lint ## linter, types and all golden plans, in 20 seconds once mypy has a cache
-	$(BIN)/python -m pytest -q golden_plans/cases $(WORKERS)
+	$(PYTEST) -q golden_plans/cases
 
 dist: $(STAMP) ## sdist and wheel, in dist/, tried in an environment that has nothing else
 	$(BIN)/python tests/dist_main.py
@@ -51,10 +44,6 @@ dist: $(STAMP) ## sdist and wheel, in dist/, tried in an environment that has no
 format: $(STAMP) ## lay out the code and mend what the linter can
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
-
-fuzz: java $(STAMP) ## the property tests, longer, and elsewhere each time; SEED=… repeats a run
-	@echo "make fuzz SEED=$(NEW_SEED) repeats this run"
-	DOVETAIL_ROUNDS=20 DOVETAIL_SEED=$(NEW_SEED) $(BIN)/python -m pytest -m hypothesis $(WORKERS) --hypothesis-profile=fuzz --hypothesis-seed=$(NEW_SEED)
 
 crash-test: java $(STAMP) ## joins of streams, killed 50 times, KILLS=… another number; and ended at each call for files
 	DOVETAIL_KILLS=$(or $(KILLS),50) DOVETAIL_SEED=$(SEED) $(BIN)/python -m pytest -q tests/streams/test_killed.py

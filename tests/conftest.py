@@ -10,12 +10,12 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 
 import execution
 from connect_port import connect_port
-from effort import SEED
-from selection import left_out
+from effort import ROUND, SEED
+from selection import in_part, left_out
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,17 +25,6 @@ BEGAN = time.monotonic()
 
 # For the JVMs of all tests, which spent half of their time in the second compiler; no query here repays it.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC")
-
-# A query on Spark has no deadline worth setting.  No test sets a number of examples of its own, which would hold for
-# all profiles; some take a part or a multiple, by `effort.examples`.  `make test` takes the same examples each time:
-# what fails is then due to what was changed.  `make test-all` and `make fuzz` take others each time, by their seed.
-settings.register_profile(
-    "suite", deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.register_profile("quick", settings.get_profile("suite"), max_examples=15)
-settings.register_profile("fresh", settings.get_profile("suite"), derandomize=False, print_blob=True)
-settings.register_profile("fuzz", settings.get_profile("fresh"), max_examples=600)
-settings.load_profile("suite")
 
 
 @pytest.fixture(scope="session")
@@ -101,17 +90,22 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileSche
     return Scheduling(config, log)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Hypothesis has the seed of this run, unless another one is given."""
+    if config.option.hypothesis_seed is None:
+        config.option.hypothesis_seed = str(SEED)
+
+
 def pytest_report_header() -> str:
-    """The seed by which a run can be repeated."""
-    profile = settings.get_current_profile_name()
-    return (
-        f"profile {profile}, the same examples each time" if settings().derandomize else f"{profile} with SEED={SEED}"
-    )
+    """What `effort.py` says of this run."""
+    return f"profile {settings.get_current_profile_name()}, round {ROUND}, seed {SEED}"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--minutes``."""
-    parser.addoption("--minutes", type=float, help="tests that have not begun by then are skipped")
+    """Add ``--part`` and ``--minutes``."""
+    parser.addoption("--part", default="1/1", help="k/n: the tests of one of n parts, by their names")
+    parser.addoption("--minutes", type=float, help="for `make fuzz`: tests that have not begun by then are skipped")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -124,20 +118,18 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what starts a JVM, and what `make test` leaves out, before `-m` is looked at; the longest files first."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what starts a JVM, and what `make test` leaves out, before `-m` is looked at; and put files in order."""
     for item in items:
         own_process = any(item.iter_markers("cluster")) or any(item.iter_markers("connect"))
         if own_process or "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
     for item in left_out(items):
         item.add_marker("thorough")
+    part, parts = map(int, config.getoption("part").split("/"))
+    items[:] = [item for item in items if in_part(item.nodeid, part, parts)]
     order = {name: number for number, name in enumerate(LONGEST)}
-    by_seed = Random(SEED)
-    drawn = {file: by_seed.random() for file in sorted({item.nodeid.partition("::")[0] for item in items})}
-
-    def place(item: pytest.Item) -> float:
-        file = item.nodeid.partition("::")[0]
-        return drawn[file] if item.config.getoption("minutes") else order.get(file, len(order))
-
-    items.sort(key=place)
+    if config.getoption("minutes"):
+        files = sorted({item.nodeid.partition("::")[0] for item in items})
+        order = {file: number for number, file in enumerate(Random(SEED).sample(files, len(files)))}
+    items.sort(key=lambda item: order.get(item.nodeid.partition("::")[0], len(order)))

@@ -60,7 +60,7 @@ class Copy:
         try:
             code, text = self.result(f"golden_plans/cases/{fault.cases}")
             if not code:
-                code, text = self.result("--hypothesis-profile=quick", "golden_plans", "tests/planner", "tests/rules")
+                code, text = self.result("golden_plans", "tests/planner", "tests/rules")
         finally:
             path.write_text(before)
         if code == 0:

@@ -1,4 +1,4 @@
-"""Each planted fault has its place: ``make test-all`` plants a few of them only, others each time."""
+"""Each planted fault has its place; ``make planted-faults`` plants them."""
 
 from __future__ import annotations
 
