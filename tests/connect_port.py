@@ -7,8 +7,9 @@ import socket
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
-from time import sleep
 from typing import TYPE_CHECKING
+
+from waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,9 +27,10 @@ def connect_port() -> Iterator[None]:
 
 
 def wait_for_port() -> None:
-    """Wait until no server listens at the port, for a minute at most."""
-    for _ in range(600):
+    """Wait until no server listens at the port."""
+
+    def is_free() -> bool:
         with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", PORT)):
-                break
-        sleep(0.1)
+            return probe.connect_ex(("127.0.0.1", PORT)) != 0
+
+    assert until(is_free), f"another server listens at port {PORT}"

@@ -21,7 +21,7 @@ def run(code: str, *, without: list[str], folder: Path = ROOT) -> subprocess.Com
     missing = f"import sys; sys.modules.update(dict.fromkeys({without!r})); sys.path[:0] = [{str(folder)!r}]; "
     path = f"sys.path.append({str(ROOT)!r}); "
     return subprocess.run(
-        [sys.executable, "-P", "-c", missing + path + code], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-P", "-c", missing + path + code], capture_output=True, text=True, timeout=600, check=False
     )
 
 

@@ -379,7 +379,7 @@ def test_as_a_user_has_it(tmp_path: Path) -> None:
         env={"PATH": "/usr/bin:/bin:/usr/local/bin", "PYTHONPATH": str(root)} | _java_home(),
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=600,
         check=False,
     )
     assert done.stderr == ""
@@ -395,7 +395,7 @@ def _java_home() -> Any:
 def test_a_jvm_that_ends(tmp_path: Path) -> None:
     main = [sys.executable, "-c", "from optimizer.cli import main; main()", "run", "--master", "local[1]"]
     query = ["--sql", "SELECT java_method('java.lang.System', 'exit', 3)"]
-    done = subprocess.run([*main, *query], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run([*main, *query], cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 3
     assert done.stderr.startswith("error: Spark")  # its JVM has gone, or says in its last words that it goes
     assert done.stderr.count("\n") == 1

@@ -52,7 +52,7 @@ def at_a_terminal(*args: str, width: int, **variables: str) -> str:
 def in_a_pipe(*args: str, package: str = "dovetail", **variables: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", package, *args]
     return subprocess.run(
-        command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=120, env={**PLAIN, **variables}
+        command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=600, env={**PLAIN, **variables}
     )
 
 

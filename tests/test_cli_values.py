@@ -169,7 +169,7 @@ def process(*words: Any, **env: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         errors="replace",
-        timeout=100,
+        timeout=600,
         check=False,
     )
 

@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -207,13 +206,8 @@ def test_scratch_that_is_nearly_full(bare: Any, monkeypatch: pytest.MonkeyPatch)
     assert check.found == f"0.0 GiB free in {tempfile.gettempdir()}"
 
 
-def test_every_check_is_made_once_and_fast() -> None:
-    took = []
-    for _ in range(3):
-        start = time.monotonic()
-        checks = doctor.diagnose()
-        took.append(time.monotonic() - start)
-    assert min(took) < 1
+def test_every_check_is_made_once() -> None:
+    checks = doctor.diagnose()
     assert [check.name for check in checks] == [
         "Java", "Python", "PySpark", "Python workers", "Memory", "Scratch directory",
     ]  # fmt: skip

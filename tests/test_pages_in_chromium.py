@@ -87,7 +87,7 @@ def test_nothing_overflows_and_all_text_can_be_read(pages: list[str], dark: bool
     assert CHROMIUM
     scheme = [f"--blink-settings=preferredColorScheme={int(not dark)}"]
     command = [CHROMIUM, *FLAGS, *scheme, f"--user-data-dir={tmp_path}/profile", outer.as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
     measured: list[dict[str, Any]] = json.loads(
         html.unescape(done.stdout.partition("<body>")[2].partition("</body>")[0])
     )

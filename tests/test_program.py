@@ -55,7 +55,7 @@ def program(
     """Run a program in a folder, by `python -m` and the words of ``command``."""
     words = [sys.executable, *(("-m",) if command else ()), *command, *args]
     settings = os.environ | {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
-    return subprocess.run(words, cwd=home, env=settings, capture_output=True, text=True, timeout=180, check=False)
+    return subprocess.run(words, cwd=home, env=settings, capture_output=True, text=True, timeout=600, check=False)
 
 
 def count() -> tuple[int, int]:

@@ -9,7 +9,6 @@ import os
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ import pyspark
 import pytest
 
 from command_line import dovetail
+from waiting import until
 
 pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 HOME = Path(pyspark.__file__).parent
@@ -54,20 +54,18 @@ def thrift_server(folder: Path) -> Iterator[str]:
         yield f"jdbc:hive2://127.0.0.1:{port}/default"
     finally:
         os.killpg(server.pid, signal.SIGKILL)
-        server.wait(30)
+        server.wait()
 
 
 def wait_for(port: int, server: subprocess.Popen[bytes], log: Path) -> None:
     """Wait until the server accepts connections."""
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
-        if server.poll() is not None:
-            break
+
+    def listens() -> bool:
         with socket.socket() as client:
-            if client.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.5)
-    raise AssertionError(f"no Thrift server:\n{log.read_text()[-3000:]}")
+            return client.connect_ex(("127.0.0.1", port)) == 0
+
+    assert until(lambda: listens() or server.poll() is not None)
+    assert server.poll() is None, f"no Thrift server:\n{log.read_text()[-3000:]}"
 
 
 def beeline(address: str, folder: Path, text: str) -> list[str]:
@@ -79,7 +77,7 @@ def beeline(address: str, folder: Path, text: str) -> list[str]:
         "-u", address, "-n", "user", "--silent=true", "--showHeader=false", "--outputformat=tsv2",
         "-f", str(folder / "query.sql"),
     ]  # fmt: skip
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=180, check=False)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     return [line for line in done.stdout.splitlines() if line]
 

@@ -55,7 +55,7 @@ def expect(seen: dict[str, Any], *session: str) -> None:
 
 def in_a_process_of_its_own(where: str, scratch: Path) -> dict[str, Any]:
     command = [sys.executable, str(PROGRAM), where, str(scratch)]
-    done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     seen: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return seen

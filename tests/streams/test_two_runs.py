@@ -71,7 +71,7 @@ def test_a_run_ends_when_another_has_begun(
             claim(folder)
         feed.add([(3, 1, 2_500)])
         with pytest.raises(Exception, match=SENTENCE) as failed:
-            query.awaitTermination(60)
+            query.awaitTermination(600)
         assert re.match(SENTENCE, str(failed.value))
         assert re.match(SENTENCE, str(query.exception()))
     finally:
