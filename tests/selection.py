@@ -2,7 +2,8 @@
 
 Of the answers of golden plans it runs one for each combination of rules, operators, kinds of join and axis; of all
 other tests one eighth, by their names.  The number in `tests/round.txt` says which eighth, so that eight releases come
-to all of them.
+to all of them.  Never those that are marked as `thorough`: they take minutes, or kill processes at moments that hang on
+the machine.
 """
 
 from __future__ import annotations

@@ -30,8 +30,8 @@ RUN_THERE = (
 @pytest.mark.connect
 @pytest.mark.parametrize("name", RUN_THERE)
 def test_the_tests_of_a_classic_session(name: str) -> None:
-    """The same tests, with the same models, in a process whose session is a client of Spark Connect; for a minute."""
-    names = [str(TESTS / "streams" / name), "--minutes=1", "-p", "no:cacheprovider", "-q"]
+    """The same tests, with the same models, in a process whose session is a client of Spark Connect."""
+    names = [str(TESTS / "streams" / name), "-p", "no:cacheprovider", "-q"]
     done = subprocess.run(
         [sys.executable, "-c", _RUN, *names],
         cwd=TESTS.parent,

@@ -1,6 +1,6 @@
 """The driver ends at a call of the file system, whoever makes it: nothing is lost then, and nothing is there twice.
 
-Some calls in each run of the tests, by SIGKILL; `make crash-test` takes all of them, refusing each call in turn in one
+Some calls in `make test-all`, by SIGKILL; `make crash-test` takes all of them, refusing each call in turn in one
 process, and those of ours once more by SIGKILL.
 """
 
@@ -31,7 +31,10 @@ if TYPE_CHECKING:
 
 MAIN = Path(__file__).parents[1] / "crash_points_main.py"
 WHOLE = os.environ.get("DOVETAIL_POINTS", "")
-pytestmark = pytest.mark.skipif(shutil.which("javac") is None, reason="a JDK is needed, whose javac compiles the calls")
+pytestmark = [
+    pytest.mark.thorough,  # where a driver is when it is killed hangs on the machine
+    pytest.mark.skipif(shutil.which("javac") is None, reason="a JDK is needed, whose javac compiles the calls"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -30,6 +30,7 @@ from stream_feeds import stamp
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.thorough  # where a driver is when it is killed hangs on the machine
 KILLS = int(os.environ.get("DOVETAIL_KILLS", "5"))
 MAIN = Path(__file__).parents[1] / "stream_crash_main.py"
 COMMITTED = re.compile(r"/commits/\d+$")
