@@ -57,7 +57,7 @@ def drive(
     message contains the trace.
     """
     driver = _Driver(catalog, options, streams)
-    driver.context.generic_plan = options.generic_plan or streams > 0 or is_view(plan)
+    driver.context.generic_plan = options.generic_plan or streams > 0 or _is_kept(plan)
     driver.context.words = find_generated_names(text)
     logical, physical = plan, None
     for batch in batches:
@@ -77,9 +77,9 @@ def drive(
     return Outcome(logical, plan, physical, driver.trace, tuple(driver.context.decisions), reserved_names)
 
 
-def is_view(plan: Logical | None) -> bool:
-    """Whether a statement creates a view."""
-    return isinstance(plan, Statement) and "VIEW" in plan.prefix.upper().split()
+def _is_kept(plan: Logical) -> bool:
+    """Whether Spark keeps the query of a statement, and may run it over other rows later."""
+    return isinstance(plan, Statement) and (plan.is_view or plan.is_cache)
 
 
 class _Driver:

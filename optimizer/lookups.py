@@ -41,7 +41,7 @@ def find_lookup_references(plan: Plan, catalog: Catalog) -> list[LookupReference
             f"{QUOTED_REGEX} is true: Spark would take the quoted names of a lookup join for patterns. Set it to false"
         )
         raise QueryError(reason, references[0].place)
-    if references and "VIEW" in plan.prefix.upper().split():
+    if references and plan.statement and plan.statement.is_view:
         reason = "a view cannot hold a lookup join, whose rows are fetched when it runs; create a table"
         raise QueryError(reason, references[0].place)
     return references

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from optimizer.driver import is_view
 from optimizer.idle_hints import idle_hints
 from optimizer.trace import Trace
 from planner.errors import OptionError, Place, QueryError, one_of
@@ -81,16 +80,33 @@ class Plan:
         reasons: dict[Place | None, str] = {d.place: d.reason for d in reversed(self.declined) if d.place}
         physical = self.physical if self.rewritten else None
         # the hints of a view take effect in the queries that read it
-        postponed = self.stopped or (is_view(self.logical) and not self.rewritten)
+        is_view = self.statement is not None and self.statement.is_view
+        postponed = self.stopped or (is_view and not self.rewritten)
         for hint, why in () if postponed else idle_hints(self.text, self.logical, self.optimized, physical, reasons):
             if not any(w.reason.startswith(hint.text) for w in found):
                 found.append(PlanWarning("plan", f"{hint.text} does nothing: {why}", hint.place))
         return tuple(sorted(found, key=lambda w: w.place or Place(0, 0)))
 
     @property
-    def prefix(self) -> str:
-        """The text before the query in INSERT … SELECT, CREATE TABLE AS and CREATE VIEW; else empty."""
-        return self.logical.prefix if isinstance(self.logical, Statement) else ""
+    def statement(self) -> Statement | None:
+        """What stands around the query in INSERT … SELECT, CREATE TABLE AS and the like; None for a query alone."""
+        return self.logical if isinstance(self.logical, Statement) else None
+
+    @property
+    def query(self) -> str:
+        """The query as written, without INSERT or CREATE around it and the semicolon behind it."""
+        text = self.text.rstrip().rstrip(";")
+        return self.statement.query_in(text) if self.statement else text
+
+    @property
+    def rewritten_query(self) -> str:
+        """The query that Spark runs, without INSERT or CREATE around it."""
+        if self.rewriting is None:
+            return self.query
+        around = self.statement
+        return (
+            self.rewriting[len(around.prefix) : len(self.rewriting) - len(around.suffix)] if around else self.rewriting
+        )
 
     @property
     def rules(self) -> tuple[str, ...]:

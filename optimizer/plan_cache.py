@@ -56,6 +56,6 @@ class PlanCache:
 
 def is_worth_caching(plan: Plan, seconds: float) -> bool:
     """Whether a plan is worth caching: the query was rewritten, or its planning took long."""
-    if plan.prefix or plan.logical is None or not_a_query(plan.text):
+    if plan.statement or plan.logical is None or not_a_query(plan.text):
         return False
     return plan.frame is not None if plan.rewritten else seconds >= _WORTH

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter
 
-from optimizer.driver import STAGES, Stage, drive, is_view
+from optimizer.driver import STAGES, Stage, drive
 from optimizer.lookups import (
     LookupReference,
     apply_strict_hints,
@@ -23,6 +23,7 @@ from planner.catalog import Catalog
 from planner.catalog.settings import check_settings
 from planner.errors import OptionError, QueryError, RuleError, Unsupported, one_of
 from planner.explain.records import Declined
+from planner.logical import Statement
 from planner.physical.base import Physical
 from planner.rendered import MARKS, find_generated_names
 from planner.sql.from_sql import from_sql
@@ -109,16 +110,11 @@ def _count_streams(plan: Plan, catalog: Catalog) -> int:
     if plan.rewriting is None or plan.logical is None:
         return 0
     if not is_rewriting_required(plan):
-        return catalog.streams(query_of(plan))
+        return catalog.streams(plan.query)
     names = Resolver(catalog, {})
     return catalog.streams(
         without_rows(plan.logical, names.lookup, lambda name: catalog.declaration(name).versions is not None)
     )
-
-
-def query_of(plan: Plan) -> str:
-    """The original query of a statement, without the INSERT or CREATE before it and the semicolon after it."""
-    return plan.text[len(plan.prefix) :].rstrip().rstrip(";")
 
 
 def _fired_rules(plan: Plan) -> list[Rule]:
@@ -177,7 +173,8 @@ def _plan_once(text: str, catalog: Catalog, options: Options, stop_after: Stage,
                 rewriting = None if found.differs else rewriting
         except Unsupported as no:
             declined.append(Declined("to_sql", no.reason, no.place))
-        if rewriting is not None and is_view(logical) and not any(n.required for n in physical.walk()):
+        is_view = isinstance(logical, Statement) and logical.is_view
+        if rewriting is not None and is_view and not any(n.required for n in physical.walk()):
             rewriting = None
             declined.append(Declined("views", _VIEW))
     timings["total"] = perf_counter() - start

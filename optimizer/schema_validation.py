@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from optimizer.plan import Plan
-from optimizer.planning import query_of
 from optimizer.validation import loses_metadata_only, names_are_unique, schema_difference
 from planner.explain.records import Declined
 from planner.expr.calls import KNOWN
@@ -29,11 +28,10 @@ def validate_schema(plan: Plan, catalog: SparkCatalog) -> Plan:
     from planner.runtime.functions import user_functions
 
     assert plan.rewriting is not None
-    head = plan.prefix
     names = (called(plan.text) | called(plan.rewriting)) & KNOWN
     analyses: tuple[Callable[[], Any], ...] = (
-        partial(catalog.analyze, query_of(plan)),
-        partial(catalog.analyze, plan.rewriting[len(head) :]),
+        partial(catalog.analyze, plan.query),
+        partial(catalog.analyze, plan.rewritten_query),
         partial(user_functions, catalog.session, names),
     )
     before, after, users = call_concurrently(catalog.session, *analyses)
@@ -44,14 +42,18 @@ def validate_schema(plan: Plan, catalog: SparkCatalog) -> Plan:
     else:
         reason = _user_function_conflict(users) or schema_difference(before[1], after[1])
         if reason and loses_metadata_only(before[1], after[1]) and _takes_union(after):
-            plan = replace(plan, rewriting=head + with_metadata(query_of(plan), plan.rewriting[len(head) :]))
-            assert plan.rewriting is not None
-            after = catalog.analyze(plan.rewriting[len(head) :])
+            plan = replace(plan, rewriting=_around(plan, with_metadata(plan.query, plan.rewritten_query)))
+            after = catalog.analyze(plan.rewritten_query)
             reason = after if isinstance(after, str) else schema_difference(before[1], after[1])
         if reason is None:
-            return replace(plan, frame=None if head else after[0])
+            return replace(plan, frame=None if plan.statement else after[0])
     declined = (*plan.declined, Declined("schema check", f"{reason}; the original runs"))
     return replace(plan, rewriting=None, declined=declined)
+
+
+def _around(plan: Plan, query: str) -> str:
+    """The statement of a plan with another query in it."""
+    return f"{plan.statement.prefix}{query}\n{plan.statement.suffix}".rstrip() if plan.statement else query
 
 
 def _takes_union(analysis: Any) -> bool:

@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from optimizer.lookups import is_rewriting_required
-from optimizer.planning import query_of
 from optimizer.validation import schema_difference
 from planner.expr.tokens import called
 from planner.logical import Scan
@@ -78,9 +77,9 @@ def take_snapshot(plan: Plan, catalog: SparkCatalog, declared: Hashable) -> Snap
 
 def _queries(plan: Plan, catalog: SparkCatalog) -> tuple[tuple[str, ...], bool]:
     """The queries that validate a plan, and whether the first of them is the statement itself."""
-    original = query_of(plan) if plan.prefix else plan.text
+    original = plan.query if plan.statement else plan.text
     if plan.rewriting is None:
-        return (original,), not plan.prefix
+        return (original,), not plan.statement
     if is_rewriting_required(plan):
         names = Resolver(catalog, {})
         trees = (plan.physical, plan.logical)
@@ -88,8 +87,8 @@ def _queries(plan: Plan, catalog: SparkCatalog) -> tuple[tuple[str, ...], bool]:
             without_rows(t, names.lookup, lambda n: catalog.declaration(n).versions is not None) for t in trees if t
         )
         return tuple(known), False
-    rewriting = plan.rewriting[len(plan.prefix) :]
-    return (rewriting,) if _references_all(plan) else (rewriting, original), not plan.prefix
+    rewriting = plan.rewritten_query
+    return (rewriting,) if _references_all(plan) else (rewriting, original), not plan.statement
 
 
 def _take_text(query: str, catalog: SparkCatalog) -> tuple[DataFrame, Text] | None:

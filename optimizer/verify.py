@@ -35,8 +35,8 @@ def verify(session: SparkSession, plan: Plan, *, measure: bool = False) -> Verif
         return Verification(True, 0, 0, 0, False)
     if is_rewriting_required(plan):
         return _verify_lookups(session, plan, measure=measure)
-    head = len(plan.prefix)  # only the query of an INSERT or CREATE is compared: nothing is written
-    original, rewriting = run(session, plan.text[head:], plan.given), run(session, plan.sql()[head:], plan.arguments)
+    # only the query of an INSERT or CREATE is compared: nothing is written
+    original, rewriting = run(session, plan.query, plan.given), run(session, plan.rewritten_query, plan.arguments)
     return _compare(original, rewriting, measured=measure)
 
 

@@ -21,10 +21,13 @@ from rules.normalize.carry_filters import carry_filters
 from rules.normalize.exists_to_join import exists_to_join
 from rules.normalize.inline_views import inline_views
 from rules.normalize.lateral_to_join import lateral_to_join
+from rules.normalize.pipes import pipes
 from rules.normalize.plain_relations import plain_relations
 from rules.normalize.predicates import predicates
 from rules.normalize.push_filters import push_filters
 from rules.normalize.push_to_lookups import push_to_lookups
+from rules.normalize.star_except import star_except
+from rules.normalize.using_to_on import using_to_on
 from rules.recognize.band_groups import band_groups
 from rules.recognize.band_join import band_join
 from rules.recognize.band_subquery import band_subquery
@@ -52,9 +55,12 @@ BATCHES = (
         "normalize",
         "so that every later rule reads one form",
         (
+            pipes,
             inline_views,
             plain_relations,
             predicates,
+            using_to_on,
+            star_except,
             lateral_to_join,
             push_to_lookups,
             carry_filters,

@@ -23,7 +23,7 @@ from pyspark.errors import PySparkException
 from execution import INTERPRETED
 from golden_plans.case import Case, read_case
 from golden_plans.planned import catalog_of, options_of
-from golden_sessions import ARGUMENTS, golden_sessions, plain_lookups, query_of, with_plain_lookups
+from golden_sessions import ARGUMENTS, golden_sessions, plain_lookups, with_plain_lookups
 from optimizer import Optimizer
 from optimizer.plan import Plan
 from planner.connectors.memory import MemorySource
@@ -119,17 +119,17 @@ def other_rows(session: Any, case: Case, plan: Plan, there: Plan | str) -> str:
     A statement that Spark does not take is compared with its rewriting on the classic session, and one that raises an
     error, on rows which the rewriting may not read, with nothing.
     """
-    if not plan.prefix:
+    if not plan.statement:
         after = plan.run()
     elif lookups_of(plan.physical) and plan.physical:
         after = run_with_lookups(session, query_of_plan(plan.physical), plan.sources, plan.arguments, plan.fetched)
     else:
-        after = session.sql(query_of(plan, plan.sql()), args=plan.arguments)
+        after = session.sql(plan.rewritten_query, args=plan.arguments)
     try:
         if lookups_of(plan.physical):
             before = session.sql(with_plain_lookups(catalog_of(case), plan), args=ARGUMENTS.get(case.name))
         else:
-            before = session.sql(query_of(plan, case.sql), args=ARGUMENTS.get(case.name))
+            before = session.sql(plan.query, args=ARGUMENTS.get(case.name))
         schema = before.schema
     except PySparkException:
         assert isinstance(there, Plan)

@@ -12,7 +12,7 @@ from golden_plans.case import Case
 from golden_plans.planned import catalog_of
 from optimizer.plan import Plan
 from planner.expr import quote
-from planner.logical import Project, Statement
+from planner.logical import Project
 from planner.logical.base import Logical
 from planner.offline_catalog.catalog import CatalogFile
 from planner.sql.lookup_views import with_tables
@@ -26,12 +26,6 @@ ARGUMENTS: dict[str, Any] = {
     "self/parameters_of_another_case": {"a": 5, "A": 25},
     "refused/type_of_a_parameter": {"distance": 5},
 }
-
-
-def query_of(plan: Plan, text: str) -> str:
-    """The query of a statement: an INSERT or CREATE is not run."""
-    head = plan.logical.prefix if isinstance(plan.logical, Statement) else ""
-    return text[len(head) :].rstrip().removesuffix(";")
 
 
 def plain_lookups(catalog: CatalogFile) -> dict[str, str]:

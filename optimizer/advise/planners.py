@@ -11,7 +11,7 @@ from sqlglot.errors import SqlglotError
 from optimizer.lookups import is_rewriting_required, make_missing_time_error
 from optimizer.options import Options
 from optimizer.plan import Plan
-from optimizer.planning import plan_sql, query_of
+from optimizer.planning import plan_sql
 from planner.errors import QueryError, Unsupported
 from planner.expr.tokens import tokenize
 from planner.logical import Cte, Logical, Scan
@@ -72,7 +72,7 @@ class OfflinePlanner:
             raise error
         self._check_tables(plan)
         try:
-            parsed(without_nearest_clauses(query_of(plan)))
+            parsed(without_nearest_clauses(plan.query))
         except Unread as unread:
             if isinstance(unread.__cause__, SqlglotError):
                 raise QueryError(f"The query cannot be parsed: {_plain(str(unread))}") from unread
@@ -127,7 +127,7 @@ class SessionWorkloadPlanner:
 
         plan = self.opt.plan(text)
         if plan.logical is not None and not is_rewriting_required(plan):
-            check_query(self.opt.session, query_of(plan))
+            check_query(self.opt.session, plan.query)
         return plan
 
     def nested_loops(self, plan: Plan) -> tuple[NestedLoop, ...]:
@@ -138,7 +138,7 @@ class SessionWorkloadPlanner:
         if plan.logical is None or is_rewriting_required(plan):  # Spark cannot run a statement with lookups as written
             return ()
         found = find_nested_loops(plan.logical, SparkCatalog(self.opt.session))
-        return found if found and count_nested_loops(self.opt.session, query_of(plan)) else ()
+        return found if found and count_nested_loops(self.opt.session, plan.query) else ()
 
     def remaining_loops(self, plan: Plan, written: tuple[NestedLoop, ...]) -> tuple[NestedLoop, ...]:
         """The nested loops of its rewriting, or those as ``written`` if it is not rewritten."""
@@ -152,7 +152,7 @@ class SessionWorkloadPlanner:
 
         parts = [t.text for t in tokenize(name).items if t.word != "."]
         if len(parts) == 1:
-            create_temporary_view(self.opt.session, parts[0], query_of(plan))
+            create_temporary_view(self.opt.session, parts[0], plan.query)
 
     def verify(self, text: str) -> Verification:
         """Run a statement both ways, and compare the rows."""
@@ -171,12 +171,12 @@ def _loops_of(plan: Plan, catalog: object, written: tuple[NestedLoop, ...]) -> t
 
 def created_name(plan: Plan) -> str:
     """The name of the view or table that a statement creates; empty if it creates none."""
-    if not plan.prefix:
+    if not plan.statement:
         return ""
-    t = tokenize(plan.prefix)
+    t = tokenize(plan.statement.prefix)
     words = [t[i].word for i in range(len(t))]
     at = next((i for i, word in enumerate(words) if word in ("VIEW", "TABLE")), None)
-    if at is None or "CREATE" not in words[:at]:
+    if at is None or not {"CREATE", "CACHE"} & set(words[:at]):
         return ""
     at += 4 if words[at + 1 : at + 4] == ["IF", "NOT", "EXISTS"] else 1
     end = at + 1

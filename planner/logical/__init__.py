@@ -11,7 +11,7 @@ look-up.  ``label`` and ``detail`` are what the one printer shows.
 from planner.logical.base import Logical, conjunction, expressions, map_expressions
 from planner.logical.clauses import Aggregate, Filter, Limit, Project, Sort, Windows, clauses_of
 from planner.logical.joins import JOIN_KEYWORDS, BandJoin, Join, JoinKind, LateralView
-from planner.logical.queries import Cte, SetOp, Statement, Values, Verbatim, With, Wrapped
+from planner.logical.queries import Cte, Pipeline, SetOp, Statement, Values, Verbatim, With, Wrapped
 from planner.logical.relations import Derived, Nested, OneRow, Opaque, Relation, Scan, hint_name, nodes_of_from
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "Nested",
     "OneRow",
     "Opaque",
+    "Pipeline",
     "Project",
     "Relation",
     "Scan",

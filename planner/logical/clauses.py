@@ -62,13 +62,18 @@ class Windows(Logical):
 
 @plan_node
 class Project(Logical):
-    """The select list; ``hint`` is its blocks of hints, ``quantifier`` DISTINCT or ALL where written."""
+    """The select list; ``hint`` is its blocks of hints, ``quantifier`` DISTINCT or ALL where written.
+
+    ``from_first``: FROM is written before it.  ``names``: what its items were before a rule has named them otherwise.
+    """
 
     label: ClassVar[str] = "Project"
     child: Logical
     items: tuple[Scalar, ...]
     quantifier: str = ""
     hint: Scalar | None = None
+    from_first: bool = False
+    names: tuple[str, ...] | None = None
 
     @property
     def detail(self) -> str:
@@ -78,7 +83,7 @@ class Project(Logical):
 
     @property
     def output(self) -> tuple[str, ...]:
-        return tuple(i.shown for i in self.items)
+        return tuple(i.shown for i in self.items) if self.names is None else self.names
 
 
 def clauses_of(project: Project) -> tuple[tuple[Filter | Aggregate | Windows, ...], Node]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import ClassVar
 
 from planner.expr import Scalar
@@ -103,13 +104,58 @@ class With(Logical):
 
 
 @plan_node
+class Pipeline(Logical):
+    """A query in pipe syntax: its text, where that begins in the statement, and the same query without pipes."""
+
+    label: ClassVar[str] = "Pipeline"
+    text: str
+    child: Logical
+    offset: int = field(default=0, compare=False)
+
+    @property
+    def detail(self) -> str:
+        return " ".join(self.text.split())
+
+    @property
+    def output(self) -> tuple[str, ...]:
+        return self.child.output
+
+
+@plan_node
 class Statement(Logical):
-    """INSERT … SELECT, CREATE TABLE AS, CREATE VIEW: ``prefix`` is the text before its query."""
+    """INSERT … SELECT, CREATE TABLE AS, CREATE VIEW, CACHE TABLE, MERGE: what is written around a query.
+
+    ``prefix`` is the text before the query and ``suffix`` that behind it.  ``offset``: where ``prefix`` begins in the
+    text, inside the query where a WITH or FROM stands before INSERT.  It is printed before the query, which Spark reads
+    alike.
+    """
 
     label: ClassVar[str] = "Statement"
     prefix: str
     child: Logical
+    suffix: str = ""
+    offset: int = field(default=0, compare=False)
+
+    def query_in(self, text: str) -> str:
+        """The query of this statement in its text."""
+        end = text.rindex(self.suffix) if self.suffix else len(text)
+        return text[: self.offset] + text[self.offset + len(self.prefix) : end]
+
+    @property
+    def words(self) -> frozenset[str]:
+        """The words of the prefix, in capitals."""
+        return frozenset(self.prefix.upper().split())
+
+    @property
+    def is_view(self) -> bool:
+        """Whether this creates a view, which keeps its text."""
+        return "VIEW" in self.words
+
+    @property
+    def is_cache(self) -> bool:
+        """Whether this caches the query, and Spark may run it again over other rows."""
+        return self.prefix[:5].upper() == "CACHE"
 
     @property
     def detail(self) -> str:
-        return " ".join(self.prefix.split())
+        return " ".join(f"{self.prefix}{'…' if self.suffix else ''}{self.suffix}".split())

@@ -101,10 +101,11 @@ class RunningBandAggregate(Rendered, Physical):
     having: str = ""
     order: str = ""
     cells: Cells | None = None
+    names: tuple[str, ...] | None = None  # as in ``Project``
 
     @property
     def output(self) -> tuple[str, ...]:
-        return tuple(i.shown for i in self.items)
+        return tuple(i.shown for i in self.items) if self.names is None else self.names
 
     @property
     def detail(self) -> str:

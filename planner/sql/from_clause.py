@@ -215,6 +215,14 @@ def _join(r: Reader, left: Logical, start: int, join: int, hi: int) -> Join | As
     return Join(left, right, kind, keyword, using=_using(r, on, hi), place=place)
 
 
+def join_to(r: Reader, left: Logical, lo: int, hi: int) -> Logical:
+    """Read one join without its left side, as behind a pipe."""
+    joins = _join_words(r, lo, hi)
+    if len(joins) != 1 or joins[0][0] != lo:
+        raise r.fail("one join behind each pipe is supported", joins[1][0] if len(joins) > 1 else lo)
+    return _join(r, left, *joins[0], hi)
+
+
 def _primary(r: Reader, lo: int, hi: int) -> Logical:
     """One relation: a table, a subquery, joins in parentheses, VALUES, a function."""
     t = r.tokens

@@ -33,7 +33,9 @@ from planner.logical import (
 from planner.sql.from_clause import from_clause
 from planner.sql.group_by import group_by
 from planner.sql.order_by import limit, sort
+from planner.sql.pipes import PipeReaders, pipeline, pipes
 from planner.sql.reader import QUERY_STARTS, Note, Reader
+from planner.sql.statements import find_query
 
 _ClauseReader = Callable[[Reader, Logical, int, int], Logical]
 _TAILS: dict[str, _ClauseReader] = {
@@ -59,37 +61,25 @@ def from_sql(text: str, settings: Settings | None = None) -> tuple[Logical, tupl
         hi -= 1
     if not hi:
         raise Unsupported("there is no statement")
-    if any(t[i].word == ";" for i in range(hi)):
-        raise Unsupported("more than one statement")
+    if semicolon := next((t[i] for i in range(hi) if t[i].word == ";"), None):
+        raise Unsupported("more than one statement; hand over each alone", t.place(semicolon.start))
     if HOLE in text:
         raise Unsupported(f"names that begin with {HOLE} are reserved for Dovetail")
-    for i in range(hi):
-        if t[i].text == "|>":
-            raise Unsupported("pipe syntax is not supported", t.place(t[i].start))
-    reader = Reader(t, query, settings or Settings())
-    start = _query_start(t, hi)
-    plan = query(reader, start, hi, local=False)
-    if start:
-        plan = Statement(text[: t[start].start], plan)
+    parts = find_query(t, hi)
+    (before, behind), (start, end) = parts.prefix, parts.query
+    reader = Reader(t, query, settings or Settings(), prefix=parts.prefix)
+    plan = query(reader, start, end, local=False)
+    if before < behind:
+        offset = t[before].start
+        suffix = text[t[end].start : t[hi - 1].end] if end < hi else ""
+        plan = Statement(text[offset if before else 0 : t[behind].start], plan, suffix, offset if before else 0)
     return plan, tuple(reader.notes)
 
 
-def _query_start(t: Tokens, hi: int) -> int:
-    """Where the query of a statement begins: 0, or behind INSERT INTO t or CREATE TABLE t AS."""
-    first = t[0].word
-    if first in QUERY_STARTS or first == "(":
-        return 0
-    if first not in ("INSERT", "CREATE", "REPLACE"):
-        raise Unsupported(f"{first or 'this'} is not a query")
-    for i in t.top(1, hi):
-        word = t[i].word
-        if word in ("SELECT", "WITH") and (first == "INSERT" or t[i - 1].word == "AS"):
-            if first != "INSERT" and not any(t[j].word in ("TABLE", "VIEW") for j in t.top(1, i)):
-                break
-            return i
-        if word == "(" and t[i - 1].word == "AS" and t.word(i + 1) in ("SELECT", "WITH", "("):
-            return i
-    raise Unsupported(f"this {first} has no query to optimize")
+def read_again(text: str, settings: Settings, scopes: list[dict[str, str]]) -> Logical:
+    """Read a query alone that stands inside WITH definitions of these names.  Raises ``Unsupported``."""
+    t = tokenize(text)
+    return query(Reader(t, query, settings, list(scopes)), 0, len(t), local=False)
 
 
 def query(r: Reader, lo: int, hi: int, *, local: bool = True) -> Logical:
@@ -110,6 +100,8 @@ def query(r: Reader, lo: int, hi: int, *, local: bool = True) -> Logical:
 def _query(r: Reader, lo: int, hi: int) -> Logical:
     if r.tokens.word(lo, hi) == "WITH":
         return _with(r, lo, hi)
+    if at := pipes(r, lo, hi):
+        return pipeline(r, lo, hi, at, PipeReaders(_query, _select_list, _pipe_tails))
     body_end, tails = _tails(r.tokens, lo, hi)
     plan = _set_operation(r, lo, body_end)
     for read, a, b in tails:
@@ -148,6 +140,10 @@ def _with(r: Reader, lo: int, hi: int) -> Logical:
         if t.word(i, hi) != ",":
             break
         i += 1
+    if i == r.prefix[0]:  # WITH … INSERT INTO t SELECT …
+        i = r.prefix[1]
+        if t.word(i, hi) == "WITH":
+            raise r.fail("a WITH before INSERT and one behind it are not supported; write one", i)
     child = _query(r, i, hi)
     r.scopes.pop()
     return With(tuple(definitions), child)
@@ -166,6 +162,13 @@ def _tails(t: Tokens, lo: int, hi: int) -> tuple[int, list[tuple[_ClauseReader, 
         return hi, []
     ends = [*(i for i, _ in starts[1:]), hi]
     return starts[0][0], [(_TAILS[w], i, e) for (i, w), e in zip(starts, ends, strict=True)]
+
+
+def _pipe_tails(r: Reader, plan: Logical, lo: int, hi: int) -> Logical:
+    """A query with the ORDER BY, LIMIT or the like of a pipe, which begins behind the pipe at ``lo - 1``."""
+    for read, a, b in _tails(r.tokens, lo - 1, hi)[1]:
+        plan = read(r, plan, a, b)
+    return plan
 
 
 def _is_clause(t: Tokens, i: int, hi: int) -> bool:
@@ -227,15 +230,33 @@ def _primary(r: Reader, lo: int, hi: int) -> Logical:
         return Values(r.scalar(lo, hi))
     if word == "SELECT":
         return _select(r, lo, hi)
+    if word == "FROM":
+        return _from_first(r, lo, hi)
     raise r.fail(f"a query that begins with {word or 'this'} is not supported", lo)
 
 
-def _select(r: Reader, lo: int, hi: int) -> Logical:
+def _from_first(r: Reader, lo: int, hi: int) -> Logical:
+    """Read ``FROM t SELECT a WHERE …``, with INSERT INTO before its SELECT in a statement."""
     t = r.tokens
+    insert, behind = r.prefix
+    end = insert if lo < insert < hi else next((i for i in t.top(lo, hi) if t[i].word == "SELECT"), hi)
+    start = behind if end == insert else end
+    if t.word(start, hi) != "SELECT":
+        raise r.fail("a FROM without a SELECT behind it is not supported", lo)
+    if more := next((i for i in t.top(start + 1, hi) if t[i].word == "SELECT"), None):
+        raise r.fail("several SELECTs behind one FROM are not supported; write a query for each, and UNION ALL", more)
+    return _select(r, start, hi, (lo, end))
+
+
+def _select(r: Reader, lo: int, hi: int, from_first: tuple[int, int] | None = None) -> Logical:
     at = _clauses(r, lo + 1, hi)
     starts = list(at.values())
     ranges = {word: (start, end) for (word, start), end in zip(at.items(), [*starts[1:], hi], strict=False)}
     plan: Logical = OneRow()
+    if from_first:
+        if "FROM" in ranges:
+            raise r.fail("a second FROM is not where it is expected", ranges["FROM"][0])
+        ranges["FROM"] = from_first
     if "FROM" in ranges:
         plan = from_clause(r, ranges["FROM"][0] + 1, ranges["FROM"][1])
     if "WHERE" in ranges:
@@ -248,17 +269,21 @@ def _select(r: Reader, lo: int, hi: int) -> Logical:
         plan = Windows(plan, r.scalar(ranges["WINDOW"][0] + 1, ranges["WINDOW"][1]))
     if "QUALIFY" in ranges:
         plan = Filter(plan, r.conjuncts(ranges["QUALIFY"][0] + 1, ranges["QUALIFY"][1]), "QUALIFY")
-    i = lo + 1
-    items_end = next(iter(at.values()), hi)
+    items, quantifier, hint = _select_list(r, lo + 1, next(iter(at.values()), hi))
+    return Project(plan, items, quantifier, hint, from_first=from_first is not None)
+
+
+def _select_list(r: Reader, lo: int, hi: int) -> tuple[tuple[Scalar, ...], str, Scalar | None]:
+    """The items of a select list, DISTINCT or ALL where written, and its blocks of hints."""
+    t, i = r.tokens, lo
     hint, quantifier = None, ""
-    if i < items_end and t.text.startswith("/*+", t[i].start):
+    if i < hi and t.text.startswith("/*+", t[i].start):
         hint = _hints(t, i)
         i += 1
-    if t.word(i, items_end) in ("DISTINCT", "ALL"):
+    if t.word(i, hi) in ("DISTINCT", "ALL"):
         quantifier = t.slice(i, i + 1)
         i += 1
-    items = tuple(r.scalar(a, b) for a, b in t.split(i, items_end))
-    return Project(plan, items, quantifier, hint)
+    return tuple(r.scalar(a, b) for a, b in t.split(i, hi)), quantifier, hint
 
 
 def _hints(t: Tokens, i: int) -> Scalar:

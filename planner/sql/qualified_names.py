@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -54,6 +54,15 @@ def qualify(project: Project, join: RowLookupJoin, names: frozenset[str], fold: 
     """A block with the names of merged columns qualified.  Raises ``Unsupported`` where one cannot be found."""
     owners = {fold(column): f"{join.relation(r)}.{quote(column)}" for r, column in join.merged}
     relations = {fold(relation) for relation, _ in (*join.rows, (join.alias, ()))}
+    return qualify_names(project, {name: owners[name] for name in names}, relations, fold)
+
+
+def qualify_names(project: Project, owners: Mapping[str, str], relations: Collection[str], fold: Fold) -> Project:
+    """A block with the columns that ``owners`` names, as that names them; ``relations`` are names of relations.
+
+    Raises ``Unsupported`` where a column cannot be found in the text.
+    """
+    names = frozenset(owners)
 
     def named(column: exp.Expression) -> str | None:
         parts = column_ref(column).parts

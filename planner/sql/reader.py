@@ -57,6 +57,8 @@ class Reader:
     scopes: list[dict[str, str]] = field(default_factory=list)
     keys: set[str] = field(default_factory=set)
     notes: list[Note] = field(default_factory=list)
+    pipe_names: set[str] = field(default_factory=set)  # those given to relations between pipes
+    prefix: tuple[int, int] = (0, 0)  # the tokens of a statement before its query; behind WITH or FROM, inside it
 
     def scalar(self, lo: int, hi: int) -> Scalar:
         """The text of tokens ``[lo, hi)`` with each subquery replaced by a subquery placeholder."""
@@ -68,7 +70,7 @@ class Reader:
         at = t[lo].start
         i = lo
         while i < hi:
-            if t[i].word == "(" and t.word(i + 1, hi) in ("SELECT", "WITH"):
+            if t[i].word == "(" and t.word(i + 1, hi) in ("SELECT", "WITH", "FROM"):
                 close = t.match[i]
                 parts += [t.text[at : t[i].end], f"{HOLE}{len(plans)}"]
                 plans.append(self.read_query(self, i + 1, close))

@@ -11,6 +11,8 @@ In these points sqlglot differs from Spark or parses less, and its reading is no
 - ``a JOIN b`` without ON has the condition TRUE, a comma is a CROSS JOIN.
 - It does not know MATCH_CONDITION: an as-of join is compared as a join without it.  Nor does it know NEAREST BY, whose
   expression is compared as the condition of a join.
+- A query in pipe syntax is read once more, and sqlglot reads the blocks that it was read as; it does not confirm that
+  the pipes mean these blocks.
 - TABLESAMPLE, versions, options and hints are not compared; nor is what the reader carries as text alone: PIVOT,
   a function in FROM, a query that it does not read.
 
@@ -27,10 +29,11 @@ from collections.abc import Iterable
 from sqlglot import exp
 
 from planner.catalog import Settings
-from planner.errors import Place
+from planner.errors import Place, Unsupported
 from planner.expr import Scalar
 from planner.expr.ranking import read_direction
 from planner.expr.subqueries import subqueries
+from planner.expr.tokens import words
 from planner.logical import (
     Aggregate,
     Derived,
@@ -43,6 +46,7 @@ from planner.logical import (
     Nested,
     OneRow,
     Opaque,
+    Pipeline,
     Project,
     Scan,
     SetOp,
@@ -56,13 +60,17 @@ from planner.logical import (
     clauses_of,
 )
 from planner.logical.nearest_syntax import AsofJoin, NearestByJoin
+from planner.sql.from_sql import from_sql, read_again
+from planner.sql.to_sql import to_sql
 from planner.sql.whole_statement import (
     first_name,
     parsed,
     queries,
+    query_alone,
     table_of,
     without_joins,
     without_nearest_clauses,
+    without_pipes,
 )
 from planner.tree import Node, transform_up
 
@@ -86,25 +94,29 @@ class Differs(Exception):
 
 def compare(plan: Logical, text: str, settings: Settings) -> None:
     """Compare a plan, as it was read from a text, with sqlglot's tree of it.  Raises ``Differs``, ``Unread``."""
-    before = len(plan.prefix) if isinstance(plan, Statement) else 0
-    read = transform_up(plan.child if isinstance(plan, Statement) else plan, _as_plain_join)
-    _Comparison(text, before, settings).query(read, parsed(without_nearest_clauses(text)[before:]))
+    query, seen = (plan.child, query_alone(plan, text)) if isinstance(plan, Statement) else (plan, text)
+    for pipeline in (node for node in plan.walk() if isinstance(node, Pipeline)):
+        seen = without_pipes(seen, pipeline)
+    read = transform_up(query, _as_plain_join)
+    _Comparison(text, settings).query(read, parsed(without_nearest_clauses(seen)))
 
 
 class _Comparison:
-    def __init__(self, text: str, before: int, settings: Settings):
-        self.before = before
+    def __init__(self, text: str, settings: Settings):
         self.settings = settings
         self.lines = (0, *(i + 1 for i, letter in enumerate(text) if letter == "\n"))
         self.scopes: list[dict[str, str]] = []
 
     def offset(self, place: Place | None) -> int | None:
         """Where a place is in what sqlglot has read."""
-        return None if place is None else self.lines[place.line - 1] + place.column - 1 - self.before
+        return None if place is None else self.lines[place.line - 1] + place.column - 1
 
     def query(self, ours: Node, theirs: exp.Expr) -> None:
         """A query, with the names that its WITH defines."""
         if isinstance(ours, Verbatim):
+            return
+        if isinstance(ours, Pipeline):
+            self.blocks(ours)
             return
         definitions = theirs.args.get("with_")
         if isinstance(ours, With):
@@ -115,6 +127,19 @@ class _Comparison:
             raise Differs("WITH has another position")
         else:
             self.tails(ours, theirs)
+
+    def blocks(self, ours: Pipeline) -> None:
+        """The blocks that a query in pipe syntax was read as."""
+        text = to_sql(ours.child)
+        try:
+            if read_again(ours.text, self.settings, self.scopes) != ours:
+                raise Differs("pipes are read in two ways")
+            again, _ = from_sql(text, self.settings)
+        except Unsupported as no:
+            raise Differs(f"the blocks that pipes were read as cannot be read: {no}") from no
+        if words(to_sql(again)) != words(text):
+            raise Differs("the blocks that pipes were read as do not print back")
+        compare(again, text, self.settings)
 
     def definitions(self, ours: With, theirs: exp.With | None) -> None:
         found = theirs.expressions if theirs else []
@@ -138,7 +163,7 @@ class _Comparison:
             else:
                 self.subqueries(ours.count.plans, [theirs.args.get(name)])
             ours = ours.child
-        if not isinstance(ours, Verbatim):
+        if not isinstance(ours, Verbatim | Pipeline):
             self.same(
                 "the clauses behind a query", sorted(present), sorted(n for n in _TAILS.values() if theirs.args.get(n))
             )
@@ -157,6 +182,8 @@ class _Comparison:
         match ours:
             case Verbatim() | Values():
                 return
+            case Pipeline():
+                self.blocks(ours)
             case Wrapped():
                 if not isinstance(theirs, exp.Subquery | exp.Paren):
                     raise Differs("parentheses around a query have another position")
@@ -280,6 +307,10 @@ class _Comparison:
                 lateral = isinstance(theirs, exp.Lateral)
                 self.same("LATERAL", ours.lateral, lateral)
                 inner = theirs.this if lateral else theirs
+                if isinstance(ours.query, Values) and isinstance(inner, exp.Values):
+                    self.name(ours.alias or "", theirs.alias)
+                    self.same("the columns of a relation", len(ours.renames), len(theirs.alias_column_names))
+                    return
                 if not isinstance(inner, exp.Subquery):
                     raise Differs("a subquery in FROM has another position")
                 self.name(ours.alias or "", theirs.alias)

@@ -24,6 +24,7 @@ from planner.logical import (
     Nested,
     OneRow,
     Opaque,
+    Pipeline,
     Project,
     Relation,
     Scan,
@@ -78,7 +79,8 @@ class _Printer:
         node = unwrap(plan)
         match node:
             case Statement():
-                return f"{node.prefix}{self.query(node.child)}"
+                behind = f"\n{node.suffix}" if node.suffix else ""
+                return f"{node.prefix}{self.query(node.child)}{behind}"
             case With():
                 definitions = ",\n".join(self.query(d) for d in node.definitions)
                 return f"WITH {definitions}\n{self.query(node.child)}"
@@ -96,7 +98,7 @@ class _Printer:
                 return self.block(node)
             case Values():
                 return self.scalar(node.text)
-            case Verbatim():
+            case Verbatim() | Pipeline():
                 return node.text
             case Rendered():  # an operator that stands for a whole block
                 sides = tuple(self.relation(side, operand=True) for side in node.sides)
@@ -129,7 +131,7 @@ class _Printer:
         select = " ".join(w for w in ("SELECT", hint, project.quantifier) if w)
         lines = [f"{select} {', '.join(self.items(project, node))}"]
         if not isinstance(node, OneRow):
-            lines.append(f"FROM {self.relation(node, commas='any')}")
+            lines.insert(0 if project.from_first else 1, f"FROM {self.relation(node, commas='any')}")
         order = ("WHERE", "GROUP BY", "HAVING", "QUALIFY", "WINDOW")
         return "\n".join([*lines, *(f"{word} {clauses[word]}" for word in order if word in clauses)])
 

@@ -10,6 +10,7 @@ from sqlglot.errors import SqlglotError
 
 from planner.expr import dialect
 from planner.expr.tokens import tokenize
+from planner.logical import Pipeline, Statement
 from planner.sql.nearest_clauses import find_asof, find_match_condition, find_nearest_by
 
 
@@ -28,6 +29,19 @@ def parsed(text: str) -> exp.Expr:
     if len(found) != 1 or not isinstance(found[0], exp.Query | exp.Paren):
         raise Unread("it reads no query")
     return found[0]
+
+
+def query_alone(plan: Statement, text: str) -> str:
+    """A text of the same length with blanks in the place of what a statement has around its query."""
+    text = _blank(text, plan.offset, plan.offset + len(plan.prefix))
+    return _blank(text, text.rindex(plan.suffix), len(text)) if plan.suffix else text
+
+
+def without_pipes(text: str, pipeline: Pipeline) -> str:
+    """A text of the same length with another query in the place of one in pipe syntax."""
+    start, query = pipeline.offset, "SELECT 1"
+    text = _blank(text, start, start + len(pipeline.text))
+    return f"{text[:start]}{query}{text[start + len(query) :]}"
 
 
 def without_nearest_clauses(text: str) -> str:
@@ -69,8 +83,7 @@ def queries(tree: exp.Expr) -> Iterator[exp.Expr]:
     if isinstance(tree, exp.Subquery) and not tree.args.get("with_"):
         yield from queries(tree.this)
     elif isinstance(tree, exp.Query):
-        if not _begins_with_from(tree):  # that one is text to the reader
-            yield tree
+        yield tree
     else:
         for child in tree.iter_expressions():
             yield from queries(child)
@@ -81,16 +94,6 @@ def first_name(tree: exp.Expr) -> int | None:
     nodes = tree.walk(prune=lambda node: isinstance(node, exp.Hint))
     found = (node.meta.get("start") for node in nodes if isinstance(node, exp.Identifier))
     return min((at for at in found if at is not None), default=None)
-
-
-def _begins_with_from(query: exp.Expr) -> bool:
-    """Whether a query is ``FROM t SELECT x``."""
-    source, items = query.args.get("from_"), query.args.get("expressions") or []
-    places = (
-        source and first_name(source),
-        min((at for item in items if (at := first_name(item)) is not None), default=None),
-    )
-    return None not in places and places[0] < places[1]  # type: ignore[operator]
 
 
 def table_of(tree: exp.Expr) -> exp.Expr:

@@ -128,6 +128,7 @@ class _Planning:
             read.having,
             read.order,
             None if keys else extent.cells(_CELLS),
+            self.block.project.names,
         )
         if keys or grouped != ends.side or extent.intervals > _MOST_COVERING:
             self._choose("running sums over", extent, ends)

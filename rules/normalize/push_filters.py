@@ -5,10 +5,11 @@ from dataclasses import replace
 from sqlglot import exp
 
 from planner.band.comparisons import is_or_of_comparisons, looks_like_band, may_equal
+from planner.conditions.null_rejecting import null_rejected_columns
 from planner.errors import Refused
 from planner.expr import Scalar
 from planner.expr.calls import volatile
-from planner.logical import Filter, Join, Logical, Scan
+from planner.logical import JOIN_KEYWORDS, Filter, Join, JoinKind, Logical, Scan
 from rules.context import Context
 from rules.query.query_block import move_conjuncts
 from rules.rule import rule
@@ -20,8 +21,9 @@ def push_filters(node: Filter, ctx: Context) -> Logical | None:
 
     Spark does this as well, but later; the rules need to see the condition of the join now.  Nothing moves into an
     outer, semi or anti join, where ON means something else; there a condition moves only below the join, to its
-    preserved side.  Nothing moves into a join with USING.  Queries without a possible band are skipped, so that
-    resolving names costs them nothing.
+    preserved side.  An outer join whose added rows the condition drops is an inner join first: NULL is between no two
+    values.  Nothing moves into a join with USING.  Queries without a possible band are skipped, so that resolving names
+    costs them nothing.
     """
     if node.clause != "WHERE" or not isinstance(node.child, Join):
         return None
@@ -48,6 +50,7 @@ def _place(conjunct: Scalar, join: Join, ctx: Context) -> Join | None:
         if looks_like_band(conjunct):
             ctx.decline(f"{conjunct.shown}: {no}", conjunct.place)
         return None
+    join = _simplified(join, conjunct, ctx)
     if join.kind not in ("inner", "cross") or join.using or join.natural:
         if sides == {"left", "right"} and looks_like_band(conjunct):
             kind = "join with USING or NATURAL" if join.using or join.natural else f"{join.kind} join"
@@ -65,6 +68,21 @@ def _place(conjunct: Scalar, join: Join, ctx: Context) -> Join | None:
         below = _place(conjunct, join.right, ctx)
         return below and replace(join, right=below)
     return None
+
+
+def _simplified(join: Join, conjunct: Scalar, ctx: Context) -> Join:
+    """An outer join without the rows that a conjunct above it drops, since it rejects the NULLs in them."""
+    if join.kind not in ("left", "right", "full") or join.using or join.natural:
+        return join
+    scope, middle = ctx.scope(join), len(ctx.names.sources(join.left))
+    found = filter(None, map(scope.find, null_rejected_columns(conjunct.tree)))
+    rejected = {"left" if column.relation < middle else "right" for column in found}
+    kept = {"left"} if join.kind == "left" else {"right"} if join.kind == "right" else {"left", "right"}
+    preserved = kept - {"right" if side == "left" else "left" for side in rejected}
+    if preserved == kept:
+        return join
+    kind: JoinKind = "inner" if not preserved else preserved.pop()  # type: ignore[assignment]
+    return replace(join, kind=kind, keyword=JOIN_KEYWORDS[kind])
 
 
 def _sides(conjunct: Scalar, join: Join, ctx: Context) -> set[str]:

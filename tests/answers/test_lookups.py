@@ -184,7 +184,7 @@ def test_rows_go_to_a_table(opt: Optimizer) -> None:
         ("SELECT * FROM orders o JOIN customers{at} c ON o.total * 1.5D = c.k", "DOUBLE and customers.k is BIGINT"),
         ("SELECT * FROM customers{at} c JOIN orders o ON o.k = c.k", "cannot be looked up where it stands"),
         ("SELECT * FROM orders o JOIN accounts c ON o.k = c.k", "accounts is a lookup; write accounts FOR SYSTEM_TIME"),
-        ("FROM orders o |> JOIN customers{at} c ON o.k = c.k", "pipe syntax"),
+        ("FROM orders o |> JOIN customers{at} c ON o.k = c.k |> DROP k", "the pipe operator DROP"),
         ("CREATE TEMPORARY VIEW v AS SELECT * FROM orders o JOIN customers{at} c ON o.k = c.k", "view"),
     ],
 )

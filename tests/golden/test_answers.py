@@ -13,7 +13,7 @@ from execution import DEFAULT, INTERPRETED, execution_of
 from golden_plans.approval import approved_as_written
 from golden_plans.case import read_case
 from golden_plans.planned import catalog_of, plan_case
-from golden_sessions import ARGUMENTS, golden_sessions, plain_lookups, query_of, with_plain_lookups
+from golden_sessions import ARGUMENTS, golden_sessions, plain_lookups, with_plain_lookups
 from optimizer.plan import Plan
 from planner.connectors.memory import MemorySource
 from planner.offline_catalog.catalog import CatalogFile
@@ -135,8 +135,8 @@ def test_the_rewriting_returns_what_the_statement_returns(session_for: Any, case
         before = session.sql(with_plain_lookups(catalog, plan), args=args)
         after = looked_up(session, catalog, plan)
     else:
-        before = session.sql(query_of(plan, case.sql), args=args)
-        after = session.sql(query_of(plan, plan.sql()), args=args)
+        before = session.sql(plan.query, args=args)
+        after = session.sql(plan.rewritten_query, args=args)
     assert after.schema == before.schema
     wanted, found = (Counter(map(repr, frame.collect())) for frame in (before, after))
     assert found == wanted

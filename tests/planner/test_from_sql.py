@@ -63,6 +63,16 @@ INSERT INTO t PARTITION (d = 1) (a, b) SELECT a, b FROM u
 INSERT OVERWRITE TABLE t WITH x AS (SELECT 1 AS a) SELECT a FROM x
 CREATE TABLE t USING parquet PARTITIONED BY (a) AS SELECT a, b FROM u
 CREATE OR REPLACE TEMPORARY VIEW v (a COMMENT 'with AS inside') AS SELECT a FROM t
+WITH x AS (SELECT 1 AS a) INSERT INTO t SELECT a FROM x
+FROM t JOIN u ON t.a = u.a INSERT OVERWRITE TABLE v SELECT t.a WHERE u.b = 1
+INSERT INTO t (SELECT a FROM u)
+INSERT INTO t REPLACE WHERE a IN (SELECT b FROM u) SELECT a FROM v
+CACHE LAZY TABLE t OPTIONS ('storageLevel' = 'DISK_ONLY') AS WITH x AS (SELECT 1) SELECT * FROM x
+MERGE INTO t USING (SELECT a FROM u WHERE b IN (SELECT 1)) s ON t.a = s.a WHEN MATCHED THEN UPDATE SET a = s.a
+FROM t SELECT a WHERE b = 1 ORDER BY a
+SELECT a FROM t WHERE b IN (FROM u SELECT b)
+FROM t |> WHERE a = 1 |> AS u |> JOIN v ON u.a = v.a |> AGGREGATE count(*) GROUP BY v.b AS c |> ORDER BY c
+WITH x AS (TABLE t |> EXTEND a + 1 AS b) SELECT * FROM x JOIN (SELECT a FROM t |> LIMIT 3) y ON x.a = y.a
 """.strip().splitlines()
 
 
@@ -87,14 +97,24 @@ def test_reading_is_stable(text: str) -> None:
         ("SELECT 1; SELECT 2", "more than one statement"),
         ("SHOW TABLES", "SHOW is not a query"),
         ("SET x = 1", "SET is not a query"),
-        ("MERGE INTO t USING u ON t.a = u.a WHEN MATCHED THEN DELETE", "MERGE is not a query"),
+        ("MERGE INTO t USING u ON t.a = u.a WHEN MATCHED THEN DELETE", "MERGE reads a table in USING"),
+        ("WITH a AS (SELECT 1) MERGE INTO t USING a ON true WHEN MATCHED THEN DELETE", "WITH before MERGE"),
+        ("WITH a AS (SELECT 1) INSERT INTO t WITH b AS (SELECT 2) SELECT * FROM b", "a WITH before INSERT"),
+        ("FROM a INSERT INTO t SELECT x INSERT INTO u SELECT y", "several INSERTs"),
+        ("EXPLAIN SELECT 1", "opt.plan"),
         ("CREATE TABLE t (a INT)", "no query to optimize"),
         ("CREATE FUNCTION f AS 'x.Y'", "no query to optimize"),
         ("INSERT INTO t VALUES (1)", "no query to optimize"),
         ("SELECT (1", "brackets do not match"),
         ("SELECT 'open", "cannot read"),
-        ("FROM t |> WHERE a = 1", "pipe syntax"),
-        ("FROM t SELECT a", "begins with FROM"),
+        ("FROM t |> DROP a", "the pipe operator DROP is not supported"),
+        ("FROM t |> SET a = 1", "the pipe operator SET is not supported"),
+        ("FROM t |> PIVOT (sum(a) FOR b IN (1))", "the pipe operator PIVOT is not supported"),
+        ("FROM t |> AGGREGATE sum(a) GROUP BY 1", "name the columns"),
+        ("FROM t |> AGGREGATE sum(a) GROUP BY b c", "needs AS"),
+        ("FROM t |>", "a pipe has no operator"),
+        ("FROM t", "a FROM without a SELECT"),
+        ("FROM t SELECT a SELECT b", "several SELECTs"),
         ("WITH RECURSIVE r AS (SELECT 1) SELECT * FROM r", "recursive"),
         ("SELECT * FROM t ASOF JOIN u ON t.a >= u.a", "ASOF"),
         ("SELECT a FROM t WHERE b = 1 FROM u", "FROM"),
@@ -109,14 +129,14 @@ def test_what_is_not_carried_says_why(text: str, reason: str) -> None:
 
 
 def test_one_bad_subquery_does_not_cost_the_rest() -> None:
-    text = "SELECT * FROM (FROM t SELECT a) AS s JOIN (WITH RECURSIVE r AS (SELECT 1) SELECT 1) AS q ON s.a > 1"
+    text = "SELECT * FROM (FROM t |> DROP a) AS s JOIN (WITH RECURSIVE r AS (SELECT 1) SELECT 1) AS q ON s.a > 1"
     plan, notes = from_sql(text)
     assert has_same_tokens(plan, text)
     assert [n.reason for n in notes] == [
-        "a query that begins with FROM is not supported",
+        "the pipe operator DROP is not supported; write what it does with SELECT, or without pipes",
         "recursive WITH is not supported",
     ]
-    assert [(n.place.line, n.place.column) for n in notes if n.place] == [(1, 16), (1, 49)]
+    assert [(n.place.line, n.place.column) for n in notes if n.place] == [(1, 26), (1, 50)]
 
 
 def test_columns_named_like_keywords_do_not_cut_a_condition() -> None:

@@ -1,0 +1,72 @@
+"""Writes ``*`` in a select list as the columns that it shows."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from sqlglot import exp
+
+from planner.errors import Refused
+from planner.expr import Scalar, is_star, quote, sql
+from planner.sql.join_scope import JoinScope, ShownColumn
+from planner.sql.names import Resolver
+
+
+def expand_items(items: tuple[Scalar, ...], scope: JoinScope, names: Resolver) -> tuple[Scalar, ...]:
+    """A select list with columns in the place of ``*``, ``a.*`` and ``* EXCEPT (…)``.
+
+    Raises ``Refused`` where the columns of a relation are not known.
+    """
+    return tuple(column for item in items for column in _expand(item, scope, names))
+
+
+def _expand(item: Scalar, scope: JoinScope, names: Resolver) -> tuple[Scalar, ...]:
+    tree = item.known
+    if tree is None or not is_star(tree):
+        return (item,)
+    columns = [column for column in _shown(tree, scope, names) if column not in _excepted(tree, scope, names)]
+    found = []
+    for column in columns:
+        relation = scope.sources[column.source].names
+        if not relation:
+            raise Refused(f"{item.shown} shows a column of a relation without a name; give it an alias", item.place)
+        found.append(Scalar(f"{quote(relation[-1])}.{quote(column.name)}", (), item.place))
+    taken = Counter(names.fold(source.names[-1]) for source in scope.sources if source.names)
+    if any(count > 1 for count in taken.values()):
+        raise Refused(f"two relations of {item.shown} have one name; give one of them an alias", item.place)
+    return tuple(found)
+
+
+def _shown(tree: exp.Expr, scope: JoinScope, names: Resolver) -> tuple[ShownColumn, ...]:
+    """The columns that a star shows, EXCEPT aside, in order."""
+    if scope.star is None:
+        raise Refused(f"the columns of {sql(tree)} are not known")
+    if not isinstance(tree, exp.Column):
+        return scope.star
+    qualifier = tuple(names.fold(part.name) for part in tree.parts[:-1])
+    found = [
+        number
+        for number, source in enumerate(scope.sources)
+        if tuple(map(names.fold, source.names))[-len(qualifier) :] == qualifier
+    ]
+    if len(found) != 1:
+        raise Refused(f"{sql(tree)} is not one relation")
+    return tuple(c for c in (*scope.hidden, *scope.star) if c.source == found[0])
+
+
+def _excepted(tree: exp.Expr, scope: JoinScope, names: Resolver) -> tuple[ShownColumn, ...]:
+    """The columns that EXCEPT leaves out."""
+    star = tree.this if isinstance(tree, exp.Column) else tree
+    if any(value for key, value in star.args.items() if key not in ("except_", "except")):
+        raise Refused(f"{sql(tree)} is more than columns")
+    found = []
+    for one in star.args.get("except_") or star.args.get("except") or ():
+        if isinstance(one, exp.Column) and len(one.parts) > 1:
+            raise Refused(f"{sql(tree)} leaves out a column of one relation")
+        hits = [c for c in _shown(exp.Star(), scope, names) if names.fold(c.name) == names.fold(one.name)]
+        if isinstance(tree, exp.Column):
+            hits = [c for c in _shown(tree, scope, names) if names.fold(c.name) == names.fold(one.name)]
+        if len(hits) != 1:
+            raise Refused(f"{one.name} in {sql(tree)} is not one column")
+        found.append(hits[0])
+    return tuple(found)
