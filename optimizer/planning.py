@@ -18,6 +18,7 @@ from optimizer.lookups import (
 )
 from optimizer.options import Options
 from optimizer.plan import Plan
+from optimizer.unexplained_joins import explain_joins
 from optimizer.validation import compare_readings, field_named_by_rewriting, has_same_tokens
 from planner.catalog import Catalog
 from planner.catalog.settings import check_settings
@@ -70,7 +71,15 @@ def plan_sql(
     if reason or not complete:
         fallback = _plan_with_stream_rules(text, catalog, restrict_to_lookup_rules(options), stop_after)
         plan = _fall_back_to_lookup_rules(plan, reason, references, fallback)
-    return apply_strict_hints(plan, options)
+    return apply_strict_hints(_with_reason(plan, options), options)
+
+
+def _with_reason(plan: Plan, options: Options) -> Plan:
+    """A plan with the reason why its joins are left to Spark, where no rule has given one."""
+    if plan.rewritten or plan.declined or plan.stopped or plan.error or plan.logical is None:
+        return plan
+    reason = explain_joins(plan.logical, options.disabled_rules)
+    return replace(plan, declined=(reason,)) if reason else plan
 
 
 def plan_over_bins(text: str, catalog: Catalog, options: Options) -> Plan:

@@ -1,0 +1,83 @@
+"""The reason for a statement with joins that no rule has rewritten, and none has declined."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from planner.band.comparisons import is_or_of_comparisons, looks_like_band, may_equal
+from planner.explain.records import Declined
+from planner.expr import Scalar
+from planner.logical import Filter, Join, Logical, Pipeline
+from planner.tree import Node
+
+_RULE = "joins"  # shown in the place of a rule
+
+
+def explain_joins(plan: Logical, disabled_rules: Collection[str]) -> Declined | None:
+    """Why a statement as it was read is left to Spark; None if it joins nothing.
+
+    The first join with a comparison by order decides, else the first without an equality, else the first.
+    """
+    joins = list(_joins(plan, ()))
+    if not joins:
+        return None
+    if disabled_rules:
+        names = ", ".join(sorted(disabled_rules))
+        return Declined(_RULE, f"no rule applies without {names}, which disabled_rules switches off", joins[0][0].place)
+    for join, where in joins:
+        for conjunct in (*join.condition, *where):
+            if _compares_relations(conjunct):
+                return Declined(_RULE, _describe_comparison(conjunct), conjunct.place or join.place)
+    join, where = next(((join, where) for join, where in joins if not _equates(join, where)), joins[0])
+    return Declined(_RULE, _describe_join(join, where), join.place)
+
+
+def _joins(node: Node, where: tuple[Scalar, ...]) -> Iterator[tuple[Join, tuple[Scalar, ...]]]:
+    """The joins of a plan, each with the conjuncts of the WHERE above it."""
+    if isinstance(node, Filter) and node.clause == "WHERE":
+        where = node.condition
+    elif not isinstance(node, Join | Pipeline):
+        where = ()
+    if isinstance(node, Join):
+        yield node, where
+    for below in (*node.children, *node.subplans):
+        yield from _joins(below, where if isinstance(below, Join) else ())
+
+
+def _equates(join: Join, where: tuple[Scalar, ...]) -> bool:
+    return bool(join.using) or join.natural or any(map(may_equal, (*join.condition, *where)))
+
+
+def _compares_relations(conjunct: Scalar) -> bool:
+    """Whether a conjunct compares by order, and not the columns of one relation alone, as far as its names show."""
+    if not (looks_like_band(conjunct) or is_or_of_comparisons(conjunct)):
+        return False
+    return len({column.parts[:-1] or column.parts for column in conjunct.columns}) > 1
+
+
+def _describe_comparison(conjunct: Scalar) -> str:
+    if is_or_of_comparisons(conjunct):
+        return (
+            f"{conjunct.shown}: an OR is no band, since a pair needs to fulfil only one part; write a query for each "
+            "part, and UNION them"
+        )
+    return (
+        f"{conjunct.shown} is no condition between the sides of one join: it compares columns of a subquery, or stands "
+        "above an outer join; write it into ON of the join whose sides it compares"
+    )
+
+
+def _describe_join(join: Join, where: tuple[Scalar, ...]) -> str:
+    keyword = "a comma" if join.keyword == "," else " ".join(join.keyword.upper().split())
+    if getattr(join.right, "lateral", False):
+        return f"{keyword} reads LATERAL, which holds no band and picks no nearest row, so Spark's own join is used"
+    if _equates(join, where):
+        return (
+            f"{keyword} has an equality, which Spark joins on, and neither a band nor a nearest row to make it faster"
+        )
+    if join.condition or where:
+        shown = (join.condition or where)[0].shown
+        return (
+            f"{keyword} has no equality and no band ({shown}), so Spark compares every pair; add an equality or a band"
+        )
+    return f"{keyword} has no condition, so it returns every pair; add an equality or a band if that is not wanted"
