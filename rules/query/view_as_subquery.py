@@ -54,9 +54,13 @@ def _check_text(query: Node, view: View) -> None:
     if any(map(is_text, query.walk())):
         raise Refused("it holds something that Dovetail does not parse")
     t = tokenize(view.text)
+    lists = {node.name.upper() for node in query.walk() if isinstance(node, Cte) and node.renames}
     for i in range(1, len(t)):
         called = t[i].word == "(" and t[i - 1].is_name and t.word(i - 2) != "AS"
-        if called and t[i - 1].text.upper() not in _CALLS:
+        column_list = (
+            t[i - 1].text.upper() in lists and t.word(i - 2) in ("WITH", ",") and t.word(t.match[i] + 1) == "AS"
+        )
+        if called and not column_list and t[i - 1].text.upper() not in _CALLS:
             raise Refused(f"{t[i - 1].text} could be a function of the view's own database")
 
 

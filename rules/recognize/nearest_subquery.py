@@ -11,6 +11,7 @@ from planner.errors import Refused
 from planner.expr import HOLE, Scalar, is_star, sql
 from planner.logical import Derived, Join, JoinKind, Logical, Project, Sort
 from planner.logical.nearest_join import Joins, NearestJoin, NearestSubquery, ShownRelation
+from planner.sql.join_scope import scope_of
 from rules.context import Context
 from rules.nearest.first_row import MOST_ROWS
 from rules.nearest.kept_rows import kept_rows
@@ -18,6 +19,7 @@ from rules.nearest.picked_row import may_pick, picked_row, relations_read
 from rules.nearest.shown_columns import all_readers_of
 from rules.query.correlation import leans_on_left
 from rules.query.query_block import QueryBlock, block_with_order, in_place, where
+from rules.query.star_columns import expand_items
 from rules.rule import rule
 
 
@@ -85,8 +87,11 @@ class _Blocks:
             if right.alias is None:
                 raise Refused("the subquery has no name")
             items = block.project.items
+            if any(is_star(item.tree) for item in items):
+                items = expand_items(items, scope_of(self.ctx.names, block.tree), self.ctx.names)
+                block = replace(block, project=replace(block.project, items=items))
             names = [*right.renames] or [item.tree.alias_or_name for item in items]
-            if not all(names) or len(names) != len(items) or any(is_star(item.tree) for item in items):
+            if not all(names) or len(names) != len(items):
                 raise Refused("a column of the subquery has no name")
             kind: JoinKind = "left" if join.kind == "left" else "inner"
             new = self.join(join.left, block, kind, right.alias, names, hidden=False)

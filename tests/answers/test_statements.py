@@ -147,3 +147,36 @@ def test_only_the_query_of_merge_is_rewritten(own: SparkSession) -> None:
     assert plan.rewriting.startswith("MERGE INTO hits t USING (SELECT")
     assert plan.rewriting.endswith(f"\n) {rest}")
     assert Counter(own.sql(plan.rewritten_query).collect()) == Counter(own.sql(plan.query).collect())
+
+
+def test_a_view_with_lists_of_columns_is_read(own: SparkSession) -> None:
+    inner = f"SELECT p.id, i.i FROM points p JOIN intervals i ON {BAND}"
+    lists = f"WITH w(a, b) AS ({inner}), x (c) AS (SELECT b FROM w) SELECT c FROM x"
+    own.sql(f"CREATE OR REPLACE TEMPORARY VIEW listed AS {lists}")
+    text = "SELECT c, count(*) AS n FROM listed GROUP BY c"
+    plan = Optimizer(own, FORCE).plan(text)
+    assert plan.rewritten, plan.declined
+    assert_same(own, text, plan)
+
+
+def test_lateral_with_all_columns_of_the_nearest_row(own: SparkSession) -> None:
+    picked = "SELECT * FROM intervals i WHERE i.k = p.k AND i.lo <= p.x ORDER BY i.lo DESC LIMIT 1"
+    for text in (
+        f"SELECT p.id, l.* FROM points p, LATERAL ({picked}) l",
+        f"SELECT p.id, l.hi FROM points p LEFT JOIN LATERAL ({picked}) l ON true",
+    ):
+        plan = Optimizer(own, FORCE).plan(text)
+        assert plan.rewritten, plan.declined
+        assert_same(own, text, plan)
+
+
+def test_joins_that_no_rule_reads_have_a_reason(own: SparkSession) -> None:
+    for text, reason in (
+        ("SELECT p.id FROM points p JOIN marks m ON p.k = m.k", "JOIN has an equality"),
+        ("SELECT p.id FROM points p CROSS JOIN marks m", "CROSS JOIN has no condition"),
+        ("SELECT p.id FROM points p LEFT JOIN intervals i USING (k) WHERE i IS NULL OR x BETWEEN lo AND hi", "an OR"),
+    ):
+        declined = Optimizer(own, FORCE).plan(text).declined
+        assert any(reason in one.reason and one.place for one in declined), declined
+    off = Optimizer(own, Options(force=True, disabled_rules=("band_join",))).plan(QUERIES[0])
+    assert "disabled_rules" in off.declined[0].reason
