@@ -52,11 +52,11 @@ def _place(conjunct: Scalar, join: Join, ctx: Context) -> Join | None:
         return None
     join = _simplified(join, conjunct, ctx)
     if join.kind not in ("inner", "cross") or join.using or join.natural:
-        if sides == {"left", "right"} and looks_like_band(conjunct):
-            kind = "join with USING or NATURAL" if join.using or join.natural else f"{join.kind} join"
-            reason = f"{conjunct.shown}: WHERE comes after the {kind} and cannot be part of it"
+        merges = join.using or join.natural  # using_to_on writes such a join with ON, or gives the reason
+        if sides == {"left", "right"} and looks_like_band(conjunct) and not merges:
+            reason = f"{conjunct.shown}: WHERE comes after the {join.kind} join and cannot be part of it"
             ctx.decline(reason, conjunct.place, "after_outer_join")
-        if join.using or join.natural or join.kind == "full" or sides != {"right" if join.kind == "right" else "left"}:
+        if merges or join.kind == "full" or sides != {"right" if join.kind == "right" else "left"}:
             return None  # what such a join adds rows to is not what WHERE drops rows of
     if sides == {"left", "right"}:
         keyword = "JOIN" if join.kind == "cross" else join.keyword

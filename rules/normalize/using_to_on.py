@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner.band.comparisons import looks_like_band
-from planner.errors import Refused
+from planner.errors import Refused, ShowsAddedColumn
 from planner.expr import Scalar, is_star, quote
 from planner.logical import JOIN_KEYWORDS, Join, Logical, Project, Relation, Sort, expressions
 from planner.sql.join_scope import JoinScope, ShownColumn, scope_of, shown_column
 from planner.sql.names import Resolver
 from planner.sql.qualified_names import check_can_qualify, qualify_names
+from planner.sql.to_sql import refuse_stars
 from rules.context import Context
 from rules.query.query_block import QueryBlock, block_with_order, in_place, read_block, where
 from rules.query.star_columns import expand_items
@@ -35,7 +36,8 @@ def using_to_on(node: Project | Sort, ctx: Context) -> Logical | None:
     try:
         return in_place(node, block.project, _rewrite(block, ctx.names))
     except Refused as no:
-        return ctx.decline(f"USING and NATURAL cannot be written as ON here, which a band needs: {no}", band.place)
+        reason = f"USING and NATURAL cannot be written as ON here, which a band needs: {no}; write ON"
+        return ctx.decline(reason, band.place, "using")
 
 
 def _joins(tree: Logical) -> list[Join]:
@@ -56,12 +58,23 @@ def _rewrite(block: QueryBlock, names: Resolver) -> Project:
     owners = {names.fold(column.name): _reference(scope, column) for column in scope.merged}
     relations = {names.fold(source.names[-1]) for source in scope.sources if source.names}
     above = tuple(scalar for clause in block.above for scalar in expressions(clause))
+    items = [item for item in block.project.items if item.known is None or not is_star(item.known)]
+    for scalar in (*items, *above, *block.in_clauses, *block.conjuncts):
+        _check_no_star(scalar)
     check_can_qualify(block.project, above, frozenset(owners), names.fold, alone=True)
     expanded = replace(block.project, items=expand_items(block.project.items, scope, names))
     named = qualify_names(expanded, owners, relations, names.fold)
     new = read_block(named)
     assert new is not None
     return new.over(where(_on(new.tree, names), new.condition), names=block.project.output)
+
+
+def _check_no_star(scalar: Scalar) -> None:
+    """Raise ``Refused`` for ``struct(*)`` and its like, which would read the merged columns twice."""
+    try:
+        refuse_stars(scalar)
+    except ShowsAddedColumn as no:
+        raise Refused(f"{scalar.shown} reads all columns, the merged ones once", no.place) from no
 
 
 def _on(tree: Logical, names: Resolver) -> Logical:

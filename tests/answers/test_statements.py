@@ -81,6 +81,8 @@ KEPT = (  # the outer join shows rows without a match
     0) AND coalesce(i.hi, 99)""",
     "SELECT p.id, i.i FROM points p LEFT JOIN intervals i ON p.k = i.k WHERE p.x NOT BETWEEN i.lo AND p.v",
     "SELECT k, i.i FROM points p FULL JOIN intervals i USING (k) WHERE p.x BETWEEN i.lo AND i.hi",
+    "SELECT hash(*), k FROM points p JOIN intervals i USING (k) WHERE p.x BETWEEN i.lo AND i.hi",
+    "SELECT count(DISTINCT *) FROM points p JOIN intervals i USING (k) WHERE p.x BETWEEN i.lo AND i.hi",
     """SELECT k, (SELECT count(*) FROM marks m WHERE m.k >= k) FROM points p JOIN intervals i USING (k)
     WHERE x BETWEEN lo AND hi""",
 )
