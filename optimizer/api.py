@@ -122,7 +122,7 @@ class Optimizer:
         Joins of the DataFrame, and the filters, columns, aggregates, ORDER BY and LIMIT above them, are written as a
         statement over its relations.  A rewriting counts only if Spark optimizes that statement to the plan of the
         DataFrame.  Where no rule applies, ``frame`` itself is returned; ``plan(frame)`` shows why.  Columns of the
-        result go by their names: ``result["id"]``, not ``left["id"]``.
+        result go by their names and aliases: ``result["id"]`` or ``"e.id"``, not ``left["id"]``.
 
         Raises ``TypeError`` for anything but a DataFrame; with ``Options(strict=True)``, the error that made planning
         fail.

@@ -44,6 +44,7 @@ class Plan:
     earlier.  ``timings``: seconds per stage; ``total`` includes ``catalog``.  ``error``: why neither Spark nor Dovetail
     can run it.  ``frame``: its DataFrame, if the plan runs right away.  ``named``: the DataFrames that the text names
     in braces.  ``current``: plans for the current tables, views and settings; None if the text runs as written.
+    ``original``: the DataFrame that was planned, or the schema of the statement, whose metadata the rewriting lacks.
     ``rejection``: Spark's error for a query that it cannot analyze, where planning had Spark analyze it; else empty.
     """
 
@@ -62,6 +63,7 @@ class Plan:
     frame: DataFrame | None = None
     named: NamedFrames | None = field(default=None, repr=False, compare=False)
     current: Callable[[Plan], Plan] | None = field(default=None, repr=False, compare=False)
+    original: Any = field(default=None, repr=False, compare=False)
     session: Any = None
     error: QueryError | None = None
     rejection: str = ""
@@ -141,7 +143,15 @@ class Plan:
 
     def run(self) -> DataFrame:
         """Create the DataFrame of the plan as it is, without checking for changes since planning."""
-        from planner.runtime.batch import run_over_frames
+        from planner.runtime.dataframes.output_columns import with_columns_of, with_metadata_of
+
+        found = self._run()
+        if self.original is None or not self.rewritten:
+            return found
+        return (with_columns_of if hasattr(self.original, "sparkSession") else with_metadata_of)(found, self.original)
+
+    def _run(self) -> DataFrame:
+        from planner.runtime.named_frames import run_over_frames
 
         if self.frame is not None:
             return self.frame

@@ -1,4 +1,4 @@
-"""Schema validation: Spark analyzes both statements; if their schemas differ, the original runs."""
+"""Schema validation: Spark analyzes both statements; if their schemas or cached rows differ, the original runs."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 def validate_schema(plan: Plan, catalog: SparkCatalog) -> Plan:
     """Return the plan if Spark's analysis gives both statements one schema; else a plan that runs the original.
 
-    The original also runs if a user-defined function of the session has the name of a Spark function in the rewriting.
+    The original also runs if it reads rows that are cached and the rewriting does not, and if a user-defined function
+    of the session has the name of a Spark function in the rewriting.
     """
+    from planner.runtime.cached_rows import ignores_cached_rows
     from planner.runtime.concurrent_calls import call_concurrently
     from planner.runtime.functions import user_functions
 
@@ -45,8 +47,11 @@ def validate_schema(plan: Plan, catalog: SparkCatalog) -> Plan:
             plan = replace(plan, rewriting=_around(plan, with_metadata(plan.query, plan.rewritten_query)))
             after = catalog.analyze(plan.rewritten_query)
             reason = after if isinstance(after, str) else schema_difference(before[1], after[1])
+        if reason is None and ignores_cached_rows(before[0], after[0]):
+            reason = "Spark has rows of the query in its cache that the rewriting would compute again"
         if reason is None:
-            return replace(plan, frame=None if plan.statement else after[0])
+            lacks = not plan.statement and before[1] != after[1]
+            return replace(plan, frame=None if plan.statement else after[0], original=before[1] if lacks else None)
     declined = (*plan.declined, Declined("schema check", f"{reason}; the original runs"))
     return replace(plan, rewriting=None, declined=declined)
 

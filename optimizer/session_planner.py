@@ -79,7 +79,9 @@ class SessionPlanner:
                     with named.views():
                         plan = self._plan(named.text, None, stop_after, may_cache=False)
                         reason = written.find_difference() if plan.rewritten else plan.rejection
-                    plan = replace(plan, named=named, frame=None, current=lambda _: self.plan_frame(frame))
+                    plan = replace(
+                        plan, named=named, frame=None, original=frame, current=lambda _: self.plan_frame(frame)
+                    )
                     if plan.rewritten and not reason:
                         return plan
                     if reason:

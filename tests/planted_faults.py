@@ -1,7 +1,8 @@
 """Wrong rewritings, each one place of the source changed: tests have to notice every one of them.
 
 ``old`` stands in its file exactly once.  Where it does not any more, the fault is to be planted anew: `make
-planted-faults` says so.  ``cases``: the golden plans that are likely to notice it.
+planted-faults` says so.  ``cases``: the golden plans that are likely to notice it.  ``tests``: where no golden plan
+shows it, the tests on Spark that do.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ class Fault:
     file: str
     old: str
     new: str
-    cases: str
+    cases: str = ""
+    tests: str = ""
 
 
 BINS = "planner/physical/band_join.py"
@@ -49,6 +51,10 @@ UNION = "rules/analysis/union_parts.py"
 USED = "rules/analysis/used_columns.py"
 FIELDS = "optimizer/validation.py"
 BLOCK = "rules/query/query_block.py"
+VIEWS = "planner/runtime/temporary_views.py"
+VALIDATION = "optimizer/schema_validation.py"
+NAMED = "planner/runtime/named_frames.py"
+CACHE_TESTS = "tests/optimizer/test_cached_inputs.py"
 
 FAULTS = (
     Fault("the bins of a band end where they begin", BINS, "else -self.bins.low)", "else -self.bins.high)", "band"),
@@ -351,5 +357,26 @@ FAULTS = (
         "            if name.startswith(PREFIX) and all(",
         "            if not name and all(",
         "pulled_up/refused_field_of_a_rewriting.plan",
+    ),
+    Fault(
+        "a view that is dropped takes the cached rows of its plan along",
+        VIEWS,
+        "        session._jsparkSession.sessionState().catalog().dropTempView(name)\n",
+        "        session.catalog.dropTempView(name)\n",
+        tests=CACHE_TESTS,
+    ),
+    Fault(
+        "PySpark makes and drops the views of frames",
+        NAMED,
+        "    if not values:\n        return run(session, text, args)\n",
+        "    if True:\n        return run(session, text, args, **values)\n",
+        tests=CACHE_TESTS,
+    ),
+    Fault(
+        "rows that are cached are computed again",
+        VALIDATION,
+        "if reason is None and ignores_cached_rows(before[0], after[0]):",
+        "if not reason and reason is not None:",
+        tests=CACHE_TESTS,
     ),
 )

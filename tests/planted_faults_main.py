@@ -2,7 +2,8 @@
 
     python tests/planted_faults_main.py [SOME [SEED]]    SOME of the faults, others for each seed; all without
 
-A fault is noticed where tests fail; golden plans first, without a JVM, and then all other tests without a JVM.
+A fault is noticed where tests fail; golden plans first, without a JVM, and then all other tests without a JVM; or the
+tests on Spark that the fault names.
 """
 
 from __future__ import annotations
@@ -43,9 +44,9 @@ class Copy:
                 shutil.copy(source, target)
         return cls(folder)
 
-    def result(self, *args: str) -> tuple[int, str]:
+    def result(self, *args: str, marked: str = "not spark") -> tuple[int, str]:
         """What pytest returns over some tests, and prints."""
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not spark", *args]
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", marked, *args]
         environment = os.environ | {"PYTHONPATH": str(self.folder)}
         done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, check=False)
         return done.returncode, done.stdout + done.stderr
@@ -58,8 +59,8 @@ class Copy:
             return f"{fault.old!r} is not in {fault.file} exactly once; plant the fault anew in tests/planted_faults.py"
         path.write_text(before.replace(fault.old, fault.new))
         try:
-            code, text = self.result(f"golden_plans/cases/{fault.cases}")
-            if not code:
+            code, text = self.result(fault.tests, marked="") if fault.tests else self.result(_cases(fault))
+            if not code and not fault.tests:
                 code, text = self.result("golden_plans", "tests/planner", "tests/rules")
         finally:
             path.write_text(before)
@@ -85,7 +86,8 @@ def main(some: int, seed: int) -> int:
             print(f"{fault.name}: {why or 'noticed'}", flush=True)
             return why
 
-        code, text = free.queue[0].result(*sorted({f"golden_plans/cases/{fault.cases}" for fault in chosen}))
+        cases = sorted({_cases(fault) for fault in chosen if not fault.tests})
+        code, text = free.queue[0].result(*cases) if cases else (0, "")
         if code:
             print(f"the golden plans fail without a fault:\n{text[-2000:]}")
             return 1
@@ -93,6 +95,10 @@ def main(some: int, seed: int) -> int:
             missed = sum(map(bool, pool.map(judge, chosen)))
     print(f"planted faults: {len(chosen) - missed} of {len(chosen)} noticed, of {len(FAULTS)} that there are")
     return missed
+
+
+def _cases(fault: Fault) -> str:
+    return f"golden_plans/cases/{fault.cases}"
 
 
 if __name__ == "__main__":

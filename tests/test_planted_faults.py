@@ -15,4 +15,4 @@ def test_it_can_be_planted(fault: Fault) -> None:
     text = (root / fault.file).read_text()
     assert text.count(fault.old) == 1
     assert fault.new != fault.old
-    assert (root / "golden_plans" / "cases" / fault.cases).exists()
+    assert (root / (fault.tests or f"golden_plans/cases/{fault.cases}")).exists()

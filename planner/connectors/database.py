@@ -186,7 +186,10 @@ class DatabaseSource(LookupSource):
 
     def remedy(self, name: str, type_: pa.DataType) -> str:
         """Return the advice for a value that does not fit the type of its column."""
-        return f"read it as text, types={{{name!r}: 'STRING'}}, or write a query that converts it or leaves it out"
+        import pyarrow as pa
+
+        query = "write a query that converts it or leaves it out"
+        return query if pa.types.is_string(type_) else f"read it as text, types={{{name!r}: 'STRING'}}, or {query}"
 
     def _bounded(self, tables: Iterator[pa.Table], keys: int) -> Iterator[pa.Table]:
         """Yield tables up to ``max_bytes`` in total."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from typing import Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -23,16 +21,6 @@ def run(session: SparkSession, text: str, args: Arguments = None, /, **values: A
     return sql(text, args=args, **values) if args else sql(text, **values)
 
 
-def run_over_frames(session: SparkSession, text: str, args: Arguments, frames: Mapping[str, DataFrame]) -> DataFrame:
-    """Run a statement over DataFrames whose names in it are unique.
-
-    Spark makes views of them: a classic session drops them after the analysis of the statement, and Connect sends them
-    with it.
-    """
-    text, named = in_braces(text, frames)
-    return run(session, text, args, **named)
-
-
 def without_names(frame: DataFrame) -> DataFrame:
     """The DataFrame of a query's analyzed plan, on a classic session; not of a command, which would run again.
 
@@ -44,17 +32,6 @@ def without_names(frame: DataFrame) -> DataFrame:
         return frame
     analyzed = frame._jdf.queryExecution().analyzed()
     return DataFrame(dataset_class(session).ofRows(session._jsparkSession, analyzed), session)
-
-
-def in_braces(text: str, frames: Mapping[str, DataFrame]) -> tuple[str, dict[str, DataFrame]]:
-    """Put the names of DataFrames in a statement into braces; returns it with the DataFrames that it names."""
-    named = {name: frame for name, frame in frames.items() if name in text}
-    if not named:
-        return text, named
-    text = text.replace("{", "{{").replace("}", "}}")
-    for name in named:
-        text = re.sub(rf"\b{name}\b", f"{{{name}}}", text)
-    return text, named
 
 
 def classic(session: object) -> bool:

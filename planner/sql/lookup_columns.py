@@ -20,7 +20,7 @@ def narrowed(plan: Node, text: str) -> Node:
         t = tokenize(text)
     except Unsupported:
         return plan
-    names = {token.text.lower() for token in t.items if token.is_name}
+    names = _names(t)
     stars = _stars(t)
     if {"NATURAL", "IDENTIFIER"} & {token.word for token in t.items} or "" in stars:
         return plan
@@ -30,10 +30,11 @@ def narrowed(plan: Node, text: str) -> Node:
             node = _without_narrowed(node)
         if not isinstance(node, LookupJoin) or node.scan.renames:
             return node
-        if {(node.scan.alias or "").lower(), node.scan.name[-1].lower()} & stars:
+        own = {(node.scan.alias or "").lower(), node.scan.name[-1].lower()}
+        if own & stars:
             return node
         requested = {*node.spec.keys, *(column for column, _ in node.spec.constants)}
-        columns = tuple(c for c in node.spec.columns if c.lower() in names or c in requested)
+        columns = tuple(c for c in node.spec.columns if c in requested or names.get(c.lower(), set()) & {"", *own})
         return node if columns == node.spec.columns else replace(node, spec=replace(node.spec, columns=columns))
 
     return transform_up(plan, narrow)
@@ -48,6 +49,19 @@ def _without_narrowed(join: RowLookupJoin) -> RowLookupJoin:
     }
     rows = tuple((name, tuple(c for c in columns if c in fetched.get(name, columns))) for name, columns in join.rows)
     return join if rows == join.rows else replace(join, rows=rows)
+
+
+def _names(t: Tokens) -> dict[str, set[str]]:
+    """The names in a statement, each with what stands before it: a name and a dot, or nothing.
+
+    ``o.n`` is no column of a lookup of another name: it is one of ``o``, or a field of a struct.
+    """
+    found: dict[str, set[str]] = {}
+    for i, token in enumerate(t.items):
+        if token.is_name:
+            qualified = i > 1 and t[i - 1].word == "." and t[i - 2].is_name
+            found.setdefault(token.text.lower(), set()).add(t[i - 2].text.lower() if qualified else "")
+    return found
 
 
 def _stars(t: Tokens) -> set[str]:

@@ -130,6 +130,15 @@ def test_text_that_is_no_utf8_is_an_error_and_no_key(tmp_path: Path) -> None:
     assert keyed(source, "x", pa.array(["n7"])).num_rows == 1
 
 
+def test_bytes_in_a_column_that_is_read_as_text_anyway(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "t.db") as database:
+        database.execute("CREATE TABLE t (id INTEGER, v ANY)")
+        database.execute("INSERT INTO t VALUES (1, x'61ff')")
+    database.close()
+    with pytest.raises(LookupFailed, match="Spark's STRING cannot hold; write a query that converts it or leaves"):
+        keyed(SQLiteSource("t", path=tmp_path / "t.db"), "id", pa.array([1]))
+
+
 def test_an_index_is_used_for_each_type(tmp_path: Path) -> None:
     values = {"INTEGER": 1, "DOUBLE": 1.0, "TEXT": "1", "BLOB": b"1", "DATE": "2020-01-01", "TIMESTAMP": "2020-01-01",
               "DECIMAL(10, 2)": Decimal(1)}  # fmt: skip

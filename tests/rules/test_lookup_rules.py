@@ -208,6 +208,7 @@ def test_only_keys_that_are_needed(text: str, keys: str | None) -> None:
         ("c.country", ("id", "country")),
         ("country, upper(kind)", ("id", "country", "kind")),
         ("o.*", ("id",)),
+        ("o.zip, `o`.`tags`.kind, c.country", ("id", "country")),
         ("count(*), o.total * 2", ("id",)),
         ("c.*", ("id", "country", "zip", "kind", "region", "email", "tags")),
         ("*", ("id", "country", "zip", "kind", "region", "email", "tags")),

@@ -25,14 +25,13 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import PySparkException
 
 from planner.errors import Refused
-from planner.runtime.batch import run_over_frames
 from planner.runtime.dataframes.connect_carried import Carried
 from planner.runtime.dataframes.connect_joins import WrittenJoins
 from planner.runtime.dataframes.connect_plan import RelationNode, frame_of, label, relation_of
 from planner.runtime.dataframes.connect_tables import TableRefused
 from planner.runtime.dataframes.connect_writer import ConnectPlanWriter
 from planner.runtime.dataframes.written_frame import WrittenFrame
-from planner.runtime.named_frames import NamedFrames
+from planner.runtime.named_frames import NamedFrames, run_over_frames
 from planner.runtime.schemas import fields_of
 
 if TYPE_CHECKING:
@@ -52,16 +51,14 @@ _RAISED = Lock()  # while the session shows whole lists: another thread would ta
 def write_connect_frame(session: SparkSession, frame: DataFrame) -> WrittenFrame:
     """Write a DataFrame as a statement over views of its relations.  Raises ``Refused`` if it cannot be written."""
     try:
-        writer, text, has_cached = _written(session, frame)
+        writer, text = _written(session, frame)
     except PySparkException as error:
         raise Refused(f"the DataFrame is not written as SQL: {_first_line(error)}") from error
     frames = {view: _frame(session, one, one.node.message) for view, one in writer.carried.items()}
-    if has_cached:  # Spark forgets the rows of a relation when it drops a view of the same plan
-        frames = {view: one.filter("true") for view, one in frames.items()}
     return WrittenFrame(NamedFrames.of_views(text, frames), partial(_find_difference, session, frame, writer, text))
 
 
-def _written(session: SparkSession, frame: DataFrame) -> tuple[ConnectPlanWriter, str, bool]:
+def _written(session: SparkSession, frame: DataFrame) -> tuple[ConnectPlanWriter, str]:
     if not _is_of(frame, session):
         raise Refused("the DataFrame belongs to another session than the optimizer")
     plan = RelationNode(relation_of(frame))
@@ -79,7 +76,7 @@ def _written(session: SparkSession, frame: DataFrame) -> tuple[ConnectPlanWriter
     while True:
         writer = ConnectPlanWriter(session, frame.columns, fold, joins)
         try:
-            return writer, writer.write(), has_cached
+            return writer, writer.write()
         except TableRefused as refused:
             joins.carry(refused.read)
 

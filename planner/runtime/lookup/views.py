@@ -16,7 +16,9 @@ from planner.connectors.spec import LookupSpec
 from planner.physical.base import Physical
 from planner.physical.lookup_join import LookupJoin
 from planner.physical.row_lookup_join import RowLookupJoin
-from planner.runtime.batch import Arguments, run_over_frames
+from planner.runtime.batch import Arguments
+from planner.runtime.named_frames import run_over_frames
+from planner.runtime.temporary_views import drop_view
 from planner.sql.lookup_views import fetched_views, needs_sql, with_views
 from planner.sql.to_sql import to_sql
 
@@ -42,8 +44,8 @@ def run_with_lookups(
 
     ``frames``: DataFrames that the plan reads, by name.
 
-    The views have unique names for each run, and Spark creates and drops them: a classic session drops them after the
-    analysis of the statement, and Connect sends them with it.
+    The views have unique names for each run: a classic session drops them after the analysis of the statement, and
+    Connect sends them with it.
     """
     named = with_views(plan, f"_{uuid4().hex[:12]}")
     views: dict[str, DataFrame] = dict(frames or {})
@@ -105,4 +107,4 @@ def whole_tables(session: SparkSession, sources: Mapping[str, LookupSource]) -> 
         yield views
     finally:
         for view in views.values():
-            session.catalog.dropTempView(view)
+            drop_view(session, view)

@@ -12,11 +12,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from planner.errors import StateError
-from planner.runtime.batch import classic, run, run_over_frames
+from planner.runtime.batch import classic, run
+from planner.runtime.named_frames import run_over_frames
 from planner.runtime.state.changes import first_duplicate_key, to_changes
 from planner.runtime.state.segments import Segments, empty_rows
 from planner.runtime.state.sinks import Output
-from planner.runtime.temporary_views import TEMPORARY_VIEWS_LOCK
+from planner.runtime.temporary_views import TEMPORARY_VIEWS_LOCK, drop_view
 from planner.state.compaction import reachable
 from planner.state.manifest import Segment, marks_of
 from planner.state.program import Read, Step, Version
@@ -214,4 +215,4 @@ def _analyze_over_no_rows(session: SparkSession, join: StreamJoin, schemas: tupl
     finally:
         for name in made:
             with suppress(Exception):
-                session.catalog.dropTempView(name)
+                drop_view(session, name)
