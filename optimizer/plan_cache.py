@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from optimizer.schema_validation import CACHED_ROWS
 from planner.sql.reader import not_a_query
 
 if TYPE_CHECKING:
@@ -55,7 +56,12 @@ class PlanCache:
 
 
 def is_worth_caching(plan: Plan, seconds: float) -> bool:
-    """Whether a plan is worth caching: the query was rewritten, or its planning took long."""
+    """Whether a plan is worth caching: the query was rewritten, or its planning took long.
+
+    Not one that is right only while some rows are cached.
+    """
+    if any(declined.rule == CACHED_ROWS for declined in plan.declined):
+        return False
     if plan.statement or plan.logical is None or not_a_query(plan.text):
         return False
     return plan.frame is not None if plan.rewritten else seconds >= _WORTH

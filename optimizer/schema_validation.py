@@ -18,6 +18,8 @@ from planner.sql.names import Resolver
 if TYPE_CHECKING:
     from planner.runtime.catalog import SparkCatalog
 
+CACHED_ROWS = "cached rows"  # what declines a rewriting that would compute them again
+
 
 def validate_schema(plan: Plan, catalog: SparkCatalog) -> Plan:
     """Return the plan if Spark's analysis gives both statements one schema; else a plan that runs the original.
@@ -48,7 +50,8 @@ def validate_schema(plan: Plan, catalog: SparkCatalog) -> Plan:
             after = catalog.analyze(plan.rewritten_query)
             reason = after if isinstance(after, str) else schema_difference(before[1], after[1])
         if reason is None and ignores_cached_rows(before[0], after[0]):
-            reason = "Spark has rows of the query in its cache that the rewriting would compute again"
+            why = "Spark has rows of the query in its cache, which the rewriting would compute again; the original runs"
+            return replace(plan, rewriting=None, declined=(*plan.declined, Declined(CACHED_ROWS, why)))
         if reason is None:
             lacks = not plan.statement and before[1] != after[1]
             return replace(plan, frame=None if plan.statement else after[0], original=before[1] if lacks else None)

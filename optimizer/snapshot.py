@@ -42,12 +42,14 @@ class Text:
 class Snapshot:
     """The queries that must be unchanged, the one that runs first; ``declared``: a copy of the user's declarations.
 
-    ``only_files``: the queries read only files.  ``runs``: whether Spark runs the first query.
+    ``only_files``: the queries read only files.  ``runs``: whether Spark runs the first query.  ``original``: the query
+    that the first one is a rewriting of, if it is one, which must not have come into Spark's cache.
     """
 
     texts: tuple[Text, ...]
     declared: Hashable
     runs: bool = True
+    original: str | None = None
 
     @property
     def only_files(self) -> bool:
@@ -56,12 +58,17 @@ class Snapshot:
 
     def unchanged(self, catalog: SparkCatalog, declared: Hashable) -> DataFrame | None:
         """The DataFrame of the first query if all queries are unchanged; else None."""
+        from planner.runtime.cached_rows import has_cached_rows, ignores_cached_rows
         from planner.runtime.concurrent_calls import call_concurrently
 
         if declared != self.declared:
             return None
         found = call_concurrently(catalog.session, *(partial(_analyze_unchanged, text, catalog) for text in self.texts))
-        return None if None in found else found[0]
+        first = None if None in found else found[0]
+        if first is not None and self.original and has_cached_rows(catalog.session):
+            original = catalog.analyze(self.original)
+            return None if isinstance(original, str) or ignores_cached_rows(original[0], first) else first
+        return first
 
 
 def take_snapshot(plan: Plan, catalog: SparkCatalog, declared: Hashable) -> Snapshot | None:
@@ -72,7 +79,11 @@ def take_snapshot(plan: Plan, catalog: SparkCatalog, declared: Hashable) -> Snap
         return None
     queries, runs = _queries(plan, catalog)
     found = [_take_text(query, catalog) for query in queries]
-    return None if None in found else Snapshot(tuple(text for _, text in filter(None, found)), declared, runs)
+    if None in found:
+        return None
+    rewrites = plan.rewriting is not None and not is_rewriting_required(plan)
+    original = plan.query if rewrites else None
+    return Snapshot(tuple(text for _, text in filter(None, found)), declared, runs, original)
 
 
 def _queries(plan: Plan, catalog: SparkCatalog) -> tuple[tuple[str, ...], bool]:

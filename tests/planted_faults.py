@@ -376,7 +376,7 @@ FAULTS = (
         "rows that are cached are computed again",
         VALIDATION,
         "if reason is None and ignores_cached_rows(before[0], after[0]):",
-        "if not reason and reason is not None:",
+        "if reason is None and not before:",
         tests=CACHE_TESTS,
     ),
 )

@@ -5,9 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from planner.runtime.batch import classic, without_names
+
+
+def has_cached_rows(session: SparkSession) -> bool:
+    """Whether a classic session has anything in its cache, which all sessions of an application share."""
+    return classic(session) and not session._jsparkSession.sharedState().cacheManager().isEmpty()
 
 
 def ignores_cached_rows(original: DataFrame, rewriting: DataFrame) -> bool:
@@ -16,10 +21,7 @@ def ignores_cached_rows(original: DataFrame, rewriting: DataFrame) -> bool:
     The query could return other rows then: of a volatile function, or of files that were replaced.  False on Spark
     Connect, which does not show what a part of a query reads.
     """
-    session: Any = original.sparkSession
-    if not classic(session) or original.isStreaming:
-        return False
-    if session._jsparkSession.sharedState().cacheManager().isEmpty():
+    if original.isStreaming or not has_cached_rows(original.sparkSession):
         return False
     try:
         read = _cached_rows(original)
