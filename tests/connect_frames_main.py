@@ -181,9 +181,16 @@ def cached(opt: Optimizer, frames: Frames) -> list[str]:
         found = check(opt, frame)
         if found["rewritten"] != rewritten or found["wrong"] or (rewritten and opt.plan(frame).text.count("JOIN") != 1):
             wrong.append(f"{found} {opt.plan(frame).text}")
+    windows = frames.windows
+    for text in ("SELECT ts FROM {j}", "SELECT j.ts FROM {j} j JOIN {w} w ON j.ts BETWEEN w.lo AND w.hi"):
+        opt.sql(text, j=joined, w=windows).count()
+        opt.plan(text, j=joined, w=windows).dataframe().count()
     if not joined.storageLevel.useMemory:
         wrong.append("the rows are not cached any more")
     joined.unpersist()
+    aliased = above.alias("a")
+    if difference(aliased.select("a.ts", "a.l"), opt.dataframe(aliased).select("a.ts", "a.l")):
+        wrong.append("the alias is lost")
     frames.events.createOrReplaceTempView("named")
     for command in ("CACHE TABLE named", "CACHE TABLE named2 AS SELECT * FROM named"):
         frames.session.sql(command)
