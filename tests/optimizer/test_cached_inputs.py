@@ -58,7 +58,7 @@ def equal_plan(session: SparkSession) -> DataFrame:
     """A frame that is not the cached one, with an equal plan."""
     rows = volatile_rows(session)
     rows.cache()
-    return rows.select("*")
+    return rows.alias("again")
 
 
 CACHED: dict[str, Callable[[SparkSession], DataFrame]] = {
@@ -86,10 +86,13 @@ def join_asof(opt: Optimizer, c: DataFrame, w: DataFrame) -> Any:
     return opt.join_asof(c, w, left_on="ts", right_on="lo").collect()
 
 
-def installed(opt: Optimizer, action: Callable[[DataFrame], Any]) -> Callable[..., Any]:
+def installed(action: Callable[[DataFrame], Any]) -> Callable[[Optimizer, DataFrame, DataFrame], Any]:
     def call(opt: Optimizer, c: DataFrame, w: DataFrame) -> Any:
-        with Optimizer.install(opt.session, FORCE, frames=True):
+        on_session = Optimizer.install(opt.session, FORCE, frames=True)
+        try:
             return action(left_join(c, w))
+        finally:
+            on_session.uninstall()
 
     return call
 
@@ -115,15 +118,11 @@ CALLS: dict[str, Callable[[Optimizer, DataFrame, DataFrame], Any]] = {
     "join_asof": join_asof,
     "verify": verify,
     "lookup": lookup,
-    "installed collect": lambda opt, c, w: installed(opt, lambda d: d.collect())(opt, c, w),
-    "installed toPandas": lambda opt, c, w: [*installed(opt, lambda d: d.toPandas())(opt, c, w).itertuples()],
-    "installed toArrow": lambda opt, c, w: installed(opt, lambda d: d.toArrow())(opt, c, w).to_pylist(),
-    "installed write": lambda opt, c, w: installed(opt, lambda d: d.write.format("noop").mode("append").save())(
-        opt, c, w
-    ),
-    "installed sql": lambda opt, c, w: installed(opt, lambda d: d.sparkSession.sql(LEFT_JOIN, c=c, w=w).collect())(
-        opt, c, w
-    ),
+    "installed collect": installed(lambda d: d.collect()),
+    "installed toPandas": installed(lambda d: [*d.toPandas().itertuples()]),
+    "installed toArrow": installed(lambda d: d.toArrow().to_pylist()),
+    "installed write": installed(lambda d: d.write.format("noop").mode("append").save()),
+    "installed sql": installed(lambda d: d.sparkSession.sql(TABLE_JOIN).collect()),
 }
 
 
