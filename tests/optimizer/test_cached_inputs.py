@@ -97,6 +97,11 @@ def installed(action: Callable[[DataFrame], Any]) -> Callable[[Optimizer, DataFr
     return call
 
 
+def to_pandas(frame: DataFrame) -> Any:
+    pandas: Any = frame.toPandas()
+    return [*pandas.itertuples()]
+
+
 def lookup(opt: Optimizer, c: DataFrame, w: DataFrame) -> Any:
     opt.register_lookup("names", MemorySource(pa.table({"id": [1, 2], "name": ["a", "b"]})))
     return opt.sql(LOOKUP.format("{c}"), c=c).collect()
@@ -119,7 +124,7 @@ CALLS: dict[str, Callable[[Optimizer, DataFrame, DataFrame], Any]] = {
     "verify": verify,
     "lookup": lookup,
     "installed collect": installed(lambda d: d.collect()),
-    "installed toPandas": installed(lambda d: [*d.toPandas().itertuples()]),
+    "installed toPandas": installed(to_pandas),
     "installed toArrow": installed(lambda d: d.toArrow().to_pylist()),
     "installed write": installed(lambda d: d.write.format("noop").mode("append").save()),
     "installed sql": installed(lambda d: d.sparkSession.sql(TABLE_JOIN).collect()),
