@@ -148,7 +148,10 @@ def tokens(rows: Any) -> list[str]:
     return [token for _, token in sorted(found)]
 
 
-@pytest.mark.parametrize("kind", CACHED)
+SOME = ("cache", "equal plan", "CACHE TABLE", "localCheckpoint")  # of make test
+
+
+@pytest.mark.parametrize("kind", [pytest.param(k, marks=[pytest.mark.thorough] * (k not in SOME)) for k in CACHED])
 def test_no_call_changes_what_is_cached(session: SparkSession, kind: str) -> None:
     c = CACHED[kind](session)
     if kind != "CACHE TABLE":
