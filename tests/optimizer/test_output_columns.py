@@ -32,7 +32,7 @@ def joined(opt: Optimizer) -> DataFrame:
 
 def test_the_alias_of_a_frame_is_kept(opt: Optimizer, joined: DataFrame) -> None:
     aliased = joined.select("e.id", "w.lo").alias("j")
-    for frame in (aliased, aliased.filter("j.id > 3"), aliased.orderBy("j.id").limit(20)):
+    for frame in (aliased, aliased.filter("j.id > 3"), aliased.orderBy("j.id", "j.lo").limit(20)):
         found, planned = opt.dataframe(frame), opt.plan(frame)
         assert planned.rewritten
         for one in (found, planned.dataframe()):
