@@ -21,7 +21,7 @@ def ignores_cached_rows(original: DataFrame, rewriting: DataFrame) -> bool:
     The query could return other rows then: of a volatile function, or of files that were replaced.  False on Spark
     Connect, which does not show what a part of a query reads.
     """
-    if original.isStreaming or not has_cached_rows(original.sparkSession):
+    if not has_cached_rows(original.sparkSession) or original.isStreaming:
         return False
     try:
         read = _cached_rows(original)

@@ -10,7 +10,6 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
-from pyspark.sql.functions import col
 
 from planner.runtime.batch import classic
 from planner.runtime.dataframes.connect_plan import RelationNode, relation_of
@@ -25,12 +24,13 @@ _KEEPS_QUALIFIERS = ("filter", "sort", "limit", "offset", "deduplicate")
 def with_metadata_of(frame: DataFrame, schema: StructType) -> DataFrame:
     """Return a DataFrame whose columns have the metadata of a schema with the same columns; not of a stream."""
     fields = list(zip(frame.schema, schema, strict=True))
-    if frame.isStreaming or all(field.metadata == wanted.metadata for field, wanted in fields):
+    if all(field.metadata == wanted.metadata for field, wanted in fields) or frame.isStreaming:
         return frame
     if not classic(frame.sparkSession):
         names = [f"c{n}" for n in range(len(fields))]
-        columns = (col(name).alias(f.name, metadata=f.metadata) for name, (_, f) in zip(names, fields, strict=True))
-        return frame.toDF(*names).select(*columns)
+        renamed = frame.toDF(*names)
+        pairs = zip(names, schema, strict=True)
+        return renamed.select(*(renamed[name].alias(f.name, metadata=f.metadata) for name, f in pairs))
     jvm: Any = frame.sparkSession._jvm
     metadata = jvm.org.apache.spark.sql.types.Metadata
     output = frame._jdf.queryExecution().analyzed().output()
