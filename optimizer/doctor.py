@@ -178,7 +178,7 @@ def scratch() -> Check:
 def output(*command: str) -> str:
     """Return all that a short command prints, or nothing if it does not run."""
     try:
-        done = subprocess.run(command, capture_output=True, timeout=10, check=False)
+        done = subprocess.run(command, capture_output=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return (done.stdout + done.stderr).decode(errors="replace")

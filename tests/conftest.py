@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Iterator
@@ -38,8 +39,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     require_java()
     from pyspark.logger import PySparkLogger
 
+    from optimizer import plan_cache
     from sessions import start
 
+    # Whether planning took long hangs on the machine: tests keep the plans of rewritten queries alone, but for those
+    # of the other plans.
+    plan_cache._WORTH = math.inf
     # A JSON stack trace for each error that a test provokes.
     PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
 
