@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from golden_plans.case import Case
 
 PARTS = 8
+# Of the tests on servers of Spark Connect and on local clusters, which have processes of their own, this one alone.
+IN_A_PROCESS_OF_ITS_OWN = "tests/golden/test_connect.py::test_a_small_share_of_the_cases"
 ANSWERS = "tests/golden/test_answers.py::test_the_rewriting"
 _OPERATOR = re.compile(
     r"^[-+ │├└─]*(?:subquery \d+: )?([A-Z]\w+)(?: {2,3}(inner|left|right|full|semi|anti|cross)\b)?", re.MULTILINE
@@ -41,6 +43,8 @@ def in_part(name: str, part: int, parts: int) -> bool:
 
 
 def _taken(item: pytest.Item, seen: set[Hashable]) -> bool:
+    if any(item.iter_markers("connect")) or any(item.iter_markers("cluster")):
+        return item.nodeid == IN_A_PROCESS_OF_ITS_OWN
     if not item.nodeid.startswith(ANSWERS):
         return in_part(item.nodeid, ROUND, PARTS)
     case: Case = item.callspec.params["case"]  # type: ignore[attr-defined]
