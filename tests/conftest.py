@@ -65,11 +65,12 @@ def _one_connect_server(request: pytest.FixtureRequest) -> Iterator[None]:
 
 # The files that take longest, first: two workers that take one file after the other end at about the same time.
 LONGEST = (
-    "tests/tpc/test_tpc.py",
     "tests/golden/test_answers.py",
-    "tests/answers/test_random_bands.py",
-    "tests/answers/test_lookups.py",
     "tests/golden/test_metamorphic.py",
+    "tests/optimizer/test_dataframes.py",
+    "tests/tpc/test_tpc.py",
+    "tests/answers/test_columns_of_tables.py",
+    "tests/answers/test_lookups.py",
 )
 PLANS_GOLDENS = (
     "tests/golden/test_coverage.py",

@@ -31,7 +31,7 @@ RUN_THERE = (
 @pytest.mark.parametrize("name", RUN_THERE)
 def test_the_tests_of_a_classic_session(name: str) -> None:
     """The same tests, with the same models, in a process whose session is a client of Spark Connect."""
-    names = [str(TESTS / "streams" / name), "-p", "no:cacheprovider", "-q"]
+    names = [str(TESTS / "streams" / name), "-p", "no:cacheprovider", "-q", "--tb=short"]
     done = subprocess.run(
         [sys.executable, "-c", _RUN, *names],
         cwd=TESTS.parent,
@@ -41,7 +41,7 @@ def test_the_tests_of_a_classic_session(name: str) -> None:
         timeout=1800,
         check=False,
     )
-    assert done.returncode == 0, done.stdout[-4000:]
+    assert done.returncode == 0, done.stdout[-20_000:]
 
 
 @pytest.mark.connect
