@@ -62,6 +62,7 @@ class Plan:
     given: Any = None
     frame: DataFrame | None = None
     named: NamedFrames | None = field(default=None, repr=False, compare=False)
+    above: Callable[[DataFrame], DataFrame] | None = field(default=None, repr=False, compare=False)
     current: Callable[[Plan], Plan] | None = field(default=None, repr=False, compare=False)
     original: Any = field(default=None, repr=False, compare=False)
     session: Any = None
@@ -145,7 +146,7 @@ class Plan:
         """Create the DataFrame of the plan as it is, without checking for changes since planning."""
         from planner.runtime.dataframes.output_columns import with_columns_of, with_metadata_of
 
-        found = self._run()
+        found = self.above(self._run()) if self.above else self._run()
         if self.original is None or not self.rewritten:
             return found
         return (with_columns_of if hasattr(self.original, "sparkSession") else with_metadata_of)(found, self.original)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from optimizer.declarations import Declarations
     from planner.runtime.catalog import SparkCatalog
+    from planner.runtime.dataframes.statement import FramePart
     from planner.runtime.measurement_cache import MeasurementCache
 
 
@@ -66,34 +67,53 @@ class SessionPlanner:
 
     def plan_frame(self, frame: DataFrame, stop_after: Stage = "lower") -> Plan:
         """Plan a DataFrame.  A plan that is not rewritten runs as the DataFrame itself."""
-        from planner.runtime.dataframes.statement import written_frames
+        from planner.runtime.dataframes.statement import FramePart
 
         if not hasattr(frame, "sparkSession"):
             raise TypeError(f"A DataFrame is needed, not {a(type(frame).__name__)}; opt.sql() and opt.plan() take SQL")
 
         def plan_statement() -> Plan:
-            found: Plan | None = None
-            try:
-                for written in written_frames(self.session, frame):
-                    named = written.statement
-                    with named.views():
-                        plan = self._plan(named.text, None, stop_after, may_cache=False)
-                        reason = written.find_difference() if plan.rewritten else plan.rejection
-                    plan = replace(
-                        plan, named=named, frame=None, original=frame, current=lambda _: self.plan_frame(frame)
-                    )
-                    if plan.rewritten and not reason:
-                        return plan
-                    if reason:
-                        plan = self._as_written(_FRAME, f"the DataFrame is not what its SQL would be: {reason}")
-                    found = found or plan
-            except Refused as refused:
-                found = found or self._as_written(_FRAME, refused.reason)
-            assert found is not None
-            return found
+            part = FramePart(self.session, frame)
+            first = plan = self._plan_part_of_frame(part, stop_after)
+            while plan.logical is None:
+                try:
+                    below = part.below()
+                except Refused as refused:
+                    return first if plan is first else self._as_written(_FRAME, refused.reason)
+                if below is None:
+                    break
+                part, plan = below, self._plan_part_of_frame(below, stop_after)
+            if plan is first and not plan.rewritten:
+                return first
+            if not plan.rewritten:  # the last part that was written has the reason that decides
+                return replace(first, declined=(*(plan.declined if plan.logical else ()), *first.declined))
+            declined = plan.declined if plan is first else (*first.declined, *plan.declined)
+            return replace(
+                plan, declined=declined, frame=None, original=frame, current=lambda _: self.plan_frame(frame)
+            )
 
         plan = _log(self._guard(_FRAME, None, plan_statement))
         return plan if plan.rewritten else replace(plan, frame=frame, current=None)
+
+    def _plan_part_of_frame(self, part: FramePart, stop_after: Stage) -> Plan:
+        """Plan the part of a DataFrame that is written as a statement; a plan without trees: it cannot be written."""
+        found: Plan | None = None
+        try:
+            for written in part.ways():
+                named = written.statement
+                with named.views():
+                    plan = self._plan(named.text, None, stop_after, may_cache=False)
+                    reason = written.find_difference() if plan.rewritten else plan.rejection
+                plan = replace(plan, named=named, frame=None, above=part.put_above if part.above else None)
+                if plan.rewritten and not reason:
+                    return plan
+                if reason:
+                    plan = self._as_written(_FRAME, f"the DataFrame is not what its SQL would be: {reason}")
+                found = found or plan
+        except Refused as refused:
+            found = found or self._as_written(_FRAME, refused.reason)
+        assert found is not None
+        return found
 
     def _as_written(self, text: str, reason: str) -> Plan:
         return Plan(text, None, (Declined("dataframe", reason),), stopped=True, session=self.session)

@@ -44,7 +44,10 @@ class Frames:
         from datetime import date, datetime, timedelta
         from decimal import Decimal
 
+        from pyspark.sql import Window
+
         f, events, windows, joined = self.f, self.events, self.windows, self.joined
+        by = Window.partitionBy("lo").orderBy("ts", f.desc(events.id))
         found = {how: events.join(windows, self.band, how) for how in HOWS if how != "cross"}
         e, w = events.alias("e"), windows.alias("w")
         by_text = e.join(w, f.expr("e.ts BETWEEN w.lo AND w.hi"))
@@ -91,16 +94,26 @@ class Frames:
                 *(f.col("lo").between(1, 3), f.col("ts").cast("int"), f.expr("CASE ts WHEN 1 THEN 'o' END")),
                 *(f.struct("ts", "lo")["ts"], f.upper(f.col("ts").cast("string")), f.col("ts").bitwiseAND(3)),
             ),
+            "windows": joined.select(
+                *("lo", f.row_number().over(by).alias("n"), f.lag("ts", 2, -1).over(by).alias("l")),
+                *(f.sum("ts").over(by.rowsBetween(-2, 1)), f.max("ts").over(Window.partitionBy(f.col("lo") % 3))),
+            ),
+            "the first of each": joined.withColumn("n", f.row_number().over(by)).filter("n = 1").drop("n"),
+            "a window in SQL": joined.selectExpr("sum(ts) OVER (PARTITION BY lo) AS s", "ts"),
+            "functions of values": joined.select(
+                f.transform(f.array("lo", "hi"), lambda x, n: x + n * f.col("ts")),
+                f.filter(f.array("lo", "hi"), lambda x: x % 2 == 0),
+                f.aggregate(f.array("lo", "hi"), f.lit(0).cast("bigint"), lambda a, x: a + x),
+            ),
             "explode": joined.select(f.explode(f.array("lo", "hi"))),
             "wide": joined.select("ts", *((f.col("lo") + n).alias(f"c{n}") for n in range(40))),
         }
 
     def refused(self) -> dict[str, tuple[Any, str]]:
         """Those that come back as they are, with words of the reason."""
-        from pyspark.sql import Observation, Window
+        from pyspark.sql import Observation
 
         f, events, windows, joined = self.f, self.events, self.windows, self.joined
-        number = f.row_number().over(Window.partitionBy("lo").orderBy("ts"))
         stream = self.session.readStream.format("rate").load()
         observed = events.observe(Observation(), f.count("*").alias("n"))
         deep = joined
@@ -109,8 +122,7 @@ class Frames:
         other = session_of_its_own(self.session).range(3)
         return {
             "a UDF": (joined.select(f.udf(lambda x: x, "long")("ts")), "a function of yours"),
-            "a window": (joined.withColumn("n", number), "a window function"),
-            "a window in SQL": (joined.selectExpr("sum(ts) OVER ()"), "a window function"),
+            "a lambda in SQL": (joined.selectExpr("transform(array(ts), x -> x + 1)"), "a lambda function"),
             "a subquery": (joined.selectExpr("(SELECT 1) AS one"), "a subquery"),
             "no join": (events, "has no join"),
             "SQL": (self.session.sql("SELECT * FROM range(3) a JOIN range(4) b ON a.id <= b.id"), "opt.sql()"),

@@ -26,6 +26,13 @@ class Catalyst:
         """The ID of a named expression, by which others refer to it."""
         return int(self.fields["exprId"]["id"])
 
+    def references(self) -> Iterator[int]:
+        """The IDs of the attributes within."""
+        if self.name == "AttributeReference":
+            yield self.id
+        for child in self.children:
+            yield from child.references()
+
     def parameters(self) -> tuple[Catalyst, ...]:
         """The arguments of a function that Spark replaces by others: its fields that are expressions."""
         nested = (value for name, value in self.fields.items() if name != "replacement")

@@ -21,6 +21,7 @@ from planner.expr.functions import VOLATILE
 from planner.runtime.dataframes.connect_literals import check_text, proto_literal_sql, proto_type_sql
 from planner.runtime.dataframes.connect_names import Attribute, Scope, name_parts
 from planner.runtime.dataframes.connect_plan import check_fields, enum_name
+from planner.runtime.dataframes.connect_windows import write_lambda, write_variable, write_window
 from planner.runtime.dataframes.query_blocks import Columns, case_when
 
 _OPERATORS: dict[str, type[exp.Binary]] = {
@@ -43,20 +44,16 @@ _OPERATORS: dict[str, type[exp.Binary]] = {
     "^": exp.BitwiseXor,
 }
 _FUNCTION, _SUBQUERY = "a function of yours is not written as SQL", "a subquery is not written as SQL"
-_WINDOW = "a window function is not written as SQL"
 _VOLATILE = "{}() could have another value in another plan"
 _NO_SQL = {
     "common_inline_user_defined_function": _FUNCTION,
     "typed_aggregate_expression": _FUNCTION,
     "call_function": _FUNCTION,
     "subquery_expression": _SUBQUERY,
-    "window": _WINDOW,
-    "lambda_function": "a lambda function is not written as SQL",
 }
 _NOT_READ: dict[type[exp.Expr], str] = {
     exp.Query: _SUBQUERY,
     exp.Exists: _SUBQUERY,
-    exp.Window: _WINDOW,
     exp.Lambda: "a lambda function is not written as SQL",
     exp.Parameter: "a parameter is not written as SQL",
     exp.Placeholder: "a parameter is not written as SQL",
@@ -238,6 +235,9 @@ _KINDS: dict[str, Callable[[ProtoExpressionWriter, Any], exp.Expression]] = {
     "expression_string": ProtoExpressionWriter._string,
     "alias": ProtoExpressionWriter._alias,
     "cast": ProtoExpressionWriter._cast,
+    "window": write_window,
+    "lambda_function": write_lambda,
+    "unresolved_named_lambda_variable": write_variable,
 }
 
 

@@ -1,12 +1,11 @@
 """Writes a Catalyst expression as a tree of sqlglot, which prints its own parentheses.
 
-A class of Catalyst that is no operator is written as the function of that name: ``DateTrunc`` is ``date_trunc``.  Names
-that are guessed wrong do no harm: Spark reads what was written, and the plan must be the one that it was written from.
+A class of Catalyst that is no operator is written as the function that Spark has registered for it.  What is written
+wrong does no harm: Spark reads the statement, and the plan must be the one that it was written from.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -15,9 +14,12 @@ from sqlglot import exp
 from planner.errors import Refused, Unsupported
 from planner.expr import parse
 from planner.expr.dialect import data_type
+from planner.runtime.dataframes.call_arguments import OTHER_ARGUMENTS
 from planner.runtime.dataframes.catalyst_tree import Catalyst
+from planner.runtime.dataframes.function_names import FunctionNames
 from planner.runtime.dataframes.literals import literal_sql, type_sql
 from planner.runtime.dataframes.query_blocks import case_when
+from planner.runtime.dataframes.window_expressions import write_window
 
 _COMPARISONS: dict[str, type[exp.Binary]] = {
     "EqualTo": exp.EQ,
@@ -54,31 +56,6 @@ _OPERATORS: dict[str, type[exp.Binary]] = {
 _COERCED = frozenset((*_COMPARISONS, *_ARITHMETIC, "In", "Between", "Coalesce", "Greatest", "Least"))
 """Spark casts the operands of these to one type, if they have several."""
 
-_FUNCTIONS = {
-    "Average": "avg",
-    "IntegralDivide": "div",
-    "StringTrim": "trim",
-    "StringTrimLeft": "ltrim",
-    "StringTrimRight": "rtrim",
-    "DateDiff": "datediff",
-    "CreateArray": "array",
-    "CreateNamedStruct": "named_struct",
-    "CreateMap": "map",
-    "IsNaN": "isnan",
-    "ILike": "ilike",
-    "MakeDTInterval": "make_dt_interval",
-    "MakeYMInterval": "make_ym_interval",
-    "UnixTimestamp": "unix_timestamp",
-    "ParseToDate": "to_date",
-    "ParseToTimestamp": "to_timestamp",
-    "TruncTimestamp": "date_trunc",
-    "TruncDate": "trunc",
-    "VarianceSamp": "var_samp",
-    "StddevSamp": "stddev_samp",
-    "Concat": "concat",
-    "RLike": "rlike",
-}
-
 _FUNCTION, _SUBQUERY = "a function of yours is not written as SQL", "a subquery is not written as SQL"
 _SEEDED = "a random function above a join has other values in another plan, even with a seed"
 _NO_SQL = {
@@ -93,12 +70,13 @@ class ExpressionWriter:
     """Writes expressions; ``columns``: the column of a FROM by the ID of an attribute.
 
     ``coerced``: leave out casts that Spark adds itself.  ``jvm_zone``: the zone in which the JVM writes timestamps.
-    ``left_out``: the casts that were left out, as they are.
+    ``names``: the functions of classes.  ``left_out``: the casts that were left out, as they are.
     """
 
     columns: Mapping[int, exp.Expression]
     coerced: bool
     jvm_zone: str
+    names: FunctionNames
     left_out: list[Catalyst] = field(default_factory=list)
 
     def tree(self, node: Catalyst) -> exp.Expression:
@@ -111,8 +89,10 @@ class ExpressionWriter:
         if kind := _OPERATORS.get(node.name):
             left, right = self._operands(node, children)
             return kind(this=left, expression=right)  # type: ignore[return-value]
-        name = _FUNCTIONS.get(node.name) or re.sub(r"(?<!^)(?=[A-Z])", "_", node.name).lower()
-        return self._call(name, self._operands(node, children))
+        name, arguments = self.names.find(node.name), self._operands(node, children)
+        if otherwise := OTHER_ARGUMENTS.get(node.name):
+            name, arguments = otherwise(name, node, arguments)
+        return self._call(name, arguments)
 
     def _operands(self, node: Catalyst, children: tuple[Catalyst, ...]) -> list[exp.Expression]:
         casts = [child for child in children if child.name == "Cast"] if self.coerced and node.name in _COERCED else []
@@ -198,6 +178,16 @@ class ExpressionWriter:
         name = "timestampdiff" if node.name == "TimestampDiff" else "timestampadd"
         return self._call(name, [unit, *map(self.tree, node.children)])
 
+    def _lambda(self, node: Catalyst) -> exp.Expression:
+        body, *variables = map(self.tree, node.children)
+        return exp.Lambda(this=body, expressions=variables)
+
+    def _variable(self, node: Catalyst) -> exp.Expression:
+        return exp.to_identifier(f"{node.fields['name']}_{node.id}", quoted=True)
+
+    def _complement(self, node: Catalyst) -> exp.Expression:
+        return exp.BitwiseNot(this=self.tree(node.child))
+
     def _field(self, node: Catalyst) -> exp.Expression:
         name = node.fields.get("name")
         if not name:
@@ -226,4 +216,8 @@ _SPECIAL: dict[str, Callable[[ExpressionWriter, Catalyst], exp.Expression]] = {
     "DateSub": ExpressionWriter._days,
     "TimestampDiff": ExpressionWriter._with_unit,
     "TimestampAdd": ExpressionWriter._with_unit,
+    "LambdaFunction": ExpressionWriter._lambda,
+    "NamedLambdaVariable": ExpressionWriter._variable,
+    "BitwiseNot": ExpressionWriter._complement,
+    "WindowExpression": write_window,
 }

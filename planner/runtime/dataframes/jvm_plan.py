@@ -59,6 +59,21 @@ def read_named(found: Any, known: Container[int] | None = None) -> list[Catalyst
     return items
 
 
+def columns_only(node: PlanNode, *, renamed: bool = False, extracted: bool = False) -> list[Catalyst] | None:
+    """Return the items of a ``Project`` if each is a column; None if one is not.
+
+    ``renamed``: perhaps by another name.  ``extracted``: what Spark computes below a window for it counts as well.
+    """
+    items = read_named(node.java.projectList(), {attribute.id for attribute in node.child.output()})
+    is_simple = [
+        item.name == "AttributeReference"
+        or (renamed and item.child.name == "AttributeReference")
+        or (extracted and re.fullmatch(r"_w\d+", str(item.fields["name"])) is not None)
+        for item in items
+    ]
+    return items if all(is_simple) else None
+
+
 def read_expressions(found: Any) -> list[Catalyst]:
     """Read expressions, one call for each."""
     return [read_catalyst(expression.toJSON()) for expression in _listed(found)]

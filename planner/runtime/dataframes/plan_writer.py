@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -25,7 +25,10 @@ from planner.expr import Scalar, sql
 from planner.logical import Aggregate, JoinKind, Limit, Logical, Project, SetOp, Sort
 from planner.runtime.dataframes.catalyst_tree import Catalyst, read_catalyst
 from planner.runtime.dataframes.expressions import ExpressionWriter
-from planner.runtime.dataframes.jvm_plan import PlanNode, read_expressions, read_named
+from planner.runtime.dataframes.function_names import function_names
+from planner.runtime.dataframes.jvm_plan import PlanNode, columns_only, read_expressions, read_named
+from planner.runtime.dataframes.kept_operators import frame_of
+from planner.runtime.dataframes.plan_shape import LIMITS, SET_OPERATIONS, TRANSPARENT, PlanShape, below_aliases
 from planner.runtime.dataframes.query_blocks import (
     MOST_OPERATORS,
     TOO_DEEP,
@@ -43,7 +46,6 @@ from planner.runtime.dataframes.query_blocks import (
     select_items,
     with_filters,
 )
-from planner.runtime.pyspark_versions import dataset_class
 from planner.sql.to_sql import to_sql
 
 if TYPE_CHECKING:
@@ -58,128 +60,67 @@ _KINDS: dict[str, JoinKind] = {
     "LeftSemi": "semi",
     "LeftAnti": "anti",
 }
-_TRANSPARENT = ("SubqueryAlias", "View")
-_LIMITS = ("GlobalLimit", "LocalLimit")
-_SET_OPERATIONS = {"Union": "UNION ALL", "Except": "EXCEPT", "Intersect": "INTERSECT"}
-_ABOVE_JOINS = (
-    *_TRANSPARENT,
-    *_LIMITS,
-    "Project",
-    "Filter",
-    "Aggregate",
-    "Sort",
-    "Distinct",
-    "Deduplicate",
-    *_SET_OPERATIONS,
-)
 
 
 @dataclass
 class PlanWriter:
     """Writes the analyzed plan of a DataFrame of a classic session.
 
-    ``coerced``: leave out the casts that Spark adds itself; ``left_out`` has them.  ``frames``: the DataFrame of each
-    view in the statement.
+    ``coerced``: leave out the casts that Spark adds itself; ``left_out`` has them.  ``groups``: write all aggregates,
+    and not only those over tables that are read again.  ``frames``: the DataFrame of each view in the statement.
     """
 
     frame: DataFrame
     coerced: bool
+    groups: bool = True
     frames: dict[str, DataFrame] = field(default_factory=dict)
     left_out: list[Catalyst] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.session = self.frame.sparkSession
         jvm: Any = self.session._jvm
+        self.names = function_names(jvm)
         self.jvm_zone = str(jvm.java.util.TimeZone.getDefault().getID())
-        self.has_cached = not self.session._jsparkSession.sharedState().cacheManager().isEmpty()
         self.aliases = Aliases()
+        self.has_groups = False
         self.plans: dict[str, PlanNode] = {}
-        self.joins: dict[PlanNode, bool] = {}
-        self.tables: list[tuple[PlanNode, PlanNode]] = []  # relations, with the table that each reads
-        self.reads_a_table_again = False
+        self.plan = PlanNode(self.frame._jdf.queryExecution().analyzed())
+        self.shape = PlanShape(self.session, self.plan)
 
     def write(self) -> str:
         """Write the plan as a statement over views, whose DataFrames are then in ``frames``.  Raises ``Refused``."""
-        plan = PlanNode(self.frame._jdf.queryExecution().analyzed())
-        if not self._has_join(plan):
-            raise Refused(self._without_join(plan))
-        if self._depth(plan) > MOST_OPERATORS:
+        plan = self.plan
+        if not self.shape.has_join(plan):
+            raise Refused(self.shape.without_join(plan))
+        if self.shape.depth(plan) > MOST_OPERATORS:
             raise Refused(TOO_DEEP)
-        self.tables = [(r, table) for r in self._relations(plan) if (table := self._table_of(r))]
-        pairs = combinations((table.java for _, table in self.tables), 2)
-        self.reads_a_table_again = any(one.sameResult(other) for one, other in pairs)
+        self.shape.find_tables()
         return to_sql(self._query(plan, self.frame.columns).plan)
 
-    def _relations(self, node: PlanNode) -> Iterator[PlanNode]:
-        """The largest parts of a plan that have no join."""
-        if self._has_join(node):
-            for child in node.children:
-                yield from self._relations(child)
-        else:
-            yield node
-
-    def _table_of(self, node: PlanNode) -> PlanNode | None:
-        """The leaf below filters, columns and aggregates; None if there is another operator, or rows are cached."""
-        while not self._is_cached(node):
-            if not node.children:
-                return node
-            if node.name not in (*_TRANSPARENT, "Filter", "Aggregate", "Project"):
-                return None
-            node = node.child
-        return None
-
-    def _is_read_again(self, node: PlanNode) -> bool:
-        """Whether another relation of the DataFrame reads other rows or columns of the table below a relation."""
-        table = self._table_of(node)
-        return table is not None and any(
-            table.java.sameResult(other.java) and not node.java.sameResult(relation.java)
-            for relation, other in self.tables
-        )
-
-    def _has_join(self, node: PlanNode) -> bool:
-        """Whether there is a join that is written as such."""
-        if node not in self.joins:
-            above = node.name in _ABOVE_JOINS and not self._is_cached(node) and not _sorts_partitions(node)
-            here = node.name == "Join" and not self._is_cached(node)
-            self.joins[node] = here or (above and any(map(self._has_join, node.children)))
-        return self.joins[node]
-
-    def _depth(self, node: PlanNode) -> int:
-        """Return how many operators with a join below them follow each other."""
-        deepest = max((self._depth(child) for child in node.children if self._has_join(child)), default=0)
-        return deepest + (node.name not in _TRANSPARENT)
-
-    def _is_cached(self, node: PlanNode) -> bool:
-        """Whether Spark has the rows of an operator already."""
-        if not self.has_cached or node.name in _TRANSPARENT:
-            return False
-        level = self._as_frame(node).storageLevel
-        return bool(level.useMemory or level.useDisk or level.useOffHeap)
-
-    def _without_join(self, node: PlanNode) -> str:
-        """Return why a plan has no join that is written as such."""
-        while not self._is_cached(node) and not _sorts_partitions(node):
-            below = next((child for child in node.children if child.contains("Join")), None)
-            if node.name not in _ABOVE_JOINS or below is None:
-                break
-            node = below
-        if not node.contains("Join"):
-            return "the plan of the DataFrame has no join"
-        if self._is_cached(node):
-            return "the joins of the DataFrame are cached, so Spark has their rows already"
-        return f"the joins of the DataFrame are below {node.name}, which is not written as SQL"
+    @contextmanager
+    def _at(self, node: PlanNode) -> Iterator[None]:
+        """Note the operator that is refused: the innermost one."""
+        try:
+            yield
+        except Refused:
+            self.shape.refused_at = self.shape.refused_at or node
+            raise
 
     def _query(self, node: PlanNode, wanted: Sequence[str] | None = None) -> Query:
         """Write a plan as a query; ``wanted``: the names of its columns, which may repeat."""
-        node = _below_aliases(node)
+        node = below_aliases(node)
+        with self._at(node):
+            return self._query_of(node, wanted)
+
+    def _query_of(self, node: PlanNode, wanted: Sequence[str] | None) -> Query:
         name = node.name
-        if name in _LIMITS:
+        if name in LIMITS:
             return self._limit(node, wanted)
         if name == "Sort":
             return self._sort(node, wanted)
         if name in ("Distinct", "Deduplicate"):
             return self._distinct(node, wanted)
-        if name in _SET_OPERATIONS:
+        if name in SET_OPERATIONS:
             return self._set_operation(node, wanted)
         if name == "Aggregate":
             rows = self._rows(node.child)
@@ -187,32 +128,87 @@ class PlanWriter:
             keys = tuple(self._scalar(k, rows.columns) for k in read_expressions(node.java.groupingExpressions()))
             return self._project(Aggregate(rows.plan, keys) if keys else rows.plan, rows.columns, items, wanted)
         if name == "Project":
-            rows = self._rows(node.child)
+            rows = self._selectable(node.child)
             return self._project(rows.plan, rows.columns, read_named(node.java.projectList(), rows.columns), wanted)
-        rows = self._rows(node)
+        rows = self._selectable(node)
         return self._project(rows.plan, rows.columns, node.output(), wanted)
+
+    def _selectable(self, node: PlanNode) -> Rows:
+        """Write FROM and WHERE, with window functions among the columns, which only a select list may have."""
+        node = below_aliases(node)
+        if node.name == "Window" and self.shape.has_join(node):
+            with self._at(node):
+                return self._window(node)
+        is_above = node.name == "Project" and self.shape.has_join(node) and _reaches_window(node)
+        if is_above and (items := columns_only(node, renamed=True)):
+            return self._renamed(self._selectable(node.child), items)
+        return self._rows(node)
+
+    def _window(self, node: PlanNode) -> Rows:
+        """Write an operator of windows: one select list has them, unless one is computed from another."""
+        below = below_aliases(node.child)
+        if below.name == "Project" and self.shape.has_join(below):
+            items = columns_only(below, extracted=True)  # Spark keeps renamed columns below a window apart
+            rows = self._renamed(self._selectable(below.child), items) if items else self._selected(below)
+        else:
+            rows = self._selectable(below)
+        functions = read_named(node.java.windowExpressions(), rows.columns)
+        made = {id_ for id_, tree in rows.columns.items() if tree.find(exp.Window)}
+        if any(id_ in made for function in functions for id_ in function.references()):
+            rows = self._selected(node.child)
+        writer = self._writer(rows.columns)
+        return replace(rows, columns={**rows.columns, **{f.id: writer.tree(f) for f in functions}})
+
+    def _renamed(self, rows: Rows, items: Sequence[Catalyst]) -> Rows:
+        """The same rows, with the columns of a select list that computes nothing."""
+        writer = self._writer(rows.columns)
+        return replace(rows, columns={item.id: writer.tree(item) for item in items})
 
     def _rows(self, node: PlanNode) -> Rows:
         """Write the clauses FROM and WHERE."""
-        node = _below_aliases(node)
-        if node.name != "Filter" or not self._has_join(node):
+        node = below_aliases(node)
+        is_simple = node.name == "Project" and self.shape.has_join(node)
+        if is_simple and (items := columns_only(node, renamed=True)):
+            return self._renamed(self._rows(node.child), items)
+        if node.name != "Filter" or not self.shape.has_join(node):
             return with_filters(self._relation(node))
-        rows = self._rows(node.child)
-        return with_filters(replace(rows, filters=self._conjuncts(node.java.condition(), rows.columns)))
+        with self._at(node):
+            rows = self._rows(node.child)
+            return with_filters(replace(rows, filters=self._conjuncts(node.java.condition(), rows.columns)))
 
     def _relation(self, node: PlanNode, alias: str = "", *, filters: bool = True) -> Rows:
         """Write an item of FROM: a join, a relation, a subquery; ``filters``: it may leave these to be written."""
         alias, node = _named(node, alias)
-        if self._has_join(node):
-            rows = self._join(node) if node.name == "Join" else None
-            return rows if rows and (filters or not rows.filters) else self._selected(node, alias)
-        if node.name == "Aggregate" and self._is_read_again(node):
+        is_flat = node.name == "Project" and self.shape.has_join(node) and not _reaches_window(node)
+        if is_flat and (items := columns_only(node)):
+            return self._renamed(self._relation(node.child, alias, filters=filters), items)
+        if node.name == "Project" and self.shape.renames_again(node) and columns_only(node, renamed=True):
             return self._selected(node, alias)
+        if self.shape.has_join(node):
+            with self._at(node):
+                rows = self._join(node) if node.name == "Join" else None
+            return rows if rows and (filters or not rows.filters) else self._selected(node, alias)
+        if node.name == "Aggregate" and (self.groups or self.shape.is_read_again(node)):
+            with suppress(Refused):
+                return self._grouped(node, alias)
         inner, below = _named(node.child, alias) if node.name == "Filter" else (alias, node)
-        if filters and below is not node and not below.children and self.reads_a_table_again:
+        if filters and below is not node and not below.children and self.shape.reads_a_table_again:
             rows = self._scan(below, inner)
             return replace(rows, filters=self._conjuncts(node.java.condition(), rows.columns))
         return self._scan(node, alias)
+
+    def _grouped(self, node: PlanNode, alias: str) -> Rows:
+        """Write groups over a relation, whose keys are then known to be unique; what is refused leaves no trace."""
+        before = set(self.aliases.taken), dict(self.frames), dict(self.plans), list(self.left_out)
+        refused_at = self.shape.refused_at
+        try:
+            rows = self._selected(node, alias)
+        except Refused:
+            self.aliases.taken, self.frames, self.plans, self.left_out[:] = before
+            self.shape.refused_at = refused_at
+            raise
+        self.has_groups = True
+        return rows
 
     def _join(self, node: PlanNode) -> Rows:
         kind = _KINDS.get(re.sub(r"\W.*", "", str(node.java.joinType().toString())))
@@ -273,6 +269,10 @@ class PlanWriter:
         return Query(Sort(query.plan, "ORDER BY", keys, directions), query.names)
 
     def _distinct(self, node: PlanNode, wanted: Sequence[str] | None) -> Query:
+        if node.name == "Deduplicate":
+            keys = {key.id for key in read_named(node.java.keys())}
+            if keys != {attribute.id for attribute in node.output()}:
+                raise Refused("dropDuplicates() of some columns is not written as SQL")
         query = self._query(node.child, wanted)
         if not isinstance(query.plan, Project) or query.plan.quantifier:
             query = self._nested(node.child, wanted)
@@ -281,7 +281,7 @@ class PlanWriter:
     def _set_operation(self, node: PlanNode, wanted: Sequence[str] | None) -> Query:
         attributes = node.output()
         names = list(wanted) if wanted else different([str(a.fields["name"]) for a in attributes])
-        keyword = _SET_OPERATIONS[node.name]
+        keyword = SET_OPERATIONS[node.name]
         if keyword != "UNION ALL" and node.java.isAll():
             keyword += " ALL"
         first, *others = (self._operand(child, names) for child in node.children)
@@ -313,32 +313,24 @@ class PlanWriter:
         return Scalar(sql(self._writer(columns).tree(node)))
 
     def _writer(self, columns: Columns) -> ExpressionWriter:
-        return ExpressionWriter(columns, self.coerced, self.jvm_zone, self.left_out)
+        return ExpressionWriter(columns, self.coerced, self.jvm_zone, self.names, self.left_out)
 
     def _as_frame(self, node: PlanNode) -> DataFrame:
-        """Make a DataFrame of a part of the plan."""
-        from pyspark.sql import DataFrame
-
-        dataset = dataset_class(self.session)
-        return DataFrame(dataset.ofRows(self.session._jsparkSession, node.java), self.session)
-
-
-def _below_aliases(node: PlanNode) -> PlanNode:
-    while node.name in _TRANSPARENT:
-        node = node.child
-    return node
+        return frame_of(self.session, node.java)
 
 
 def _named(node: PlanNode, alias: str) -> tuple[str, PlanNode]:
     """A plan below its names, and the outermost of these."""
-    while node.name in _TRANSPARENT:
+    while node.name in TRANSPARENT:
         alias = str(node.java.alias()) if node.name == "SubqueryAlias" and not alias else alias
         node = node.child
     return alias, node
 
 
-def _sorts_partitions(node: PlanNode) -> bool:
-    return node.name == "Sort" and not getattr(node.java, "global")()  # Python has no such name
+def _reaches_window(node: PlanNode) -> bool:
+    while node.name in (*TRANSPARENT, "Project"):
+        node = node.child
+    return node.name == "Window"
 
 
 def _split(node: Catalyst) -> list[Catalyst]:
