@@ -31,6 +31,7 @@ from planner.runtime.repeatable import find_nonrepeatable_reason
 from planner.runtime.sail import is_sail
 from planner.runtime.settings import all_settings
 from planner.runtime.table_rows import counted_rows
+from planner.runtime.user_code import calls_user_function
 from planner.runtime.views import Views, changed_setting, legacy_settings
 from planner.types.schema import Column, sql_type
 
@@ -198,7 +199,10 @@ class SparkCatalog(CatalogConstraints):
         return parse_statistics(run(self.session, f"EXPLAIN COST {relation}", self.arguments).collect()[0][0])
 
     def measure(self, query: str) -> tuple[Numbers, ...] | None:
-        """Run a query that returns a few rows of numbers, as a Spark job; None if Spark rejects it."""
+        """Run a query that returns a few rows of numbers, as a Spark job.
+
+        None if Spark rejects it, and if it would call a function of the user's, which may count its calls.
+        """
         return self._memoize(self._measured, query, self._measure)
 
     def measure_all(self, queries: tuple[str, ...]) -> tuple[tuple[Numbers, ...] | None, ...]:
@@ -208,6 +212,8 @@ class SparkCatalog(CatalogConstraints):
     def _measure(self, query: str) -> tuple[Numbers, ...] | None:
         try:
             frame = run(self.session, query, self.arguments)
+            if calls_user_function(frame):
+                return None
             if self.measurements is None or not classic(self.session):
                 return _numbers(frame)
             query_key = catalog_query(frame)

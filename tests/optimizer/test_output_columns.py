@@ -1,4 +1,4 @@
-"""The columns of a rewriting have the qualifiers and the metadata of the original."""
+"""The columns of a rewriting have the qualifiers and the metadata of the original, and planning calls no function."""
 
 from __future__ import annotations
 
@@ -82,3 +82,25 @@ def test_spark_knows_generated_names_of_frames(opt: Optimizer, joined: DataFrame
         assert found is not frame
         assert found.schema == frame.schema
         assert sorted(found.collect()) == sorted(frame.collect())
+
+
+def test_planning_calls_no_function_of_the_user(opt: Optimizer) -> None:
+    from pyspark.sql.functions import expr, udf
+
+    session = opt.session
+    calls = session.sparkContext.accumulator(0)
+
+    counted = udf(lambda value: (calls.add(1), value * 10)[1], "long")
+
+    events = session.range(3_000).withColumn("ts", counted("id"))
+    windows = session.range(500).selectExpr("id AS wid", "id * 60 AS lo", "id * 60 + id % 7 AS hi")
+    frame = events.alias("e").join(windows.alias("w"), expr("e.ts BETWEEN w.lo AND w.hi")).select("e.id", "w.wid")
+    other = windows.selectExpr("wid", "hi").withColumn("lo", counted("wid"))
+    wide = session.range(50).alias("p").join(other.alias("w"), expr("p.id BETWEEN w.lo AND w.hi"))
+    for planned in (frame, wide):
+        assert opt.plan(planned).rewritten
+        assert calls.value == 0
+    expected = frame.collect()
+    once, calls.value = calls.value, 0
+    assert sorted(opt.dataframe(frame).collect()) == sorted(expected)
+    assert calls.value == once
