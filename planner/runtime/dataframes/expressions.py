@@ -14,6 +14,7 @@ from sqlglot import exp
 from planner.errors import Refused, Unsupported
 from planner.expr import parse
 from planner.expr.dialect import data_type
+from planner.expr.functions import VOLATILE
 from planner.runtime.dataframes.call_arguments import OTHER_ARGUMENTS
 from planner.runtime.dataframes.catalyst_tree import Catalyst
 from planner.runtime.dataframes.function_names import FunctionNames
@@ -90,6 +91,8 @@ class ExpressionWriter:
             left, right = self._operands(node, children)
             return kind(this=left, expression=right)  # type: ignore[return-value]
         name, arguments = self.names.find(node.name), self._operands(node, children)
+        if name.upper() in VOLATILE:
+            raise Refused(f"{name}() could have another value in another plan")
         if otherwise := OTHER_ARGUMENTS.get(node.name):
             name, arguments = otherwise(name, node, arguments)
         return self._call(name, arguments)
