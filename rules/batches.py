@@ -13,7 +13,6 @@ from rules.lower.nearest_join import (
     lower_nearest_ties,
     lower_nearest_versions,
 )
-from rules.lower.pull_up_columns import pull_up_columns
 from rules.lower.self_aggregate import lower_self_aggregate
 from rules.lower.shared_groups import lower_shared_groups
 from rules.lower.spark import leave_to_spark
@@ -98,7 +97,6 @@ BATCHES = (
         "lower",
         "choose operators; the only batch that looks at statistics",
         (
-            pull_up_columns,
             lower_band_window,
             drop_lookup_hints,
             drop_range_join,

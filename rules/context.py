@@ -15,8 +15,8 @@ from planner.catalog.measure import extent_sql, is_expensive, length_classes_sql
 from planner.catalog.stats import UNKNOWN, LengthClass, Statistics
 from planner.errors import Place, QueryError, ReasonCode, Unsupported
 from planner.explain.records import CandidatePlan, Choice, CostNote, Declined, PlanWarning
-from planner.expr import Scalar, quote
-from planner.expr.calls import KNOWN
+from planner.expr import Scalar, quote, sql
+from planner.expr.calls import KNOWN, repeated_otherwise, volatile
 from planner.expr.tokens import called
 from planner.logical import Cte, Logical, Project, Scan
 from planner.logical.sampled_side import sampled_side
@@ -121,6 +121,17 @@ class Context:
         except Unsupported:
             return None
         return columns[0].type if columns else None
+
+    def volatile_call(self, tree: exp.Expr, relation: Logical) -> exp.Expr | None:
+        """Return the first call over the columns of ``relation`` that may be volatile; Spark knows users' functions."""
+        call = volatile(tree)
+        if call is None or repeated_otherwise(tree):
+            return call
+        try:
+            typed = self._typed(relation, sql(tree))
+        except Unsupported:
+            return call
+        return None if typed is not None and self.catalog.is_deterministic(typed) else call
 
     def _typed(self, relation: Logical, expression: str) -> str | None:
         """Build ``SELECT expression`` over a row of typed NULLs, which Spark analyzes quickly.

@@ -45,10 +45,6 @@ FRAMES = "rules/window/frame_aggregates.py"
 WINDOWS = "rules/window/correlated_aggregate.py"
 MERGED = "rules/shared_scan/scalar_aggregates.py"
 GUARDS = "rules/analysis/speculation.py"
-REMOVED = "rules/self_join/removed_relations.py"
-TAKEN_OUT = "rules/analysis/taken_out.py"
-UNION = "rules/analysis/union_parts.py"
-USED = "rules/analysis/used_columns.py"
 FIELDS = "optimizer/validation.py"
 BLOCK = "rules/query/query_block.py"
 VIEWS = "planner/runtime/temporary_views.py"
@@ -303,60 +299,25 @@ FAULTS = (
         "an aggregate counts the rows of all", MERGED, 'if own else ""\n', 'if not own else ""\n', "scalar_aggregates"
     ),
     Fault(
-        "a column of one relation counts as evaluated for a column of that name of another",
-        GUARDS,
-        " if column is not None and fold(column.table) in names}",
-        " if column is not None}",
-        "self/window_name_of_two_relations.plan",
-    ),
-    Fault(
-        "each of several filters counts as evaluated on every row",
-        GUARDS,
-        "        if len(self.filters) == 1 or",
-        "        if self.filters or",
-        "scalar_aggregates/null_before_a_guard.plan",
-    ),
-    Fault(
-        "AND counts as a guard in a select list",
-        REMOVED,
-        "        for part in parts if len(parts) > 1 else ():\n",
-        "        for part in ():\n",
-        "self/left_guarded_column.plan",
-    ),
-    Fault(
         "common filters lose their guards",
         GUARDS,
-        "    if not any(rows.are_filtered_by(tuple(c.text for c in filters)) for rows in before):\n",
-        "    if not filters:\n",
+        "        if not any(guard <= before for guard in guards):\n",
+        "        if not filters:\n",
         "scalar_aggregates",
     ),
     Fault(
-        "a column above an outer join has a value where no row matched",
-        TAKEN_OUT,
-        "        if optional and values:\n",
-        "        if not values:\n",
-        "pulled_up/left_join_with_where.plan",
-    ),
-    Fault(
-        "the parts of UNION ALL compute a column in the ways of each other",
-        UNION,
-        'f"if({first}, {text}, {other})"',
-        'f"if({first}, {other}, {text})"',
-        "pulled_up/union_all.plan",
-    ),
-    Fault(
-        "a column that a condition compares is taken out of its subquery",
-        USED,
-        "        return self._named(relation, _read_in_joins(nodes_of_from(top)) if top else ())\n",
-        "        return set()\n",
-        "pulled_up/not_for_ends_of_a_band.plan",
+        "a condition of the preserved side does not guard what bins compute",
+        "planner/band/linear.py",
+        "    if not guards:\n",
+        "    if guards:\n",
+        "expressions/guard_in_a_left_join.plan",
     ),
     Fault(
         "a struct may name a field after a column of a rewriting",
         FIELDS,
         "            if name.startswith(PREFIX) and all(",
         "            if not name and all(",
-        "pulled_up/refused_field_of_a_rewriting.plan",
+        "self/refused_field_of_a_rewriting.plan",
     ),
     Fault(
         "a view that is dropped takes the cached rows of its plan along",

@@ -11,12 +11,16 @@ differs from real numbers (rounding, calendar days).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import TypeVar
 
 from planner.band.axis import Axis
 from planner.band.linear import Leaf, Side
 from planner.expr import Scalar
+
+B = TypeVar("B", bound="Band")
 
 
 @dataclass(frozen=True)
@@ -111,3 +115,23 @@ class OverlapBand:
 
 
 Band = DistanceBand | IntervalBand | OverlapBand
+
+
+def leaves_of(band: Band) -> tuple[tuple[Side, Leaf], ...]:
+    """The leaves of a band, each with the side that it is computed on."""
+    if isinstance(band, DistanceBand):
+        return ("left", band.left), ("right", band.right)
+    if isinstance(band, OverlapBand):
+        return (*leaves_of(band.in_left), *leaves_of(band.in_right))
+    other: Side = "right" if band.side == "left" else "left"
+    return (band.side, band.point), *((other, leaf) for end in (band.low, band.high) for _, leaf in end.terms)
+
+
+def map_leaves(band: B, fn: Callable[[Leaf], Leaf]) -> B:
+    """A band with ``fn`` applied to its leaves."""
+    if isinstance(band, OverlapBand):
+        return replace(band, in_left=map_leaves(band.in_left, fn), in_right=map_leaves(band.in_right, fn))
+    if isinstance(band, DistanceBand):
+        return replace(band, left=fn(band.left), right=fn(band.right))
+    low, high = (replace(end, terms=tuple((s, fn(leaf)) for s, leaf in end.terms)) for end in (band.low, band.high))
+    return replace(band, point=fn(band.point), low=low, high=high)

@@ -14,11 +14,10 @@ from math import ceil, floor
 from sqlglot import exp
 
 from planner.band.condition import DistanceBand, IntervalBand
-from planner.band.linear import ConditionScope, Leaf, Side
+from planner.band.linear import ConditionScope, Leaf, Side, speculative
 from planner.errors import Refused
 from planner.expr import sql
 from planner.types.schema import SqlType
-from planner.types.try_expressions import UnsafeSpeculation, can_raise
 from planner.types.typed import type_of
 
 Comparison = tuple[exp.Expression, exp.Expression, bool]
@@ -122,22 +121,9 @@ def _cast(text: str, own: SqlType, common: SqlType) -> str:
 def _careful(tree: exp.Expression, scope: ConditionScope) -> str:
     """An expression that is NULL where it would raise an error: Spark might not have computed it for any pair.
 
-    A pair for which it did would have failed the query, so none of those can be missed.  Without ANSI sums wrap around,
-    and are left to do so.
+    A pair for which it did would have failed the query, so none of those can be missed.
     """
-    match tree:
-        case exp.Paren():
-            return f"({_careful(tree.this, scope)})"
-        case exp.Add() | exp.Sub() if scope.ansi:
-            name = "try_add" if isinstance(tree, exp.Add) else "try_subtract"
-            return f"{name}({_careful(tree.this, scope)}, {_careful(tree.expression, scope)})"
-        case exp.Add() | exp.Sub():
-            for side in (tree.this, tree.expression):
-                _careful(side, scope)
-            return sql(tree)
-    if can_raise(tree, scope.type_of, ansi=scope.ansi):
-        raise UnsafeSpeculation(sql(tree))
-    return sql(tree)
+    return sql(speculative(tree, scope))
 
 
 def _of_integers(band: DistanceBand, found: list[Comparison]) -> Ends:

@@ -16,10 +16,11 @@ from planner.band.axis import DAY
 from planner.band.lengths import Length, cast_length, interval_length, interval_of, interval_parts, months
 from planner.conditions.compared import Comparison
 from planner.errors import Refused
-from planner.expr import HOLE, sql
+from planner.expr import Scalar, sql
+from planner.expr.calls import volatile
 from planner.expr.precedence import holds_together
 from planner.types.schema import SqlType, sql_type
-from planner.types.try_expressions import try_form
+from planner.types.try_expressions import UnsafeSpeculation, can_raise, try_form
 from planner.types.typed import type_of
 
 Side = Literal["left", "right"]
@@ -28,11 +29,15 @@ UNKNOWN = SqlType("unknown")
 
 @dataclass(frozen=True)
 class Leaf:
-    """A piece of an expression that is not a sum: its SQL and type."""
+    """A piece of an expression that is not a sum: its SQL and type.
+
+    ``computed``: the piece as written, where it calls a user's function, which is computed once a row.
+    """
 
     text: str = field(compare=False)
     type: SqlType
     key: str  # the same for every way to write the same thing
+    computed: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,8 @@ class ConditionScope:
     """What the reader of bands needs to know about names: the side of a column, the type of an expression.
 
     ``side`` returns None for an expression without columns of either side, and raises ``Refused`` for a column that
-    cannot be placed.  ``canonical`` returns one text for every way to write the same expression.
+    cannot be placed.  ``canonical`` returns one text for every way to write the same expression.  ``volatile_call``
+    returns the first call that may be volatile.  ``guards``: the conjuncts in front of the one that is read.
     """
 
     side: Callable[[exp.Expression], Side | Literal["both"] | None]
@@ -48,6 +54,8 @@ class ConditionScope:
     canonical: Callable[[exp.Expression], str]
     ansi: bool
     has_fixed_offset_zone: bool
+    volatile_call: Callable[[exp.Expression], exp.Expr | None] = volatile
+    guards: tuple[Scalar, ...] = ()
 
     def order_by_side(self, one: exp.Expression, other: exp.Expression) -> tuple[exp.Expression, exp.Expression] | None:
         """Return the expression over the left side, then the one over the right side; None if they are others."""
@@ -201,7 +209,7 @@ class Sum:
         found = type_of(count, self.scope.type_of)
         if found is None or not found.numeric:
             raise Refused(f"the type of {sql(count)} is not known")
-        tried = sql(try_form(count, self.scope.type_of, ansi=self.scope.ansi))
+        tried = sql(speculative(count, self.scope))
         text = f"(CAST({tried} AS DOUBLE) * {float(each.micros)!r}D)"
         self._add_term(self.scope.side(count), sign, Leaf(text, SqlType("micros"), f"{text} micros"))
         rounding = Fraction(1)  # Spark's own, to whole microseconds
@@ -239,15 +247,36 @@ class Sum:
 
 
 def leaf_of(tree: exp.Expression, scope: ConditionScope) -> Leaf:
-    """An expression as one leaf.  Raises ``Refused`` where it cannot be computed on every row."""
-    if any(c.name.startswith(HOLE) for c in tree.find_all(exp.Column)):
-        raise Refused("a subquery stands in it")
+    """An expression as one leaf.  Raises ``Refused`` where it cannot be computed for a row of one side."""
     key = scope.canonical(tree)
     if scope.side(tree) == "both":  # never computed
         return Leaf(sql(tree), UNKNOWN, key)
-    tried = try_form(tree, scope.type_of, ansi=scope.ansi)
+    tried = speculative(tree, scope)
     text = sql(tried) if holds_together(tried) else f"({sql(tried)})"
-    return Leaf(text, type_of(tree, scope.type_of) or UNKNOWN, key)
+    type_ = type_of(tree, scope.type_of) or UNKNOWN
+    return Leaf(text, type_, key, sql(tree) if volatile(tree) else "")
+
+
+def speculative(tree: exp.Expression, scope: ConditionScope) -> exp.Expression:
+    """Return an expression over one side as bins compute it, for any row of the side.
+
+    It is the try form.  Where that may raise, the conditions of the same side that stand in front of it are its guards.
+    Raises ``Refused`` for an expression that is volatile, or has a guard that cannot be evaluated twice.
+    """
+    if call := scope.volatile_call(tree):
+        raise Refused(f"{sql(call)} is not known to be deterministic")
+    tried = try_form(tree, scope.type_of, ansi=scope.ansi)
+    if not can_raise(tried, scope.type_of, ansi=scope.ansi):
+        return tried
+    side = scope.side(tree)
+    guards = [guard for guard in scope.guards if side and scope.side(guard.tree) == side]
+    for guard in guards:
+        if guard.plans or scope.volatile_call(guard.tree):
+            raise UnsafeSpeculation(sql(tree), guard.place, why=f"{guard.shown} cannot be evaluated before it")
+    if not guards:
+        return tried
+    condition = exp.and_(*(guard.tree.copy() for guard in guards), copy=False)
+    return exp.Case(ifs=[exp.If(this=condition, true=tried)])
 
 
 def constant(tree: exp.Expression) -> Fraction | None:

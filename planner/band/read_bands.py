@@ -21,7 +21,18 @@ from planner.band.comparisons import EndlessComparison, comparisons, endless_com
 from planner.band.condition import Band, DistanceBand, End, IntervalBand, OverlapBand
 from planner.band.linear import UNKNOWN, Amount, ConditionScope, Leaf, Side, Sum, leaf_of
 from planner.errors import Refused
-from planner.expr import Scalar, without_parentheses
+from planner.expr import HOLE, Scalar, without_parentheses
+from planner.types.schema import INTEGRAL
+from planner.types.typed import type_of
+
+# What Spark casts a text to that is compared with a value of these types.
+_TEXT_AS = {
+    **dict.fromkeys(INTEGRAL, exp.DType.BIGINT),
+    **dict.fromkeys(("float", "double", "decimal"), exp.DType.DOUBLE),
+    "date": exp.DType.DATE,
+    "timestamp": exp.DType.TIMESTAMPLTZ,
+    "timestamp_ntz": exp.DType.TIMESTAMPNTZ,
+}
 
 
 class OneSided(Refused):
@@ -54,9 +65,10 @@ def read_bands(conjuncts: tuple[Scalar, ...], scope: ConditionScope) -> tuple[tu
     bounds: list[_Bound] = []
     refusals: list[Refused] = []
     refused: set[Scalar] = set()
-    for conjunct in conjuncts:
+    for number, conjunct in enumerate(conjuncts):
         if not looks_like_band(conjunct):
             continue
+        scope = replace(scope, guards=conjuncts[:number])
         endless = endless_comparison(conjunct.tree)
         compared = without_parentheses(endless.comparison if endless else conjunct.tree)
         guarded = isinstance(compared.this, exp.Abs) or isinstance(compared.expression, exp.Abs)
@@ -75,6 +87,9 @@ def _read_bounds(
     small: exp.Expression, large: exp.Expression, conjunct: Scalar, scope: ConditionScope, *, guarded: bool
 ) -> list[_Bound]:
     """The bounds that ``small ≤ large`` puts on a leaf of either side; none when it is not across the join."""
+    if any(c.name.startswith(HOLE) for tree in (small, large) for c in tree.find_all(exp.Column)):
+        raise Refused("a subquery stands in it")
+    small, large = _with_one_type(small, large, scope)
     sum_ = Sum(scope)
     sum_.add(small, 1)
     sum_.add(large, -1)
@@ -112,6 +127,20 @@ def _read_bounds(
     if not found:
         raise reason
     return found
+
+
+def _with_one_type(
+    small: exp.Expression, large: exp.Expression, scope: ConditionScope
+) -> tuple[exp.Expression, exp.Expression]:
+    """Cast a text that is compared with a number or a time, as Spark does under ANSI."""
+    if not scope.ansi or {scope.side(small), scope.side(large)} != {"left", "right"}:
+        return small, large
+    types = type_of(small, scope.type_of), type_of(large, scope.type_of)
+    wanted = tuple(
+        _TEXT_AS.get(other.name) if own and own.text == "string" and other else None
+        for own, other in (types, types[::-1])
+    )
+    return tuple(exp.cast(one.copy(), to) if to else one for one, to in zip((small, large), wanted, strict=True))  # type: ignore[return-value]
 
 
 def _endless(bound: _Bound, read: EndlessComparison, scope: ConditionScope) -> _Bound:

@@ -103,6 +103,10 @@ class SequentialCatalog:
         """Measure each query."""
         return tuple(self.measure(query) for query in queries)  # type: ignore[attr-defined]
 
+    def is_deterministic(self, query: str) -> bool:
+        """False: users' functions are not known."""
+        return False
+
 
 class Catalog(Protocol):
     """Tables, settings and statistics."""
@@ -170,6 +174,10 @@ class Catalog(Protocol):
 
     def streams(self, query: str) -> int:
         """The number of stream scans in ``query``; 0 if Spark rejects it."""
+        ...
+
+    def is_deterministic(self, query: str) -> bool:
+        """Whether Spark knows all functions of ``query``, users' functions too, to be deterministic."""
         ...
 
     def nonrepeatable_reason(self, query: str) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from sqlglot import exp
@@ -48,6 +48,18 @@ def replace_columns(tree: exp.Expr, replacement: Callable[[exp.Expression], exp.
         return new
 
     return tree.copy().transform(replace_column)  # type: ignore[return-value]
+
+
+def replace_expressions(scalar: Scalar, columns: Mapping[str, str]) -> Scalar:
+    """An expression with columns in the place of its parts, by their SQL; itself where it has none of them."""
+    if scalar.plans or not any(sql(node) in columns for node in scalar.tree.walk()):
+        return scalar
+
+    def replaced(node: exp.Expr) -> exp.Expr:
+        name = columns.get(sql(node))
+        return node if name is None else exp.column(name)
+
+    return Scalar(sql(scalar.tree.copy().transform(replaced)), (), scalar.place)
 
 
 def check_free(node: exp.Expr, new: exp.Expr) -> None:

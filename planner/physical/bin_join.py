@@ -15,12 +15,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from planner.band.condition import Band
-from planner.band.linear import Side
+from planner.band.condition import Band, leaves_of, map_leaves
+from planner.band.linear import Leaf, Side
 from planner.expr import Scalar, quote
+from planner.expr.substitution import replace_expressions
 from planner.hints.blocks import SideHint, repeated
 from planner.logical import JOIN_KEYWORDS, JoinKind, conjunction, hint_name
 from planner.physical.base import Physical
@@ -160,8 +161,9 @@ class BinJoin(Rendered, Physical):
 
     def render(self, sides: tuple[str, ...], names: NameGenerator, conjunction: RenderConjunction) -> str:
         """``left JOIN right ON keys AND condition``, each side with its keys."""
-        keyed = self.scheme.keyed(sides, names)
-        condition = conjunction(self.condition)
+        sides, scheme, conjuncts = self._with_computed(sides, names)
+        keyed = scheme.keyed(sides, names)
+        condition = conjunction(conjuncts)
         if not self.matched:
             on = [f"{a} = {b}" for a, b in keyed.hashed_with(self.equal)]
             return _join(self.kind, keyed.left, keyed.right, [*on, *keyed.also(_left(keyed)), condition])
@@ -179,6 +181,27 @@ class BinJoin(Rendered, Physical):
             text[1] = f"({text[1]})"
         on = [f"{a} = {b}" for a, b in zip(*keys, strict=True)]
         return _join(self.kind, text[0], text[1], [*on, *keyed.also(keys[0]), condition])
+
+    def _with_computed(
+        self, sides: tuple[str, ...], names: NameGenerator
+    ) -> tuple[tuple[str, ...], Scheme, tuple[Scalar, ...]]:
+        """The sides with a column for each call of a user's function, the bins and the condition over these columns."""
+        columns: dict[str, str] = {}
+        found = list(sides)
+        for side, leaf in leaves_of(self.scheme.band):
+            if leaf.computed and leaf.computed not in columns:
+                alias, column = names.new("value")
+                columns[leaf.computed] = column
+                n = int(side == "right")
+                found[n] = f"({found[n]} JOIN LATERAL (SELECT {leaf.text} AS {column}) AS {alias})"
+        if not columns:
+            return sides, self.scheme, self.condition
+
+        def leaf_over_columns(leaf: Leaf) -> Leaf:
+            return replace(leaf, text=columns.get(leaf.computed, leaf.text))
+
+        scheme = replace(self.scheme, band=map_leaves(self.scheme.band, leaf_over_columns))  # type: ignore[type-var]
+        return tuple(found), scheme, tuple(replace_expressions(c, columns) for c in self.condition)
 
     def _matches(
         self, side: Side, inner: str, keys: tuple[str, ...], names: NameGenerator

@@ -226,6 +226,9 @@ class SparkCatalog(CatalogConstraints):
         except (PySparkException, Py4JError):  # Py4JError: errors of tasks other than Spark's
             return None
 
+    def is_deterministic(self, query: str) -> bool:
+        return self.nonrepeatable_reason(query) is None
+
     def nonrepeatable_reason(self, query: str) -> str | None:
         """Why two reads of ``query`` may return different rows, by Spark's analyzed plan; None if they cannot."""
         find = partial(find_nonrepeatable_reason, self.session, arguments=self.arguments)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from sqlglot import exp
@@ -38,7 +38,6 @@ from planner.logical import (
 )
 from planner.logical.nearest_join import NearestJoin
 from planner.logical.placeholder import placeholder
-from planner.logical.pulled_up_columns import PulledUpColumns
 from planner.sql.to_sql import to_sql
 from planner.tree import Node, transform_up, unwrap
 from planner.types.schema import Column, SqlType
@@ -96,14 +95,6 @@ class Resolver:
         if isinstance(node, NearestJoin) and any(shown.values for shown in node.nearest.right):
             return (*self.sources(node.left), *(Source((one.name,), one.columns) for one in node.nearest.right))
         plan = unwrap(node)
-        if isinstance(plan, PulledUpColumns):
-            shown = {self.fold(one.name): one.columns for one in plan.relations}
-            below = self.sources(plan.child)
-            names = [self.fold(source.names[-1]) if source.names else "" for source in below]
-            return tuple(
-                replace(source, columns=shown[name]) if name in shown else source
-                for source, name in zip(below, names, strict=True)
-            )
         if isinstance(plan, Relation) and plan.declared_columns is not None:
             return tuple(Source(_one(alias), columns) for alias, columns in plan.declared_columns)
         match plan:

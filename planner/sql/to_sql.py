@@ -41,7 +41,6 @@ from planner.logical import (
     nodes_of_from,
 )
 from planner.logical.nearest_syntax import NearestSyntax
-from planner.logical.pulled_up_columns import PulledUpColumns
 from planner.logical.self_join import HiddenRelation
 from planner.rendered import NameGenerator, Rendered
 from planner.tree import Node, unwrap
@@ -140,13 +139,9 @@ class _Printer:
         if not adds_columns(source):
             return [self.scalar(i) for i in project.items]
         items: list[str] = []
-        pulled_up = (n for n in map(unwrap, nodes_of_from(source)) if isinstance(n, PulledUpColumns))
-        stars = {star: one.shown for node in pulled_up for one in node.relations for star in one.stars}
         for item in project.items:
             if item.text == "*":
                 items += star_items(source)
-            elif item.text in stars:
-                items += stars[item.text]
             else:
                 refuse_stars(item)
                 items.append(self.scalar(item))

@@ -1,13 +1,14 @@
-"""Which expressions can raise an error, and try expressions: forms that never do.
+"""Try forms: expressions that are NULL, or have any value, where the original raises an error.
 
-Bins are computed on rows that the original join never evaluates, on which the expression may raise.  Its *try form* has
-the same value if the expression has one, and is NULL (or any value) if the expression raises:
+Bins are computed on rows that the original join may never evaluate.  The *try form* of an expression has the same value
+wherever the expression has one, and does not raise, as far as Spark has such functions:
 
     CAST(p.tag AS INT)      TRY_CAST(p.tag AS INT)
     i.lo * 2                TRY_MULTIPLY(i.lo, 2)
+    ceil(p.d)               ceil(p.d), which raises on any row where it overflows
 
-An expression that is its own try form never raises.  Without ANSI most of Spark's functions return NULL or wrap around,
-and stay unchanged.
+An expression is *safe* if it is its own try form and has no part without one: it never raises.  Without ANSI most of
+Spark's functions return NULL or wrap around, and stay unchanged.
 """
 
 from __future__ import annotations
@@ -50,6 +51,10 @@ _OF_STRINGS = frozenset(
 """Functions that have a value for all strings, and behind the first one for all whole numbers."""
 
 
+# Functions that raise on texts they cannot read, and those that return NULL.
+_TRY_TWINS = {"TO_DATE": "try_to_timestamp", "TO_TIMESTAMP": "try_to_timestamp"}
+
+
 class UnsafeSpeculation(Refused):
     """An expression that could raise an error, on rows on which the original join or query never evaluates it."""
 
@@ -61,19 +66,21 @@ class UnsafeSpeculation(Refused):
 
 
 def try_form(tree: exp.Expression, known: TypeOf, *, ansi: bool) -> exp.Expression:
-    """Return the try form of an expression as a new tree.  Raises ``UnsafeSpeculation`` for a part that has none."""
+    """Return the try form of an expression as a new tree; a part that has none stays as it is."""
     return _TryForm(known, ansi).form(tree)
 
 
 def can_raise(expression: Scalar | exp.Expr, known: TypeOf, *, ansi: bool) -> bool:
     """Whether an expression or a condition could raise an error on some row; ``known`` returns the types of columns.
 
-    True also where that is unknown: for subqueries, and where ``known`` raises ``Refused``.
+    True also where that is unknown: for subqueries, functions without a try form, and where ``known`` raises
+    ``Refused``.
     """
     try:
         tree = (expression.tree if isinstance(expression, Scalar) else expression).unalias()
         condition = exp.If(this=tree.copy(), true=exp.Literal.number(1), false=exp.Literal.number(0))
-        return sql(try_form(condition, known, ansi=ansi)) != sql(condition)
+        found = _TryForm(known, ansi)
+        return sql(found.form(condition)) != sql(condition) or found.incomplete
     except Refused:
         return True
 
@@ -116,9 +123,10 @@ class _TryForm:
     def __init__(self, known: TypeOf, ansi: bool):
         self.known = known
         self.ansi = ansi
+        self.incomplete = False  # whether a part has no try form
 
     def form(self, tree: exp.Expression) -> exp.Expression:
-        """Build the try form.  Raises ``UnsafeSpeculation`` for the first part that has none."""
+        """Build the try form."""
         match tree:
             case exp.Column() if not tree.name.startswith(HOLE):
                 return tree.copy()
@@ -149,11 +157,16 @@ class _TryForm:
                 return self._inside(tree)
             case exp.TsOrDsToDate():
                 return self._to_date(tree)
+            case exp.Anonymous(this=str(name)) if name.upper() in _TRY_TWINS:
+                return self._function(tree, _TRY_TWINS[name.upper()])
+            case exp.Bracket() if len(tree.expressions) == 1 and self._is(tree.this, "array"):
+                self.form(tree.this)
+                return exp.Anonymous(this="get", expressions=[tree.this.copy(), tree.expressions[0].copy()])
             case exp.TsOrDsAdd() | exp.DateSub() if self._is(tree.this, *TEMPORAL) and self._integral(tree.expression):
                 return self._inside(tree)
             case exp.DateDiff() if not tree.args.get("unit") and self._is(tree.this, *TEMPORAL):
                 if not self._is(tree.expression, *TEMPORAL):
-                    raise UnsafeSpeculation(sql(tree))
+                    return self._as_written(tree)
                 return self._inside(tree)
         if (isinstance(tree, _LEAVES) and not isinstance(tree, exp.Column)) or isinstance(tree, _NOW):
             return tree.copy()
@@ -167,7 +180,22 @@ class _TryForm:
             return self._choice(tree)
         if self._has_value_for_strings(tree):
             return tree.copy()
-        raise UnsafeSpeculation(sql(tree))
+        return self._as_written(tree)
+
+    def _as_written(self, tree: exp.Expression) -> exp.Expression:
+        """A part that has no try form."""
+        self.incomplete = True
+        return tree.copy()
+
+    def _function(self, tree: exp.Anonymous, name: str) -> exp.Expression:
+        if not self.ansi:
+            return self._as_written(tree)
+        found = exp.Anonymous(this=name, expressions=[self.form(e) for e in tree.expressions])
+        return (
+            exp.TryCast(this=found, to=exp.DataType.build("date"), safe=True)
+            if tree.name.upper() == "TO_DATE"
+            else found
+        )
 
     def _has_value_for_strings(self, tree: exp.Expression) -> bool:
         """Whether this is a string function over columns, literals and other such functions."""
@@ -212,7 +240,7 @@ class _TryForm:
             return copy
         source = self._type(tree.this)
         if source is None and not self.ansi:
-            raise UnsafeSpeculation(sql(tree))
+            return self._as_written(tree)
         wide = type_of(tree, self.known)
         if source and (_holds(wide, source) or (source.integral and _remains(tree.this, wide))):
             return copy
@@ -224,7 +252,7 @@ class _TryForm:
         """``-x`` and ``abs(x)``, which overflow for the least integer."""
         inner, type_ = self.form(tree.this), self._type(tree.this)
         if type_ is None or not type_.numeric or (type_.name == "decimal" and type_.precision > NEGATED_DIGITS):
-            raise UnsafeSpeculation(sql(tree))
+            return self._as_written(tree)
         if not (self.ansi and type_.integral):
             return self._inside(tree)
         negative = exp.SafeSubtract(this=exp.Literal.number(0), expression=inner)
@@ -234,10 +262,10 @@ class _TryForm:
         copy = self._inside(tree)
         types = self._type(tree.this), self._type(tree.expression)
         if any(t is None or not (t.numeric or t.temporal or t.name == "interval") for t in types):
-            raise UnsafeSpeculation(sql(tree))
+            return self._as_written(tree)
         numbers = all(t is not None and t.numeric for t in types)
         if not numbers and not isinstance(tree, exp.Add | exp.Sub):
-            raise UnsafeSpeculation(sql(tree))
+            return self._as_written(tree)
         if numbers and (not self.ansi or _fits(tree, *types)):
             return copy
         return _SAFE_TWINS[type(tree)](this=copy.this, expression=copy.expression)
@@ -248,12 +276,12 @@ class _TryForm:
         if not (self._integral(tree.this) and self._integral(divisor)):
             right = self._type(divisor)
             if isinstance(tree, exp.IntDiv) or left is None or right is None or not (left.numeric and right.numeric):
-                raise UnsafeSpeculation(sql(tree))
+                return self._as_written(tree)
         if self.ansi:
             number = literal_number(divisor)
             overflows = isinstance(tree, exp.IntDiv) and number == -1  # of the least BIGINT
             if not number or overflows:
-                raise UnsafeSpeculation(sql(tree))
+                return self._as_written(tree)
         return self._inside(tree)
 
     def _rounded(self, tree: exp.Expression) -> exp.Expression:
@@ -264,13 +292,13 @@ class _TryForm:
             real = type_.approximate
             fine = isinstance(tree, exp.Round) if real else sum(type_.digits) + 1 + places <= 38
         if not fine:
-            raise UnsafeSpeculation(sql(tree))
+            return self._as_written(tree)
         return self._inside(tree)
 
     def _to_date(self, tree: exp.Expression) -> exp.Expression:
         inner, type_ = self.form(tree.this), self._type(tree.this)
         if type_ is None or not (type_.temporal or type_.name == "string"):
-            raise UnsafeSpeculation(sql(tree))
+            return self._as_written(tree)
         if self.ansi and type_.name == "string":
             return exp.TryCast(this=inner, to=exp.DataType.build("date"), safe=True)
         return self._inside(tree)
@@ -279,7 +307,7 @@ class _TryForm:
         """A function of a date or a time: Spark casts other types to it, which may raise."""
         inner = self.form(tree.this)
         if not self._is(tree.this, *names):
-            raise UnsafeSpeculation(sql(tree))
+            return self._as_written(tree)
         copy = tree.copy()
         copy.set("this", inner)
         return copy
@@ -287,7 +315,7 @@ class _TryForm:
     def _of_timestamps(self, tree: exp.Expression) -> exp.Expression:
         inner = self.form(tree.this)
         if not self._is(tree.this, *TEMPORAL) or tree.args.get("format"):
-            raise UnsafeSpeculation(sql(tree))
+            return self._as_written(tree)
         if not self._is(tree.this, "timestamp", "timestamp_ntz"):  # Spark counts the latter as if in UTC
             inner = exp.TryCast(this=inner, to=exp.DataType.build(exp.DType.TIMESTAMPLTZ), safe=True)
         copy = tree.copy()
@@ -305,7 +333,7 @@ class _TryForm:
                 if not isinstance(piece, exp.Expression):
                     kept.append(piece)
                 elif isinstance(tree, exp.Case) and name == "this":
-                    raise UnsafeSpeculation(sql(tree))
+                    return self._as_written(tree)
                 elif isinstance(tree, exp.Case) and name == "ifs":
                     whole = self._choice(piece)
                     kept.append(whole)
@@ -317,7 +345,7 @@ class _TryForm:
                     values.append(piece)
             copy.set(name, kept if isinstance(value, list) else kept[0])
         if not self._of_one_kind(values):
-            raise UnsafeSpeculation(sql(tree))
+            return self._as_written(tree)
         return copy
 
     def _condition(self, tree: exp.Expression) -> exp.Expression:
@@ -331,7 +359,7 @@ class _TryForm:
             others = [part for part in parts if not _is_time_literal(part)]
             dated = 0 < len(others) < len(parts) and all(self._is(part, *TEMPORAL) for part in others)
             if not self._of_one_kind(others if dated else parts):
-                raise UnsafeSpeculation(sql(tree))
+                return self._as_written(tree)
             compared: exp.Expression = tree.copy()
             for old, part in zip(list(compared.iter_expressions()), parts, strict=True):
                 old.replace(self.form(part))

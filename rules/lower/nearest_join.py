@@ -7,16 +7,13 @@ from typing import Literal
 
 from planner.catalog.cost import count_pairs, describe_pairs, describe_rows, sort_seconds
 from planner.catalog.stats import Statistics
-from planner.errors import Refused
 from planner.explain.records import CandidatePlan
 from planner.logical import Logical
-from planner.logical.alternatives import Alternatives
 from planner.logical.nearest_join import Nearest, NearestJoin, NearestSubquery, NearestTies, NearestVersions
 from planner.physical.base import Rewriting, Spark
 from planner.physical.nearest_join import NearestJoin as SortedNearestJoin
 from planner.physical.nearest_join import right_row
 from planner.types.schema import SqlType
-from rules.analysis.pull_up import check_pull_up
 from rules.band_join.keys import key_pairs
 from rules.band_join.spark_join import pairwise_plan
 from rules.context import Context
@@ -67,7 +64,7 @@ def lower_nearest_ties(node: NearestTies, ctx: Context) -> Logical | Rewriting:
 
     The right side is read twice: sorted with the left one for the nearest time, and joined by this time.
     """
-    if all(_spark_join_suffices(join, ctx, passes=2) for join in node.joins.found) or _may_raise(node, ctx):
+    if all(_spark_join_suffices(join, ctx, passes=2) for join in node.joins.found):
         return node.written
     return Rewriting(node.other, "NearestTies", node.description, node.output)
 
@@ -78,19 +75,9 @@ def lower_nearest_versions(node: NearestVersions, ctx: Context) -> Logical | Rew
 
     Then the join stays as written, or is one over bins.
     """
-    if all(_are_few_versions(join, ctx) for join in node.joins.found) or _may_raise(node, ctx):
+    if all(_are_few_versions(join, ctx) for join in node.joins.found):
         return node.written
     return Rewriting(node.other, "NearestVersions", node.description, node.output)
-
-
-def _may_raise(node: Alternatives, ctx: Context) -> bool:
-    """Decline the other block where a column of its relations could raise an error and cannot be computed above."""
-    try:
-        check_pull_up(node.other, ctx)
-    except Refused as no:
-        ctx.decline(no.reason, no.place, no.code)
-        return True
-    return False
 
 
 def _are_few_versions(join: NearestJoin, ctx: Context) -> bool:
@@ -179,8 +166,6 @@ def lower_nearest_subquery(node: NearestSubquery, ctx: Context) -> Logical | Rew
     if not ctx.force and all(few for _, few in compared):
         ctx.choose(f"subqueries, {describe_pairs(max(n or 0 for n, _ in compared))}", "one sort of both sides")
         ctx.decline("so few rows that Spark's own join is as good (nested_loop_pairs)", code="few_rows")
-        return node.written
-    if _may_raise(node, ctx):
         return node.written
     ctx.choose("one sort of both sides", "subqueries, which compare every pair")
     return Rewriting(node.other, "NearestSubquery", node.description, node.output)

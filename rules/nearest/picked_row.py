@@ -14,13 +14,11 @@ from planner.band.comparisons import looks_like_band
 from planner.errors import Refused
 from planner.expr import Scalar, without_parentheses
 from planner.expr.ranking import Ranking, sort_key
-from planner.expr.tokens import mentioned
 from planner.logical import Join, Limit, Logical, Sort
 from planner.logical.nearest_join import Nearest
 from planner.sql.scope import BoundColumn, Scope
 from planner.tree import Node
 from planner.types.schema import Column
-from rules.analysis.speculation import check_columns, check_speculation
 from rules.context import Context
 from rules.nearest.extremes import decided_by
 from rules.nearest.first_row import wanted_by
@@ -101,9 +99,6 @@ def picked_row(
     for value in values:
         if value.plans or pairs.side(value.tree.unalias()) not in ("right", None):  # type: ignore[arg-type]
             raise Refused(f"{value.shown} is not of the row that the subquery picks", value.place)
-    check_speculation(values, pairs.scope.type_of, ctx)
-    used = {ctx.names.fold(word) for value in values for word in mentioned(value.text)}
-    check_columns(block.tree, used, (), ctx, of_aggregates=True)
     columns = tuple(_column(value, join, ctx) for value in values)
     return PickedRow(block.tree, condition, pairs.nearest(wanted, readers), values, columns)
 

@@ -8,7 +8,6 @@ from planner.band.comparisons import is_or_of_comparisons, looks_like_band, may_
 from planner.conditions.null_rejecting import null_rejected_columns
 from planner.errors import Refused
 from planner.expr import Scalar
-from planner.expr.calls import volatile
 from planner.logical import JOIN_KEYWORDS, Filter, Join, JoinKind, Logical, Scan
 from rules.context import Context
 from rules.query.query_block import move_conjuncts
@@ -88,7 +87,7 @@ def _simplified(join: Join, conjunct: Scalar, ctx: Context) -> Join:
 def _sides(conjunct: Scalar, join: Join, ctx: Context) -> set[str]:
     if conjunct.plans or conjunct.tree.find(exp.Subquery, exp.Exists):
         return set()
-    if volatile(conjunct.tree):
+    if ctx.volatile_call(conjunct.tree, join):
         raise Refused("it is not known to be deterministic")
     middle = len(ctx.names.sources(join.left))
     return {"left" if number < middle else "right" for number in ctx.scope(join).bind(conjunct).relations}

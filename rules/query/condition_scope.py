@@ -29,7 +29,12 @@ def condition_scope(join: Join | BandJoin, ctx: Context) -> ConditionScope:
 
     settings = ctx.catalog.settings
     return ConditionScope(
-        side, type_of, lambda tree: scope.bind(tree).canonical, settings.ansi, settings.has_fixed_offset_zone
+        side,
+        type_of,
+        lambda tree: scope.bind(tree).canonical,
+        settings.ansi,
+        settings.has_fixed_offset_zone,
+        lambda tree: ctx.volatile_call(tree, both),
     )
 
 

@@ -17,7 +17,6 @@ from planner.errors import Refused
 from planner.expr import Scalar
 from planner.logical import BandJoin, Join, JoinKind, LateralView, Logical, Nested
 from planner.logical.nearest_join import NearestJoin
-from planner.logical.pulled_up_columns import PulledUpColumns
 
 Kind = Literal["inner", "left", "semi", "anti"]
 Kinds = frozenset[JoinKind]
@@ -180,7 +179,7 @@ def map_sides(tree: Logical, fn: Callable[[Logical], Logical]) -> Logical:
     match tree:
         case Join() | BandJoin() | NearestJoin():
             return replace(tree, left=fn(tree.left), right=fn(tree.right))
-        case Nested(alias=None) | LateralView() | PulledUpColumns():
+        case Nested(alias=None) | LateralView():
             return replace(tree, child=fn(tree.child))
     return tree
 

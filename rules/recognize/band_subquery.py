@@ -21,7 +21,6 @@ from planner.logical.band_window import BandWindow, WindowedSource
 from planner.sql.to_sql import refuse_stars
 from planner.tree import Node
 from rules.analysis.same_source import same_source
-from rules.analysis.speculation import Rows
 from rules.context import Context
 from rules.query.decorrelation import check_deterministic
 from rules.query.from_items import leaves, with_leaves
@@ -136,11 +135,6 @@ class _Found:
             if band is None:
                 return None
             own = (*self._own(at), *map(pair.text, band.row_filters))
-            alone = len(self.relations) == 1  # Spark groups all rows by what the subquery names of them
-            project = self.joins.block.project
-            computed = (*pair.computed(project, ("left",)), *band.keys, band.column) if alone else ()
-            filters = tuple(c.text for c in self.joins.conjuncts) if alone else ()
-            pair.check_columns(band, project, Rows(filters, computed), None)
             totals = next((x for x in self.totals.get(at, []) if x.band == band), None)
             totals = totals or FrameAggregates(pair, band, nulls=True)
             value = self._over_windows(block.project.items[0], found, totals)
@@ -184,7 +178,7 @@ class _Found:
     def _total(call: Call, totals: FrameAggregates) -> str:
         if call.distinct and call.function not in ("min", "max"):
             raise Refused(f"{call.text}: DISTINCT needs the rows themselves")
-        argument = "" if call.argument is None else totals.pair.never_raising(call.argument)
+        argument = "" if call.argument is None else totals.pair.over_row(call.argument)
         if call.argument is not None and totals.pair.side(call.argument.tree) != "right":
             raise Refused(f"{call.text} uses more than the rows in the band")
         if call.function == "count":

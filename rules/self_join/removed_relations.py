@@ -21,7 +21,7 @@ from rules.analysis.equivalence_classes import (
     why_not_the_same_row,
 )
 from rules.analysis.same_source import RelationLineage, rewrite_over_output, same_source
-from rules.analysis.speculation import check_columns, check_speculation, may_raise
+from rules.analysis.speculation import check_speculation, may_raise
 from rules.context import Context
 from rules.query.char_columns import check_aliases
 from rules.query.decorrelation import check_deterministic
@@ -205,7 +205,6 @@ class RemovedRelations:
         if y.kind == "inner":
             return RemovedRelation(y, x.number, self.row(x, y, shown, other, None, description), kept, description)
         parts = (*kept, *self.conditions(x, y, shown))
-        self.check_projected(x, parts)
         when = conjoined([p.scalar for p in raising_last(parts)])
         row = self.row(x, y, shown, other, when, f"{description}, else NULL")
         return RemovedRelation(y, x.number, row, parts, description)
@@ -244,15 +243,6 @@ class RemovedRelations:
     def may_raise(self, scalar: Scalar, scopes: Scopes) -> bool:
         """Whether an expression could raise an error on some row."""
         return may_raise(scalar, self.sight.known(scopes), self.ctx)
-
-    def check_projected(self, x: FromItem, parts: tuple[Residual, ...]) -> None:
-        """Raise ``UnsafeSpeculation`` where a condition in a select list names a column that might raise.
-
-        AND guards nothing there: Spark evaluates what the condition and the columns have in common before either.
-        """
-        for part in parts if len(parts) > 1 else ():
-            used = {self.ctx.names.fold(c.parts[-1]) for c in part.scalar.columns}
-            check_columns(x.relation, used, (), self.ctx)
 
     def filters(self, x: FromItem, shown: RelationLineage, other: RelationLineage) -> tuple[Residual, ...]:
         """The filters of the other relation that ``x`` has not, over its columns."""

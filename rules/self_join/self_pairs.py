@@ -26,7 +26,6 @@ from planner.types.schema import Column
 from rules.analysis.containment_mapping import same_tables
 from rules.analysis.equivalence_classes import FromScope
 from rules.analysis.same_source import RelationLineage, over_base, same_source
-from rules.analysis.speculation import Rows, check_columns, check_speculation
 from rules.context import Context
 from rules.query.correlation import leans_on_left
 from rules.query.decorrelation import check_deterministic, why_not_simple
@@ -249,7 +248,6 @@ class _Pair:
         columns = [self._column(name) for name in names]
         (differ,) = self.differ
         filters = [c for value, c in self.filters[0].items() if value in own]
-        self._check_speculation(filters, (*columns, self._column(differ)))
         tree = where(self.one.relation, (*filters, *(Scalar(f"{column} IS NOT NULL") for column in columns)))
         groups = Aggregate(tree, tuple(map(Scalar, columns)))
         least, most = (f"{function}({self._column(differ)})" for function in ("min", "max"))
@@ -259,14 +257,6 @@ class _Pair:
         kept = tuple(c for c in source.columns or () if c.name in names)
         description = f"{', '.join(names)} of rows that differ in {differ}"
         return DifferingKeys(query, alias, (), f"AS {quote(alias)}", False, kept, description)
-
-    def _check_speculation(self, filters: list[Scalar], compared: tuple[str, ...]) -> None:
-        """Raise ``UnsafeSpeculation`` for what Spark never evaluates on rows whose compared columns are NULL."""
-        known = self.sight.known((frozenset((self.one.number,)),))
-        check_speculation(filters, known, self.ctx)
-        fold, rows = self.ctx.names.fold, () if filters else (Rows(computed=compared),)
-        used = {fold(c.parts[-1]) for scalar in (*filters, *map(Scalar, compared)) for c in scalar.columns}
-        check_columns(self.one.relation, used, rows, self.ctx)
 
     def _rows(self, side: int) -> set[str]:
         """The conditions on the rows of one side that are no matter of the key."""

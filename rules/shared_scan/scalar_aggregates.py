@@ -18,12 +18,11 @@ from planner.errors import Place, Refused
 from planner.expr import Scalar
 from planner.expr.aggregate_calls import Call, calls, outside, replaced
 from planner.expr.substitution import without_alias
-from planner.expr.tokens import mentioned
 from planner.logical import Logical, Project, Scan
 from planner.tree import Node
 from planner.types.schema import SqlType
 from rules.analysis.containment_mapping import ContainmentMapping, Term, containment_mappings
-from rules.analysis.speculation import Rows, check_columns, check_filters, check_speculation
+from rules.analysis.speculation import check_order, check_speculation
 from rules.context import Context
 from rules.query.correlation import correlated
 from rules.query.decorrelation import check_deterministic
@@ -106,11 +105,14 @@ class Member:
         """The argument of an aggregate in the names of the first total."""
         return (self.mapped.outside(argument) if self.mapped else argument).without_comments.text
 
-    def rows(self, common: dict[str, str]) -> Rows:
-        """Return what it evaluates; ``common``: the text of conditions that others have as well, by their values."""
-        filters = tuple(common.get(term.value, term.text) for term in self.terms)
-        computed = (self.argument(c.argument) for found in self.total.found for c in found if c.argument)
-        return Rows(filters, tuple(computed), same_join=not self.mapped or len(self.total.joins.relations) == 1)
+    def filters(self, common: dict[str, str]) -> tuple[str, ...]:
+        """Its conditions in order; ``common``: the text of those that others have as well, by their values."""
+        return tuple(common.get(term.value, term.text) for term in self.terms)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The arguments of its aggregates."""
+        return tuple(self.argument(c.argument) for found in self.total.found for c in found if c.argument)
 
 
 def mergeable(totals: tuple[ScalarAggregate, ...], ctx: Context) -> tuple[Member, ...]:
@@ -178,16 +180,11 @@ class Merged:
         if not any(self.own):
             return
         texts = {t.value: t.text for t in self.members[0].terms if t.value in self.common}
-        before = [member.rows(texts) for member in self.members]
-        check_filters(tuple(map(Scalar, texts.values())), before, self._known, self.ctx)
-        for number, relation in enumerate(self.first.joins.relations):
-            evaluated = [t.text for member in self.members for t in member.terms if number in t.relations]
-            evaluated += [text for rows in before for text in rows.computed]
-            used = {self.ctx.names.fold(word) for text in evaluated for word in mentioned(text)}
-            check_columns(relation, used, before, self.ctx, "query", tuple(texts.values()))
-        for rows, own in zip(before, self.own, strict=True):
-            texts_of_own = (*(term.text for term in own), *rows.computed) if own else ()
-            check_speculation(map(Scalar, texts_of_own), self._known, self.ctx, "query")
+        filters = (member.filters(texts) for member in self.members)
+        check_order(tuple(map(Scalar, texts.values())), filters, self._known, self.ctx)
+        for member, own in zip(self.members, self.own, strict=True):
+            guarded = (*(term.text for term in own), *member.arguments) if own else ()
+            check_speculation(map(Scalar, guarded), self._known, self.ctx, "query")
 
     def _known(self, tree: exp.Expression) -> SqlType | None:
         if isinstance(tree, exp.Column):

@@ -140,7 +140,7 @@ class FrameAggregates:
 
     @property
     def _present(self) -> str:
-        own = [_closed(self.pair.never_raising(c)) for c in self.band.row_filters]
+        own = [_closed(self.pair.over_row(c)) for c in self.band.row_filters]
         return " AND ".join([*(f"{column} IS NOT NULL" for column in self.band.needed), *own])
 
 

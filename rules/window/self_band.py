@@ -8,7 +8,6 @@ partition keys, order and frame, filters on the aggregated rows, and a column th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -20,14 +19,12 @@ from planner.conditions.compared import Comparison, compared
 from planner.errors import Refused
 from planner.expr import Scalar, quote, sql, without_parentheses
 from planner.expr import canonical as canonical_text
-from planner.expr.aggregate_calls import calls
-from planner.logical import Logical, Project
+from planner.logical import Logical
 from planner.sql.scope import BoundColumn, Scope
 from planner.types.schema import SqlType
 from rules.analysis.same_source import RelationLineage, rewrite_over_output
-from rules.analysis.speculation import Rows, check_columns, check_speculation
+from rules.analysis.speculation import check_speculation
 from rules.context import Context
-from rules.query.correlation import words_of
 from rules.query.decorrelation import check_deterministic
 
 _PAIRED = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.And)
@@ -81,36 +78,6 @@ class Pair:
         if len(sources) != 1 or not sources[0].names or sources[0].columns is None:
             raise Refused("the relation has no name, or its columns are not known")
 
-    def check_columns(self, band: SelfBand, block: Project, row: Rows, pairs: SelfBand | None) -> None:
-        """Raise ``UnsafeSpeculation`` if a window would evaluate an expression that may raise on rows without a pair.
-
-        ``row``: what ``block`` evaluates on the row.  ``pairs``: the band as written where rows without a match are
-        left out, and with them those whose columns of the band are NULL.  Spark first checks whether these are NULL, so
-        that they are computed for all rows on a side without filters.
-        """
-        joined, rows = (*band.keys, band.column), []
-        if not self.readings[0].filters:
-            rows.append(replace(row, computed=(*row.computed, *(joined if pairs else ()))))
-        if not self.readings[1].filters and not band.match_filters:
-            rows.append(Rows(computed=joined))
-        if pairs:
-            kept = tuple(text for text in pairs.match_filters if text != f"{pairs.inequality_column} IS NOT NULL")
-            rows += [Rows(tuple(c.text for c in pairs.row_filters)), Rows(kept)]
-        check_columns(self.relation, words_of(block, self.ctx.names, but=self.relation), rows, self.ctx)
-
-    def computed(self, block: Project, sides: tuple[Side, ...]) -> Iterator[str]:
-        """Yield what a block evaluates over one of these sides, over the row: items, and arguments of aggregates."""
-        for item in block.items:
-            if item.plans or item.tree.find(exp.Filter):
-                continue
-            if item.text.endswith("*") and not item.tree.find(exp.AggFunc):
-                named = item.columns[0].parts[:-1] if item.columns else ()  # `*` alone mentions none
-                whole = named in ((), (self.name,))
-                yield from (quote(c.name) for c in self.after.sources[0].columns or () if whole)
-                continue
-            arguments = (c.argument for c in calls(item) if c.argument is not None)
-            yield from (self.text(e).text for e in (item, *arguments) if self.side(e.tree) in sides)
-
     def side(self, tree: exp.Expression) -> Side | str | None:
         """``left`` for columns of the row, ``right`` for those of the other one; ``both``; ``else``; None for none."""
         found = set()
@@ -157,15 +124,14 @@ class Pair:
     def _type_over_row(self, tree: exp.Expression) -> SqlType | None:
         return self.type_of(self.text(Scalar(sql(tree))).text)
 
-    def never_raising(self, scalar: Scalar) -> str:
-        """Rewrite an expression over the other side over the row's relation.
-
-        Raises ``Refused`` where it could raise an error on a row that is in no pair.
-        """
+    def over_row(self, scalar: Scalar) -> str:
+        """Rewrite an expression over the other side over the row's relation.  Raises ``Refused``."""
         check_deterministic(scalar)
-        own = self.text(scalar)
+        return self.text(scalar).text
+
+    def check_guarded(self, scalar: Scalar) -> None:
+        """Raise ``UnsafeSpeculation`` for a condition behind another one that could raise: AND is no guard here."""
         check_speculation((scalar,), self._type_over_row, self.ctx)
-        return own.text
 
     @property
     def condition_scope(self) -> ConditionScope:
@@ -209,7 +175,9 @@ class Pair:
             if side == "left":
                 own.append(conjunct)
             elif side == "right":
-                kept.append(self.never_raising(conjunct))
+                if kept:
+                    self.check_guarded(conjunct)
+                kept.append(self.over_row(conjunct))
             elif side == "both" and (comparison := compared(tree)) and comparison.equal:
                 keys.append(key := self._column(comparison, conjunct))
                 needed += [key] if comparison.sign == "=" else []
@@ -264,7 +232,7 @@ class Pair:
         """A filter of the other side that is written over the source."""
         own = Scalar(rewrite_over_output(self.readings[0], (self.name,), text))
         inside = Pair(self.ctx, self.relation, (0, 0), (1, 0), self.readings, replace(self.after, outer=self.after))
-        return inside.never_raising(own)
+        return inside.over_row(own)
 
 
 def _columns(*trees: exp.Expression) -> list[exp.Column]:

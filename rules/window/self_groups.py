@@ -6,7 +6,6 @@ alone determines the group, the totals of a group's rows add up to the totals of
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -19,7 +18,6 @@ from planner.logical import Aggregate, Filter, Join, Logical, Project, Sort, Win
 from planner.logical.band_window import BandWindow, WindowedSource
 from planner.sql.to_sql import refuse_stars
 from rules.analysis.same_source import RelationLineage
-from rules.analysis.speculation import Rows
 from rules.context import Context
 from rules.query.decorrelation import check_deterministic
 from rules.query.query_block import QueryBlock, where
@@ -58,9 +56,6 @@ class Groups:
         below: list[str] = []
         if not self.left:
             self.band, below = self._below(band)
-        conditions = self.block.condition if self.left else self.filters
-        evaluated = Rows(tuple(c.text for c in conditions), tuple(self._computed()))
-        self.pair.check_columns(self.band, self.project, evaluated, None if self.left else band)
         self.totals = FrameAggregates(self.pair, self.band, nulls=self.left)
         for conjunct in self.filters if self.left else ():
             if self.pair.side(conjunct.tree) != "left":
@@ -69,13 +64,6 @@ class Groups:
         self.items = tuple(self._item(item) for item in self.project.items)
         self.grouped = tuple(self._clause(clause) for clause in self.block.below)
         self.below = (*below, *(f"{c} IS NOT NULL" for c in self.band.needed)) if not self.left else ()
-
-    def _computed(self) -> Iterator[str]:
-        """Yield the expressions that Spark evaluates on every row that passes the filters."""
-        if self.left:
-            yield from self.pair.computed(self.project, ("left",))
-        elif self.band.includes_self:
-            yield from self.pair.computed(self.project, ("left", "right"))
 
     def _below(self, band: SelfBand) -> tuple[SelfBand, list[str]]:
         """Move filters on both rows of a pair below the window, where each is evaluated once."""
@@ -208,7 +196,7 @@ class Groups:
             raise Refused(f"{call.text}: its value without a match is not known")
         if call.distinct and call.function not in ("min", "max"):
             raise Refused(f"{call.text}: DISTINCT needs the pairs themselves")
-        argument = self.pair.never_raising(call.argument)
+        argument = self.pair.over_row(call.argument)
         if call.function == "count":
             return f"coalesce(sum({self.totals.count(argument)}), 0)"
         type_ = self.pair.type_of(argument)

@@ -22,7 +22,7 @@ from planner.sql.names import Source
 from planner.sql.to_sql import STAR_OVER_MERGED, STAR_WITHOUT_NAME, refuse_stars
 from rules.analysis.correlation_keys import equal_columns
 from rules.analysis.same_source import reading
-from rules.analysis.speculation import EVERY, Rows, check_columns, check_filters, check_speculation
+from rules.analysis.speculation import check_order, check_speculation
 from rules.context import Context
 from rules.query.char_columns import check_aliases, check_values
 from rules.query.correlation import leans_on_left, words_of
@@ -70,22 +70,15 @@ class WindowedBlock:
 
     def _check_speculation(self) -> None:
         """Raise ``UnsafeSpeculation`` for expressions that might raise an error on rows that the query filters out."""
-        known, filters = self.outer.scope.type_of, tuple(c.text for c in self.common)
-        before = [self._rows_of(request) for request in self.requests]
-        check_filters(tuple(self.common), before, known, self.ctx)
+        known = self.outer.scope.type_of
+        check_order(tuple(self.common), map(self._filters_of, self.requests), known, self.ctx)
         for own in map(self._own, self.requests):  # CASE WHEN a AND b THEN … does not guard b by a
             check_speculation(map(Scalar, own if len(own) > 1 else ()), known, self.ctx, "query")
-        for number in self.relations:
-            relation = self.outer.relations[number]
-            used = {EVERY} if self._shown(number) else words_of(self.project, self.ctx.names, but=relation)
-            check_columns(relation, used, before, self.ctx, "query", filters)
 
-    def _rows_of(self, request: CorrelatedAggregate) -> Rows:
-        """Return what a subquery evaluates; if it has conditions of its own, Spark may test its keys for NULL first."""
+    def _filters_of(self, request: CorrelatedAggregate) -> tuple[str, ...]:
+        """The conditions of a subquery, those of the block in the block's words."""
         texts = {value: conjunct.text for conjunct, value in self.common.items()}
-        filters = [texts.get(term.value, term.text) for term in request.own]
-        filters += [f"{key.text} IS NOT NULL" for key in (request.keys if self._own(request) else ())]
-        return Rows(tuple(filters), tuple(c.text for c in request.calls), same_join=len(self.relations) == 1)
+        return tuple(texts.get(term.value, term.text) for term in request.own)
 
     def _place(self, conjunct: Scalar) -> frozenset[int]:
         try:
