@@ -9,6 +9,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from planner.band.axis import DAY, interval_micros
+from planner.expr import without_parentheses
 
 _MAKE_INTERVAL = ("year", "month", "week", "day", "hour", "minute", "second")
 _MAKE_DT_INTERVAL = ("day", "hour", "minute", "second")
@@ -50,9 +51,9 @@ def interval_of(text: str, unit: str) -> Length | None:
 
 def interval_length(tree: exp.Expression) -> Length | None:
     """The length of an interval literal; None for anything else."""
-    if not isinstance(tree, exp.Interval) or not isinstance(tree.this, exp.Literal):
+    if not isinstance(tree, exp.Interval) or not isinstance(value := without_parentheses(tree.this), exp.Literal):
         return None
-    text, unit = tree.this.name, tree.args.get("unit")
+    text, unit = value.name, tree.args.get("unit")
     if isinstance(unit, exp.IntervalSpan):
         if unit.this.name.upper() == "YEAR":
             found = re.fullmatch(r"\s*([+-]?)(\d+)-(\d+)\s*", text)
@@ -65,9 +66,13 @@ def interval_length(tree: exp.Expression) -> Length | None:
 
 
 def cast_length(tree: exp.Cast) -> Length | None:
-    """The length of ``CAST('4' AS INTERVAL SECOND)``, a number of one unit in quotes; None for anything else."""
+    """The length of ``CAST('4' AS INTERVAL SECOND)`` or ``CAST('1 hour' AS INTERVAL)``; None for anything else."""
     interval, type_ = tree.this, tree.to.this
-    if not isinstance(interval, exp.Literal) or not interval.is_string or not isinstance(type_, exp.Interval):
+    if not isinstance(interval, exp.Literal) or not interval.is_string:
+        return None
+    if type_ == exp.DType.INTERVAL:
+        return _pairs(interval.name)
+    if not isinstance(type_, exp.Interval):
         return None
     unit = type_.args.get("unit")
     number = _CAST.get(unit.name.upper()) if isinstance(unit, exp.Var) else None

@@ -133,7 +133,7 @@ class _TryForm:
             case exp.Dot() if isinstance(tree.this, exp.Dot | exp.Column):
                 self.form(tree.this)
                 return tree.copy()
-            case exp.Interval() if isinstance(tree.this, exp.Literal):
+            case exp.Interval() if isinstance(without_parentheses(tree.this), exp.Literal):
                 return tree.copy()
             case exp.Cast() if isinstance(tree.this, exp.Literal):
                 return tree.copy()

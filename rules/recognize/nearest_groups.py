@@ -6,11 +6,13 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from planner.band.comparisons import looks_like_band
 from planner.errors import Refused
 from planner.expr import Scalar
 from planner.logical import Join, Logical, Project, Sort
 from rules.context import Context
 from rules.nearest.extremes import may_take_a_distance, wanted_by_aggregates
+from rules.nearest.joins_above import BottomJoin, bottom_joins
 from rules.nearest.kept_rows import kept_above
 from rules.nearest.pairs import Pairs, may_be_nearest, nearest_join
 from rules.nearest.shown_columns import readers_of
@@ -28,21 +30,34 @@ def nearest_groups(node: Project | Sort, ctx: Context) -> Logical | None:
     block = block_with_order(node, ctx)
     if block is None or not block.is_grouped or not isinstance(block.tree, Join):
         return None
-    if not may_be_nearest(block, block.tree, by_distance=may_take_a_distance(block)):
+    for bottom in bottom_joins(block):
+        if rows := _nearest(bottom, ctx):
+            return in_place(node, block.project, block.over(where(rows, block.condition)))
+    return None
+
+
+def _nearest(bottom: BottomJoin, ctx: Context) -> Logical | None:
+    """FROM with only the nearest rows of one of its joins; None, with a reason, where others count as well."""
+    block, join = bottom.whole, bottom.join
+    if not may_be_nearest(block, join, by_distance=may_take_a_distance(block)):
+        return None
+    if bottom.above and not any(map(looks_like_band, (*join.condition, *block.condition))):
         return None
     try:
-        pairs = Pairs.of_block(block, block.tree, ctx)
+        inner = bottom.block(ctx)
+        pairs = Pairs.of_block(inner, join, ctx)
         wanted = wanted_by_aggregates(block, pairs)
         if wanted is None:
             return None
-        pairs.check_where(block)
-        nearest = replace(pairs.nearest(wanted, readers_of(block)), kept=kept_above(block, pairs.join, ctx))
+        pairs.check_where(inner)
+        readers = (*readers_of(block), *bottom.readers)
+        nearest = replace(pairs.nearest(wanted, readers), kept=kept_above(inner, pairs.join, ctx))
         for key in _keys(block, ctx):
-            pairs.check_fixed(key)
+            if not bottom.is_fixed(key, ctx):
+                pairs.check_fixed(key)
     except Refused as no:
         return ctx.decline(f"not only the nearest rows: {no.reason}", no.place)
-    rows = where(nearest_join(block.tree, nearest), block.condition)
-    return in_place(node, block.project, block.over(rows))
+    return bottom.over(nearest_join(join, nearest))
 
 
 def _keys(block: QueryBlock, ctx: Context) -> list[Scalar]:

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
+from planner.band.comparisons import looks_like_band
 from planner.errors import Refused
 from planner.expr import Scalar
 from planner.logical import Derived, Join, Logical, Opaque, Project, Scan, Sort, Verbatim, With
 from planner.logical.nearest_join import Joins, NearestJoin, NearestTies
 from rules.context import Context
 from rules.nearest.first_row import FirstRow, keeps_first, keeps_ties, read_first_row, sorts_by_distance, wanted_by
+from rules.nearest.joins_above import BottomJoin, bottom_joins
 from rules.nearest.kept_rows import kept_above
 from rules.nearest.pairs import Pairs, may_be_nearest, nearest_join
 from rules.nearest.ranked_subquery import ranked_subquery
@@ -114,29 +116,39 @@ def _nearest(block: QueryBlock, found: FirstRow, ctx: Context, above: tuple[Scal
 
     ``above``: conditions that its pairs are tested for before they are ranked, over its relations.
     """
-    join, ranking = block.tree, found.ranking
-    if not isinstance(join, Join):
+    if not isinstance(block.tree, Join):
         return _nearest_inside(block, found, ctx)
+    new = (_nearest_of(bottom, found, ctx, above) for bottom in bottom_joins(block))
+    return next((one for one in new if one is not None), None)
+
+
+def _nearest_of(bottom: BottomJoin, found: FirstRow, ctx: Context, above: tuple[Scalar, ...]) -> _Rewritten | None:
+    """The block over the nearest rows of one of its joins."""
+    block, join, ranking = bottom.whole, bottom.join, found.ranking
     if not may_be_nearest(block, join, by_distance=sorts_by_distance(ranking)):
         return None
+    if bottom.above and (keeps_ties(ranking) or not any(map(looks_like_band, (*join.condition, *block.condition)))):
+        return None
     try:
-        ranked = replace(block, condition=(*block.condition, *above))
+        inner = bottom.block(ctx)
+        ranked = replace(inner, condition=(*inner.condition, *above))
         pairs = Pairs.of_block(ranked, join, ctx)
         wanted = wanted_by(ranking, pairs, found.count)
         if wanted is None or not pairs.finds(wanted):
             return None
         pairs.check_where(ranked)
-        readers = all_readers_of(block) if keeps_ties(ranking) else readers_of(block)
+        readers = all_readers_of(block) if keeps_ties(ranking) else (*readers_of(block), *bottom.readers)
         nearest = replace(pairs.nearest(wanted, readers), kept=kept_above(ranked, pairs.join, ctx))
         for part in ranking.partition:
-            pairs.check_fixed(part)
+            if not bottom.is_fixed(part, ctx):
+                pairs.check_fixed(part)
         if keeps_ties(ranking):
             tied, timed = tied_rows(join, pairs, wanted, nearest, ranking.function)
             return _Rewritten(block.over(where(tied, block.condition)), timed)
     except Refused as no:
         ctx.decline(f"not only the nearest rows: {no.reason}", no.place)
         return None
-    return _Rewritten(block.over(where(nearest_join(join, nearest), block.condition)))
+    return _Rewritten(block.over(where(bottom.over(nearest_join(join, nearest)), block.condition)))
 
 
 def _nearest_inside(block: QueryBlock, found: FirstRow, ctx: Context) -> _Rewritten | None:
