@@ -36,21 +36,23 @@ class BottomJoin:
     def block(self, ctx: Context) -> QueryBlock:
         """The block over this join alone, with the conditions of WHERE that only read it.
 
-        Raises ``Refused`` where another condition reads its right side, or that is not known.
+        Raises ``Refused`` for a name that is not known.
         """
         if not self.above:
             return self.whole
-        scope, first = ctx.scope(self.whole.tree), len(ctx.names.sources(self.join.left))
-        right = range(first, first + len(ctx.names.sources(self.join.right)))
-        own = []
-        for conjunct in (*self.readers, *self.whole.condition):
-            relations = scope.bind(conjunct).relations
-            later = conjunct in self.readers
-            if not later and all(number < right.stop for number in relations):
-                own.append(conjunct)
-            elif not relations.isdisjoint(right):
-                raise Refused(f"{conjunct.shown} of a later join reads the nearest row", conjunct.place)
+        scope, count = ctx.scope(self.whole.tree), len(ctx.names.sources(self.join))
+        own = (c for c in self.whole.condition if all(number < count for number in scope.bind(c).relations))
         return replace(self.whole, tree=self.join, condition=tuple(own))
+
+    def check_later_joins(self, ctx: Context) -> None:
+        """Raise ``Refused`` where a later join, or a condition over one, reads the right side of this join."""
+        scope, first = ctx.scope(self.whole.tree), len(ctx.names.sources(self.join.left))
+        right = range(first, len(ctx.names.sources(self.join)))
+        for conjunct in (*self.readers, *self.whole.condition) if self.above else ():
+            relations = scope.bind(conjunct).relations
+            of_where = conjunct not in self.readers and all(number < right.stop for number in relations)
+            if not of_where and not relations.isdisjoint(right):
+                raise Refused(f"{conjunct.shown} of a later join reads the nearest row", conjunct.place)
 
     def is_fixed(self, part: Scalar, ctx: Context) -> bool:
         """Whether an expression reads only relations that are joined later: it has one value for all pairs of a row."""

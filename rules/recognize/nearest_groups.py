@@ -49,6 +49,7 @@ def _nearest(bottom: BottomJoin, ctx: Context) -> Logical | None:
         wanted = wanted_by_aggregates(block, pairs)
         if wanted is None:
             return None
+        bottom.check_later_joins(ctx)
         pairs.check_where(inner)
         readers = (*readers_of(block), *bottom.readers)
         nearest = replace(pairs.nearest(wanted, readers), kept=kept_above(inner, pairs.join, ctx))

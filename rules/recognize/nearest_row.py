@@ -136,6 +136,7 @@ def _nearest_of(bottom: BottomJoin, found: FirstRow, ctx: Context, above: tuple[
         wanted = wanted_by(ranking, pairs, found.count)
         if wanted is None or not pairs.finds(wanted):
             return None
+        bottom.check_later_joins(ctx)
         pairs.check_where(ranked)
         readers = all_readers_of(block) if keeps_ties(ranking) else (*readers_of(block), *bottom.readers)
         nearest = replace(pairs.nearest(wanted, readers), kept=kept_above(ranked, pairs.join, ctx))
