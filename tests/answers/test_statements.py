@@ -29,8 +29,8 @@ def own(spark: SparkSession) -> SparkSession:
     few_rows(
         session,
         "intervals",
-        "SELECT nullif(id, -1) AS i, nullif(id % 3, 1) AS k, id * 3 AS lo, id * 3 + id % 9 - 1 AS hi, id % 4 AS v "
-        "FROM range(15)",
+        "SELECT nullif(id, -1) AS i, nullif(id % 3, 1) AS k, nullif(id * 3, -9) AS lo, "
+        "nullif(id * 3 + id % 9 - 1, -9) AS hi, id % 4 AS v FROM range(15)",
     )
     few_rows(session, "marks", "SELECT id AS k, concat('m', id) AS name FROM range(3)")
     return session
