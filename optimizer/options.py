@@ -35,6 +35,10 @@ class Options(Thresholds):
     Raises ``OptionError`` for an invalid value or an unknown rule.
     """
 
+    enabled: bool = True
+    """False passes every statement to Spark unchanged and plans nothing.  The setting ``spark.dovetail.enabled=false``,
+    the environment variable ``DOVETAIL=off`` and the hint ``/*+ NO_DOVETAIL */`` do so, too."""
+
     force: bool = False
     """Apply every sound rewriting regardless of its cost.  Use it in tests on small tables."""
 

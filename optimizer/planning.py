@@ -18,6 +18,7 @@ from optimizer.lookups import (
 )
 from optimizer.options import Options
 from optimizer.plan import Plan
+from optimizer.switches import find_switch
 from optimizer.unexplained_joins import explain_joins
 from optimizer.validation import compare_readings, field_named_by_rewriting, has_same_tokens
 from planner.catalog import Catalog
@@ -61,6 +62,8 @@ def plan_sql(
     if stop_after not in STAGES:
         raise OptionError(f"there is no stage {stop_after!r}; {one_of(STAGES, str(stop_after))}")
     options = options or Options()
+    if switch := find_switch(text, options):
+        return Plan(text, None, (switch,), stopped=True)
     plan = _plan_with_stream_rules(text, catalog, options, stop_after)
     try:
         references = find_lookup_references(plan, catalog)

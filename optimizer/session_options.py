@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from optimizer.options import Options
@@ -20,6 +21,6 @@ def options_of_session(session: SparkSession) -> Options:
     settings = all_settings(session)
     given = {name.removeprefix(PREFIX): value for name, value in settings.items() if name.startswith(PREFIX)}
     try:
-        return Options.from_mapping(given)
+        return replace(Options.from_mapping(given), enabled=True)  # the switch is read for each statement
     except OptionError as error:
         raise OptionError(f"in a setting {PREFIX}… of the session: {error}") from None

@@ -19,6 +19,7 @@ from optimizer.plan_cache import PlanCache, is_worth_caching
 from optimizer.planning import plan_sql
 from optimizer.schema_validation import schema_difference_without_rows, validate_schema
 from optimizer.snapshot import Snapshot, take_snapshot
+from optimizer.switches import find_switch
 from planner.catalog import Numbers
 from planner.errors import QueryError, Refused, Unsupported, a, is_user_error, summarize
 from planner.explain.records import Declined
@@ -140,12 +141,18 @@ class SessionPlanner:
         return self._plan_over_frames(text, plan.given, frames, "lower", runs_later=False)
 
     def _guard(self, text: str, args: Any, planning: Callable[[], Plan]) -> Plan:
-        """Catch any fault of the planning: the plan then runs the original text, with the fault in ``declined``."""
+        """Plan unless a switch is off, and catch any fault of the planning.
+
+        The plan then runs the original text, with the switch or the fault in ``declined``.
+        """
         from planner.runtime.job_names import job_name
         from planner.runtime.without_stderr import without_stderr
 
         start = perf_counter()
+        given = {"arguments": args, "given": args, "session": self.session}
         try:
+            if switch := find_switch(text, self.options, self.session):
+                return Plan(text, None, (switch,), stopped=True, timings={"total": 0.0}, **given)
             with without_stderr(), job_name(self.session, "Dovetail plans a query"):
                 plan = planning()
             _ = plan.warnings  # computed here, where a fault is caught
@@ -160,7 +167,6 @@ class SessionPlanner:
                 ) from error
             declined = (Declined("planning", f"planning failed, so the statement runs as written: {summarize(error)}"),)
             timings = {"total": perf_counter() - start}
-            given = {"arguments": args, "given": args, "session": self.session}
             return Plan(text, None, declined, stopped=True, timings=timings, **given)
 
     def _plan(

@@ -23,6 +23,7 @@ from planner.expr import Scalar
 from planner.expr.tokens import Tokens, tokenize
 
 RANGE_JOIN = "RANGE_JOIN"
+NO_DOVETAIL = "NO_DOVETAIL"
 DELTA_ORDER = "DELTA_ORDER"
 STRATEGIES = {
     "BROADCAST": "BROADCAST",
@@ -36,6 +37,7 @@ STRATEGIES = {
 }
 _KNOWN = (
     RANGE_JOIN,
+    NO_DOVETAIL,
     DELTA_ORDER,
     "LOOKUP",
     *STRATEGIES,

@@ -1,0 +1,41 @@
+"""The switches that leave statements to Spark: an option, a session setting, an environment variable, a hint.
+
+They are for a job that must run tonight: the text goes to Spark unchanged, and nothing is planned.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from planner.explain.records import Declined
+from planner.hints.blocks import NO_DOVETAIL, hints_in
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from optimizer.options import Options
+
+ENVIRONMENT = "DOVETAIL"
+SETTING = "spark.dovetail.enabled"
+_OFF = ("off", "false", "0", "no")
+
+
+def find_switch(text: str, options: Options, session: SparkSession | None = None) -> Declined | None:
+    """Return the switch that leaves a statement to Spark, with its place; None if none is off."""
+    value = os.environ.get(ENVIRONMENT, "")
+    if value.strip().lower() in _OFF:
+        return _declined(f"the environment variable {ENVIRONMENT}={value} switches Dovetail off; unset it to plan")
+    if not options.enabled:
+        return _declined("Options(enabled=False) switches Dovetail off")
+    if session is not None and str(session.conf.get(SETTING, "true")).lower() == "false":
+        return _declined(f"the session setting {SETTING}=false switches Dovetail off; set it to true to plan again")
+    if NO_DOVETAIL not in text.upper():
+        return None
+    hints = (hint for hint in hints_in(text) if hint.name == NO_DOVETAIL)
+    reason = f"the hint {NO_DOVETAIL} leaves the statement to Spark"
+    return next((Declined("switch", reason, hint.place) for hint in hints), None)
+
+
+def _declined(reason: str) -> Declined:
+    return Declined("switch", reason, None)
