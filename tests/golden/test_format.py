@@ -79,7 +79,7 @@ def test_what_is_not_carried_runs_as_written(project: Project) -> None:
     path = approve(project, "show.plan", "-- Not a query.\n-- catalog: line\nSHOW TABLES\n")
     _, _, below = path.read_text().partition(CUT)
     assert below == (
-        "\n== logical ==\nnot carried\n\n== rewrites ==\n-- from_sql declined: SHOW is not a query\n"
+        "\n== logical ==\nnot carried\n\n== rewrites ==\n-- from_sql declined: SHOW is not a query (line 1, column 1)\n"
         "\n== plan ==\nSpark runs the statement as written\n"
     )
 

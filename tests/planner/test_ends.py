@@ -47,7 +47,7 @@ def ends(text: str, *, ansi: bool = True) -> Ends:
         ("p.x BETWEEN i.lo AND i.hi", "i.lo", "i.hi", False, False),
         ("p.x >= i.lo && i.hi > p.x", "i.lo", "i.hi", False, True),
         ("i.lo < p.x && p.x <= i.hi", "i.lo", "i.hi", True, False),
-        ("p.x > i.x - 5 && p.x < i.x + 7", "try_subtract(i.x, 5)", "try_add(i.x, 7)", True, True),
+        ("p.x > i.x - 5 && p.x < i.x + 7", "TRY_SUBTRACT(i.x, 5)", "TRY_ADD(i.x, 7)", True, True),
     ],
 )
 def test_ends_as_written(text: str, low: str, high: str, open_low: bool, open_high: bool) -> None:
