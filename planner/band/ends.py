@@ -18,6 +18,7 @@ from planner.band.linear import ConditionScope, Leaf, Side, speculative
 from planner.errors import Refused
 from planner.expr import sql
 from planner.types.schema import SqlType
+from planner.types.try_expressions import UnsafeSpeculation, can_raise
 from planner.types.typed import type_of
 
 Comparison = tuple[exp.Expression, exp.Expression, bool]
@@ -123,7 +124,10 @@ def _careful(tree: exp.Expression, scope: ConditionScope) -> str:
 
     A pair for which it did would have failed the query, so none of those can be missed.
     """
-    return sql(speculative(tree, scope))
+    tried = speculative(tree, scope)
+    if can_raise(tried, scope.type_of, ansi=scope.ansi):  # it stands beside the filters of its side, several times
+        raise UnsafeSpeculation(sql(tree))
+    return sql(tried)
 
 
 def _of_integers(band: DistanceBand, found: list[Comparison]) -> Ends:

@@ -16,7 +16,7 @@ from planner.band.axis import DAY
 from planner.band.lengths import Length, cast_length, interval_length, interval_of, interval_parts, months
 from planner.conditions.compared import Comparison
 from planner.errors import Refused
-from planner.expr import Scalar, sql
+from planner.expr import Scalar, sql, without_parentheses
 from planner.expr.calls import volatile
 from planner.expr.precedence import holds_together
 from planner.types.schema import SqlType, sql_type
@@ -108,9 +108,11 @@ class Sum:
         self.amount = Amount()
         self._unit: Fraction | None = None  # in which differences of times are counted
 
-    def add(self, tree: exp.Expression, sign: int) -> None:
-        """Add ``sign`` times an expression.  Raises ``Refused``."""
+    def add(self, tree: exp.Expression, sign: int, *, whole: bool = False) -> None:
+        """Add ``sign`` times an expression, as one leaf if ``whole``.  Raises ``Refused``."""
         match tree:
+            case _ if whole:
+                self._add_leaf(without_parentheses(tree), sign)
             case exp.Paren():
                 self.add(tree.this, sign)
             case exp.Neg():

@@ -91,8 +91,8 @@ def _read_bounds(
         raise Refused("a subquery stands in it")
     small, large = _with_one_type(small, large, scope)
     sum_ = Sum(scope)
-    sum_.add(small, 1)
-    sum_.add(large, -1)
+    for operand, sign in ((small, 1), (large, -1)):
+        sum_.add(operand, sign, whole=_negates_reals(operand, scope))
     sum_.finish()
     sides = {side for side, *_ in sum_.terms.values()}
     if not {"left", "right"} <= sides and "both" not in sides:
@@ -127,6 +127,15 @@ def _read_bounds(
     if not found:
         raise reason
     return found
+
+
+def _negates_reals(operand: exp.Expression, scope: ConditionScope) -> bool:
+    """Whether an operand of one side subtracts a FLOAT or DOUBLE: negated, NaN is still greater than anything."""
+    if scope.side(operand) not in ("left", "right"):
+        return False
+    sum_ = Sum(scope)
+    sum_.add(operand, 1)
+    return any(count < 0 and leaf.type.approximate for _, count, leaf in sum_.terms.values())
 
 
 def _with_one_type(

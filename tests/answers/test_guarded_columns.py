@@ -84,6 +84,8 @@ GUARDED_ENDS = (
     "SELECT x.id, y.id AS other FROM e x LEFT JOIN e y ON {t} AND y.ts BETWEEN {x} AND x.ts + 15",
     """SELECT y.id, x.id AS other, row_number() OVER (PARTITION BY y.id ORDER BY x.ts DESC, x.id) AS n
     FROM e y JOIN e x ON {t} AND {x} <= y.ts QUALIFY n = 1""",
+    "SELECT y.id, count(*) AS n FROM e x JOIN e y ON {x} BETWEEN y.ts - 15 AND y.ts WHERE {t} GROUP BY y.id",
+    "SELECT count(*) AS n, sum(y.ts) AS s FROM e x, e y WHERE {t} AND {x} BETWEEN y.ts - 15 AND y.ts",
     """SELECT y.id, max_by(x.id, x.ts) AS other FROM e y LEFT JOIN e x ON {t} AND x.ts <= y.ts AND {x} <= 100
     GROUP BY y.id""",
 )
@@ -93,6 +95,7 @@ ENDS = (
     ("{0}.v <> 0", "10 + 100 % {0}.v"),
     ("{0}.kind = 'share'", "CAST({0}.code AS INT)"),
     ("{0}.kind = 'share'", "element_at(array(CAST({0}.code AS INT)), 1)"),
+    ("{0}.kind = 'share'", """from_json(concat('{{"a":', {0}.code, '}}'), 'a INT', map('mode', 'FAILFAST')).a"""),
     ("lower({0}.kind) = 'share'", "to_number({0}.code, '999')"),
 )
 CONDITIONS = (

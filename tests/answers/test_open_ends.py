@@ -6,6 +6,7 @@ import re
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
@@ -153,3 +154,35 @@ def test_lengths_that_are_infinite(
     note(f"{query}\n{plan.sql()}\n{plan.explain('cost')}")
     of_lengths.count(plan.rewritten)
     assert_same(session, query, plan)
+
+
+# Each moves a point or an end across the comparison; NaN, negated, is still greater than anything.
+NEGATED = (
+    "-n.z BETWEEN i.lo AND i.hi",
+    "-n.z > i.lo AND -n.z < i.hi",
+    "10 - n.z BETWEEN i.lo AND i.hi",
+    "-(n.z + 1) BETWEEN i.lo AND i.hi",
+    "try_subtract(1, n.z) BETWEEN i.lo AND i.hi",
+    "-n.f BETWEEN i.lo AND i.hi",
+    "n.z >= i.lo AND -n.z >= -i.hi",
+    "n.z BETWEEN -i.hi AND -i.lo",
+    "n.z BETWEEN 1 - i.hi AND 1 - i.lo",
+)
+
+
+@pytest.mark.parametrize("condition", NEGATED)
+def test_negated_reals(session: SparkSession, condition: str) -> None:
+    values = "(1, '-1'), (2, '0'), (3, '1'), (4, 'Infinity'), (5, '-Infinity'), (6, 'NaN'), (7, NULL), (8, '2')"
+    few_rows(session, "n", f"SELECT id, CAST(z AS DOUBLE) AS z, CAST(z AS FLOAT) AS f FROM VALUES {values} AS v(id, z)")
+    ends = """(1, '0', '1'), (2, '0', 'NaN'), (3, '-Infinity', 'NaN'), (4, 'Infinity', 'NaN'), (5, 'NaN', 'NaN'),
+    (6, '-Infinity', 'Infinity'), (7, '-Infinity', '-Infinity'), (8, 'Infinity', 'Infinity'), (9, '-2', '0'),
+    (10, '0', 'Infinity'), (11, '-Infinity', '0'), (12, 'NaN', '1'), (13, NULL, 'NaN')"""
+    items = "id AS k, CAST(a AS DOUBLE) AS lo, CAST(b AS DOUBLE) AS hi"
+    few_rows(session, "i", f"SELECT {items} FROM VALUES {ends} AS v(id, a, b)")
+    optimizer = Optimizer(session, Options(force=True, strict=True))
+    for query in (
+        f"SELECT n.id, i.k FROM n FULL JOIN i ON {condition}",
+        f"SELECT n.id FROM n LEFT ANTI JOIN i ON {condition}",
+        f"SELECT i.k, count(*) AS c, sum(n.id) AS s, max(n.z) AS m FROM n JOIN i ON {condition} GROUP BY i.k",
+    ):
+        assert_same(session, query, optimizer.plan(query))
