@@ -24,8 +24,9 @@ VOLATILE = {
     *("shuffle", "spark_partition_id", "uniform", "uuid"),
     *("input_file_block_length", "input_file_block_start", "input_file_name"),
 }
-# Functions whose values depend on the order of the rows of a group, or on the moment.
+# Functions whose values depend on the order of the rows of a group, of rows that tie, or on the moment.
 OTHER_VALUES = {
+    *("lag", "lead", "nth_value", "ntile", "row_number"),
     *("any_value", "array_agg", "collect_list", "collect_set", "first", "first_value", "last", "last_value"),
     *("listagg", "max_by", "min_by", "mode", "string_agg", "approx_top_k", "histogram_numeric", "aes_encrypt"),
     *("current_time", "current_timestamp", "localtime", "localtimestamp", "now", "unix_timestamp"),
@@ -85,7 +86,7 @@ def test_most_functions_are_written(opt: Optimizer) -> None:
                     unwritten.add(name)
             except Refused:
                 unwritten.add(name)
-    assert len(unwritten - VOLATILE) <= 14, unwritten
+    assert len(unwritten - VOLATILE) <= 20, unwritten
 
 
 NAMES = {
