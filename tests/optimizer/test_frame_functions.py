@@ -60,7 +60,7 @@ def test_each_function_above_and_below_a_band_join(opt: Optimizer, shard: int) -
             if not plan.rewritten:
                 assert name in VOLATILE, f"{call.text}: {plan.explain()}"
                 assert plan.declined, call.text
-            elif name not in OTHER_VALUES:
+            elif name not in OTHER_VALUES | VOLATILE:
                 assert outcome(plan.dataframe()) == outcome(frame), call.text
             assert plan.dataframe().schema == frame.schema
     assert called >= 0.85 * len(found) / SHARDS, "most functions have an example that runs"
