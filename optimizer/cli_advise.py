@@ -22,7 +22,8 @@ def advise(
         typer.Argument(metavar="QUERIES", help="A folder of .sql files, a file, or a dbt project with its manifest."),
     ] = None,
     html: Annotated[
-        str | None, typer.Option("--html", metavar="FILE", help="Also write the report as an HTML page.")
+        str | None,
+        typer.Option("--html", metavar="FILE", help="Also write the report as an HTML page, also that of --event-log."),
     ] = None,
     json: Json = False,
     verify: Annotated[
@@ -55,7 +56,10 @@ def advise(
         from planner.offline_catalog.read_catalog import read_catalog
 
         declared = read_catalog(Path(job.catalog)) if job.catalog is not None else None
-        raise typer.Exit(run(Path(event_log), json=json, catalog=declared))
+        others = {"QUERIES": queries, "--verify": verify, "--fail-on": fail_on, "--write-baseline": new_baseline}
+        if given := next((name for name, value in others.items() if value), None):
+            raise InputError(f"{given} does nothing with --event-log; leave it out")
+        raise typer.Exit(run(Path(event_log), json=json, catalog=declared, html=html))
     if queries is None:
         raise InputError("name a folder of .sql files, a file, or a dbt project")
     if baseline is not None and fail_on is None:

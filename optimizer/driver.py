@@ -14,11 +14,13 @@ from typing import Literal
 from optimizer.options import Options
 from optimizer.trace import Step, Trace
 from planner.catalog import Catalog
-from planner.errors import QueryError, Refused, RuleError
+from planner.errors import Place, QueryError, Refused, RuleError
 from planner.explain.printer import show_steps, show_tree
 from planner.explain.records import Choice, CostNote
 from planner.logical import Cte, Derived, Logical, Scan, Statement
 from planner.logical.alternatives import Alternatives
+from planner.logical.base import expressions
+from planner.logical.joins import RecognizedJoin
 from planner.physical.base import Physical, Spark
 from planner.rendered import find_generated_names
 from planner.tree import Node, unwrap
@@ -67,7 +69,12 @@ def drive(
             physical = driver.lower(plan, batch)
         else:
             plan = driver.transform(plan, batch)
-    driver.trace.declined = tuple(driver.context.declined)
+    recognizing = {rule.name for batch in batches if batch.name == "recognize" for rule in batch.rules}
+    driver.trace.declined = tuple(
+        one
+        for one in driver.context.declined
+        if one.rule not in recognizing or one.rule in driver.replaced.get(one.place, recognizing)
+    )
     driver.trace.warnings = tuple(driver.context.warnings)
     reserved_names = (
         driver.reserved_names(physical)
@@ -82,6 +89,12 @@ def _is_kept(plan: Logical) -> bool:
     return isinstance(plan, Statement) and (plan.is_view or plan.is_cache)
 
 
+def _open_places(plan: Node) -> set[Place]:
+    """The places of the expressions of a block that no rule has recognized as part of a join of another kind."""
+    nodes = (node for node in plan.walk() if not isinstance(node, RecognizedJoin))
+    return {scalar.place for node in nodes for scalar in expressions(node) if scalar.place}
+
+
 class _Driver:
     def __init__(self, catalog: Catalog, options: Options, streams: int):
         self.options = options
@@ -90,6 +103,8 @@ class _Driver:
         self.context = Context(catalog, options, options.force)
         self._rules_by_class: dict[tuple[int, type[Node]], list[Rule]] = {}
         self._prepared: Logical | None = None  # the plan whose names the context has
+        # Places in blocks that were replaced, each with the rules whose reasons still count there.
+        self.replaced: dict[Place | None, set[str]] = {}
 
     def transform(self, plan: Logical, batch: Batch) -> Logical:
         """Apply a batch bottom-up, once or to a fixed point."""
@@ -156,6 +171,9 @@ class _Driver:
             if new is None:
                 continue
             self._check_output(rule, node, new)
+            if isinstance(node, Alternatives) and new is not node.written:
+                by = {step.rule.name for step in self.trace.steps if type(step.after) is type(node)}
+                self.replaced |= dict.fromkeys(_open_places(node.written) - _open_places(node.other), by)
             if isinstance(new, Logical):  # a rule chose one of two logical plans, or changed the plan
                 if not isinstance(node, Alternatives):
                     self.trace.steps.append(Step(batch.name, rule, node, new))

@@ -29,7 +29,8 @@ def explain_joins(plan: Logical, disabled_rules: Collection[str]) -> Declined | 
             if _compares_relations(conjunct):
                 return Declined(_RULE, _describe_comparison(conjunct), conjunct.place or join.place)
     join, where = next(((join, where) for join, where in joins if not _equates(join, where)), joins[0])
-    return Declined(_RULE, _describe_join(join, where), join.place)
+    is_plain = _equates(join, where) and not getattr(join.right, "lateral", False)
+    return Declined(_RULE, _describe_join(join, where), join.place, "equality_join" if is_plain else None)
 
 
 def _joins(node: Node, where: tuple[Scalar, ...]) -> Iterator[tuple[Join, tuple[Scalar, ...]]]:

@@ -19,6 +19,7 @@ ReasonCode = Literal[
     "using",
     "few_rows",
     "unique_match",
+    "equality_join",
     "clause_above_join",
 ]
 """The kinds of reasons why a rule declined.  Advice depends on them, never on the text of a reason."""

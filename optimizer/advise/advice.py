@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
 
 from optimizer.advise.planners import WorkloadPlanner, created_name
-from optimizer.advise.remedies import loop_remedy, remedy_of
+from optimizer.advise.remedies import has_or, loop_remedy, remedy_of
 from optimizer.advise.report import DeclinedFinding, LoopFinding, Report, StatementAdvice, Status
+from optimizer.advise.variables import assignment, check_template, substitute_variables
 from optimizer.advise.workload import WorkloadStatement
 from optimizer.plan import Plan
 from planner.errors import QueryError, Unsupported
@@ -21,7 +22,9 @@ _COMMANDS = frozenset(
     "INSERT LIST LOAD MERGE MSCK OPTIMIZE REFRESH REPAIR RESET REVOKE SET SHOW TRUNCATE UNCACHE UNSET UPDATE USE "
     "VACUUM".split()
 )
-"""How statements begin that are no queries, or whose query Dovetail does not read."""
+"""How statements begin that have no query, or whose query Dovetail does not read."""
+_CHANGES = frozenset(("BEGIN", "DELETE", "MERGE", "UPDATE"))
+"""How statements begin that Spark runs with joins of their own, which Dovetail does not read."""
 
 
 def advise(
@@ -30,18 +33,21 @@ def advise(
     describe_error: Callable[[Exception], str],
     *,
     verify: bool = False,
+    variables: Mapping[str, str] | None = None,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Report:
     """Plan the statements in their order; ``verify`` runs the rewritten ones both ways.
 
+    ``variables``: the values of ``${name}``; a SET among the statements adds to them.
     ``describe_error``: the message of an exception.  An exception concerns one statement; the others are planned.
     """
     start = perf_counter()
     found: list[StatementAdvice] = []
+    values = dict(variables or {})
     for number, statement in enumerate(statements, 1):
         progress(f"{number}/{len(statements)} {statement.file}")
         try:
-            found.append(_advise(statement, planner, describe_error, verify=verify))
+            found.append(_advise(_prepared(statement, values), planner, describe_error, verify=verify))
         except QueryError as error:
             found.append(_problem(statement, error.reason, error))
         except Exception as error:  # noqa: BLE001 - it concerns one statement of many
@@ -49,9 +55,19 @@ def advise(
     return Report.of(found, planner.description, perf_counter() - start)
 
 
+def _prepared(statement: WorkloadStatement, values: dict[str, str]) -> WorkloadStatement:
+    """The statement as Spark parses it; a SET adds to the values of variables.  Raises ``QueryError``."""
+    if statement.problem:
+        raise QueryError(statement.problem)
+    check_template(statement.text)
+    values |= [found] if (found := assignment(statement.text)) else []
+    return replace(statement, text=substitute_variables(statement.text, values))
+
+
 def _problem(statement: WorkloadStatement, reason: str, error: QueryError | None = None) -> StatementAdvice:
     place = statement.place(error.place if error else None)
-    return StatementAdvice(statement.file, place, "problem", problem=" ".join(reason.split()))
+    text = " ".join(reason.split())
+    return StatementAdvice(statement.file, place, "problem", problem=text, text=statement.text, start=statement.start)
 
 
 def _advise(
@@ -59,15 +75,26 @@ def _advise(
 ) -> StatementAdvice:
     plan = planner.plan(statement.text)
     if plan.logical is None:
-        if _is_command(statement.text):
-            return StatementAdvice(statement.file, statement.start, "not a query")
         reason = plan.declined[0]
+        if (word := _first_word(statement.text)) in _CHANGES:
+            return replace(_problem(statement, reason.reason), status="not read")
+        if word in _COMMANDS:
+            return StatementAdvice(statement.file, statement.start, "not a query", text=statement.text)
         return _problem(statement, f"The statement cannot be read: {reason.reason}", QueryError("", reason.place))
     if name := statement.creates or created_name(plan):
         planner.add_relation(name, plan)
     loops = _loops(statement, planner, plan)
+    is_or = any(has_or(loop.condition) for loop in loops if not loop.removed)  # another bound would not help
     declined = tuple(
-        DeclinedFinding(statement.place(d.place), d.rule, d.reason, d.code, remedy_of(d.code)) for d in plan.declined
+        DeclinedFinding(
+            statement.place(d.place),
+            d.rule,
+            d.reason,
+            d.code,
+            "" if is_or and d.code == "one_sided" else remedy_of(d.code),
+        )
+        for d in plan.declined
+        if d.code != "equality_join"  # which is no advice
     )
     reasons = {d.place: d for d in declined if d.remedy}
     loops = tuple(_with_reason(loop, reasons.get(loop.place)) for loop in loops)
@@ -78,7 +105,18 @@ def _advise(
         status = "nested loop" if loops else "declined"
     choices = tuple(decision for decision in plan.decisions if isinstance(decision, Choice))
     rules, choices = (plan.rules, choices) if plan.rewritten else ((), ())
-    advice = StatementAdvice(statement.file, statement.start, status, rules, choices, loops, declined)
+    advice = StatementAdvice(
+        statement.file,
+        statement.start,
+        status,
+        rules,
+        choices,
+        loops,
+        declined,
+        text=statement.text,
+        start=statement.start,
+        rewriting=plan.rewriting or "",
+    )
     if not (verify and plan.rewritten):
         return advice
     try:
@@ -115,8 +153,8 @@ def _with_reason(loop: LoopFinding, declined: DeclinedFinding | None) -> LoopFin
     return replace(loop, remedy=declined.remedy)
 
 
-def _is_command(text: str) -> bool:
+def _first_word(text: str) -> str:
     try:
-        return tokenize(text).word(0) in _COMMANDS
+        return tokenize(text).word(0)
     except Unsupported:
-        return False
+        return ""

@@ -20,11 +20,20 @@ from planner.sql.from_sql import from_sql
 from planner.sql.names import Resolver
 from planner.sql.whole_statement import Unread, parsed, without_nearest_clauses
 from planner.types.schema import Column
+from rules.analysis.missing_columns import find_missing_columns
 from rules.analysis.nested_loops import NestedLoop, find_nested_loops
 
 if TYPE_CHECKING:
     from optimizer.api import Optimizer
     from optimizer.verification import Verification
+
+
+_DECLARES = re.compile(r"(?i)\s*(DECLARE|BEGIN)\b")
+"""Statements after which a name may be a variable."""
+
+
+_WINDOW_CALL = re.compile(r"(?i)\bwindow(?=\s*\()")
+"""Spark's function of time windows, whose name sqlglot reads as the clause."""
 
 
 class WorkloadPlanner(Protocol):
@@ -60,10 +69,12 @@ class OfflinePlanner:
         self.catalog = catalog
         self.options = options
         self.description = catalog.path.name
+        self._has_variables = False
 
     def plan(self, text: str) -> Plan:
-        """Plan a statement.  Raises ``QueryError`` for a table that is not declared, or for wrong syntax."""
+        """Plan a statement.  Raises ``QueryError`` for a table or column that is not declared, or for wrong syntax."""
         plan = plan_sql(text, self.catalog, self.options)
+        self._has_variables |= bool(_DECLARES.match(text))
         if plan.error:
             raise plan.error
         if plan.logical is None:
@@ -72,10 +83,15 @@ class OfflinePlanner:
             raise error
         self._check_tables(plan)
         try:
-            parsed(without_nearest_clauses(plan.query))
+            parsed(_WINDOW_CALL.sub("windows", without_nearest_clauses(plan.query)))
         except Unread as unread:
             if isinstance(unread.__cause__, SqlglotError):
                 raise QueryError(f"The query cannot be parsed: {_plain(str(unread))}") from unread
+        if not self._has_variables:
+            for column, place in find_missing_columns(plan.logical, self.catalog):
+                raise QueryError(
+                    f"There is no column {column.text}. Correct the name, or declare the column in the catalog.", place
+                )
         return plan
 
     def _check_tables(self, plan: Plan) -> None:

@@ -20,6 +20,7 @@ REMEDIES: dict[ReasonCode, str] = {
     "using": "Write ON instead of USING.",
     "few_rows": "Nothing: Spark's own join is as fast on tables of this size.",
     "unique_match": "Nothing: each row matches at most one.",
+    "equality_join": "Nothing: Spark joins on the equality.",
     "clause_above_join": "Maintain the query as a materialized view: opt.materialize.",
 }
 
@@ -29,11 +30,19 @@ def remedy_of(code: ReasonCode | None) -> str:
     return REMEDIES.get(code, "") if code else ""
 
 
+def has_or(condition: str) -> bool:
+    """Whether a condition is an OR, or has one whose branches all have an equality: each can be a hash join."""
+    tree = Scalar(condition).known
+    if not isinstance(tree, exp.And):
+        return tree is not None and isinstance(without_parentheses(tree), exp.Or)
+    conjuncts = map(without_parentheses, tree.flatten())
+    return any(isinstance(one, exp.Or) and all(b.find(exp.EQ) for b in one.flatten()) for one in conjuncts)
+
+
 def loop_remedy(loop: NestedLoop) -> str:
     """The advice for a nested loop of which no rule has a reason."""
     if not loop.condition:
         return "Add the condition that joins the two sides; a cross join returns every pair."
-    tree = Scalar(loop.condition).known
-    if tree is not None and isinstance(without_parentheses(tree), exp.Or):
+    if has_or(loop.condition):
         return REMEDIES["or_condition"]
     return "Add an equality, or bounds on both sides of a value (docs/band-joins.md)."

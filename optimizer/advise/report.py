@@ -9,10 +9,18 @@ from planner.errors import Place, ReasonCode
 from planner.explain.measured import MeasuredRuns
 from planner.explain.records import CandidatePlan, Choice
 
-Status = Literal["rewritten", "nested loop", "declined", "unchanged", "not a query", "problem"]
-_ORDER: dict[Status, int] = {
-    "rewritten": 0, "nested loop": 1, "declined": 2, "problem": 3, "unchanged": 4, "not a query": 5,
-}  # fmt: skip
+Status = Literal["rewritten", "nested loop", "declined", "problem", "not read", "unchanged", "not a query"]
+FIRST = Place(1, 1)
+_COUNTED: dict[Status, str] = {
+    "rewritten": "rewritten",
+    "nested loop": "with nested loops that remain",
+    "declined": "declined",
+    "problem": "not planned",
+    "not read": "not read",
+    "unchanged": "unchanged",
+    "not a query": "without a query",
+}
+_ORDER: dict[Status, int] = {status: number for number, status in enumerate(_COUNTED)}
 
 
 @dataclass(frozen=True)
@@ -44,7 +52,8 @@ class DeclinedFinding:
 class StatementAdvice:
     """The advice on one statement.
 
-    ``problem``: why it could not be planned.  ``verified``: the result of --verify, and ``runs`` what --measure found.
+    ``problem``: why it could not be planned or read.  ``verified``: the result of --verify, and ``runs`` what --measure
+    found.  ``text`` begins at ``start``; ``rewriting``: what Spark runs instead, empty if it runs the text.
     """
 
     file: str
@@ -58,6 +67,9 @@ class StatementAdvice:
     verified: str = ""
     same: bool | None = None
     runs: MeasuredRuns | None = None
+    text: str = ""
+    start: Place = FIRST
+    rewriting: str = ""
 
     @property
     def where(self) -> str:
@@ -152,14 +164,12 @@ class Report:
 
     @property
     def summary(self) -> str:
-        """The numbers of the report, in one sentence."""
+        """The numbers of the report, in one sentence: each statement is counted once."""
+        counts = [f"{number} {text}" for status, text in _COUNTED.items() if (number := self.count(status))]
+        text = f"{_plural(len(self.statements), 'statement')}: {', '.join(counts)}"
         loops = sum(len(s.loops) for s in self.statements)
         left = sum(len(s.remaining_loops) for s in self.statements)
-        problems = self.count("problem")
-        statements = _plural(len(self.statements), "statement")
-        text = f"{statements}: {self.count('rewritten')} rewritten, {_plural(loops, 'nested loop')}"
-        text += f" ({left} not removed)" if loops else ""
-        return f"{text}, {problems} not planned" if problems else text
+        return f"{text}; {_plural(loops, 'nested loop')}, {left} not removed" if loops else text
 
     def to_json(self) -> dict[str, Any]:
         """The report as one JSON object."""

@@ -17,19 +17,22 @@ from planner.errors import InputError, Place, Unsupported
 from planner.expr.tokens import tokenize
 
 _LARGEST = 64 << 20  # bytes of a file
-
-
 _FIRST = Place(1, 1)
+_NOT_COMPILED = "The manifest has no compiled code of this model. Run `dbt compile` without --select."
 
 
 @dataclass(frozen=True)
 class WorkloadStatement:
-    """A statement, its file, and where it begins there; ``creates`` is the table that a dbt model makes of it."""
+    """A statement, its file, and where it begins there; ``creates`` is the table that a dbt model makes of it.
+
+    ``problem``: why there is no SQL to plan.
+    """
 
     file: str
     text: str
     start: Place = _FIRST
     creates: str = ""
+    problem: str = ""
 
     def place(self, inside: Place | None) -> Place:
         """The place in the file of a place in the statement."""
@@ -103,9 +106,13 @@ def _manifest(file: Path) -> Iterator[WorkloadStatement]:
     for key in order:
         node = models[key]
         text = node.get("compiled_code") or node.get("compiled_sql") or ""
+        name = node.get("compiled_path") or node.get("original_file_path") or key
         compiled = compiled or bool(text.strip())
-        if text.strip():
-            name = node.get("compiled_path") or node.get("original_file_path") or key
+        if node.get("language") == "python":
+            yield WorkloadStatement(name, "", problem="This model is a Python program, which has no SQL to plan.")
+        elif not text.strip():
+            yield WorkloadStatement(name, "", problem=_NOT_COMPILED)
+        else:
             for statement in split_statements(text, name):
                 yield WorkloadStatement(name, statement.text, statement.start, node.get("relation_name") or "")
     if not compiled:

@@ -272,6 +272,15 @@ def check_page(path: str | None) -> None:
         _check_place(OutputPath(path, "text", False, True), "--html")
 
 
+def write_text(option: str, path: str, text: str) -> None:
+    """Write the file of an option.  Raises ``InputError``."""
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except (OSError, ValueError) as error:
+        reason = reason_of(error) if isinstance(error, OSError) else str(error)
+        raise InputError(f"{option} {path} cannot be written: {reason}") from error
+
+
 def _check_place(output: OutputPath, option: str = "--out") -> None:
     path = Path(output.path)
     where = f"{option} {output.path}"

@@ -197,6 +197,59 @@ def test_a_problem_is_one_line_and_the_rest_goes_on(tmp_path: Path, catalog: Pat
     assert "cannot be read" in by_place["b.sql", 1, 1]["problem"]
 
 
+def test_a_column_that_does_not_exist_is_a_problem_and_no_gain(tmp_path: Path, catalog: Path) -> None:
+    band = "FROM e JOIN s ON e.ts BETWEEN s.starts AND s.ends"
+    query = tmp_path / "q.sql"
+    query.write_text(
+        f"SELECT e.no_such_column {band};\nSELECT e.id {band}\nWHERE nope = 1;\nSELECT e.id {band};\n"
+        "WITH w AS (SELECT id FROM e) SELECT w.ts FROM w"
+    )
+    done = dovetail("advise", query, "--catalog", catalog, "--json")
+    found = [(s["status"], s["line"], s["column"]) for s in json.loads(done.stdout)["statements"]]
+    assert found == [("rewritten", 4, 1), ("problem", 1, 8), ("problem", 3, 7), ("problem", 5, 37)]
+    assert "There is no column e.no_such_column." in done.stdout
+
+
+def test_names_that_only_spark_resolves_are_no_problem(tmp_path: Path, catalog: Path) -> None:
+    query = tmp_path / "q.sql"
+    query.write_text(
+        "SELECT id AS n, n + 1 AS m, transform(array(1), x -> x + id) FROM e ORDER BY m;\n"
+        "SELECT a FROM (SELECT id, user_id FROM e) PIVOT (count(*) FOR user_id IN (1 AS a, 2 AS b)) WHERE b > 1;\n"
+        "SELECT window.start, count(*) FROM e GROUP BY window(ts, '5 minutes') HAVING count(*) > 1 ORDER BY ALL;\n"
+        "SELECT timestampdiff(MINUTE, ts, ts), e._metadata.file_path, current_date FROM e;\n"
+        "SELECT posexplode(array(id)) FROM e ORDER BY pos;\n"
+        "SELECT c, spark_catalog.default.e.id FROM e LATERAL VIEW explode(array(1)) x AS c;\n"
+        "DECLARE VARIABLE limit_id BIGINT;\nSELECT id FROM e WHERE id < limit_id"
+    )
+    done = dovetail("advise", query, "--catalog", catalog, "--json")
+    assert [s["problem"] for s in json.loads(done.stdout)["statements"] if "problem" in s] == []
+
+
+def test_every_statement_is_counted(tmp_path: Path, catalog: Path) -> None:
+    query = tmp_path / "q.sql"
+    query.write_text(
+        "MERGE INTO e USING s ON e.ts BETWEEN s.starts AND s.ends WHEN MATCHED THEN DELETE;\n"
+        "SET device = 5;\nSELECT e.id FROM e JOIN s ON e.id = ${device} AND e.id = s.id;\n"
+        "SELECT e.id FROM e WHERE id = ${other};\nSELECT id FROM {{ ref('e') }};\nSELECT '{{', id FROM e"
+    )
+    done = dovetail("advise", query, "--catalog", catalog)
+    assert "6 statements: 2 not planned, 1 not read, 2 unchanged, 1 without a query. Planned" in done.stdout
+    assert "q.sql:1:1 " in done.stdout
+    assert "MERGE reads a table in USING" in done.stdout
+    assert "give a value with --conf other=VALUE" in done.stdout
+    assert "Run `dbt compile`" in done.stdout
+    done = dovetail("advise", query, "--catalog", catalog, "--conf", "other=3")
+    assert "6 statements: 1 not planned, 1 not read, 3 unchanged" in done.stdout
+
+
+def test_the_remedy_of_an_or_is_no_other_bound(tmp_path: Path, catalog: Path) -> None:
+    query = tmp_path / "q.sql"
+    query.write_text("SELECT a.id FROM e a JOIN e b ON a.id < b.id AND (a.user_id = b.user_id OR a.ts = b.ts)")
+    done = dovetail("advise", query, "--catalog", catalog)
+    assert "Write a join for each branch and UNION ALL them" in done.stdout
+    assert "Add the other bound" not in done.stdout
+
+
 def test_ci_fails_on_a_nested_loop_that_the_baseline_does_not_list(tmp_path: Path, catalog: Path) -> None:
     query, baseline = tmp_path / "q.sql", tmp_path / "baseline.json"
     query.write_text("SELECT e.id FROM e JOIN s ON e.ts > s.starts")
@@ -239,13 +292,15 @@ def test_dbt_models_are_read_in_their_order(tmp_path: Path, catalog: Path) -> No
     nodes = {
         "model.a": model("a", "SELECT b.id FROM `shop`.`b` b\nJOIN s ON b.ts > s.starts", "model.b"),
         "model.b": model("b", "SELECT id, ts FROM e"),
+        "model.c": model("c", " "),
         "test.b": {"resource_type": "test"},
     }
     (tmp_path / "dbt" / "target").mkdir(parents=True)
     (tmp_path / "dbt" / "target" / "manifest.json").write_text(json.dumps({"nodes": nodes}))
     done = dovetail("advise", tmp_path / "dbt", "--catalog", catalog, "--json")
     assert done.exit_code == 0, done.stderr
-    (bad, good) = json.loads(done.stdout)["statements"]
+    (bad, empty, good) = json.loads(done.stdout)["statements"]
+    assert (empty["file"], "dbt compile" in empty["problem"]) == ("models/c.sql", True)
     assert [(loop["line"], loop["column"]) for loop in bad["nested_loops"]] == [(2, 11)]
     assert (good["file"], good["status"]) == ("models/b.sql", "unchanged")
 
@@ -259,3 +314,5 @@ def test_the_page_escapes_the_text_of_the_user(tmp_path: Path, catalog: Path) ->
     assert "&lt;img onerror" in text
     assert "<img" not in text
     assert "<script" not in text
+    assert '<a href="#s1">q.sql:1:1</a></td><td><span class="badge warning">nested loop</span>' in text
+    assert '<a class="mark warning" href="#s1-1">e</a>' in text  # the place in the SQL, linked to its reason

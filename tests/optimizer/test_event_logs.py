@@ -127,6 +127,35 @@ def test_statements_are_planned_where_there_is_a_catalog(tmp_path: Path) -> None
     assert "nested_loop_pairs" in verdict.reason
 
 
+def test_the_call_site_and_the_description_of_a_job_are_reported(tmp_path: Path) -> None:
+    lines = []
+    for line in text_of(PLAIN).splitlines():
+        event = json.loads(line)
+        if event["Event"].endswith("SQLExecutionStart") and str(event["description"]).startswith("/* inner */"):
+            event["description"] = "nightly load"
+            site = {"callSite.short": 'collect at /jobs/"n".py:12', "spark.sql.execution.id": str(event["executionId"])}
+            job = {"Event": "SparkListenerJobStart", "Job ID": 1, "Stage Infos": [], "Properties": site}
+            lines += [json.dumps(event), json.dumps(job)]
+        elif event["Event"].endswith("SQLExecutionStart") and str(event["description"]).startswith("/* left */"):
+            lines.append(json.dumps(event | {"description": "count at Nightly.scala:7"}))
+        else:
+            lines.append(line.decode())
+    (tmp_path / "app").write_text("\n".join(lines))
+    _, found, problems = read_folder(tmp_path)
+    assert problems == []
+    origins = {(o.call_site, o.description) for o in (one.finding.origin for one in found)}
+    assert origins == {("", ""), ('collect at /jobs/"n".py:12', "nightly load"), ("count at Nightly.scala:7", "")}
+
+
+def test_the_page_of_a_log(tmp_path: Path) -> None:
+    pytest.importorskip("jinja2")
+    assert run(PLAIN, html=str(tmp_path / "x.html")) == 0
+    text = (tmp_path / "x.html").read_text()
+    assert '<a href="#j1">1. ' in text
+    assert "SELECT * FROM points p JOIN intervals i ON p.x BETWEEN i.lo AND i.hi" in text
+    assert "22 joins that Spark runs badly" in text
+
+
 @pytest.mark.parametrize("codec", ["lz4", "snappy", "lzf"])
 def test_every_framing_of_spark_is_read(codec: str) -> None:
     """Spark's own classes have compressed these files."""

@@ -10,20 +10,25 @@ from rich.text import Text
 from optimizer.advise.event_log.errors import LogProblem
 from optimizer.advise.event_log.files import find_logs
 from optimizer.advise.event_log.read_log import read_log
-from optimizer.advise.event_log.report import AppSummary, Reported, print_report, to_json
+from optimizer.advise.event_log.report import AppSummary, Reported, print_report, render_report, to_json
 from optimizer.advise.event_log.statements import Statements
 from optimizer.commands import terminal
 from optimizer.commands.failures import Exit
+from optimizer.commands.inputs import write_text
 from planner.catalog import Catalog
 from planner.errors import reason_of
+from planner.explain.html.page import check_jinja
 
 
-def run(folder: Path, *, json: bool = False, catalog: Catalog | None = None) -> int:
+def run(folder: Path, *, json: bool = False, catalog: Catalog | None = None, html: str | None = None) -> int:
     """Print a report on the event logs of a folder, or on the one log that a path names; return the exit code.
 
+    ``html``: the file that also gets the report as a page.
     With a catalog, statements whose text the log has are planned, which is more exact than the condition of a plan.  A
     log that cannot be read, or not to its end, is one line on stderr, and the others are read.
     """
+    if html is not None:
+        check_jinja()
     apps, found, problems = read_folder(folder, catalog)
     for problem in problems:
         line = Text.assemble(("error: ", "bold red"), terminal.escape_control_characters(str(problem)))
@@ -32,6 +37,8 @@ def run(folder: Path, *, json: bool = False, catalog: Catalog | None = None) -> 
         terminal.print_json(to_json(apps, found, problems))
     elif apps:
         print_report(apps, found)
+    if html is not None and apps:
+        write_text("--html", html, render_report(apps, found))
     return Exit.DONE if apps else Exit.UNUSABLE
 
 

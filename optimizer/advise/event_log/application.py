@@ -9,7 +9,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from optimizer.advise.event_log.findings import MOST_ACCUMULATORS, Candidate, Finding, Measured, candidates, finding
+from optimizer.advise.event_log.findings import (
+    MOST_ACCUMULATORS,
+    Candidate,
+    Finding,
+    Measured,
+    Origin,
+    candidates,
+    finding,
+)
 from optimizer.advise.event_log.plan_nodes import read_plan, whole
 from planner.errors import DovetailError
 
@@ -23,6 +31,9 @@ _EXECUTION = re.compile(rb'"executionId"\s*:\s*"?(\d+)')
 _MILLIS = re.compile(rb'"Executor Run Time"\s*:\s*"?(\d+)')
 _SHUFFLED = re.compile(rb'"Total Records Read"\s*:\s*"?(\d+)')
 _READ = re.compile(rb'"Records Read"\s*:\s*"?(\d+)')
+_OF_JOB = re.compile(rb'"spark\.sql\.execution\.id"\s*:\s*"(\d+)"')
+_CALL_SITE = re.compile(rb'"callSite\.short"\s*:\s*("(?:[^"\\]|\\.){1,1000}")')
+_UNKNOWN_SITE = re.compile(r"NativeMethodAccessorImpl|<unknown>:0|^$")
 
 
 _WRONG = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
@@ -37,6 +48,7 @@ class NotAnEvent(DovetailError):
 class _Execution:
     start: bytes = b""
     plan: bytes = b""
+    site: str = ""
 
 
 @dataclass
@@ -53,7 +65,7 @@ class Application:
     _pending: int = 0
     _running: dict[int, bytes] = field(default_factory=dict)
     _candidates: dict[object, Candidate] = field(default_factory=dict)
-    _sql: dict[int, str] = field(default_factory=dict)
+    _origins: dict[int, Origin] = field(default_factory=dict)
     _most: int = MOST_ACCUMULATORS
 
     def read(self, name: bytes, line: bytes) -> None:
@@ -74,7 +86,7 @@ class Application:
         while self._running:
             self._read_running(next(iter(self._running)))
         found = [
-            finding(candidate, self.measured, self.total, self._sql.get(candidate.execution))
+            finding(candidate, self.measured, self.total, self._origins.get(candidate.execution, Origin()))
             for candidate in self._candidates.values()
         ]
         return sorted((f for f in found if f), key=lambda f: (-f.seconds, f.execution))
@@ -88,6 +100,13 @@ class Application:
 
     def _application_end(self, line: bytes) -> None:
         self.ended = True
+
+    def _job_start(self, line: bytes) -> None:
+        """Note the call site of a job of an execution; PySpark sets it for collect, toPandas and foreach."""
+        job, site = _OF_JOB.search(line), _CALL_SITE.search(line)
+        execution = self._open.get(int(job[1])) if job else None
+        if execution and site:
+            execution.site = execution.site or str(json.loads(site[1]))
 
     def _task_end(self, line: bytes) -> None:
         stage = int(_first(_STAGE, line))
@@ -162,9 +181,18 @@ class Application:
         for candidate in candidates(root, number) if root else ():
             # a cached plan, or the plan of a command, is logged with each execution that shows it
             self._candidates.setdefault(candidate.own or object(), candidate)
-            description = str(start.get("description") or "")
-            if _STATEMENT.match(description):
-                self._sql[number] = description
+            self._origins[number] = _origin(str(start.get("description") or ""), execution.site)
+
+
+def _origin(description: str, site: str) -> Origin:
+    """Where an execution comes from: Spark describes it by its SQL, by the user's description, or by its call site."""
+    is_sql, is_site = _STATEMENT.match(description), re.search(r" at \S+:\d+$", description)
+    call_site = description if is_site and not site else site
+    return Origin(
+        description if is_sql else None,
+        "" if _UNKNOWN_SITE.search(call_site) else call_site,
+        "" if is_sql or is_site else description,
+    )
 
 
 def _object(value: Any) -> dict[str, Any]:
@@ -184,6 +212,7 @@ _READERS: dict[bytes, Callable[[Application, bytes], None]] = {
     b"SparkListenerLogStart": Application._log_start,
     b"SparkListenerApplicationStart": Application._application_start,
     b"SparkListenerApplicationEnd": Application._application_end,
+    b"SparkListenerJobStart": Application._job_start,
     b"SparkListenerTaskEnd": Application._task_end,
     b"SparkListenerStageCompleted": Application._stage_completed,
     b"SparkListenerDriverAccumUpdates": Application._driver_values,

@@ -42,6 +42,15 @@ class Candidate:
 
 
 @dataclass(frozen=True)
+class Origin:
+    """Where an execution comes from, as far as its log has it: its SQL, the line that ran it, the job description."""
+
+    sql: str | None = None
+    call_site: str = ""
+    description: str = ""
+
+
+@dataclass(frozen=True)
 class Finding:
     """A join that Spark ran badly.
 
@@ -50,7 +59,7 @@ class Finding:
     """
 
     execution: int
-    sql: str | None
+    origin: Origin
     join: JoinText
     verdict: Verdict
     rows: tuple[int | None, int | None, int | None]
@@ -58,6 +67,11 @@ class Finding:
     share: float
     stages: tuple[int, ...]
     skew: Skew | None
+
+    @property
+    def sql(self) -> str | None:
+        """The SQL of the execution; None where the log does not have it."""
+        return self.origin.sql
 
 
 @dataclass
@@ -122,7 +136,7 @@ def _accumulators_by_segment(root: PlanNode) -> Mapping[int, list[int]]:
     return found
 
 
-def finding(candidate: Candidate, measured: Measured, total: int, sql: str | None) -> Finding | None:
+def finding(candidate: Candidate, measured: Measured, total: int, origin: Origin) -> Finding | None:
     """Measure a candidate; None where Spark runs it well.
 
     A nested loop over at most one row is a filter, and a join by key is a finding where one key is hot.
@@ -142,7 +156,7 @@ def finding(candidate: Candidate, measured: Measured, total: int, sql: str | Non
     share = millis / total if total else 0.0
     return Finding(
         candidate.execution,
-        sql,
+        origin,
         candidate.join,
         candidate.verdict,
         (left, right, out),

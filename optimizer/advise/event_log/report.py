@@ -14,9 +14,11 @@ from optimizer.advise.event_log.application import Application
 from optimizer.advise.event_log.errors import LogProblem
 from optimizer.advise.event_log.findings import Finding
 from optimizer.advise.event_log.plan_nodes import ATTRIBUTE
+from optimizer.advise.page import Entry, render
 from optimizer.commands import terminal
 
 MOST = 20
+_MOST_OF_PAGE = 200
 _LINES = 4
 _WIDTH = 80
 
@@ -79,24 +81,40 @@ def _lines(group: list[Reported], width: int) -> list[tuple[str, str]]:
     seconds, share = (sum(value) for value in zip(*((o.finding.seconds, o.finding.share) for o in group), strict=True))
     join, verdict = finding.join, finding.verdict
     kind = f"{join.node} {join.type}".strip()
-    executions = f"execution {finding.execution}" + (f" and {len(group) - 1:,} more" if len(group) > 1 else "")
     lines = [
         (line, style if style or not n else "bold")
         for text, style in (
             (f"{terminal.format_seconds(seconds)} of task time, {share:.0%}: {kind}", ""),
             (f"{one.file.name}, {one.name or 'no name'}", "dim"),
-            (f"{one.id or 'no application ID'}, {executions}", "dim"),
+            (f"{one.id or 'no application ID'}, {_executions(group)}", "dim"),
+            *((text, "dim") for text in _describe_origin(finding)),
             (_describe_rows(finding), "default"),
         )
         for n, line in enumerate(_wrap(text, width))
     ]
     lines += [(line, "cyan") for line in _wrap(join.complete_condition or "no condition", width)]
-    answer = {"yes": f"Dovetail takes it: {verdict.rewriting}.", "no": "Dovetail leaves it to Spark."}
-    text = f"{answer.get(verdict.answer, 'Dovetail cannot tell from the plan.')} {verdict.reason}"
+    text = _describe_verdict(finding)
     lines += [(line, {"yes": "green", "no": "yellow"}.get(verdict.answer, "magenta")) for line in _wrap(text, width)]
     if finding.sql:
         lines += [(line, "dim") for line in _wrap(f"SQL: {' '.join(finding.sql.split())}", width, 2)]
     return lines
+
+
+def _executions(group: list[Reported]) -> str:
+    first = f"execution {group[0].finding.execution}"
+    return f"{first} and {len(group) - 1:,} more" if len(group) > 1 else first
+
+
+def _describe_origin(finding: Finding) -> list[str]:
+    origin = finding.origin
+    site = [f"Called by: {origin.call_site}"] if origin.call_site else []
+    return [*site, f"Description: {origin.description}"] if origin.description else site
+
+
+def _describe_verdict(finding: Finding) -> str:
+    verdict = finding.verdict
+    answer = {"yes": f"Dovetail takes it: {verdict.rewriting}.", "no": "Dovetail leaves it to Spark."}
+    return f"{answer.get(verdict.answer, 'Dovetail cannot tell from the plan.')} {verdict.reason}"
 
 
 def _describe_rows(finding: Finding) -> str:
@@ -122,6 +140,32 @@ def _summary(apps: Sequence[AppSummary], groups: Sequence[Sequence[Reported]]) -
     taken = sum(group[0].finding.verdict.answer == "yes" for group in groups)
     joins = "1 join" if len(groups) == 1 else f"{len(groups):,} joins"
     return f"{read}, {seconds} of task time.\n{joins} that Spark runs badly; Dovetail takes {taken:,} of them."
+
+
+def render_report(apps: Sequence[AppSummary], found: Sequence[Reported]) -> str:
+    """Render the findings as an HTML page.  Raises ``EnvironmentProblem`` if Jinja is not installed."""
+    groups = _group(found)
+    entries = [_entry(number, group) for number, group in enumerate(groups[:_MOST_OF_PAGE], 1)]
+    more = len(groups) - len(entries)
+    summary = _summary(apps, groups) + (f" The page has the {len(entries):,} with the most task time." if more else "")
+    return render("Advice from event logs", summary, ("Join", "Dovetail", "Task time"), entries)
+
+
+def _entry(number: int, group: list[Reported]) -> Entry:
+    one, finding = group[0], group[0].finding
+    join, status = finding.join, {"yes": "takes it", "no": "leaves it"}.get(finding.verdict.answer, "cannot tell")
+    seconds, share = (sum(value) for value in zip(*((o.finding.seconds, o.finding.share) for o in group), strict=True))
+    facts = (
+        f"{one.file.name}, {one.name or 'no name'}, {_executions(group)}.",
+        *_describe_origin(finding),
+        f"{_describe_rows(finding)}.",
+        f"Condition: {join.complete_condition or 'none'}",
+        _describe_verdict(finding),
+    )
+    figure = f"{terminal.format_seconds(seconds)}, {share:.0%}"
+    color = {"takes it": "fired", "leaves it": "declined"}.get(status, "warning")
+    name = f"{number}. {join.node} {join.type}".rstrip()
+    return Entry(f"j{number}", name, status, color, figure, facts, finding.sql or "")
 
 
 def to_json(apps: Sequence[AppSummary], found: Sequence[Reported], problems: Sequence[LogProblem]) -> dict[str, Any]:
@@ -151,6 +195,8 @@ def _finding_json(one: Reported) -> dict[str, Any]:
         "application": one.id,
         "application_name": one.name,
         "execution": finding.execution,
+        "call_site": finding.origin.call_site or None,
+        "description": finding.origin.description or None,
         "node": finding.join.node,
         "join_type": finding.join.type or None,
         "keys": [f"{left_key} = {right_key}" for left_key, right_key in finding.join.keys],

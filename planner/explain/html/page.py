@@ -57,7 +57,7 @@ def render_fragment(explanation: Explanation) -> str:
 
 
 def _render(template: str, explanation: Explanation) -> str:
-    found = _environment().get_template(template)
+    found = environment().get_template(template)
     page = found.render(_parts(explanation, None))
     if len(page.encode()) > _LARGEST_PAGE:
         page = found.render(_parts(explanation, _LONGEST_PART))
@@ -65,17 +65,18 @@ def _render(template: str, explanation: Explanation) -> str:
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
+    """The templates with their filters; all text is escaped.  Raises ``EnvironmentProblem`` without Jinja."""
     check_jinja()
     from jinja2 import DictLoader, Environment, StrictUndefined
 
     folder = resources.files(_TEMPLATES) / "templates"
     templates = {file.name: file.read_text(encoding="utf-8") for file in folder.iterdir() if file.is_file()}
-    environment = Environment(
+    made = Environment(
         loader=DictLoader(templates), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"figure": _format_figure, "size": _format_bytes, "seconds": _format_seconds}
-    return environment
+    made.filters |= {"figure": _format_figure, "size": _format_bytes, "seconds": _format_seconds}
+    return made
 
 
 def _parts(explanation: Explanation, longest: int | None) -> dict[str, Any]:
