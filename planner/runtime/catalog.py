@@ -27,7 +27,7 @@ from planner.runtime.datafusion_plan import parse_datafusion_statistics
 from planner.runtime.job_names import job_name
 from planner.runtime.keys import Declared
 from planner.runtime.measurement_cache import MeasurementCache, catalog_query
-from planner.runtime.repeatable import find_nonrepeatable_reason
+from planner.runtime.repeatable import nonrepeatable_reason, nonrepeatable_reason_on_connect
 from planner.runtime.sail import is_sail
 from planner.runtime.settings import all_settings
 from planner.runtime.table_rows import counted_rows
@@ -191,8 +191,10 @@ class SparkCatalog(CatalogConstraints):
 
     def _estimate(self, relation: str) -> Statistics:
         if classic(self.session):  # a third of the time of EXPLAIN, which plans all the way
-            frame: Any = run(self.session, relation, self.arguments)
-            plan = frame._jdf.queryExecution().optimizedPlan()
+            analyzed: Any = self.analyze(relation)
+            if isinstance(analyzed, str):
+                return UNKNOWN
+            plan = analyzed[0]._jdf.queryExecution().optimizedPlan()
             found = plan.stats()
             rows = int(str(found.rowCount().get())) if found.rowCount().isDefined() else counted_rows(plan)
             return _statistics(int(str(found.sizeInBytes())), rows, plan.toString())
@@ -231,8 +233,13 @@ class SparkCatalog(CatalogConstraints):
 
     def nonrepeatable_reason(self, query: str) -> str | None:
         """Why two reads of ``query`` may return different rows, by Spark's analyzed plan; None if they cannot."""
-        find = partial(find_nonrepeatable_reason, self.session, arguments=self.arguments)
-        return self._memoize(self._nonrepeatable_reasons, query, find)
+        return self._memoize(self._nonrepeatable_reasons, query, self._find_nonrepeatable_reason)
+
+    def _find_nonrepeatable_reason(self, query: str) -> str | None:
+        if classic(self.session):
+            found = self.analyze(query)
+            return found if isinstance(found, str) else nonrepeatable_reason(found[0])
+        return nonrepeatable_reason_on_connect(self.session, query, self.arguments)
 
 
 def _is_at_least(version: str, *least: int) -> bool:

@@ -12,9 +12,9 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from planner.runtime.batch import Arguments, classic, run
+from planner.runtime.batch import Arguments, run
 from planner.runtime.datafusion_plan import is_scan
 from planner.runtime.measurement_cache import items
 from planner.types.schema import sql_type
@@ -50,32 +50,28 @@ _CONTROLS = (
 _reliable: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
 
 
-def find_nonrepeatable_reason(session: SparkSession, query: str, arguments: Arguments) -> str | None:
-    """Why two reads of a query may return different rows; None if they cannot."""
+def nonrepeatable_reason(frame: DataFrame) -> str | None:
+    """Why two reads of a query of a classic session may return different rows; None if they cannot."""
+    plan = frame._jdf.queryExecution().analyzed()
+    if not plan.deterministic():
+        return "it is not deterministic"
+    text = plan.toString()
+    reason = parse_nonrepeatable_reason(text)
+    return parse_nonrepeatable_reason(text, exact=True) if reason and _sums_are_exact(plan) else reason
+
+
+def nonrepeatable_reason_on_connect(session: SparkSession, query: str, arguments: Arguments) -> str | None:
+    """The same on Spark Connect."""
     try:
-        if not classic(session):
-            return _reason_from_text(session, query, arguments)
-        frame: Any = run(session, query, arguments)
-        plan = frame._jdf.queryExecution().analyzed()
-        if not plan.deterministic():
-            return "it is not deterministic"
-        reason = parse_nonrepeatable_reason(plan.toString())
-        return parse_nonrepeatable_reason(plan.toString(), exact=True) if reason and _sums_are_exact(plan) else reason
+        explained = str(run(session, f"EXPLAIN EXTENDED {query}", arguments).collect()[0][0])
+        plan = parse_analyzed_plan(explained)
+        if plan is None:
+            return "Spark Connect does not expose its plan"
+        if is_scan(plan):
+            return None
+        return parse_nonrepeatable_reason(hide_exact_sums(plan)) or _nondeterministic_reason(session, query, arguments)
     except PySparkException as error:
         return str(error).strip().splitlines()[0]
-
-
-def _reason_from_text(session: SparkSession, query: str, arguments: Arguments) -> str | None:
-    """The same on Spark Connect."""
-    explained = str(run(session, f"EXPLAIN EXTENDED {query}", arguments).collect()[0][0])
-    plan = parse_analyzed_plan(explained)
-    if plan is None:
-        return "Spark Connect does not expose its plan"
-    if is_scan(plan):
-        return None
-    if reason := parse_nonrepeatable_reason(hide_exact_sums(plan)):
-        return reason
-    return _nondeterministic_reason(session, query, arguments)
 
 
 def _nondeterministic_reason(session: SparkSession, query: str, arguments: Arguments) -> str | None:

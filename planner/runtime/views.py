@@ -8,7 +8,7 @@ from typing import Any
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from planner.catalog import View
 from planner.errors import QueryError
@@ -17,7 +17,10 @@ from planner.runtime.settings import classic_settings, to_dict
 
 _OWN = "spark_catalog"
 _SETTING = "view.sqlConfig."
+_MODE = "view.schemaMode"
 _ANALYZED = "view.storingAnalyzedPlan"  # a property of temporary views of DataFrames alone
+_FILES = frozenset(("parquet", "orc", "csv", "json", "text", "avro"))  # tables whose schema Spark's catalog stores
+_FIXED = ("BINDING", "COMPENSATION")  # views whose columns do not follow their query
 # Settings that Spark does not store with a view, since they do not affect its semantics.
 _HARMLESS = (
     "spark.sql.optimizer.",
@@ -39,7 +42,7 @@ class Views:
 
     def __init__(self, session: SparkSession):
         self.session = session
-        self._without_text: dict[tuple[str, ...], Any] = {}  # tables, and views of DataFrames
+        self._found: dict[tuple[str, ...], Any] = {}
         java: Any = getattr(session, "_jsparkSession", None)
         self.state, self.is_classic = None, java is not None
         if java is not None and session.catalog.currentCatalog() == _OWN:
@@ -48,37 +51,58 @@ class Views:
 
     def find(self, name: tuple[str, ...]) -> View | None:
         """Return the definition of a view; None for other relations."""
-        if len(name) > 3 or (len(name) == 3 and name[0] != _OWN):
-            return None
         if not self.is_classic:
-            return find_view_on_connect(self.session, name)
-        if self.state is None:
+            is_own = len(name) < 3 or (len(name) == 3 and name[0] == _OWN)
+            return find_view_on_connect(self.session, name) if is_own else None
+        found = self._entry(name)
+        if found is None or not found.viewText().isDefined() or found.tableType().name() != "VIEW":
+            return None
+        return _view(found.viewText().get(), to_dict(found.properties()))
+
+    def find_schema(self, name: tuple[str, ...]) -> StructType | None:
+        """Return the schema of a relation as Spark's catalog stores it; None if only its analysis has it.
+
+        A view keeps the types of its columns, and a table of files those that it was made with; which of them may be
+        NULL only the analysis decides.  Spark stores a temporary view of a DataFrame as an analyzed plan, with its
+        schema.
+        """
+        found = self._entry(name)
+        if found is None:
+            return None
+        if found.tableType().name() == "VIEW":
+            facts = to_dict(found.properties())
+            if _ANALYZED in facts:
+                return _schema(found)
+            return _all_nullable(_schema(found)) if facts.get(_MODE, _FIXED[0]) in _FIXED else None
+        provider = found.provider()
+        if provider.isDefined() and provider.get().lower() in _FILES and not found.schema().isEmpty():
+            return _all_nullable(_schema(found))
+        return None
+
+    def _entry(self, name: tuple[str, ...]) -> Any:
+        """The entry of a relation in Spark's own catalog, or None."""
+        if name not in self._found:
+            self._found[name] = self._find_entry(name)
+        return self._found[name]
+
+    def _find_entry(self, name: tuple[str, ...]) -> Any:
+        if self.state is None or len(name) > 3 or (len(name) == 3 and name[0] != _OWN):
             return None
         if len(name) == 2 and self.session.conf.get(f"spark.sql.catalog.{name[0]}", None):
             return None
         quoted = ".".join("`" + part.replace("`", "``") + "`" for part in name[-2:])
         try:
-            found = self.catalog.getTempViewOrPermanentTableMetadata(self.parser.parseTableIdentifier(quoted))
-            text = found.viewText()
-            if not text.isDefined():
-                self._without_text[name] = found
-                return None
-            if found.tableType().name() != "VIEW":
-                return None
-            sql, facts = text.get(), found.properties()
+            return self.catalog.getTempViewOrPermanentTableMetadata(self.parser.parseTableIdentifier(quoted))
         except (Py4JError, PySparkException):
             return None
-        return _view(sql, to_dict(facts))
 
-    def find_schema(self, name: tuple[str, ...]) -> StructType | None:
-        """Return the schema of a temporary view of a DataFrame after ``find``; None for other relations.
 
-        Spark stores such a view as an analyzed plan, with its schema, so it need not be analyzed again.
-        """
-        found = self._without_text.get(name)
-        if found is None or not found.properties().contains(_ANALYZED):
-            return None
-        return StructType.fromJson(json.loads(found.schema().json()))
+def _schema(entry: Any) -> StructType:
+    return StructType.fromJson(json.loads(entry.schema().json()))
+
+
+def _all_nullable(schema: StructType) -> StructType:
+    return StructType([StructField(f.name, f.dataType, metadata=f.metadata) for f in schema.fields])
 
 
 def check_view_name(session: SparkSession, name: str) -> None:
@@ -123,7 +147,7 @@ def _now(session: SparkSession, key: str) -> str | None:
 
 def _view(text: str, facts: dict[str, str]) -> View | None:
     """Build a view from its properties; None if its columns follow its query, or for a view of an old Spark."""
-    if facts.get("view.schemaMode", "BINDING") not in ("BINDING", "COMPENSATION"):
+    if facts.get(_MODE, _FIXED[0]) not in _FIXED:
         return None
     namespace = _numbered(facts, "view.catalogAndNamespace.numParts", "view.catalogAndNamespace.part.")
     columns = _numbered(facts, "view.query.out.numCols", "view.query.out.col.")

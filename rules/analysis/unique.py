@@ -92,8 +92,7 @@ class _Keys:
     def view(self, scan: Scan) -> Unique:
         """Return the keys of a view's query, by the names of the view's columns."""
         view = None if scan.name in self.views else self.ctx.catalog.view(scan.name)
-        shown = self.ctx.catalog.columns(scan.name)
-        if view is None or shown is None:
+        if view is None or (shown := self.ctx.catalog.columns(scan.name)) is None:
             return _NONE
         try:
             query, names = query_of_view(view, self.ctx)

@@ -104,7 +104,7 @@ def _derived(scan: Scan, view: View, query: Logical, ctx: Context) -> Derived:
     declared = ctx.catalog.columns(scan.name)
     own = {d.key: d for d in query.walk() if isinstance(d, Cte)}
     names = Resolver(ctx.catalog, {**ctx.definitions, **own})
-    found = ctx.catalog.schema(to_sql(query)) or names.sources(Derived(query, alias))[0].columns
+    found = names.sources(Derived(query, alias))[0].columns
     if not declared or not found or tuple(c.name for c in found) != view.columns or len(declared) != len(found):
         raise Refused("its query no longer returns the columns that it had when it was made")
     for shown, made in zip(declared, found, strict=True):

@@ -1,13 +1,14 @@
-"""Columns of temporary views of DataFrames, which Spark stores with their schema: the same as its analysis finds."""
+"""Columns of tables and views, which Spark's catalog stores: the same as its analysis finds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from planner.runtime.catalog import SparkCatalog
+from planner.runtime.catalog import SparkCatalog, _columns
 from planner.runtime.views import Views
 
 if TYPE_CHECKING:
@@ -17,17 +18,27 @@ pytestmark = pytest.mark.spark
 ITEMS = "id", "named_struct('a', 1, 'b', array(1)) AS s", "CAST(NULL AS DECIMAL(10, 2)) AS `x y`", "'z' AS ID2"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def session(spark: SparkSession) -> Iterator[SparkSession]:
     own = spark.newSession()
     own.sql("CREATE TABLE padded (c CHAR(5), v VARCHAR(7), n INT NOT NULL) USING parquet")
+    for provider in ("orc", "csv", "json"):
+        own.sql(
+            f"CREATE TABLE of_{provider} (a INT NOT NULL, d DECIMAL(9, 2), P DATE) USING {provider} PARTITIONED BY (P)"
+        )
     own.table("padded").createOrReplaceTempView("of_table")
     own.range(3).selectExpr(*ITEMS).createOrReplaceTempView("computed")
     own.range(3).selectExpr("id", "id + 1 AS id").createOrReplaceTempView("duplicate_names")
     own.range(3).createOrReplaceGlobalTempView("stored_global")
     own.readStream.format("rate").load().createOrReplaceTempView("stream")
     own.sql("CREATE TEMPORARY VIEW written AS SELECT c, n FROM padded")
+    own.sql("CREATE VIEW kept (x, y) AS SELECT n, struct(v, n) AS s FROM padded")
+    own.sql("CREATE VIEW following WITH SCHEMA EVOLUTION AS SELECT n FROM padded")
     yield own
+    for view in ("kept", "following"):
+        own.sql(f"DROP VIEW {view}")
+    for provider in ("orc", "csv", "json"):
+        own.sql(f"DROP TABLE of_{provider}")
     own.catalog.dropGlobalTempView("stored_global")
     own.sql("DROP TABLE padded")
 
@@ -43,13 +54,18 @@ def test_stored_schemas_are_those_of_the_analysis(session: SparkSession, name: t
     assert catalog.columns(name) == SparkCatalog(session).columns(name)
 
 
-@pytest.mark.parametrize("name", [("padded",), ("default", "padded"), ("written",), ("missing",)])
-def test_other_relations_are_analyzed(session: SparkSession, name: tuple[str, ...]) -> None:
-    views, catalog = Views(session), SparkCatalog(session)
-    views.find(name)
-    assert views.find_schema(name) is None
-    catalog.view(name)
-    assert catalog.columns(name) == SparkCatalog(session).columns(name)
+@pytest.mark.parametrize("name", ["padded", "DEFAULT.padded", "of_orc", "of_csv", "of_json", "written", "kept"])
+def test_types_of_tables_and_views(session: SparkSession, name: str) -> None:
+    """The analysis has the same types; which columns may be NULL it knows better."""
+    found = SparkCatalog(session).columns(tuple(name.split(".")))
+    analyzed = _columns(session.table(name).schema)
+    assert found == tuple(replace(column, nullable=True) for column in analyzed)
+    assert Views(session).find_schema(tuple(name.split("."))) is not None
+
+
+@pytest.mark.parametrize("name", ["following", "missing", "nowhere.of_csv"])
+def test_other_relations_are_analyzed(session: SparkSession, name: str) -> None:
+    assert Views(session).find_schema(tuple(name.split("."))) is None
 
 
 def test_each_statement_reads_the_view_of_its_time(session: SparkSession) -> None:
