@@ -15,7 +15,7 @@ from effort import SEED
 
 PROGRAM = Path(__file__).parents[1] / "connect_goldens_main.py"
 # `make test` plans one of so many cases, `make test-all` one of so many, others with each seed.
-QUICK, THOROUGH = 48, 3
+QUICK, THOROUGH = 96, 3
 # Cases that are planned otherwise than on a classic session, with words of the difference.
 DIFFERENT = {
     # Spark numbers each WITH anew, so that a view with one is never the same query as its text.
