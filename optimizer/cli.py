@@ -11,9 +11,7 @@ import os
 import sys
 import traceback
 import warnings
-from dataclasses import replace
 from enum import Enum
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -26,10 +24,8 @@ from optimizer.cli_streams import materialize, state, stream
 from optimizer.commands import terminal
 from optimizer.commands.failures import describe_failure
 from optimizer.commands.inputs import MOST_ROWS, check_text_output, read_output
-from optimizer.plan import MODES, Plan
+from optimizer.plan import MODES
 from planner.errors import InputError
-from planner.explain.html.page import check_jinja
-from planner.sql.lookup_views import lookups_of, needs_sql
 from planner.version import VERSION
 
 
@@ -113,11 +109,12 @@ def run(
 ) -> None:
     """Run a query through the optimizer; show its rows, or write them with --out.
 
-    Tables that a statement creates are gone when the command ends.
+    The statements of a file run in their order; --out takes the rows of the last one. Tables that a statement creates
+    are gone when the command ends.
     """
     from optimizer.commands.run import run_job
 
-    read = job.read()
+    read = job.read(several=True)
     output = read_output(out, overwrite=overwrite, here=read.here)
     run_job(read, output, limit, json=json)
 
@@ -143,20 +140,14 @@ def explain(
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file of --out.")] = False,
 ) -> None:
-    """Show how a query would run and why, without running it."""
+    """Show how each statement of a file would run and why, without running it.
+
+    Without --table and --remote, a --catalog that declares columns is planned against without Spark.
+    """
+    from optimizer.commands.explain import show_explanations
+
     check_text_output(out, overwrite=overwrite)
-    if mode.value == "html":
-        check_jinja()
-    plan = _planned(job)
-    explanation = plan.explain(mode.value)
-    if out is None:
-        typer.echo(explanation)
-    else:
-        Path(out).write_text(f"{explanation}\n", encoding="utf-8")
-    if mode.value in ("sql", "mermaid"):
-        _warn_of_rejection(plan)
-    if mode.value in ("cost", "sql", "mermaid"):  # the other modes include it
-        terminal.print_warnings(plan.warnings)
+    show_explanations(job.read(several=True), job.catalog, mode.value, out)
 
 
 @app.command(
@@ -166,29 +157,13 @@ def explain(
 def rewrite(
     job: JobOptions,
 ) -> None:
-    """Print SQL that is right for any data, and nothing else; a query that is not rewritten comes back as it is."""
-    plan = _planned(job, generic_plan=True)
-    typer.echo(plan.sql(), nl=not plan.sql().endswith("\n"))
-    _warn_of_rejection(plan)
-    terminal.print_warnings(plan.warnings)
-    for join in lookups_of(plan.physical if plan.rewritten else None):
-        keys = needs_sql(plan.physical, join) if plan.physical else ""
-        terminal.print_note(f"{join.view} is made by the runtime: rows of {join.spec.table} fetched for\n{keys}")
+    """Print SQL that is right for any data, and nothing else; a query that is not rewritten comes back as it is.
 
+    Of several statements, each ends with a semicolon.
+    """
+    from optimizer.commands.explain import show_rewritings
 
-def _warn_of_rejection(plan: Plan) -> None:
-    if plan.rejection:
-        terminal.print_warnings([f"Spark cannot run this statement: {plan.rejection}"])
-
-
-def _planned(options: JobOptions, *, generic_plan: bool = False) -> Plan:
-    from optimizer.commands.work import optimizer_for
-
-    job = options.read()
-    if generic_plan:  # the text is kept, and runs over other rows
-        job = replace(job, options=replace(job.options, generic_plan=True))
-    with optimizer_for(job) as opt, terminal.show_status("planning"):
-        return opt.plan(job.text)
+    show_rewritings(job.read(several=True), job.catalog)
 
 
 @app.command(epilog="Example: dovetail verify query.sql --table events=events.parquet --table sessions=sessions.csv")

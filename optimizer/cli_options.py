@@ -10,6 +10,7 @@ from typing import Annotated, Any, Concatenate, get_type_hints
 
 import typer
 
+from optimizer.cli_completion import complete_option
 from optimizer.commands.catalog import read_catalog
 from optimizer.commands.failures import located
 from optimizer.commands.inputs import ENGINES, Job, check_master, read_keys, read_pairs, read_query, read_tables
@@ -34,7 +35,8 @@ Catalog = Annotated[
         "--catalog",
         metavar="FILE.toml",
         help="A file that declares lookups (\\[lookup.NAME]), and which tables have versions or are changelogs "
-        "(\\[tables.NAME]). The columns that it declares serve only advise; all other commands plan on Spark's tables.",
+        "(\\[tables.NAME]). Against the columns that it declares, "
+        "advise, explain and rewrite plan without Spark, unless --table or --remote names other tables.",
     ),
 ]
 Keys = Annotated[
@@ -49,7 +51,11 @@ Keys = Annotated[
 Choices = Annotated[
     list[str] | None,
     typer.Option(
-        "--option", "-o", metavar="NAME=VALUE", help="An option of docs/options.md, as generic_plan=true. Repeatable."
+        "--option",
+        "-o",
+        metavar="NAME=VALUE",
+        help="An option of docs/options.md, as generic_plan=true. Repeatable.",
+        autocompletion=complete_option,
     ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Apply every sound rewriting, whatever its cost.")]
@@ -90,10 +96,10 @@ class JobOptions:
     engine: Engine = None
     conf: Conf = None
 
-    def read(self, text: str | None = None) -> Job:
+    def read(self, text: str | None = None, *, several: bool = False) -> Job:
         """Read and check the query and its tables; ``text`` stands for the query of a command without one.
 
-        Raises ``InputError`` or ``OptionError``.
+        ``several``: the command takes a file of several statements.  Raises ``InputError`` or ``OptionError``.
         """
         given: dict[str, Any] = dict(read_pairs("--option", self.option or ()))
         if self.force:
@@ -106,10 +112,17 @@ class JobOptions:
             options = Options.from_mapping(given)
         settings, catalog = read_pairs("--conf", self.conf or ()), read_catalog(self.catalog)
         keys = tuple(read_keys(self.key or ()))
-        job = Job("", (), options, self.master, self.remote, engine, settings, catalog, keys)
+        source = "--sql" if self.query is None else "stdin" if self.query == "-" else self.query
+        job = Job("", source, (), options, self.master, self.remote, engine, settings, catalog, keys)
         tables = read_tables(self.table or (), here=job.here)
         # stdin last: who types the query hears of other faults first
-        return replace(job, text=read_query(self.query, self.sql if text is None else text), tables=tables)
+        job = replace(job, text=read_query(self.query, self.sql if text is None else text), tables=tables)
+        if not several and len(job.statements) > 1:
+            raise InputError(
+                f"{source} has {len(job.statements)} statements, and this command takes one; `dovetail run` and "
+                "`dovetail explain` take several"
+            )
+        return job
 
 
 _INPUTS = ("query", "sql", "table", "catalog", "key")  # before a command's own options; the others come after them

@@ -22,7 +22,7 @@ from html import escape
 from typing import Any, NoReturn
 
 from optimizer.api import Optimizer
-from planner.errors import EnvironmentProblem, OptionError
+from planner.errors import EnvironmentProblem, OptionError, plural
 from planner.explain.html.page import can_render, render_fragment
 
 _STYLE = "text-align:left; padding:.2em .6em; vertical-align:top"
@@ -122,7 +122,7 @@ def _show(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, more: bool) 
     widths = [max(len(one), *(len(row[n]) for row in cells), 0) for n, one in enumerate(columns)]
     lines = ["  ".join(f"{one:<{width}}" for one, width in zip(row, widths, strict=True)).rstrip() for row in cells]
     head = "  ".join(f"{one:<{width}}" for one, width in zip(columns, widths, strict=True)).rstrip()
-    note = f"the first {len(rows)} rows; --limit N shows more" if more else f"{len(rows)} rows"
+    note = f"the first {len(rows)} rows; --limit N shows more" if more else plural(len(rows), "row")
     table = "".join(_row("td", row) for row in cells)
     return Output("\n".join([head, *lines, note]), f"<table>{_row('th', columns)}{table}</table><p>{note}</p>")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from planner.errors import plural
 from planner.explain.measured import MeasuredRuns
 
 _TIES = ". Both may be right, if rows tie under LIMIT, row_number() or NEAREST BY"
@@ -36,7 +37,8 @@ class Verification:
         if not self.rewritten:
             return "not rewritten: Spark runs the statement as written"
         if self.same:
-            return f"same: {self.rows:,} rows both ways" + (f", without {self.late:,} late ones" if self.late else "")
+            late = f", without {self.late:,} late ones" if self.late else ""
+            return f"same: {plural(self.rows, 'row')} both ways{late}"
         if self.schema:
             return f"different: {self.schema}"
         deleted = "".join(
@@ -44,5 +46,6 @@ class Verification:
         )
         tied = _TIES if self.missing == self.extra else ""
         return (
-            f"different: {self.missing:,} rows missing, {self.extra:,} rows too many, of {self.rows:,}{deleted}{tied}"
+            f"different: {plural(self.missing, 'row')} missing, {plural(self.extra, 'row')} too many, of {self.rows:,}"
+            f"{deleted}{tied}"
         )

@@ -162,6 +162,11 @@ def one_of(names: Iterable[str], wrong: str) -> str:
     return f"did you mean {near[0]!r}? possible: {listed}" if near else f"possible: {listed}"
 
 
+def plural(count: int, noun: str) -> str:
+    """Return a number with its noun: ``1 row``, ``1,200 rows``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def a(word: str) -> str:
     """Return a word with its indefinite article."""
     return f"an {word}" if word[0] in "aeiou" else f"a {word}"

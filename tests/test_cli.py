@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from command_line import dovetail
+from optimizer.advise.workload import split_statements
 from optimizer.commands import about, terminal, work
 from optimizer.commands.inputs import OutputPath, format_of, read_output
 from optimizer.doctor import Check
@@ -38,6 +39,52 @@ def test_help_names_every_command() -> None:
     for command in ("demo", "run", "explain", "rewrite", "verify", "rules", "state", "doctor"):
         assert f" {command} " in done.stdout
         assert dovetail(command, "--help").exit_code == 0
+
+
+_CATALOG = """
+[tables.e]
+columns = { id = "BIGINT", ts = "TIMESTAMP" }
+rows = 20_000_000
+[tables.s]
+columns = { id = "BIGINT", starts = "TIMESTAMP", ends = "TIMESTAMP" }
+rows = 1_000_000
+"""
+_STATEMENTS = """-- a view, and what reads it
+CREATE TEMPORARY VIEW w AS SELECT id, ts FROM e WHERE id > 5;
+SET spark.sql.shuffle.partitions = 8;
+SELECT w.id, s.id AS other FROM w JOIN s ON w.ts BETWEEN s.starts AND s.ends;
+"""
+
+
+def test_statements_are_explained_without_spark_where_a_catalog_has_columns(no_spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text(_CATALOG)
+    query = tmp_path / "q.sql"
+    query.write_text(_STATEMENTS)
+    done = dovetail("explain", query, "--catalog", tmp_path / "c.toml")
+    assert done.exit_code == 0, done.stderr
+    assert f"-- statement 3 of 3 ({query}:4)\nProject" in done.stdout
+    assert "LevelBandJoin  inner, w.ts between s.starts and s.ends" in done.stdout
+    assert "planned without Spark" in done.stderr
+    done = dovetail("explain", query, "--catalog", tmp_path / "c.toml", "-m", "json")
+    assert [plan["rewritten"] for plan in json.loads(done.stdout)] == [False, False, True]
+    done = dovetail("rewrite", query, "--catalog", tmp_path / "c.toml")
+    assert done.stdout.count(";\n") == 3
+    done = dovetail("explain", query, "--catalog", tmp_path / "c.toml", "-m", "html")
+    assert (done.exit_code, "writes a page of all" in done.stderr) == (2, True)
+    done = dovetail("verify", query)
+    assert (done.exit_code, "has 3 statements, and this command takes one" in done.stderr) == (2, True)
+
+
+def test_an_error_names_its_statement(no_spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text(_CATALOG)
+    done = dovetail("explain", "--sql", "SELECT id FROM e;\nSELECT e.no_such FROM e", "--catalog", tmp_path / "c.toml")
+    assert done.exit_code == 1
+    assert "error: statement 2 of 2 (--sql:2): line 1, column 8: There is no column e.no_such." in done.stderr
+
+
+def test_a_script_is_one_statement() -> None:
+    texts = [s.text for s in split_statements("SELECT 1; BEGIN DECLARE x INT; SELECT x; END;", "")]
+    assert texts == ["SELECT 1", "BEGIN DECLARE x INT; SELECT x; END;"]
 
 
 def test_no_command_is_a_usage_error() -> None:

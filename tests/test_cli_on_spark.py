@@ -172,6 +172,28 @@ def test_statements_without_rows() -> None:
 
 
 @pytest.mark.usefixtures("spark")
+def test_statements_of_a_file_run_in_their_order(tmp_path: Path) -> None:
+    query = tmp_path / "q.sql"
+    query.write_text(
+        "CREATE OR REPLACE TEMPORARY VIEW v AS SELECT 1 AS a; -- one row\nSELECT a FROM v;\nSELECT 2 AS b\n"
+    )
+    done = dovetail("run", query)
+    assert done.exit_code == 0, done.stderr
+    assert [line.split() for line in done.stdout.splitlines() if line.strip("─ ")] == [["a"], ["1"], ["b"], ["2"]]
+    assert f"statement 2 of 3 ({query}:2)\n1 row; " in done.stderr
+    done = dovetail("run", query, "--json")
+    assert [result["rows"] for result in json.loads(done.stdout)] == [[], [[1]], [[2]]]
+    assert dovetail("run", query, "--out", tmp_path / "rows.json").exit_code == 0
+    assert (tmp_path / "rows.json").read_text() == '{"b":2}\n'
+    query.write_text("SELECT 1 AS a;\nSELECT nope FROM range(3);\nSELECT 3")
+    done = dovetail("run", query)
+    assert (done.exit_code, "error: statement 2 of 3 (" in done.stderr) == (1, True)
+    done = dovetail("explain", query)
+    assert done.exit_code == 0
+    assert "-- statement 3 of 3 (" in done.stdout
+
+
+@pytest.mark.usefixtures("spark")
 def test_settings_reach_spark() -> None:
     done = dovetail(
         "run", "--json", "--sql", "SELECT current_timezone()", "-c", "spark.sql.session.timeZone=Asia/Tokyo"
@@ -363,7 +385,7 @@ def test_verify_finds_a_difference(spark: SparkSession, monkeypatch: pytest.Monk
     monkeypatch.setattr(Optimizer, "verify", lambda *_, **__: Verification(False, 4, 1, 2, True))
     done = dovetail("verify", "--sql", "SELECT 1")
     assert done.exit_code == 1
-    assert done.stdout == "different: 1 rows missing, 2 rows too many, of 4\n"
+    assert done.stdout == "different: 1 row missing, 2 rows too many, of 4\n"
 
 
 @pytest.mark.spark

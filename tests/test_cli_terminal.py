@@ -129,6 +129,8 @@ def test_a_shell_gets_completions() -> None:
     assert in_a_pipe(**asked).stdout.split() == ["rewrite"]
     asked |= {"COMP_WORDS": "dovetail run --ov", "COMP_CWORD": "2"}
     assert in_a_pipe(**asked).stdout.split() == ["--overwrite"]
+    asked |= {"COMP_WORDS": "dovetail run --option level_", "COMP_CWORD": "3"}
+    assert in_a_pipe(**asked).stdout.split() == ["level_spread=", "level_reach="]
 
 
 def test_both_packages_are_the_command() -> None:

@@ -45,6 +45,14 @@ class WorkloadPlanner(Protocol):
         """Plan a statement.  Raises ``QueryError``, or what Spark raises, for one that cannot run."""
         ...
 
+    def explained(self, text: str) -> Plan:
+        """Plan a statement to explain it: one that Spark cannot analyze has Spark's error as ``rejection``."""
+        ...
+
+    def run_command(self, text: str) -> None:
+        """Run a statement that changes the session."""
+        ...
+
     def nested_loops(self, plan: Plan) -> tuple[NestedLoop, ...]:
         """The nested loops of the statement as written."""
         ...
@@ -93,6 +101,11 @@ class OfflinePlanner:
                     f"There is no column {column.text}. Correct the name, or declare the column in the catalog.", place
                 )
         return plan
+
+    explained = plan
+
+    def run_command(self, text: str) -> None:
+        """Do nothing: a catalog has its own settings."""
 
     def _check_tables(self, plan: Plan) -> None:
         assert plan.logical is not None
@@ -145,6 +158,14 @@ class SessionWorkloadPlanner:
         if plan.logical is not None and not is_rewriting_required(plan):
             check_query(self.opt.session, plan.query)
         return plan
+
+    def explained(self, text: str) -> Plan:
+        """Plan a statement to explain it: one that Spark cannot analyze has Spark's error as ``rejection``."""
+        return self.opt.plan(text)
+
+    def run_command(self, text: str) -> None:
+        """Run a statement that changes the session."""
+        self.opt.session.sql(text)
 
     def nested_loops(self, plan: Plan) -> tuple[NestedLoop, ...]:
         """The nested loops of the statement as written, unless Spark's plan has none."""

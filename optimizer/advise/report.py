@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from planner.errors import Place, ReasonCode
+from planner.errors import Place, ReasonCode, plural
 from planner.explain.measured import MeasuredRuns
 from planner.explain.records import CandidatePlan, Choice
 
@@ -166,10 +166,10 @@ class Report:
     def summary(self) -> str:
         """The numbers of the report, in one sentence: each statement is counted once."""
         counts = [f"{number} {text}" for status, text in _COUNTED.items() if (number := self.count(status))]
-        text = f"{_plural(len(self.statements), 'statement')}: {', '.join(counts)}"
+        text = f"{plural(len(self.statements), 'statement')}: {', '.join(counts)}"
         loops = sum(len(s.loops) for s in self.statements)
         left = sum(len(s.remaining_loops) for s in self.statements)
-        return f"{text}; {_plural(loops, 'nested loop')}, {left} not removed" if loops else text
+        return f"{text}; {plural(loops, 'nested loop')}, {left} not removed" if loops else text
 
     def to_json(self) -> dict[str, Any]:
         """The report as one JSON object."""
@@ -178,10 +178,6 @@ class Report:
             "seconds": round(self.seconds, 3),
             "statements": [s.to_json() for s in self.statements],
         }
-
-
-def _plural(count: int, word: str) -> str:
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def _place(place: Place) -> dict[str, int]:

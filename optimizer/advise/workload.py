@@ -74,7 +74,10 @@ def _statements(file: Path, name: str) -> Iterator[WorkloadStatement]:
 
 
 def split_statements(text: str, name: str) -> Iterator[WorkloadStatement]:
-    """Cut a text at its semicolons, without those in strings and comments; a text without tokens has no statement."""
+    """Cut a text at its semicolons, without those in strings and comments; a text without tokens has no statement.
+
+    A script (``BEGIN … END``) is one statement, up to the end of the text.
+    """
     try:
         t = tokenize(text)
     except Unsupported:  # the planner reports it, with the reason
@@ -82,7 +85,7 @@ def split_statements(text: str, name: str) -> Iterator[WorkloadStatement]:
         return
     first = 0
     for i in range(len(t) + 1):
-        if i == len(t) or t[i].word == ";":
+        if i == len(t) or (t[i].word == ";" and t[first].word != "BEGIN"):
             if i > first:
                 yield WorkloadStatement(name, t.slice(first, i), t.place(t[first].start))
             first = i + 1

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
-from pathlib import Path
 
 from rich import box
 from rich.table import Table
@@ -14,14 +12,13 @@ from optimizer.advise.advice import advise
 from optimizer.advise.baseline import format_baseline, new_loops, read_baseline
 from optimizer.advise.lines import describe_gain, details
 from optimizer.advise.page import render_report
-from optimizer.advise.planners import OfflinePlanner, SessionWorkloadPlanner, WorkloadPlanner
+from optimizer.advise.planners import SessionWorkloadPlanner, WorkloadPlanner
 from optimizer.advise.report import LoopFinding, Report, StatementAdvice
 from optimizer.advise.workload import WorkloadStatement, read_workload
 from optimizer.commands import terminal
 from optimizer.commands.failures import CommandFailed, Exit, describe_failure
 from optimizer.commands.inputs import Job, write_text
-from planner.catalog import UniqueKey
-from planner.errors import InputError
+from optimizer.commands.offline import is_offline, offline_planner
 from planner.explain.html.page import check_jinja
 
 _STYLES = {"rewritten": "green", "nested loop": "yellow", "problem": "red"}
@@ -63,9 +60,8 @@ def run_advise(
 def _planned(
     statements: tuple[WorkloadStatement, ...], job: Job, catalog: str | None, *, verify: bool, measure: bool
 ) -> Report:
-    declares_tables = job.catalog is not None and any("columns" in body for _, body in job.catalog.tables.values())
-    if declares_tables and not (verify or job.tables or job.remote):
-        return _advised(statements, _offline(job, catalog or ""), job, verify=False)
+    if is_offline(job) and not verify:
+        return _advised(statements, offline_planner(job, catalog or ""), job, verify=False)
     from optimizer.commands.work import optimizer_for
 
     with optimizer_for(job) as opt:
@@ -77,21 +73,6 @@ def _advised(statements: tuple[WorkloadStatement, ...], planner: WorkloadPlanner
         return advise(
             statements, planner, lambda error: describe_failure(error)[0], verify=verify, variables=job.settings
         )
-
-
-def _offline(job: Job, catalog: str) -> OfflinePlanner:
-    """A planner over the tables of the catalog file, with the keys of ``--key``."""
-    from planner.offline_catalog.read_catalog import read_catalog
-    from planner.sql.table_names import name_of
-
-    found = read_catalog(Path(catalog))
-    tables = {found.table_key(table.name): table for table in found.tables}
-    for name, columns in job.keys:
-        key = found.table_key(name_of(name))
-        if key not in tables:
-            raise InputError(f"--key {name}={','.join(columns)}: the catalog declares no table {name}")
-        tables[key] = replace(tables[key], keys=(*tables[key].keys, UniqueKey(columns)))
-    return OfflinePlanner(replace(found, tables=tuple(tables.values())), job.options)
 
 
 def _describe_new(found: list[tuple[StatementAdvice, LoopFinding]], *, has_baseline: bool) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
+from optimizer.advise.workload import WorkloadStatement, split_statements
 from optimizer.commands.catalog import CatalogFile
 from optimizer.commands.failures import located
 from optimizer.options import Options
@@ -52,6 +53,7 @@ class Job:
     """A query, its tables, and how and where it runs."""
 
     text: str
+    source: str = ""  # where the text comes from
     tables: tuple[Table, ...] = ()
     options: Options = field(default_factory=Options)
     master: str = "local[*]"
@@ -60,6 +62,12 @@ class Job:
     settings: dict[str, str] = field(default_factory=dict)
     catalog: CatalogFile | None = None
     keys: tuple[tuple[str, tuple[str, ...]], ...] = ()  # a table and columns that no two of its rows agree in
+
+    @property
+    def statements(self) -> tuple[WorkloadStatement, ...]:
+        """The statements of the text; one alone is the text unchanged."""
+        found = tuple(split_statements(self.text, self.source))
+        return found if len(found) > 1 else (WorkloadStatement(self.source, self.text),)
 
     @property
     def here(self) -> bool:

@@ -18,7 +18,7 @@ from optimizer.commands import terminal
 from optimizer.commands.failures import located
 from optimizer.commands.inputs import Job, Table, read_pairs, read_tables
 from optimizer.commands.work import optimizer_for, read_table
-from planner.errors import InputError
+from planner.errors import InputError, plural
 from planner.state.progress import of_arrangements
 from planner.state.sink import Sink
 
@@ -160,7 +160,7 @@ def _follow(query: StreamingQuery) -> None:
 
 def line(progress: Any, rows: int) -> str:
     """How far a query is: its epoch, rows of this run, rows a second, how old the newest row is, what is kept."""
-    parts = [f"epoch {progress['batchId']}", f"{rows:,} rows"]
+    parts = [f"epoch {progress['batchId']}", plural(rows, "row")]
     took = progress["durationMs"].get("triggerExecution", 0)
     if took:
         parts.append(f"{progress['numInputRows'] * 1000 / took:,.0f} rows/s")
@@ -177,10 +177,10 @@ def _state(operators: Sequence[Any]) -> str:
     """What is kept after an epoch; nothing where nothing is."""
     rows = sum(o["numRowsTotal"] for o in operators)
     if not of_arrangements(operators):
-        return f"{rows:,} rows in Spark's store" if operators else ""
+        return f"{plural(rows, 'row')} in Spark's store" if operators else ""
     metrics = [o["customMetrics"] for o in operators]
     late = sum(o["rowsLateInAll"] for o in metrics)
-    return f"{rows:,} rows, {sum(o['bytes'] for o in metrics):,} bytes{f', {late:,} late' if late else ''}"
+    return f"{plural(rows, 'row')}, {sum(o['bytes'] for o in metrics):,} bytes{f', {late:,} late' if late else ''}"
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from time import time
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from planner.errors import plural
 from planner.runtime.batch import classic, run
 from planner.runtime.micro_batch import only_start, with_short_errors
 from planner.runtime.state.answers import JoinRequest, Rows
@@ -127,7 +128,7 @@ class Epochs:
 
     def _describe_sizes(self, state: Manifest, inputs: Iterable[int]) -> str:
         sizes = ((self.join.inputs[n].name, state.inputs[n]) for n in inputs)
-        return ", ".join(f"{name}: {size.rows:,} rows, {size.bytes:,} bytes" for name, size in sizes)
+        return ", ".join(f"{name}: {plural(size.rows, 'row')}, {size.bytes:,} bytes" for name, size in sizes)
 
     def _warn(self, before: Manifest, after: Manifest) -> None:
         """Warn of a state that grows without bound: after the first epoch, and whenever it has doubled.

@@ -1,0 +1,98 @@
+"""``dovetail explain`` and ``rewrite``: plan the statements of a job, without running a query."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import typer
+
+from optimizer.advise.planners import SessionWorkloadPlanner, WorkloadPlanner, created_name
+from optimizer.commands.inputs import Job
+from optimizer.commands.offline import is_offline, offline_planner
+from optimizer.commands.several import heading, located_statement
+from optimizer.commands.terminal import print_note, print_warnings, show_status
+from optimizer.plan import Mode, Plan
+from planner.errors import InputError
+from planner.explain.html.page import check_jinja
+from planner.expr.tokens import tokenize
+from planner.sql.lookup_views import lookups_of, needs_sql
+
+_SESSION_COMMANDS = frozenset(("SET", "RESET", "USE"))
+"""Statements that change how later ones are planned, and that cost nothing."""
+
+
+def plan_job(job: Job, catalog: str | None) -> Iterator[Plan]:
+    """Plan the statements in their order, on a session, or without Spark against the columns of a catalog file.
+
+    Later statements can read the views of earlier ones, and have their settings.
+    """
+    if is_offline(job):
+        yield from _plans(job, offline_planner(job, catalog or ""))
+        print_note(f"planned without Spark, against the tables of {catalog}")
+        return
+    from optimizer.commands.work import optimizer_for
+
+    with optimizer_for(job) as opt:
+        yield from _plans(job, SessionWorkloadPlanner(opt))
+
+
+def show_explanations(job: Job, catalog: str | None, mode: Mode, out: str | None) -> None:
+    """Print the explanation of each statement, or write all to a file."""
+    if mode == "html":
+        check_jinja()
+        if len(job.statements) > 1:
+            raise InputError(
+                f"{job.source} has {len(job.statements)} statements, and a page shows one; `dovetail advise "
+                f"{job.source} --html FILE` writes a page of all"
+            )
+    plans = list(plan_job(job, catalog))
+    if mode == "json" and len(plans) > 1:
+        explanation = json.dumps([json.loads(plan.explain("json")) for plan in plans], indent=2, ensure_ascii=False)
+    else:
+        comment = "%%" if mode == "mermaid" else "--"
+        heads = [f"{comment} {heading(job, n)}\n" if len(plans) > 1 else "" for n in range(1, len(plans) + 1)]
+        end = ";" if mode == "sql" and len(plans) > 1 else ""
+        texts = [f"{head}{plan.explain(mode)}{end}" for head, plan in zip(heads, plans, strict=True)]
+        explanation = "\n\n".join(texts)
+    if out is None:
+        typer.echo(explanation)
+    else:
+        Path(out).write_text(f"{explanation}\n", encoding="utf-8")
+    for plan in plans:
+        if mode in ("sql", "mermaid"):
+            _warn_of_rejection(plan)
+        if mode in ("cost", "sql", "mermaid"):  # the other modes include it
+            print_warnings(plan.warnings)
+
+
+def show_rewritings(job: Job, catalog: str | None) -> None:
+    """Print the SQL of each statement, for any data; what a lookup fetches goes to stderr."""
+    job = replace(job, options=replace(job.options, generic_plan=True))  # the text is kept, and runs over other rows
+    for plan in plan_job(job, catalog):
+        text = plan.sql()
+        typer.echo(f"{text};\n" if len(job.statements) > 1 else text, nl=not text.endswith("\n"))
+        _warn_of_rejection(plan)
+        print_warnings(plan.warnings)
+        for join in lookups_of(plan.physical if plan.rewritten else None):
+            keys = needs_sql(plan.physical, join) if plan.physical else ""
+            print_note(f"{join.view} is made by the runtime: rows of {join.spec.table} fetched for\n{keys}")
+
+
+def _warn_of_rejection(plan: Plan) -> None:
+    if plan.rejection:
+        print_warnings([f"Spark cannot run this statement: {plan.rejection}"])
+
+
+def _plans(job: Job, planner: WorkloadPlanner) -> Iterator[Plan]:
+    for number, statement in enumerate(job.statements, 1):
+        is_last = number == len(job.statements)
+        with located_statement(job, number), show_status("planning"):
+            plan = planner.explained(statement.text)
+            if not is_last and (name := created_name(plan)):
+                planner.add_relation(name, plan)
+            elif not is_last and tokenize(statement.text).word(0) in _SESSION_COMMANDS:
+                planner.run_command(statement.text)
+        yield plan
