@@ -46,9 +46,10 @@ class Options(Thresholds):
     """Names of rules to disable; ``dovetail rules`` lists all rules."""
 
     generic_plan: bool = False
-    """Create a generic plan, which suits any data: measure nothing, and copy each row to few bins however long its
-    interval is.  ``dovetail rewrite``, streams in ``opt.sql`` and Spark's own join over bins always use generic plans;
-    the epochs of state modules do not, because each epoch is planned again."""
+    """Make a generic plan: one for SQL that is stored and runs over other rows later.  Planning then measures nothing,
+    and no interval is copied to many bins, however long it is; on today's rows such a plan is slower.  ``dovetail
+    rewrite``, streams in ``opt.sql`` and Spark's own join over bins always make generic plans.  State modules plan each
+    epoch by its own rows."""
 
     strict: bool = False
     """Raise an error when an internal check fails, instead of running the original query.  For tests of rules."""

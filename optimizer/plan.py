@@ -218,6 +218,11 @@ class Plan:
     def _rejected(self) -> QueryError | None:
         return QueryError(f"Spark cannot run this statement: {self.rejection}") if self.rejection else None
 
+    @property
+    def _is_from_cache(self) -> bool:
+        """Whether an earlier planning made the plan: its timings are those of finding and checking it."""
+        return self.logical is not None and bool(self.timings) and "parse" not in self.timings
+
     def explanation(self, verified: Verification | None = None) -> Explanation:
         """The parts of an explanation, from which JSON and pages are made."""
         return Explanation(
@@ -232,7 +237,8 @@ class Plan:
             warnings=self.warnings,
             error=self.error or self._rejected,
             timings=self.timings,
-            rule_seconds=self.trace.seconds,
+            rule_seconds={} if self._is_from_cache else self.trace.seconds,
+            from_cache=self._is_from_cache,
             notes=(f"Verified: {verified}",) if verified else (),
             runs=verified.runs if verified else None,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -15,13 +16,14 @@ from optimizer.plan import Plan
 from optimizer.planning import plan_sql
 from optimizer.stream_plan import StreamPlan, plan_stream
 from optimizer.verification import Verification
+from planner.band.axis import Axis
 from planner.errors import OptionError, Place
-from planner.explain.html.band_picture import band_pictures
+from planner.explain.html.band_picture import _histogram, band_pictures
 from planner.explain.html.page import _format_bytes, _format_figure, render_fragment
 from planner.explain.html.places import Reason, mark_text, places_of, scalar_lengths
 from planner.explain.html.trees import compare_trees
 from planner.explain.measured import MeasuredOperator, MeasuredRun, MeasuredRuns
-from planner.explain.records import Choice
+from planner.explain.records import Choice, MeasuredLengths
 from planner.state.stream import Stream
 
 CASES = Path(__file__).parents[1] / "golden_plans" / "cases"
@@ -293,3 +295,29 @@ def test_a_notebook_gets_a_fragment() -> None:
     styles = re.sub(r"@media[^{]*\{|/\*.*?\*/", "", fragment.partition("<style>")[2].partition("</style>")[0])
     selectors = [part.rpartition("}")[2].strip() for part in styles.split("{")[:-1]]
     assert [selector for selector in selectors if not selector.startswith(".dovetail-plan")] == []
+
+
+def test_a_plan_from_the_cache_shows_no_times_of_the_planning_that_made_it() -> None:
+    plan = replace(planned("measured/intervals_of_one_length"), timings={"catalog": 0.1, "total": 0.126})
+    assert plan.trace.seconds  # of the planning that made it
+    page = render_fragment(plan.explanation())
+    assert "taken from the cache in 126.0 ms" in page
+    assert "Rule (the slowest)" not in page
+    assert "planned in" in render_fragment(planned("measured/intervals_of_one_length").explanation())
+
+
+def test_a_bar_and_a_bin_of_nearly_one_length_stand_together() -> None:
+    lengths = MeasuredLengths("b", "right", ((3600.0, 5), (3600.0004, 7)))
+    drawing = _histogram(lengths, (3600.0004,), Axis("number", exact=True))
+    (probe,) = (line for line in drawing.lines if line.style == "probe")
+    assert all(abs(box.x + box.width / 2 - probe.x1) < 1 for box in drawing.boxes)
+
+
+def test_the_point_of_a_picture_has_a_mark_of_its_own() -> None:
+    plan = planned("measured/intervals_of_two_lengths")
+    lanes = band_pictures(plan.physical, plan.decisions)[0]
+    point = next(box for box in lanes.boxes if box.style == "point")
+    label = next(label for label in lanes.labels if label.text.endswith("point"))
+    assert point.x + point.width <= label.x
+    assert point.y <= label.y <= point.y + 15
+    assert [label.text for label in lanes.labels if "(bar)" in label.text]

@@ -19,6 +19,7 @@ class Explanation:
 
     ``text``: the statement as written; ``sql``: what Spark runs.  ``before``: the plan as parsed; ``after``: the plan
     that runs; None for a statement that was not parsed.  ``timings``: seconds per stage; ``rule_seconds``: per rule.
+    ``from_cache``: the plan was made earlier, so that neither has the times of its rules.
     ``notes``: further facts, a sentence each.  ``queries``: further queries with their titles, for views that are
     computed from stored rows.  ``runs``: a measured run of the statement, and one of its rewriting.
     """
@@ -35,6 +36,7 @@ class Explanation:
     error: QueryError | None = None
     timings: Mapping[str, float] = field(default_factory=dict)
     rule_seconds: Mapping[str, float] = field(default_factory=dict)
+    from_cache: bool = False
     notes: tuple[str, ...] = ()
     queries: tuple[tuple[str, str], ...] = ()
     runs: MeasuredRuns | None = None

@@ -1,14 +1,14 @@
 """The plan of a delta join: which inputs a new row of each input looks up, in which version, by which key.
 
-    A ⋈ B ⋈ C        d(A) ◁ curr(B by k) ◁ curr(C by j)
-                     d(B) ◁ prev(A by k) ◁ curr(C by j)
-                     d(C) ◁ prev(B by j) ◁ prev(A by k)
+    A ⋈ B ⋈ C        new rows of A look up B by k, then C by j
+                     new rows of B look up earlier A by k, then C by j
+                     new rows of C look up earlier B by j, then earlier A by k
 
-*prev* is what was there before the epoch, *curr* that and what is new.  The path of s reads curr of t exactly when t
-comes after s among the inputs.  So a joined row is found once: its rows that are new in the epoch are of some inputs,
-and the path of the first of these is the only one that sees the new rows of the others and no new row before its own.
-The order of the lookups in a path does not matter for that; RisingWave's notes draw the versions by place in the path,
-which finds some rows twice and others never (Materialize: ``half_join``, ties by input).
+*earlier* rows were there before the epoch; without this word, new rows are looked up as well.  The path of s reads the
+new rows of t exactly when t comes after s among the inputs.  So a joined row is found once: its rows that are new in
+the epoch are of some inputs, and the path of the first of these is the only one that sees the new rows of the others
+and no new row before its own.  The order of the lookups in a path does not matter for that; RisingWave's notes draw the
+versions by place in the path, which finds some rows twice and others never (Materialize: ``half_join``, ties by input).
 """
 
 from __future__ import annotations
@@ -88,11 +88,13 @@ class DeltaJoin:
         return (*map(self._line, self.paths), self._state())
 
     def _line(self, path: DeltaPath) -> str:
-        return " ◁ ".join((f"d({self.names[path.input]})", *map(self._step, path.lookups)))
+        steps = ", then ".join(map(self._step, path.lookups))
+        return f"new rows of {self.names[path.input]} look up {steps}"
 
     def _step(self, lookup: Lookup) -> str:
-        kind = "left " if lookup.left else ""
-        return f"{kind}{lookup.version}({self.names[lookup.input]} by {', '.join(lookup.by)})"
+        earlier = "earlier " if lookup.version is Version.BEFORE else ""
+        kind = " (left join)" if lookup.left else ""
+        return f"{earlier}{self.names[lookup.input]} by {', '.join(lookup.by)}{kind}"
 
     def _state(self) -> str:
         shared: dict[int, list[str]] = {}
@@ -100,4 +102,4 @@ class DeltaJoin:
             shared.setdefault(source, []).append(name)
         stored = ", ".join(" = ".join(names) for names in shared.values())
         between = (" ⋈ ".join(self.names[:n]) for n in range(2, len(self.names)))
-        return f"state: {stored}, where a cascade of joins keeps {', '.join((*self.names, *between))}"
+        return f"state: {stored}; a cascade of two-way joins would keep {', '.join((*self.names, *between))}"

@@ -113,7 +113,8 @@ class ItemReader:
     def _group(self, key: Scalar) -> _Used:
         """A column of GROUP BY: as such, by the number of an item, or by its name where no column has it."""
         items = self.block.project.items
-        more = Refused(f"it groups by {key.shown}, which is more than a column", key.place)
+        advice = "compute it in a subquery in FROM, and group by that column"
+        more = Refused(f"it groups by the expression {key.shown}; {advice}", key.place)
         if key.known is None or key.plans:
             raise more
         tree: exp.Expr = key.tree

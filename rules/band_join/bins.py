@@ -126,7 +126,7 @@ def _interval(join: BandJoin, band: IntervalBand, left: Statistics, right: Stati
             width = hinted_width(join.bin_width, band.axis)
             chosen = Levels((width, *(w for w in chosen.widths if w > width)), 1)
         estimate = _estimate(band, points, 2 * len(chosen.widths) - 1, size, chosen, measured, single_bin=True)
-        description = f"bins of {_widths(chosen, band)}, an interval in one of them, for {band}"
+        description = f"bins of {_widths(chosen, band)}, each interval in one bin, for {band}"
         found.append(Candidate(SingleAssignment(band, chosen, known), description, estimate, lengths))
     return found
 
@@ -289,5 +289,5 @@ def _levels_from_density(points: Logical, band: IntervalBand, size: Statistics, 
 
 
 def _widths(levels_: Levels, band: IntervalBand) -> str:
-    axis = band.axis
-    return ", ".join(axis.human(Fraction(w)) if w < EVERYTHING else "any width" for w in levels_.widths)
+    finite = ", ".join(band.axis.human(Fraction(w)) for w in levels_.widths if w < EVERYTHING)
+    return finite if levels_.widths[-1] < EVERYTHING else f"{finite} and one for all longer intervals"

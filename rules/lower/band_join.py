@@ -56,7 +56,7 @@ def lower_band_join(join: BandJoin, ctx: Context) -> Physical:
     join = select_band(join, left, right, ctx)
     over_bins = candidates(join, left, right, ctx)
     if not over_bins:
-        ctx.decline(f"{join.band}: so wide a band leaves nothing to bins", join.band.conjuncts[0].place)
+        ctx.decline(f"{join.band}: the band is too wide, so bins would prune nothing", join.band.conjuncts[0].place)
         return Spark(join.plain)
     best = min(over_bins, key=_seconds)
     large = is_large(join, left, right, ctx) and not ctx.catalog.settings.sail  # Sail never sorts for a join
@@ -81,8 +81,9 @@ def _own_join(join: BandJoin, left: Statistics, right: Statistics, ctx: Context)
         return CandidatePlan("Spark's own join (no sizes are known)", own=True)
     pairs = count_pairs(left, right)
     rows = None if left.rows is None or right.rows is None else left.rows + right.rows
-    text = f"Spark's own join, {describe_pairs(pairs)} of {describe_rows(left)} × {describe_rows(right)} rows"
-    compared = None if has_keys(join) else pairs  # with equal keys Spark compares fewer, nobody knows how many
+    keyed = has_keys(join)  # then Spark compares only pairs with equal keys, and nobody knows how many there are
+    compared, what = (None, " on the equal keys") if keyed else (pairs, f", {describe_pairs(pairs)}")
+    text = f"Spark's own join{what} of {describe_rows(left)} × {describe_rows(right)} rows"
     seconds = nested_loop_seconds(compared, broadcast=can_broadcast(join, left, right, ctx))
     return CandidatePlan(text, rows, pairs=compared, name="Spark's own join", seconds=seconds, own=True)
 

@@ -22,7 +22,7 @@ def lower_band_window(node: BandWindow, ctx: Context) -> Logical | Rewriting:
     reason = None if ctx.force else next(filter(None, (_why_not(source, ctx) for source in node.sources)), None)
     if reason:
         ctx.choose(f"the join as it is written: {', '.join(filter(None, reason))}", "RANGE windows over the source")
-        ctx.decline(f"no window: {reason[0]}")
+        ctx.decline(f"a window is not worth its cost: {reason[0]}")
         return node.written
     ctx.choose("RANGE windows over the source", "the join as it is written")
     return Rewriting(node.other, "BandWindow", node.description, node.output)

@@ -34,7 +34,7 @@ def band_groups(node: Project | Sort, ctx: Context) -> Logical | None:
     try:
         return found.choice(node)
     except Refused as no:
-        ctx.decline(f"no window: {no}", node.keys[0].place if isinstance(node, Sort) else None)
+        ctx.decline(f"it cannot become a window: {no}", node.keys[0].place if isinstance(node, Sort) else None)
         return None
 
 
@@ -70,7 +70,7 @@ def _read(project: Project, ctx: Context) -> Groups | None:
     except Refused as no:
         reason = (no.reason, no.place)
     if reason and reason[0]:
-        ctx.decline(f"no window: {reason[0]}", reason[1] or place)  # type: ignore[arg-type]
+        ctx.decline(f"it cannot become a window: {reason[0]}", reason[1] or place)  # type: ignore[arg-type]
     return None
 
 
@@ -79,7 +79,7 @@ def _report_self_joins(join: Join, conjuncts: tuple[Scalar, ...], ctx: Context) 
     if isinstance(join.left, Scan | Derived) and isinstance(join.right, Scan | Derived):
         try:
             if same_tables(join.left, join.right, ctx) and same_source(join.left, join.right, ctx):
-                ctx.decline("no window: the aggregated self-join has no band", conjuncts[0].place)
+                ctx.decline("it cannot become a window: the aggregated self-join has no band", conjuncts[0].place)
         except Refused:
             return
 

@@ -54,7 +54,7 @@ def band_subquery(project: Project, ctx: Context) -> BandWindow | None:
     try:
         other = found.block(items, where)
     except Refused as no:
-        return ctx.decline(f"no window: {no}", None)
+        return ctx.decline(f"it cannot become a window: {no}", None)
     return BandWindow(project, other, "; ".join(dict.fromkeys(found.descriptions)), tuple(found.sources.values()))
 
 
@@ -67,7 +67,11 @@ def _report_one_row(plan: Node, outer: QueryBlock, ctx: Context) -> None:
         scope = ctx.scope(inner.tree, outer=ctx.scope(outer.tree))
         for c in filter(looks_like_band, inner.condition):
             if len(scope.bind(c).levels) > 1:
-                ctx.decline("no window: ORDER BY … LIMIT picks a row, and a window only aggregates", c.place)
+                ctx.decline(
+                    "it cannot become a window: ORDER BY … LIMIT picks one row, and only aggregates (count, sum, avg, "
+                    "min, max) become windows",
+                    c.place,
+                )
 
 
 def _is_candidate(plan: Node) -> bool:
@@ -108,7 +112,7 @@ class _Found:
                 raise Refused(f"{scalar.shown} has no name of its own", place)
             return self._as_column(inner)
         except Refused as no:
-            self.ctx.decline(f"no window: {no.reason}", no.place or place)
+            self.ctx.decline(f"it cannot become a window: {no.reason}", no.place or place)
         return None
 
     def _as_column(self, block: QueryBlock) -> str | None:

@@ -176,9 +176,9 @@ def test_versions_by_place_in_the_path_are_wrong() -> None:
     star = graph_of(3, [equal((0, "x"), (2, "x")), equal((1, "x"), (2, "y"))])
     plan = delta_join(star)
     assert plan.lines[:3] == (
-        "d(a) ◁ curr(c by x) ◁ curr(b by x)",
-        "d(b) ◁ curr(c by y) ◁ prev(a by x)",
-        "d(c) ◁ prev(a by x) ◁ prev(b by x)",
+        "new rows of a look up c by x, then b by x",
+        "new rows of b look up c by y, then earlier a by x",
+        "new rows of c look up earlier a by x, then earlier b by x",
     )
     example = Example(3, [(0, 2), (1, 2)], Random(0))
     example.equalities, example.graph = list(star.equalities), star
@@ -210,36 +210,36 @@ def test_a_lookup_by_the_same_key_comes_first_then_the_size() -> None:
     equalities = [equal((0, "k"), (1, "k")), equal((1, "k"), (2, "k")), equal((1, "j"), (3, "j"))]
     graph = graph_of(4, equalities)
     assert delta_join(graph).lines == (
-        "d(a) ◁ curr(b by k) ◁ curr(c by k) ◁ curr(d by j)",
-        "d(b) ◁ curr(c by k) ◁ prev(a by k) ◁ curr(d by j)",  # c is arranged by k for d(a)
-        "d(c) ◁ prev(a by k) ◁ prev(b by k) ◁ curr(d by j)",  # a.k = c.k follows
-        "d(d) ◁ prev(b by j) ◁ prev(a by k) ◁ prev(c by k)",
-        "state: a, b, c, d, where a cascade of joins keeps a, b, c, d, a ⋈ b, a ⋈ b ⋈ c",
+        "new rows of a look up b by k, then c by k, then d by j",
+        "new rows of b look up c by k, then earlier a by k, then d by j",  # c is arranged by k for d(a)
+        "new rows of c look up earlier a by k, then earlier b by k, then d by j",  # a.k = c.k follows
+        "new rows of d look up earlier b by j, then earlier a by k, then earlier c by k",
+        "state: a, b, c, d; a cascade of two-way joins would keep a, b, c, d, a ⋈ b, a ⋈ b ⋈ c",
     )
     fewer = Sizes({0: 30, 1: 40, 2: 20, 3: 50})  # what is new meets the largest, what it finds the smallest
-    assert delta_join(graph, sizes=fewer).lines[1] == "d(b) ◁ curr(d by j) ◁ curr(c by k) ◁ prev(a by k)"
+    assert delta_join(graph, sizes=fewer).lines[1] == "new rows of b look up d by j, then c by k, then earlier a by k"
 
 
 def test_the_order_of_a_hint_stands_above_all() -> None:
     star = graph_of(4, [equal((0, c), (n, "id")) for n, c in ((1, "x"), (2, "y"), (3, "z"))])
     assert delta_join(star, order=(3, 1)).lines[:2] == (
-        "d(a) ◁ curr(d by id) ◁ curr(b by id) ◁ curr(c by id)",
-        "d(b) ◁ prev(a by x) ◁ curr(d by id) ◁ curr(c by id)",
+        "new rows of a look up d by id, then b by id, then c by id",
+        "new rows of b look up earlier a by x, then d by id, then c by id",
     )
 
 
 def test_arrangements_are_shared() -> None:
     """By two inputs of one source."""
     twice = graph_of(3, [equal((0, "k"), (1, "k")), equal((1, "k"), (2, "k"))], sources=(0, 1, 0))
-    assert delta_join(twice).lines[-1] == "state: a = c, b, where a cascade of joins keeps a, b, c, a ⋈ b"
+    assert delta_join(twice).lines[-1] == "state: a = c, b; a cascade of two-way joins would keep a, b, c, a ⋈ b"
 
 
 def test_several_keys_at_once_and_equalities_that_carry_no_further() -> None:
     two = graph_of(2, [equal((0, "x"), (1, "x")), equal((0, "y"), (1, "y"))])
-    assert delta_join(two).lines[:2] == ("d(a) ◁ curr(b by x, y)", "d(b) ◁ prev(a by x, y)")
+    assert delta_join(two).lines[:2] == ("new rows of a look up b by x, y", "new rows of b look up earlier a by x, y")
     other_types = graph_of(3, [equal((0, "x"), (1, "x"), plain=False), equal((1, "x"), (2, "x"), plain=False)])
-    assert delta_join(other_types).lines[0] == "d(a) ◁ curr(b by x) ◁ curr(c by x)"
-    assert delta_join(other_types, order=(2,)).lines[0] == "d(a) ◁ curr(b by x) ◁ curr(c by x)"
+    assert delta_join(other_types).lines[0] == "new rows of a look up b by x, then c by x"
+    assert delta_join(other_types, order=(2,)).lines[0] == "new rows of a look up b by x, then c by x"
 
 
 def test_without_a_way_from_one_input_to_another() -> None:
@@ -252,8 +252,8 @@ def test_without_a_way_from_one_input_to_another() -> None:
 def test_an_equality_that_holds_of_nulls_leads_to_its_own_two_values_alone() -> None:
     nulls = Equality((0, "x"), (1, "x"), strict=False, plain=True)
     found = delta_join(JoinGraph(("a", "b", "c"), (nulls, equal((1, "x"), (2, "x")))))
-    assert found.lines[0] == "d(a) ◁ curr(b by x) ◁ curr(c by x)"
-    assert found.lines[2] == "d(c) ◁ prev(b by x) ◁ prev(a by x)"
+    assert found.lines[0] == "new rows of a look up b by x, then c by x"
+    assert found.lines[2] == "new rows of c look up earlier b by x, then earlier a by x"
     assert found.paths[0].lookups[1].key == (("x", (1, "x")),)
 
 

@@ -94,8 +94,8 @@ def test_other_paths_are_no_other_query() -> None:
     begun, later = join(f"SELECT * {THREE}"), join(f"SELECT * {THREE}", stored_row_counts=(900, 10, 50))
     assert begun.delta
     assert later.delta
-    assert begun.delta.lines[0] == "d(o) ◁ curr(p by order_id) ◁ curr(s by order_id)"
-    assert later.delta.lines[0] == "d(o) ◁ curr(s by order_id) ◁ curr(p by order_id)"
+    assert begun.delta.lines[0] == "new rows of o look up p by order_id, then s by order_id"
+    assert later.delta.lines[0] == "new rows of o look up s by order_id, then p by order_id"
     assert begun.program != later.program
     assert begun.identity == later.identity
     assert join(f"SELECT * {THREE}", stored_row_counts=(900,)) == begun  # of another query
@@ -104,7 +104,7 @@ def test_other_paths_are_no_other_query() -> None:
 def test_rows_that_meet_by_null() -> None:
     found = join(f"SELECT o.id FROM orders o JOIN payments p ON {ON} JOIN shipments s ON s.order_id <=> o.id")
     assert found.delta
-    assert found.delta.lines[2] == "d(s) ◁ prev(o by id) ◁ prev(p by order_id)"
+    assert found.delta.lines[2] == "new rows of s look up earlier o by id, then earlier p by order_id"
     assert [i.rows for i in found.inputs] == ["(`id` IS NOT NULL)", "(`order_id` IS NOT NULL)", ""]
 
 

@@ -109,7 +109,7 @@ def test_a_view_of_changing_files(spark: SparkSession, tmp_path: Path) -> None:
     done = dovetail(*command)
     assert done.exit_code == 0, done.stderr
     assert json.loads(done.stdout) == {"region": "north", "paid": 15}
-    assert "d(o) ◁ " in done.stderr or "HalfJoin" in done.stderr
+    assert "new rows of o look up " in done.stderr or "HalfJoin" in done.stderr
     arrive(orders, 1, {**old, "op": "update_preimage"}, {**old, "paid": 11, "op": "update_postimage"})
     done = dovetail(*command, "--verify")
     assert done.exit_code == 0, done.stderr

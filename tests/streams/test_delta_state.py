@@ -89,12 +89,12 @@ def test_a_restart_goes_on_by_the_paths_that_suit_the_state(
     for feed, size in zip(three, (5, 3, 20), strict=True):
         feed.add([(n % 7, n % 3, n) for n in range(size)])
     begun = run(opt, star, tmp_path)
-    assert "d(a) ◁ curr(b by id) ◁ curr(c by k)" in caplog.text
-    assert "d(a) ◁ curr(c by k) ◁ curr(b by id)" not in caplog.text
+    assert "new rows of a look up b by id, then c by k" in caplog.text
+    assert "new rows of a look up c by k, then b by id" not in caplog.text
     for feed in three:
         feed.add([(n % 7, n % 3, 30 + n) for n in range(5)])
     later = run(opt, star, tmp_path)
-    assert "d(a) ◁ curr(c by k) ◁ curr(b by id)" in caplog.text
+    assert "new rows of a look up c by k, then b by id" in caplog.text
     assert later == run(opt, star, tmp_path / "at once")
     assert sum(later.values()) > sum(begun.values()) > 5
     with pytest.raises(StateError, match="belongs to another query"):

@@ -91,7 +91,7 @@ def test_names_and_hints(opt: Optimizer, feeds: list[Feed], tmp_path: Path) -> N
         opt.materialize(GROUPS.replace("> 2", "> :least[0]"), "asked", state=tmp_path / "lists", args={"least": [2]})
     hinted = GROUPS.replace("SELECT", "SELECT /*+ DELTA_ORDER(c) */", 1)
     said = opt.materialize(hinted, "kept", state=tmp_path / "state").explain()
-    assert "d(a) ◁ curr(c by k)" in said
+    assert "new rows of a look up c by k" in said
     assert "DELTA_ORDER" not in said.partition("stored of the joined rows")[2]
 
 
@@ -133,7 +133,7 @@ def test_how_it_is_explained(opt: Optimizer, feeds: list[Feed], tmp_path: Path) 
     shown = view.explain()
     assert "<h3>Stored of the joined rows</h3>" in view.explain("html")
     assert view.explain("mermaid").startswith("flowchart BT")
-    assert "d(a) ◁ curr(b by k)" in shown
+    assert "new rows of a look up b by k" in shown
     assert shown.partition("stored of the joined rows:\n\n")[2] == (
         "SELECT a.k AS __dt_g0, count(*) AS __dt_p0, count(b.id) AS __dt_p1, "
         "sum(CAST((b.id) AS DECIMAL(38, 0))) AS __dt_p2, count(c.id) AS __dt_p3, "

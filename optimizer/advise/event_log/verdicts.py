@@ -16,6 +16,7 @@ from optimizer.advise.event_log.join_nodes import JoinText
 from optimizer.advise.event_log.plan_nodes import ATTRIBUTE, PlanNode, attribute_types, attributes
 from optimizer.advise.event_log.rankings import Extreme, numbers, ranking_by_bound, ranking_by_distance
 from planner.band.comparisons import comparisons, is_or_of_comparisons
+from planner.band.condition import Band, DistanceBand
 from planner.band.linear import ConditionScope, Side
 from planner.band.read_bands import OneSided, read_bands
 from planner.conditions.compared import compared
@@ -75,7 +76,7 @@ def _by_condition(node: PlanNode, join: JoinText) -> Verdict:
     conjuncts = normal_form((condition,))
     bands, refusals = read_bands(conjuncts, names.scope())
     if bands:
-        text = ", ".join(_named(str(band)) for band in bands)
+        text = ", and ".join(_named(_describe(band)) for band in bands)
         guess = " The columns have to be numbers, dates or times." if names.assumed else ""
         return Verdict("yes", "band join", f"{text}.{guess}")
     unknown = names.unplaced or next((no.reason for no in refusals if no.reason.endswith("is not known")), "")
@@ -92,6 +93,14 @@ def _by_condition(node: PlanNode, join: JoinText) -> Verdict:
     if any(is_or_of_comparisons(conjunct) for conjunct in conjuncts):
         return Verdict("no", "", "The condition is an OR, so rows may match outside the band.")
     return Verdict("no", "", "The condition does not compare two columns by order, so there is no band.")
+
+
+def _describe(band: Band) -> str:
+    """A band in words: a plan has the names of columns, but not of the relations that they belong to."""
+    if not isinstance(band, DistanceBand):
+        return str(band)
+    low, high = band.axis.human(band.low), band.axis.human(band.high)
+    return f"{band.left.text} (left side) minus {band.right.text} (right side) lies between {low} and {high}"
 
 
 def _compares_sides(conjuncts: tuple[Scalar, ...], scope: ConditionScope) -> bool:

@@ -23,6 +23,7 @@ from planner.tree import Node
 _WIDTH, _LEFT, _RIGHT = 420, 6, 414
 _LANE, _BAR = 24, 12
 _MOST_LANES = 5
+_LEAST_RANGE = 1.0  # powers of ten on the line of a histogram
 _MOST_PICTURES = 8
 _OTHER = {"left": "right", "right": "left"}
 
@@ -176,7 +177,8 @@ def _level_lanes(band: IntervalBand, levels: Levels, visited: int) -> Drawing:
         width, text = all_widths[n], f"bins of {_human(axis, all_widths[n])}"
         if width >= EVERYTHING:
             text = "one bin for any length"
-        drawing.labels.append(Label(_LEFT, y + 13, f"level {n + 1} of {len(all_widths)}: {text}"))
+        bar = f"; an interval of the {intervals} side (bar)" if n == home else ""
+        drawing.labels.append(Label(_LEFT, y + 13, f"level {n + 1} of {len(all_widths)}: {text}{bar}"))
         y += 19
         edges = _even(1 if width >= EVERYTHING else max(2, 24 >> lane))
         here = _indices(edges, point, point)
@@ -185,8 +187,9 @@ def _level_lanes(band: IntervalBand, levels: Levels, visited: int) -> Drawing:
         if n == home:
             _bar(drawing, y, x1, x2)
         y += _LANE + 8
-    drawing.lines.append(Line(point, top, point, y - 6, "probe"))
-    drawing.labels.append(Label(point, y + 9, f"a {band.side} point", "middle"))
+    drawing.lines.append(Line(point, top, point, y + 4, "probe"))
+    _point(drawing, y - _LANE / 2 + 5, point)
+    drawing.labels.append(Label(point + 8, y + 9, f"a {band.side} point"))
     drawing.height = int(y + 18)
     drawing.caption = (
         f"{band}: each interval of the {intervals} side (bar) lives on the level whose bins suit its length. A point "
@@ -235,7 +238,8 @@ def _histogram(lengths: MeasuredLengths, widths: Sequence[float], axis: Axis) ->
     endless = total - sum(count for _, count in finite)
     positive = [length for length, _ in finite if length > 0] + [width for width in widths if 0 < width < EVERYTHING]
     low, high = log10(min(positive, default=1.0)), log10(max(positive, default=1.0))
-    room = max(high - low, 1e-9)
+    room = max(high - low, _LEAST_RANGE)
+    low -= (room - (high - low)) / 2  # lengths that hardly differ stand together, in the middle
 
     def at(length: float) -> float:
         return _LEFT + 14 + (_RIGHT - _LEFT - 28) * ((log10(length) - low) / room if length > 0 else 0)
