@@ -189,6 +189,29 @@ def verify(
     run_verify(job.read(), measure=measure, html=html, json=json)
 
 
+@app.command(epilog="Example: dovetail report query.sql --table events=events.parquet --out report.md")
+@with_job_options()
+def report(
+    job: JobOptions,
+    out: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write the report to a file, such as report.md.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file of --out.")] = False,
+    anonymize: Annotated[
+        bool, typer.Option("--anonymize", help="Replace names and texts of the statement by hashes.")
+    ] = False,
+    verify: Annotated[
+        bool,
+        typer.Option("--verify", help="Also run the statement both ways, and report the rows and seconds of each."),
+    ] = False,
+) -> None:
+    """Write what an issue on a statement needs: versions, settings, columns, plans and reasons; no rows, no secrets."""
+    from optimizer.commands.report import write_report
+
+    check_text_output(out, overwrite=overwrite)
+    write_report(job.read(), job.catalog, out, anonymize=anonymize, verify=verify)
+
+
 app.command(epilog="Example: dovetail advise queries/ --catalog catalog.toml")(advise)
 app.command(
     epilog="Example: dovetail stream query.sql --stream clicks=in/ --watermark clicks.ts='1 minute' "

@@ -243,6 +243,16 @@ class Plan:
             runs=verified.runs if verified else None,
         )
 
+    def report(self, *, anonymize: bool = False, verified: Verification | None = None) -> str:
+        """A report for an issue, as Markdown: versions, settings, columns, both statements, rules, plans and times.
+
+        It has no rows, and secrets are masked.  ``anonymize`` replaces names and texts of the statement by hashes.
+        ``verified``: what ``opt.verify`` found.
+        """
+        from optimizer.report import build_report
+
+        return build_report(self, anonymize=anonymize, verified=verified)
+
     def _repr_html_(self) -> str | None:
         """Show the plan in a notebook; as text if Jinja is not installed."""
         return render_fragment(self.explanation()) if can_render() else None

@@ -11,9 +11,21 @@ import subprocess
 import sys
 import tempfile
 import venv
+import zipfile
 from pathlib import Path
 
 from distributions import ROOT, SMOKE, build, write_workload
+from optimizer.report import PLACEHOLDER
+
+
+def placeholder_problem(wheel: Path) -> str:
+    """Why a wheel must not be published: its issue tracker is still the placeholder.  Empty for another address."""
+    with zipfile.ZipFile(wheel) as archive:
+        name = next(name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        found = [line for line in archive.read(name).decode().splitlines() if line.startswith("Project-URL: Issues")]
+    if found and PLACEHOLDER not in found[0]:
+        return ""
+    return "[project.urls] in pyproject.toml has no address of the issue tracker yet; write that of the home"
 
 
 def main() -> int:
@@ -34,6 +46,9 @@ def main() -> int:
             if done.returncode or expected not in done.stdout:
                 print(f"dovetail {' '.join(args)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
                 return 1
+        if problem := placeholder_problem(made[1]):
+            print(f"dist/ is not written: {problem}")
+            return 1
         (ROOT / "dist").mkdir(exist_ok=True)
         for file in made:
             shutil.copy(file, ROOT / "dist")

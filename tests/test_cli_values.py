@@ -37,6 +37,7 @@ BASE: dict[str, list[str]] = {
         "--trigger=available now",
     ],
     "materialize": ["--sql=SELECT count(*) AS n FROM s", "--as=v", "--stream=s={home}/s", "--state={new}/state"],
+    "report": [f"--sql={QUERY}", "--catalog={home}/t.toml"],
     "advise": ["{home}/t.sql", "--catalog={home}/t.toml"],
     "state": ["{home}"],
     "rules": [],

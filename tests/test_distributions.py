@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from dist_main import placeholder_problem
 from distributions import ROOT, SMOKE, build, write_workload
 from licenses_main import PAGE, closure, packages
+from optimizer.report import PLACEHOLDER
 from planner.version import VERSION
 from test_bare_install import OPTIONAL
 
@@ -42,6 +44,15 @@ def test_the_wheel_has_all_files_of_its_packages_and_no_others(wheel: Path) -> N
     assert not any(name.startswith(("golden_plans/cases/", "golden_plans/catalogs/")) for name in names)
     assert described["Version"] == VERSION
     assert described["License-Expression"] == "Apache-2.0"
+
+
+def test_a_wheel_with_the_placeholder_is_not_published(wheel: Path, tmp_path: Path) -> None:
+    assert "no address of the issue tracker" in placeholder_problem(wheel)
+    published = tmp_path / "other.whl"
+    with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(published, "w") as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name).replace(PLACEHOLDER.encode(), b"https://example.org/"))
+    assert placeholder_problem(published) == ""
 
 
 def test_a_wheel_without_the_checkout(wheel: Path, tmp_path: Path) -> None:

@@ -133,6 +133,6 @@ def _of_python(error: BaseException) -> tuple[str, Exit]:
         case OSError():
             return f"The operating system refused: {reason_of(error)}", Exit.MISSING
     return (
-        f"Dovetail has a fault: {summarize(error)}; `dovetail --debug …` shows where, please report it",
+        f"Dovetail has a fault: {summarize(error)}; `dovetail --debug …` shows where; `dovetail report` has the rest",
         Exit.FAULT,
     )
