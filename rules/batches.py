@@ -30,6 +30,7 @@ from rules.normalize.using_to_on import using_to_on
 from rules.recognize.band_groups import band_groups
 from rules.recognize.band_join import band_join
 from rules.recognize.band_subquery import band_subquery
+from rules.recognize.correlated_groups import correlated_groups
 from rules.recognize.extreme_exists import extreme_exists
 from rules.recognize.join_hints import join_hints
 from rules.recognize.lookup_filters import lookup_filters
@@ -84,6 +85,7 @@ BATCHES = (
             nearest_groups,
             nearest_subquery,
             nearest_versions,
+            correlated_groups,
             shared_groups,
         ),
     ),

@@ -5,12 +5,13 @@ On tokens, since sqlglot prints the order of NULLs otherwise than it is written.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.expr.scalar import Scalar
 from planner.expr.tokens import Tokens, tokenize
 
 RANKINGS = ("ROW_NUMBER", "RANK", "DENSE_RANK")
+_FIRST_VALUES = ("FIRST_VALUE", "FIRST")
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,30 @@ def read_ranking(item: Scalar) -> Ranking | None:
     if item.plans or "over" not in item.text.lower():
         return None
     t = tokenize(item.text)
-    end = _end(t)
+    return None if t.word(2) != ")" else _ranking(t, RANKINGS, item)
+
+
+def read_first_value(item: Scalar) -> Ranking | None:
+    """Read an item ``first_value(x) OVER (PARTITION BY … ORDER BY …)`` as the ranking whose first row it is of."""
+    if item.plans or "over" not in item.text.lower():
+        return None
+    t = tokenize(item.text)
+    plain = (
+        len(t) > 2
+        and t[1].word == "("
+        and not any(t[i].text == "," or t[i].word == "NULLS" for i in t.top(2, t.match[1]))
+    )
+    found = _ranking(t, _FIRST_VALUES, item) if plain else None
+    return found and replace(found, function="row_number")
+
+
+def _ranking(t: Tokens, functions: tuple[str, ...], item: Scalar) -> Ranking | None:
+    """An item that is one of these functions over a window, and its alias."""
+    end = _end(t, functions)
     behind = range(end + (t.word(end) == "AS"), len(t))
     if not end or len(behind) > 1 or any(not t[i].is_name for i in behind) or (t.word(end) == "AS" and not behind):
         return None
-    parts = _window(t, 5, end - 1, item)
+    parts = _window(t, t.match[1] + 3, end - 1, item)
     return parts and Ranking(t[0].word.lower(), *parts, t[behind[0]].text if behind else "")
 
 
@@ -50,18 +70,19 @@ def read_ranking_test(test: Scalar) -> tuple[Ranking, str, int] | None:
     if test.plans or "over" not in test.text.lower():
         return None
     t = tokenize(test.text)
-    end = _end(t)
+    end = _end(t, RANKINGS) if t.word(2) == ")" else 0
     if not end or len(t) != end + 2 or not t[end + 1].text.isdigit():
         return None
     parts = _window(t, 5, end - 1, test)
     return parts and (Ranking(t[0].word.lower(), *parts, ""), t[end].word, int(t[end + 1].text))
 
 
-def _end(t: Tokens) -> int:
-    """Where the ranking function ends that a text begins with; 0 if it begins with none."""
-    if len(t) < 6 or t[0].word not in RANKINGS or t[1].word != "(" or t.match[1] != 2:
+def _end(t: Tokens, functions: tuple[str, ...]) -> int:
+    """Where a text's first call, of one of these functions, ends with its window; 0 if it begins with no such call."""
+    if len(t) < 6 or t[0].word not in functions or t[1].word != "(":
         return 0
-    return t.match[4] + 1 if t[3].word == "OVER" and t[4].word == "(" else 0
+    over = t.match[1] + 1
+    return t.match[over + 1] + 1 if t.word(over) == "OVER" and t.word(over + 1) == "(" else 0
 
 
 def is_windowed(item: Scalar) -> bool:

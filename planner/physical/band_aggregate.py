@@ -82,7 +82,10 @@ class Cells:
 
 @plan_node
 class RunningBandAggregate(Rendered, Physical):
-    """A SELECT that aggregates a band join, computed from running sums; it replaces the whole query block."""
+    """A SELECT that aggregates a band join, computed from running sums; it replaces the whole query block.
+
+    ``preserved``: the conditions of WHERE on the grouped side of an outer join, which preserves it; else None.
+    """
 
     label: ClassVar[str] = "RunningBandAggregate"
     left: Node
@@ -102,6 +105,7 @@ class RunningBandAggregate(Rendered, Physical):
     order: str = ""
     cells: Cells | None = None
     names: tuple[str, ...] | None = None  # as in ``Project``
+    preserved: tuple[Scalar, ...] | None = None
 
     @property
     def output(self) -> tuple[str, ...]:
@@ -120,7 +124,11 @@ class RunningBandAggregate(Rendered, Physical):
         else:
             apart = f"in {self.cells.count + 1} cells of the line; {self.summed_side} side read twice"
         found = f"no pairs are made: {summed} of the {self.summed_side} side are summed up {where}"
-        return found, apart, *presort_notes(self.ends.type)
+        return found, apart, *presort_notes(self.ends.type), *self._preserved_notes
+
+    @property
+    def _preserved_notes(self) -> tuple[str, ...]:
+        return () if self.preserved is None else (f"every row of the {self.grouped_side} side is added once, with 0",)
 
     @property
     def summed_side(self) -> Side:
@@ -139,17 +147,31 @@ class RunningBandAggregate(Rendered, Physical):
         lines = [
             f"SELECT {', '.join(sql.columns())}",
             f"FROM (SELECT {', '.join(sql.aggregates()) or '1'}",
-            *self.rows(sql),
+            *(self.rows(sql) if self.preserved is None else self._preserved_rows(sql, self.preserved)),
         ]
         if self.groups:
             lines.append(f"GROUP BY {', '.join(sql.carried[g] for g in self.groups)}")
-            if not self._points_are_grouped:
+            if self.preserved is None and not self._points_are_grouped:
                 lines.append(f"HAVING sum({name}_sign * {sql.pairs}) > 0")
         lines[-1] += f") AS {name}"
         if self.having:
             lines.append(f"WHERE {self.having}")
         lines += [self.order] if self.order else []
         return "\n".join(lines).replace(TOTAL, f"{name}_t").replace(GROUPED, f"{name}_h")
+
+    def _preserved_rows(self, sql: Sql, condition: tuple[Scalar, ...]) -> list[str]:
+        """Render FROM: the rows that inner joins have, and every row of the grouped side without a sum."""
+        sign = [] if self._points_are_grouped else [(f"{sql.name}_sign", "1L")]
+        carried = [(name, c.text) for name, c in zip(sql.carried, self.carried, strict=True)]
+        zeros = [(name, value) for value, name in sql.added(lambda a: ("0L", f"CAST(0 AS {a.running})"))]
+        values = [*sign, *carried, (sql.pairs, "0L"), *zeros]
+        side = sql.sides[0 if self.grouped_side == "left" else 1]
+        where = f"\nWHERE {sql.conjunction(condition)}" if condition else ""
+        return [
+            f"FROM (SELECT {', '.join(name for name, _ in values)}",
+            *self.rows(sql),
+            f"UNION ALL\nSELECT {', '.join(value for _, value in values)}\nFROM {side}{where})",
+        ]
 
     def rows(self, sql: Sql) -> list[str]:
         """Render FROM and WHERE: rows of the grouped side with their running sums."""

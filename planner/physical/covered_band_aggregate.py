@@ -38,6 +38,7 @@ class CoveredBandAggregate(RunningBandAggregate):
         return (
             f"intervals that cover one of {bins} are added up beforehand; only those with an end in it are compared",
             f"{self.summed_side} side read twice",
+            *self._preserved_notes,
         )
 
     def rows(self, sql: Sql) -> list[str]:

@@ -108,7 +108,12 @@ class ItemReader:
     def grouped(self) -> list[_Used]:
         """The columns of GROUP BY; numbers and names of items are looked up."""
         aggregate = self.block.aggregate
-        return [self._group(key) for key in expressions(aggregate)] if aggregate else []
+        if aggregate is None or not aggregate.is_all:
+            return [self._group(key) for key in expressions(aggregate)] if aggregate else []
+        keys = [item for item in self.block.project.items if not has_aggregate(item)]
+        if not keys:
+            raise Refused("GROUP BY ALL groups by nothing")
+        return [self.column(item.tree.unalias()) for item in keys]
 
     def _group(self, key: Scalar) -> _Used:
         """A column of GROUP BY: as such, by the number of an item, or by its name where no column has it."""

@@ -21,6 +21,7 @@ from planner.expr import Scalar, sql, without_parentheses
 from planner.logical import BandJoin, Logical, Project, Sort
 from planner.logical.joins import EqualKey
 from planner.physical.band_aggregate import Cells, RunningBandAggregate, real_position
+from planner.physical.bin_join import preserved_sides
 from planner.physical.covered_band_aggregate import CoveredBandAggregate
 from rules.band_join.aggregate_items import AggregateParts, ItemReader, has_aggregate, plain_filter
 from rules.band_join.keys import estimate_key_pairs, sample_rows
@@ -43,11 +44,12 @@ def aggregate_band_join(node: Sort | Project, ctx: Context) -> RunningBandAggreg
     """Compute the aggregates of a band join from running sums over sorted ends, without making its pairs.
 
     Where a SELECT is nothing but counts, exact sums, min and max over a band and equalities, the number of intervals
-    that hold a point is a running sum.  It pays where pairs are many more than rows.
+    that hold a point is a running sum.  It pays where pairs are many more than rows.  An outer join preserves the
+    grouped side: each of its rows counts once more, with nothing to add up.
     """
     block = block_with_order(node, ctx)
     join = block and block.tree
-    if block is None or not isinstance(join, BandJoin) or join.kind not in ("inner", "cross"):
+    if block is None or not isinstance(join, BandJoin) or join.kind not in ("inner", "cross", "left", "right"):
         return None
     if not _is_aggregated(block, node) or block.project.hint or not ctx.measures:
         return None
@@ -100,7 +102,8 @@ class _Planning:
         ends = self._ends()
         keys, filters = self._rest()
         reader = ItemReader(self.block, self.join, self.ctx)
-        grouped = reader.grouped_side() or ends.side
+        preserved = next(iter(preserved_sides(self.join.kind)), None)
+        grouped = reader.grouped_side() or preserved or ends.side
         summed: Side = "right" if grouped == "left" else "left"
         rows = self.sizes[summed].rows
         few = not self.ctx.force and rows is not None and rows < _FEW_ROWS
@@ -108,6 +111,8 @@ class _Planning:
         read = reader.read(AggregateParts(grouped, grouped == ends.side, few, ansi))
         if not keys and (reason := self.ctx.nonrepeatable_reason(self._side(summed))):
             raise Refused(f"without equal keys the {summed} side is read twice, and {reason}")
+        if preserved:
+            self._check_preserved(preserved, grouped, read)
         extent = self._extent(ends, bool(keys))
         if extent is None:
             return None
@@ -129,6 +134,7 @@ class _Planning:
             read.order,
             None if keys else extent.cells(_CELLS),
             self.block.project.names,
+            self.block.condition if preserved else None,
         )
         if keys or grouped != ends.side or extent.intervals > _MOST_COVERING:
             self._choose("running sums over", extent, ends)
@@ -138,6 +144,18 @@ class _Planning:
         hashed = (2 * extent.intervals + bins) * _ENTRY < self.ctx.thresholds.hash_join_bytes
         same = {f.name: getattr(running, f.name) for f in fields(running)}
         return CoveredBandAggregate(**{**same, "cells": extent.cells(bins)}, hashed=hashed)
+
+    def _check_preserved(self, preserved: Side, grouped: Side, parts: AggregateParts) -> None:
+        """Raise ``Refused`` where rows without a match count otherwise than with nothing to add up."""
+        if preserved != grouped:
+            raise Refused(f"its groups are of the {grouped} side, which the {self.join.kind} join does not preserve")
+        if any(total.function in ("count", "sum") and total.summed_column is None for total in parts.totals):
+            raise Refused(f"it counts or sums rows of the {grouped} side, also those without a match")
+        for conjunct in self.block.condition:
+            if conjunct.plans or self.scope.side(conjunct.tree) != grouped:
+                raise Refused(f"{conjunct.shown} in WHERE is of more than the preserved side", conjunct.place)
+        if reason := self.ctx.nonrepeatable_reason(self._side(grouped)):
+            raise Refused(f"the preserved {grouped} side is read twice, and {reason}")
 
     def _choose(self, what: str, extent: _Extent, ends: Ends) -> None:
         if not self.ctx.force:

@@ -13,11 +13,13 @@ from sqlglot import exp
 
 from planner.errors import Place, Refused
 from planner.expr import sql, without_parentheses
+from planner.logical.nearest_join import Direction
 from planner.types.schema import SqlType
 from planner.types.try_expressions import NEGATED_DIGITS
-from rules.nearest.pairs import Pairs
+from rules.nearest.pairs import Pairs, Wanted
 
 _GREATEST = float_info.max
+_SECONDS = (exp.UnixSeconds, exp.UnixMillis, exp.UnixMicros, exp.StrToUnix, exp.Cast)
 
 
 class RefusedDistance(Refused):
@@ -82,6 +84,58 @@ def read_distance(distance: exp.Expression, pairs: Pairs, place: Place | None) -
         raise RefusedDistance(f"{sql(difference)} {why}", place)
     approximate = any(t and t.approximate for t in types)
     return Distance(left, right, approximate, dates or all(t and t.integral for t in types))
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A difference that sorts the right rows of a left row by a time: ``left - time`` if it ``falls`` with the time.
+
+    ``exact``: whether two right rows have one gap only if they have one time.
+    """
+
+    time: exp.Expression
+    falls: bool
+    exact: bool
+
+    def direction(self, *, descending: bool) -> Direction:
+        """Where the first row lies by this gap."""
+        return "backward" if self.falls != descending else "forward"
+
+
+def read_gap(sorted_by: exp.Expression, pairs: Pairs, place: Place | None) -> Gap | None:
+    """Read the difference of an expression over the left side and one over the right, without ``abs``.
+
+    None for anything else.  Raises ``Refused`` where it need not grow from one right value to the next.
+    """
+    difference = without_parentheses(sorted_by)
+    if not isinstance(difference, exp.Sub | exp.DateDiff | exp.TimestampDiff):
+        return None
+    ends = pairs.scope.order_by_side(difference.this, difference.expression)
+    if ends is None:
+        return None
+    falls = ends[1] is difference.expression
+    left, right = map(without_parentheses, ends)
+    types = pairs.scope.type_of(left), pairs.scope.type_of(right)
+    counted = not isinstance(difference, exp.Sub)  # whole days, or others of a unit, by local clocks
+    if counted and not all(t is not None and t.temporal for t in types):
+        return None
+    if why := _why_not(types, dates=False, pairs=pairs):
+        raise Refused(f"{sql(difference)} {why}", place)
+    if any(t is not None and t.approximate for t in types):
+        raise Refused(f"{sql(difference)} may be NaN", place)
+    inner = without_parentheses(right.this) if isinstance(right, _SECONDS) else None
+    if inner is not None and not _bounds(right, pairs) and str(types[1]) == "BIGINT":
+        argument = pairs.scope.type_of(inner)
+        if argument is not None and argument.name == "timestamp":  # which sorts the rows as well
+            counted, right = True, inner
+    same = pairs.scope.canonical(left) in map(pairs.scope.canonical, _bounds(right, pairs))  # so it is not NULL
+    return Gap(right, falls, exact=same and not counted)
+
+
+def _bounds(time: exp.Expression, pairs: Pairs) -> list[exp.Expression]:
+    """The expressions over the left side that bound a time."""
+    ways: tuple[Direction, ...] = ("backward", "forward")
+    return [left for way in ways for _, left, _ in pairs.bounds(Wanted(time, way))]
 
 
 def _why_not(types: tuple[SqlType | None, SqlType | None], *, dates: bool, pairs: Pairs) -> str:

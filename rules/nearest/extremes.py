@@ -15,7 +15,7 @@ from planner.errors import Refused
 from planner.expr import Scalar, sql, without_parentheses
 from planner.expr.calls import unknown
 from planner.logical.nearest_join import Direction
-from rules.nearest.distance import RefusedDistance, distance_operands
+from rules.nearest.distance import RefusedDistance, distance_operands, read_gap
 from rules.nearest.pairs import Pairs, Wanted
 from rules.query.query_block import QueryBlock
 
@@ -93,7 +93,7 @@ def _wanted(name: str, arguments: list[exp.Expression], pairs: Pairs) -> Wanted 
     direction = _LAST[name]
     by = arguments[1] if name.endswith("_BY") and len(arguments) == 2 else arguments[0]
     fields = [by]
-    if name in ("MAX", "MIN") and (step := _STRUCTS.get(_name(by))):
+    if step := _STRUCTS.get(_name(by)):
         fields = [without_parentheses(field.unalias()) for field in _arguments(by)[step - 1 :: step]]
     sides = [pairs.side(field) for field in fields]
     while sides and sides[0] in ("left", None):  # the same for all pairs of a left row
@@ -114,10 +114,16 @@ def _least_distant(
 
     A NULL is the least field of a struct; aggregates take no other NULL.
     """
-    ends = distance_operands(fields[0], pairs, None, descending=direction == "backward")
+    descending = direction == "backward"
+    tie = next((field for field in fields[1:] if pairs.side(field) not in ("left", None)), None)
+    if gap := read_gap(fields[0], pairs, None):
+        if tie is not None:
+            raise Refused(f"{sql(tie)} decides between rows of one {sql(fields[0])}; take the time itself")
+        return Wanted(gap.time, gap.direction(descending=descending))
+    ends = distance_operands(fields[0], pairs, None, descending=descending)
     if ends is None:
         return None
-    if tie := next((field for field in fields[1:] if pairs.side(field) not in ("left", None)), None):
+    if tie is not None:
         raise RefusedDistance(f"{sql(tie)} decides between rows that are equally near")
     return Wanted(ends[1], "both", (), 1, ends[0], is_struct and direction == "forward")
 

@@ -6,19 +6,19 @@ SELECT â€¦, row_number() OVER (PARTITION BY t.id ORDER BY q.ts DESC) AS n FROM â
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from planner.conditions.compared import compared
 from planner.errors import NoSuchColumn, Refused
-from planner.expr import Scalar, without_parentheses
-from planner.expr.ranking import Ranking, SortKey, is_windowed, read_ranking, read_ranking_test
+from planner.expr import Scalar, sql, without_parentheses
+from planner.expr.ranking import Ranking, SortKey, is_windowed, read_first_value, read_ranking, read_ranking_test
 from planner.logical import Filter, Sort
 from planner.logical.nearest_join import Direction
 from planner.sql.names import Resolver
 from rules.context import Context
-from rules.nearest.distance import distance_operands
+from rules.nearest.distance import distance_operands, read_gap
 from rules.nearest.pairs import Pairs, Wanted
 from rules.query.query_block import QueryBlock
 
@@ -27,14 +27,20 @@ MOST_ROWS = 32  # rows that may be wanted of each part: a window function finds 
 
 @dataclass(frozen=True)
 class FirstRow:
-    """A ranking of the pairs of a block, and how many of each part the block itself keeps; 0 where it keeps all."""
+    """A ranking of the pairs of a block, and how many of each part the block itself keeps; 0 where it keeps all.
+
+    ``fixed``: the items beside ``first_value``, which DISTINCT makes one row of only where all pairs have one value.
+    """
 
     ranking: Ranking
     count: int
+    fixed: tuple[Scalar, ...] = ()
 
 
 def read_first_row(block: QueryBlock, ctx: Context) -> FirstRow | None:
     """Read a block that ranks its rows, and computes no other window; None for any other."""
+    if block.project.quantifier.upper() == "DISTINCT":
+        return _read_first_values(block)
     if block.project.quantifier or any(not isinstance(clause, Sort) for clause in block.above):
         return None
     if any(not isinstance(clause, Filter) or clause.clause != "QUALIFY" for clause in block.below):
@@ -51,6 +57,18 @@ def read_first_row(block: QueryBlock, ctx: Context) -> FirstRow | None:
         return None
     count = keeps_first(tests, "", ranking.name, ctx.names)
     return FirstRow(ranking, 0 if count and _is_column(ranking.name, block, ctx) else count)
+
+
+def _read_first_values(block: QueryBlock) -> FirstRow | None:
+    """Read ``SELECT DISTINCT t.id, first_value(q.price) OVER (PARTITION BY t.id ORDER BY q.ts DESC)``."""
+    if block.clauses:
+        return None
+    values = {item: read_first_value(item) for item in block.project.items if is_windowed(item)}
+    rankings = {found and replace(found, name="") for found in values.values()}
+    ranking = next(iter(rankings), None)
+    if ranking is None or len(rankings) != 1:
+        return None
+    return FirstRow(ranking, 1, tuple(item for item in block.project.items if item not in values))
 
 
 def _is_column(name: str, block: QueryBlock, ctx: Context) -> bool:
@@ -117,6 +135,10 @@ def wanted_by(ranking: Ranking, pairs: Pairs, count: int = 1) -> Wanted | None:
             shown = keys[1].expression.shown
             raise Refused(f"{shown} decides between rows that are equally near", keys[1].expression.place)
         return Wanted(ends[1], "both", (), count, ends[0], keys[0].nulls_first)
+    if gap := read_gap(keys[0].expression.tree, pairs, keys[0].expression.place):
+        if not gap.exact and (keeps_ties(ranking) or len(keys) > 1):
+            raise Refused(f"rows of several times may have one {keys[0].expression.shown}", keys[0].expression.place)
+        keys[0] = SortKey(Scalar(sql(gap.time), (), keys[0].expression.place), gap.falls != keys[0].descending, False)
     for key in keys[:1] if keeps_ties(ranking) else keys:
         if pairs.side(key.expression.tree) != "right":
             raise Refused(f"{key.expression.shown} depends on both rows of a pair", key.expression.place)

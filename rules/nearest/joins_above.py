@@ -9,15 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from planner.errors import Refused
+from planner.errors import Place, Refused
 from planner.expr import Scalar
-from planner.logical import Join, Logical
+from planner.expr.functions import VOLATILE
+from planner.expr.tokens import called, mentioned
+from planner.logical import Derived, Join, LateralView, Logical, Opaque
 from rules.context import Context
+from rules.nearest.shown_columns import readers_of_join
 from rules.query.correlation import leans_on_left
+from rules.query.decorrelation import check_deterministic, outer_relations
 from rules.query.from_items import with_leaves
 from rules.query.query_block import QueryBlock
 
-_LATER = ("inner", "cross", "left")
+_FILLS_LEFT = ("right", "full")  # with NULL, so that WHERE may find other left rows than those below
 
 
 @dataclass(frozen=True)
@@ -25,56 +29,96 @@ class BottomJoin:
     """A join at the bottom of a block's FROM, and the joins ``above`` it, the last one first."""
 
     join: Join
-    above: tuple[Join, ...]
+    above: tuple[Join | LateralView, ...]
     whole: QueryBlock
 
     @property
     def readers(self) -> tuple[Scalar, ...]:
-        """The conditions of the joins above."""
-        return tuple(conjunct for join in self.above for conjunct in join.condition)
+        """What the joins above read."""
+        return tuple(scalar for join in self.above for scalar in readers_of_join(join))
 
     def block(self, ctx: Context) -> QueryBlock:
-        """The block over this join alone, with the conditions of WHERE that only read it.
+        """The block over this join alone, with the conditions of WHERE that its pairs have to fulfill.
 
-        Raises ``Refused`` for a name that is not known.
+        Raises ``Refused`` where the joins above, or a condition over them, read the right side of this join.
         """
-        if not self.above:
-            return self.whole
-        scope, count = ctx.scope(self.whole.tree), len(ctx.names.sources(self.join))
-        own = (c for c in self.whole.condition if all(number < count for number in scope.bind(c).relations))
-        return replace(self.whole, tree=self.join, condition=tuple(own))
+        for join in self.above:
+            self._check(join, ctx)
+        condition = tuple(conjunct for conjunct in self.whole.condition if self._tests_pairs(conjunct, ctx))
+        return replace(self.whole, tree=self.join, condition=condition)
 
-    def check_later_joins(self, ctx: Context) -> None:
-        """Raise ``Refused`` where a later join, or a condition over one, reads the right side of this join."""
-        scope, first = ctx.scope(self.whole.tree), len(ctx.names.sources(self.join.left))
-        right = range(first, len(ctx.names.sources(self.join)))
-        for conjunct in (*self.readers, *self.whole.condition) if self.above else ():
-            relations = scope.bind(conjunct).relations
-            of_where = conjunct not in self.readers and all(number < right.stop for number in relations)
-            if not of_where and not relations.isdisjoint(right):
-                raise Refused(f"{conjunct.shown} of a later join reads the nearest row", conjunct.place)
-
-    def is_fixed(self, part: Scalar, ctx: Context) -> bool:
-        """Whether an expression reads only relations that are joined later: it has one value for all pairs of a row."""
-        if not self.above or part.plans:
-            return False
-        start = len(ctx.names.sources(self.join))
-        relations = ctx.scope(self.whole.tree).bind(part).relations
-        return bool(relations) and all(number >= start for number in relations)
+    def _tests_pairs(self, conjunct: Scalar, ctx: Context) -> bool:
+        """Whether a condition of WHERE is one of the pairs.  Any other has one value for all pairs of a left row."""
+        if not self.above and not conjunct.plans:
+            return True
+        tree = self.whole.tree
+        check_deterministic(Scalar(conjunct.text, (), conjunct.place), lambda call: ctx.volatile_call(call, tree))
+        scope = ctx.scope(tree)
+        inside = (outer_relations(plan, scope, ctx) for plan in conjunct.plans)
+        relations = scope.bind(conjunct).relations.union(*inside)
+        fills = any(isinstance(join, Join) and join.kind in _FILLS_LEFT for join in self.above)
+        is_below = not fills and all(number < len(ctx.names.sources(self.join)) for number in relations)
+        if relations.isdisjoint(self._right(ctx)):
+            return is_below and not conjunct.plans
+        if not is_below:
+            raise _read_by(conjunct.shown, conjunct.place)
+        return True
 
     def over(self, nearest: Logical) -> Logical:
         """FROM with another relation in the place of the join."""
         return with_leaves(self.whole.tree, {id(self.join): nearest})
 
+    def _right(self, ctx: Context) -> range:
+        """The numbers of the relations of the side that has the nearest rows."""
+        first = len(ctx.names.sources(self.join.left))
+        return range(first) if self.join.kind == "right" else range(first, len(ctx.names.sources(self.join)))
+
+    def _check(self, join: Join | LateralView, ctx: Context) -> None:
+        """Raise ``Refused`` where a join above may read the right side of this join."""
+        right = self._right(ctx)
+        if isinstance(join, LateralView):
+            self._check_words(join.text, ctx)
+            return
+        if join.using or join.natural:
+            raise Refused(
+                f"USING or NATURAL of the {join.keyword} behind it may read the nearest row; write ON", join.place
+            )
+        if isinstance(join.right, Opaque) and join.right.lateral:
+            self._check_words(join.right.text, ctx)
+        elif isinstance(join.right, Derived) and join.right.lateral:
+            if not outer_relations(join.right.query, ctx.scope(join.left), ctx).isdisjoint(right):
+                raise _read_by("LATERAL", join.place)
+        elif leans_on_left(join.right):
+            raise _read_by("LATERAL in parentheses", join.place)
+        scope = ctx.scope(join.left, join.right)
+        both = replace(join, kind="cross", condition=())
+        for conjunct in join.condition:
+            check_deterministic(conjunct, lambda tree: ctx.volatile_call(tree, both))
+            if not scope.bind(conjunct).relations.isdisjoint(right):
+                raise _read_by(conjunct.shown, conjunct.place)
+
+    def _check_words(self, text: Scalar, ctx: Context) -> None:
+        """The same for a relation that is kept as text: it has no name of the right side, and of no column there."""
+        sources = [ctx.names.sources(self.join)[number] for number in self._right(ctx)]
+        names = {ctx.names.fold(name) for source in sources for name in source.names}
+        names |= {ctx.names.fold(column.name) for source in sources for column in source.columns or ()}
+        words = set(map(ctx.names.fold, mentioned(text.text)))
+        if "*" in words or not words.isdisjoint(names):
+            raise _read_by(text.shown, text.place)
+        if not called(text.text).isdisjoint(VOLATILE):
+            raise Refused(f"{text.shown} is not deterministic", text.place)
+
 
 def bottom_joins(block: QueryBlock) -> Iterator[BottomJoin]:
     """Yield the joins that a block's FROM begins with, the last one first."""
-    join: Logical = block.tree
-    above: tuple[Join, ...] = ()
-    while isinstance(join, Join):
-        if not above or join.kind != "right":
-            yield BottomJoin(join, above, block)
-        if join.kind not in _LATER or join.using or join.natural or leans_on_left(join.right):
-            return
-        above = (*above, join)
-        join = join.left
+    tree: Logical = block.tree
+    above: tuple[Join | LateralView, ...] = ()
+    while isinstance(tree, Join | LateralView):
+        if isinstance(tree, Join) and (not above or tree.kind != "right"):
+            yield BottomJoin(tree, above, block)
+        above = (*above, tree)
+        tree = tree.left if isinstance(tree, Join) else tree.child
+
+
+def _read_by(what: str, place: Place | None) -> Refused:
+    return Refused(f"{what} of a later join reads the nearest row; join it to the result of a subquery", place)

@@ -32,9 +32,10 @@ def nearest_of_nearest_by(
         raise Refused(f"NEAREST {join.count} takes more than {MOST_ROWS} rows, or none; write 1 to {MOST_ROWS}")
     if any(isinstance(node, AsofJoin | NearestJoin) and node.using for node in join.left.walk()):
         raise Refused("USING merges columns to its left; write ON")
-    check_deterministic(join.match)
     plain = Join(join.left, join.right, join.kind, "JOIN")
-    distance = _distance(join, Pairs(plain, (), ctx))
+    every = Pairs(plain, (), ctx)
+    check_deterministic(join.match, every.scope.volatile_call)
+    distance = _distance(join, every)
     known = tuple(_is_known(end, join.match) for end in (distance.left, distance.right))
     pairs = Pairs(replace(plain, condition=known), known, ctx)
     wanted = Wanted(distance.right, "both", (), join.count, distance.near)

@@ -16,7 +16,7 @@ from planner.conditions.compared import Comparison, compared
 from planner.errors import Refused
 from planner.expr import Scalar, sql, without_parentheses
 from planner.expr.substitution import operand
-from planner.logical import Join
+from planner.logical import Join, Logical
 from planner.logical.joins import EqualKey
 from planner.logical.nearest_join import Direction, Nearest, NearestJoin, TieBreak, Tolerance
 from planner.types.schema import SqlType
@@ -75,23 +75,27 @@ def _as_left_join(join: Join) -> Join:
 
 
 class Pairs:
-    """The pairs of a join that fulfill some conditions."""
+    """The pairs of a join that fulfill some conditions.
 
-    def __init__(self, join: Join, conjuncts: tuple[Scalar, ...], ctx: Context):
+    ``whole``: a FROM that begins with the join, of whose further relations the same rows are joined to all pairs of a
+    left row, as if they were of the left side.
+    """
+
+    def __init__(self, join: Join, conjuncts: tuple[Scalar, ...], ctx: Context, whole: Logical | None = None):
         self.join, self.conjuncts, self.ctx = join, conjuncts, ctx
-        self.scope = condition_scope(join, ctx)
+        self.scope = condition_scope(join, ctx, whole)
         self.wraps = not self.scope.ansi or ctx.catalog.settings.sail  # Sail never raises an overflow
 
     @classmethod
-    def of_block(cls, block: QueryBlock, join: Join, ctx: Context) -> Pairs:
+    def of_block(cls, block: QueryBlock, join: Join, ctx: Context, whole: Logical | None = None) -> Pairs:
         """The pairs that a block reads, whose whole FROM is a join; WHERE above an outer join is tested later."""
         join = _as_left_join(join)
-        return cls(join, join.condition if join.kind == "left" else (*join.condition, *block.condition), ctx)
+        return cls(join, join.condition if join.kind == "left" else (*join.condition, *block.condition), ctx, whole)
 
     def check_where(self, block: QueryBlock) -> None:
         """Raise ``Refused`` where WHERE reads the right side of an outer join, whose pairs are made before."""
         for conjunct in block.condition if self.join.kind == "left" else ():
-            check_deterministic(conjunct)
+            check_deterministic(conjunct, self.scope.volatile_call)
             if self.side(conjunct.tree) not in ("left", None):
                 raise Refused(f"{conjunct.shown} in WHERE is of the outer join's right side", conjunct.place)
 
@@ -176,7 +180,7 @@ class Pairs:
 
         A comparison of both sides comes with its operands.  Raises ``Refused`` for any other condition on both sides.
         """
-        check_deterministic(conjunct)
+        check_deterministic(conjunct, self.scope.volatile_call)
         if (side := self.side(conjunct.tree)) != "both":
             yield side, conjunct, None
         elif not (parts := comparisons_of(conjunct)):

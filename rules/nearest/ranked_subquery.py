@@ -34,13 +34,13 @@ class RankedSubquery:
     scope: Scope
     columns: dict[str, str]
 
-    def conditions(self, condition: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
+    def conditions(self, condition: tuple[Scalar, ...], ctx: Context) -> tuple[Scalar, ...]:
         """Conditions on the rows of the subquery over the relations inside it.
 
         Raises ``Refused`` for one that cannot be written so.
         """
         for conjunct in condition:
-            check_deterministic(conjunct)
+            check_deterministic(conjunct, lambda tree: ctx.volatile_call(tree, self.relation))
         return tuple(expression_inside(conjunct, self.scope, self.columns) for conjunct in condition)
 
 
@@ -57,7 +57,7 @@ def ranked_subquery(block: QueryBlock, ranking: Ranking, ctx: Context) -> Ranked
     if inner is None or not inner.is_plain or not isinstance(inner.tree, Join):
         return None
     for item in inner.project.items:
-        check_deterministic(item)
+        check_deterministic(item, lambda tree: ctx.volatile_call(tree, inner.tree))
     if isinstance(relation, Scan) and not _is_read_once(relation, ctx) and ctx.nonrepeatable_reason(inner.tree):
         return None  # its other readers would see other rows
     scope = ctx.scope(block.tree)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from planner.errors import Refused
 from planner.expr import Scalar, column_ref, columns_in, is_star, quote
 from planner.expr.tokens import mentioned
-from planner.logical import Derived, Join, LateralView, Logical, Nested, expressions
+from planner.logical import Derived, Join, LateralView, Logical, Nested, Opaque, expressions
 from planner.logical.nearest_join import NearestJoin, ShownRelation
 from planner.logical.nearest_syntax import AsofJoin, NearestByJoin, NearestSyntax
 from planner.sql.names import Source
@@ -77,14 +77,21 @@ def all_readers_of(block: QueryBlock) -> Iterator[Scalar]:
     """The same with the conditions of the joins in FROM, and the expressions of its LATERAL subqueries."""
     yield from readers_of(block)
     for join in joins_of(block.tree):
-        yield from expressions(join)
-        if isinstance(join, Join) and join.natural:
-            yield Scalar("*")
-        if isinstance(join, Join | AsofJoin):
-            yield from (Scalar(quote(name)) for name in join.using)
-        for side in (join.left, join.right) if not isinstance(join, LateralView) else ():
-            if isinstance(side, Derived) and side.lateral:
-                yield from (scalar for node in side.query.walk() for scalar in expressions(node))
+        yield from readers_of_join(join)
+
+
+def readers_of_join(join: Join | NearestSyntax | LateralView) -> Iterator[Scalar]:
+    """The expressions of a join and of its LATERAL subqueries that read the rows of FROM."""
+    yield from expressions(join)
+    if isinstance(join, Join) and join.natural:
+        yield Scalar("*")
+    if isinstance(join, Join | AsofJoin):
+        yield from (Scalar(quote(name)) for name in join.using)
+    for side in (join.left, join.right) if not isinstance(join, LateralView) else ():
+        if isinstance(side, Derived) and side.lateral:
+            yield from (scalar for node in side.query.walk() for scalar in expressions(node))
+        elif isinstance(side, Opaque) and side.lateral:
+            yield side.text
 
 
 def _used(scalar: Scalar, scope: Scope) -> set[tuple[int | None, str]]:

@@ -13,6 +13,7 @@ from planner.sql.names import Resolver
 from planner.sql.qualified_names import check_can_qualify, qualify_names
 from planner.sql.to_sql import refuse_stars
 from rules.context import Context
+from rules.query.decorrelation import bounds
 from rules.query.query_block import QueryBlock, block_with_order, in_place, read_block, where
 from rules.query.star_columns import expand_items
 from rules.rule import rule
@@ -20,7 +21,7 @@ from rules.rule import rule
 
 @rule(Project, Sort, streams="one")
 def using_to_on(node: Project | Sort, ctx: Context) -> Logical | None:
-    """Write USING and NATURAL as equalities in ON, where a band in WHERE can become part of the join.
+    """Write USING and NATURAL as equalities in ON, where a band in WHERE or a nearest row may be part of the joins.
 
     The columns that USING merges get the name of their relation wherever the query names them alone, and ``*`` is
     written as the columns that it shows, since ON keeps the columns of both sides.
@@ -31,12 +32,13 @@ def using_to_on(node: Project | Sort, ctx: Context) -> Logical | None:
     conditions = (*block.condition, *(c for join in _joins(block.tree) for c in join.condition))
     band = next((c for c in conditions if looks_like_band(c)), None)
     starred = any(item.known is not None and is_star(item.known) for item in block.project.items)
-    if band is None or not (starred or any(map(looks_like_band, block.condition))):
+    one_sided = any(bounds(join.condition) == 1 for join in _joins(block.tree))  # it may bound a nearest row
+    if band is None or not (starred or one_sided or any(map(looks_like_band, block.condition))):
         return None
     try:
         return in_place(node, block.project, _rewrite(block, ctx.names))
     except Refused as no:
-        reason = f"USING and NATURAL cannot be written as ON here, which a band needs: {no}; write ON"
+        reason = f"USING and NATURAL cannot be written as ON here, which a band or a nearest row needs: {no}; write ON"
         return ctx.decline(reason, band.place, "using")
 
 

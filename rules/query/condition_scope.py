@@ -8,20 +8,30 @@ from sqlglot import exp
 
 from planner.band.linear import ConditionScope, Side
 from planner.conditions.compared import Comparison, compared
-from planner.errors import Refused
+from planner.errors import NoSuchColumn, Refused
 from planner.expr import Scalar, sql
-from planner.logical import BandJoin, Join
+from planner.logical import BandJoin, Join, Logical
 from planner.types.schema import SqlType
 from rules.context import Context
 
 
-def condition_scope(join: Join | BandJoin, ctx: Context) -> ConditionScope:
-    """The scope of a condition over both sides of a join."""
+def condition_scope(join: Join | BandJoin, ctx: Context, whole: Logical | None = None) -> ConditionScope:
+    """The scope of a condition over both sides of a join.
+
+    ``whole``: a FROM that begins with the join, whose further relations count as the left side.
+    """
     scope = ctx.scope(join.left, join.right)
     both = Join(join.left, join.right, "cross", "CROSS JOIN")  # ON of a semi join sees both sides, too
 
     def side(tree: exp.Expression) -> Side | Literal["both"] | None:
-        found: set[Side] = {"right" if item else "left" for item in scope.bind(tree).items}
+        try:
+            right = {item == 1 for item in scope.bind(tree).items}
+        except NoSuchColumn:
+            if whole is None:
+                raise
+            items = scope.items
+            right = {n < len(items) and items[n] == 1 for n in ctx.scope(whole).bind(tree).relations}
+        found: set[Side] = {"right" if is_right else "left" for is_right in right}
         return "both" if len(found) > 1 else next(iter(found), None)
 
     def type_of(tree: exp.Expression) -> SqlType | None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sqlglot import exp
 
 from planner.band.comparisons import looks_like_band
-from planner.errors import Refused
-from planner.expr import Scalar, sql
+from planner.errors import NoSuchColumn, Refused
+from planner.expr import Scalar, column_ref, columns_in, is_star, sql
 from planner.expr.calls import volatile
 from planner.logical import Filter, Join, LateralView, Logical, Nested, Opaque, Project, Verbatim
 from planner.sql.names import Resolver
+from planner.sql.scope import Scope
 from planner.tree import Node
+from rules.context import Context
 from rules.query.correlation import correlated, leans_on_left
+from rules.query.query_block import read_block
 
 _SIMPLE = (
     exp.Column,
@@ -62,11 +67,16 @@ def why_not_simple(tree: exp.Expression) -> str:
     return "its select list holds more than columns, literals and arithmetic"
 
 
-def check_deterministic(conjunct: Scalar) -> None:
-    """Raise ``Refused`` unless a conjunct has the same value wherever it is evaluated."""
+def check_deterministic(
+    conjunct: Scalar, volatile_call: Callable[[exp.Expression], exp.Expr | None] = volatile
+) -> None:
+    """Raise ``Refused`` unless a conjunct has the same value wherever it is evaluated.
+
+    ``volatile_call`` returns its first call that may be volatile: one that looks users' functions up may return None.
+    """
     if conjunct.plans:
         raise Refused(f"{conjunct.shown} contains another subquery")
-    if found := volatile(conjunct.tree):
+    if found := volatile_call(conjunct.tree):
         raise Refused(f"{sql(found)} is not known to be deterministic")
 
 
@@ -78,6 +88,34 @@ def check_inner(tree: Logical, names: Resolver) -> None:
         raise Refused("its FROM holds something that Dovetail does not parse")
     if correlated(Project(tree, ()), names):
         raise Refused("its FROM uses columns of the outer query, or of an unknown relation")
+
+
+def outer_relations(query: Node, outer: Scope, ctx: Context) -> frozenset[int]:
+    """The numbers of the relations of ``outer`` that a subquery reads.
+
+    Raises ``Refused`` where they are not known, or where the subquery has no fixed result for one row of them.
+    """
+    block = read_block(query)
+    if block is None:
+        raise Refused("a subquery is more than one SELECT")
+    check_inner(block.tree, ctx.names)
+    inner = Scope.of(ctx.names, block.tree, outer=outer)
+    aliases = {ctx.names.fold(item.tree.alias) for item in block.project.items if item.tree.alias}
+    found = set()
+    for scalar in (*block.condition, *block.project.items, *block.in_clauses):
+        check_deterministic(scalar)
+        for tree in columns_in(scalar.tree):
+            if is_star(tree) and ctx.names.starred(tree, inner.sources):
+                continue
+            try:
+                column = inner.column(tree)
+            except NoSuchColumn:
+                if ctx.names.fold(column_ref(tree).text) in aliases:
+                    continue
+                raise
+            if column.level:
+                found.add(column.relation)
+    return frozenset(found)
 
 
 def is_text(node: Node) -> bool:

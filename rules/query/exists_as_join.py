@@ -36,16 +36,20 @@ def exists_as_join(test: SubqueryTest, block: QueryBlock, tree: Logical, ctx: Co
     def beside(column: BoundColumn) -> tuple[int, str]:
         return (len(outer.sources) if column.level == 0 else 0) + column.relation, column.column.name
 
-    condition = []
-    for conjunct in block.condition:
-        check_deterministic(conjunct)
-        condition.append(inner.bind(conjunct).rebind(both, beside))
+    cross = Join(tree, block.tree, "cross", "CROSS JOIN")
+
+    def written(conjunct: Scalar) -> Scalar:
+        new = inner.bind(conjunct).rebind(both, beside)
+        check_deterministic(new, lambda call: ctx.volatile_call(call, cross))
+        return new
+
+    condition = list(map(written, block.condition))
     if test.value:
         item = block.project.items[0]
         wanted = Scalar(sql(item.tree.unalias()), (), item.place)
         x = ctx.scope(outer=outer).bind(test.value).rebind(both, beside)
         y = inner.bind(wanted).rebind(both, beside)
-        _check_types(x, y, both, Join(tree, block.tree, "cross", "CROSS JOIN"), ctx)
+        _check_types(x, y, both, cross, ctx)
         equal = f"{_operand(x)} = {_operand(y)}"
         condition.insert(0, Scalar(f"({equal}) IS NOT FALSE" if test.negated else equal, (), test.value.place))
     kind = "anti" if test.negated else "semi"

@@ -4,6 +4,7 @@ from planner.band.comparisons import is_or_of_comparisons, looks_like_band, may_
 from planner.band.read_bands import OneSided, read_bands
 from planner.errors import Refused
 from planner.logical import BandJoin, Join, Logical
+from rules.band_join.handmade_bins import handmade_bins
 from rules.context import Context
 from rules.query.condition_scope import condition_scope
 from rules.query.correlation import is_in_correlated_subquery, leans_on_left
@@ -36,6 +37,11 @@ def band_join(join: Join, ctx: Context) -> Logical | None:
         for no in refusals:
             ctx.decline(f"{no.reason}{_other_way(join, refusals, ctx)}", no.place, no.code)
         return None
+    if bins := handmade_bins(join, ctx):
+        reason = (
+            f"{bins.shown} joins on bins already; to let Dovetail make them, join without explode, by the band alone"
+        )
+        return ctx.decline(reason, bins.place)
     return BandJoin(join.left, join.right, join.kind, bands[0], join.condition, bands[1:])
 
 

@@ -148,8 +148,6 @@ class _Found:
             self.sources[at] = replace(source, rescans_frame=source.rescans_frame or totals.rescans_frame)
             self.descriptions.append(f"{relation.detail}: {band.description}")
             return value
-        if any(len(scope.bind(c).levels) > 1 for c in block.condition if looks_like_band(c)):
-            raise Refused("the subquery reads another table; a window sees only the rows of its own")
         return None
 
     def _own(self, at: int) -> tuple[Scalar, ...]:

@@ -9,7 +9,7 @@ from sqlglot import exp
 from planner.band.comparisons import looks_like_band
 from planner.errors import Refused
 from planner.expr import Scalar
-from planner.logical import Join, Logical, Project, Sort
+from planner.logical import Join, LateralView, Logical, Project, Sort
 from rules.context import Context
 from rules.nearest.extremes import may_take_a_distance, wanted_by_aggregates
 from rules.nearest.joins_above import BottomJoin, bottom_joins
@@ -28,7 +28,7 @@ def nearest_groups(node: Project | Sort, ctx: Context) -> Logical | None:
     the least distance.
     """
     block = block_with_order(node, ctx)
-    if block is None or not block.is_grouped or not isinstance(block.tree, Join):
+    if block is None or not block.is_grouped or not isinstance(block.tree, Join | LateralView):
         return None
     for bottom in bottom_joins(block):
         if rows := _nearest(bottom, ctx):
@@ -44,18 +44,17 @@ def _nearest(bottom: BottomJoin, ctx: Context) -> Logical | None:
     if bottom.above and not any(map(looks_like_band, (*join.condition, *block.condition))):
         return None
     try:
-        inner = bottom.block(ctx)
-        pairs = Pairs.of_block(inner, join, ctx)
-        wanted = wanted_by_aggregates(block, pairs)
+        whole = block.tree if bottom.above else None
+        wanted = wanted_by_aggregates(block, Pairs.of_block(block, join, ctx, whole))
         if wanted is None:
             return None
-        bottom.check_later_joins(ctx)
+        inner = bottom.block(ctx)
+        pairs = Pairs.of_block(inner, join, ctx, whole)
         pairs.check_where(inner)
         readers = (*readers_of(block), *bottom.readers)
         nearest = replace(pairs.nearest(wanted, readers), kept=kept_above(inner, pairs.join, ctx))
         for key in _keys(block, ctx):
-            if not bottom.is_fixed(key, ctx):
-                pairs.check_fixed(key)
+            pairs.check_fixed(key)
     except Refused as no:
         return ctx.decline(f"not only the nearest rows: {no.reason}", no.place)
     return bottom.over(nearest_join(join, nearest))

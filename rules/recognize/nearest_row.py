@@ -9,7 +9,7 @@ from typing import NamedTuple
 from planner.band.comparisons import looks_like_band
 from planner.errors import Refused
 from planner.expr import Scalar
-from planner.logical import Derived, Join, Logical, Opaque, Project, Scan, Sort, Verbatim, With
+from planner.logical import Derived, Join, LateralView, Logical, Opaque, Project, Scan, Sort, Verbatim, With
 from planner.logical.nearest_join import Joins, NearestJoin, NearestTies
 from rules.context import Context
 from rules.nearest.first_row import FirstRow, keeps_first, keeps_ties, read_first_row, sorts_by_distance, wanted_by
@@ -116,7 +116,7 @@ def _nearest(block: QueryBlock, found: FirstRow, ctx: Context, above: tuple[Scal
 
     ``above``: conditions that its pairs are tested for before they are ranked, over its relations.
     """
-    if not isinstance(block.tree, Join):
+    if not isinstance(block.tree, Join | LateralView):
         return _nearest_inside(block, found, ctx)
     new = (_nearest_of(bottom, found, ctx, above) for bottom in bottom_joins(block))
     return next((one for one in new if one is not None), None)
@@ -130,19 +130,19 @@ def _nearest_of(bottom: BottomJoin, found: FirstRow, ctx: Context, above: tuple[
     if bottom.above and (keeps_ties(ranking) or not any(map(looks_like_band, (*join.condition, *block.condition)))):
         return None
     try:
+        whole = block.tree if bottom.above else None
+        every = Pairs.of_block(replace(block, condition=(*block.condition, *above)), join, ctx, whole)
+        wanted = wanted_by(ranking, every, found.count)
+        if wanted is None or not every.finds(wanted):
+            return None
         inner = bottom.block(ctx)
         ranked = replace(inner, condition=(*inner.condition, *above))
-        pairs = Pairs.of_block(ranked, join, ctx)
-        wanted = wanted_by(ranking, pairs, found.count)
-        if wanted is None or not pairs.finds(wanted):
-            return None
-        bottom.check_later_joins(ctx)
+        pairs = Pairs.of_block(ranked, join, ctx, whole)
         pairs.check_where(ranked)
         readers = all_readers_of(block) if keeps_ties(ranking) else (*readers_of(block), *bottom.readers)
         nearest = replace(pairs.nearest(wanted, readers), kept=kept_above(ranked, pairs.join, ctx))
-        for part in ranking.partition:
-            if not bottom.is_fixed(part, ctx):
-                pairs.check_fixed(part)
+        for part in (*ranking.partition, *found.fixed):
+            pairs.check_fixed(part)
         if keeps_ties(ranking):
             tied, timed = tied_rows(join, pairs, wanted, nearest, ranking.function)
             return _Rewritten(block.over(where(tied, block.condition)), timed)
@@ -161,7 +161,7 @@ def _nearest_inside(block: QueryBlock, found: FirstRow, ctx: Context) -> _Rewrit
     if inside is None:
         return None
     try:
-        above = inside.conditions(block.condition)
+        above = inside.conditions(block.condition, ctx)
     except Refused as no:
         join = inside.block.tree
         if isinstance(join, Join) and may_be_nearest(inside.block, join, by_distance=sorts_by_distance(inside.ranking)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from sqlglot import exp
@@ -33,7 +34,7 @@ def nearest_subquery(node: Project | Sort, ctx: Context) -> Logical | None:
     if block is None or not _candidates(block):
         return None
     found = _Blocks(block, ctx)
-    found.lateral()
+    found.tree = found.lateral(block.tree)
     found.conditions()
     found.scalars()
     if not found.joins:
@@ -45,18 +46,19 @@ def nearest_subquery(node: Project | Sort, ctx: Context) -> Logical | None:
 
 def _candidates(block: QueryBlock) -> bool:
     """Whether a subquery of a block may pick a row; cheap, and never looks anything up."""
-    lateral = _lateral(block.tree)
     queries = [plan for scalar in (*block.project.items, *block.condition) for plan in scalar.plans]
-    return any(may_pick(query) for query in (*queries, *([lateral.query] if lateral else ())))
-
-
-def _lateral(tree: Logical) -> Derived | None:
-    """The LATERAL subquery on the right side of a join."""
-    right = tree.right if isinstance(tree, Join) else None
-    return right if isinstance(right, Derived) and right.lateral else None
+    return any(may_pick(query) for query in (*queries, *_lateral(block.tree)))
 
 
 _KEEPS_LEFT = ("inner", "cross", "left")
+
+
+def _lateral(tree: Logical) -> Iterator[Logical]:
+    """The LATERAL subqueries that FROM joins, the last one first."""
+    while isinstance(tree, Join):
+        if isinstance(tree.right, Derived) and tree.right.lateral:
+            yield tree.right.query
+        tree = tree.left
 
 
 class _Blocks:
@@ -72,18 +74,28 @@ class _Blocks:
         """The block over another FROM and select list."""
         return self.block.over(where(self.tree, self.condition), items=tuple(self.items))
 
-    def lateral(self) -> None:
-        """Replace the last join of FROM with a LATERAL subquery."""
-        join, right = self.tree, _lateral(self.tree)
-        if not isinstance(join, Join) or right is None:
-            return
+    def lateral(self, tree: Logical, *, keeps: bool = True) -> Logical:
+        """FROM with joins in the place of LATERAL subqueries that pick a row, the first one first.
+
+        ``keeps``: whether no join above fills the rows of ``tree`` with NULL.
+        """
+        if not isinstance(tree, Join):
+            return tree
+        left = self.lateral(tree.left, keeps=keeps and tree.kind in _KEEPS_LEFT)
+        join = tree if left is tree.left else replace(tree, left=left)
+        return self.picked(join, join.right, keeps=keeps) or join
+
+    def picked(self, join: Join, right: Logical, *, keeps: bool) -> NearestJoin | None:
+        """The join with the row that its right side picks, a LATERAL subquery; None for any other right side."""
+        if not isinstance(right, Derived) or not right.lateral:
+            return None
         block = may_pick(right.query)
         always = all(isinstance(c.tree, exp.Boolean) and c.tree.this for c in normal_form(join.condition))
         if block is None or not always or join.kind not in ("inner", "cross", "left") or join.using or join.natural:
-            return
+            return None
         try:
             if not block.above:
-                return  # an aggregate has a row in any case
+                return None  # an aggregate has a row in any case
             if right.alias is None:
                 raise Refused("the subquery has no name")
             items = block.project.items
@@ -94,10 +106,9 @@ class _Blocks:
             if not all(names) or len(names) != len(items):
                 raise Refused("a column of the subquery has no name")
             kind: JoinKind = "left" if join.kind == "left" else "inner"
-            new = self.join(join.left, block, kind, right.alias, names, hidden=False)
-            self.tree = new or self.tree
+            return self.join(join.left, block, kind, right.alias, names, hidden=False, keeps=keeps)
         except Refused as no:
-            self.ctx.decline(f"the subquery stays: {no.reason}", no.place or block.condition[0].place)
+            return self.ctx.decline(f"the subquery stays: {no.reason}", no.place or block.condition[0].place)
 
     def conditions(self) -> None:
         """Replace scalar subqueries of WHERE; Spark has none in ON that read other relations."""
@@ -175,6 +186,7 @@ class _Blocks:
         *,
         hidden: bool,
         around: tuple[Logical, int] | None = None,
+        keeps: bool = True,
     ) -> NearestJoin | None:
         """A join with the row that a subquery picks; None if it picks none.  ``around`` as in ``picked_row``.
 
@@ -188,7 +200,8 @@ class _Blocks:
             raise Refused("a scalar subquery has one column")
         values = tuple(sql(value.tree.unalias()) for value in picked.values)
         columns = tuple(replace(c, name=name) for c, name in zip(picked.columns, names, strict=True))
-        kept = kept_rows(self.block.condition, (self.tree,), left, around[1] if around else 0, self.ctx)
+        first = around[1] if around else 0
+        kept = kept_rows(self.block.condition, (self.tree,), left, first, self.ctx) if keeps else ()
         nearest = replace(picked.nearest, right=(ShownRelation(alias, columns, values, hidden),), kept=kept)
         join = NearestJoin(left, picked.relation, kind, "LEFT JOIN", picked.condition, nearest, certain=True)
         self.joins.append(join)
