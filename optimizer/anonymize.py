@@ -7,8 +7,7 @@ import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 
-from sqlglot.dialects.spark import Spark
-
+from planner.expr.dialect import KEYWORDS
 from planner.expr.functions import AGGREGATES, ROW_FUNCTIONS, VOLATILE
 
 _WORDS = """
@@ -23,11 +22,7 @@ _WORDS = """
     TIMESTAMP_NTZ TINYINT TRAILING TRUE UNBOUNDED USING VARCHAR VARIANCE VARIANT VERSION VIEW VOID WEEK WEEKS WITHIN
     YEAR YEARS ZONE
 """
-_KNOWN = frozenset(_WORDS.split()) | frozenset(
-    word.upper()
-    for text in (*Spark.Tokenizer.KEYWORDS, *ROW_FUNCTIONS, *VOLATILE, *AGGREGATES)
-    for word in re.findall(r"\w+", text)
-)
+_KNOWN = frozenset(_WORDS.split()) | KEYWORDS | ROW_FUNCTIONS | VOLATILE | AGGREGATES
 _TOKEN = re.compile(
     r"(?s)(?P<comment>--[^\n]*|/\*(?!\+).*?\*/)|`(?P<name>(?:[^`]|``)*)`|(?P<word>\w+)|"
     r"(?P<text>'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\")"

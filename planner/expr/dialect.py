@@ -19,6 +19,7 @@ class _Dialect(Spark):  # type: ignore[misc]
 
 
 _DIALECT = _Dialect()
+KEYWORDS = frozenset(word for keyword in Spark.Tokenizer.KEYWORDS for word in keyword.upper().split() if word.isalnum())
 
 
 def tokens(text: str) -> list[Token]:
