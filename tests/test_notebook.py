@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -80,3 +81,11 @@ def test_the_notebook_runs(spark: Any, shell: Any) -> None:
     assert repr(verified).startswith("same: ")
     assert isinstance(plan, Plan)
     assert plan.rewritten
+
+
+def test_the_notebook_says_how_to_run_it_and_has_its_outputs() -> None:
+    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+    assert "jupyter lab examples/notebook.ipynb" in "".join(cells[0]["source"])
+    outputs = ["".join(o["data"]["text/plain"]) for cell in cells for o in cell.get("outputs", ())]
+    assert len(outputs) == 4
+    assert any(re.search(r"same: [\d,]+ rows both ways; [\d.]+ s as written, [\d.]+ s rewritten", o) for o in outputs)

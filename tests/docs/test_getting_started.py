@@ -27,6 +27,23 @@ def test_the_page_runs(
     assert "same: 3 rows both ways" in printed
 
 
+@pytest.mark.parametrize(("name", "shown"), [("band-joins", "LevelBandJoin  inner, e.ts between"), ("nearest", "")])
+def test_a_page_to_follow_runs_from_a_fresh_shell(
+    spark: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, shown: str
+) -> None:
+    monkeypatch.setattr("pyspark.sql.SparkSession.builder", _Builder(spark.newSession()))
+    page = (Path(__file__).parents[2] / "docs" / f"{name}.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    for text in re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
+        exec(compile(text, f"docs/{name}.md", "exec"), names)
+    printed = capsys.readouterr().out
+    assert shown in printed
+    for query in re.findall(r"^```sql\n(.*?)^```", page, re.MULTILINE | re.DOTALL) if name == "nearest" else ():
+        if "…" not in query:
+            for statement in query.rstrip().split(";\n"):
+                assert names["opt"].sql(statement).columns
+
+
 class _Builder:
     """Returns the session of the tests, whatever is configured."""
 

@@ -31,6 +31,7 @@ def time_and_rows() -> Drawing:
         ],
         [
             "|a.x − b.x| ≤ 250 without an equality. The dashed part is extrapolated with the square of the rows.",
+            "Four tables, each a run of its own: compare how the lines grow; ratios are in each table.",
             "benchmarks/results: band_join_plain, _growth, _hand (the best of 12 ways), _duckdb; Spark 4.3, DuckDB 1.5",
         ],
     )
