@@ -2,7 +2,8 @@
 
 Each operator reads the relation that those before it make.  WHERE stays in the block of the relation that it filters;
 SELECT, EXTEND and AGGREGATE make a block, which the next operator reads as a subquery.  A subquery over one relation
-keeps the name of that relation, so that names such as ``t.a`` stay valid, as they do in Spark.
+keeps the name of that relation, so that names such as ``t.a`` stay valid, as they do in Spark.  Over several relations
+no subquery keeps them, so EXTEND, WHERE and SELECT become one block where they can: a condition on a window is QUALIFY.
 """
 
 from __future__ import annotations
@@ -10,7 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from planner.expr import Scalar, quote
+from sqlglot import exp
+
+from planner.errors import Unsupported
+from planner.expr import Scalar, is_star, quote
+from planner.expr.calls import volatile
+from planner.expr.ranking import is_windowed
+from planner.expr.substitution import substitute_columns, without_alias
 from planner.logical import Aggregate, Derived, Filter, Limit, Logical, Pipeline, Project, Scan, SetOp, Sort, Wrapped
 from planner.sql.from_clause import from_clause, join_to
 from planner.sql.reader import Reader
@@ -36,12 +43,49 @@ class PipeReaders:
 
 @dataclass(frozen=True)
 class _Relation:
-    """What the operators read so far make: a query, or the relations of FROM with the conjuncts of WHERE over them."""
+    """What the operators read so far make: a query, or the relations of FROM with the conjuncts of WHERE over them.
+
+    ``extended``: the items of EXTEND over several relations, and ``tested``: the conjuncts of WHERE behind it.
+    """
 
     rows: Logical
     where: tuple[Scalar, ...] = ()
     is_query: bool = False
     alias: str | None = None  # the name of the one relation that it reads
+    extended: tuple[Scalar, ...] = ()
+    tested: tuple[Scalar, ...] = ()
+
+    def settled(self, name: Callable[[], str]) -> _Relation:
+        """It with EXTEND as a query of its own."""
+        if not self.extended:
+            return self
+        query = _Relation(Project(self.filtered(), (Scalar("*"), *self.extended)), is_query=True)
+        if not self.tested:
+            return query
+        rows = query.in_from(name)
+        return _Relation(rows, self.tested, alias=_alias(rows))
+
+    def selected(self, items: tuple[Scalar, ...]) -> Project | None:
+        """A SELECT over EXTEND as one block; None where it has to be two."""
+        windowed = any(map(is_windowed, self.extended))
+        try:
+            definitions = {item.tree.alias.lower(): without_alias(item).text for item in self.extended}
+            if any(volatile(item.tree) for item in self.extended):
+                return None
+            if "" in definitions or len(definitions) < len(self.extended):
+                return None
+            shown = tuple(_defined_item(item, definitions) for item in items)
+            for item in items if windowed else ():
+                if isinstance(item.tree, exp.Column) and not item.tree.table:
+                    definitions.pop(item.tree.name.lower(), None)  # QUALIFY knows the names of items
+            tested = tuple(_defined(conjunct, definitions) for conjunct in self.tested)
+        except Unsupported:
+            return None
+        if not windowed:
+            return Project(replace(self, where=(*self.where, *tested)).filtered(), shown)
+        if tested and any(map(is_windowed, items)):
+            return None  # these windows are over the rows that are left
+        return Project(Filter(self.filtered(), tested, "QUALIFY") if tested else self.filtered(), shown)
 
     def in_from(self, name: Callable[[], str]) -> Logical:
         """It as a relation in FROM; without a name of its own, it gets a new one."""
@@ -61,6 +105,27 @@ class _Relation:
         return self.rows if self.is_query else Project(self.filtered(), (Scalar("*"),))
 
 
+def _defined(scalar: Scalar, definitions: dict[str, str]) -> Scalar:
+    """An expression with what EXTEND defines in the place of its names.  Raises ``Unsupported``."""
+
+    def defined(tree: exp.Expression) -> str | None:
+        return definitions.get(tree.name.lower()) if isinstance(tree, exp.Column) and not tree.table else None
+
+    return substitute_columns(scalar, defined)
+
+
+def _defined_item(item: Scalar, definitions: dict[str, str]) -> Scalar:
+    """The same for an item, which keeps its name.  Raises ``Unsupported``."""
+    if is_star(item.tree):
+        raise Unsupported("* shows what EXTEND defines")
+    new, tree = _defined(item, definitions), item.tree
+    if new is item or isinstance(tree, exp.Alias):
+        return new
+    if not isinstance(tree, exp.Column):
+        raise Unsupported(f"{item.shown} has no name of its own", item.place)
+    return Scalar(f"{new.text} AS {quote(tree.name)}", (), item.place)
+
+
 def pipes(r: Reader, lo: int, hi: int) -> list[int]:
     """The positions of the pipes of a query outside brackets."""
     return [i for i in r.tokens.top(lo, hi) if r.tokens[i].text == "|>"]
@@ -74,7 +139,8 @@ def pipeline(r: Reader, lo: int, hi: int, at: list[int], read: PipeReaders) -> P
         if start >= end:
             raise r.fail("a pipe has no operator", start)
         relation = _operator(r, relation, start, end, read)
-    return Pipeline(t.slice(lo, hi), relation.as_query(), t[lo].start)
+    query = relation.settled(lambda: _new_name(r)).as_query()
+    return Pipeline(t.slice(lo, hi), query, t[lo].start)
 
 
 def _source(r: Reader, lo: int, hi: int, read: PipeReaders) -> _Relation:
@@ -97,6 +163,14 @@ def _operator(r: Reader, before: _Relation, lo: int, hi: int, read: PipeReaders)
     def name() -> str:
         return _new_name(r)
 
+    if word == "WHERE" and before.extended:
+        return replace(before, tested=(*before.tested, *r.conjuncts(lo + 1, hi)))
+    if word == "SELECT":
+        items, quantifier, hint = read.select_list(r, lo + 1, hi)
+        block = before.selected(items) if before.extended else None
+        block = block or before.settled(name).block(items, name)
+        return _Relation(replace(block, quantifier=quantifier, hint=hint), is_query=True, alias=before.alias)
+    before = before.settled(name)
     if word == "WHERE":
         condition = r.conjuncts(lo + 1, hi)
         if before.is_query:
@@ -105,12 +179,10 @@ def _operator(r: Reader, before: _Relation, lo: int, hi: int, read: PipeReaders)
         return replace(before, where=(*before.where, *condition))
     if word == "AS" and lo + 2 == hi and t[lo + 1].is_name:
         return _renamed(before, t[lo + 1].text)
-    if word == "SELECT":
-        items, quantifier, hint = read.select_list(r, lo + 1, hi)
-        block = replace(before.block(items, name), quantifier=quantifier, hint=hint)
-        return _Relation(block, is_query=True, alias=before.alias)
     if word == "EXTEND":
         items = tuple(r.scalar(a, b) for a, b in t.split(lo + 1, hi))
+        if before.alias is None and not before.is_query:
+            return replace(before, extended=items)
         return _Relation(before.block((Scalar("*"), *items), name), is_query=True, alias=before.alias)
     if word == "AGGREGATE":
         return _Relation(_aggregate(r, before, lo, hi, name), is_query=True)

@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from planner.band.condition import Band, DistanceBand
-from planner.band.linear import ConditionScope, Leaf
+from planner.band.linear import ConditionScope, Leaf, Side
 from planner.catalog.cost import KEY_SAMPLE
 from planner.catalog.stats import Statistics
 from planner.conditions.compared import Comparison, compared
 from planner.errors import Refused
 from planner.expr import Scalar, sql
-from planner.logical import BandJoin, Logical
+from planner.logical import BandJoin, Join, Logical
 from rules.analysis.unique import unique_keys
 from rules.context import Context
 from rules.query.condition_scope import condition_scope, equalities
+from rules.query.from_items import bare
 from rules.query.rows_inside import rows_inside
 
 
@@ -55,6 +56,26 @@ def estimate_key_pairs(join: BandJoin, left: Statistics, right: Statistics, ctx:
         return key_pairs((join.left, join.right), keys, left, right, ctx)
     rows = sample_rows(join, ctx)
     return _extrapolated(rows.keys, left.rows, right.rows) if rows else None
+
+
+def matches_of_a_join(join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> tuple[float, Side] | None:
+    """Estimate how many rows of one side have the key of a row of the other, which is a join; also return that side.
+
+    Spark knows no size of a join, whose rows may be any share of the pairs below.  None where the first side is not
+    cheap to read.
+    """
+    sides: tuple[tuple[Side, Logical, Statistics], ...] = (("left", join.left, left), ("right", join.right, right))
+    for number, (side, relation, _) in enumerate(sides):
+        _, other, size = sides[1 - number]
+        keys = [key[1 - number] for key in _keys(join, ctx)]
+        if not isinstance(bare(relation), Join | BandJoin) or not (size.plain and size.rows and keys):
+            continue
+        samples = ctx.samples(((other, _key(keys)),), KEY_SAMPLE)
+        rows = [row[0] for row in samples[0]] if samples else []
+        if len(rows) > 1:
+            equal = sum(n * (n - 1) for value, n in Counter(rows).items() if value is not None)
+            return equal / (len(rows) * (len(rows) - 1)) * size.rows, side
+    return None
 
 
 def key_pairs(

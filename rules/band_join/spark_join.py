@@ -1,12 +1,15 @@
 """Decides where Spark's own join suffices, so that a band join needs no bins."""
 
+from planner.band.condition import DistanceBand
 from planner.catalog.cost import count_pairs, describe_pairs, nested_loop_seconds
 from planner.catalog.stats import Statistics
 from planner.explain.records import CandidatePlan
 from planner.logical import BandJoin
 from planner.physical.bin_join import preserved_sides
-from rules.band_join.keys import estimate_key_pairs, has_keys, matches_at_most_one
+from rules.band_join.keys import estimate_key_pairs, has_keys, matches_at_most_one, matches_of_a_join
 from rules.context import Context
+
+_LEVELS = 10  # of bins, about, for intervals of a join, whose lengths cannot be measured
 
 
 def find_unique_match(join: BandJoin, ctx: Context) -> str | None:
@@ -27,15 +30,29 @@ def pairwise_plan(
 def spark_join_suffices(join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> str | None:
     """The reason why Spark's own join suffices: few pairs, or few pairs with equal keys; None if there is none."""
     pairs, at = count_pairs(left, right), ctx.thresholds
-    if pairs is None or left.rows is None or right.rows is None or join.bin_width is not None:
+    if join.bin_width is not None:
         return None
-    if pairs < at.nested_loop_pairs:
+    if pairs is not None and pairs < at.nested_loop_pairs:
         return "so few rows that Spark's own join is as good (nested_loop_pairs)"
-    if pairs < at.broadcast_pairs and can_broadcast(join, left, right, ctx):
+    if pairs is not None and pairs < at.broadcast_pairs and can_broadcast(join, left, right, ctx):
         return "so few rows that Spark's own join is as good (broadcast_pairs)"
-    if has_keys(join):
+    return _few_pairs_of_equal_keys(join, left, right, ctx) if has_keys(join) else None
+
+
+def _few_pairs_of_equal_keys(join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> str | None:
+    """The reason why comparing the pairs with equal keys suffices; None if they are many, or not known."""
+    most = ctx.thresholds.key_pairs_per_row
+    if found := matches_of_a_join(join, left, right, ctx):
+        each, side = found
+        intervals = not isinstance(join.band, DistanceBand) and side != getattr(join.band, "side", None)
+        if each < most * (_LEVELS if intervals else 1):
+            return (
+                f"about {each:,.0f} rows have the key of a row of the joins on the {side} side, so few that Spark's "
+                "own join is as good (key_pairs_per_row)"
+            )
+    elif left.rows is not None and right.rows is not None:
         keyed = estimate_key_pairs(join, left, right, ctx)
-        if keyed is not None and keyed < at.key_pairs_per_row * (left.rows + right.rows):
+        if keyed is not None and keyed < most * (left.rows + right.rows):
             return (
                 f"{describe_pairs(keyed)} have equal keys, so few that Spark's own join is as good (key_pairs_per_row)"
             )
