@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,7 +20,8 @@ from optimizer.session_options import options_of_session
 from optimizer.session_planner import SessionPlanner
 from optimizer.stream_plan import StreamPlan, plan_on_session
 from optimizer.verification import Verification
-from optimizer.verify import verify
+from optimizer.verify import Checks, verify
+from optimizer.verify_sample import check_sample
 from optimizer.verify_streams import check_can_copy, verify_over_copies, verify_streams
 from planner.errors import QueryError, Unsupported, a
 from planner.runtime.installation import install, uninstall
@@ -354,19 +355,27 @@ class Optimizer:
         args: dict[str, Any] | list[Any] | None = None,
         *,
         measure: bool = False,
+        timeout: float | None = None,
+        sample: float | None = None,
+        limit: int | None = None,
+        progress: Callable[[str], object] | None = None,
         state_modules: bool | None = None,
         scratch: str | Path | None = None,
     ) -> Verification:
         """Run the original query and its rewriting, and compare their rows as multisets inside Spark.
 
         ``measure``: run each way once more, and return the seconds and, on a classic session, the rows of each operator
-        of Spark's plan.
+        of Spark's plan.  ``timeout``: in seconds; Spark's jobs are canceled then.  ``sample`` and ``limit``: the part,
+        or about the number, of rows to read of the largest table, of an outer join on its preserved side; both ways
+        read the same.  ``progress`` is called with a text before each step.
         A query over streams runs once over all their rows, from their beginning and with a checkpoint of its own, and
         is compared with the batch query over the rows that were not late; ``state_modules`` is as in ``stream``.
         ``scratch``: an empty folder that Spark reads and writes, for a copy of these rows, which is removed afterwards;
         None takes a temporary folder of this machine.  Raises ``QueryError`` if there is nothing to compare with, or
         if rows of streams are to be measured, and what Spark raises.
         """
+        check_sample(sample, limit)
+        checks = Checks(timeout, sample, limit, measure, progress or Checks.progress)
         plan = plan_on_session(self, text, args, state_modules)
         if plan.join or plan.bins:
             check_can_copy(self.session)
@@ -379,7 +388,7 @@ class Optimizer:
         batch = plan.bins or self.plan(text, args)
         if batch.rewritten and (found := verify_over_copies(self.session, batch, scratch)):
             return found
-        return verify(self.session, batch, measure=measure)
+        return verify(self.session, batch, checks)
 
     def register_lookup(self, table: str, source: LookupSource) -> None:
         """Register the source of a lookup, which SQL joins as ``table FOR SYSTEM_TIME AS OF PROCTIME()``.

@@ -171,8 +171,18 @@ def rewrite(
 def verify(
     job: JobOptions,
     measure: Annotated[
-        bool, typer.Option("--measure", help="Then run each way once more, and print the seconds.")
+        bool, typer.Option("--measure", help="Then run each way once more, for the seconds and the rows of operators.")
     ] = False,
+    timeout: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Cancel Spark's jobs after so many seconds.")
+    ] = None,
+    sample: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", help="Read a part of the rows, such as 0.01, of the table whose rows are kept."),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(metavar="ROWS", help="Read about so many rows of that table instead.")
+    ] = None,
     html: Annotated[
         str | None,
         typer.Option(
@@ -185,8 +195,9 @@ def verify(
 ) -> None:
     """Run a query as written and as rewritten, and compare the rows inside Spark; exit code 1 if they differ."""
     from optimizer.commands.verify import run_verify
+    from optimizer.verify import Checks
 
-    run_verify(job.read(), measure=measure, html=html, json=json)
+    run_verify(job.read(), Checks(timeout, sample, limit, measure), html=html, json=json)
 
 
 @app.command(epilog="Example: dovetail report query.sql --table events=events.parquet --out report.md")

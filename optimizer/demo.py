@@ -36,7 +36,7 @@ ORDER BY s.device, e.kind"""
 _SEED = 20240101
 
 Row = tuple[Any, ...]
-Progress = Callable[[str], AbstractContextManager[None]]
+Progress = Callable[[str], AbstractContextManager[object]]
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from optimizer.validation import compare_readings, field_named_by_rewriting, has
 from planner.catalog import Catalog
 from planner.catalog.settings import check_settings
 from planner.errors import OptionError, QueryError, RuleError, Unsupported, one_of
-from planner.explain.records import Declined
+from planner.explain.records import Declined, PlanWarning
 from planner.logical import Statement
 from planner.physical.base import Physical
 from planner.rendered import MARKS, find_generated_names
@@ -34,12 +34,17 @@ from planner.sql.lookup_views import with_views, without_rows
 from planner.sql.merged_columns import with_qualified
 from planner.sql.names import Resolver
 from planner.sql.to_sql import for_spark, to_sql
+from planner.tree import unwrap
+from rules.query.lost_order import lost_orders
 from rules.rule import Rule
 
 _VIEW = (
     "a view keeps its text, since its tables may be made anew with columns of other types; opt.sql rewrites each query "
     "that reads it"
 )
+
+_KEPT = "the rewriting picks the row that is asked for"
+_LOST = "select {keys} in a subquery with the LIMIT, and the value from that, or use max_by or min_by"
 
 
 def plan_sql(
@@ -74,7 +79,22 @@ def plan_sql(
     if reason or not complete:
         fallback = _plan_with_stream_rules(text, catalog, restrict_to_lookup_rules(options), stop_after)
         plan = _fall_back_to_lookup_rules(plan, reason, references, fallback)
+    _warn_of_lost_orders(plan, catalog)
     return apply_strict_hints(_with_reason(plan, options), options)
+
+
+def _warn_of_lost_orders(plan: Plan, catalog: Catalog) -> None:
+    """Add a warning for each subquery of which Spark loses the order as it is written."""
+    if plan.logical is None or plan.error:
+        return
+    for one in lost_orders(plan.logical, Resolver(catalog, {})):
+        kept = plan.rewritten and plan.physical is not None and one.limit not in map(unwrap, plan.physical.walk())
+        keys = ", ".join(key.shown for key in one.sort.keys)
+        reason = (
+            f"as written, Spark loses {one.sort.shown} of this subquery, since {keys} is not in its SELECT list, and "
+            f"may pick another row; {_KEPT if kept else _LOST.format(keys=keys)}"
+        )
+        plan.trace.warnings = (*plan.trace.warnings, PlanWarning("spark", reason, one.sort.keys[0].place))
 
 
 def _with_reason(plan: Plan, options: Options) -> Plan:

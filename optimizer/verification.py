@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.errors import plural
+from optimizer.verify_differences import RowDifference
 from planner.explain.measured import MeasuredRuns
-
-_TIES = ". Both may be right, if rows tie under LIMIT, row_number() or NEAREST BY"
 
 
 @dataclass(frozen=True)
@@ -18,6 +16,9 @@ class Verification:
     dropped because they arrived behind the watermark.  ``excess_deletes``: for each changelog, if the
     rows differ, the number of rows that were deleted more often than inserted.  ``runs``: each way run once more after
     the comparison, if that was asked for and the columns agree.
+    ``columns`` and ``differences``: the first rows that differ.  ``explanations``: what may explain them.
+    ``seconds``: of the statement as written, and of its rewriting.  ``sample``: the part of a table that both read.
+    ``stopped``: the reason why nothing was compared.
     """
 
     same: bool
@@ -29,23 +30,35 @@ class Verification:
     late: int = 0
     excess_deletes: tuple[tuple[str, int], ...] = ()
     runs: MeasuredRuns | None = None
+    columns: tuple[str, ...] = ()
+    differences: tuple[RowDifference, ...] = ()
+    explanations: tuple[str, ...] = ()
+    seconds: tuple[float, float] | None = None
+    sample: str = ""
+    stopped: str = ""
 
     def __str__(self) -> str:
-        return f"{self._describe_rows()}; {self.runs}" if self.runs else self._describe_rows()
+        """One line, and a line for each row that differs."""
+        rows = [f"  {row.show(self.columns)}" for row in self.differences]
+        return "\n".join(("; ".join(self._parts()), *(f"  {why}" for why in self.explanations), *rows))
+
+    def _parts(self) -> list[str]:
+        sample = [f"over a sample: {self.sample}"] if self.sample else []
+        if self.runs:
+            return [self._describe_rows(), *sample, str(self.runs)]
+        seconds = [f"{self.seconds[0]:.2f} s as written, {self.seconds[1]:.2f} s rewritten"] if self.seconds else []
+        return [self._describe_rows(), *sample, *seconds]
 
     def _describe_rows(self) -> str:
         if not self.rewritten:
             return "not rewritten: Spark runs the statement as written"
+        if self.stopped:
+            return f"not compared: {self.stopped}"
         if self.same:
-            late = f", without {self.late:,} late ones" if self.late else ""
-            return f"same: {plural(self.rows, 'row')} both ways{late}"
+            return f"same: {self.rows:,} rows both ways" + (f", without {self.late:,} late ones" if self.late else "")
         if self.schema:
             return f"different: {self.schema}"
         deleted = "".join(
             f"; {rows:,} rows of {name} are deleted more often than inserted" for name, rows in self.excess_deletes
         )
-        tied = _TIES if self.missing == self.extra else ""
-        return (
-            f"different: {plural(self.missing, 'row')} missing, {plural(self.extra, 'row')} too many, of {self.rows:,}"
-            f"{deleted}{tied}"
-        )
+        return f"different: {self.missing:,} rows missing, {self.extra:,} rows too many, of {self.rows:,}{deleted}"

@@ -2,56 +2,133 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from optimizer.lookups import is_rewriting_required
 from optimizer.plan import Plan
 from optimizer.validation import schema_difference
 from optimizer.verification import Verification
+from optimizer.verify_differences import RowDifference, pair_rows
+from optimizer.verify_explanations import explain_difference
+from optimizer.verify_sample import sampled
 from planner.catalog.declared import LookupTable
 from planner.errors import QueryError
 from planner.explain.measured import MeasuredRuns
 from planner.expr import quote
 from planner.logical import Scan
+from planner.logical.nearest_syntax import AsofJoin
 from planner.physical.fetched_view import FetchedView
 from planner.sql.lookup_views import lookups_of, query_of, with_tables
 from planner.sql.reader import not_a_query
+from planner.sql.to_sql import for_spark, to_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def verify(session: SparkSession, plan: Plan, *, measure: bool = False) -> Verification:
-    """Run the original and the rewriting of ``plan``, and compare columns and values; collects no row to the driver.
+_READ = 200  # rows that differ, among which the first are shown beside their counterparts
 
-    ``measure``: run each way once more, and measure it.  A query without a rewriting is analyzed but not run.  A
-    nondeterministic query may differ from itself.  Raises what Spark raises.
+
+@dataclass(frozen=True)
+class Checks:
+    """How to verify: the time limit in seconds, the part or the number of rows to sample, whether to measure.
+
+    ``progress`` is called with a text before each step.
+    """
+
+    timeout: float | None = None
+    sample: float | None = None
+    limit: int | None = None
+    measure: bool = False
+    progress: Callable[[str], object] = lambda text: None
+
+
+def verify(session: SparkSession, plan: Plan, checks: Checks | None = None) -> Verification:
+    """Run the original and the rewriting of ``plan``, and compare columns and values; few rows come to the driver.
+
+    A query without a rewriting is analyzed but not run.  A nondeterministic query may differ from itself.  Raises what
+    Spark raises, and ``QueryError`` if there is nothing to compare with or to sample.
     """
     from planner.runtime.batch import run
+    from planner.runtime.time_limit import TimeIsUp, time_limit
 
+    checks = checks or Checks()
     if not plan.rewritten:
         if not not_a_query(plan.text) and not is_rewriting_required(plan):
             _ = run(session, plan.text, plan.given).schema  # analysis raises Spark's own error
         return Verification(True, 0, 0, 0, False)
-    if is_rewriting_required(plan):
-        return _verify_lookups(session, plan, measure=measure)
-    # only the query of an INSERT or CREATE is compared: nothing is written
-    original, rewriting = run(session, plan.query, plan.given), run(session, plan.rewritten_query, plan.arguments)
-    return _compare(original, rewriting, measured=measure)
+    try:
+        with time_limit(session, checks.timeout):
+            if is_rewriting_required(plan):
+                return _verify_lookups(session, plan, checks)
+            return _verify_rewriting(session, plan, checks)
+    except TimeIsUp:
+        stopped = f"stopped after {checks.timeout:g} s; give a longer timeout, or a sample of the rows"
+        return Verification(False, 0, 0, 0, True, stopped=stopped)
 
 
-def _compare(original: DataFrame, rewriting: DataFrame, *, measured: bool) -> Verification:
-    from planner.runtime.compare import compare
+def _verify_rewriting(session: SparkSession, plan: Plan, checks: Checks) -> Verification:
+    """Only the query of an INSERT or CREATE is compared: nothing is written."""
+    from planner.runtime.batch import run
+
+    is_sampled = checks.sample is not None or checks.limit is not None
+    with sampled(session, plan, checks.sample, checks.limit) if is_sampled else nullcontext() as sample:
+        if sample is None:
+            texts = plan.query, plan.rewritten_query
+        else:
+            assert plan.physical is not None
+            trees = sample.substitute(query_of(plan.logical)), sample.substitute(query_of(plan.physical))  # type: ignore[arg-type]
+            texts = to_sql(trees[0]), for_spark(to_sql(trees[1]))
+        original = run(session, texts[0], plan.arguments if sample else plan.given)
+        rewriting = run(session, texts[1], plan.arguments)
+        found = _compare(original, rewriting, checks)
+        if not found.same and not found.schema:
+            found = explain_difference(session, plan, found, rewriting, sample)
+        return replace(found, sample=sample.shown if sample else "")
+
+
+def _compare(original: DataFrame, rewriting: DataFrame, checks: Checks) -> Verification:
+    from planner.runtime.compare import compare, differences, digest
     from planner.runtime.measured_run import measure
 
     if difference := schema_difference(original.schema, rewriting.schema):
         return Verification(False, 0, 0, 0, True, difference)
-    rows, missing, extra = compare(original, rewriting)
-    runs = MeasuredRuns(measure(original), measure(rewriting)) if measured else None
-    return Verification(not missing and not extra, rows, missing, extra, True, runs=runs)
+    digests, seconds = [], []
+    for frame, way in ((original, "as written"), (rewriting, "rewritten")):
+        checks.progress(f"running the statement {way}")
+        start = perf_counter()
+        digests.append(digest(frame))
+        seconds.append(perf_counter() - start)
+    if digests[0] is not None and digests[0] == digests[1]:
+        rows, missing, extra = digests[0][0], 0, 0
+    else:
+        checks.progress("comparing the rows one by one")
+        rows, missing, extra = compare(original, rewriting)
+    same = not missing and not extra
+    pairs: tuple[RowDifference, ...] = ()
+    if not same:
+        one_sided = differences(original, rewriting, _READ)
+        pairs = pair_rows(*([d.row for d in one_sided if (d.more > 0) is written] for written in (True, False)))
+    if checks.measure:
+        checks.progress("measuring both ways")
+    return Verification(
+        same,
+        rows,
+        missing,
+        extra,
+        True,
+        runs=MeasuredRuns(measure(original), measure(rewriting)) if checks.measure else None,
+        columns=tuple(original.columns),
+        differences=pairs,
+        seconds=(seconds[0], seconds[1]) if digests[0] is not None else None,
+    )
 
 
-def _verify_lookups(session: SparkSession, plan: Plan, *, measure: bool) -> Verification:
+def _verify_lookups(session: SparkSession, plan: Plan, checks: Checks) -> Verification:
     """Compare a plan with lookups with the same joins over complete scans of the tables.
 
     Raises ``QueryError`` for a table that cannot be scanned, and for tables with versions, which Spark cannot join.
@@ -68,6 +145,11 @@ def _verify_lookups(session: SparkSession, plan: Plan, *, measure: bool) -> Veri
             f"{unread[0]} can only be fetched by key, because its source has no scan_split, and verify compares with a "
             "scan. Give the source scan_split, or verify with a MemorySource of the same rows"
         )
+    if any(isinstance(n, AsofJoin) for n in plan.logical.walk()):
+        raise QueryError(
+            "Spark 4.3 runs ASOF JOIN as written only where spark.sql.join.asofJoin.enabled is true; set it, and "
+            "verify has rows to compare with"
+        )
     if any(n.required and not isinstance(n, FetchedView) for n in plan.physical.walk()):
         raise QueryError(
             "Spark cannot run a join with versions as written, so verify has no rows to compare with. Compare the "
@@ -82,4 +164,4 @@ def _verify_lookups(session: SparkSession, plan: Plan, *, measure: bool) -> Veri
 
         original = run(session, with_tables(plan.logical, tables, lookup), plan.arguments)
         looked_up = run_with_lookups(session, query_of(plan.physical), plan.sources, plan.arguments, plan.fetched)
-        return _compare(original, looked_up, measured=measure)
+        return _compare(original, looked_up, checks)

@@ -68,7 +68,7 @@ def test_rewrite_says_what_its_views_are(given: Any) -> None:
 def test_verify(given: Any) -> None:
     done = dovetail("verify", "--sql", LOOKED_UP, *given)
     assert done.exit_code == 0, done.stderr
-    assert done.stdout.strip() == "same: 4 rows both ways"
+    assert done.stdout.startswith("same: 4 rows both ways")
 
 
 def test_versions(given: Any) -> None:

@@ -7,7 +7,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime, timedelta
 from typing import Any, NoReturn
@@ -65,14 +65,14 @@ def escape_control_characters(text: str) -> str:
 
 
 @contextmanager
-def show_status(text: str) -> Iterator[None]:
-    """Show a spinner with a text while the block runs, if stderr is a terminal."""
+def show_status(text: str) -> Iterator[Callable[[str], object]]:
+    """Show a spinner with a text while the block runs, if stderr is a terminal; yields what shows another text."""
     if not sys.stderr.isatty():
-        yield
+        yield lambda text: None
         return
     # A copy of stderr, because stderr is redirected while Spark starts.
-    with os.fdopen(os.dup(sys.stderr.fileno()), "w") as terminal, Console(file=terminal).status(f"{text} …"):
-        yield
+    with os.fdopen(os.dup(sys.stderr.fileno()), "w") as terminal, Console(file=terminal).status(f"{text} …") as status:
+        yield lambda text: status.update(f"{text} …")
 
 
 def format_seconds(amount: float) -> str:

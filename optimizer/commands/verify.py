@@ -11,17 +11,27 @@ from optimizer.commands import terminal
 from optimizer.commands.inputs import Job, check_page
 from optimizer.commands.work import optimizer_for
 from optimizer.verification import Verification
+from optimizer.verify import Checks
+from optimizer.verify_sample import check_sample
 from planner.explain.html.page import check_jinja
 
 
-def run_verify(job: Job, *, measure: bool, html: str | None, json: bool) -> None:
+def run_verify(job: Job, checks: Checks, *, html: str | None, json: bool) -> None:
     """Compare the rows of both ways, print the result, and write its page; end with code 1 if they differ."""
+    check_sample(checks.sample, checks.limit)
     if html is not None:
         check_page(html)
         check_jinja()
     with optimizer_for(job) as opt:
-        with terminal.show_status("running the query both ways"):
-            found = opt.verify(job.text, measure=measure)
+        with terminal.show_status("planning the query") as show:
+            found = opt.verify(
+                job.text,
+                measure=checks.measure,
+                timeout=checks.timeout,
+                sample=checks.sample,
+                limit=checks.limit,
+                progress=show,
+            )
         page = opt.plan(job.text).explain("html", verified=found) if html is not None else ""
     if html is not None:
         Path(html).write_text(f"{page}\n", encoding="utf-8")
@@ -34,5 +44,11 @@ def run_verify(job: Job, *, measure: bool, html: str | None, json: bool) -> None
 
 
 def _to_json(found: Verification) -> dict[str, Any]:
-    facts = {k: getattr(found, k) for k in ("same", "rewritten", "rows", "missing", "extra", "schema")}
-    return {**facts, "seconds": found.runs.seconds} if found.runs else facts
+    names = ("same", "rewritten", "rows", "missing", "extra", "schema", "sample", "stopped", "explanations")
+    facts = {name: getattr(found, name) for name in names}
+    facts["differences"] = [row.show(found.columns) for row in found.differences]
+    if found.runs:
+        return {**facts, "seconds": found.runs.seconds}
+    if found.seconds:
+        return {**facts, "seconds": dict(zip(("written", "rewritten"), found.seconds, strict=True))}
+    return facts

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from optimizer import Optimizer, Options
-from optimizer.verify import verify
+from optimizer.verify import Checks, verify
 from planner.errors import QueryError
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def test_nothing_is_measured_without_a_rewriting(session: SparkSession) -> None:
 
 def test_columns_that_differ_are_not_measured(session: SparkSession) -> None:
     plan = Optimizer(session, Options(strict=True)).plan("SELECT id FROM point")
-    found = verify(session, replace(plan, rewriting="SELECT CAST(id AS INT) AS id FROM point"), measure=True)
+    found = verify(session, replace(plan, rewriting="SELECT CAST(id AS INT) AS id FROM point"), Checks(measure=True))
     assert (found.same, found.runs) == (False, None)
 
 
