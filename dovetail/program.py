@@ -1,6 +1,7 @@
 """Runs a Python program whose sessions plan their SQL, and with ``--frames`` their DataFrames.
 
-``dovetail exec`` starts it, as ``python -m dovetail.program [--verbose] [--frames] FILE|-m MODULE ARGS…``.
+``dovetail exec`` starts it, as ``python -m dovetail.program [--verbose] [--frames] [--option NAME=VALUE]…
+FILE|-m MODULE ARGS…``.
 The program sees the arguments, the path and the exit code that it has without Dovetail.
 """
 
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from dovetail import install_on_new_sessions
 
-VERBOSE, FRAMES = "--verbose", "--frames"
+VERBOSE, FRAMES, OPTION = "--verbose", "--frames", "--option"
 
 
 def main(given: list[str]) -> None:
@@ -25,7 +26,12 @@ def main(given: list[str]) -> None:
     frames = given[0] == FRAMES
     if frames:
         given = given[1:]
-    install_on_new_sessions(frames=frames)
+    options: dict[str, str] = {}
+    while given[0] == OPTION:
+        name, _, value = given[1].partition("=")
+        options[name] = value
+        given = given[2:]
+    install_on_new_sessions(frames=frames, options=options)
     if given[0] == "-m":
         sys.argv = given[1:]
         sys.path[0] = os.getcwd()  # noqa: PTH109 - a string, as Python has it

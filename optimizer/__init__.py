@@ -12,6 +12,7 @@ from optimizer.new_sessions import install_on_new_sessions
 from optimizer.options import Options
 from optimizer.plan import Plan
 from optimizer.planning import plan_sql
+from optimizer.statement_events import StatementEvent
 from optimizer.verification import Verification
 from planner.connectors.credentials import env
 from planner.connectors.http import HttpSource
@@ -66,6 +67,7 @@ __all__ = [
     "SourceError",
     "SparkTable",
     "StateError",
+    "StatementEvent",
     "Verification",
     "env",
     "install_on_new_sessions",

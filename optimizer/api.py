@@ -18,6 +18,7 @@ from optimizer.parameters import check_text
 from optimizer.plan import Plan
 from optimizer.session_options import options_of_session
 from optimizer.session_planner import SessionPlanner
+from optimizer.statement_events import Listener
 from optimizer.stream_plan import StreamPlan, plan_on_session
 from optimizer.verification import Verification
 from optimizer.verify import Checks, verify
@@ -128,11 +129,9 @@ class Optimizer:
         Raises ``TypeError`` for anything but a DataFrame; with ``Options(strict=True)``, the error that made planning
         fail.
         """
-        from planner.runtime.batch import without_names
-
         plan = self._planner.plan_frame(frame)
         _log_warnings(plan)
-        return without_names(plan.run()) if plan.rewritten else plan.run()
+        return plan.run()
 
     def join(
         self, left: DataFrame, right: DataFrame, on: str | Column | list[str] | list[Column], how: str = "inner"
@@ -190,7 +189,7 @@ class Optimizer:
         )
         sensitive = left.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
         text = asof_statement(left.schema, right.schema, join, case_sensitive=sensitive)
-        plan = self._planner.plan_to_run(text, None, {"left": left, "right": right})
+        plan = self._planner.plan_to_run(text, None, {"left": left, "right": right}, required=True)
         if not plan.rewritten and self.session.conf.get("spark.sql.join.asofJoin.enabled", "false") != "true":
             reasons = "; ".join(dict.fromkeys(d.reason for d in plan.declined))
             raise QueryError(f"join_asof cannot join {join.left_on} with {join.right_on}: {reasons}")
@@ -389,6 +388,14 @@ class Optimizer:
         if batch.rewritten and (found := verify_over_copies(self.session, batch, scratch)):
             return found
         return verify(self.session, batch, checks)
+
+    def add_listener(self, listener: Listener) -> None:
+        """Call ``listener`` with a ``StatementEvent`` for each statement that is planned, and each that fails.
+
+        For counters and tables of your own (docs/operations.md).  It runs in the thread of the statement; an exception
+        of it is a warning, and fails no statement.
+        """
+        self._planner.statements.listeners.append(listener)
 
     def register_lookup(self, table: str, source: LookupSource) -> None:
         """Register the source of a lookup, which SQL joins as ``table FOR SYSTEM_TIME AS OF PROCTIME()``.

@@ -17,13 +17,13 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from optimizer.cli_advise import advise
+from optimizer.cli_advise import advise, shadow_report
 from optimizer.cli_completion import Shell, completion_script, prepare_completion
-from optimizer.cli_options import JobOptions, Json, with_job_options
+from optimizer.cli_options import Choices, JobOptions, Json, with_job_options
 from optimizer.cli_streams import materialize, state, stream
 from optimizer.commands import terminal
 from optimizer.commands.failures import describe_failure
-from optimizer.commands.inputs import MOST_ROWS, check_text_output, read_output
+from optimizer.commands.inputs import MOST_ROWS, check_text_output, read_output, read_pairs
 from optimizer.plan import MODES
 from planner.errors import InputError
 from planner.version import VERSION
@@ -224,6 +224,7 @@ def report(
 
 
 app.command(epilog="Example: dovetail advise queries/ --catalog catalog.toml")(advise)
+app.command("shadow-report", epilog="Example: dovetail shadow-report statements.jsonl")(shadow_report)
 app.command(
     epilog="Example: dovetail stream query.sql --stream clicks=in/ --watermark clicks.ts='1 minute' "
     "--checkpoint joined/ --out matched/"
@@ -249,11 +250,13 @@ def exec_(
     frames: Annotated[
         bool, typer.Option("--frames", help="Plan DataFrames, too, when an action such as count or write runs them.")
     ] = False,
+    option: Choices = None,
 ) -> None:
     """Run a Python program without changing it: Dovetail plans each spark.sql of the sessions that it makes."""
     from optimizer.commands.program import exec_program
 
-    exec_program(program or [], module, verbose=verbose, frames=frames)
+    options = read_pairs("--option", option or ())
+    exec_program(program or [], module, options=options, verbose=verbose, frames=frames)
 
 
 @app.command(epilog="Example: dovetail rules --json")

@@ -1,4 +1,4 @@
-"""The command ``dovetail advise``: advice over a workload of SQL files."""
+"""The commands ``dovetail advise``, over a workload of SQL files, and ``dovetail shadow-report``, over its runs."""
 
 from __future__ import annotations
 
@@ -80,3 +80,26 @@ def advise(
         baseline=baseline,
         new_baseline=new_baseline,
     )
+
+
+@with_job_options("query", "sql")
+def shadow_report(
+    job: JobOptions,
+    path: Annotated[
+        str | None, typer.Argument(metavar="PATH", help="The file or folder of the option statement_log.")
+    ] = None,
+    verify: Annotated[
+        int,
+        typer.Option("--verify", min=0, metavar="N", help="Run the N best statements both ways and compare the rows."),
+    ] = 0,
+    json: Json = False,
+) -> None:
+    """Rank the statements that ran with --option mode=shadow, or canary, by what their rewritings gain.
+
+    Without --verify, Spark does not start.  The statements then run over the tables of --table, or of --remote.
+    """
+    if path is None:
+        raise InputError("name the file or folder that the option statement_log names")
+    from optimizer.commands.shadow_report import run_shadow_report
+
+    run_shadow_report(path, job.read("SELECT 1"), verify=verify, json=json)

@@ -14,6 +14,7 @@ from typing import Literal
 from optimizer.options import Options
 from optimizer.trace import Step, Trace
 from planner.catalog import Catalog
+from planner.deadline import check_deadline
 from planner.errors import Place, QueryError, Refused, RuleError
 from planner.explain.printer import show_steps, show_tree
 from planner.explain.records import Choice, CostNote
@@ -213,6 +214,7 @@ class _Driver:
         return [rule for rule in found if rule in batch.rules[first:]]
 
     def _apply(self, rule: Rule, node: Node) -> Node | None:
+        check_deadline()
         self.context.rule = rule.name
         start = perf_counter()
         try:

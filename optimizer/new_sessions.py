@@ -5,23 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from optimizer.api import Optimizer
+from optimizer.session_options import options_of_session
 from planner.runtime.installation import on_new_sessions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import SparkSession
 
 
-def install_on_new_sessions(*, frames: bool = False) -> Callable[[], None]:
+def install_on_new_sessions(*, frames: bool = False, options: Mapping[str, str] | None = None) -> Callable[[], None]:
     """Let ``SparkSession.builder.getOrCreate`` return sessions whose ``sql`` plans each statement.
 
     ``frames``: actions of DataFrames plan as well, as in ``Optimizer.install``.  Each session has an optimizer of its
     own, with the options of its settings ``spark.dovetail.…``; a wrong one raises ``OptionError`` in ``getOrCreate``.
+    ``options``, by name, win over the settings.
     A session of ``newSession()`` has no optimizer.  Returns a function that undoes this for sessions made later.
     """
 
     def prepare(session: SparkSession) -> None:
-        Optimizer.install(session, frames=frames)
+        Optimizer.install(session, options_of_session(session, options), frames=frames)
 
     return on_new_sessions(prepare)

@@ -39,6 +39,23 @@ class Options(Thresholds):
     """False passes every statement to Spark unchanged and plans nothing.  The setting ``spark.dovetail.enabled=false``,
     the environment variable ``DOVETAIL=off`` and the hint ``/*+ NO_DOVETAIL */`` do so, too."""
 
+    mode: str = "all"
+    """``all`` runs every rewriting.  ``shadow`` runs every statement as written, and only reports the rewriting.
+    ``canary`` runs the rewritings of a ``share`` of the statements, and the others as ``shadow`` does.  Statements that
+    Spark cannot run as written, such as lookup joins, run in every mode."""
+
+    share: float = 0.1
+    """With ``mode=canary``, the share of the statements whose rewritings run, by a hash of their text.  A greater
+    number runs more of them, and those of a smaller number as well."""
+
+    statement_log: str = ""
+    """A file, or a folder that ends in ``/``, to which each statement adds a line of JSON with its text, its plan and
+    the estimated gain; ``dovetail shadow-report`` reads it.  In a folder each process has a file of its own."""
+
+    planning_seconds: float = 5.0
+    """The time limit of planning: a statement that takes longer runs as written.  The first statement of an optimizer,
+    for which code is loaded, has six times as long.  A greater number plans slow catalogs to the end."""
+
     force: bool = False
     """Apply every sound rewriting regardless of its cost.  Use it in tests on small tables."""
 
@@ -72,12 +89,18 @@ class Options(Thresholds):
                 )
         for field in fields(self):
             value = getattr(self, field.name)
+            if field.type == "str" and not isinstance(value, str):
+                raise OptionError(f"{field.name} is a text, not {value!r}")
             if field.type == "bool" and not isinstance(value, bool):
                 raise OptionError(f"{field.name} is true or false, not {value!r}")
             if field.type in ("int", "float") and (isinstance(value, bool) or not isinstance(value, int | float)):
                 raise OptionError(f"{field.name} is a number, not {value!r}")
             if field.type in ("int", "float") and not value >= _LEAST.get(field.name, 0):
                 raise OptionError(f"{field.name} is at least {_LEAST.get(field.name, 0)}, not {value!r}")
+        if self.mode not in MODES:
+            raise OptionError(f"there is no mode {self.mode!r}; {one_of(MODES, self.mode)}")
+        if self.share > 1:
+            raise OptionError(f"share is at most 1, not {self.share!r}")
 
     @classmethod
     def from_mapping(cls, given: dict[str, Any], base: Options | None = None) -> Options:
@@ -99,6 +122,7 @@ def _check_names(given: Iterable[str]) -> None:
         raise OptionError(f"There is no option {odd!r}; {one_of(known, odd)}")
 
 
+MODES = ("all", "canary", "shadow")
 _LEAST = {"level_spread": 1, "level_reach": 1}
 
 
@@ -112,6 +136,8 @@ def _parse(name: str, kind: str, text: str) -> Any:
                 return int(text.replace("_", ""))
             case "float":
                 return float(text)
+            case "str":
+                return text
             case _:
                 return tuple(_split(text))
     except (KeyError, ValueError) as error:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from optimizer.idle_hints import idle_hints
@@ -18,6 +20,7 @@ from planner.explain.records import Choice, CostNote, Declined, PlanWarning
 from planner.logical import Logical, Statement
 from planner.physical.base import Physical
 from planner.sql.lookup_views import fetched_views
+from planner.version import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,9 +32,11 @@ if TYPE_CHECKING:
     from planner.connectors.source import LookupSource
     from planner.runtime.lookup.metrics import LookupMetrics
     from planner.runtime.named_frames import NamedFrames
+    from planner.runtime.watched_frames import Around
 
 Mode = Literal["plan", "trace", "cost", "sql", "json", "html", "mermaid"]
 MODES: tuple[Mode, ...] = get_args(Mode)
+_VIEW = re.compile(r"_[0-9a-f]{12}\b")  # ends the name of a view of a DataFrame, which is new in each run
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,8 @@ class Plan:
     can run it.  ``frame``: its DataFrame, if the plan runs right away.  ``named``: the DataFrames that the text names
     in braces.  ``current``: plans for the current tables, views and settings; None if the text runs as written.
     ``original``: the DataFrame that was planned, or the schema of the statement, whose metadata the rewriting lacks.
+    ``shadow``: the rewritten plan, of a statement that runs as written although it can be rewritten.  ``around``: the
+    context in which the statement and the actions of its DataFrame run.  ``requests``: the calls to the catalog.
     ``rejection``: Spark's error for a query that it cannot analyze, where planning had Spark analyze it; else empty.
     """
 
@@ -65,6 +72,9 @@ class Plan:
     above: Callable[[DataFrame], DataFrame] | None = field(default=None, repr=False, compare=False)
     current: Callable[[Plan], Plan] | None = field(default=None, repr=False, compare=False)
     original: Any = field(default=None, repr=False, compare=False)
+    shadow: Plan | None = field(default=None, repr=False, compare=False)
+    around: Around | None = field(default=None, repr=False, compare=False)
+    requests: int = 0
     session: Any = None
     error: QueryError | None = None
     rejection: str = ""
@@ -84,7 +94,7 @@ class Plan:
         physical = self.physical if self.rewritten else None
         # the hints of a view take effect in the queries that read it
         is_view = self.statement is not None and self.statement.is_view
-        postponed = self.stopped or (is_view and not self.rewritten)
+        postponed = self.stopped or self.shadow is not None or (is_view and not self.rewritten)
         for hint, why in () if postponed else idle_hints(self.text, self.logical, self.optimized, physical, reasons):
             if not any(w.reason.startswith(hint.text) for w in found):
                 found.append(PlanWarning("plan", f"{hint.text} does nothing: {why}", hint.place))
@@ -112,9 +122,36 @@ class Plan:
         )
 
     @property
+    def named_query(self) -> str:
+        """``rewritten_query`` with a comment that names it, where Spark Connect and a Thrift server show the SQL."""
+        return f"{self._comment}{self.rewritten_query}"
+
+    @property
+    def named_sql(self) -> str:
+        """``sql()`` with this comment."""
+        around = self.statement.prefix if self.statement and self.rewritten else ""
+        return f"{around}{self._comment}{self.sql()[len(around) :]}"
+
+    @property
+    def _comment(self) -> str:
+        return f"/* Dovetail {VERSION}: {', '.join(self.recognizing_rules)} */\n" if self.rewritten else ""
+
+    @cached_property
+    def hash(self) -> str:
+        """The hash of the text, by which logs, modes and the names in Spark's UI know the statement."""
+        text = _VIEW.sub("", self.named.written if self.named else self.text)
+        return sha256(text.strip().encode(errors="replace")).hexdigest()[:8]
+
+    @property
     def rules(self) -> tuple[str, ...]:
         """Names of the rules that fired, in order."""
         return self.trace.rules
+
+    @property
+    def recognizing_rules(self) -> tuple[str, ...]:
+        """Names of the rules that found what is rewritten: the short form of ``rules``."""
+        found = dict.fromkeys(step.rule.name for step in self.trace.steps if step.batch == "recognize")
+        return tuple(found) or self.rules
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -144,12 +181,24 @@ class Plan:
 
     def run(self) -> DataFrame:
         """Create the DataFrame of the plan as it is, without checking for changes since planning."""
+        if self.around is None:
+            return self._run_above()
+        from planner.runtime.watched_frames import watch
+
+        with self.around():
+            found = self._run_above()
+        return watch(found, self.around)
+
+    def _run_above(self) -> DataFrame:
+        from planner.runtime.batch import without_names
         from planner.runtime.dataframes.output_columns import with_columns_of, with_metadata_of
 
         found = self.above(self._run()) if self.above else self._run()
         if self.original is None or not self.rewritten:
             return found
-        return (with_columns_of if hasattr(self.original, "sparkSession") else with_metadata_of)(found, self.original)
+        if hasattr(self.original, "sparkSession"):
+            return without_names(with_columns_of(found, self.original))
+        return with_metadata_of(found, self.original)
 
     def _run(self) -> DataFrame:
         from planner.runtime.named_frames import run_over_frames
@@ -164,7 +213,7 @@ class Plan:
             return run_with_lookups(self.session, self.physical, self.sources, self.arguments, self.fetched, frames)
         if self.named and not self.rewritten:
             return self.named.run_as_written(self.session, self.arguments)
-        return run_over_frames(self.session, self.sql(), self.arguments, frames)
+        return run_over_frames(self.session, self.named_sql, self.arguments, frames)
 
     def metrics(self) -> dict[str, Counters | None]:
         """Counters of the lookups of this plan so far, by table; None on Spark Connect, which cannot count."""

@@ -35,7 +35,7 @@ def validate_schema(plan: Plan, catalog: SparkCatalog) -> Plan:
     names = (called(plan.text) | called(plan.rewriting)) & KNOWN
     analyses: tuple[Callable[[], Any], ...] = (
         partial(catalog.analyze, plan.query),
-        partial(catalog.analyze, plan.rewritten_query),
+        partial(catalog.analyze, plan.named_query),
         partial(user_functions, catalog.session, names),
     )
     before, after, users = call_concurrently(catalog.session, *analyses)
@@ -47,7 +47,7 @@ def validate_schema(plan: Plan, catalog: SparkCatalog) -> Plan:
         reason = _user_function_conflict(users) or schema_difference(before[1], after[1])
         if reason and loses_metadata_only(before[1], after[1]) and _takes_union(after):
             plan = replace(plan, rewriting=_around(plan, with_metadata(plan.query, plan.rewritten_query)))
-            after = catalog.analyze(plan.rewritten_query)
+            after = catalog.analyze(plan.named_query)
             reason = after if isinstance(after, str) else schema_difference(before[1], after[1])
         if reason is None and ignores_cached_rows(before[0], after[0]):
             why = "Spark has rows of the query in its cache, which the rewriting would compute again; the original runs"

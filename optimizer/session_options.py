@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from optimizer.options import Options
@@ -14,13 +14,17 @@ if TYPE_CHECKING:
 PREFIX = "spark.dovetail."
 
 
-def options_of_session(session: SparkSession) -> Options:
-    """Read the options of a session.  Raises ``OptionError`` for an unknown option or an invalid value."""
+def options_of_session(session: SparkSession, given: Mapping[str, str] | None = None) -> Options:
+    """Read the options of a session; those ``given`` by name win.
+
+    Raises ``OptionError`` for an unknown option or an invalid value.
+    """
     from planner.runtime.settings import all_settings
 
     settings = all_settings(session)
-    given = {name.removeprefix(PREFIX): value for name, value in settings.items() if name.startswith(PREFIX)}
+    found = {name.removeprefix(PREFIX): value for name, value in settings.items() if name.startswith(PREFIX)}
     try:
-        return replace(Options.from_mapping(given), enabled=True)  # the switch is read for each statement
+        options = Options.from_mapping({**found, "enabled": True})  # the switch is read for each statement
     except OptionError as error:
         raise OptionError(f"in a setting {PREFIX}… of the session: {error}") from None
+    return Options.from_mapping(dict(given or {}), options)

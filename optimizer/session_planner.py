@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
@@ -19,8 +17,10 @@ from optimizer.plan_cache import PlanCache, is_worth_caching
 from optimizer.planning import plan_sql
 from optimizer.schema_validation import schema_difference_without_rows, validate_schema
 from optimizer.snapshot import Snapshot, take_snapshot
+from optimizer.statements import Statements
 from optimizer.switches import find_switch
 from planner.catalog import Numbers
+from planner.deadline import PlanningTimeout
 from planner.errors import QueryError, Refused, Unsupported, a, is_user_error, summarize
 from planner.explain.records import Declined
 from planner.sql.lookup_views import lookups_of
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from planner.runtime.measurement_cache import MeasurementCache
 
 
-_LOG = logging.getLogger("dovetail.plan")
+_FIRST = 6  # times planning_seconds for the first plan of an optimizer, for which Python and the JVM load their code
 _FRAME = "SELECT * FROM {frame}"  # the text of a DataFrame that cannot be written as SQL
 
 
@@ -48,19 +48,28 @@ class SessionPlanner:
         self.declarations = declarations
         self._measured: MeasurementCache[tuple[Numbers, ...]] | None = None
         self._plans = PlanCache()
+        self.statements = Statements(session, options)
+        self._has_planned = False
 
     def plan(self, text: str, args: Any, stop_after: Stage, frames: Mapping[str, Any] | None = None) -> Plan:
         """Plan a statement that may run later: ``Plan.dataframe`` plans it again if anything changes until then."""
         args = dict(args) if isinstance(args, dict) else list(args) if isinstance(args, list) else args
         if frames:
-            return _log(self._plan_over_frames(text, args, frames, stop_after, runs_later=True))
-        return _log(self._guard(text, args, lambda: self._plan(text, args, stop_after, runs_later=True)))
+            return self.statements.decide(self._plan_over_frames(text, args, frames, stop_after, runs_later=True))
+        return self.statements.decide(
+            self._guard(text, args, lambda: self._plan(text, args, stop_after, runs_later=True))
+        )
 
-    def plan_to_run(self, text: str, args: Any, frames: Mapping[str, Any] | None = None) -> Plan:
-        """Plan a statement that runs right away."""
-        if frames:
-            return _log(self._plan_over_frames(text, args, frames, "lower", runs_later=False))
-        return _log(self._guard(text, args, lambda: self._plan(text, args, "lower")))
+    def plan_to_run(
+        self, text: str, args: Any, frames: Mapping[str, Any] | None = None, *, required: bool = False
+    ) -> Plan:
+        """Plan a statement that runs right away; ``required``: Spark may be unable to run it as written."""
+        plan = (
+            self._plan_over_frames(text, args, frames, "lower", runs_later=False)
+            if frames
+            else self._guard(text, args, lambda: self._plan(text, args, "lower"))
+        )
+        return self.statements.decide(plan, required=required)
 
     def plan_part(self, text: str) -> Plan:
         """Plan a statement of Dovetail's own, such as that of an epoch, which runs right away; it is not logged."""
@@ -93,8 +102,8 @@ class SessionPlanner:
                 plan, declined=declined, frame=None, original=frame, current=lambda _: self.plan_frame(frame)
             )
 
-        plan = _log(self._guard(_FRAME, None, plan_statement))
-        return plan if plan.rewritten else replace(plan, frame=frame, current=None)
+        plan = self.statements.decide(self._guard(_FRAME, None, plan_statement))
+        return plan if plan.rewritten else replace(plan, frame=frame, current=None, around=None)
 
     def _plan_part_of_frame(self, part: FramePart, stop_after: Stage) -> Plan:
         """Plan the part of a DataFrame that is written as a statement; a plan without trees: it cannot be written."""
@@ -145,27 +154,33 @@ class SessionPlanner:
 
         The plan then runs the original text, with the switch or the fault in ``declined``.
         """
-        from planner.runtime.job_names import job_name
+        from planner.runtime.planning_jobs import planning_jobs
         from planner.runtime.without_stderr import without_stderr
 
         start = perf_counter()
         given = {"arguments": args, "given": args, "session": self.session}
+        seconds = self.options.planning_seconds * (1 if self._has_planned else _FIRST)
+        self._has_planned = True
         try:
             if switch := find_switch(text, self.options, self.session):
                 return Plan(text, None, (switch,), stopped=True, timings={"total": 0.0}, **given)
-            with without_stderr(), job_name(self.session, "Dovetail plans a query"):
+            with without_stderr(), planning_jobs(self.session, seconds):
                 plan = planning()
             _ = plan.warnings  # computed here, where a fault is caught
             return plan
-        except Exception as error:
-            if self.options.strict or is_user_error(error):
+        except (Exception, PlanningTimeout) as error:
+            timed_out = isinstance(error, PlanningTimeout)
+            if not timed_out and (self.options.strict or is_user_error(error)):
                 raise
             if has_possible_lookup(text, self.declarations.tables):
                 raise QueryError(
                     f"The statement has a lookup, and its planning failed: {summarize(error)}. Spark cannot run a "
                     "lookup as written. Please report this with the statement"
                 ) from error
-            declined = (Declined("planning", f"planning failed, so the statement runs as written: {summarize(error)}"),)
+            reason = f"planning failed, so the statement runs as written: {summarize(error)}"
+            if timed_out:
+                reason = f"planning took longer than {seconds:g} s, so the statement runs as written (planning_seconds)"
+            declined = (Declined("planning time" if timed_out else "planning", reason),)
             timings = {"total": perf_counter() - start}
             return Plan(text, None, declined, stopped=True, timings=timings, **given)
 
@@ -211,6 +226,7 @@ class SessionPlanner:
             plan = replace(plan, rejection=_rejection(numbered, catalog))
         timings = {**timings, "catalog": catalog.seconds, "total": perf_counter() - start}
         given: dict[str, Any] = {"text": text, "given": args, "session": self.session, "timings": timings}
+        given["requests"] = catalog.requests
         plan = replace(plan, arguments=arguments if plan.rewritten else args, **given)
         if not runs_later:
             return plan
@@ -271,22 +287,3 @@ def _rejection(text: str, catalog: SparkCatalog) -> str:
         return ""
     found = catalog.analyze(text)
     return found if isinstance(found, str) else ""
-
-
-def _log(plan: Plan) -> Plan:
-    """Log one line for a planned statement; a filter of the user's logging that fails does not fail the statement."""
-    with suppress(Exception):
-        if _LOG.isEnabledFor(logging.INFO):
-            _LOG.info(_log_line(plan))
-    return plan
-
-
-def _log_line(plan: Plan) -> str:
-    """What became of a statement, without its text: the rules or the reasons, and the milliseconds."""
-    took = f"{plan.timings.get('total', 0) * 1000:.0f} ms"
-    if plan.rewritten:
-        return f"Rewritten in {took} by {', '.join(plan.rules)}"
-    if plan.rejection:
-        return f"Not rewritten, planned in {took}: Spark cannot run the statement: {plan.rejection}"
-    reasons = "; ".join(dict.fromkeys(f"{d.rule}: {d.reason}" for d in plan.declined)) or "no rule matched"
-    return f"Not rewritten, planned in {took}: {' '.join(reasons.split())}"

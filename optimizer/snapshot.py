@@ -98,7 +98,7 @@ def _queries(plan: Plan, catalog: SparkCatalog) -> tuple[tuple[str, ...], bool]:
             without_rows(t, names.lookup, lambda n: catalog.declaration(n).versions is not None) for t in trees if t
         )
         return tuple(known), False
-    rewriting = plan.rewritten_query
+    rewriting = plan.named_query
     return (rewriting,) if _references_all(plan) else (rewriting, original), not plan.statement
 
 

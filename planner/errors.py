@@ -138,7 +138,7 @@ class ClauseAboveJoin(Refused):
     code = "clause_above_join"
 
 
-def is_user_error(error: Exception) -> bool:
+def is_user_error(error: BaseException) -> bool:
     """Whether the user can fix an error; any other is an internal fault, and the query runs as written."""
     return isinstance(error, DovetailError) and not isinstance(error, RuleError | Refused)
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from planner.errors import Place, ReasonCode, plural
 from planner.explain.measured import MeasuredRuns
-from planner.explain.records import CandidatePlan, Choice
+from planner.explain.records import CandidatePlan, Choice, Savings
 
 Status = Literal["rewritten", "nested loop", "declined", "problem", "not read", "unchanged", "not a query"]
 FIRST = Place(1, 1)
@@ -84,16 +84,12 @@ class StatementAdvice:
     @property
     def seconds_saved(self) -> float | None:
         """The estimated seconds on one core that the rewriting saves; None where that is unknown."""
-        both = [(own.seconds, chosen.seconds) for own, chosen in self.replaced]
-        known = [a - b for a, b in both if a is not None and b is not None]
-        return sum(known) if known and self.status == "rewritten" else None
+        return Savings.of(self.choices).seconds if self.status == "rewritten" else None
 
     @property
     def pairs_saved(self) -> float | None:
         """The estimated pairs that are no longer compared; None where that is unknown."""
-        both = [(own.pairs, chosen.pairs) for own, chosen in self.replaced]
-        known = [a - b for a, b in both if a is not None and b is not None]
-        return sum(known) if known and self.status == "rewritten" else None
+        return Savings.of(self.choices).pairs if self.status == "rewritten" else None
 
     @property
     def bytes_shuffled(self) -> float | None:

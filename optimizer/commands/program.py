@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
+from optimizer.commands.failures import located
+from optimizer.options import Options
 from planner.errors import EnvironmentProblem, InputError
 
 
-def exec_program(program: list[str], module: str | None, *, verbose: bool, frames: bool) -> None:
-    """Run a file or a module with its arguments.  Raises ``InputError`` if there is none."""
+def exec_program(
+    program: list[str], module: str | None, *, options: Mapping[str, str], verbose: bool, frames: bool
+) -> None:
+    """Run a file or a module with its arguments.  Raises ``InputError`` if there is none, ``OptionError``."""
+    with located("--option"):
+        Options.from_mapping(dict(options))
     if module is None and not program:
         raise InputError("name a Python program, as `dovetail exec job.py`, or a module, as `dovetail exec -m NAME`")
     if module is None and ("\0" in program[0] or not Path(program[0]).is_file()):
@@ -21,6 +28,7 @@ def exec_program(program: list[str], module: str | None, *, verbose: bool, frame
     if find_spec("pyspark") is None:
         raise EnvironmentProblem("PySpark is not installed", remedy="pip install 'dovetail[spark]'")
     words = [*(["--verbose"] if verbose else []), *(["--frames"] if frames else [])]
+    words += [word for name, value in options.items() for word in ("--option", f"{name}={value}")]
     words += [*(["-m", module] if module is not None else []), *program]
     sys.stdout.flush()
     sys.stderr.flush()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from planner.errors import Place, ReasonCode
@@ -75,6 +76,21 @@ class Choice(NamedTuple):
     def replaced(self) -> CandidatePlan | None:
         """Spark's own plan, if another one was chosen; None if that is not so or not known."""
         return None if self.chosen.own else next((plan for plan in self.rejected if plan.own), None)
+
+
+class Savings(NamedTuple):
+    """What rewritings save, as estimated: seconds on one core, and candidate pairs; None where that is unknown."""
+
+    seconds: float | None
+    pairs: float | None
+
+    @classmethod
+    def of(cls, decisions: Iterable[object]) -> Savings:
+        """The sums over the choices that replaced Spark's own plan."""
+        both = [(own, d.chosen) for d in decisions if isinstance(d, Choice) and (own := d.replaced)]
+        seconds = [a.seconds - b.seconds for a, b in both if a.seconds is not None and b.seconds is not None]
+        pairs = [a.pairs - b.pairs for a, b in both if a.pairs is not None and b.pairs is not None]
+        return cls(sum(seconds) if seconds else None, sum(pairs) if pairs else None)
 
 
 class CostNote(NamedTuple):

@@ -20,6 +20,7 @@ from planner.catalog.declared import Declaration
 from planner.catalog.measure import is_expensive
 from planner.catalog.settings import QUOTED_REGEX
 from planner.catalog.stats import UNKNOWN, Statistics
+from planner.deadline import check_deadline
 from planner.runtime.batch import Arguments, analyze, classic, run
 from planner.runtime.concurrent_calls import call_concurrently
 from planner.runtime.constraints import CatalogConstraints, TableIdentities
@@ -54,7 +55,8 @@ class SparkCatalog(CatalogConstraints):
     """The catalog of one planning run; each query to the session is made once.
 
     ``arguments`` are the statement's parameters, which its parts may use; ``declared`` the keys that the user
-    declared; ``measurements`` the cache of earlier measurements; ``seconds`` the time spent in calls to the session.
+    declared; ``measurements`` the cache of earlier measurements; ``seconds`` the time spent in calls to the session,
+    and ``requests`` their number.
     """
 
     def __init__(
@@ -117,8 +119,10 @@ class SparkCatalog(CatalogConstraints):
 
     def _memoize_all(self, cache: dict[K, V], keys: tuple[K, ...], compute: Callable[[K], V]) -> tuple[V, ...]:
         """Compute and cache the values of several keys concurrently."""
+        check_deadline()
         start = perf_counter()
         new = [key for key in dict.fromkeys(keys) if key not in cache]
+        self.requests += len(new)
         cache.update(zip(new, call_concurrently(self.session, *(partial(compute, key) for key in new)), strict=True))
         self.seconds += perf_counter() - start
         return tuple(cache[key] for key in keys)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from planner.catalog import UniqueKey
 from planner.catalog.declared import NOTHING, Declaration
+from planner.deadline import check_deadline
 from planner.expr import quote
 from planner.runtime.keys import Declared, catalog_keys, identity
 from planner.runtime.table_identity import TableIdentity, identity_of, is_unchanged
@@ -50,6 +51,7 @@ class CatalogConstraints:
         self.declarations = declarations
         self.identities = identities
         self.seconds = 0.0
+        self.requests = 0
         self._keys: dict[tuple[str, ...], tuple[UniqueKey, ...]] = {}
         self._table_keys: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._identities: dict[tuple[str, ...], tuple[str, ...]] = {}
@@ -59,8 +61,10 @@ class CatalogConstraints:
     def _memoize(self, memo: dict[K, V], key: K, compute: Callable[[K], V]) -> V:
         """Compute a value once."""
         if key not in memo:
-            start = perf_counter()
+            check_deadline()
+            start, before = perf_counter(), self.requests
             memo[key] = compute(key)
+            self.requests = max(self.requests, before + 1)  # what it computes may be another request
             self.seconds += perf_counter() - start
         return memo[key]
 

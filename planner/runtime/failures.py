@@ -6,12 +6,13 @@ import re
 from dataclasses import dataclass
 
 from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, ParseException, PySparkException
 
 from planner.runtime.first_message import first_message
 
 _JVM_ENDED = "Spark's JVM has ended; it may have run out of memory"
 _WORKER = re.compile(r"Traceback \(most recent call last\):\n(.*)", re.DOTALL)
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
 _RAISED = re.compile(r"^(\w[\w.]*)(?:: (.*))?$")
 
 
@@ -30,6 +31,21 @@ def spark_failure(error: BaseException) -> SparkFailure | None:
         return _failure(error)
     except Exception:  # noqa: BLE001 - the JVM that holds the error may have ended
         return SparkFailure(_JVM_ENDED, is_unreachable=True)
+
+
+def failure_of_run(error: BaseException) -> str | None:
+    """Return the condition or the class of an error that a query raised while it ran; None for any other error.
+
+    Other errors: those of the analysis, which no rewriting changes, those of a session that has ended, and the end of a
+    query that somebody has cancelled.
+    """
+    failure = spark_failure(error)
+    if failure is None or failure.is_unreachable or isinstance(error, AnalysisException | ParseException):
+        return None
+    if "cancel" in failure.message.lower():
+        return None
+    condition = _CONDITION.search(str(error))
+    return condition[1] if condition else type(error).__name__
 
 
 def _failure(error: BaseException) -> SparkFailure | None:

@@ -18,6 +18,7 @@ from optimizer.advise.event_log.findings import (
     candidates,
     finding,
 )
+from optimizer.advise.event_log.named_runs import NamedRun, StatementName
 from optimizer.advise.event_log.plan_nodes import read_plan, whole
 from planner.errors import DovetailError
 
@@ -65,6 +66,7 @@ class Application:
     _pending: int = 0
     _running: dict[int, bytes] = field(default_factory=dict)
     _candidates: dict[object, Candidate] = field(default_factory=dict)
+    runs: list[NamedRun] = field(default_factory=list)
     _origins: dict[int, Origin] = field(default_factory=dict)
     _most: int = MOST_ACCUMULATORS
 
@@ -169,19 +171,29 @@ class Application:
         while self._pending > _MOST_PENDING:
             self._resolve(next(iter(self._open)))
 
-    def _resolve(self, number: int) -> None:
-        """Read the joins of the last plan of an execution, and forget the plan."""
+    def _execution_end(self, line: bytes) -> None:
+        self._resolve(int(_first(_EXECUTION, line)), whole(_object(json.loads(line)).get("time")))
+
+    def _resolve(self, number: int, end: int | None = None) -> None:
+        """Read the joins of the last plan of an execution, and the name of its statement; forget the plan."""
         execution = self._open.pop(number, None)
         if execution is None:
             return
         self._pending -= len(execution.start) + len(execution.plan)
         start = _object(json.loads(execution.start)) if execution.start else {}
         last = _object(json.loads(execution.plan)) if execution.plan else start
-        root = read_plan(last.get("sparkPlanInfo"))
-        for candidate in candidates(root, number) if root else ():
+        description = str(start.get("description") or "")
+        name = StatementName.read(description, start.get("jobTags") or ())
+        if name:
+            description = name.own
+            begin, root = whole(start.get("time")), start.get("rootExecutionId")
+            if begin is not None and end is not None and root in (None, number):  # others are parts of one
+                self.runs.append(NamedRun(name, (end - begin) / 1000))
+        plan = read_plan(last.get("sparkPlanInfo"))
+        for candidate in candidates(plan, number) if plan else ():
             # a cached plan, or the plan of a command, is logged with each execution that shows it
             self._candidates.setdefault(candidate.own or object(), candidate)
-            self._origins[number] = _origin(str(start.get("description") or ""), execution.site)
+            self._origins[number] = _origin(description, execution.site)
 
 
 def _origin(description: str, site: str) -> Origin:
@@ -218,5 +230,5 @@ _READERS: dict[bytes, Callable[[Application, bytes], None]] = {
     b"SparkListenerDriverAccumUpdates": Application._driver_values,
     b"SparkListenerSQLExecutionStart": lambda log, line: log._keep(line, "start"),
     b"SparkListenerSQLAdaptiveExecutionUpdate": lambda log, line: log._keep(line, "plan"),
-    b"SparkListenerSQLExecutionEnd": lambda log, line: log._resolve(int(_first(_EXECUTION, line))),
+    b"SparkListenerSQLExecutionEnd": Application._execution_end,
 }

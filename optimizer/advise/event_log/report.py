@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from rich.text import Text
@@ -13,6 +14,7 @@ from rich.text import Text
 from optimizer.advise.event_log.application import Application
 from optimizer.advise.event_log.errors import LogProblem
 from optimizer.advise.event_log.findings import Finding
+from optimizer.advise.event_log.named_runs import Comparison, NamedRun, compare_runs
 from optimizer.advise.event_log.plan_nodes import ATTRIBUTE
 from optimizer.advise.page import Entry, render
 from optimizer.commands import terminal
@@ -35,7 +37,7 @@ class Reported:
 
 @dataclass(frozen=True)
 class AppSummary:
-    """An application in the report, without its findings."""
+    """An application in the report, without its findings; ``runs``: of statements that Dovetail has named."""
 
     file: Path
     id: str
@@ -43,11 +45,12 @@ class AppSummary:
     spark: str
     task_seconds: float
     ended: bool
+    runs: tuple[NamedRun, ...] = ()
 
     @classmethod
     def of(cls, file: Path, app: Application) -> AppSummary:
         """The summary of an application that was read."""
-        return cls(file, app.id, app.name, app.spark, app.total / 1000, app.ended)
+        return cls(file, app.id, app.name, app.spark, app.total / 1000, app.ended, tuple(app.runs))
 
 
 def print_report(apps: Sequence[AppSummary], found: Sequence[Reported]) -> None:
@@ -62,7 +65,28 @@ def print_report(apps: Sequence[AppSummary], found: Sequence[Reported]) -> None:
         console.print()
     if len(groups) > MOST:
         console.print(f"{len(groups) - MOST:,} more joins with less task time; --json prints all of them.\n")
+    comparisons = _comparisons(apps)
+    for one in comparisons[:MOST]:
+        console.print(_compared(one), soft_wrap=True)
+    if comparisons:
+        console.print()
     console.print(_summary(apps, groups))
+
+
+def _comparisons(apps: Sequence[AppSummary]) -> list[Comparison]:
+    return compare_runs(run for app in apps for run in app.runs)
+
+
+def _compared(one: Comparison) -> str:
+    """The runs of a statement that Dovetail has named, in one line."""
+    sides = ((one.written, "as written"), (one.rewritten, f"rewritten by {one.rules}"))
+    runs = (f"{terminal.format_seconds(median(s))} {how} ({_count(len(s), 'run')})" for s, how in sides if s)
+    ratio = f": {one.ratio:.1f} times as fast" if one.ratio is not None else ""
+    return f"Statement {one.hash}: {', '.join(runs)}{ratio}"
+
+
+def _count(number: int, word: str) -> str:
+    return f"1 {word}" if number == 1 else f"{number:,} {word}s"
 
 
 def _group(found: Sequence[Reported]) -> list[list[Reported]]:
@@ -183,6 +207,7 @@ def to_json(apps: Sequence[AppSummary], found: Sequence[Reported], problems: Seq
             for app in apps
         ],
         "findings": [_finding_json(one) for one in found],
+        "statements": [one.to_json() for one in _comparisons(apps)],
         "problems": [{"file": str(problem.path), "reason": problem.reason} for problem in problems],
     }
 

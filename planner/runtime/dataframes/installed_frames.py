@@ -20,6 +20,7 @@ from pyspark.errors import PySparkException
 from planner.runtime.batch import classic
 from planner.runtime.dataframes.connect_plan import joins_something
 from planner.runtime.installation import PLANNED
+from planner.runtime.watched_frames import call_watched
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -135,7 +136,7 @@ def _planning(action: Callable[..., Any]) -> Callable[..., Any]:
         _INSIDE.action = True
         try:
             planned = installed.plan(frame)
-            result = action(planned, *args, **kwargs)
+            result = call_watched(planned, lambda: action(planned, *args, **kwargs))
             if _METRICS in vars(planned):
                 setattr(frame, _METRICS, vars(planned)[_METRICS])
             return result
@@ -149,8 +150,9 @@ def _is_ours() -> bool:
     """Whether Dovetail's own code called the action, perhaps by a method of PySpark."""
     caller: FrameType | None = sys._getframe(2)
     while caller is not None:
-        package = str(caller.f_globals.get("__name__", "")).partition(".")[0]
-        if package != "pyspark":
+        module = str(caller.f_globals.get("__name__", ""))
+        package = module.partition(".")[0]
+        if package != "pyspark" and module != call_watched.__module__:
             return package in _OURS and caller.f_code.co_filename.startswith(_ROOT)
         caller = caller.f_back
     return False

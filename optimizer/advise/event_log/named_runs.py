@@ -1,0 +1,82 @@
+"""Runs of statements that Dovetail has named: the same statement as written and rewritten, before and after."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+_NAME = re.compile(r"Dovetail: (?P<rules>[^·]+), (?P<hash>[0-9a-f]{8})(?: · (?P<own>.*))?", re.DOTALL)
+_TAG = re.compile(r"(?:.*-)?Dovetail-(?P<rules>[\w-]+)-(?P<hash>[0-9a-f]{8})")
+_AS_WRITTEN = ("as written", "as-written")
+
+
+@dataclass(frozen=True)
+class StatementName:
+    """The name of an execution: the hash of its statement, its rules, and the user's own description."""
+
+    hash: str
+    rules: str
+    own: str = ""
+
+    @classmethod
+    def read(cls, description: str, tags: Iterable[object] = ()) -> StatementName | None:
+        """Read a description, or the tags of Spark Connect; None if Dovetail has not named the execution."""
+        if found := _NAME.fullmatch(description):
+            return cls(found["hash"], found["rules"], found["own"] or "")
+        found = next((match for tag in tags if (match := _TAG.fullmatch(str(tag)))), None)
+        return cls(found["hash"], found["rules"], description) if found else None
+
+
+@dataclass(frozen=True)
+class NamedRun:
+    """One execution of a named statement, and its seconds."""
+
+    name: StatementName
+    seconds: float
+
+    @property
+    def is_rewritten(self) -> bool:
+        """Whether the rewriting ran."""
+        return self.name.rules not in _AS_WRITTEN
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The runs of one statement, as written and rewritten."""
+
+    hash: str
+    rules: str
+    written: tuple[float, ...]
+    rewritten: tuple[float, ...]
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times as fast the rewriting is, by the medians; None if one of both has not run."""
+        if not self.written or not self.rewritten:
+            return None
+        return median(self.written) / max(median(self.rewritten), 0.001)
+
+    def to_json(self) -> dict[str, Any]:
+        """The comparison as JSON."""
+        return {
+            "statement": self.hash,
+            "rules": self.rules,
+            "seconds_as_written": list(self.written),
+            "seconds_rewritten": list(self.rewritten),
+        }
+
+
+def compare_runs(runs: Iterable[NamedRun]) -> list[Comparison]:
+    """Group runs by statement; those with the most seconds come first."""
+    groups: dict[str, list[NamedRun]] = {}
+    for run in runs:
+        groups.setdefault(run.name.hash, []).append(run)
+    found = []
+    for hash_, group in groups.items():
+        rules = next((run.name.rules for run in group if run.is_rewritten), "")
+        sides = (tuple(r.seconds for r in group if r.is_rewritten is side) for side in (False, True))
+        found.append(Comparison(hash_, rules, *sides))
+    return sorted(found, key=lambda one: -sum(one.written + one.rewritten))

@@ -1,0 +1,112 @@
+"""``dovetail shadow-report``: ranks the statements of a table by what their rewritings gain, and verifies the best."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from optimizer.commands import terminal
+from optimizer.commands.failures import CommandFailed, Exit, describe_failure
+from optimizer.commands.inputs import Job
+from optimizer.commands.work import optimizer_for
+from optimizer.shadow_report import ShadowReport, ShadowStatement
+from optimizer.statement_log import read_log
+from planner.explain.records import Savings
+
+
+@dataclass(frozen=True)
+class _Verified:
+    """The result for one statement; ``same`` is None if it was not compared."""
+
+    hash: str
+    text: str
+    same: bool | None
+
+
+def run_shadow_report(path: str, job: Job, *, verify: int, json: bool) -> None:
+    """Print the report; with ``verify``, run so many statements both ways.  ``CommandFailed`` if their rows differ."""
+    records, wrong = read_log(Path(path))
+    report = ShadowReport.of(records)
+    verified = _verify(report, job, verify) if verify else ()
+    if json:
+        terminal.print_json(_to_json(report, verified, wrong))
+    else:
+        _print(report, verified)
+    if wrong:
+        terminal.print_warnings([f"{wrong:,} lines of {path} are no records of statements"])
+    if different := [v for v in verified if v.same is False]:
+        raise CommandFailed(f"{different[0].hash}: the rewriting returns other rows; please report it", Exit.FAILED)
+
+
+def _verify(report: ShadowReport, job: Job, most: int) -> tuple[_Verified, ...]:
+    found = []
+    with optimizer_for(job) as opt:
+        for statement in report.rewritten[:most]:
+            hash_ = statement.last.text("hash")
+            if statement.last.values.get("needs_arguments"):
+                reason = "not verified: the table has no arguments and DataFrames of statements; call opt.verify"
+                found.append(_Verified(hash_, reason, None))
+                continue
+            try:
+                with terminal.show_status(f"running {hash_} both ways"):
+                    result = opt.verify(statement.last.text("text"), measure=True)
+                found.append(_Verified(hash_, str(result), result.same))
+            except Exception as error:  # noqa: BLE001 - it concerns one statement of many
+                found.append(_Verified(hash_, f"not verified: {describe_failure(error)[0]}", None))
+    return tuple(found)
+
+
+def _print(report: ShadowReport, verified: tuple[_Verified, ...]) -> None:
+    console = terminal.stdout_console()
+    if report.rewritten:
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+        table.add_column("statement")
+        table.add_column("runs", justify="right")
+        table.add_column("saves", justify="right", overflow="fold")
+        table.add_column("planning", justify="right")
+        table.add_column("at", overflow="fold")
+        table.add_column("SQL", overflow="fold")
+        for s in report.rewritten:
+            planning = terminal.format_seconds(s.planning_seconds)
+            cells = (s.last.text("hash"), f"{s.runs:,}", _describe(s.savings), planning, _site(s), _first_words(s))
+            table.add_row(*(Text(terminal.escape_control_characters(cell)) for cell in cells))
+        console.print(table)
+        console.print()
+    for s in report.rewritten:
+        for error in dict.fromkeys(s.errors):
+            console.print(Text(f"{s.last.text('hash')}: the rewriting failed: {error}"))
+    for v in verified:
+        console.print(Text(f"{v.hash}: {terminal.escape_control_characters(v.text)}"))
+    for rule, count in report.declined.most_common():
+        console.print(Text(f"left to Spark by {rule}: {count:,}" if " " not in rule else f"{rule}: {count:,}"))
+    console.print(Text(f"{report.summary}."))
+
+
+def _describe(savings: Savings) -> str:
+    if savings.seconds and savings.seconds > 0:
+        return f"about {terminal.format_seconds(savings.seconds)}"
+    return f"about {savings.pairs:.2g} pairs" if savings.pairs and savings.pairs > 0 else "unknown"
+
+
+def _site(statement: ShadowStatement) -> str:
+    return statement.last.text("call_site").rpartition("/")[2]
+
+
+def _first_words(statement: ShadowStatement) -> str:
+    text = " ".join(statement.last.text("text").split())
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def _to_json(report: ShadowReport, verified: tuple[_Verified, ...], wrong: int) -> dict[str, Any]:
+    results = {v.hash: {"verified": v.text, "same": v.same} for v in verified}
+    return {
+        "statements": [{**s.to_json(), **results.get(s.last.text("hash"), {})} for s in report.rewritten],
+        "declined": dict(report.declined.most_common()),
+        "summary": report.summary,
+        "wrong_lines": wrong,
+    }

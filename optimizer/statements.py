@@ -1,0 +1,127 @@
+"""What happens with each planned statement: whether its rewriting runs, under which name, and who hears of it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from optimizer.lookups import is_rewriting_required
+from optimizer.options import Options
+from optimizer.plan import Plan
+from optimizer.statement_events import Listener, Outcome, StatementEvent, find_call_site
+from optimizer.statement_log import StatementLog
+from planner.errors import summarize
+from planner.explain.records import Declined
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOG = logging.getLogger("dovetail.plan")
+_FAILED: WeakKeyDictionary[SparkSession, dict[str, str]] = WeakKeyDictionary()
+"""The circuit breaker: by session, the hashes of statements whose rewriting failed, and the errors."""
+
+
+class Statements:
+    """Decides about the statements of an optimizer, and reports them."""
+
+    def __init__(self, session: SparkSession, options: Options) -> None:
+        self.session = session
+        self.options = options
+        self.listeners: list[Listener] = [StatementLog(options)] if options.statement_log else []
+        self._failed = _FAILED.setdefault(session, {})
+
+    def decide(self, plan: Plan, *, required: bool = False) -> Plan:
+        """The plan that runs, with its name; logged, and reported to the listeners.
+
+        ``required``: Spark cannot run the statement as written.
+        """
+        call_site = ""
+        with suppress(Exception):
+            call_site = find_call_site()
+        return self._decide(plan, call_site, required=required, reports=True)
+
+    def _decide(self, plan: Plan, call_site: str, *, required: bool, reports: bool) -> Plan:
+        outcome: Outcome = "rewritten" if plan.rewritten else "as written"
+        decided = plan
+        if plan.rewritten and not required and not is_rewriting_required(plan):
+            if error := self._failed.get(plan.hash):
+                reason = f"the rewriting of this statement has failed in this session ({error}), so it runs as written"
+                decided, outcome = _as_written(plan, Declined("circuit breaker", reason)), "as written"
+            elif reason := self._mode_reason(plan.hash):
+                decided, outcome = _as_written(plan, Declined("mode", reason)), "shadow"
+        event = StatementEvent(decided, outcome, call_site)
+        if reports:
+            self._report(event)
+        if outcome == "as written" and decided is plan:
+            return plan
+        current = decided.current
+
+        def plan_current(plan: Plan) -> Plan:
+            assert current is not None
+            return self._decide(current(plan), call_site, required=required, reports=False)
+
+        return replace(decided, around=partial(self._run, event), current=plan_current if current else None)
+
+    def _mode_reason(self, hash_: str) -> str:
+        """Why a rewriting does not run in this mode; empty if it does."""
+        mode, share = self.options.mode, self.options.share
+        if mode == "shadow":
+            return "mode=shadow runs each statement as written, and reports the rewriting"
+        if mode == "canary" and int(hash_, 16) >= share * 16 ** len(hash_):
+            return f"mode=canary runs a share of the statements rewritten ({share}), and this is none of them"
+        return ""
+
+    def _report(self, event: StatementEvent) -> None:
+        """Log a statement and tell the listeners; a fault of theirs does not fail the statement."""
+        with suppress(Exception):
+            if event.outcome == "failed":
+                _LOG.warning("%s. It runs as written for the rest of this session", event)
+            elif _LOG.isEnabledFor(logging.INFO):
+                _LOG.info("%s", event)
+        for listener in tuple(self.listeners):
+            try:
+                listener(event)
+            except Exception as error:  # noqa: BLE001 - code of the user, or a disk that is full
+                with suppress(Exception):
+                    _LOG.warning("A listener of statements failed: %s", summarize(error))
+
+    @contextmanager
+    def _run(self, event: StatementEvent) -> Iterator[None]:
+        """Name what a statement runs inside the block, and open the circuit breaker if its rewriting fails."""
+        from planner.runtime.failures import failure_of_run
+        from planner.runtime.job_names import statement_name
+
+        try:
+            with statement_name(self.session, _name(event)):
+                yield
+        except Exception as error:
+            if event.outcome == "rewritten" and event.hash not in self._failed and (kind := failure_of_run(error)):
+                self._failed[event.hash] = kind
+                self._report(replace(event, outcome="failed", error=kind))
+            raise
+
+
+def _name(event: StatementEvent) -> str:
+    """The name of a statement in Spark's UI: its rules, or that it runs as written, and its hash."""
+    rules = event.plan.recognizing_rules if event.outcome == "rewritten" else ("as written",)
+    return f"{', '.join(rules)}, {event.hash}"
+
+
+def _as_written(plan: Plan, reason: Declined) -> Plan:
+    """The plan that runs a rewritten statement as it was written."""
+    return replace(
+        plan,
+        rewriting=None,
+        frame=None,
+        original=None,
+        above=None,
+        current=None,
+        arguments=plan.given,
+        declined=(reason, *plan.declined),
+        shadow=plan,
+    )

@@ -1,0 +1,238 @@
+"""Statements in production: names in Spark's events, shadow and canary, the circuit breaker, listeners, the table."""
+
+from __future__ import annotations
+
+import json
+import logging
+import multiprocessing
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from optimizer import Optimizer, OptionError, Options, StatementEvent
+from optimizer.driver import drive
+from optimizer.plan import Plan
+from optimizer.shadow_report import ShadowReport
+from optimizer.statement_log import append, read_log
+from planner.errors import InputError
+from planner.explain.records import Declined
+from sessions import with_points_and_intervals
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+BAND = "SELECT p.x, i.lo FROM p JOIN i ON p.x BETWEEN i.lo AND i.hi"
+FAILS = "SELECT p.x, 10 DIV (p.x - 5) AS y FROM p JOIN i ON p.x BETWEEN i.lo AND i.hi"
+FORCED = Options(force=True)
+DESCRIPTION = "spark.job.description"
+
+
+@pytest.fixture
+def session(spark: SparkSession) -> SparkSession:
+    return with_points_and_intervals(spark)
+
+
+def frame(session: SparkSession) -> DataFrame:
+    from pyspark.sql import functions as fn
+
+    points, intervals = session.table("p"), session.table("i")
+    return points.join(intervals, fn.expr("x BETWEEN lo AND hi"))
+
+
+def descriptions(session: SparkSession) -> list[str]:
+    """The descriptions of all SQL executions so far but those of planning, as the SQL tab and event logs show them."""
+    session.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    executions = session._jsparkSession.sharedState().statusStore().executionsList()
+    found = [executions.apply(n).description() for n in range(executions.size())]
+    return [d for d in found if not re.match("Dovetail (plans|measures)", d)]
+
+
+def test_the_name_is_in_spark_and_nowhere_afterwards(session: SparkSession, tmp_path: Path) -> None:
+    opt, context = Optimizer(session, FORCED), session.sparkContext
+    name = f"Dovetail: band_join, {opt.plan(BAND).hash}"
+    rows = opt.sql(BAND)
+    before = len(descriptions(session))
+    context.setJobDescription("mine")
+    try:
+        assert rows.filter("x > 3").groupBy("lo").count().count() > 0
+        rows.write.format("noop").mode("overwrite").save()
+        opt.sql(f"INSERT OVERWRITE DIRECTORY '{tmp_path}/out' USING parquet {BAND}")
+        assert context.getLocalProperty(DESCRIPTION) == "mine"
+    finally:
+        context.setLocalProperty(DESCRIPTION, None)  # type: ignore[arg-type]
+    rows.collect()
+    opt.dataframe(frame(session)).count()
+    session.range(3).count()
+    found = descriptions(session)[before:]
+    assert [d for d in found if d == f"{name} · mine"] == [f"{name} · mine"] * 2
+    assert sum(d.startswith("Dovetail: band_join, ") and d.endswith(" · mine") for d in found) in (3, 4)
+    assert name in found
+    assert sum(d.startswith("Dovetail: band_join, ") for d in found) >= 5
+    assert not found[-1].startswith("Dovetail")
+    assert context.getLocalProperty(DESCRIPTION) is None
+
+
+def test_spark_gets_a_comment(session: SparkSession) -> None:
+    plan = Optimizer(session, FORCED).plan(f"INSERT OVERWRITE DIRECTORY 'x' USING parquet {BAND}")
+    assert plan.named_sql.startswith("INSERT OVERWRITE DIRECTORY 'x' USING parquet /* Dovetail ")
+    assert ": band_join */\nSELECT" in plan.named_sql
+    assert "/*" not in plan.sql()
+    untouched = Optimizer(session).plan("SELECT x FROM p")
+    assert untouched.named_sql == untouched.named_query == "SELECT x FROM p"
+
+
+def test_shadow_runs_what_is_written_and_reports_the_rest(session: SparkSession, tmp_path: Path) -> None:
+    log = tmp_path / "statements.jsonl"
+    opt = Optimizer(session, Options(force=True, mode="shadow", statement_log=str(log)))
+    plan = opt.plan(BAND)
+    assert plan.sql() == BAND
+    assert not plan.rewritten
+    assert plan.shadow is not None
+    assert plan.shadow.rewritten
+    assert plan.declined[0] == Declined("mode", "mode=shadow runs each statement as written, and reports the rewriting")
+    expected = sorted(session.sql(BAND).collect())
+    before = len(descriptions(session))
+    assert sorted(opt.sql(BAND).collect()) == sorted(plan.dataframe().collect()) == expected
+    assert descriptions(session)[before:] == [f"Dovetail: as written, {plan.hash}"] * 2
+    text = "SELECT {p}.x, i.lo FROM {p} JOIN i ON {p}.x BETWEEN i.lo AND i.hi AND i.lo < :most"
+    assert opt.sql(text, {"most": 50}, p=session.table("p")).count() > 0
+    own = frame(session)
+    assert opt.dataframe(own) is own
+    assert type(own) is type(session.table("p"))  # a DataFrame of the user gets no name
+    opt.sql("SELECT x FROM p")
+    records, wrong = read_log(log)
+    assert wrong == 0
+    assert [r.text("outcome") for r in records] == ["shadow"] * 4 + ["as written"]
+    assert {r.text("hash") for r in records[:2]} == {plan.hash}
+    assert records[0].text("text") == BAND
+    assert records[0].text("sql") == plan.shadow.sql()
+    assert "BandJoin" in records[0].text("plan")
+    assert records[0].text("call_site").startswith(__file__)
+    assert [bool(r.values["needs_arguments"]) for r in records] == [False, False, True, True, False]
+    report = ShadowReport.of(records)
+    assert [(s.runs, s.last.rules[0]) for s in report.rewritten] == [
+        (2, "band_join"),
+        (1, "band_join"),
+        (1, "band_join"),
+    ]
+    assert report.declined == {"no rule matched": 1}
+
+
+def test_canary_runs_a_share_by_the_hash(session: SparkSession) -> None:
+    texts = [f"{BAND} AND i.lo <> {n}" for n in range(8)]
+    taken = []
+    for share in (0.0, 0.5, 1.0):
+        opt = Optimizer(session, replace(FORCED, mode="canary", share=share))
+        taken.append({text for text in texts if opt.plan(text).rewritten})
+    assert taken[0] == set()
+    assert set() < taken[1] < set(texts)
+    assert taken[1] == {text for text in texts if int(Plan(text, None, ()).hash, 16) < 2**31}
+    assert taken[2] == set(texts)
+
+
+def test_a_rewriting_that_failed_is_not_used_again(session: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
+    from pyspark.errors import AnalysisException
+
+    opt, events = Optimizer(session, FORCED), list[StatementEvent]()
+    opt.add_listener(events.append)
+    rows = opt.sql(FAILS)
+    with pytest.raises(AnalysisException):
+        rows.select("nope")  # which no rewriting changes
+    later = opt.plan(FAILS)
+    assert later.rewritten
+    with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
+        rows.filter("x > 1").collect()
+    (warning,) = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
+    assert f"Statement {later.hash} at {__file__}:" in warning
+    assert "failed: DIVIDE_BY_ZERO. It runs as written for the rest of this session" in warning
+    for again in (opt.plan(FAILS), Optimizer(session, FORCED).plan(FAILS)):
+        assert again.sql() == FAILS
+        assert again.declined[0].rule == "circuit breaker"
+    with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
+        later.dataframe().collect()  # planned before it failed; runs as written
+    assert [e.outcome for e in events] == ["rewritten", "rewritten", "failed", "as written"]
+    assert [e.is_fallback for e in events] == [False, False, True, True]
+    assert opt.plan(BAND).rewritten
+    assert Optimizer(with_points_and_intervals(session), FORCED).plan(FAILS).rewritten
+
+
+def test_planning_has_a_time_limit(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    from planner.runtime import catalog
+
+    slow = "SELECT sum(id % 7) FROM range(1000000000000)"  # hours
+    real = catalog.SparkCatalog._find_statistics
+
+    def measure(self: Any, relation: str) -> Any:
+        self.measure(slow)  # a job, which is cancelled
+        return real(self, relation)
+
+    opt = Optimizer(session, Options(nested_loop_pairs=0, broadcast_pairs=0, planning_seconds=0.5))
+    opt.plan("SELECT 1")  # the first statement has more time
+    monkeypatch.setattr(catalog.SparkCatalog, "_find_statistics", measure)
+    text = f"{BAND} AND i.lo <> 7"
+    plan = opt.plan(text)
+    (declined,) = plan.declined
+    assert declined.rule == "planning time"
+    assert "planning took longer than 0.5 s" in declined.reason
+    assert plan.sql() == text
+    assert plan.timings["total"] < 30
+    assert sorted(plan.dataframe().collect()) == sorted(session.sql(text).collect())
+
+
+def test_a_listener_that_fails_fails_no_statement(session: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
+    def fail(event: StatementEvent) -> None:
+        raise ZeroDivisionError
+
+    opt = Optimizer(session, FORCED)
+    opt.add_listener(fail)
+    assert opt.sql(BAND).count() > 0
+    assert "A listener of statements failed: ZeroDivisionError" in caplog.text
+
+
+def test_modes_and_shares_are_checked() -> None:
+    with pytest.raises(OptionError, match="there is no mode 'shadw'; did you mean 'shadow'"):
+        Options(mode="shadw")
+    with pytest.raises(OptionError, match="share is at most 1"):
+        Options(share=2.0)
+    assert Options.from_mapping({"mode": " canary ", "share": "0.25"}).share == 0.25
+
+
+def _write_lines(path: Path, process: int) -> None:
+    for number in range(300):
+        append(path, json.dumps({"hash": f"{process}", "n": number, "text": "x" * 5_000}).encode() + b"\n")
+
+
+def test_two_processes_lose_no_line(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(b'{"hash": "cut off')  # by a full disk, or a kill
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=_write_lines, args=(path, n)) for n in range(2)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    records, wrong = read_log(path)
+    assert wrong == 1
+    assert [sum(r.text("hash") == f"{n}" for r in records) for n in range(2)] == [300, 300]
+
+
+def test_a_log_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read: no such file"):
+        read_log(tmp_path / "nothing")
+    with pytest.raises(InputError, match=r"has no \.jsonl files"):
+        read_log(tmp_path)
+
+
+def test_rules_stop_at_the_deadline() -> None:
+    from planner.catalog import Settings
+    from planner.deadline import PlanningTimeout, time_limit
+    from planner.offline_catalog.catalog import CatalogFile
+    from planner.sql.from_sql import from_sql
+
+    catalog = CatalogFile(Path(), Settings(), ())
+    logical, _ = from_sql(BAND, catalog.settings)
+    with pytest.raises(PlanningTimeout), time_limit(0.0):
+        drive(logical, catalog, FORCED)
