@@ -19,7 +19,7 @@ from optimizer.lookups import (
 from optimizer.options import Options
 from optimizer.plan import Plan
 from optimizer.switches import find_switch
-from optimizer.unexplained_joins import explain_joins
+from optimizer.unexplained_joins import explain_disabled_rules, explain_joins
 from optimizer.validation import compare_readings, field_named_by_rewriting, has_same_tokens
 from planner.catalog import Catalog
 from planner.catalog.settings import check_settings
@@ -98,10 +98,13 @@ def _warn_of_lost_orders(plan: Plan, catalog: Catalog) -> None:
 
 
 def _with_reason(plan: Plan, options: Options) -> Plan:
-    """A plan with the reason why its joins are left to Spark, where no rule has given one."""
-    if plan.rewritten or plan.declined or plan.stopped or plan.error or plan.logical is None:
+    """A plan with the reason why its joins are left to Spark, where no rule has given one, and with disabled rules."""
+    if plan.rewritten or plan.stopped or plan.error or plan.logical is None:
         return plan
-    reason = explain_joins(plan.logical, options.disabled_rules)
+    reason = explain_disabled_rules(plan.logical, options.disabled_rules)
+    if reason:
+        return replace(plan, declined=(*plan.declined, reason))
+    reason = None if plan.declined else explain_joins(plan.logical)
     return replace(plan, declined=(reason,)) if reason else plan
 
 

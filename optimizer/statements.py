@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -40,10 +40,14 @@ class Statements:
 
         ``required``: Spark cannot run the statement as written.
         """
-        call_site = ""
-        with suppress(Exception):
-            call_site = find_call_site()
-        return self._decide(plan, call_site, required=required, reports=True)
+        try:
+            return self._decide(plan, find_call_site(), required=required, reports=True)
+        except Exception as error:
+            if self.options.strict:
+                raise
+            if required or self.options.mode == "all" or not plan.rewritten:
+                return plan
+            return _as_written(plan, Declined("planning", f"mode={self.options.mode} failed: {summarize(error)}"))
 
     def _decide(self, plan: Plan, call_site: str, *, required: bool, reports: bool) -> Plan:
         outcome: Outcome = "rewritten" if plan.rewritten else "as written"
@@ -96,14 +100,16 @@ class Statements:
         from planner.runtime.failures import failure_of_run
         from planner.runtime.job_names import statement_name
 
-        try:
-            with statement_name(self.session, _name(event)):
+        with ExitStack() as stack:
+            with suppress(Exception):
+                stack.enter_context(statement_name(self.session, _name(event)))
+            try:
                 yield
-        except Exception as error:
-            if event.outcome == "rewritten" and event.hash not in self._failed and (kind := failure_of_run(error)):
-                self._failed[event.hash] = kind
-                self._report(replace(event, outcome="failed", error=kind))
-            raise
+            except Exception as error:
+                if event.outcome == "rewritten" and event.hash not in self._failed and (kind := failure_of_run(error)):
+                    self._failed[event.hash] = kind
+                    self._report(replace(event, outcome="failed", error=kind))
+                raise
 
 
 def _name(event: StatementEvent) -> str:

@@ -7,13 +7,22 @@ from collections.abc import Collection, Iterator
 from planner.band.comparisons import is_or_of_comparisons, looks_like_band, may_equal
 from planner.explain.records import Declined
 from planner.expr import Scalar
-from planner.logical import Filter, Join, Logical, Pipeline
+from planner.logical import Filter, Join, Logical, Pipeline, Scan
 from planner.tree import Node
 
 _RULE = "joins"  # shown in the place of a rule
 
 
-def explain_joins(plan: Logical, disabled_rules: Collection[str]) -> Declined | None:
+def explain_disabled_rules(plan: Logical, disabled_rules: Collection[str]) -> Declined | None:
+    """The rules that are switched off, as a reason for a statement that reads several relations; None for any other."""
+    if not disabled_rules or sum(isinstance(node, Scan) for node in plan.walk()) < 2:
+        return None
+    names = ", ".join(sorted(disabled_rules))
+    place = next((join.place for join, _ in _joins(plan, ())), None)
+    return Declined("disabled_rules", f"no rule applies without {names}, which disabled_rules switches off", place)
+
+
+def explain_joins(plan: Logical) -> Declined | None:
     """Why a statement as it was read is left to Spark; None if it joins nothing.
 
     The first join with a comparison by order decides, else the first without an equality, else the first.
@@ -21,9 +30,6 @@ def explain_joins(plan: Logical, disabled_rules: Collection[str]) -> Declined | 
     joins = list(_joins(plan, ()))
     if not joins:
         return None
-    if disabled_rules:
-        names = ", ".join(sorted(disabled_rules))
-        return Declined(_RULE, f"no rule applies without {names}, which disabled_rules switches off", joins[0][0].place)
     for join, where in joins:
         for conjunct in (*join.condition, *where):
             if _compares_relations(conjunct):
