@@ -93,16 +93,17 @@ class StatementEvent:
 
     def __str__(self) -> str:
         """One line without the text of the statement, which may have values that nobody should see."""
-        name = f"Statement {self.hash}{f' at {self.call_site}' if self.call_site else ''}"
-        took = f"{self.planning_seconds * 1000:.0f} ms, {self.plan.requests} catalog requests"
+        took, rules = f"{self.planning_seconds * 1000:.0f} ms", ", ".join(self.rules)
+        name = f"statement {self.hash}{f' at {self.call_site}' if self.call_site else ''}"
+        identity = f"({name}, {self.plan.requests} catalog requests)"
         match self.outcome:
             case "rewritten":
-                return f"{name}: rewritten in {took}, by {', '.join(self.rules)}"
-            case "shadow":
-                return f"{name}: not rewritten, planned in {took}: {self.reason}; by {', '.join(self.rules)}"
+                return f"Rewritten in {took} by {rules} {identity}"
             case "failed":
-                return f"{name}: the rewriting by {', '.join(self.rules)} failed: {self.error}"
-        return f"{name}: not rewritten, planned in {took}: {self.reason}"
+                return f"The rewriting by {rules} failed: {self.error} ({name})"
+            case "shadow":
+                return f"Not rewritten, planned in {took} for {rules}: {self.reason} {identity}"
+        return f"Not rewritten, planned in {took}: {self.reason} {identity}"
 
 
 Listener = Callable[[StatementEvent], None]

@@ -84,7 +84,7 @@ class Statements:
         """Log a statement and tell the listeners; a fault of theirs does not fail the statement."""
         with suppress(Exception):
             if event.outcome == "failed":
-                _LOG.warning("%s. It runs as written for the rest of this session", event)
+                _LOG.warning("%s. The statement runs as written for the rest of this session", event)
             elif _LOG.isEnabledFor(logging.INFO):
                 _LOG.info("%s", event)
         for listener in tuple(self.listeners):

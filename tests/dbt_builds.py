@@ -21,7 +21,7 @@ def compare_builds(python: Path) -> dict[str, str]:
         plain, planned = Path(scratch, "plain"), Path(scratch, "planned")
         _build(plain, [str(python.parent / "dbt")])
         log = _build(planned, [str(python), "-m", "dovetail", "exec", "-v", str(python.parent / "dbt")])
-        rewritten = log.count(": rewritten in ")
+        rewritten = log.count("dovetail: Rewritten in ")
         seen = {}
         for model, expected in MODELS.items():
             rows, others = _rows(plain, model), _rows(planned, model)

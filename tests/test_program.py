@@ -70,7 +70,7 @@ def test_a_file_runs_with_its_arguments(home: Path) -> None:
     done = program(home, "-v", "job.py", "--day", "2026-11-26", "-m")
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{row} True __main__ ['job.py', '--day', '2026-11-26', '-m'] True\n"
-    assert done.stderr.count(": rewritten in ") == 1
+    assert done.stderr.count("dovetail: Rewritten in ") == 1
     plain = program(home, "job.py", command=())
     assert plain.stdout == f"{row} False __main__ ['job.py'] True\n"
 
@@ -95,7 +95,7 @@ def test_dataframes_are_planned_with_frames(home: Path) -> None:
         assert done.returncode == 0, done.stderr
         assert done.stdout.startswith(row)
         assert ("Generate explode" in done.stdout) is planned
-        assert done.stderr.count(": rewritten in ") == 2 * planned  # collect and explain
+        assert done.stderr.count("dovetail: Rewritten in ") == 2 * planned  # collect and explain
 
 
 @pytest.mark.connect
@@ -107,7 +107,7 @@ def test_dataframes_of_spark_connect_are_planned_with_frames(home: Path, monkeyp
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("Row(n={}, t={})".format(*count()))
     assert "Generate explode" in done.stdout
-    assert done.stderr.count(": rewritten in ") == 2  # collect and explain
+    assert done.stderr.count("dovetail: Rewritten in ") == 2  # collect and explain
 
 
 @pytest.mark.parametrize(

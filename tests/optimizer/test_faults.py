@@ -20,6 +20,7 @@ import planner.runtime.lookup
 from comparing import assert_same
 from optimizer import Optimizer, Options, QueryError
 from optimizer.session_planner import SessionPlanner
+from optimizer.statements import Statements
 from planner.connectors.memory import MemorySource
 from planner.errors import RuleError, Unsupported, is_user_error
 from rules.batches import RULES
@@ -47,9 +48,9 @@ ERRORS: tuple[Exception, ...] = (
     KeyError("x"),
 )
 # What stands behind the last door, and the mending itself.
-NOT_OURS = {"run", "_log", "_log_warnings", "summarize", "is_user_error", "has_possible_lookup", "classic"}
+NOT_OURS = {"run", "_log_warnings", "summarize", "is_user_error", "has_possible_lookup", "classic"}
 # The public methods, and those of the planner in which faults are caught.
-BOUNDARY = {vars(SessionPlanner)[name] for name in ("plan", "plan_to_run", "_guard")}
+BOUNDARY = {vars(SessionPlanner)[name] for name in ("plan", "plan_to_run", "_guard")} | {vars(Statements)["decide"]}
 
 
 class Seam(NamedTuple):

@@ -55,6 +55,16 @@ def test_rows_of_operators(session: SparkSession, adaptive: str) -> None:
     assert str(found).endswith(f"{found.runs.rewritten.seconds:.2f} s rewritten")
 
 
+def test_a_plan_is_measured(session: SparkSession) -> None:
+    run = Optimizer(session, Options(force=True)).plan(BAND).measure()
+    assert {40, 25} <= set(rows_of(run, "Range"))
+    assert 0 < sum(o.seconds or 0 for o in run.operators) < 100
+    assert all(o.seconds is not None for o in run.operators if o.name.startswith("Broadcast"))
+    lines = str(run).splitlines()
+    assert lines[0] == f"{run.seconds:.2f} s"
+    assert any(line.strip().startswith("Generate: ") and " rows" in line for line in lines)
+
+
 def test_rows_of_subqueries(session: SparkSession) -> None:
     text = f"{BAND} WHERE a.id > (SELECT avg(id) FROM range(11))"
     found = Optimizer(session, Options(strict=True, force=True)).verify(text, measure=True)

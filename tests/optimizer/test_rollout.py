@@ -146,8 +146,9 @@ def test_a_rewriting_that_failed_is_not_used_again(session: SparkSession, caplog
     with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
         rows.filter("x > 1").collect()
     (warning,) = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
-    assert f"Statement {later.hash} at {__file__}:" in warning
-    assert "failed: DIVIDE_BY_ZERO. It runs as written for the rest of this session" in warning
+    assert warning.startswith("The rewriting by band_join, lower_band_join failed: DIVIDE_BY_ZERO (statement ")
+    assert f" {later.hash} at {__file__}:" in warning
+    assert warning.endswith("). The statement runs as written for the rest of this session")
     for again in (opt.plan(FAILS), Optimizer(session, FORCED).plan(FAILS)):
         assert again.sql() == FAILS
         assert again.declined[0].rule == "circuit breaker"
