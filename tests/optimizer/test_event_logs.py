@@ -376,7 +376,7 @@ def test_named_statements_are_compared_before_and_after(tmp_path: Path, capsys: 
         ("Dovetail: as written, 8a3f2c11", [], 2, 11_000),
         ("Dovetail: as written, 8a3f2c11", [], 2, 10_000),  # a part of the one before
         ("Dovetail: band_join, nearest, 8a3f2c11 · SELECT 1", [], 4, 2_000),
-        ("SQL on Spark Connect", ["user-1-tag-Dovetail-band_join-00ff00ff"], 5, 500),
+        ("SQL on Spark Connect", ["SparkConnect_SessionTag_User__Session_1-2_Tag_Dovetail-band_join-00ff00ff"], 5, 500),
         ("Dovetail plans a query", ["dovetail-planning-1"], 6, 500),
         ("Dovetail: soon, the warehouse", [], 7, 500),
     ]

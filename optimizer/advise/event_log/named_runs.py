@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any
 
 _NAME = re.compile(r"Dovetail: (?P<rules>[^·]+), (?P<hash>[0-9a-f]{8})(?: · (?P<own>.*))?", re.DOTALL)
-_TAG = re.compile(r"(?:.*-)?Dovetail-(?P<rules>[\w-]+)-(?P<hash>[0-9a-f]{8})")
+_TAG = re.compile(r"(?:.*[-_])?Dovetail-(?P<rules>[\w-]+)-(?P<hash>[0-9a-f]{8})")
 _AS_WRITTEN = ("as written", "as-written")
 
 
