@@ -54,7 +54,8 @@ class Options(Thresholds):
 
     planning_seconds: float = 5.0
     """The time limit of planning: a statement that takes longer runs as written.  The first statement of an optimizer,
-    for which code is loaded, has six times as long.  A greater number plans slow catalogs to the end."""
+    for which code is loaded, has six times as long; with ``strict`` there is no limit.  A greater number plans slow
+    catalogs to the end."""
 
     force: bool = False
     """Apply every sound rewriting regardless of its cost.  Use it in tests on small tables."""
