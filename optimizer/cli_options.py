@@ -101,7 +101,7 @@ class JobOptions:
 
         ``several``: the command takes a file of several statements.  Raises ``InputError`` or ``OptionError``.
         """
-        given: dict[str, Any] = dict(read_pairs("--option", self.option or ()))
+        given: dict[str, Any] = {"planning_seconds": _PLANNING_SECONDS, **read_pairs("--option", self.option or ())}
         if self.force:
             given["force"] = True
         check_master(self.master)
@@ -125,6 +125,7 @@ class JobOptions:
         return job
 
 
+_PLANNING_SECONDS = 600.0  # no job waits for a command, and a slow plan says more than none
 _INPUTS = ("query", "sql", "table", "catalog", "key")  # before a command's own options; the others come after them
 
 

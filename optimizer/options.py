@@ -53,9 +53,9 @@ class Options(Thresholds):
     the estimated gain; ``dovetail shadow-report`` reads it.  In a folder each process has a file of its own."""
 
     planning_seconds: float = 5.0
-    """The time limit of planning: a statement that takes longer runs as written.  The first statement of an optimizer,
-    for which code is loaded, has six times as long; with ``strict`` there is no limit.  A greater number plans slow
-    catalogs to the end."""
+    """The time limit of planning: a statement that takes longer runs as written.  It is six times as long until an
+    optimizer has rewritten a statement, since code is loaded for it, 600 seconds on the command line, and endless with
+    ``strict``.  A greater number plans slow catalogs to the end."""
 
     force: bool = False
     """Apply every sound rewriting regardless of its cost.  Use it in tests on small tables."""

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from planner.runtime.measurement_cache import MeasurementCache
 
 
-_FIRST = 6  # times planning_seconds for the first plan of an optimizer, for which Python and the JVM load their code
+_COLD = 6  # times planning_seconds until an optimizer has rewritten a statement: Python and the JVM load their code
 _UNLIMITED = 86_400.0  # with strict, the speed of a machine decides nothing
 _FRAME = "SELECT * FROM {frame}"  # the text of a DataFrame that cannot be written as SQL
 
@@ -50,7 +50,7 @@ class SessionPlanner:
         self._measured: MeasurementCache[tuple[Numbers, ...]] | None = None
         self._plans = PlanCache()
         self.statements = Statements(session, options)
-        self._has_planned = False
+        self._is_warm = False
 
     def plan(self, text: str, args: Any, stop_after: Stage, frames: Mapping[str, Any] | None = None) -> Plan:
         """Plan a statement that may run later: ``Plan.dataframe`` plans it again if anything changes until then."""
@@ -160,18 +160,19 @@ class SessionPlanner:
 
         start = perf_counter()
         given = {"arguments": args, "given": args, "session": self.session}
-        seconds = self.options.planning_seconds * (1 if self._has_planned else _FIRST)
+        seconds = self.options.planning_seconds * (1 if self._is_warm else _COLD)
         seconds = _UNLIMITED if self.options.strict else seconds
-        self._has_planned = True
         try:
             if switch := find_switch(text, self.options, self.session):
                 return Plan(text, None, (switch,), stopped=True, timings={"total": 0.0}, **given)
             with without_stderr(), planning_jobs(self.session, seconds):
                 plan = planning()
+            self._is_warm |= plan.rewritten
             _ = plan.warnings  # computed here, where a fault is caught
             return plan
         except (Exception, PlanningTimeout) as error:
             timed_out = isinstance(error, PlanningTimeout)
+            self._is_warm |= timed_out
             if not timed_out and (self.options.strict or is_user_error(error)):
                 raise
             if has_possible_lookup(text, self.declarations.tables):
