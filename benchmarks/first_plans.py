@@ -20,14 +20,12 @@ from optimizer import Optimizer
 from optimizer.demo import QUERY, QUICK, make_data
 
 TITLE = "First plans: a rewritten statement in a new process, in a warm one, and again"
-_NEAREST = (
-    "SELECT t.ts, q.device FROM events t LEFT ASOF JOIN sessions q MATCH_CONDITION (t.ts >= q.start) "
-    "ON t.kind = CAST(q.device AS STRING)"
-)
 STATEMENTS = {
     "band join": QUERY,
-    "nearest rows": _NEAREST,
-    "windows": "SELECT e.ts FROM events e WHERE e.amount > (SELECT avg(o.amount) FROM events o WHERE o.kind = e.kind)",
+    "nearest rows": "SELECT e.event_id, s.device FROM events e LEFT ASOF JOIN sessions s "
+    "MATCH_CONDITION (e.ts >= s.start) ON e.event_id % 100 = s.session_id % 100",
+    "window": "SELECT x.event_id, (SELECT count(*) FROM events y WHERE y.kind = x.kind "
+    "AND y.ts BETWEEN x.ts - INTERVAL 1 HOUR AND x.ts) AS n FROM events x",
 }
 
 
