@@ -23,7 +23,7 @@ from planner.version import VERSION
 ROOT = Path(__file__).parents[1]
 LOG = ROOT / "tests" / "event_logs" / "eventlog_v2_planted"
 COMMANDS = (
-    "demo run explain rewrite verify report advise stream materialize exec rules state doctor completion"
+    "demo run explain rewrite verify report advise shadow-report stream materialize exec rules state doctor completion"
 ).split()  # fmt: skip
 ESCAPE = "\x1b"
 COLOR = re.compile(r"\x1b\[(\d+;)*(3\d|4\d|9\d|10\d)(;\d+)*m")

@@ -39,6 +39,7 @@ BASE: dict[str, list[str]] = {
     "materialize": ["--sql=SELECT count(*) AS n FROM s", "--as=v", "--stream=s={home}/s", "--state={new}/state"],
     "report": [f"--sql={QUERY}", "--catalog={home}/t.toml"],
     "advise": ["{home}/t.sql", "--catalog={home}/t.toml"],
+    "shadow-report": ["{home}/statements.jsonl"],
     "state": ["{home}"],
     "rules": [],
     "completion": ["bash"],
@@ -67,6 +68,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (home / "t.csv").write_text("id,x\n1,2\n3,4\n")
     (home / "t.sql").write_text(QUERY)
     (home / "t.toml").write_text('[tables.t]\ncolumns = { id = "BIGINT", x = "INT" }\n')
+    (home / "statements.jsonl").write_text("")
     (home / "s").mkdir()
     (home / "s" / "0.json").write_text(json.dumps({"id": 1, "ts": "2024-01-01 00:00:00"}))
     return home
