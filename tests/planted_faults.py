@@ -47,6 +47,9 @@ MERGED = "rules/shared_scan/scalar_aggregates.py"
 GUARDS = "rules/analysis/speculation.py"
 FIELDS = "optimizer/validation.py"
 BLOCK = "rules/query/query_block.py"
+LATER_JOINS = "rules/nearest/joins_above.py"
+TOTALS = "rules/recognize/correlated_groups.py"
+OUTER_SUMS = "rules/lower/aggregate_band_join.py"
 VIEWS = "planner/runtime/temporary_views.py"
 VALIDATION = "optimizer/schema_validation.py"
 NAMED = "planner/runtime/named_frames.py"
@@ -339,5 +342,26 @@ FAULTS = (
         "if reason is None and ignores_cached_rows(before[0], after[0]):",
         "if reason is None and not before:",
         tests=CACHE_TESTS,
+    ),
+    Fault(
+        "the least difference is that of the most distant row",
+        FIRST_ROW,
+        "gap.falls != keys[0].descending",
+        "gap.falls == keys[0].descending",
+        "nearest",
+    ),
+    Fault(
+        "WHERE is tested below a full join", LATER_JOINS, "is_below = not fills and all(", "is_below = all(", "nearest"
+    ),
+    Fault(
+        "a later join may read the nearest row", LATER_JOINS, "relations.isdisjoint(right):", "relations:", "nearest"
+    ),
+    Fault("a count of no rows is NULL", TOTALS, 'if call.function == "count"', 'if call.function == "no"', "groups"),
+    Fault(
+        "rows that WHERE drops are preserved",
+        OUTER_SUMS,
+        "self.block.condition if preserved else None",
+        "() if preserved else None",
+        "aggregate",
     ),
 )
