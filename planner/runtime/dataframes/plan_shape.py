@@ -87,7 +87,7 @@ class PlanShape:
         """Return the part below what was refused; if nothing was, the highest join.  None if there is no such part."""
         if self.refused_at:
             return next((child for child in self.refused_at.children if child.contains("Join")), None)
-        return self._highest_join(self.plan)
+        return self._highest_join(self.plan) if self.has_join(self.plan) else None  # else the rows are cached
 
     def _highest_join(self, node: PlanNode) -> PlanNode | None:
         while node.name != "Join":
