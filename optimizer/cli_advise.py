@@ -92,6 +92,10 @@ def shadow_report(
         int,
         typer.Option("--verify", min=0, metavar="N", help="Run the N best statements both ways and compare the rows."),
     ] = 0,
+    sample: Annotated[
+        float | None,
+        typer.Option("--sample", metavar="PART", help="With --verify: the part of the rows to read, such as 0.1."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Rank the statements that ran with --option mode=shadow, or canary, by what their rewritings gain.
@@ -102,4 +106,4 @@ def shadow_report(
         raise InputError("name the file or folder that the option statement_log names")
     from optimizer.commands.shadow_report import run_shadow_report
 
-    run_shadow_report(path, job.read("SELECT 1"), verify=verify, json=json)
+    run_shadow_report(path, job.read("SELECT 1"), verify=verify, sample=sample, json=json)

@@ -28,11 +28,11 @@ class _Verified:
     same: bool | None
 
 
-def run_shadow_report(path: str, job: Job, *, verify: int, json: bool) -> None:
+def run_shadow_report(path: str, job: Job, *, verify: int, sample: float | None, json: bool) -> None:
     """Print the report; with ``verify``, run so many statements both ways.  ``CommandFailed`` if their rows differ."""
     records, wrong = read_log(Path(path))
     report = ShadowReport.of(records)
-    verified = _verify(report, job, verify) if verify else ()
+    verified = _verify(report, job, verify, sample) if verify else ()
     if json:
         terminal.print_json(_to_json(report, verified, wrong))
     else:
@@ -43,7 +43,7 @@ def run_shadow_report(path: str, job: Job, *, verify: int, json: bool) -> None:
         raise CommandFailed(f"{different[0].hash}: the rewriting returns other rows; please report it", Exit.FAILED)
 
 
-def _verify(report: ShadowReport, job: Job, most: int) -> tuple[_Verified, ...]:
+def _verify(report: ShadowReport, job: Job, most: int, sample: float | None) -> tuple[_Verified, ...]:
     found = []
     with optimizer_for(job) as opt:
         for statement in report.rewritten[:most]:
@@ -54,7 +54,7 @@ def _verify(report: ShadowReport, job: Job, most: int) -> tuple[_Verified, ...]:
                 continue
             try:
                 with terminal.show_status(f"running {hash_} both ways"):
-                    result = opt.verify(statement.last.text("text"), measure=True)
+                    result = opt.verify(statement.last.text("text"), measure=sample is None, sample=sample)
                 found.append(_Verified(hash_, str(result), result.same))
             except Exception as error:  # noqa: BLE001 - it concerns one statement of many
                 found.append(_Verified(hash_, f"not verified: {describe_failure(error)[0]}", None))
