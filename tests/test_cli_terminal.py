@@ -126,7 +126,7 @@ def test_completion(shell: str) -> None:
 
 def test_a_shell_gets_completions() -> None:
     asked = {"_DOVETAIL_COMPLETE": "complete_bash", "COMP_WORDS": "dovetail re", "COMP_CWORD": "1"}
-    assert in_a_pipe(**asked).stdout.split() == ["rewrite"]
+    assert in_a_pipe(**asked).stdout.split() == ["rewrite", "report"]
     asked |= {"COMP_WORDS": "dovetail run --ov", "COMP_CWORD": "2"}
     assert in_a_pipe(**asked).stdout.split() == ["--overwrite"]
     asked |= {"COMP_WORDS": "dovetail run --option level_", "COMP_CWORD": "3"}

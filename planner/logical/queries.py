@@ -57,11 +57,6 @@ class SetOp(Logical):
     keyword: str
 
     @property
-    def is_union_all(self) -> bool:
-        """Whether this returns all rows of both sides, and compares none."""
-        return {"UNION", "ALL"} <= set(self.keyword.upper().split())
-
-    @property
     def detail(self) -> str:
         return " ".join(self.keyword.lower().split())
 

@@ -49,12 +49,6 @@ class SelfBand:
     description: str
 
     @property
-    def includes_self(self) -> bool:
-        """Whether every row with keys and a value of the column belongs to itself."""
-        low, high = self.offsets.low, self.offsets.high
-        return not (self.row_filters or self.match_filters or self.inequality_column) and (low or 0) <= 0 <= (high or 0)
-
-    @property
     def match_conditions(self) -> tuple[Scalar, ...]:
         """Return the filters on the rows in a band, as conditions on a row."""
         return tuple(map(Scalar, self.match_filters))
