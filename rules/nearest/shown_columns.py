@@ -32,8 +32,9 @@ def shown_relations(readers: Iterable[Scalar], join: Join, ctx: Context) -> tupl
     names = [_checked(source, ctx) for source in sources]
     if len(set(map(ctx.names.fold, names))) < len(names):
         raise Refused("two relations have one name")
-    if any(isinstance(node, Join) and (node.using or node.natural) for node in join.walk()):
-        raise Refused("it has USING or NATURAL")
+    merging = (node for node in join.walk() if isinstance(node, Join) and (node.using or node.natural))
+    if (merges := next(merging, None)) is not None:
+        raise Refused(f"{merges.keyword} merges columns by USING or NATURAL; write ON", merges.place)
     used = {column for scalar in readers for column in _used(scalar, ctx.scope(join.left, join.right))}
     joined = _may_add_null(bare(join.right))
     shown = [
