@@ -42,19 +42,29 @@ def frame(session: SparkSession) -> DataFrame:
     return points.join(intervals, fn.expr("x BETWEEN lo AND hi"))
 
 
-def descriptions(session: SparkSession) -> list[str]:
-    """The descriptions of all SQL executions so far but those of planning, as the SQL tab and event logs show them."""
+def executions(session: SparkSession) -> dict[int, str]:
+    """The descriptions of the SQL executions that Spark still lists, by their numbers: it keeps the last thousand."""
     session.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
-    executions = session._jsparkSession.sharedState().statusStore().executionsList()
-    found = [executions.apply(n).description() for n in range(executions.size())]
-    return [d for d in found if not re.match("Dovetail (plans|measures)", d)]
+    listed = session._jsparkSession.sharedState().statusStore().executionsList()
+    return {int(one.executionId()): one.description() for one in (listed.apply(n) for n in range(listed.size()))}
+
+
+def last_execution(session: SparkSession) -> int:
+    """The number of the last SQL execution so far."""
+    return max(executions(session), default=-1)
+
+
+def descriptions(session: SparkSession, after: int) -> list[str]:
+    """The descriptions of later executions but those of planning, as the SQL tab and event logs show them."""
+    found = [text for number, text in sorted(executions(session).items()) if number > after]
+    return [text for text in found if not re.match("Dovetail (plans|measures)", text)]
 
 
 def test_the_name_is_in_spark_and_nowhere_afterwards(session: SparkSession, tmp_path: Path) -> None:
     opt, context = Optimizer(session, FORCED), session.sparkContext
     name = f"Dovetail: band_join, {opt.plan(BAND).hash}"
     rows = opt.sql(BAND)
-    before = len(descriptions(session))
+    before = last_execution(session)
     context.setJobDescription("mine")
     try:
         assert rows.filter("x > 3").groupBy("lo").count().count() > 0
@@ -66,7 +76,7 @@ def test_the_name_is_in_spark_and_nowhere_afterwards(session: SparkSession, tmp_
     rows.collect()
     opt.dataframe(frame(session)).count()
     session.range(3).count()
-    found = descriptions(session)[before:]
+    found = descriptions(session, before)
     assert [d for d in found if d == f"{name} · mine"] == [f"{name} · mine"] * 2
     assert sum(d.startswith("Dovetail: band_join, ") and d.endswith(" · mine") for d in found) in (3, 4)
     assert name in found
@@ -94,9 +104,9 @@ def test_shadow_runs_what_is_written_and_reports_the_rest(session: SparkSession,
     assert plan.shadow.rewritten
     assert plan.declined[0] == Declined("mode", "mode=shadow runs each statement as written, and reports the rewriting")
     expected = sorted(session.sql(BAND).collect())
-    before = len(descriptions(session))
+    before = last_execution(session)
     assert sorted(opt.sql(BAND).collect()) == sorted(plan.dataframe().collect()) == expected
-    assert descriptions(session)[before:] == [f"Dovetail: as written, {plan.hash}"] * 2
+    assert descriptions(session, before) == [f"Dovetail: as written, {plan.hash}"] * 2
     text = "SELECT {p}.x, i.lo FROM {p} JOIN i ON {p}.x BETWEEN i.lo AND i.hi AND i.lo < :most"
     assert opt.sql(text, {"most": 50}, p=session.table("p")).count() > 0
     own = frame(session)
