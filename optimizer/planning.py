@@ -43,7 +43,7 @@ _VIEW = (
     "that reads it"
 )
 
-_KEPT = "the rewriting picks the row that is asked for"
+_KEPT = "the rewriting picks the right row"
 _LOST = "select {keys} in a subquery with the LIMIT, and the value from that, or use max_by or min_by"
 
 

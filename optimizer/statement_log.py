@@ -6,8 +6,8 @@ import json
 import os
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from fcntl import LOCK_EX, flock
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,9 +50,12 @@ def append(path: Path, data: bytes) -> None:
     """Append to a file with one write under a lock.  A line that a full disk has cut off is closed first."""
     file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o640)
     try:
-        flock(file, LOCK_EX)  # released when the file is closed
+        with suppress(ImportError):  # Windows, where each process needs a file of its own: a folder
+            from fcntl import LOCK_EX, flock
+
+            flock(file, LOCK_EX)  # released when the file is closed
         end = os.lseek(file, 0, os.SEEK_END)
-        if end and os.pread(file, 1, end - 1) != b"\n":
+        if end and os.lseek(file, end - 1, os.SEEK_SET) >= 0 and os.read(file, 1) != b"\n":
             data = b"\n" + data
         while data:
             data = data[os.write(file, data) :]

@@ -85,5 +85,5 @@ def _tied(session: SparkSession, plan: Plan, catalog: SparkCatalog) -> list[str]
             continue
         text = f"SELECT count(*) FROM (SELECT * FROM (\n{query}\n) GROUP BY ALL HAVING count(*) > 1)"
         if times := run(session, text, plan.arguments).collect()[0][0]:
-            found.append(f"{times:,} times, {near.times[1]}, stand in several rows, of which any may be the nearest")
+            found.append(f"{times:,} values of {near.times[1]} are in several rows, any of which may be the nearest")
     return found

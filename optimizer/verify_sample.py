@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
+from uuid import uuid4
 
 from sqlglot import exp
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Name = tuple[str, ...]
-_VIEW = "__dt_sample"
 _PARTS = 1_000_000  # in which shares are counted
 _UNHASHED = re.compile(r"\b(map<|variant\b)")
 
@@ -61,13 +61,14 @@ def sampled(session: SparkSession, plan: Plan, share: float | None, limit: int |
         share = min(1.0, limit / max(frame.count(), 1))
     assert share is not None
     rows = frame.where(_is_in(frame, _key_columns(plan, name), share))
-    with temporary_views({_VIEW: rows}):
+    view = f"__dt_sample_{uuid4().hex}"  # of this call alone
+    with temporary_views({view: rows}):
 
         def substitute(node: Node) -> Node:
             scan = unwrap(node)
             if not isinstance(scan, Scan) or scan.cte or scan.name != name:
                 return node
-            read = replace(scan, name=(_VIEW,), text=_VIEW, suffix=alias_of(scan))
+            read = replace(scan, name=(view,), text=view, suffix=alias_of(scan))
             return Spark(read) if isinstance(node, Spark) else read
 
         yield Sample(lambda tree: transform_up(tree, substitute), f"{share:.3g} of {shown}")

@@ -1,10 +1,11 @@
-"""A time limit for what a block runs in Spark: its jobs are canceled."""
+"""Cancels what a block runs in Spark once a time has passed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from threading import Timer
+from contextlib import contextmanager, suppress
+from threading import Event, Thread
+from time import monotonic
 from uuid import uuid4
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -13,42 +14,57 @@ from pyspark.sql import SparkSession
 
 from planner.runtime.batch import classic
 
+_EVERY = 0.5  # seconds
+
 
 class TimeIsUp(Exception):
     """The time limit of a block was reached."""
 
 
 @contextmanager
-def time_limit(session: SparkSession, seconds: float | None) -> Iterator[None]:
-    """Cancel the jobs that this thread starts inside the block, ``seconds`` after its begin.
+def cancel_jobs_after(session: SparkSession, seconds: float) -> Iterator[None]:
+    """Cancel the jobs that this thread starts inside the block and that still run after so many seconds.
 
-    Raises ``TimeIsUp`` then.  None is no limit.
+    Jobs that start later are canceled as well, within half a second.
     """
+    tag = f"dovetail-{uuid4().hex}"
+    context = session.sparkContext if classic(session) else None
+    add, remove, cancel = (
+        (context.addJobTag, context.removeJobTag, context.cancelJobsWithTag)
+        if context
+        else (session.addTag, session.removeTag, session.interruptTag)
+    )
+    ended = Event()
+
+    def cancel_jobs() -> None:
+        wait = seconds
+        while not ended.wait(wait):
+            wait = _EVERY
+            with suppress(Exception):  # the session may have ended
+                cancel(tag)
+
+    add(tag)
+    Thread(target=cancel_jobs, daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
+        remove(tag)
+
+
+@contextmanager
+def time_limit(session: SparkSession, seconds: float | None) -> Iterator[None]:
+    """Raise ``TimeIsUp`` where a block takes longer, and cancel its jobs; None is no limit."""
     if seconds is None:
         yield
         return
-    tag, expired = f"dovetail-{uuid4().hex}", []
-    tags = session.sparkContext if classic(session) else session
-
-    def stop() -> None:
-        expired.append(True)
-        if classic(session):
-            session.sparkContext.cancelJobsWithTag(tag)
-        else:
-            session.interruptTag(tag)
-
-    timer = Timer(seconds, stop)
-    timer.daemon = True
-    (tags.addJobTag if classic(session) else tags.addTag)(tag)  # type: ignore[union-attr]
-    timer.start()
+    end = monotonic() + seconds
     try:
-        yield
+        with cancel_jobs_after(session, seconds):
+            yield
     except (PySparkException, Py4JError) as error:
-        if expired:
+        if monotonic() >= end:
             raise TimeIsUp from error
         raise
-    finally:
-        timer.cancel()
-        (tags.removeJobTag if classic(session) else tags.removeTag)(tag)  # type: ignore[union-attr]
-    if expired:
+    if monotonic() >= end:
         raise TimeIsUp

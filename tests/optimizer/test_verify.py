@@ -133,8 +133,8 @@ def test_what_explains_a_difference(session: SparkSession) -> None:
 def test_only_rows_that_tie_are_said_to_tie(session: SparkSession) -> None:
     session.range(40).selectExpr("id", "id % 4 AS k", "id AS ts").createOrReplaceTempView("t")
     query = "SELECT t.id, max_by(q.price, q.ts) AS price FROM t JOIN q ON q.k = t.k AND q.ts <= t.ts GROUP BY t.id"
-    stand = "24 times, q.ts, stand in several rows, of which any may be the nearest"
-    for times, tied in (("id", ()), ("id DIV 8", (stand,))):
+    in_several = "24 values of q.ts are in several rows, any of which may be the nearest"
+    for times, tied in (("id", ()), ("id DIV 8", (in_several,))):
         session.range(50).selectExpr("id % 4 AS k", f"{times} AS ts", "id AS price").createOrReplaceTempView("q")
         plan = Optimizer(session, Options(force=True)).plan(query)
         assert "nearest_groups" in plan.rules
