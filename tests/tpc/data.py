@@ -79,6 +79,14 @@ def for_spark(text: str) -> str:
     return _QUOTED.sub(requote, text)
 
 
+def columns(suite: str) -> dict[str, dict[str, str]]:
+    """The columns of the tables of a suite, with their types, without any data."""
+    with _connect(SUITES[suite]) as connection:
+        connection.execute(f"CALL {SUITES[suite].generator}(sf = 0)")
+        names = [name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()]
+        return {name: {c[0]: c[1] for c in connection.execute(f"DESCRIBE {name}").fetchall()} for name in names}
+
+
 def home() -> Path:
     """Where made data is kept: `$DOVETAIL_DATA`, else `.data` of this checkout."""
     chosen = os.environ.get("DOVETAIL_DATA")
