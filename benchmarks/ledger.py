@@ -2,12 +2,13 @@
 
     python -m benchmarks.ledger [CASES.jsonl ...]
 
-*Lines* are those of the files that only this rule imports, directly or through others, with the files of the rule itself
-(a rule that recognizes and the one that lowers its node are one entry).  *TPC* are the queries of TPC-H and TPC-DS,
-planned without Spark and as if costs did not count, *golden* the golden plans.  A file of cases has a statement a line
-(`id`, `setup`, `sql`); `tables.py` beside it makes their tables (`make(spark, folder)`), and Spark plans them.  Of each
-kind there are two numbers: the rewritten statements in which the rule fires, and those that stay as written without it.
-*Gain* is what results/ has of TPC, the least and the most; other figures are those of docs/benchmarks.md.
+*Lines* are those of the files that only this rule imports, directly or through others, with the files of the rule
+itself (a rule that recognizes and the one that lowers its node are one entry).  *TPC* are the queries of TPC-H and
+TPC-DS, planned without Spark and as if costs did not count, *golden* the golden plans.  A file of cases has a statement
+a line (`id`, `setup`, `sql`); `tables.py` beside it makes their tables (`make(spark, folder)`), and Spark plans them.
+Of each kind there are two numbers: the rewritten statements in which the rule fires, and those that stay as written
+without it.  *Gain* is how many times as fast TPC-H and TPC-DS were, the least and the most, or else the figure of the
+table in results/ that measures the rule.
 """
 
 from __future__ import annotations

@@ -14,7 +14,6 @@ from rules.lower.nearest_join import (
     lower_nearest_versions,
 )
 from rules.lower.self_aggregate import lower_self_aggregate
-from rules.lower.shared_groups import lower_shared_groups
 from rules.lower.spark import leave_to_spark
 from rules.normalize.carry_filters import carry_filters
 from rules.normalize.exists_to_join import exists_to_join
@@ -46,7 +45,6 @@ from rules.recognize.self_aggregate import self_aggregate
 from rules.recognize.self_join_elimination import self_join_elimination
 from rules.recognize.self_neighbour import self_neighbour
 from rules.recognize.self_pairs import self_pairs
-from rules.recognize.shared_groups import shared_groups
 from rules.recognize.temporal_join import temporal_join
 from rules.rule import Batch, Rule
 
@@ -86,7 +84,6 @@ BATCHES = (
             nearest_subquery,
             nearest_versions,
             correlated_groups,
-            shared_groups,
         ),
     ),
     Batch(
@@ -106,7 +103,6 @@ BATCHES = (
             lower_nearest_ties,
             lower_nearest_versions,
             lower_merged_scalar_aggregates,
-            lower_shared_groups,
             lower_self_aggregate,
             aggregate_band_join,
             keep_nested_loop,

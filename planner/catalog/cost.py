@@ -87,10 +87,6 @@ class Thresholds:
     """Where conditions keep less than this share of the rows, an aggregate over a band stays a self-join, since a
     window is computed for all rows.  A greater number keeps more self-joins."""
 
-    shared_groups_share: float = 0.1
-    """A CTE that is read under several constants is aggregated once if it has at most this many groups for each row
-    that is aggregated.  A greater number shares aggregates that reduce their rows less."""
-
     window_share: float = 0.3
     """A correlated aggregate over the same table becomes a window if at most this share of the rows is left after the
     joins and filters of the outer query, or if the rows are themselves computed: a window sorts every row.  A greater

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from planner.logical import Derived, Filter, Logical
+from planner.logical import Derived, Filter
 from planner.logical.alternatives import Alternatives
 from planner.tree import plan_node
 from planner.types.schema import Column
@@ -93,20 +93,6 @@ class ScalarAggregatesRow(Replacement):
     """A query of one row that ``ScalarAggregates`` has computed."""
 
     label: ClassVar[str] = "ScalarAggregatesRow"
-
-
-@plan_node
-class SharedGroups(Alternatives):
-    """Two forms of a CTE: in ``other`` its readers share one exchange, in ``written`` each copy has its own constants.
-
-    ``relations`` are read for it; it is grouped by ``keys``, columns of some of them, and by columns for which there
-    are ``constants`` different values.
-    """
-
-    label: ClassVar[str] = "SharedGroups"
-    relations: tuple[Logical, ...]
-    keys: tuple[tuple[Logical, tuple[str, ...]], ...]
-    constants: int
 
 
 @plan_node

@@ -75,7 +75,6 @@ RewritingName = Literal[
     "NearestTies",
     "NearestVersions",
     "SelfWindow",
-    "SharedGroups",
 ]
 
 

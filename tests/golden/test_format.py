@@ -218,7 +218,7 @@ SELF = (
 
 
 def test_a_claim_names_any_operator_that_a_plan_prints(project: Project) -> None:
-    approve(project, "self.plan", f"-- must use: SelfWindow\n-- must not use: SharedGroups, BandWindow\n{SELF}")
+    approve(project, "self.plan", f"-- must use: SelfWindow\n-- must not use: NearestTies, BandWindow\n{SELF}")
 
 
 def test_a_claim_about_a_refusal_holds(project: Project) -> None:
