@@ -18,10 +18,3 @@ class LogProblem(DovetailError):
 
 class Damaged(DovetailError):
     """Bytes that cannot be read on: the reason, as a sentence."""
-
-
-class CutOff(Damaged):
-    """Compressed bytes that end in the middle of a block, as those of an application that runs may do."""
-
-    def __init__(self) -> None:
-        super().__init__("The compressed data ends in the middle of a block; it was read to there.")

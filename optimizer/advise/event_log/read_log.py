@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from optimizer.advise.event_log.application import Application, NotAnEvent
 from optimizer.advise.event_log.compression import read_chunks
-from optimizer.advise.event_log.errors import CutOff, Damaged, LogProblem
+from optimizer.advise.event_log.errors import Damaged, LogProblem
 from optimizer.advise.event_log.files import EventLog
 from optimizer.advise.event_log.lines import LONGEST_LINE, TooLong, event_name, read_lines
 from planner.errors import reason_of
@@ -51,7 +51,7 @@ def read_log(log: EventLog, report: Callable[[int], object]) -> tuple[Applicatio
                 if problems.wrong > _MOST_WRONG:
                     raise Damaged(f"More than {_MOST_WRONG:,} lines are no events; the rest was not read.") from None
     except Damaged as damaged:
-        problems.damage = "" if isinstance(damaged, CutOff) and log.in_progress else str(damaged)
+        problems.damage = str(damaged)
     except OSError as error:
         problems.damage = f"It cannot be read: {reason_of(error)}."
     reason = _describe(problems, log, application, last=number, read=read)
