@@ -132,7 +132,7 @@ def explain(
             "-m",
             help="What to show. plan: the operators. trace: each rule that fired, with what it changed, or that "
             "declined, with its reason. cost: the plan, and the estimates that decided. sql: the statement that Spark "
-            "runs. json: all of it as JSON. html: all of it as a page. mermaid: the plan as a flowchart.",
+            "runs. json: all of it as JSON. html: all of it as a page.",
         ),
     ] = Mode("plan"),  # noqa: B008 - an Enum member, made once
     out: Annotated[

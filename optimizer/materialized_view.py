@@ -192,8 +192,7 @@ class MaterializedView:
     def explain(self, mode: StreamMode = "plan") -> str:
         """Describe how a refresh finds the new joined rows, what it stores, and how the view is computed from that.
 
-        ``html``: as a page; ``mermaid``: the plan of a refresh as a flowchart.  Raises what ``StreamPlan.explain``
-        raises.
+        ``html``: as a page.  Raises what ``StreamPlan.explain`` raises.
         """
         plan = self.opt.stream_plan(self.query.joined, state_modules=True)
         reason = f"the joined rows are stored: {self.rows_reason}" if self.rows_reason and not self.accumulators else ""
@@ -201,10 +200,8 @@ class MaterializedView:
             explanation = plan.explanation()
             notes = (*explanation.notes, *([f"{reason[0].upper()}{reason[1:]}."] if reason else []))
             return render_page(replace(explanation, notes=notes, queries=self._stored_queries()))
-        if mode != "plan":
-            return plan.explain(mode)
         queries = (f"{title}:\n\n{query}" for title, query in self._stored_queries())
-        return "\n\n".join([plan.explain(), *([reason] if reason else []), *queries])
+        return "\n\n".join([plan.explain(mode), *([reason] if reason else []), *queries])
 
     def _stored_queries(self) -> tuple[tuple[str, str], ...]:
         """What is stored of the joined rows, and the view over that, as titled queries."""

@@ -14,7 +14,6 @@ from optimizer.trace import Trace
 from planner.errors import OptionError, Place, QueryError, one_of
 from planner.explain.explanation import Explanation
 from planner.explain.html.page import can_render, render_fragment, render_page
-from planner.explain.mermaid import to_mermaid
 from planner.explain.printer import show_declined, show_error, show_note, show_steps, show_tree, show_warnings
 from planner.explain.records import Choice, CostNote, Declined, PlanWarning
 from planner.logical import Logical, Statement
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from planner.runtime.named_frames import NamedFrames
     from planner.runtime.watched_frames import Around
 
-Mode = Literal["plan", "trace", "cost", "sql", "json", "html", "mermaid"]
+Mode = Literal["plan", "trace", "cost", "sql", "json", "html"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 _VIEW = re.compile(r"_[0-9a-f]{12}\b")  # ends the name of a view of a DataFrame, which is new in each run
 
@@ -230,7 +229,7 @@ class Plan:
         return {table: metrics.counters for table, metrics in self.fetched.items()}
 
     def explain(self, mode: Mode = "plan", *, verified: Verification | None = None) -> str:
-        """Format the plan as ``plan``, ``trace``, ``cost``, ``sql``, ``json``, ``html`` or ``mermaid``.
+        """Format the plan as ``plan``, ``trace``, ``cost``, ``sql``, ``json`` or ``html``.
 
         ``html`` is a page that needs no network; it shows the result of ``verified``, and the rows of Spark's operators
         if that run was measured.  Raises ``OptionError`` for another mode, and ``EnvironmentProblem``
@@ -251,8 +250,6 @@ class Plan:
                 return json.dumps(self.explanation().to_json(), indent=2, ensure_ascii=False)
             case "html":
                 return render_page(self.explanation(verified))
-            case "mermaid":
-                return to_mermaid(self.explanation())
         raise OptionError(f"explain has no mode {mode!r}; {one_of(MODES, str(mode))}")
 
     def _format_tree(self) -> str:

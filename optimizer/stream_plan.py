@@ -28,7 +28,6 @@ from planner.errors import (
 )
 from planner.explain.explanation import Explanation
 from planner.explain.html.page import can_render, render_fragment, render_page
-from planner.explain.mermaid import to_mermaid
 from planner.explain.printer import show_tree, show_warnings
 from planner.explain.records import Declined, PlanWarning
 from planner.hints.blocks import DELTA_ORDER, hints_in
@@ -50,7 +49,7 @@ _BINS = "bins=True requests it"
 _EQUAL = "it joins two streams by equalities alone, which Spark does as well; state_modules=True uses state modules"
 
 
-StreamMode = Literal["plan", "html", "mermaid"]
+StreamMode = Literal["plan", "html"]
 STREAM_MODES: tuple[StreamMode, ...] = get_args(StreamMode)
 
 
@@ -87,7 +86,7 @@ class StreamPlan:
         return bool(self.changelog or self.versions)
 
     def explain(self, mode: StreamMode = "plan") -> str:
-        """Describe the plan of an epoch, or why there is none, as ``plan``, ``html`` or ``mermaid``.
+        """Describe the plan of an epoch, or why there is none, as ``plan`` or ``html``.
 
         Raises ``OptionError`` for another mode, and ``EnvironmentProblem`` for ``html`` without Jinja.
         """
@@ -96,8 +95,6 @@ class StreamPlan:
                 return self._describe()
             case "html":
                 return render_page(self.explanation())
-            case "mermaid":
-                return to_mermaid(self.explanation())
         raise OptionError(f"explain has no mode {mode!r} for streams; {one_of(STREAM_MODES, str(mode))}")
 
     def explanation(self) -> Explanation:

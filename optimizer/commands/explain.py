@@ -52,8 +52,7 @@ def show_explanations(job: Job, catalog: str | None, mode: Mode, out: str | None
     if mode == "json" and len(plans) > 1:
         explanation = json.dumps([json.loads(plan.explain("json")) for plan in plans], indent=2, ensure_ascii=False)
     else:
-        comment = "%%" if mode == "mermaid" else "--"
-        heads = [f"{comment} {heading(job, n)}\n" if len(plans) > 1 else "" for n in range(1, len(plans) + 1)]
+        heads = [f"-- {heading(job, n)}\n" if len(plans) > 1 else "" for n in range(1, len(plans) + 1)]
         end = ";" if mode == "sql" and len(plans) > 1 else ""
         texts = [f"{head}{plan.explain(mode)}{end}" for head, plan in zip(heads, plans, strict=True)]
         explanation = "\n\n".join(texts)
@@ -62,9 +61,9 @@ def show_explanations(job: Job, catalog: str | None, mode: Mode, out: str | None
     else:
         Path(out).write_text(f"{explanation}\n", encoding="utf-8")
     for plan in plans:
-        if mode in ("sql", "mermaid"):
+        if mode == "sql":
             _warn_of_rejection(plan)
-        if mode in ("cost", "sql", "mermaid"):  # the other modes include it
+        if mode in ("cost", "sql"):  # the other modes include it
             print_warnings(plan.warnings)
 
 

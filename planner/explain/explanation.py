@@ -1,4 +1,4 @@
-"""The parts of an explanation: one record, from which JSON, pages and flowcharts are made."""
+"""The parts of an explanation: one record, from which JSON and pages are made."""
 
 from __future__ import annotations
 

@@ -132,7 +132,6 @@ def test_how_it_is_explained(opt: Optimizer, feeds: list[Feed], tmp_path: Path) 
     view = opt.materialize(GROUPS, "kept", state=tmp_path / "state")
     shown = view.explain()
     assert "<h3>Stored of the joined rows</h3>" in view.explain("html")
-    assert view.explain("mermaid").startswith("flowchart BT")
     assert "new rows of a look up b by k" in shown
     assert shown.partition("stored of the joined rows:\n\n")[2] == (
         "SELECT a.k AS __dt_g0, count(*) AS __dt_p0, count(b.id) AS __dt_p1, "
