@@ -119,7 +119,9 @@ def cases(file: Path) -> Iterable[Planner]:
     """The statements of a file, planned on Spark."""
     from benchmarks.harness import session
 
-    with tempfile.TemporaryDirectory() as folder, session("ledger", {"spark.sql.warehouse.dir": folder}) as spark:
+    folder = tempfile.mkdtemp()
+    settings = {"spark.sql.warehouse.dir": folder, "spark.driver.memory": "3g"}
+    with session("ledger", settings) as spark:
         runpy.run_path(str(file.parent / "tables.py"))["make"](spark, folder)
         for case in map(json.loads, file.read_text().splitlines()):
             for statement in case["setup"]:
