@@ -44,7 +44,6 @@ from rules.recognize.nearest_version import nearest_versions
 from rules.recognize.self_aggregate import self_aggregate
 from rules.recognize.self_join_elimination import self_join_elimination
 from rules.recognize.self_neighbour import self_neighbour
-from rules.recognize.self_pairs import self_pairs
 from rules.recognize.temporal_join import temporal_join
 from rules.rule import Batch, Rule
 
@@ -72,7 +71,6 @@ BATCHES = (
         "replace query blocks first (nearest rows, self-joins, shared scans), while all joins are as written",
         (
             nearest_syntax,
-            self_pairs,
             self_join_elimination,
             self_neighbour,
             merge_scalar_aggregates,

@@ -40,7 +40,6 @@ GROUPED = "rules/lower/extreme_exists.py"
 STEPS = "rules/self_join/neighbour_rows.py"
 SEMI_JOINS = "rules/window/semi_joins.py"
 SAME = "rules/recognize/self_join_elimination.py"
-PAIRS = "rules/self_join/self_pairs.py"
 FRAMES = "rules/window/frame_aggregates.py"
 WINDOWS = "rules/window/correlated_aggregate.py"
 MERGED = "rules/shared_scan/scalar_aggregates.py"
@@ -281,8 +280,6 @@ FAULTS = (
     ),
     Fault("a row joined with itself by NULL", SAME, 'e.left[1]))} IS NOT NULL"', 'e.left[1]))} IS NULL"', "self"),
     Fault("an anti join drops what is unknown", SAME, "IS NOT TRUE", "IS FALSE", "self"),
-    Fault("pairs that differ have one value", PAIRS, "{least} <> {most}", "{least} = {most}", "pairs"),
-    Fault("pairs of rows that are filtered in different ways", PAIRS, "if own != theirs:", "if False:", "pairs"),
     Fault(
         "rows with equal keys share what they count",
         FRAMES,

@@ -48,13 +48,6 @@ class SameRowTest(Filter):
 
 
 @plan_node
-class DifferingKeys(Replacement):
-    """The keys of a source that two rows have which differ in a column, each once."""
-
-    label: ClassVar[str] = "DifferingKeys"
-
-
-@plan_node
 class NeighbourRow(Replacement):
     """A relation whose row is one before or behind another, in ``RowsWithNeighbours``."""
 
