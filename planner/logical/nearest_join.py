@@ -139,8 +139,8 @@ class Nearest:
 class NearestJoin(RecognizedJoin):
     """An inner or left join of which only the pairs of each left row with its nearest right rows count.
 
-    ``match`` is the MATCH_CONDITION of an as-of join, or at ``match_at`` in its ON, and ``using`` its USING; without it
-    this is a plain join.  Behind the words ``by`` of NEAREST BY it is the ranking expression.
+    ``match`` is the MATCH_CONDITION of an as-of join, and ``using`` its USING; behind the words ``by`` of NEAREST BY it
+    is the ranking expression; without it this is a plain join.
     ``foreign``: whether Spark cannot run it as written.  ``certain``: another node has chosen it already.
     ``turned``: written as a right join, with the right side first; ``*`` shows its columns first.
     """
@@ -159,7 +159,6 @@ class NearestJoin(RecognizedJoin):
     foreign: bool = False
     certain: bool = False
     turned: bool = False
-    match_at: int | None = None
 
     @property
     def plain(self) -> Join | NearestSyntax:
@@ -170,9 +169,7 @@ class NearestJoin(RecognizedJoin):
         kind: Literal["inner", "left"] = "left" if self.kind == "left" else "inner"
         if self.by:
             return NearestByJoin(self.left, self.right, kind, self.keyword, self.match, self.by, self.nearest.count)
-        return AsofJoin(
-            self.left, self.right, kind, self.keyword, self.match, self.condition, self.using, self.match_at
-        )
+        return AsofJoin(self.left, self.right, kind, self.keyword, self.match, self.condition, self.using)
 
     @property
     def detail(self) -> str:

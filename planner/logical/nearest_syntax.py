@@ -1,7 +1,6 @@
 """Joins that Spark's syntax limits to the nearest rows of the right side.
 
 t ASOF JOIN q MATCH_CONDITION (t.ts >= q.ts) ON t.sym = q.sym       SPARK-58092, Spark 4.3
-t ASOF JOIN q ON t.sym = q.sym AND t.ts >= q.ts                     DuckDB
 t JOIN q EXACT NEAREST 3 BY DISTANCE abs(t.x - q.x)                 SPARK-56395, Spark 4.2
 """
 
@@ -31,24 +30,11 @@ class NearestSyntax(Rendered, Logical):
 
 @plan_node
 class AsofJoin(NearestSyntax):
-    """Each left row with the right row nearest by ``match``, among those that fulfill ``condition`` or ``using``.
-
-    ``match_at``: ``match`` precedes so many conjuncts of ``condition`` in ON; None if it is a MATCH_CONDITION.
-    ``nested``: so many parentheses are around ON.
-    """
+    """Each left row with the right row nearest by ``match``, among those that fulfill ``condition`` or ``using``."""
 
     label: ClassVar[str] = "AsofJoin"
     condition: tuple[Scalar, ...] = ()
     using: tuple[str, ...] = ()
-    match_at: int | None = None
-    nested: int = 0
-
-    @property
-    def on(self) -> tuple[Scalar, ...]:
-        """The conjuncts of ON, as written."""
-        if self.match_at is None:
-            return self.condition
-        return (*self.condition[: self.match_at], self.match, *self.condition[self.match_at :])
 
     @property
     def detail(self) -> str:
@@ -65,12 +51,10 @@ class AsofJoin(NearestSyntax):
         self, sides: tuple[str, ...], names: NameGenerator, conjunction: Callable[[tuple[Scalar, ...]], str]
     ) -> str:
         """``left ASOF JOIN right MATCH_CONDITION (match) ON condition``, in the user's words."""
-        text = f"{sides[0]}\n{self.keyword} {sides[1]}"
-        if self.match_at is None:
-            text += f" MATCH_CONDITION ({conjunction((self.match,))})"
+        text = f"{sides[0]}\n{self.keyword} {sides[1]} MATCH_CONDITION ({conjunction((self.match,))})"
         if self.using:
             return f"{text} USING ({', '.join(self.using)})"
-        return f"{text} ON {'(' * self.nested}{conjunction(self.on)}{')' * self.nested}" if self.on else text
+        return f"{text} ON {conjunction(self.condition)}" if self.condition else text
 
 
 @plan_node

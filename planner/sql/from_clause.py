@@ -9,9 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal, get_args
 
-from sqlglot import exp
-
-from planner.conditions.compared import compared
 from planner.expr import Scalar
 from planner.logical import (
     Derived,
@@ -24,12 +21,10 @@ from planner.logical import (
     Scan,
 )
 from planner.logical.nearest_syntax import AsofJoin, NearestByJoin
-from planner.sql.nearest_clauses import find_asof, find_join, find_match_condition, find_nearest_by
+from planner.sql.nearest_clauses import find_asof, find_match_condition, find_nearest_by
 from planner.sql.reader import QUERY_STARTS, Note, Reader
 
 _MODIFIERS = frozenset({"INNER", "CROSS", "LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI", "NATURAL"})
-
-_GIVE_AN_ALIAS = "for an as-of join, give the relation before it an alias"
 
 
 def from_clause(r: Reader, lo: int, hi: int) -> Logical:
@@ -40,7 +35,7 @@ def from_clause(r: Reader, lo: int, hi: int) -> Logical:
     if any(
         t[i].word in ("PIVOT", "UNPIVOT", "MATCH_RECOGNIZE", "MATCH_CONDITION", "NEAREST")
         and t.word(i + 1, hi) in ("(", "INCLUDE", "EXCLUDE")
-        and i not in matches.values()
+        and i not in matches
         for i in tops
     ):
         r.notes.append(Note("FROM with PIVOT and the like is not supported", t.place(t[lo].start)))
@@ -58,20 +53,16 @@ def from_clause(r: Reader, lo: int, hi: int) -> Logical:
     return plan
 
 
-def _match_conditions(r: Reader, tops: list[int], hi: int) -> dict[int, int | None]:
-    """The MATCH_CONDITION of each ASOF of a FROM, if it has one, but for an ASOF that Spark reads as an alias."""
-    t, found = r.tokens, dict[int, int | None]()
-    for i in tops:
-        join = find_join(t, i, hi) if t[i].word == "ASOF" else None
-        if join is None:
-            continue
-        if find_asof(t, join) == i:
-            found[i] = find_match_condition(t, join, hi)
-        elif join == i + 1:
-            raise r.fail(f"ASOF may be an alias here; {_GIVE_AN_ALIAS}", i)
-        elif not any(t[n].word == "ASOF" and t.word(n + 1) == "." for n in range(len(t))):
-            r.notes.append(Note(f"ASOF is an alias here, as Spark reads it; {_GIVE_AN_ALIAS}", t.place(t[i].start)))
-    return found
+def _match_conditions(r: Reader, tops: list[int], hi: int) -> list[int | None]:
+    """The MATCH_CONDITION of each ASOF JOIN of a FROM."""
+    t = r.tokens
+    found = {i: find_match_condition(t, i + 1, hi) for i in tops if t[i].word == "ASOF" and t.word(i + 1, hi) == "JOIN"}
+    for i, match in found.items():
+        if match is None:
+            raise r.fail(
+                "ASOF JOIN needs MATCH_CONDITION (left.time >= right.time); give an alias ASOF another name", i
+            )
+    return list(found.values())
 
 
 def _items(r: Reader, lo: int, hi: int) -> list[tuple[int, int]]:
@@ -123,8 +114,7 @@ def _asof_join(r: Reader, left: Logical, start: int, join: int, hi: int) -> Asof
     if kind == "inner" and words - {"INNER"}:
         raise r.fail(f"{keyword} is not a supported join", start)
     match = find_match_condition(t, join, hi)
-    if match is None:
-        return _asof_join_on(r, left, kind, keyword, join, hi)
+    assert match is not None  # find_asof has seen it
     end = t.match[match + 1]
     plain = AsofJoin(left, _primary(r, join + 1, match), kind, keyword, r.scalar(match + 2, end))
     if end + 1 == hi:
@@ -132,32 +122,6 @@ def _asof_join(r: Reader, left: Logical, start: int, join: int, hi: int) -> Asof
     if t[end + 1].word == "ON":
         return replace(plain, condition=r.conjuncts(end + 2, hi))
     return replace(plain, using=_using(r, end + 1, hi))
-
-
-def _asof_join_on(
-    r: Reader, left: Logical, kind: Literal["inner", "left"], keyword: str, join: int, hi: int
-) -> AsofJoin:
-    """Read an ASOF JOIN without MATCH_CONDITION: one comparison in ON decides which row is the nearest."""
-    t = r.tokens
-    on = next((i for i in t.top(join + 1, hi) if t[i].word == "ON"), hi)
-    nested = 0
-    while on + nested + 1 < hi and t[on + nested + 1].word == "(" and t.match[on + nested + 1] == hi - nested - 1:
-        nested += 1
-    condition = r.conjuncts(on + nested + 1, hi - nested) if on < hi else ()
-    if len(condition) == 1:  # its own parentheses
-        nested, condition = 0, r.conjuncts(on + 1, hi)
-    bounds = [n for n, conjunct in enumerate(condition) if _compares_columns(conjunct)]
-    if len(bounds) != 1:
-        raise r.fail(f"{keyword} needs MATCH_CONDITION, or one comparison by order in ON; it has {len(bounds)}", join)
-    (at,) = bounds
-    others = (*condition[:at], *condition[at + 1 :])
-    return AsofJoin(left, _primary(r, join + 1, on), kind, keyword, condition[at], others, match_at=at, nested=nested)
-
-
-def _compares_columns(conjunct: Scalar) -> bool:
-    """Whether a condition compares two expressions over columns by their order."""
-    found = compared(conjunct.known) if conjunct.known else None
-    return found is not None and found.by_order and all(side.find(exp.Column) for side in found.operands)
 
 
 def _using(r: Reader, lo: int, hi: int) -> tuple[str, ...]:

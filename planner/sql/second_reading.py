@@ -413,8 +413,8 @@ def _as_plain_join(node: Node) -> Node:
         return Join(node.left, node.right, node.kind, node.keyword, (node.match,))
     if not isinstance(node, AsofJoin):
         return node
-    kind: JoinKind = "cross" if node.kind == "inner" and not (node.on or node.using) else node.kind
-    return Join(node.left, node.right, kind, node.keyword, node.on, node.using)
+    kind: JoinKind = "cross" if node.kind == "inner" and not (node.condition or node.using) else node.kind
+    return Join(node.left, node.right, kind, node.keyword, node.condition, node.using)
 
 
 def _width(ours: Node) -> int:

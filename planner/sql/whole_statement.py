@@ -57,8 +57,9 @@ def without_nearest_clauses(text: str) -> str:
             continue
         if (asof := find_asof(t, i)) is not None:
             text = _blank(text, t[asof].start, t[asof].end)
-            if (match := find_match_condition(t, i, len(t))) is not None:
-                text = _blank(text, t[match].start, t[t.match[match + 1]].end)
+            match = find_match_condition(t, i, len(t))
+            assert match is not None  # find_asof has seen it
+            text = _blank(text, t[match].start, t[t.match[match + 1]].end)
         elif clause := find_nearest_by(t, i, len(t)):
             start = t[clause[0]].start
             text = _blank(text, start, t[clause[1] - 1].end)

@@ -54,15 +54,9 @@ def nearest_of_asof_join(join: AsofJoin, block: QueryBlock, readers: tuple[Scala
         join.condition,
         nearest,
         match=join.match,
-        match_at=join.match_at,
         using=join.using,
-        foreign=join.match_at is not None or not ctx.catalog.settings.asof_join or _is_duckdbs(join.keyword),
+        foreign=not ctx.catalog.settings.asof_join,
     )
-
-
-def _is_duckdbs(keyword: str) -> bool:
-    """Whether the words of a join are in DuckDB's order: ``ASOF LEFT JOIN``."""
-    return keyword.upper().split()[-2:] != ["ASOF", "JOIN"]
 
 
 def _merged(join: AsofJoin, ctx: Context) -> tuple[Scalar, ...]:

@@ -26,7 +26,6 @@ SPARK_REFUSES = {
     "expressions/refused_function_of_a_user",
     "lookup/time_travel",
     "lookup/versions_at_a_constant",
-    "nearest/refused_asof_on_two_bounds",
     "refused/ambiguous_column",
     "refused/ambiguous_column_in_where",
     "refused/asof_join",
@@ -42,7 +41,6 @@ SPARK_REFUSES = {
     "subqueries/exists_with_nested_correlation",
     "subqueries/lateral_at_random",
 }
-_ASOF_ON: list[tuple[Any, ...]] = [(1, "1.00"), (2, "1.50"), (3, None), (4, "8.00"), (5, None), (6, None), (7, None)]
 # Spark has no plan for versions to compare with: these are counted by hand; None where the answer hangs on the clock.
 BY_HAND: dict[str, list[tuple[Any, ...]] | None] = {
     "lookup/versions": [(1, "9.500000"), (2, "9.100000"), (2, "9.200000")],
@@ -74,10 +72,6 @@ BY_HAND: dict[str, list[tuple[Any, ...]] | None] = {
         *((1, "1.00"), (2, "2.00"), (3, "1.00"), (4, "8.00")),
         *((5, None), (6, None), (7, None)),
     ],
-    "nearest/asof_left_match_condition": _ASOF_ON,
-    "nearest/asof_on": _ASOF_ON,
-    "nearest/asof_on_in_parentheses": _ASOF_ON,
-    "nearest/asof_on_behind_a_comma": [(1, "1.00", "1.50"), (2, None, "2.00"), (4, "8.00", "9.00")],
     "nearest/nearest_by_elsewhere": [(1, 0), (1, 1), (3, None)],
     "streams/version_and_another_stream": [(1, "1.0000"), (2, "0.9100")],
     "streams/version_at_a_payment": [(1, "9.500000"), (2, "0.910000"), (5, "3.600000")],
