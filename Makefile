@@ -71,7 +71,7 @@ clean: ## remove caches, builds and made data; the virtual environment stays
 lint: $(STAMP)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/mypy & all=$$!; $(BIN)/mypy --python-version 3.10 dovetail optimizer rules planner && wait $$all
+	$(BIN)/mypy & all=$$!; $(BIN)/mypy --python-version 3.10 dovetail && wait $$all
 
 $(STAMP): pyproject.toml constraints.txt | python
 	test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)

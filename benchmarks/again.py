@@ -14,7 +14,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from benchmarks import harness
-from optimizer import Optimizer
+from dovetail import Optimizer
 from tests.tpc import data
 
 if TYPE_CHECKING:

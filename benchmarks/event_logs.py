@@ -14,8 +14,8 @@ from collections import Counter
 from pathlib import Path
 
 from benchmarks import harness
-from optimizer.advise.event_log.advice import read_folder
-from optimizer.advise.event_log.compression import read_chunks
+from dovetail.optimizer.advise.event_log.advice import read_folder
+from dovetail.optimizer.advise.event_log.compression import read_chunks
 from tests.tpc import data
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -29,7 +29,7 @@ _UPDATES = re.compile(rb"\[(\d+),")
 _MEASURED = """
 import sys, time
 from pathlib import Path
-from optimizer.advise.event_log import run
+from dovetail.optimizer.advise.event_log import run
 start = time.perf_counter()
 code = run(Path(sys.argv[1]))
 memory = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))

@@ -16,8 +16,8 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 
 from benchmarks import harness
-from optimizer import Optimizer
-from optimizer.demo import QUERY, QUICK, make_data
+from dovetail import Optimizer
+from dovetail.optimizer.demo import QUERY, QUICK, make_data
 
 TITLE = "First plans: a rewritten statement in a new process, in a warm one, and again"
 STATEMENTS = {

@@ -26,14 +26,14 @@ from pathlib import Path
 
 import networkx as nx
 
-from golden_plans.case import read_case
-from golden_plans.planned import catalog_of, options_of
-from optimizer import Optimizer, Options, plan_sql
-from optimizer.plan import Plan
-from planner.catalog import Settings
-from planner.offline_catalog.catalog import CatalogFile, Table
-from planner.types.schema import Column, sql_type
-from rules.batches import BATCHES, RULES
+from dovetail import Optimizer, Options, plan_sql
+from dovetail.golden_plans.case import read_case
+from dovetail.golden_plans.planned import catalog_of, options_of
+from dovetail.optimizer.plan import Plan
+from dovetail.planner.catalog import Settings
+from dovetail.planner.offline_catalog.catalog import CatalogFile, Table
+from dovetail.planner.types.schema import Column, sql_type
+from dovetail.rules.batches import BATCHES, RULES
 from tests.tpc import data
 
 HERE = Path(__file__).parents[1]

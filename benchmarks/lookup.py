@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 from pyspark.accumulators import AccumulatorParam
 
 from benchmarks import harness
-from planner.connectors.credentials import env
-from planner.connectors.postgres import PostgresSource
-from planner.connectors.spec import LookupSpec
-from planner.runtime.lookup.fetch_rows import fetch_rows, join_rows
-from planner.runtime.lookup.metrics import LookupMetrics
-from planner.runtime.lookup.spread import task_count
+from dovetail.executor.connectors.credentials import env
+from dovetail.executor.connectors.postgres import PostgresSource
+from dovetail.executor.lookup.fetch_rows import fetch_rows, join_rows
+from dovetail.executor.lookup.metrics import LookupMetrics
+from dovetail.executor.lookup.spread import task_count
+from dovetail.planner.logical.lookup_spec import LookupSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from planner.connectors.metrics import Counters
+    from dovetail.executor.connectors.metrics import Counters
 
 URI = "DOVETAIL_BENCH_POSTGRES"
 COLUMNS = ("id", "name", "country", "zip")

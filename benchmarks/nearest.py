@@ -15,7 +15,7 @@ import polars
 
 from benchmarks import harness
 from benchmarks.plain_spark import seconds_within
-from optimizer import Optimizer
+from dovetail import Optimizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rich.progress import track
 
 from benchmarks import harness
-from optimizer import Optimizer
+from dovetail import Optimizer
 from tests.tpc import data
 
 if TYPE_CHECKING:

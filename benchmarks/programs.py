@@ -11,7 +11,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from benchmarks import harness
-from optimizer import Optimizer
+from dovetail import Optimizer
 from tests.programs.tpch_frames import QUERIES
 from tests.tpc import data
 

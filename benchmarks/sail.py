@@ -37,7 +37,7 @@ def main() -> None:
 
     from benchmarks import harness
     from benchmarks.band_join import cases
-    from optimizer import Optimizer
+    from dovetail import Optimizer
 
     args = harness.arguments(PROGRAM, __doc__ or "")
     rows = 20_000 if args.quick else 2_000_000

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
-from optimizer import Optimizer
-from planner.runtime.sail import sail_server
+from dovetail import Optimizer
+from dovetail.executor.session.sail import sail_server
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

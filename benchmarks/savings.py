@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from benchmarks import harness
-from optimizer import Optimizer
-from optimizer.advise.advice import advise
-from optimizer.advise.planners import SessionWorkloadPlanner
-from optimizer.advise.workload import WorkloadStatement
+from dovetail import Optimizer
+from dovetail.optimizer.advise.advice import advise
+from dovetail.optimizer.advise.planners import SessionWorkloadPlanner
+from dovetail.optimizer.advise.workload import WorkloadStatement
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

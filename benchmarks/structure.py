@@ -22,7 +22,7 @@ from rich import print as show
 from rich.table import Table
 
 HERE = Path(__file__).parents[1]
-LAYERS = ("planner", "rules", "optimizer", "dovetail", "golden_plans")
+LAYERS = ("planner", "rules", "executor", "optimizer", "dovetail", "golden_plans")
 CASES = ("band/point_in_interval", "self/computed_by_both", "lookup/inner", "streams/click_after_view")
 WORDS = re.compile(r"\b(said|says|say|tells?|told|asks?|asked)\b", re.IGNORECASE)
 # What a rule raises for a query that it leaves alone, by today's names and by those of older commits.
@@ -90,9 +90,9 @@ def _walks(page: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def _entered_table(root: Path) -> Table:
-    from golden_plans.case import read_case
-    from golden_plans.planned import catalog_of, options_of, stream_plan
-    from optimizer import plan_sql
+    from dovetail import plan_sql
+    from dovetail.golden_plans.case import read_case
+    from dovetail.golden_plans.planned import catalog_of, options_of, stream_plan
 
     table = Table("golden case", "files entered", "their lines", title="Files that planning enters")
     for name in CASES:

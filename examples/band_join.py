@@ -8,7 +8,7 @@ from __future__ import annotations
 import tempfile
 
 from dovetail import Optimizer
-from planner.runtime.session import local_session  # quiet, for this machine; a session of yours does as well
+from dovetail.executor.session.session import local_session  # quiet, for this machine; a session of yours does as well
 
 QUERY = """
 SELECT s.device, count(*) AS events

@@ -18,7 +18,7 @@ from pathlib import Path
 import adbc_driver_postgresql.dbapi as postgres
 
 from dovetail import Optimizer, PostgresSource, Sink, env
-from planner.runtime.session import local_session  # quiet, for this machine; a session of yours does as well
+from dovetail.executor.session.session import local_session  # quiet, for this machine; a session of yours does as well
 
 QUERY = """
 SELECT /*+ LOOKUP('table'='c', 'shuffle'='true', 'cache-ttl'='10 min') */ o.order_id, o.total, c.country, c.zip

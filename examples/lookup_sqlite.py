@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from dovetail import Optimizer, SQLiteSource
-from planner.runtime.session import local_session  # quiet, for this machine; a session of yours does as well
+from dovetail.executor.session.session import local_session  # quiet, for this machine; a session of yours does as well
 
 QUERY = """
 SELECT /*+ SHUFFLE_HASH('Customers') */ o.order_id, o.total, c.country, c.zip

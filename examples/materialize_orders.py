@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from dovetail import Optimizer
-from planner.runtime.session import local_session  # quiet, for this machine; a session of yours does as well
+from dovetail.executor.session.session import local_session  # quiet, for this machine; a session of yours does as well
 
 QUERY = """
 SELECT r.manager, count(*) AS payments, sum(p.amount) AS paid

@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Lock
 
 from dovetail import Optimizer, StatementEvent
-from planner.runtime.session import local_session  # quiet, for this machine; a session of yours does as well
+from dovetail.executor.session.session import local_session  # quiet, for this machine; a session of yours does as well
 
 
 class PrometheusCounters:

@@ -12,7 +12,7 @@ import tempfile
 from typing import TYPE_CHECKING
 
 from dovetail import Optimizer, StatementEvent
-from planner.runtime.session import local_session  # quiet, for this machine; a session of yours does as well
+from dovetail.executor.session.session import local_session  # quiet, for this machine; a session of yours does as well
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from dovetail import Optimizer, Sink
-from planner.runtime.session import local_session  # quiet, for this machine; a session of yours does as well
+from dovetail.executor.session.session import local_session  # quiet, for this machine; a session of yours does as well
 
 # There is no key: a click matches all views of the five seconds before it; clicks without a view are returned, too.
 QUERY = """

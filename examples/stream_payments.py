@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from dovetail import Optimizer, Sink
-from planner.runtime.session import local_session  # quiet, for this machine; a session of yours does as well
+from dovetail.executor.session.session import local_session  # quiet, for this machine; a session of yours does as well
 
 # One stream, read twice: its rows are kept once, and each pair comes once, whichever of the two payments arrives later.
 QUERY = """

@@ -6,17 +6,17 @@ from collections.abc import Iterable, Iterator
 from difflib import SequenceMatcher
 from typing import NoReturn
 
-from golden_plans.case import CUT, Case, Header, read_case
-from golden_plans.planned import measured_plan, plan_case, stream_plan
-from optimizer.plan import Plan
-from planner.errors import GoldenError, one_of
-from planner.explain.printer import show_declined, show_error, show_steps, show_tree, show_warnings
-from planner.logical import Logical
-from planner.offline_catalog.measured import Measured
-from planner.physical.base import Physical
-from planner.sql.lookup_views import lookups_of, needs_sql
-from planner.tree import Node
-from rules.batches import RULES
+from dovetail.golden_plans.case import CUT, Case, Header, read_case
+from dovetail.golden_plans.planned import measured_plan, plan_case, stream_plan
+from dovetail.optimizer.plan import Plan
+from dovetail.planner.errors import GoldenError, one_of
+from dovetail.planner.explain.printer import show_declined, show_error, show_steps, show_tree, show_warnings
+from dovetail.planner.logical import Logical
+from dovetail.planner.offline_catalog.measured import Measured
+from dovetail.planner.physical.base import Physical
+from dovetail.planner.sql.lookup_views import lookups_of, needs_sql
+from dovetail.planner.tree import Node
+from dovetail.rules.batches import RULES
 
 AS_WRITTEN = "Spark runs the statement as written"
 NOTHING_RUNS = "an error: nothing runs"

@@ -33,7 +33,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import NoReturn
 
-from planner.errors import GoldenError, one_of
+from dovetail.planner.errors import GoldenError, one_of
 
 CUT = "-- ^ written by hand · v written by `pytest --update-plans` --"
 KEYS = ("catalog", "must use", "must not use", "refused", "same plan as", "option", "error")

@@ -6,17 +6,17 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from golden_plans.case import Case
-from optimizer.lookups import make_missing_time_error
-from optimizer.options import Options
-from optimizer.plan import Plan
-from optimizer.planning import plan_sql
-from optimizer.stream_plan import plan_stream as plan_streams
-from planner.errors import OptionError, RuleError, one_of
-from planner.offline_catalog.catalog import CatalogFile
-from planner.offline_catalog.measured import Measured
-from planner.offline_catalog.read_catalog import read_catalog
-from planner.state.stream import Stream
+from dovetail.golden_plans.case import Case
+from dovetail.optimizer.lookups import make_missing_time_error
+from dovetail.optimizer.options import Options
+from dovetail.optimizer.plan import Plan
+from dovetail.optimizer.planning import plan_sql
+from dovetail.optimizer.stream_plan import plan_stream as plan_streams
+from dovetail.planner.errors import OptionError, RuleError, one_of
+from dovetail.planner.offline_catalog.catalog import CatalogFile
+from dovetail.planner.offline_catalog.measured import Measured
+from dovetail.planner.offline_catalog.read_catalog import read_catalog
+from dovetail.planner.state.stream import Stream
 
 
 def catalog_of(case: Case) -> CatalogFile:

@@ -57,8 +57,8 @@ class PlanItem(pytest.Item):
 
     def runtest(self) -> None:
         """Check the case; with ``--update-plans`` write its plan below the cut."""
-        from golden_plans.approval import check, update
-        from golden_plans.case import read_case
+        from dovetail.golden_plans.approval import check, update
+        from dovetail.golden_plans.case import read_case
 
         self.config.stash[_CASES].append(self.path)
         case = read_case(self.path)
@@ -73,7 +73,7 @@ class PlanItem(pytest.Item):
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """An error of ours as its message; anything else as pytest shows it."""
-        from planner.errors import DovetailError
+        from dovetail.planner.errors import DovetailError
 
         return str(excinfo.value) if isinstance(excinfo.value, DovetailError) else super().repr_failure(excinfo, style)
 
@@ -94,7 +94,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     cases = config.stash[_CASES]
     if not config.getoption("update_plans") or not cases:
         return
-    from golden_plans.summary import summaries_above, write_summary
+    from dovetail.golden_plans.summary import summaries_above, write_summary
 
     for path in summaries_above(cases):
         if write_summary(path):

@@ -13,9 +13,9 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from golden_plans.approval import AS_WRITTEN
-from golden_plans.case import read_case
-from planner.errors import GoldenError
+from dovetail.golden_plans.approval import AS_WRITTEN
+from dovetail.golden_plans.case import read_case
+from dovetail.planner.errors import GoldenError
 
 NAME = "SUMMARY.txt"
 _WIDTH = 120

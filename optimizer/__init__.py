@@ -1,27 +1,27 @@
 """Dovetail: finds the joins that Spark plans badly, rewrites them, explains itself, lets Spark run the result.
 
->>> from optimizer import Optimizer, Options
+>>> from dovetail import Optimizer, Options
 >>> opt = Optimizer(spark)                                        # doctest: +SKIP
 >>> opt.plan("SELECT * FROM p JOIN i ON p.x BETWEEN i.lo AND i.hi").explain()   # doctest: +SKIP
 """
 
-from optimizer.api import Optimizer, optimized
-from optimizer.materialized_view import MaterializedView
-from optimizer.materialized_views import MaterializedViews
-from optimizer.new_sessions import install_on_new_sessions
-from optimizer.options import Options
-from optimizer.plan import Plan
-from optimizer.planning import plan_sql
-from optimizer.statement_events import StatementEvent
-from optimizer.verification import Verification
-from planner.connectors.credentials import env
-from planner.connectors.http import HttpSource
-from planner.connectors.memory import MemorySource
-from planner.connectors.postgres import PostgresSource
-from planner.connectors.source import LookupSource
-from planner.connectors.spark_table import SparkTable
-from planner.connectors.sqlite import SQLiteSource
-from planner.errors import (
+from dovetail.executor.connectors.credentials import env
+from dovetail.executor.connectors.http import HttpSource
+from dovetail.executor.connectors.memory import MemorySource
+from dovetail.executor.connectors.postgres import PostgresSource
+from dovetail.executor.connectors.source import LookupSource
+from dovetail.executor.connectors.spark_table import SparkTable
+from dovetail.executor.connectors.sqlite import SQLiteSource
+from dovetail.optimizer.api import Optimizer, optimized
+from dovetail.optimizer.materialized_view import MaterializedView
+from dovetail.optimizer.materialized_views import MaterializedViews
+from dovetail.optimizer.new_sessions import install_on_new_sessions
+from dovetail.optimizer.options import Options
+from dovetail.optimizer.plan import Plan
+from dovetail.optimizer.planning import plan_sql
+from dovetail.optimizer.statement_events import StatementEvent
+from dovetail.optimizer.verification import Verification
+from dovetail.planner.errors import (
     CatalogError,
     DovetailError,
     EnvironmentProblem,
@@ -36,8 +36,8 @@ from planner.errors import (
     SourceError,
     StateError,
 )
-from planner.explain.records import Declined, PlanWarning
-from planner.state.sink import Sink
+from dovetail.planner.explain.records import Declined, PlanWarning
+from dovetail.planner.state.sink import Sink
 
 __all__ = [
     "CatalogError",

@@ -7,8 +7,8 @@ import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 
-from planner.expr.dialect import KEYWORDS
-from planner.expr.functions import AGGREGATES, ROW_FUNCTIONS, VOLATILE
+from dovetail.planner.expr.dialect import KEYWORDS
+from dovetail.planner.expr.functions import AGGREGATES, ROW_FUNCTIONS, VOLATILE
 
 _WORDS = """
     ABS AFTER ALL ANY ANY_VALUE ARRAY ASOF AT AVG BIGINT BINARY BOOLEAN BOTH BROADCAST BY BYTE CHAR CLUSTER COALESCE

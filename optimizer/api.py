@@ -7,27 +7,27 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
-from optimizer import streams
-from optimizer.declarations import Declarations
-from optimizer.driver import Stage
-from optimizer.materialization import materialize
-from optimizer.materialized_view import MaterializedView
-from optimizer.materialized_views import MaterializedViews, materialize_all
-from optimizer.options import Options
-from optimizer.parameters import check_text
-from optimizer.plan import Plan
-from optimizer.session_options import options_of_session
-from optimizer.session_planner import SessionPlanner
-from optimizer.statement_events import Listener
-from optimizer.stream_plan import StreamPlan, plan_on_session
-from optimizer.verification import Verification
-from optimizer.verify import Checks, verify
-from optimizer.verify_sample import check_sample
-from optimizer.verify_streams import check_can_copy, verify_over_copies, verify_streams
-from planner.errors import QueryError, Unsupported, a
-from planner.runtime.installation import install, uninstall
-from planner.sql.reader import not_a_query
-from planner.state.sink import Mode, Target, check, trigger_of
+from dovetail.executor.session.installation import install, uninstall
+from dovetail.optimizer import streams
+from dovetail.optimizer.declarations import Declarations
+from dovetail.optimizer.driver import Stage
+from dovetail.optimizer.materialization import materialize
+from dovetail.optimizer.materialized_view import MaterializedView
+from dovetail.optimizer.materialized_views import MaterializedViews, materialize_all
+from dovetail.optimizer.options import Options
+from dovetail.optimizer.parameters import check_text
+from dovetail.optimizer.plan import Plan
+from dovetail.optimizer.session_options import options_of_session
+from dovetail.optimizer.session_planner import SessionPlanner
+from dovetail.optimizer.statement_events import Listener
+from dovetail.optimizer.stream_plan import StreamPlan, plan_on_session
+from dovetail.optimizer.verification import Verification
+from dovetail.optimizer.verify import Checks, verify
+from dovetail.optimizer.verify_sample import check_sample
+from dovetail.optimizer.verify_streams import check_can_copy, verify_over_copies, verify_streams
+from dovetail.planner.errors import QueryError, Unsupported, a
+from dovetail.planner.sql.reader import not_a_query
+from dovetail.planner.state.sink import Mode, Target, check, trigger_of
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from typing_extensions import Self
 
-    from planner.connectors.source import LookupSource
-    from planner.runtime.dataframes.asof import Direction
+    from dovetail.executor.connectors.source import LookupSource
+    from dovetail.executor.dataframes.asof import Direction
 
 _LOG = logging.getLogger("dovetail.plan")
 _NEEDS_CLASSIC = (
@@ -72,7 +72,7 @@ class Optimizer:
         optimizer; its ``uninstall`` undoes this.  ``with Optimizer(spark):`` installs it for SQL and undoes it.  Where
         several are installed, the last one plans.  Raises ``OptionError`` as ``Optimizer`` does.
         """
-        from planner.runtime.dataframes.installed_frames import install_frames
+        from dovetail.executor.dataframes.installed_frames import install_frames
 
         optimizer = cls(session, options)
         if frames:
@@ -81,7 +81,7 @@ class Optimizer:
 
     def uninstall(self) -> None:
         """Undo ``install``: ``session.sql`` and DataFrames are what they were.  Nothing happens if not installed."""
-        from planner.runtime.dataframes.installed_frames import uninstall_frames
+        from dovetail.executor.dataframes.installed_frames import uninstall_frames
 
         uninstall(self.session, self)
         uninstall_frames(self.session, self)
@@ -141,7 +141,7 @@ class Optimizer:
         ``on``: a condition in SQL over the columns and aliases of both, as ``"e.ts BETWEEN w.start AND w.stop"``; a
         Column; or what else ``DataFrame.join`` takes but a string.  Raises what Spark raises.
         """
-        from planner.runtime.dataframes.condition import condition
+        from dovetail.executor.dataframes.condition import condition
 
         return self.dataframe(left.join(right, condition(left, on) if isinstance(on, str) else on, how))
 
@@ -176,7 +176,7 @@ class Optimizer:
         right column whose name the left side has gets the ``suffix``.  Raises ``QueryError`` for arguments that do not
         fit the columns, with the reason.
         """
-        from planner.runtime.dataframes.asof import asof_join, asof_statement
+        from dovetail.executor.dataframes.asof import asof_join, asof_statement
 
         join = asof_join(
             on=(on, left_on, right_on),
@@ -268,7 +268,7 @@ class Optimizer:
             raise QueryError(
                 f"{word} … is not a query; write the SELECT alone, and name the target of its rows with sink="
             )
-        from planner.runtime.sink_format import known_format
+        from dovetail.executor.state.sink_format import known_format
 
         to = streams.Destination(checkpoint, sink, trigger, mode, name)
         with known_format(sink):
@@ -298,7 +298,7 @@ class Optimizer:
         Raises ``QueryError`` for a query that cannot be maintained, and on Spark Connect; ``OptionError`` for a sink
         that does not support it; ``StateError`` for a folder of another query or sink; and what Spark raises.
         """
-        from planner.runtime.batch import classic
+        from dovetail.executor.session.batch import classic
 
         if not classic(self.session):
             raise QueryError(_NEEDS_CLASSIC.format("opt.materialize"))
@@ -327,7 +327,7 @@ class Optimizer:
         Raises what ``materialize`` raises; ``QueryError`` also for a query that is no join of streams on state modules,
         or one with watermarks; ``StateError`` also for a folder whose streams were stored for other queries.
         """
-        from planner.runtime.batch import classic
+        from dovetail.executor.session.batch import classic
 
         if not classic(self.session):
             raise QueryError(_NEEDS_CLASSIC.format("opt.materialize_all"))

@@ -17,16 +17,16 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from optimizer.cli_advise import advise, shadow_report
-from optimizer.cli_completion import Shell, completion_script, prepare_completion
-from optimizer.cli_options import Choices, JobOptions, Json, with_job_options
-from optimizer.cli_streams import materialize, state, stream
-from optimizer.commands import terminal
-from optimizer.commands.failures import describe_failure
-from optimizer.commands.inputs import MOST_ROWS, check_text_output, read_output, read_pairs
-from optimizer.plan import MODES
-from planner.errors import InputError
-from planner.version import VERSION
+from dovetail.optimizer.cli_advise import advise, shadow_report
+from dovetail.optimizer.cli_completion import Shell, completion_script, prepare_completion
+from dovetail.optimizer.cli_options import Choices, JobOptions, Json, with_job_options
+from dovetail.optimizer.cli_streams import materialize, state, stream
+from dovetail.optimizer.commands import terminal
+from dovetail.optimizer.commands.failures import describe_failure
+from dovetail.optimizer.commands.inputs import MOST_ROWS, check_text_output, read_output, read_pairs
+from dovetail.optimizer.plan import MODES
+from dovetail.planner.errors import InputError
+from dovetail.planner.version import VERSION
 
 
 class Commands(TyperGroup):
@@ -86,7 +86,7 @@ def demo(
     json: Json = False,
 ) -> None:
     """Make data, run a band join through the optimizer, and run it on plain Spark beside it."""
-    from optimizer.commands.demo import show_demo
+    from dovetail.optimizer.commands.demo import show_demo
 
     show_demo(data, quick=quick, json=json)
 
@@ -112,7 +112,7 @@ def run(
     The statements of a file run in their order; --out takes the rows of the last one. Tables that a statement creates
     are gone when the command ends.
     """
-    from optimizer.commands.run import run_job
+    from dovetail.optimizer.commands.run import run_job
 
     read = job.read(several=True)
     output = read_output(out, overwrite=overwrite, here=read.here)
@@ -144,7 +144,7 @@ def explain(
 
     Without --table and --remote, a --catalog that declares columns is planned against without Spark.
     """
-    from optimizer.commands.explain import show_explanations
+    from dovetail.optimizer.commands.explain import show_explanations
 
     check_text_output(out, overwrite=overwrite)
     show_explanations(job.read(several=True), job.catalog, mode.value, out)
@@ -161,7 +161,7 @@ def rewrite(
 
     Of several statements, each ends with a semicolon.
     """
-    from optimizer.commands.explain import show_rewritings
+    from dovetail.optimizer.commands.explain import show_rewritings
 
     show_rewritings(job.read(several=True), job.catalog)
 
@@ -194,8 +194,8 @@ def verify(
     json: Json = False,
 ) -> None:
     """Run a query as written and as rewritten, and compare the rows inside Spark; exit code 1 if they differ."""
-    from optimizer.commands.verify import run_verify
-    from optimizer.verify import Checks
+    from dovetail.optimizer.commands.verify import run_verify
+    from dovetail.optimizer.verify import Checks
 
     run_verify(job.read(), Checks(timeout, sample, limit, measure), html=html, json=json)
 
@@ -217,7 +217,7 @@ def report(
     ] = False,
 ) -> None:
     """Write what an issue on a statement needs: versions, settings, columns, plans and reasons; no rows, no secrets."""
-    from optimizer.commands.report import write_report
+    from dovetail.optimizer.commands.report import write_report
 
     check_text_output(out, overwrite=overwrite)
     write_report(job.read(), job.catalog, out, anonymize=anonymize, verify=verify)
@@ -253,7 +253,7 @@ def exec_(
     option: Choices = None,
 ) -> None:
     """Run a Python program without changing it: Dovetail plans each spark.sql of the sessions that it makes."""
-    from optimizer.commands.program import exec_program
+    from dovetail.optimizer.commands.program import exec_program
 
     options = read_pairs("--option", option or ())
     exec_program(program or [], module, options=options, verbose=verbose, frames=frames)
@@ -262,7 +262,7 @@ def exec_(
 @app.command(epilog="Example: dovetail rules --json")
 def rules(json: Json = False) -> None:
     """List the rules in the order in which they run, and describe each."""
-    from optimizer.commands.about import show_rules
+    from dovetail.optimizer.commands.about import show_rules
 
     show_rules(json=json)
 
@@ -276,7 +276,7 @@ def doctor(
     json: Json = False,
 ) -> None:
     """Check whether this machine can run Spark; exit code 1 if it cannot."""
-    from optimizer.commands.about import show_doctor
+    from dovetail.optimizer.commands.about import show_doctor
 
     if not show_doctor(quiet=quiet, json=json):
         raise typer.Exit(1)

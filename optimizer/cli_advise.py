@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from optimizer.cli_options import JobOptions, Json, with_job_options
-from planner.errors import InputError
+from dovetail.optimizer.cli_options import JobOptions, Json, with_job_options
+from dovetail.planner.errors import InputError
 
 FailOn = Enum("FailOn", {"new-nested-loop": "new-nested-loop"}, type=str)
 
@@ -52,8 +52,8 @@ def advise(
     Without --table, --remote and --verify, the tables are those that the catalog declares, and Spark does not start.
     """
     if event_log is not None:
-        from optimizer.advise.event_log import run
-        from planner.offline_catalog.read_catalog import read_catalog
+        from dovetail.optimizer.advise.event_log import run
+        from dovetail.planner.offline_catalog.read_catalog import read_catalog
 
         declared = read_catalog(Path(job.catalog)) if job.catalog is not None else None
         others = {"QUERIES": queries, "--verify": verify, "--fail-on": fail_on, "--write-baseline": new_baseline}
@@ -66,7 +66,7 @@ def advise(
         raise InputError("--baseline needs --fail-on; add --fail-on new-nested-loop")
     if measure and not verify:
         raise InputError("--measure needs --verify; add --verify")
-    from optimizer.commands.advise import run_advise
+    from dovetail.optimizer.commands.advise import run_advise
 
     run_advise(
         queries,
@@ -104,6 +104,6 @@ def shadow_report(
     """
     if path is None:
         raise InputError("name the file or folder that the option statement_log names")
-    from optimizer.commands.shadow_report import run_shadow_report
+    from dovetail.optimizer.commands.shadow_report import run_shadow_report
 
     run_shadow_report(path, job.read("SELECT 1"), verify=verify, sample=sample, json=json)

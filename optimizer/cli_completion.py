@@ -9,7 +9,7 @@ from typing import Any
 
 import typer.completion
 
-from optimizer.options import Options
+from dovetail.optimizer.options import Options
 
 _VARIABLE = "_DOVETAIL_COMPLETE"  # the name that click derives from that of the program
 _COMPLETION: Any = typer.completion  # its functions have no public names

@@ -10,12 +10,20 @@ from typing import Annotated, Any, Concatenate, get_type_hints
 
 import typer
 
-from optimizer.cli_completion import complete_option
-from optimizer.commands.catalog import read_catalog
-from optimizer.commands.failures import located
-from optimizer.commands.inputs import ENGINES, Job, check_master, read_keys, read_pairs, read_query, read_tables
-from optimizer.options import Options
-from planner.errors import InputError
+from dovetail.optimizer.cli_completion import complete_option
+from dovetail.optimizer.commands.catalog import read_catalog
+from dovetail.optimizer.commands.failures import located
+from dovetail.optimizer.commands.inputs import (
+    ENGINES,
+    Job,
+    check_master,
+    read_keys,
+    read_pairs,
+    read_query,
+    read_tables,
+)
+from dovetail.optimizer.options import Options
+from dovetail.planner.errors import InputError
 
 Query = Annotated[str | None, typer.Argument(metavar="QUERY.sql", help="A file with a query, or - for stdin.")]
 Sql = Annotated[str | None, typer.Option("--sql", metavar="TEXT", help="The query itself, instead of a file.")]

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from optimizer.cli_options import EngineName, JobOptions, Json, with_job_options
-from optimizer.commands.failures import located
-from optimizer.commands.inputs import (
+from dovetail.optimizer.cli_options import EngineName, JobOptions, Json, with_job_options
+from dovetail.optimizer.commands.failures import located
+from dovetail.optimizer.commands.inputs import (
     check_folder,
     check_seconds,
     check_trigger,
@@ -17,7 +17,7 @@ from optimizer.commands.inputs import (
     read_pairs,
     read_query,
 )
-from planner.errors import InputError, one_of
+from dovetail.planner.errors import InputError, one_of
 
 Streams = Annotated[
     list[str] | None,
@@ -94,7 +94,7 @@ def stream(
 
     The same command goes on where the last one ended, or was killed. `dovetail state` shows what is kept.
     """
-    from optimizer.commands.streamed import StreamJob, read_streams, run_stream
+    from dovetail.optimizer.commands.streamed import StreamJob, read_streams, run_stream
 
     check_folder("--checkpoint", checkpoint)
     check_folder("--out", out)
@@ -161,8 +161,8 @@ def materialize(
     The first call builds the view. The same command refreshes it: it reads and joins only what has arrived since.
     Several views over the same streams share their state: see --with.
     """
-    from optimizer.commands.materialize import MaterializeJob, run_materialize
-    from optimizer.commands.streamed import read_streams
+    from dovetail.optimizer.commands.materialize import MaterializeJob, run_materialize
+    from dovetail.optimizer.commands.streamed import read_streams
 
     if not name.strip():
         raise InputError("--as NAME is missing; add the name that queries call the view by")
@@ -206,7 +206,7 @@ def state(
     json: Json = False,
 ) -> None:
     """Show what a join of streams holds: rows, bytes, files, oldest and newest time of each input."""
-    from optimizer.commands.state import dump_state, show_state
+    from dovetail.optimizer.commands.state import dump_state, show_state
 
     if dump is not None:
         dump_state(checkpoint, dump)

@@ -6,18 +6,18 @@ from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from planner.catalog import UniqueKey
-from planner.catalog.declared import NOTHING, Changelog, Declaration, LookupTable, Versions
-from planner.errors import CatalogError, EnvironmentProblem, one_of
-from planner.expr import quote
-from planner.sql.table_names import name_of
-from planner.types.schema import Column, sql_type
+from dovetail.planner.catalog import UniqueKey
+from dovetail.planner.catalog.declared import NOTHING, Changelog, Declaration, LookupTable, Versions
+from dovetail.planner.errors import CatalogError, EnvironmentProblem, one_of
+from dovetail.planner.expr import quote
+from dovetail.planner.sql.table_names import name_of
+from dovetail.planner.types.schema import Column, sql_type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from planner.connectors.source import LookupSource
-    from planner.runtime.table_identity import TableIdentity
+    from dovetail.executor.catalog.table_identity import TableIdentity
+    from dovetail.executor.connectors.source import LookupSource
 
 
 class Declarations:
@@ -42,8 +42,8 @@ class Declarations:
     def register_lookup(self, table: str, source: LookupSource) -> None:
         """Register the source of a lookup; see ``Optimizer.register_lookup``."""
         try:
-            from planner.connectors.spark_table import SparkTable
-            from planner.runtime.lookup.fetch_rows import source_schema
+            from dovetail.executor.connectors.spark_table import SparkTable
+            from dovetail.executor.lookup.fetch_rows import source_schema
         except ModuleNotFoundError as missing:
             remedy = "pip install pyarrow, or dovetail with the extra `lookup`, here and on the executors"
             raise EnvironmentProblem(
@@ -78,8 +78,8 @@ class Declarations:
 
     def declare_key(self, table: str, columns: Iterable[str], *, enforced: bool) -> None:
         """Declare a unique key; see ``Optimizer.declare_key``."""
-        from planner.runtime.keys import identity
-        from planner.runtime.table_identity import identity_of
+        from dovetail.executor.catalog.keys import identity
+        from dovetail.executor.catalog.table_identity import identity_of
 
         name, resolved = self._resolve_columns(table, _column_list("columns", columns))
         full = identity(self.session, name)
@@ -90,15 +90,15 @@ class Declarations:
 
     def _declare(self, name: tuple[str, ...], **declared: Any) -> None:
         """Add to the declaration of a table, for the table that the name denotes now."""
-        from planner.runtime.table_identity import identity_of
+        from dovetail.executor.catalog.table_identity import identity_of
 
         self.tables[name] = replace(self.tables.get(name, NOTHING), **declared)
         self.identities[name, "declared"] = identity_of(self.session, name)
 
     def _resolve_columns(self, table: str, wanted: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The name of a table, and the wanted columns in the table's spelling.  Raises ``CatalogError``."""
-        from planner.runtime.catalog import SparkCatalog
-        from planner.runtime.keys import identity
+        from dovetail.executor.catalog.keys import identity
+        from dovetail.executor.catalog.spark_catalog import SparkCatalog
 
         name = name_of(table)
         found = SparkCatalog(self.session).columns(name)

@@ -21,8 +21,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from optimizer.api import Optimizer
-from optimizer.plan import Plan
+from dovetail.optimizer.api import Optimizer
+from dovetail.optimizer.plan import Plan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -53,7 +53,7 @@ def require_pyspark() -> None:
 
 
 def _require(check: Check, wanted: str) -> None:
-    from planner.errors import EnvironmentProblem
+    from dovetail.planner.errors import EnvironmentProblem
 
     if not check.ok:
         raise EnvironmentProblem(f"{wanted}: {check.found}", remedy=check.remedy)

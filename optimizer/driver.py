@@ -11,23 +11,23 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Literal
 
-from optimizer.options import Options
-from optimizer.trace import Step, Trace
-from planner.catalog import Catalog
-from planner.deadline import check_deadline
-from planner.errors import Place, QueryError, Refused, RuleError
-from planner.explain.printer import show_steps, show_tree
-from planner.explain.records import Choice, CostNote
-from planner.logical import Cte, Derived, Logical, Scan, Statement
-from planner.logical.alternatives import Alternatives
-from planner.logical.base import expressions
-from planner.logical.joins import RecognizedJoin
-from planner.physical.base import Physical, Spark
-from planner.rendered import find_generated_names
-from planner.tree import Node, unwrap
-from rules.batches import BATCHES
-from rules.context import Context
-from rules.rule import Batch, Rule
+from dovetail.optimizer.options import Options
+from dovetail.optimizer.trace import Step, Trace
+from dovetail.planner.catalog import Catalog
+from dovetail.planner.deadline import check_deadline
+from dovetail.planner.errors import Place, QueryError, Refused, RuleError
+from dovetail.planner.explain.printer import show_steps, show_tree
+from dovetail.planner.explain.records import Choice, CostNote
+from dovetail.planner.logical import Cte, Derived, Logical, Scan, Statement
+from dovetail.planner.logical.alternatives import Alternatives
+from dovetail.planner.logical.base import expressions
+from dovetail.planner.logical.joins import RecognizedJoin
+from dovetail.planner.physical.base import Physical, Spark
+from dovetail.planner.rendered import find_generated_names
+from dovetail.planner.tree import Node, unwrap
+from dovetail.rules.batches import BATCHES
+from dovetail.rules.context import Context
+from dovetail.rules.rule import Batch, Rule
 
 Stage = Literal["parse", "normalize", "recognize", "lower"]
 STAGES: tuple[Stage, ...] = ("parse", "normalize", "recognize", "lower")

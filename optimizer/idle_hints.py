@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from planner.errors import Place, a
-from planner.hints.blocks import RANGE_JOIN, Hint, SideHint, hints_in, read_hints
-from planner.logical import BandJoin, Join, JoinKind, Logical, Project
-from planner.physical.base import Physical
-from planner.physical.bin_join import BinJoin
-from planner.tree import Node, unwrap
+from dovetail.planner.errors import Place, a
+from dovetail.planner.hints.blocks import RANGE_JOIN, Hint, SideHint, hints_in, read_hints
+from dovetail.planner.logical import BandJoin, Join, JoinKind, Logical, Project
+from dovetail.planner.physical.base import Physical
+from dovetail.planner.physical.bin_join import BinJoin
+from dovetail.planner.tree import Node, unwrap
 
 _BUILT: dict[tuple[str, str], frozenset[JoinKind]] = {
     ("BROADCAST", "left"): frozenset({"inner", "cross", "right"}),

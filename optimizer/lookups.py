@@ -7,16 +7,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
-from optimizer.options import Options
-from optimizer.plan import Plan
-from planner.catalog import Catalog
-from planner.catalog.declared import Declaration
-from planner.catalog.settings import QUOTED_REGEX
-from planner.errors import HintError, Place, QueryError, Unsupported
-from planner.expr.tokens import Tokens, tokenize
-from planner.logical import Logical, Scan
-from planner.sql.lookup_views import lookups_of
-from rules.batches import RULES
+from dovetail.optimizer.options import Options
+from dovetail.optimizer.plan import Plan
+from dovetail.planner.catalog import Catalog
+from dovetail.planner.catalog.declared import Declaration
+from dovetail.planner.catalog.settings import QUOTED_REGEX
+from dovetail.planner.errors import HintError, Place, QueryError, Unsupported
+from dovetail.planner.expr.tokens import Tokens, tokenize
+from dovetail.planner.logical import Logical, Scan
+from dovetail.planner.sql.lookup_views import lookups_of
+from dovetail.rules.batches import RULES
 
 _AS_OF = re.compile(r"(?i)\b(system_time|timestamp)\s+as\s+of\b")
 

@@ -7,22 +7,22 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from optimizer.materialized_view import CHANGE, MaterializedView, query_rows, query_rows_as
-from optimizer.parameters import bind_literals, make_given, name_parameters
-from optimizer.stream_epochs import declared_changelogs
-from optimizer.stream_plan import NO_LITERAL
-from planner.errors import QueryError, Refused, Unsupported, summarize
-from planner.logical import Logical, Scan
-from planner.sql.from_sql import from_sql
-from planner.sql.table_names import name_of
-from planner.state.fingerprint import Given
-from planner.state.sink import Sink
-from planner.state.spec import MEANING, described_settings
-from planner.types.schema import SqlType, sql_type
-from rules.context import Context
-from rules.stream.accumulators import Accumulators
-from rules.stream.grouped_subquery import grouped_subquery
-from rules.stream.view_query import ViewQuery, view_query
+from dovetail.optimizer.materialized_view import CHANGE, MaterializedView, query_rows, query_rows_as
+from dovetail.optimizer.parameters import bind_literals, make_given, name_parameters
+from dovetail.optimizer.stream_epochs import declared_changelogs
+from dovetail.optimizer.stream_plan import NO_LITERAL
+from dovetail.planner.errors import QueryError, Refused, Unsupported, summarize
+from dovetail.planner.logical import Logical, Scan
+from dovetail.planner.sql.from_sql import from_sql
+from dovetail.planner.sql.table_names import name_of
+from dovetail.planner.state.fingerprint import Given
+from dovetail.planner.state.sink import Sink
+from dovetail.planner.state.spec import MEANING, described_settings
+from dovetail.planner.types.schema import SqlType, sql_type
+from dovetail.rules.context import Context
+from dovetail.rules.stream.accumulators import Accumulators
+from dovetail.rules.stream.grouped_subquery import grouped_subquery
+from dovetail.rules.stream.view_query import ViewQuery, view_query
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-    from optimizer.materialized_view import Streams
-    from planner.runtime.state.stored_rows import StoredRows
-    from planner.state.sink import Mode, Target
+    from dovetail.executor.state.stored_rows import StoredRows
+    from dovetail.optimizer.materialized_view import Streams
+    from dovetail.planner.state.sink import Mode, Target
 
 _REFUSED = "this query cannot be maintained incrementally"
 _RESULT_CHANGES = ("STREAMING_OUTPUT_MODE", "NON_TIME_WINDOW")  # Spark's conditions for rows that are not only added
@@ -45,7 +45,7 @@ def materialize(
 
     Raises ``QueryError``, ``OptionError``, ``StateError``.
     """
-    from planner.runtime.state.stored_rows import StoredRows
+    from dovetail.executor.state.stored_rows import StoredRows
 
     folder = state_folder(state)
     view = prepare_view(opt, text, name, args, folder, partial(StoredRows, opt.session, folder))
@@ -80,11 +80,11 @@ def prepare_view(
 def _prepare_view(
     opt: Streams, given: Given, name: str, args: Any, state: str, rows: Callable[[StructType], StoredRows]
 ) -> MaterializedView:
-    from planner.runtime.batch import run
-    from planner.runtime.catalog import SparkCatalog
-    from planner.runtime.schemas import add_text_column, drop_column
-    from planner.runtime.state.streams import stream_of
-    from planner.runtime.views import check_view_name
+    from dovetail.executor.catalog.spark_catalog import SparkCatalog
+    from dovetail.executor.catalog.views import check_view_name
+    from dovetail.executor.session.batch import run
+    from dovetail.executor.session.schemas import add_text_column, drop_column
+    from dovetail.executor.state.streams import stream_of
 
     check_view_name(opt.session, name)
     numbered, arguments = given.text, args
@@ -135,10 +135,10 @@ def open_view(view: MaterializedView, sink: Target | None, mode: Mode) -> Materi
     Raises ``OptionError`` for a sink that cannot take the rows, ``QueryError`` if the view cannot return its changes,
     and ``StateError`` for a folder of another query, or of another sink.
     """
-    from planner.runtime.schemas import add_text_column
-    from planner.runtime.state.files import HadoopFolder
-    from planner.runtime.state.sink_places import check_apart, check_no_earlier
-    from planner.runtime.state.sinks import check_schema, output_of_view, sink_identity, sink_place
+    from dovetail.executor.session.schemas import add_text_column
+    from dovetail.executor.state.files import HadoopFolder
+    from dovetail.executor.state.sink_places import check_apart, check_no_earlier
+    from dovetail.executor.state.sinks import check_schema, output_of_view, sink_identity, sink_place
 
     session = view.opt.session
     settings = dict(described_settings(session.conf.get(name) or "" for name in MEANING))
@@ -168,8 +168,8 @@ def open_view(view: MaterializedView, sink: Target | None, mode: Mode) -> Materi
 
 def _check_changes(view: MaterializedView, mode: Mode) -> None:
     """Raise ``QueryError`` if a view cannot return the changes of its result."""
-    from planner.runtime.schemas import schema_or_error
-    from planner.runtime.state.streams import is_immutable
+    from dovetail.executor.session.schemas import schema_or_error
+    from dovetail.executor.state.streams import is_immutable
 
     if mode == "complete":
         return
@@ -188,9 +188,9 @@ def _check_changes(view: MaterializedView, mode: Mode) -> None:
 
 def _check(logical: Logical, query: ViewQuery, joined: StructType, name: str) -> None:
     """Raise ``QueryError`` if a query reads its own view, or if its rows cannot be stored or added up."""
-    from planner.runtime.schemas import drop_column
-    from planner.runtime.state.changes import nonadditive_reason
-    from planner.runtime.state.streams import unstorable_column
+    from dovetail.executor.session.schemas import drop_column
+    from dovetail.executor.state.changes import nonadditive_reason
+    from dovetail.executor.state.streams import unstorable_column
 
     view_name = tuple(map(str.lower, name_of(name)))
     if any(isinstance(n, Scan) and tuple(map(str.lower, n.name)) == view_name for n in logical.walk()):
@@ -210,7 +210,7 @@ def _check_appended(joined: DataFrame, subquery: str, reason: str) -> None:
     ``subquery``: the one whose result changes as more rows arrive, if it stands in the query and not in a view.
     ``reason``: why state modules do not run it; empty if it joins no two streams.
     """
-    from planner.runtime.state.streams import append_error, join_refusal
+    from dovetail.executor.state.streams import append_error, join_refusal
 
     why = append_error(joined)
     if why and str(why.getCondition()).startswith(_RESULT_CHANGES):
@@ -226,7 +226,7 @@ def _check_appended(joined: DataFrame, subquery: str, reason: str) -> None:
 
 def _check_over_rows(none: DataFrame, above: str, schema: StructType) -> None:
     """Raise ``QueryError`` if the clauses above a join return something else over its stored rows."""
-    from planner.runtime.schemas import schema_or_error
+    from dovetail.executor.session.schemas import schema_or_error
 
     found = schema_or_error(partial(query_rows_as, none, above, schema))
     if isinstance(found, Exception):
@@ -243,7 +243,7 @@ def _check_over_rows(none: DataFrame, above: str, schema: StructType) -> None:
 
 def _infer_types(rows: DataFrame, relations: str, expressions: Sequence[str]) -> Sequence[SqlType]:
     """Return the types of expressions over joined rows.  Raises ``Unsupported``."""
-    from planner.runtime.schemas import schema_or_error
+    from dovetail.executor.session.schemas import schema_or_error
 
     found = schema_or_error(partial(query_rows, rows, f"SELECT {', '.join(expressions)} FROM {relations}"))
     if isinstance(found, Exception):
@@ -253,7 +253,7 @@ def _infer_types(rows: DataFrame, relations: str, expressions: Sequence[str]) ->
 
 def _accumulators_refusal(none: DataFrame, accumulators: Accumulators, schema: StructType) -> str:
     """Return why accumulators give other types than the query; empty if they give the same."""
-    from planner.runtime.schemas import schema_or_error
+    from dovetail.executor.session.schemas import schema_or_error
 
     found = schema_or_error(lambda: query_rows_as(query_rows(none, accumulators.of_rows), accumulators.above, schema))
     merged = schema_or_error(lambda: query_rows(query_rows(none, accumulators.of_rows), accumulators.merged))

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optimizer.refresh import (
+from dovetail.executor.state.store import Store
+from dovetail.optimizer.refresh import (
     await_end,
     check_checkpoint,
     check_epochs,
@@ -18,17 +19,16 @@ from optimizer.refresh import (
     finish_interrupted,
     refresh_lock,
 )
-from optimizer.stream_epochs import Planner
-from optimizer.stream_plan import StreamMode, StreamPlan
-from optimizer.streams import Destination, start
-from optimizer.verification import Verification
-from optimizer.verify_streams import verify_streams
-from planner.errors import QueryError
-from planner.explain.html.page import render_page
-from planner.state.fingerprint import Given
-from planner.state.store import Store
-from rules.stream.accumulators import Accumulators
-from rules.stream.view_query import JOINED, ViewQuery
+from dovetail.optimizer.stream_epochs import Planner
+from dovetail.optimizer.stream_plan import StreamMode, StreamPlan
+from dovetail.optimizer.streams import Destination, start
+from dovetail.optimizer.verification import Verification
+from dovetail.optimizer.verify_streams import verify_streams
+from dovetail.planner.errors import QueryError
+from dovetail.planner.explain.html.page import render_page
+from dovetail.planner.state.fingerprint import Given
+from dovetail.rules.stream.accumulators import Accumulators
+from dovetail.rules.stream.view_query import JOINED, ViewQuery
 
 CHANGE = "_change_type"
 """The column with the kind of change of a row of the result."""
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import StructType
 
-    from planner.runtime.state.sinks import Output
-    from planner.runtime.state.stored_results import StoredResults
-    from planner.runtime.state.stored_rows import StoredRows
+    from dovetail.executor.state.sinks import Output
+    from dovetail.executor.state.stored_results import StoredResults
+    from dovetail.executor.state.stored_rows import StoredRows
 
     class RefreshGroup(Protocol):
         """Views that are refreshed together."""
@@ -91,7 +91,7 @@ class MaterializedView:
         if self.group:
             self.group.refresh()
             return self
-        from planner.runtime.state.files import HadoopFolder
+        from dovetail.executor.state.files import HadoopFolder
 
         with refresh_lock(self.opt.session, self.state):
             store = Store(HadoopFolder(self.opt.session, f"{self.state}/checkpoint"))
@@ -145,7 +145,7 @@ class MaterializedView:
     @property
     def _stored_results(self) -> tuple[str, str]:
         """The folders of the results before and after the newest refresh, as a sink of changes has them; or empty."""
-        from planner.runtime.state.stored_results import folder_of_result
+        from dovetail.executor.state.stored_results import folder_of_result
 
         if self.out is None or self.replaces:
             return "", ""
@@ -161,7 +161,7 @@ class MaterializedView:
     @property
     def results(self) -> StoredResults:
         """The results that have been written to the sink."""
-        from planner.runtime.state.stored_results import StoredResults
+        from dovetail.executor.state.stored_results import StoredResults
 
         return StoredResults(self.opt.session, self.rows.folder, self.schema, self.rows.remedy)
 
@@ -177,7 +177,7 @@ class MaterializedView:
         an aggregate without groups returns for empty input.  Raises ``QueryError`` if equal texts may differ, by their
         collation.
         """
-        from planner.runtime.state.changes import add_count, nonadditive_reason, to_changes
+        from dovetail.executor.state.changes import add_count, nonadditive_reason, to_changes
 
         if why := nonadditive_reason(self.schema):
             raise QueryError(f"The changes of {self.name} cannot be added up: {why}")
@@ -232,7 +232,7 @@ class MaterializedView:
 
     def _merge_epochs(self, rows: DataFrame) -> DataFrame:
         """Merge the stored rows of several epochs."""
-        from planner.runtime.state.changes import net_changes
+        from dovetail.executor.state.changes import net_changes
 
         if self.accumulators:
             return query_rows(rows, self.accumulators.merged)
@@ -240,7 +240,7 @@ class MaterializedView:
 
     def _compute_result(self, stored: DataFrame) -> DataFrame:
         """Compute the result of the query from stored rows."""
-        from planner.runtime.state.changes import current_rows
+        from dovetail.executor.state.changes import current_rows
 
         if self.accumulators:
             return query_rows_as(stored, self.accumulators.above, self.schema)
@@ -255,8 +255,8 @@ def query_rows_as(rows: DataFrame, text: str, schema: StructType) -> DataFrame:
 
 def query_rows(rows: DataFrame, text: str) -> DataFrame:
     """Run a query over rows under the view name ``JOINED``."""
-    from planner.runtime.batch import run
-    from planner.runtime.temporary_views import temporary_view
+    from dovetail.executor.session.batch import run
+    from dovetail.executor.session.temporary_views import temporary_view
 
     session: SparkSession = rows.sparkSession
     with temporary_view(session, JOINED, rows):

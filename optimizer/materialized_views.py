@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from optimizer.materialization import open_view, prepare_view, state_folder
-from optimizer.materialized_view import MaterializedView
-from optimizer.refresh import (
+from dovetail.executor.state.store import Store
+from dovetail.optimizer.materialization import open_view, prepare_view, state_folder
+from dovetail.optimizer.materialized_view import MaterializedView
+from dovetail.optimizer.refresh import (
     await_end,
     check_checkpoint,
     check_epochs,
@@ -18,18 +19,17 @@ from optimizer.refresh import (
     refresh_lock,
     write_sinks,
 )
-from optimizer.stream_epochs import make_request, make_shared_epochs
-from planner.errors import OptionError, QueryError, StateError, Unsupported
-from planner.state.shared import Shared, share
-from planner.state.store import Store
+from dovetail.optimizer.stream_epochs import make_request, make_shared_epochs
+from dovetail.planner.errors import OptionError, QueryError, StateError, Unsupported
+from dovetail.planner.state.shared import Shared, share
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from optimizer.materialized_view import Streams
-    from optimizer.stream_plan import StreamPlan
-    from planner.runtime.state.epochs import Epochs
-    from planner.state.sink import Mode, Target
+    from dovetail.executor.state.epochs import Epochs
+    from dovetail.optimizer.materialized_view import Streams
+    from dovetail.optimizer.stream_plan import StreamPlan
+    from dovetail.planner.state.sink import Mode, Target
 
 
 @dataclass(frozen=True, repr=False)
@@ -63,8 +63,8 @@ class MaterializedViews(Mapping[str, MaterializedView]):
             return self._refresh(*self._plan_shared())
 
     def _refresh(self, shared: Shared, plans: list[StreamPlan]) -> MaterializedViews:
-        from planner.runtime.state.arrivals import session_with
-        from planner.runtime.state.epochs import start_epochs
+        from dovetail.executor.state.arrivals import session_with
+        from dovetail.executor.state.epochs import start_epochs
 
         epochs = self._epochs(shared, plans)
         check_checkpoint(epochs.store, self.views)
@@ -117,12 +117,12 @@ class MaterializedViews(Mapping[str, MaterializedView]):
             raise QueryError(f"these views cannot share one state: {no}; materialize each of them alone") from no
 
     def _store(self) -> Store:
-        from planner.runtime.state.files import HadoopFolder
+        from dovetail.executor.state.files import HadoopFolder
 
         return Store(HadoopFolder(self.opt.session, self._checkpoint))
 
     def _epochs(self, shared: Shared, plans: list[StreamPlan]) -> Epochs:
-        from planner.runtime.state.sinks import FunctionOutput
+        from dovetail.executor.state.sinks import FunctionOutput
 
         opt, joins = self.opt, []
         for view, join, plan in zip(self.views, shared.joins, plans, strict=True):
@@ -176,7 +176,7 @@ def materialize_all(
 
 def _check_own_folders(opt: Streams, sinks: Mapping[str, Target]) -> None:
     """Raise ``OptionError`` if two views write files to one folder, where their changes would be indistinguishable."""
-    from planner.runtime.state.sink_places import folder_of_sink
+    from dovetail.executor.state.sink_places import folder_of_sink
 
     owners: dict[str, str] = {}
     for name, sink in sinks.items():
@@ -187,7 +187,7 @@ def _check_own_folders(opt: Streams, sinks: Mapping[str, Target]) -> None:
 
 def _prepare_view(opt: Streams, text: str, name: str, args: Any, folder: str) -> MaterializedView:
     """Prepare one view of several.  Raises ``QueryError``, which names the view."""
-    from planner.runtime.state.stored_rows import StoredRows
+    from dovetail.executor.state.stored_rows import StoredRows
 
     place = f"{folder}/views/{quote(name.lower(), safe='')}"
     try:

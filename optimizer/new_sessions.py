@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from optimizer.api import Optimizer
-from optimizer.session_options import options_of_session
-from planner.runtime.installation import on_new_sessions
+from dovetail.executor.session.installation import on_new_sessions
+from dovetail.optimizer.api import Optimizer
+from dovetail.optimizer.session_options import options_of_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

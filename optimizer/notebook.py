@@ -1,6 +1,6 @@
 """The cell magic ``%%dovetail``: SQL in a notebook, run, explained or verified.
 
-    %load_ext optimizer.notebook
+    %load_ext dovetail
 
     %%dovetail                      the rows of a statement; --limit N, --as NAME for its DataFrame
     SELECT …
@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, NoReturn
 
-from optimizer.api import Optimizer
-from planner.errors import EnvironmentProblem, OptionError, plural
-from planner.explain.html.page import can_render, render_fragment
+from dovetail.optimizer.api import Optimizer
+from dovetail.planner.errors import EnvironmentProblem, OptionError, plural
+from dovetail.planner.explain.html.page import can_render, render_fragment
 
 _STYLE = "text-align:left; padding:.2em .6em; vertical-align:top"
 
@@ -58,8 +58,8 @@ def _parser() -> ArgumentParser:
     return parser
 
 
-def load_ipython_extension(ipython: Any) -> None:
-    """Register the magic; ``%load_ext optimizer.notebook`` calls this."""
+def register_magic(ipython: Any) -> None:
+    """Register the magic; ``%load_ext dovetail`` calls this."""
 
     def dovetail(line: str, cell: str) -> Output:
         """Run, explain or verify the SQL of a cell: %%dovetail ACTION [--limit N] [--measure] [--as NAME]."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass, fields, replace
 from functools import wraps
 from typing import Any, TypeVar
 
-from planner.catalog.cost import Thresholds
-from planner.errors import OptionError, one_of
-from rules.batches import RULES
+from dovetail.planner.catalog.cost import Thresholds
+from dovetail.planner.errors import OptionError, one_of
+from dovetail.rules.batches import RULES
 
 T = TypeVar("T")
 

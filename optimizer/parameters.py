@@ -7,9 +7,9 @@ from decimal import Decimal
 from math import isfinite
 from typing import Any
 
-from planner.errors import Unsupported, a
-from planner.expr.tokens import Tokens, tokenize
-from planner.state.fingerprint import Given
+from dovetail.planner.errors import Unsupported, a
+from dovetail.planner.expr.tokens import Tokens, tokenize
+from dovetail.planner.state.fingerprint import Given
 
 
 def check_text(text: object, method: str) -> None:

@@ -9,30 +9,30 @@ from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from optimizer.idle_hints import idle_hints
-from optimizer.trace import Trace
-from planner.errors import OptionError, Place, QueryError, one_of
-from planner.explain.explanation import Explanation
-from planner.explain.html.page import can_render, render_fragment, render_page
-from planner.explain.printer import show_declined, show_error, show_note, show_steps, show_tree, show_warnings
-from planner.explain.records import Choice, CostNote, Declined, PlanWarning
-from planner.logical import Logical, Statement
-from planner.physical.base import Physical
-from planner.sql.lookup_views import fetched_views
-from planner.version import VERSION
+from dovetail.optimizer.idle_hints import idle_hints
+from dovetail.optimizer.trace import Trace
+from dovetail.planner.errors import OptionError, Place, QueryError, one_of
+from dovetail.planner.explain.explanation import Explanation
+from dovetail.planner.explain.html.page import can_render, render_fragment, render_page
+from dovetail.planner.explain.printer import show_declined, show_error, show_note, show_steps, show_tree, show_warnings
+from dovetail.planner.explain.records import Choice, CostNote, Declined, PlanWarning
+from dovetail.planner.logical import Logical, Statement
+from dovetail.planner.physical.base import Physical
+from dovetail.planner.sql.lookup_views import fetched_views
+from dovetail.planner.version import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pyspark.sql import DataFrame
 
-    from optimizer.verification import Verification
-    from planner.connectors.metrics import Counters
-    from planner.connectors.source import LookupSource
-    from planner.explain.measured import MeasuredRun
-    from planner.runtime.lookup.metrics import LookupMetrics
-    from planner.runtime.named_frames import NamedFrames
-    from planner.runtime.watched_frames import Around
+    from dovetail.executor.connectors.metrics import Counters
+    from dovetail.executor.connectors.source import LookupSource
+    from dovetail.executor.lookup.metrics import LookupMetrics
+    from dovetail.executor.session.named_frames import NamedFrames
+    from dovetail.executor.session.watched_frames import Around
+    from dovetail.optimizer.verification import Verification
+    from dovetail.planner.explain.measured import MeasuredRun
 
 Mode = Literal["plan", "trace", "cost", "sql", "json", "html"]
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -183,15 +183,15 @@ class Plan:
         """Create the DataFrame of the plan as it is, without checking for changes since planning."""
         if self.around is None:
             return self._run_above()
-        from planner.runtime.watched_frames import watch
+        from dovetail.executor.session.watched_frames import watch
 
         with self.around():
             found = self._run_above()
         return watch(found, self.around)
 
     def _run_above(self) -> DataFrame:
-        from planner.runtime.batch import without_names
-        from planner.runtime.dataframes.output_columns import with_columns_of, with_metadata_of
+        from dovetail.executor.dataframes.output_columns import with_columns_of, with_metadata_of
+        from dovetail.executor.session.batch import without_names
 
         found = self.above(self._run()) if self.above else self._run()
         if self.original is None or not self.rewritten:
@@ -201,13 +201,13 @@ class Plan:
         return with_metadata_of(found, self.original)
 
     def _run(self) -> DataFrame:
-        from planner.runtime.named_frames import run_over_frames
+        from dovetail.executor.session.named_frames import run_over_frames
 
         if self.frame is not None:
             return self.frame
         frames = self.named.frames if self.named else {}
         if self.rewritten and fetched_views(self.physical):
-            from planner.runtime.lookup.views import run_with_lookups
+            from dovetail.executor.lookup.views import run_with_lookups
 
             assert self.physical is not None
             return run_with_lookups(self.session, self.physical, self.sources, self.arguments, self.fetched, frames)
@@ -220,7 +220,7 @@ class Plan:
 
         ``print(plan.measure())`` shows Spark's operators as a tree.  Raises what ``dataframe`` and Spark raise.
         """
-        from planner.runtime.measured_run import measure
+        from dovetail.executor.catalog.measured_run import measure
 
         return measure(self.dataframe())
 
@@ -305,7 +305,7 @@ class Plan:
         It has no rows, and secrets are masked.  ``anonymize`` replaces names and texts of the statement by hashes.
         ``verified``: what ``opt.verify`` found.
         """
-        from optimizer.report import build_report
+        from dovetail.optimizer.report import build_report
 
         return build_report(self, anonymize=anonymize, verified=verified)
 

@@ -7,13 +7,13 @@ from collections.abc import Hashable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from optimizer.schema_validation import CACHED_ROWS
-from planner.sql.reader import not_a_query
+from dovetail.optimizer.schema_validation import CACHED_ROWS
+from dovetail.planner.sql.reader import not_a_query
 
 if TYPE_CHECKING:
-    from optimizer.plan import Plan
-    from optimizer.snapshot import Snapshot
-    from planner.runtime.catalog import SparkCatalog
+    from dovetail.executor.catalog.spark_catalog import SparkCatalog
+    from dovetail.optimizer.plan import Plan
+    from dovetail.optimizer.snapshot import Snapshot
 
 _MOST = 200  # plans, and texts that were planned once
 _WORTH = 0.1  # seconds; taking a snapshot and comparing it costs tens of milliseconds, which a plan has to save

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter
 
-from optimizer.driver import STAGES, Stage, drive
-from optimizer.lookups import (
+from dovetail.optimizer.driver import STAGES, Stage, drive
+from dovetail.optimizer.lookups import (
     LookupReference,
     apply_strict_hints,
     find_lookup_references,
@@ -16,27 +16,27 @@ from optimizer.lookups import (
     make_unplanned_error,
     restrict_to_lookup_rules,
 )
-from optimizer.options import Options
-from optimizer.plan import Plan
-from optimizer.switches import find_switch
-from optimizer.unexplained_joins import explain_disabled_rules, explain_joins
-from optimizer.validation import compare_readings, field_named_by_rewriting, has_same_tokens
-from planner.catalog import Catalog
-from planner.catalog.settings import check_settings
-from planner.errors import OptionError, QueryError, RuleError, Unsupported, one_of
-from planner.explain.records import Declined, PlanWarning
-from planner.logical import Statement
-from planner.physical.base import Physical
-from planner.rendered import MARKS, find_generated_names
-from planner.sql.from_sql import from_sql
-from planner.sql.lookup_columns import narrowed
-from planner.sql.lookup_views import with_views, without_rows
-from planner.sql.merged_columns import with_qualified
-from planner.sql.names import Resolver
-from planner.sql.to_sql import for_spark, to_sql
-from planner.tree import unwrap
-from rules.query.lost_order import lost_orders
-from rules.rule import Rule
+from dovetail.optimizer.options import Options
+from dovetail.optimizer.plan import Plan
+from dovetail.optimizer.switches import find_switch
+from dovetail.optimizer.unexplained_joins import explain_disabled_rules, explain_joins
+from dovetail.optimizer.validation import compare_readings, field_named_by_rewriting, has_same_tokens
+from dovetail.planner.catalog import Catalog
+from dovetail.planner.catalog.settings import check_settings
+from dovetail.planner.errors import OptionError, QueryError, RuleError, Unsupported, one_of
+from dovetail.planner.explain.records import Declined, PlanWarning
+from dovetail.planner.logical import Statement
+from dovetail.planner.physical.base import Physical
+from dovetail.planner.rendered import MARKS, find_generated_names
+from dovetail.planner.sql.from_sql import from_sql
+from dovetail.planner.sql.lookup_columns import narrowed
+from dovetail.planner.sql.lookup_views import with_views, without_rows
+from dovetail.planner.sql.merged_columns import with_qualified
+from dovetail.planner.sql.names import Resolver
+from dovetail.planner.sql.to_sql import for_spark, to_sql
+from dovetail.planner.tree import unwrap
+from dovetail.rules.query.lost_order import lost_orders
+from dovetail.rules.rule import Rule
 
 _VIEW = (
     "a view keeps its text, since its tables may be made anew with columns of other types; opt.sql rewrites each query "

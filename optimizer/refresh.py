@@ -7,15 +7,15 @@ from contextlib import contextmanager
 from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Protocol
 
-from planner.errors import StateError, add_note
-from planner.state.spark_logs import read_progress
-from planner.state.store import Store
+from dovetail.executor.state.spark_logs import read_progress
+from dovetail.executor.state.store import Store
+from dovetail.planner.errors import StateError, add_note
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from planner.runtime.state.stored_rows import StoredRows
+    from dovetail.executor.state.stored_rows import StoredRows
 
 _LOCKS: dict[str, Lock] = {}  # by the folder of a view
 _REFRESHING: dict[str, int] = {}  # the thread that holds the lock
@@ -42,7 +42,7 @@ def refresh_lock(session: SparkSession, state: str) -> Iterator[None]:
 
     Raises ``StateError`` if this thread holds it, as when the function of a sink refreshes its own view.
     """
-    from planner.runtime.state.files import HadoopFolder
+    from dovetail.executor.state.files import HadoopFolder
 
     folder = HadoopFolder(session, state)
     if _REFRESHING.get(str(folder)) == get_ident():

@@ -11,19 +11,19 @@ from importlib import metadata
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from optimizer.anonymize import Anonymizer
-from optimizer.options import Options
-from planner.catalog import Catalog
-from planner.connectors.masking import mask_secrets
-from planner.errors import summarize
-from planner.logical import Scan
-from planner.version import VERSION
+from dovetail.executor.connectors.masking import mask_secrets
+from dovetail.optimizer.anonymize import Anonymizer
+from dovetail.optimizer.options import Options
+from dovetail.planner.catalog import Catalog
+from dovetail.planner.errors import summarize
+from dovetail.planner.logical import Scan
+from dovetail.planner.version import VERSION
 
 if TYPE_CHECKING:
-    from optimizer.verification import Verification
+    from dovetail.optimizer.verification import Verification
 
 
-Plan = Any  # ``optimizer.plan.Plan``, which imports this module
+Plan = Any  # ``dovetail.optimizer.plan.Plan``, which imports this module
 PLACEHOLDER = "https://example.invalid/"
 """How the address of the issue tracker in pyproject.toml begins as long as the project has no home."""
 
@@ -55,7 +55,7 @@ def build_report(
 ) -> str:
     """The report as Markdown; ``catalog`` has the tables, if not that of the session of the plan."""
     if catalog is None and plan.session is not None:
-        from planner.runtime.catalog import SparkCatalog
+        from dovetail.executor.catalog.spark_catalog import SparkCatalog
 
         catalog = SparkCatalog(plan.session)
     columns = _columns(plan, catalog)
@@ -121,7 +121,7 @@ def _versions(plan: Plan) -> dict[str, str]:
         found["Spark"] = str(plan.session.version)
         found["session"] = "Spark Connect" if "connect" in type(plan.session).__module__ else "classic"
         if found["session"] == "classic" and "pyspark" in sys.modules:
-            from optimizer.doctor import java
+            from dovetail.optimizer.doctor import java
 
             found["Java"] = java().found
     return found
@@ -132,7 +132,7 @@ def _settings(plan: Plan, options: Options | None) -> dict[str, str]:
     own = {f"option {name}": str(value) for name, value in changed.items() if value != getattr(Options(), name)}
     if plan.session is None:
         return own
-    from planner.runtime.session_facts import settings_that_matter
+    from dovetail.executor.session.session_facts import settings_that_matter
 
     return own | settings_that_matter(plan.session)
 
@@ -154,7 +154,7 @@ def _analyzed(plan: Plan, query: str) -> str:
         return ""
     if plan.given or plan.named:
         return "left out, since the statement has arguments or reads DataFrames"
-    from planner.runtime.session_facts import analyzed_plan
+    from dovetail.executor.session.session_facts import analyzed_plan
 
     try:
         return analyzed_plan(plan.session, query)

@@ -7,16 +7,16 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from optimizer.plan import Plan
-from optimizer.validation import loses_metadata_only, names_are_unique, schema_difference
-from planner.explain.records import Declined
-from planner.expr.calls import KNOWN
-from planner.expr.tokens import called
-from planner.sql.lookup_views import without_rows
-from planner.sql.names import Resolver
+from dovetail.optimizer.plan import Plan
+from dovetail.optimizer.validation import loses_metadata_only, names_are_unique, schema_difference
+from dovetail.planner.explain.records import Declined
+from dovetail.planner.expr.calls import KNOWN
+from dovetail.planner.expr.tokens import called
+from dovetail.planner.sql.lookup_views import without_rows
+from dovetail.planner.sql.names import Resolver
 
 if TYPE_CHECKING:
-    from planner.runtime.catalog import SparkCatalog
+    from dovetail.executor.catalog.spark_catalog import SparkCatalog
 
 CACHED_ROWS = "cached rows"  # what declines a rewriting that would compute them again
 
@@ -27,9 +27,9 @@ def validate_schema(plan: Plan, catalog: SparkCatalog) -> Plan:
     The original also runs if it reads rows that are cached and the rewriting does not, and if a user-defined function
     of the session has the name of a Spark function in the rewriting.
     """
-    from planner.runtime.cached_rows import ignores_cached_rows
-    from planner.runtime.concurrent_calls import call_concurrently
-    from planner.runtime.functions import user_functions
+    from dovetail.executor.session.cached_rows import ignores_cached_rows
+    from dovetail.executor.session.concurrent_calls import call_concurrently
+    from dovetail.executor.session.functions import user_functions
 
     assert plan.rewriting is not None
     names = (called(plan.text) | called(plan.rewriting)) & KNOWN
@@ -87,7 +87,7 @@ def schema_difference_without_rows(plan: Plan, catalog: SparkCatalog) -> str | N
 
     Compares both statements with an empty relation in place of each lookup, which Spark can analyze.
     """
-    from planner.runtime.functions import user_functions
+    from dovetail.executor.session.functions import user_functions
 
     names = Resolver(catalog, {})
     assert plan.logical is not None

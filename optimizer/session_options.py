@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from optimizer.options import Options
-from planner.errors import OptionError
+from dovetail.optimizer.options import Options
+from dovetail.planner.errors import OptionError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,7 +19,7 @@ def options_of_session(session: SparkSession, given: Mapping[str, str] | None = 
 
     Raises ``OptionError`` for an unknown option or an invalid value.
     """
-    from planner.runtime.settings import all_settings
+    from dovetail.executor.session.settings import all_settings
 
     settings = all_settings(session)
     found = {name.removeprefix(PREFIX): value for name, value in settings.items() if name.startswith(PREFIX)}

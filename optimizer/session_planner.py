@@ -8,31 +8,36 @@ from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from optimizer.driver import Stage
-from optimizer.lookups import apply_strict_hints, has_possible_lookup, is_rewriting_required, make_missing_time_error
-from optimizer.options import Options
-from optimizer.parameters import name_parameters
-from optimizer.plan import Plan
-from optimizer.plan_cache import PlanCache, is_worth_caching
-from optimizer.planning import plan_sql
-from optimizer.schema_validation import schema_difference_without_rows, validate_schema
-from optimizer.snapshot import Snapshot, take_snapshot
-from optimizer.statements import Statements
-from optimizer.switches import find_switch
-from planner.catalog import Numbers
-from planner.deadline import PlanningTimeout
-from planner.errors import QueryError, Refused, Unsupported, a, is_user_error, summarize
-from planner.explain.records import Declined
-from planner.sql.lookup_views import lookups_of
-from planner.sql.reader import not_a_query
+from dovetail.optimizer.driver import Stage
+from dovetail.optimizer.lookups import (
+    apply_strict_hints,
+    has_possible_lookup,
+    is_rewriting_required,
+    make_missing_time_error,
+)
+from dovetail.optimizer.options import Options
+from dovetail.optimizer.parameters import name_parameters
+from dovetail.optimizer.plan import Plan
+from dovetail.optimizer.plan_cache import PlanCache, is_worth_caching
+from dovetail.optimizer.planning import plan_sql
+from dovetail.optimizer.schema_validation import schema_difference_without_rows, validate_schema
+from dovetail.optimizer.snapshot import Snapshot, take_snapshot
+from dovetail.optimizer.statements import Statements
+from dovetail.optimizer.switches import find_switch
+from dovetail.planner.catalog import Numbers
+from dovetail.planner.deadline import PlanningTimeout
+from dovetail.planner.errors import QueryError, Refused, Unsupported, a, is_user_error, summarize
+from dovetail.planner.explain.records import Declined
+from dovetail.planner.sql.lookup_views import lookups_of
+from dovetail.planner.sql.reader import not_a_query
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from optimizer.declarations import Declarations
-    from planner.runtime.catalog import SparkCatalog
-    from planner.runtime.dataframes.statement import FramePart
-    from planner.runtime.measurement_cache import MeasurementCache
+    from dovetail.executor.catalog.measurement_cache import MeasurementCache
+    from dovetail.executor.catalog.spark_catalog import SparkCatalog
+    from dovetail.executor.dataframes.statement import FramePart
+    from dovetail.optimizer.declarations import Declarations
 
 
 _COLD = 6  # times planning_seconds until an optimizer has rewritten a statement: Python and the JVM load their code
@@ -78,7 +83,7 @@ class SessionPlanner:
 
     def plan_frame(self, frame: DataFrame, stop_after: Stage = "lower") -> Plan:
         """Plan a DataFrame.  A plan that is not rewritten runs as the DataFrame itself."""
-        from planner.runtime.dataframes.statement import FramePart
+        from dovetail.executor.dataframes.statement import FramePart
 
         if not hasattr(frame, "sparkSession"):
             raise TypeError(f"A DataFrame is needed, not {a(type(frame).__name__)}; opt.sql() and opt.plan() take SQL")
@@ -133,7 +138,7 @@ class SessionPlanner:
         self, text: str, args: Any, frames: Mapping[str, Any], stop_after: Stage, *, runs_later: bool
     ) -> Plan:
         """Plan a statement that names DataFrames and values in braces."""
-        from planner.runtime.named_frames import NamedFrames, name_frames
+        from dovetail.executor.session.named_frames import NamedFrames, name_frames
 
         def plan_over_views() -> Plan:
             named = name_frames(self.session, text, frames)
@@ -155,8 +160,8 @@ class SessionPlanner:
 
         The plan then runs the original text, with the switch or the fault in ``declined``.
         """
-        from planner.runtime.planning_jobs import planning_jobs
-        from planner.runtime.without_stderr import without_stderr
+        from dovetail.executor.session.planning_jobs import planning_jobs
+        from dovetail.executor.session.without_stderr import without_stderr
 
         start = perf_counter()
         given = {"arguments": args, "given": args, "session": self.session}
@@ -250,8 +255,8 @@ class SessionPlanner:
         return self._guard(plan.text, plan.given, plan_current)
 
     def _make_catalog(self, arguments: Any) -> SparkCatalog:
-        from planner.runtime.catalog import SparkCatalog
-        from planner.runtime.measurement_cache import MeasurementCache
+        from dovetail.executor.catalog.measurement_cache import MeasurementCache
+        from dovetail.executor.catalog.spark_catalog import SparkCatalog
 
         if self._measured is None:
             self._measured = MeasurementCache()
@@ -268,7 +273,7 @@ class SessionPlanner:
         if plan.error:
             raise plan.error
         if plan.rewritten and is_rewriting_required(plan):
-            from planner.runtime.lookup.metrics import LookupMetrics
+            from dovetail.executor.lookup.metrics import LookupMetrics
 
             metrics = {j.spec.table: LookupMetrics(self.session) for j in lookups_of(plan.physical)}
             plan = replace(plan, sources=dict(sources), fetched=metrics)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from optimizer.statement_log import Record
-from planner.explain.records import Savings
+from dovetail.optimizer.statement_log import Record
+from dovetail.planner.explain.records import Savings
 
 
 @dataclass(frozen=True)

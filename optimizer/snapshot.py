@@ -12,21 +12,21 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from optimizer.lookups import is_rewriting_required
-from optimizer.validation import schema_difference
-from planner.expr.tokens import called
-from planner.logical import Scan
-from planner.sql.lookup_views import without_rows
-from planner.sql.names import Resolver
-from planner.tree import unwrap
+from dovetail.optimizer.lookups import is_rewriting_required
+from dovetail.optimizer.validation import schema_difference
+from dovetail.planner.expr.tokens import called
+from dovetail.planner.logical import Scan
+from dovetail.planner.sql.lookup_views import without_rows
+from dovetail.planner.sql.names import Resolver
+from dovetail.planner.tree import unwrap
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from optimizer.plan import Plan
-    from planner.runtime.catalog import SparkCatalog
-    from planner.runtime.measurement_cache import CatalogQuery
-    from planner.tree import Node
+    from dovetail.executor.catalog.measurement_cache import CatalogQuery
+    from dovetail.executor.catalog.spark_catalog import SparkCatalog
+    from dovetail.optimizer.plan import Plan
+    from dovetail.planner.tree import Node
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ class Snapshot:
 
     def unchanged(self, catalog: SparkCatalog, declared: Hashable) -> DataFrame | None:
         """The DataFrame of the first query if all queries are unchanged; else None."""
-        from planner.runtime.cached_rows import has_cached_rows, ignores_cached_rows
-        from planner.runtime.concurrent_calls import call_concurrently
+        from dovetail.executor.session.cached_rows import has_cached_rows, ignores_cached_rows
+        from dovetail.executor.session.concurrent_calls import call_concurrently
 
         if declared != self.declared:
             return None
@@ -73,7 +73,7 @@ class Snapshot:
 
 def take_snapshot(plan: Plan, catalog: SparkCatalog, declared: Hashable) -> Snapshot | None:
     """Take the snapshot of a plan; None if changes cannot be detected: on Spark Connect, and for other sources."""
-    from planner.runtime.batch import classic
+    from dovetail.executor.session.batch import classic
 
     if not classic(catalog.session) or plan.logical is None:
         return None
@@ -103,7 +103,7 @@ def _queries(plan: Plan, catalog: SparkCatalog) -> tuple[tuple[str, ...], bool]:
 
 
 def _take_text(query: str, catalog: SparkCatalog) -> tuple[DataFrame, Text] | None:
-    from planner.runtime.measurement_cache import catalog_query
+    from dovetail.executor.catalog.measurement_cache import catalog_query
 
     found = catalog.analyze(query)
     if isinstance(found, str):

@@ -6,19 +6,17 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from planner.explain.records import Savings
+from dovetail.planner.explain.records import Savings
 
 if TYPE_CHECKING:
     from types import FrameType
 
-    from optimizer.plan import Plan
+    from dovetail.optimizer.plan import Plan
 
 Outcome = Literal["rewritten", "shadow", "as written", "failed"]
-_ROOT = str(Path(__file__).parents[1])
-_OURS = frozenset({"dovetail", "optimizer", "planner", "rules", "pyspark", "py4j"})
+_OURS = frozenset({"dovetail", "pyspark", "py4j"})
 _FALLBACKS = frozenset({"planning", "planning time", "circuit breaker"})
 
 
@@ -113,9 +111,7 @@ def find_call_site() -> str:
     """The file and line of the user's program that called; empty for the command line."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-        is_ours = package in _OURS and (package in ("pyspark", "py4j") or frame.f_code.co_filename.startswith(_ROOT))
-        if not is_ours:
+        if str(frame.f_globals.get("__name__", "")).partition(".")[0] not in _OURS:
             return f"{frame.f_code.co_filename}:{frame.f_lineno}"
         frame = frame.f_back
     return ""

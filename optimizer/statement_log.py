@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planner.errors import InputError, OptionError, reason_of
+from dovetail.planner.errors import InputError, OptionError, reason_of
 
 if TYPE_CHECKING:
-    from optimizer.options import Options
-    from optimizer.statement_events import StatementEvent
+    from dovetail.optimizer.options import Options
+    from dovetail.optimizer.statement_events import StatementEvent
 
 
 class StatementLog:

@@ -10,13 +10,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from optimizer.lookups import is_rewriting_required
-from optimizer.options import Options
-from optimizer.plan import Plan
-from optimizer.statement_events import Listener, Outcome, StatementEvent, find_call_site
-from optimizer.statement_log import StatementLog
-from planner.errors import summarize
-from planner.explain.records import Declined
+from dovetail.optimizer.lookups import is_rewriting_required
+from dovetail.optimizer.options import Options
+from dovetail.optimizer.plan import Plan
+from dovetail.optimizer.statement_events import Listener, Outcome, StatementEvent, find_call_site
+from dovetail.optimizer.statement_log import StatementLog
+from dovetail.planner.errors import summarize
+from dovetail.planner.explain.records import Declined
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -97,8 +97,8 @@ class Statements:
     @contextmanager
     def _run(self, event: StatementEvent) -> Iterator[None]:
         """Name what a statement runs inside the block, and open the circuit breaker if its rewriting fails."""
-        from planner.runtime.failures import failure_of_run
-        from planner.runtime.job_names import statement_name
+        from dovetail.executor.session.failures import failure_of_run
+        from dovetail.executor.session.job_names import statement_name
 
         with ExitStack() as stack:
             with suppress(Exception):

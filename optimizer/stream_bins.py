@@ -10,19 +10,19 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from optimizer.lookups import is_rewriting_required
-from optimizer.plan import Plan
-from optimizer.planning import plan_over_bins
-from planner.catalog import Catalog
-from planner.errors import QueryError
-from planner.logical import BandJoin, Cte, Logical, Scan
-from planner.physical.bin_join import BinJoin
-from planner.state.fingerprint import Given
-from planner.state.pinned import Pinned, check_pinned, read_pinned, write_pinned
-from planner.state.spec import MEANING, described_settings
-from planner.state.stream import Stream
-from rules.band_join.keys import has_keys_of_both_sides
-from rules.context import Context
+from dovetail.executor.state.pinned import Pinned, check_pinned, read_pinned, write_pinned
+from dovetail.optimizer.lookups import is_rewriting_required
+from dovetail.optimizer.plan import Plan
+from dovetail.optimizer.planning import plan_over_bins
+from dovetail.planner.catalog import Catalog
+from dovetail.planner.errors import QueryError
+from dovetail.planner.logical import BandJoin, Cte, Logical, Scan
+from dovetail.planner.physical.bin_join import BinJoin
+from dovetail.planner.state.fingerprint import Given
+from dovetail.planner.state.spec import MEANING, described_settings
+from dovetail.planner.state.stream import Stream
+from dovetail.rules.band_join.keys import has_keys_of_both_sides
+from dovetail.rules.context import Context
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,8 +73,8 @@ def pinned_statement(
     ``given`` is the ``text`` with its arguments, if it has any.  Raises ``StateError`` if the checkpoint belongs to
     another query, and ``QueryError`` if the statement has no place to be stored.
     """
-    from planner.runtime.state.files import open_folder
-    from planner.runtime.state.server_folder import FolderRefused
+    from dovetail.executor.state.files import open_folder
+    from dovetail.executor.state.server_folder import FolderRefused
 
     try:
         folder = open_folder(session, str(checkpoint))

@@ -6,23 +6,23 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from optimizer.declarations import Declarations
-from optimizer.session_planner import SessionPlanner
-from planner.catalog.declared import Declaration
-from planner.errors import summarize
-from planner.state.progress import EpochProgress
-from planner.state.spec import StreamJoin
-from planner.state.store import Store
+from dovetail.executor.state.store import Store
+from dovetail.optimizer.declarations import Declarations
+from dovetail.optimizer.session_planner import SessionPlanner
+from dovetail.planner.catalog.declared import Declaration
+from dovetail.planner.errors import summarize
+from dovetail.planner.state.progress import EpochProgress
+from dovetail.planner.state.spec import StreamJoin
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-    from optimizer.options import Options
-    from optimizer.plan import Plan
-    from planner.runtime.state.answers import JoinRequest
-    from planner.runtime.state.epochs import Epochs
-    from planner.runtime.state.sinks import Output
+    from dovetail.executor.state.answers import JoinRequest
+    from dovetail.executor.state.epochs import Epochs
+    from dovetail.executor.state.sinks import Output
+    from dovetail.optimizer.options import Options
+    from dovetail.optimizer.plan import Plan
 
 _RECENT = "spark.sql.streaming.numRecentProgressUpdates"
 
@@ -73,10 +73,10 @@ def analyze_schemas(session: SparkSession, join: StreamJoin) -> Schemas | str:
 
     Both must return the same columns, and only filters and projections may stand above the join.
     """
-    from planner.runtime.batch import analyze
-    from planner.runtime.schemas import add_text_column, drop_last_column, select_columns
-    from planner.runtime.state.answers import schema_of_answer
-    from planner.runtime.state.streams import is_deterministic, reads_variable, stateful_operator, unstorable_column
+    from dovetail.executor.session.batch import analyze
+    from dovetail.executor.session.schemas import add_text_column, drop_last_column, select_columns
+    from dovetail.executor.state.answers import schema_of_answer
+    from dovetail.executor.state.streams import is_deterministic, reads_variable, stateful_operator, unstorable_column
 
     native = analyze(session, join.analyzed)
     if isinstance(native, str):
@@ -107,9 +107,9 @@ def analyze_schemas(session: SparkSession, join: StreamJoin) -> Schemas | str:
 
 def _changes_refusal(session: SparkSession, shown: StructType, answer: StructType, change: str) -> str:
     """Return why rows of this schema, whose last column counts them, cannot be changes; empty if they can."""
-    from planner.runtime.schemas import schema_or_error
-    from planner.runtime.state.changes import nonadditive_reason, to_changes
-    from planner.runtime.state.segments import empty_rows
+    from dovetail.executor.session.schemas import schema_or_error
+    from dovetail.executor.state.changes import nonadditive_reason, to_changes
+    from dovetail.executor.state.segments import empty_rows
 
     if twice := next((name for name in shown.names if name.lower() == change.lower()), None):
         return f"its rows have a column {twice}, which is the name of the column with the kind of change; rename it"
@@ -147,7 +147,7 @@ class StatementPlanner:
 
 def make_request(opt: Planner, join: StreamJoin, schemas: Schemas, output: Output, name: str = "") -> JoinRequest:
     """Make a request for the rows of a join in each epoch; its statements are planned like any other."""
-    from planner.runtime.state.answers import JoinRequest
+    from dovetail.executor.state.answers import JoinRequest
 
     return JoinRequest(join, schemas.answer, output, StatementPlanner(opt.options), name)
 
@@ -163,8 +163,8 @@ def make_shared_epochs(
     for_view: bool,
 ) -> Epochs:
     """Make the epochs of ``joins`` over the inputs of ``join``, whose columns are ``schemas``."""
-    from planner.runtime.state.epochs import Epochs
-    from planner.runtime.state.segments import Segments
+    from dovetail.executor.state.epochs import Epochs
+    from dovetail.executor.state.segments import Segments
 
     policy = opt.session.conf.get("spark.sql.streaming.multipleWatermarkPolicy", "min") or "min"
     progress = EpochProgress([i.name for i in join.inputs], int(opt.session.conf.get(_RECENT) or 0))

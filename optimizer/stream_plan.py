@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from optimizer.parameters import bind_literals, make_given, name_parameters
-from optimizer.plan import Plan
-from optimizer.schema_validation import validate_schema
-from optimizer.stream_bins import plan_stream_bins
-from optimizer.stream_epochs import (
+from dovetail.optimizer.parameters import bind_literals, make_given, name_parameters
+from dovetail.optimizer.plan import Plan
+from dovetail.optimizer.schema_validation import validate_schema
+from dovetail.optimizer.stream_bins import plan_stream_bins
+from dovetail.optimizer.stream_epochs import (
     Planner,
     Schemas,
     analyze_schemas,
     declared_changelogs,
     declared_changes_and_versions,
 )
-from planner.catalog import Catalog
-from planner.errors import (
+from dovetail.planner.catalog import Catalog
+from dovetail.planner.errors import (
     HintError,
     OptionError,
     QueryError,
@@ -26,20 +26,20 @@ from planner.errors import (
     one_of,
     summarize,
 )
-from planner.explain.explanation import Explanation
-from planner.explain.html.page import can_render, render_fragment, render_page
-from planner.explain.printer import show_tree, show_warnings
-from planner.explain.records import Declined, PlanWarning
-from planner.hints.blocks import DELTA_ORDER, hints_in
-from planner.physical.half_join import epoch_of
-from planner.sql.from_sql import from_sql
-from planner.state.fingerprint import Given
-from planner.state.spec import StreamJoin
-from planner.state.stream import Stream
-from rules.context import Context
-from rules.stream.relations import Find
-from rules.stream.stream_join import stream_join
-from rules.stream.temporal import temporal_stream_join, versioned_stream
+from dovetail.planner.explain.explanation import Explanation
+from dovetail.planner.explain.html.page import can_render, render_fragment, render_page
+from dovetail.planner.explain.printer import show_tree, show_warnings
+from dovetail.planner.explain.records import Declined, PlanWarning
+from dovetail.planner.hints.blocks import DELTA_ORDER, hints_in
+from dovetail.planner.physical.half_join import epoch_of
+from dovetail.planner.sql.from_sql import from_sql
+from dovetail.planner.state.fingerprint import Given
+from dovetail.planner.state.spec import StreamJoin
+from dovetail.planner.state.stream import Stream
+from dovetail.rules.context import Context
+from dovetail.rules.stream.relations import Find
+from dovetail.rules.stream.stream_join import stream_join
+from dovetail.rules.stream.temporal import temporal_stream_join, versioned_stream
 
 RULE = "stream_join"
 NO_LITERAL = "an argument cannot be written into the query as a literal"
@@ -225,10 +225,10 @@ def plan_on_session(
     """Plan a query on the session of an optimizer, with its arguments written into its text."""
     from functools import cache, partial
 
-    from planner.runtime.batch import analyze, classic
-    from planner.runtime.catalog import SparkCatalog
-    from planner.runtime.state.server_folder import server_refusal
-    from planner.runtime.state.streams import stream_of
+    from dovetail.executor.catalog.spark_catalog import SparkCatalog
+    from dovetail.executor.session.batch import analyze, classic
+    from dovetail.executor.state.server_folder import server_refusal
+    from dovetail.executor.state.streams import stream_of
 
     if not isinstance(text, str):
         raise QueryError(f"The query is {text!r}, which is not a string; pass the SELECT statement as a string")

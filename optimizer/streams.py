@@ -7,13 +7,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from optimizer.stream_bins import pinned_statement
-from optimizer.stream_epochs import Planner, Schemas, make_epochs
-from optimizer.stream_plan import OVER_BINS, plan_on_session, with_arguments
-from planner.errors import OptionError, QueryError, StateError
-from planner.state.fingerprint import Given
-from planner.state.sink import Mode, Target
-from planner.state.spec import StreamJoin
+from dovetail.optimizer.stream_bins import pinned_statement
+from dovetail.optimizer.stream_epochs import Planner, Schemas, make_epochs
+from dovetail.optimizer.stream_plan import OVER_BINS, plan_on_session, with_arguments
+from dovetail.planner.errors import OptionError, QueryError, StateError
+from dovetail.planner.state.fingerprint import Given
+from dovetail.planner.state.sink import Mode, Target
+from dovetail.planner.state.spec import StreamJoin
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,7 +47,7 @@ class Destination:
 
     def start(self, frame: DataFrame) -> StreamingQuery:
         """Start a query of Spark's own operators."""
-        from planner.runtime.stream import start
+        from dovetail.executor.state.stream_reader import start
 
         return start(frame, self.sink, self.checkpoint, self.trigger, self.mode, self.name)
 
@@ -71,8 +71,8 @@ def start(
     ``ttl`` without effect; ``QueryError`` if it reads no stream, or has a join that would fail in the first
     micro-batch.
     """
-    from planner.runtime.batch import classic
-    from planner.runtime.state.sink_places import check_no_other_log, check_not_hidden
+    from dovetail.executor.session.batch import classic
+    from dovetail.executor.state.sink_places import check_no_other_log, check_not_hidden
 
     checkpoint = to.checkpoint
     if not str(checkpoint or "").strip():
@@ -115,7 +115,7 @@ def start(
     found = pinned_statement(opt.session, plan.bins, plan.text, plan.given, checkpoint)
     if found is None:
         return _start_as_written(opt, text, args, to)
-    from planner.runtime.batch import run
+    from dovetail.executor.session.batch import run
 
     _LOG.info("%s: %s", OVER_BINS, started)
     return to.start(run(opt.session, found))
@@ -123,8 +123,8 @@ def start(
 
 def _join_refusal(opt: Planner, text: str) -> str:
     """Return why Spark cannot plan a join of streams; empty if it can, or if the query has another error."""
-    from planner.runtime.batch import analyze
-    from planner.runtime.state.streams import join_refusal
+    from dovetail.executor.session.batch import analyze
+    from dovetail.executor.state.streams import join_refusal
 
     found = analyze(opt.session, text)
     return "" if isinstance(found, str) else join_refusal(found[0])
@@ -132,7 +132,7 @@ def _join_refusal(opt: Planner, text: str) -> str:
 
 def _start_as_written(opt: Planner, text: str, args: Any, to: Destination) -> StreamingQuery:
     """Start a query on Spark's own operators, planned like any other."""
-    from planner.runtime.state.streams import check_joins
+    from dovetail.executor.state.streams import check_joins
 
     plan = opt.plan(text, args)
     for warning in plan.warnings:
@@ -146,8 +146,8 @@ def _start_as_written(opt: Planner, text: str, args: Any, to: Destination) -> St
 
 def _stored_row_counts(opt: Planner, checkpoint: str | Path) -> tuple[int, ...]:
     """Return the number of rows of each input in the state of a checkpoint; empty if there is no readable state."""
-    from planner.runtime.state.files import find_folder
-    from planner.state.store import Store
+    from dovetail.executor.state.files import find_folder
+    from dovetail.executor.state.store import Store
 
     folder = find_folder(opt.session, str(checkpoint))
     if folder is None:
@@ -161,10 +161,10 @@ def _stored_row_counts(opt: Planner, checkpoint: str | Path) -> tuple[int, ...]:
 
 def _check_not_state_modules(opt: Planner, text: str, args: Any, checkpoint: str | Path, reason: str) -> None:
     """Raise ``StateError`` for the checkpoint of another query; or Spark's error for a query that it cannot analyze."""
-    from planner.runtime.batch import run
-    from planner.runtime.state.files import open_folder
-    from planner.runtime.state.server_folder import FolderRefused, exists_on_server
-    from planner.state.store import FOLDER, Store
+    from dovetail.executor.session.batch import run
+    from dovetail.executor.state.files import open_folder
+    from dovetail.executor.state.server_folder import FolderRefused, exists_on_server
+    from dovetail.executor.state.store import FOLDER, Store
 
     try:
         store = Store(open_folder(opt.session, str(checkpoint)))
@@ -185,13 +185,13 @@ def _check_not_state_modules(opt: Planner, text: str, args: Any, checkpoint: str
 def _start(
     opt: Planner, join: StreamJoin, schemas: Schemas, to: Destination, ttl: float | None, *, for_view: bool
 ) -> StreamingQuery | str:
-    from planner.runtime.state.epochs import start_epochs
-    from planner.runtime.state.files import open_folder
-    from planner.runtime.state.memory_sink import MemoryOutput
-    from planner.runtime.state.server_folder import FolderRefused
-    from planner.runtime.state.sink_places import check_apart
-    from planner.runtime.state.sinks import check_schema, output
-    from planner.state.store import Store
+    from dovetail.executor.state.epochs import start_epochs
+    from dovetail.executor.state.files import open_folder
+    from dovetail.executor.state.memory_sink import MemoryOutput
+    from dovetail.executor.state.server_folder import FolderRefused
+    from dovetail.executor.state.sink_places import check_apart
+    from dovetail.executor.state.sinks import check_schema, output
+    from dovetail.executor.state.store import Store
 
     session, checkpoint, sink = opt.session, to.checkpoint, to.sink
     if ttl is not None and join.as_of:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from planner.explain.records import Declined
-from planner.hints.blocks import NO_DOVETAIL, hints_in
+from dovetail.planner.explain.records import Declined
+from dovetail.planner.hints.blocks import NO_DOVETAIL, hints_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from optimizer.options import Options
+    from dovetail.optimizer.options import Options
 
 ENVIRONMENT = "DOVETAIL"
 SETTING = "spark.dovetail.enabled"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from planner.explain.records import Declined, PlanWarning
-from planner.tree import Node
-from rules.rule import Rule
+from dovetail.planner.explain.records import Declined, PlanWarning
+from dovetail.planner.tree import Node
+from dovetail.rules.rule import Rule
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from planner.band.comparisons import is_or_of_comparisons, looks_like_band, may_equal
-from planner.explain.records import Declined
-from planner.expr import Scalar
-from planner.logical import Filter, Join, Logical, Pipeline, Scan
-from planner.tree import Node
+from dovetail.planner.band.comparisons import is_or_of_comparisons, looks_like_band, may_equal
+from dovetail.planner.explain.records import Declined
+from dovetail.planner.expr import Scalar
+from dovetail.planner.logical import Filter, Join, Logical, Pipeline, Scan
+from dovetail.planner.tree import Node
 
 _RULE = "joins"  # shown in the place of a rule
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.catalog import Settings
-from planner.expr.tokens import tokenize, words
-from planner.logical import Logical, Statement
-from planner.rendered import PREFIX
-from planner.sql.second_reading import Differs, compare
-from planner.sql.to_sql import to_sql
-from planner.sql.whole_statement import Unread
+from dovetail.planner.catalog import Settings
+from dovetail.planner.expr.tokens import tokenize, words
+from dovetail.planner.logical import Logical, Statement
+from dovetail.planner.rendered import PREFIX
+from dovetail.planner.sql.second_reading import Differs, compare
+from dovetail.planner.sql.to_sql import to_sql
+from dovetail.planner.sql.whole_statement import Unread
 
 _BEFORE_A_ROW = (",", "(", "SELECT", "DISTINCT", "ALL", "THEN", "ELSE", "WHEN", "=", "<=>", "<>", "AND", "OR")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from optimizer.verify_differences import RowDifference
-from planner.explain.measured import MeasuredRuns
+from dovetail.optimizer.verify_differences import RowDifference
+from dovetail.planner.explain.measured import MeasuredRuns
 
 
 @dataclass(frozen=True)

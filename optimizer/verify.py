@@ -8,23 +8,23 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from optimizer.lookups import is_rewriting_required
-from optimizer.plan import Plan
-from optimizer.validation import schema_difference
-from optimizer.verification import Verification
-from optimizer.verify_differences import RowDifference, pair_rows
-from optimizer.verify_explanations import explain_difference
-from optimizer.verify_sample import sampled
-from planner.catalog.declared import LookupTable
-from planner.errors import QueryError
-from planner.explain.measured import MeasuredRuns
-from planner.expr import quote
-from planner.logical import Scan
-from planner.logical.nearest_syntax import AsofJoin
-from planner.physical.fetched_view import FetchedView
-from planner.sql.lookup_views import lookups_of, query_of, with_tables
-from planner.sql.reader import not_a_query
-from planner.sql.to_sql import for_spark, to_sql
+from dovetail.optimizer.lookups import is_rewriting_required
+from dovetail.optimizer.plan import Plan
+from dovetail.optimizer.validation import schema_difference
+from dovetail.optimizer.verification import Verification
+from dovetail.optimizer.verify_differences import RowDifference, pair_rows
+from dovetail.optimizer.verify_explanations import explain_difference
+from dovetail.optimizer.verify_sample import sampled
+from dovetail.planner.catalog.declared import LookupTable
+from dovetail.planner.errors import QueryError
+from dovetail.planner.explain.measured import MeasuredRuns
+from dovetail.planner.expr import quote
+from dovetail.planner.logical import Scan
+from dovetail.planner.logical.nearest_syntax import AsofJoin
+from dovetail.planner.physical.fetched_view import FetchedView
+from dovetail.planner.sql.lookup_views import lookups_of, query_of, with_tables
+from dovetail.planner.sql.reader import not_a_query
+from dovetail.planner.sql.to_sql import for_spark, to_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -53,8 +53,8 @@ def verify(session: SparkSession, plan: Plan, checks: Checks | None = None) -> V
     A query without a rewriting is analyzed but not run.  A nondeterministic query may differ from itself.  Raises what
     Spark raises, and ``QueryError`` if there is nothing to compare with or to sample.
     """
-    from planner.runtime.batch import run
-    from planner.runtime.time_limit import TimeIsUp, time_limit
+    from dovetail.executor.session.batch import run
+    from dovetail.executor.session.time_limit import TimeIsUp, time_limit
 
     checks = checks or Checks()
     if not plan.rewritten:
@@ -73,7 +73,7 @@ def verify(session: SparkSession, plan: Plan, checks: Checks | None = None) -> V
 
 def _verify_rewriting(session: SparkSession, plan: Plan, checks: Checks) -> Verification:
     """Only the query of an INSERT or CREATE is compared: nothing is written."""
-    from planner.runtime.batch import run
+    from dovetail.executor.session.batch import run
 
     is_sampled = checks.sample is not None or checks.limit is not None
     with sampled(session, plan, checks.sample, checks.limit) if is_sampled else nullcontext() as sample:
@@ -92,8 +92,8 @@ def _verify_rewriting(session: SparkSession, plan: Plan, checks: Checks) -> Veri
 
 
 def _compare(original: DataFrame, rewriting: DataFrame, checks: Checks) -> Verification:
-    from planner.runtime.compare import compare, differences, digest
-    from planner.runtime.measured_run import measure
+    from dovetail.executor.catalog.measured_run import measure
+    from dovetail.executor.session.compare import compare, differences, digest
 
     if difference := schema_difference(original.schema, rewriting.schema):
         return Verification(False, 0, 0, 0, True, difference)
@@ -133,8 +133,8 @@ def _verify_lookups(session: SparkSession, plan: Plan, checks: Checks) -> Verifi
 
     Raises ``QueryError`` for a table that cannot be scanned, and for tables with versions, which Spark cannot join.
     """
-    from planner.runtime.batch import run
-    from planner.runtime.lookup.views import run_with_lookups, whole_tables
+    from dovetail.executor.lookup.views import run_with_lookups, whole_tables
+    from dovetail.executor.session.batch import run
 
     assert plan.logical is not None
     assert plan.physical is not None

@@ -5,25 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from optimizer.plan import Plan
-from optimizer.verification import Verification
-from optimizer.verify_differences import explain_floats
-from optimizer.verify_sample import Sample
-from planner.errors import Unsupported
-from planner.expr import Scalar
-from planner.expr.functions import VOLATILE
-from planner.expr.tokens import called
-from planner.logical import Cte, Project
-from planner.logical.nearest_join import NearestJoin
-from planner.sql.lookup_views import query_of
-from planner.sql.names import Resolver
-from planner.sql.to_sql import to_sql
-from rules.query.lost_order import lost_orders, with_kept_orders
+from dovetail.optimizer.plan import Plan
+from dovetail.optimizer.verification import Verification
+from dovetail.optimizer.verify_differences import explain_floats
+from dovetail.optimizer.verify_sample import Sample
+from dovetail.planner.errors import Unsupported
+from dovetail.planner.expr import Scalar
+from dovetail.planner.expr.functions import VOLATILE
+from dovetail.planner.expr.tokens import called
+from dovetail.planner.logical import Cte, Project
+from dovetail.planner.logical.nearest_join import NearestJoin
+from dovetail.planner.sql.lookup_views import query_of
+from dovetail.planner.sql.names import Resolver
+from dovetail.planner.sql.to_sql import to_sql
+from dovetail.rules.query.lost_order import lost_orders, with_kept_orders
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from planner.runtime.catalog import SparkCatalog
+    from dovetail.executor.catalog.spark_catalog import SparkCatalog
 
 _LOST = (
     "as written, Spark returns {:,} other rows: it loses the ORDER BY of a subquery with LIMIT, whose column is not in "
@@ -35,7 +35,7 @@ def explain_difference(
     session: SparkSession, plan: Plan, found: Verification, rewriting: DataFrame, sample: Sample | None
 ) -> Verification:
     """Add what may explain a difference; the rows are the same if Spark's own answer is wrong."""
-    from planner.runtime.catalog import SparkCatalog
+    from dovetail.executor.catalog.spark_catalog import SparkCatalog
 
     catalog = SparkCatalog(session, plan.arguments)
     if wrong := _rows_in_order(session, plan, rewriting, sample, catalog):
@@ -54,8 +54,8 @@ def _rows_in_order(
     session: SparkSession, plan: Plan, rewriting: DataFrame, sample: Sample | None, catalog: SparkCatalog
 ) -> int:
     """The number of rows, if the rewriting returns those of the statement with the order that Spark loses; else 0."""
-    from planner.runtime.batch import run
-    from planner.runtime.compare import compare
+    from dovetail.executor.session.batch import run
+    from dovetail.executor.session.compare import compare
 
     query = query_of(plan.logical)  # type: ignore[arg-type]
     lost = lost_orders(query, Resolver(catalog, {}))  # type: ignore[arg-type]
@@ -69,7 +69,7 @@ def _rows_in_order(
 
 def _tied(session: SparkSession, plan: Plan, catalog: SparkCatalog) -> list[str]:
     """Where nearest rows tie: any of them is right."""
-    from planner.runtime.batch import run
+    from dovetail.executor.session.batch import run
 
     found = []
     definitions = {n.key: n for n in plan.optimized.walk() if isinstance(n, Cte)} if plan.optimized else {}

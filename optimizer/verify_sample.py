@@ -11,14 +11,14 @@ from uuid import uuid4
 
 from sqlglot import exp
 
-from optimizer.plan import Plan
-from planner.conditions.compared import compared
-from planner.errors import OptionError, QueryError
-from planner.expr import quote
-from planner.logical import Filter, Join, Logical, Scan, hint_name
-from planner.logical.placeholder import alias_of
-from planner.physical.base import Spark
-from planner.tree import Node, transform_up, unwrap
+from dovetail.optimizer.plan import Plan
+from dovetail.planner.conditions.compared import compared
+from dovetail.planner.errors import OptionError, QueryError
+from dovetail.planner.expr import quote
+from dovetail.planner.logical import Filter, Join, Logical, Scan, hint_name
+from dovetail.planner.logical.placeholder import alias_of
+from dovetail.planner.physical.base import Spark
+from dovetail.planner.tree import Node, transform_up, unwrap
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -53,7 +53,7 @@ def sampled(session: SparkSession, plan: Plan, share: float | None, limit: int |
     sample by a hash of the columns that the statement compares with ``=``, or of all its columns, so that both ways
     read the same rows.  Raises ``QueryError`` if the statement and its rewriting read no table by the same name.
     """
-    from planner.runtime.temporary_views import temporary_views
+    from dovetail.executor.session.temporary_views import temporary_views
 
     name = _largest(session, plan)
     frame, shown = session.table(_quoted(name)), ".".join(name)
@@ -75,7 +75,7 @@ def sampled(session: SparkSession, plan: Plan, share: float | None, limit: int |
 
 
 def _largest(session: SparkSession, plan: Plan) -> Name:
-    from planner.runtime.catalog import SparkCatalog
+    from dovetail.executor.catalog.spark_catalog import SparkCatalog
 
     assert plan.logical is not None
     assert plan.physical is not None

@@ -9,24 +9,24 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from optimizer.plan import Plan
-from optimizer.stream_epochs import Planner, Schemas, analyze_schemas, make_epochs
-from optimizer.stream_plan import StreamPlan
-from optimizer.verification import Verification
-from optimizer.verify import verify
-from planner.errors import QueryError
-from planner.expr import quote
-from planner.logical import Logical, Scan
-from planner.sql.table_names import name_of
-from planner.state.spec import StreamJoin
-from planner.state.store import Store
+from dovetail.executor.state.store import Store
+from dovetail.optimizer.plan import Plan
+from dovetail.optimizer.stream_epochs import Planner, Schemas, analyze_schemas, make_epochs
+from dovetail.optimizer.stream_plan import StreamPlan
+from dovetail.optimizer.verification import Verification
+from dovetail.optimizer.verify import verify
+from dovetail.planner.errors import QueryError
+from dovetail.planner.expr import quote
+from dovetail.planner.logical import Logical, Scan
+from dovetail.planner.sql.table_names import name_of
+from dovetail.planner.state.spec import StreamJoin
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from planner.runtime.state.arrivals import Arrivals
+    from dovetail.executor.state.arrivals import Arrivals
 
 
 def verify_streams(
@@ -46,15 +46,15 @@ def verify_streams(
     Returns None for a query that does not run on state modules.  Raises ``QueryError`` if a comparison is impossible,
     and what Spark raises.
     """
-    from planner.runtime.batch import run
-    from planner.runtime.compare import compare
-    from planner.runtime.state.arrivals import Arrivals, session_with, with_numbered_columns
-    from planner.runtime.state.changes import current_rows
-    from planner.runtime.state.files import HadoopFolder
-    from planner.runtime.state.paths import read_paths
-    from planner.runtime.state.segments import exact_times
-    from planner.runtime.state.sinks import FunctionOutput
-    from planner.runtime.state.streams import unstorable_column
+    from dovetail.executor.session.batch import run
+    from dovetail.executor.session.compare import compare
+    from dovetail.executor.state.arrivals import Arrivals, session_with, with_numbered_columns
+    from dovetail.executor.state.changes import current_rows
+    from dovetail.executor.state.files import HadoopFolder
+    from dovetail.executor.state.paths import read_paths
+    from dovetail.executor.state.segments import exact_times
+    from dovetail.executor.state.sinks import FunctionOutput
+    from dovetail.executor.state.streams import unstorable_column
 
     if plan.join is None:
         return None
@@ -101,7 +101,7 @@ def verify_streams(
 
 def _excess_deletes(arrivals: Arrivals, session: SparkSession, schemas: Schemas) -> Iterator[tuple[str, int]]:
     """Yield the changelogs with rows that were deleted more often than inserted, and how many rows these are."""
-    from planner.runtime.state.changes import excess_deletes
+    from dovetail.executor.state.changes import excess_deletes
 
     for number, input_ in enumerate(arrivals.epochs.join.inputs):
         if input_.change:
@@ -121,7 +121,7 @@ def _with_versions(opt: Planner, inside: SparkSession, text: str) -> DataFrame:
 
 def _batch_rows(arrivals: Arrivals, number: int, schemas: Schemas, session: SparkSession) -> DataFrame:
     """Return the rows of an input that were not late; of a changelog, its rows after all changes."""
-    from planner.runtime.state.changes import current_rows
+    from dovetail.executor.state.changes import current_rows
 
     rows, change = arrivals.rows(session, number, schemas.inputs[number]), arrivals.epochs.join.inputs[number].change
     return current_rows(rows, change) if change else rows
@@ -129,14 +129,14 @@ def _batch_rows(arrivals: Arrivals, number: int, schemas: Schemas, session: Spar
 
 def _returned(rows: DataFrame, join: StreamJoin) -> DataFrame:
     """Convert rows of an epoch's statement to the rows that the query returns."""
-    from planner.runtime.state.changes import to_changes
+    from dovetail.executor.state.changes import to_changes
 
     return to_changes(rows, join.changes) if join.changes else rows
 
 
 def check_can_copy(session: SparkSession) -> None:
     """Raise ``QueryError`` on Spark Connect, where the rows of streams cannot be read once more."""
-    from planner.runtime.batch import classic
+    from dovetail.executor.session.batch import classic
 
     if not classic(session):
         raise QueryError(
@@ -150,9 +150,9 @@ def verify_over_copies(session: SparkSession, plan: Plan, scratch: str | Path | 
 
     Returns None for a query that reads no stream.
     """
-    from planner.runtime.batch import classic
-    from planner.runtime.state.arrivals import copy_stream, read_copy, session_with
-    from planner.runtime.state.streams import stream_of
+    from dovetail.executor.session.batch import classic
+    from dovetail.executor.state.arrivals import copy_stream, read_copy, session_with
+    from dovetail.executor.state.streams import stream_of
 
     if plan.logical is None or not classic(session):
         return None
@@ -170,7 +170,7 @@ def verify_over_copies(session: SparkSession, plan: Plan, scratch: str | Path | 
 
 def _names_of(session: SparkSession, join: StreamJoin) -> dict[str, int]:
     """Return the input behind each name in the query.  Raises ``QueryError`` if a name stands for two."""
-    from planner.runtime.state.streams import stream_of
+    from dovetail.executor.state.streams import stream_of
 
     names: dict[str, int] = {}
     for number, input_ in enumerate(join.inputs):
@@ -206,7 +206,7 @@ def _scans(plan: Logical) -> Iterator[Scan]:
 @contextmanager
 def _folder(session: SparkSession, scratch: str | Path | None) -> Iterator[str]:
     """Provide a folder, and remove it afterwards."""
-    from planner.runtime.state.files import HadoopFolder
+    from dovetail.executor.state.files import HadoopFolder
 
     if scratch is None:
         made = tempfile.mkdtemp(prefix="dovetail-")

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Collection
 from typing import ClassVar
 
-from planner.expr import Scalar
-from planner.tree import Node
+from dovetail.planner.expr import Scalar
+from dovetail.planner.tree import Node
 
 PREFIX = "__dt"  # of all names that a rewriting adds
 MARKS = ("__dt_total_", "__dt_host_", "__dt_call_", "__dt_literal_")  # placeholders of expressions while they are moved

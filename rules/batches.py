@@ -1,51 +1,51 @@
 """The batches of rules, in their order."""
 
-from rules.lower.aggregate_band_join import aggregate_band_join
-from rules.lower.band_join import lower_band_join
-from rules.lower.band_window import lower_band_window
-from rules.lower.extreme_exists import lower_extreme_exists
-from rules.lower.join_hints import drop_lookup_hints, drop_range_join, keep_nested_loop
-from rules.lower.lookup_join import lower_lookup_join
-from rules.lower.merge_scalar_aggregates import lower_merged_scalar_aggregates
-from rules.lower.nearest_join import (
+from dovetail.rules.lower.aggregate_band_join import aggregate_band_join
+from dovetail.rules.lower.band_join import lower_band_join
+from dovetail.rules.lower.band_window import lower_band_window
+from dovetail.rules.lower.extreme_exists import lower_extreme_exists
+from dovetail.rules.lower.join_hints import drop_lookup_hints, drop_range_join, keep_nested_loop
+from dovetail.rules.lower.lookup_join import lower_lookup_join
+from dovetail.rules.lower.merge_scalar_aggregates import lower_merged_scalar_aggregates
+from dovetail.rules.lower.nearest_join import (
     lower_nearest_join,
     lower_nearest_subquery,
     lower_nearest_ties,
     lower_nearest_versions,
 )
-from rules.lower.self_aggregate import lower_self_aggregate
-from rules.lower.spark import leave_to_spark
-from rules.normalize.carry_filters import carry_filters
-from rules.normalize.exists_to_join import exists_to_join
-from rules.normalize.inline_views import inline_views
-from rules.normalize.lateral_to_join import lateral_to_join
-from rules.normalize.pipes import pipes
-from rules.normalize.plain_relations import plain_relations
-from rules.normalize.predicates import predicates
-from rules.normalize.push_filters import push_filters
-from rules.normalize.push_to_lookups import push_to_lookups
-from rules.normalize.star_except import star_except
-from rules.normalize.using_to_on import using_to_on
-from rules.recognize.band_groups import band_groups
-from rules.recognize.band_join import band_join
-from rules.recognize.band_subquery import band_subquery
-from rules.recognize.correlated_groups import correlated_groups
-from rules.recognize.extreme_exists import extreme_exists
-from rules.recognize.join_hints import join_hints
-from rules.recognize.lookup_filters import lookup_filters
-from rules.recognize.lookup_hints import lookup_hints
-from rules.recognize.lookup_join import lookup_join
-from rules.recognize.merge_scalar_aggregates import merge_scalar_aggregates
-from rules.recognize.nearest_groups import nearest_groups
-from rules.recognize.nearest_row import nearest_row
-from rules.recognize.nearest_subquery import nearest_subquery
-from rules.recognize.nearest_syntax import nearest_syntax
-from rules.recognize.nearest_version import nearest_versions
-from rules.recognize.self_aggregate import self_aggregate
-from rules.recognize.self_join_elimination import self_join_elimination
-from rules.recognize.self_neighbour import self_neighbour
-from rules.recognize.temporal_join import temporal_join
-from rules.rule import Batch, Rule
+from dovetail.rules.lower.self_aggregate import lower_self_aggregate
+from dovetail.rules.lower.spark import leave_to_spark
+from dovetail.rules.normalize.carry_filters import carry_filters
+from dovetail.rules.normalize.exists_to_join import exists_to_join
+from dovetail.rules.normalize.inline_views import inline_views
+from dovetail.rules.normalize.lateral_to_join import lateral_to_join
+from dovetail.rules.normalize.pipes import pipes
+from dovetail.rules.normalize.plain_relations import plain_relations
+from dovetail.rules.normalize.predicates import predicates
+from dovetail.rules.normalize.push_filters import push_filters
+from dovetail.rules.normalize.push_to_lookups import push_to_lookups
+from dovetail.rules.normalize.star_except import star_except
+from dovetail.rules.normalize.using_to_on import using_to_on
+from dovetail.rules.recognize.band_groups import band_groups
+from dovetail.rules.recognize.band_join import band_join
+from dovetail.rules.recognize.band_subquery import band_subquery
+from dovetail.rules.recognize.correlated_groups import correlated_groups
+from dovetail.rules.recognize.extreme_exists import extreme_exists
+from dovetail.rules.recognize.join_hints import join_hints
+from dovetail.rules.recognize.lookup_filters import lookup_filters
+from dovetail.rules.recognize.lookup_hints import lookup_hints
+from dovetail.rules.recognize.lookup_join import lookup_join
+from dovetail.rules.recognize.merge_scalar_aggregates import merge_scalar_aggregates
+from dovetail.rules.recognize.nearest_groups import nearest_groups
+from dovetail.rules.recognize.nearest_row import nearest_row
+from dovetail.rules.recognize.nearest_subquery import nearest_subquery
+from dovetail.rules.recognize.nearest_syntax import nearest_syntax
+from dovetail.rules.recognize.nearest_version import nearest_versions
+from dovetail.rules.recognize.self_aggregate import self_aggregate
+from dovetail.rules.recognize.self_join_elimination import self_join_elimination
+from dovetail.rules.recognize.self_neighbour import self_neighbour
+from dovetail.rules.recognize.temporal_join import temporal_join
+from dovetail.rules.rule import Batch, Rule
 
 BATCHES = (
     Batch(

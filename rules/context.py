@@ -9,22 +9,28 @@ from typing import NamedTuple, NoReturn, TypeVar
 
 from sqlglot import exp
 
-from planner.catalog import Catalog, Numbers
-from planner.catalog.cost import Thresholds
-from planner.catalog.measure import extent_sql, is_expensive, length_classes_sql, read_length_classes, scale_classes
-from planner.catalog.stats import UNKNOWN, LengthClass, Statistics
-from planner.errors import Place, QueryError, ReasonCode, Unsupported
-from planner.explain.records import CandidatePlan, Choice, CostNote, Declined, PlanWarning
-from planner.expr import Scalar, quote, sql
-from planner.expr.calls import KNOWN, repeated_otherwise, volatile
-from planner.expr.tokens import called
-from planner.logical import Cte, Logical, Project, Scan
-from planner.logical.sampled_side import sampled_side
-from planner.rendered import PREFIX, next_free_number
-from planner.sql.names import Resolver
-from planner.sql.scope import Scope
-from planner.tree import Node
-from planner.types.schema import SqlType
+from dovetail.planner.catalog import Catalog, Numbers
+from dovetail.planner.catalog.cost import Thresholds
+from dovetail.planner.catalog.measure import (
+    extent_sql,
+    is_expensive,
+    length_classes_sql,
+    read_length_classes,
+    scale_classes,
+)
+from dovetail.planner.catalog.stats import UNKNOWN, LengthClass, Statistics
+from dovetail.planner.errors import Place, QueryError, ReasonCode, Unsupported
+from dovetail.planner.explain.records import CandidatePlan, Choice, CostNote, Declined, PlanWarning
+from dovetail.planner.expr import Scalar, quote, sql
+from dovetail.planner.expr.calls import KNOWN, repeated_otherwise, volatile
+from dovetail.planner.expr.tokens import called
+from dovetail.planner.logical import Cte, Logical, Project, Scan
+from dovetail.planner.logical.sampled_side import sampled_side
+from dovetail.planner.rendered import PREFIX, next_free_number
+from dovetail.planner.sql.names import Resolver
+from dovetail.planner.sql.scope import Scope
+from dovetail.planner.tree import Node
+from dovetail.planner.types.schema import SqlType
 
 T = TypeVar("T")
 _ONE_OF = 32  # a computed relation is measured on one in so many rows

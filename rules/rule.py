@@ -28,8 +28,8 @@ from dataclasses import dataclass
 from inspect import cleandoc
 from typing import Any, Literal
 
-from planner.tree import Node
-from rules.context import Context
+from dovetail.planner.tree import Node
+from dovetail.rules.context import Context
 
 Streams = Literal["none", "one", "any"]
 

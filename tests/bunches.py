@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from optimizer import Optimizer, Plan
+from dovetail import Optimizer, Plan
+from dovetail.planner.errors import Unsupported
+from dovetail.planner.expr import Scalar
+from dovetail.planner.types.schema import SqlType, sql_type
+from dovetail.planner.types.try_expressions import can_raise
+from dovetail.planner.types.typed import type_of
 from pieces import Failure, Tally, repeated, rows_of, said
-from planner.errors import Unsupported
-from planner.expr import Scalar
-from planner.types.schema import SqlType, sql_type
-from planner.types.try_expressions import can_raise
-from planner.types.typed import type_of
 from rule_places import VIEW, Place, compared, fits, query, query_of_many, topped
 from spark_calls import LABELS, Call, make_tables
 

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from hypothesis import currently_in_test_context, event, note
 
+from dovetail.optimizer.validation import schema_difference
 from execution import begin_example
-from optimizer.validation import schema_difference
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from optimizer import Plan
+    from dovetail import Plan
 
 # What Spark raises for a value that an expression cannot take, by the first word of the condition.
 OF_VALUES = frozenset(

@@ -34,12 +34,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
     It is classic but in tests/streams/test_connect.py, which runs tests on Spark Connect by DOVETAIL_SESSION=connect.
     """
-    from optimizer.doctor import require_java
+    from dovetail.optimizer.doctor import require_java
 
     require_java()
     from pyspark.logger import PySparkLogger
 
-    from optimizer import plan_cache
+    from dovetail.optimizer import plan_cache
     from sessions import start
 
     # Whether planning took long hangs on the machine: tests keep the plans of rewritten queries alone, but for those

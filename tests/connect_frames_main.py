@@ -19,9 +19,9 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 
-from optimizer import Optimizer, Options
-from planner.runtime.dataframes.installed_frames import ACTIONS
-from planner.runtime.schemas import fields_of
+from dovetail import Optimizer, Options
+from dovetail.executor.dataframes.installed_frames import ACTIONS
+from dovetail.executor.session.schemas import fields_of
 from random_frames import HOWS, random_frame
 from self_join_frames import ONE_SCAN, SelfJoins
 from sessions import start
@@ -267,7 +267,7 @@ def installed(frames: Frames, folder: Path) -> list[str]:
 
 def planted(opt: Optimizer, frames: Frames) -> list[str]:
     """Statements that are not the DataFrame, and count as it all the same."""
-    from planner.runtime.dataframes.connect_writer import ConnectPlanWriter
+    from dovetail.executor.connect.writer import ConnectPlanWriter
 
     twin = frames.session.range(50).selectExpr("id", "id * 3 % 100 AS ts")
     on = frames.f.expr("a.ts BETWEEN b.ts AND b.ts + 2")

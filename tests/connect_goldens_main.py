@@ -20,19 +20,19 @@ from zlib import crc32
 
 from pyspark.errors import PySparkException
 
+from dovetail import Optimizer
+from dovetail.executor.connectors.memory import MemorySource
+from dovetail.executor.lookup.views import run_with_lookups
+from dovetail.golden_plans.case import Case, read_case
+from dovetail.golden_plans.planned import catalog_of, options_of
+from dovetail.optimizer.plan import Plan
+from dovetail.planner.errors import DovetailError
+from dovetail.planner.expr import quote
+from dovetail.planner.offline_catalog.catalog import CatalogFile
+from dovetail.planner.sql.lookup_views import lookups_of
+from dovetail.planner.sql.lookup_views import query_of as query_of_plan
 from execution import INTERPRETED
-from golden_plans.case import Case, read_case
-from golden_plans.planned import catalog_of, options_of
 from golden_sessions import ARGUMENTS, golden_sessions, plain_lookups, with_plain_lookups
-from optimizer import Optimizer
-from optimizer.plan import Plan
-from planner.connectors.memory import MemorySource
-from planner.errors import DovetailError
-from planner.expr import quote
-from planner.offline_catalog.catalog import CatalogFile
-from planner.runtime.lookup.views import run_with_lookups
-from planner.sql.lookup_views import lookups_of
-from planner.sql.lookup_views import query_of as query_of_plan
 from sessions import start
 
 CASES = Path(__file__).parents[1] / "golden_plans" / "cases"

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from optimizer import Optimizer, OptionError, QueryError, Sink, StateError
-from planner.runtime.state.server_folder import server_folder
+from dovetail import Optimizer, OptionError, QueryError, Sink, StateError
+from dovetail.executor.state.server_folder import server_folder
 from sessions import start
 from stream_feeds import START, Feed, Model, arrive, newest, out_of_order, written
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from connect_frames_main import difference
-from optimizer import Optimizer, Options
+from dovetail import Optimizer, Options
 from programs.tpch_frames import QUERIES
 from sessions import start
 from tpc import data

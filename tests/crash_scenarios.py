@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optimizer import Optimizer, Sink
-from planner.state.folder import LocalFolder
-from planner.state.store import Store
+from dovetail import Optimizer, Sink
+from dovetail.executor.state.folder import LocalFolder
+from dovetail.executor.state.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable

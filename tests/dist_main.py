@@ -15,7 +15,7 @@ import zipfile
 from pathlib import Path
 
 from distributions import ROOT, SMOKE, build, write_workload
-from optimizer.report import PLACEHOLDER
+from dovetail.optimizer.report import PLACEHOLDER
 
 
 def placeholder_problem(wheel: Path) -> str:

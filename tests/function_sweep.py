@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bunches import Bunches
-from optimizer import Optimizer, Options
+from dovetail import Optimizer, Options
 from pieces import Tally, compare, planned
 from rule_places import PLACES, Place
 from spark_calls import Call, Shelf, computed, guarded, put_up

@@ -38,7 +38,7 @@ class Project:
 
     def run(self, *args: str) -> pytest.RunResult:
         return self.pytester.runpytest_inprocess(
-            "-p", "no:dovetail", "-p", "golden_plans.plugin", "-p", "no:cacheprovider", *args
+            "-p", "no:dovetail", "-p", "dovetail.golden_plans.plugin", "-p", "no:cacheprovider", *args
         )
 
     def failure(self, *args: str) -> str:

@@ -7,17 +7,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from dovetail.golden_plans.case import Case
+from dovetail.golden_plans.planned import catalog_of
+from dovetail.optimizer.plan import Plan
+from dovetail.planner.expr import quote
+from dovetail.planner.logical import Project
+from dovetail.planner.logical.base import Logical
+from dovetail.planner.offline_catalog.catalog import CatalogFile
+from dovetail.planner.sql.lookup_views import with_tables
+from dovetail.planner.sql.names import Resolver
+from dovetail.planner.tree import transform_up
 from execution import execute
-from golden_plans.case import Case
-from golden_plans.planned import catalog_of
-from optimizer.plan import Plan
-from planner.expr import quote
-from planner.logical import Project
-from planner.logical.base import Logical
-from planner.offline_catalog.catalog import CatalogFile
-from planner.sql.lookup_views import with_tables
-from planner.sql.names import Resolver
-from planner.tree import transform_up
 
 ARGUMENTS: dict[str, Any] = {
     "carry/parameters": {"low": 1, "tag": "a", "most": 2},

@@ -7,9 +7,9 @@ from contextlib import closing
 
 import pyarrow as pa
 
-from planner.connectors.fetch import Fetcher
-from planner.connectors.source import LookupSource
-from planner.connectors.spec import LookupSpec
+from dovetail.executor.connectors.fetch import Fetcher
+from dovetail.executor.connectors.source import LookupSource
+from dovetail.planner.logical.lookup_spec import LookupSpec
 
 
 def keyed(source: LookupSource, key: str, keys: pa.Array, batch: int = 7) -> pa.Table:

@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from planner.conditions.canonical_form import comparison
-from planner.conditions.connectives import bare
-from planner.expr import HOLE, Scalar, quote
-from planner.expr.tokens import tokenize
-from planner.logical import (
+from dovetail.planner.conditions.canonical_form import comparison
+from dovetail.planner.conditions.connectives import bare
+from dovetail.planner.expr import HOLE, Scalar, quote
+from dovetail.planner.expr.tokens import tokenize
+from dovetail.planner.logical import (
     Cte,
     Derived,
     Filter,
@@ -22,9 +22,9 @@ from planner.logical import (
     Statement,
     With,
 )
-from planner.sql.from_sql import from_sql
-from planner.sql.to_sql import has_or, to_sql
-from planner.tree import Node, transform_up
+from dovetail.planner.sql.from_sql import from_sql
+from dovetail.planner.sql.to_sql import has_or, to_sql
+from dovetail.planner.tree import Node, transform_up
 
 Condition = tuple[Scalar, ...]
 _TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "==": "=", "<>": "<>", "!=": "!=", "<=>": "<=>"}

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 
-from optimizer import Optimizer, Plan
-from planner.expr.functions import ROW_FUNCTIONS
+from dovetail import Optimizer, Plan
+from dovetail.planner.expr.functions import ROW_FUNCTIONS
 from rule_places import VIEW, Place, query
 from spark_calls import REFUSED, Call, make_tables
 

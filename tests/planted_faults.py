@@ -49,9 +49,9 @@ BLOCK = "rules/query/query_block.py"
 LATER_JOINS = "rules/nearest/joins_above.py"
 TOTALS = "rules/recognize/correlated_groups.py"
 OUTER_SUMS = "rules/lower/aggregate_band_join.py"
-VIEWS = "planner/runtime/temporary_views.py"
+VIEWS = "executor/session/temporary_views.py"
 VALIDATION = "optimizer/schema_validation.py"
-NAMED = "planner/runtime/named_frames.py"
+NAMED = "executor/session/named_frames.py"
 CACHE_TESTS = "tests/optimizer/test_cached_inputs.py"
 
 FAULTS = (

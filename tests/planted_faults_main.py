@@ -22,7 +22,7 @@ from random import Random
 from planted_faults import FAULTS, Fault
 
 ROOT = Path(__file__).parents[1]
-COPIED = ("planner", "rules", "optimizer", "dovetail", "golden_plans", "tests", "docs", "pyproject.toml")
+COPIED = ("planner", "rules", "executor", "optimizer", "dovetail", "golden_plans", "tests", "docs", "pyproject.toml")
 FAILED = 1  # pytest: tests ran, and some of them failed
 COPIES = 2
 
@@ -39,7 +39,7 @@ class Copy:
         for name in COPIED:
             source, target = ROOT / name, folder / name
             if source.is_dir():
-                shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+                shutil.copytree(source, target, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
             else:
                 shutil.copy(source, target)
         return cls(folder)

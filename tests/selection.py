@@ -20,7 +20,7 @@ from execution import execution_of
 if TYPE_CHECKING:
     import pytest
 
-    from golden_plans.case import Case
+    from dovetail.golden_plans.case import Case
 
 PARTS = 8
 # Of the tests on servers of Spark Connect and on local clusters, which have processes of their own, this one alone.

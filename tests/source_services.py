@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from planner.connectors.http import HttpSource
-from planner.connectors.source import LookupSource
+from dovetail.executor.connectors.http import HttpSource
+from dovetail.executor.connectors.source import LookupSource
 from servers import HttpService
 from source_stores import Column, Store, days_of, micros_of
 from source_values import MISFIT, VALUES

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
-from planner.connectors.memory import MemorySource
-from planner.connectors.postgres import PostgresSource
-from planner.connectors.source import LookupSource
-from planner.connectors.spark_table import SparkTable
-from planner.connectors.sqlite import SQLiteSource
+from dovetail.executor.connectors.memory import MemorySource
+from dovetail.executor.connectors.postgres import PostgresSource
+from dovetail.executor.connectors.source import LookupSource
+from dovetail.executor.connectors.spark_table import SparkTable
+from dovetail.executor.connectors.sqlite import SQLiteSource
 from source_values import MISFIT, VALUES, is_decimal, sign, typed
 from sqlite_reading import MISFIT as NO_VALUE
 from sqlite_reading import READ

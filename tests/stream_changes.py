@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from optimizer import Optimizer
+    from dovetail import Optimizer
 
 KIND = "Op"
 SCHEMA = f"id INT, k INT, v DOUBLE, {KIND} STRING"

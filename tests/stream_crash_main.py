@@ -10,13 +10,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from optimizer import Optimizer, Sink
+from dovetail import Optimizer, Sink
 from sessions import start
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from optimizer.materialized_view import MaterializedView
+    from dovetail.optimizer.materialized_view import MaterializedView
 
 _TWO = """SELECT a.id, b.id AS bid, a.ts FROM s a JOIN s b
 ON a.k = b.k AND a.ts BETWEEN b.ts - INTERVAL 3 SECONDS AND b.ts + INTERVAL 2 SECONDS AND a.id <> b.id"""

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
 
+from dovetail import Optimizer, Sink
+from dovetail.executor.state.files import HadoopFolder
+from dovetail.executor.state.folder import LocalFolder
+from dovetail.executor.state.segments import Segments
+from dovetail.executor.state.store import Store
 from effort import examples, quick
-from optimizer import Optimizer, Sink
-from planner.runtime.state.files import HadoopFolder
-from planner.runtime.state.segments import Segments
-from planner.state.folder import LocalFolder
-from planner.state.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pytest
     from pyspark.sql import SparkSession
 
-    from planner.state.manifest import Manifest
+    from dovetail.planner.state.manifest import Manifest
 
 SCHEMA = "id INT, k INT, ts TIMESTAMP"
 Row = tuple[int, int | None, int | None]  # id, key, time in milliseconds

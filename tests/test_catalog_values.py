@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from command_line import dovetail
+from dovetail.optimizer.commands.catalog import read_catalog as read_for_commands
+from dovetail.planner.catalog_file.keys import FILE, PLANNING, SOURCES, TABLE
+from dovetail.planner.errors import CatalogError, InputError
+from dovetail.planner.offline_catalog.read_catalog import read_catalog as read_golden
 from effort import SEED, fuzzing
-from optimizer.commands.catalog import read_catalog as read_for_commands
-from planner.catalog_file.keys import FILE, PLANNING, SOURCES, TABLE
-from planner.errors import CatalogError, InputError
-from planner.offline_catalog.read_catalog import read_catalog as read_golden
 from wrong_values import VALUES, Place, at_place, catalog, places, toml, with_key, with_value
 
 PLACES = list(places(catalog()))

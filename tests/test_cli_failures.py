@@ -10,10 +10,10 @@ import pytest
 from adbc_driver_manager import AdbcStatusCode, OperationalError, ProgrammingError
 
 from command_line import dovetail
-from optimizer.commands import about
-from optimizer.commands.failures import CommandFailed, Exit, describe_failure, located
-from planner import errors
-from planner.connectors.database import Unreachable
+from dovetail.executor.connectors.database import Unreachable
+from dovetail.optimizer.commands import about
+from dovetail.optimizer.commands.failures import CommandFailed, Exit, describe_failure, located
+from dovetail.planner import errors
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from command_line import dovetail
-from optimizer.commands import work
+from dovetail.optimizer.commands import work
 
 LOOKED_UP = (
     "SELECT /*+ SHUFFLE_HASH('c') */ o.id, c.country FROM orders o "

@@ -17,8 +17,8 @@ import pytest
 from rich.console import Console
 
 from command_line import dovetail
-from optimizer.commands import terminal
-from planner.version import VERSION
+from dovetail.optimizer.commands import terminal
+from dovetail.planner.version import VERSION
 
 ROOT = Path(__file__).parents[1]
 LOG = ROOT / "tests" / "event_logs" / "eventlog_v2_planted"

@@ -14,10 +14,10 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from optimizer import demo
-from optimizer.cli import app
-from optimizer.commands import demo as command
-from optimizer.demo import Size, make_data, run_demo
+from dovetail.optimizer import demo
+from dovetail.optimizer.cli import app
+from dovetail.optimizer.commands import demo as command
+from dovetail.optimizer.demo import Size, make_data, run_demo
 
 TINY = Size(events=5_000, sessions=1_000, slice_events=1_000, slice_sessions=500)
 

@@ -12,9 +12,9 @@ import pytest
 
 from dist_main import placeholder_problem
 from distributions import ROOT, SMOKE, build, write_workload
+from dovetail.optimizer.report import PLACEHOLDER
+from dovetail.planner.version import VERSION
 from licenses_main import PAGE, closure, packages
-from optimizer.report import PLACEHOLDER
-from planner.version import VERSION
 from test_bare_install import OPTIONAL
 
 pytest.importorskip("hatchling")
@@ -30,18 +30,13 @@ def test_the_wheel_has_all_files_of_its_packages_and_no_others(wheel: Path) -> N
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
         (metadata,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
         described = Parser().parsestr(archive.read(metadata).decode())
-    packages = {name.partition("/")[0] for name in names}
-    assert packages == {"dovetail", "golden_plans", "optimizer", "planner", "rules"}
-    assert {name for name in names if name.endswith("py.typed")} == {f"{package}/py.typed" for package in packages}
-    here = {
-        path.relative_to(ROOT).as_posix()
-        for package in packages
-        for path in (ROOT / package).rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts and path.parts[-2] != "golden_plans"
-    }
-    missing = {path for path in here - names if not path.startswith(("golden_plans/cases/", "golden_plans/catalogs/"))}
-    assert not missing
-    assert not any(name.startswith(("golden_plans/cases/", "golden_plans/catalogs/")) for name in names)
+    assert {name.partition("/")[0] for name in names} == {"dovetail"}
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    beside = ("executor/", "golden_plans/", "optimizer/", "planner/", "rules/")
+    here = {f"dovetail/{path}" for path in tracked.split("\0") if path.startswith(beside)}
+    here |= {path for path in tracked.split("\0") if path.startswith("dovetail/") and (ROOT / path).is_file()}
+    left_out = ("dovetail/golden_plans/cases/", "dovetail/golden_plans/catalogs/")
+    assert names == {path for path in here if not path.startswith(left_out)}
     assert described["Version"] == VERSION
     assert described["License-Expression"] == "Apache-2.0"
 
@@ -63,7 +58,8 @@ def test_a_wheel_without_the_checkout(wheel: Path, tmp_path: Path) -> None:
     for args, expected in SMOKE:
         code = (
             f"import sys; sys.modules.update(dict.fromkeys({[*OPTIONAL, 'pyspark', 'py4j']!r})); "
-            f"sys.path[:0] = [{str(site)!r}]; sys.argv = ['dovetail', *{args!r}]; import optimizer.cli as cli; "
+            f"sys.path[:0] = [{str(site)!r}]; sys.argv = ['dovetail', *{args!r}]; "
+            "import dovetail.optimizer.cli as cli; "
             f"assert cli.__file__.startswith({str(site)!r}); cli.main()"
         )
         command = [sys.executable, "-P", "-c", code]

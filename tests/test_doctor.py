@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from optimizer import doctor
-from planner.errors import EnvironmentProblem
+from dovetail.optimizer import doctor
+from dovetail.planner.errors import EnvironmentProblem
 
 OLD = 'java version "1.8.0_392"\nJava(TM) SE Runtime Environment (build 1.8.0_392-b08)'
 

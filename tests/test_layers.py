@@ -1,4 +1,4 @@
-"""Imports go one way: dovetail → optimizer → rules → planner, and between the packages within each of them.
+"""Imports go one way: optimizer → rules → planner and optimizer → executor → planner, and between packages within each.
 
 Nobody imports golden_plans.
 """
@@ -14,7 +14,8 @@ import networkx as nx
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LAYERS = ("planner", "rules", "optimizer", "dovetail", "golden_plans")
+DRIVERS = ("adbc_driver_manager", "adbc_driver_postgresql", "adbc_driver_sqlite", "py4j", "pyspark", "sqlite3")
+LAYERS = ("planner", "rules", "executor", "optimizer", "dovetail", "golden_plans")
 
 
 @cache
@@ -36,17 +37,27 @@ def imports() -> nx.DiGraph:
                 targets = [node.module, *(f"{node.module}.{a.name}" for a in node.names)]
             elif isinstance(node, ast.Import):
                 targets = [a.name for a in node.names]
-            for target in targets:
+            for target in (target.removeprefix("dovetail.") for target in targets):
                 path_of = ROOT.joinpath(*target.split("."))
                 if target.split(".")[0] in LAYERS and (path_of.with_suffix(".py").exists() or path_of.is_dir()):
                     graph.add_edge(name, target)
     return nx.freeze(graph)
 
 
+def test_every_import_has_the_name_of_an_installation() -> None:
+    """``from planner…`` would load a module once more, or one of the user's."""
+    found = [
+        f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"
+        for path, tree in parsed().items()
+        for node in ast.walk(tree)
+        if any(name.split(".")[0] in set(LAYERS) - {"dovetail"} for name in imported(node))
+    ]
+    assert found == []
+
+
 def test_imports_lean_one_way() -> None:
-    rank = {layer: n for n, layer in enumerate(LAYERS)}
-    uphill = [(a, b) for a, b in imports().edges if rank[b.split(".")[0]] > rank[a.split(".")[0]]]
-    assert uphill == []
+    above = {layer: LAYERS[n + 1 :] for n, layer in enumerate(LAYERS)} | {"executor": ("rules", *LAYERS[3:])}
+    assert [(a, b) for a, b in imports().edges if b.split(".")[0] in above[a.split(".")[0]]] == []
 
 
 def test_no_module_imports_itself_by_a_detour() -> None:
@@ -64,12 +75,12 @@ def package(module: str) -> str:
     return module if above in LAYERS else above
 
 
-@pytest.mark.parametrize("layer", ["planner", "rules"])
+@pytest.mark.parametrize("layer", ["planner", "rules", "executor"])
 def test_packages_import_one_way(layer: str) -> None:
     graph = nx.DiGraph()
     for a, b in imports().edges:
         inside = a.startswith(f"{layer}.") and b.startswith(f"{layer}.")
-        # ``from planner.sql import names`` is an edge to the package and one to the file
+        # ``from dovetail.planner.sql import names`` is an edge to the package and one to the file
         if inside and package(a) != package(b) and not a.startswith(f"{b}."):
             graph.add_edge(package(a), package(b))
     assert list(nx.simple_cycles(graph)) == []
@@ -80,17 +91,18 @@ def test_every_package_says_what_it_is_for() -> None:
     docs = {r: parsed()[r / "__init__.py"] for r in packages if r / "__init__.py" in parsed()}
     assert [r for r, module in docs.items() if not ast.get_docstring(module)] == []
     named = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    assert [r for r in packages if r.parent.name in ("planner", "rules", "runtime") and f"{r.name}/" not in named] == []
+    layers = ("planner", "rules", "executor")
+    assert [r for r in packages if r.parent.name in layers and f"{r.name}/" not in named] == []
 
 
-def test_only_the_runtime_imports_pyspark() -> None:
+def test_only_the_executor_imports_pyspark() -> None:
     """Anywhere in a file, except for the type checker: the optimizer plans where there is no Spark."""
     found = [
         f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"
         for path, tree in parsed().items()
-        if path.relative_to(ROOT).parts[:2] != ("planner", "runtime")
+        if path.relative_to(ROOT).parts[0] != "executor"
         for node in executed(tree)
-        if any(name.split(".")[0] in ("pyspark", "py4j") for name in imported(node))
+        if any(name.split(".")[0] in DRIVERS for name in imported(node))
     ]
     assert found == []
 

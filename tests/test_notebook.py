@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from optimizer.notebook import load_ipython_extension, run_cell
-from optimizer.plan import Plan
-from planner.errors import EnvironmentProblem, OptionError
+from dovetail import load_ipython_extension
+from dovetail.optimizer.notebook import run_cell
+from dovetail.optimizer.plan import Plan
+from dovetail.planner.errors import EnvironmentProblem, OptionError
 from sessions import for_few_rows
 
 NOTEBOOK = Path(__file__).parents[1] / "examples" / "notebook.ipynb"

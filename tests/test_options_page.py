@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from optimizer import Options
-from planner.catalog.cost import Thresholds
+from dovetail import Options
+from dovetail.planner.catalog.cost import Thresholds
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "options.md"

@@ -9,22 +9,22 @@ from pathlib import Path
 
 import pytest
 
-from golden_plans.case import read_case
-from golden_plans.planned import catalog_of, plan_case
-from optimizer.options import Options
-from optimizer.plan import Plan
-from optimizer.planning import plan_sql
-from optimizer.stream_plan import StreamPlan, plan_stream
-from optimizer.verification import Verification
-from planner.band.axis import Axis
-from planner.errors import OptionError, Place
-from planner.explain.html.band_picture import _histogram, band_pictures
-from planner.explain.html.page import _format_bytes, _format_figure, render_fragment
-from planner.explain.html.places import Reason, mark_text, places_of, scalar_lengths
-from planner.explain.html.trees import compare_trees
-from planner.explain.measured import MeasuredOperator, MeasuredRun, MeasuredRuns
-from planner.explain.records import Choice, MeasuredLengths
-from planner.state.stream import Stream
+from dovetail.golden_plans.case import read_case
+from dovetail.golden_plans.planned import catalog_of, plan_case
+from dovetail.optimizer.options import Options
+from dovetail.optimizer.plan import Plan
+from dovetail.optimizer.planning import plan_sql
+from dovetail.optimizer.stream_plan import StreamPlan, plan_stream
+from dovetail.optimizer.verification import Verification
+from dovetail.planner.band.axis import Axis
+from dovetail.planner.errors import OptionError, Place
+from dovetail.planner.explain.html.band_picture import _histogram, band_pictures
+from dovetail.planner.explain.html.page import _format_bytes, _format_figure, render_fragment
+from dovetail.planner.explain.html.places import Reason, mark_text, places_of, scalar_lengths
+from dovetail.planner.explain.html.trees import compare_trees
+from dovetail.planner.explain.measured import MeasuredOperator, MeasuredRun, MeasuredRuns
+from dovetail.planner.explain.records import Choice, MeasuredLengths
+from dovetail.planner.state.stream import Stream
 
 CASES = Path(__file__).parents[1] / "golden_plans" / "cases"
 # a case of each scheme of bins, and of each other kind of plan

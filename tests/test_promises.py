@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from optimizer import CatalogError, Optimizer, OptionError, Options
-from optimizer.validation import schema_difference
-from planner.catalog import UniqueKey
-from planner.runtime.catalog import SparkCatalog
+from dovetail import CatalogError, Optimizer, OptionError, Options
+from dovetail.executor.catalog.spark_catalog import SparkCatalog
+from dovetail.optimizer.validation import schema_difference
+from dovetail.planner.catalog import UniqueKey
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -132,8 +132,8 @@ def test_braces_reach_spark_as_they_are(session: SparkSession) -> None:
 def test_a_schema_that_differs_means_that_the_original_runs(
     session: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import optimizer.planning as planning
-    from planner.sql.to_sql import to_sql as real
+    import dovetail.optimizer.planning as planning
+    from dovetail.planner.sql.to_sql import to_sql as real
 
     monkeypatch.setattr(
         planning, "to_sql", lambda *plan: real(*plan).replace("SELECT p.id,", "SELECT CAST(p.id AS INT) AS id,")
@@ -233,8 +233,8 @@ def test_verify_runs_both_and_finds_differences(session: SparkSession, monkeypat
     assert outcome.same
     assert outcome.rewritten
     assert outcome.rows == session.sql(BAND).count()
-    import optimizer.planning as planning
-    from planner.sql.to_sql import to_sql as real
+    import dovetail.optimizer.planning as planning
+    from dovetail.planner.sql.to_sql import to_sql as real
 
     monkeypatch.setattr(planning, "to_sql", lambda *plan: real(*plan) + " AND p.x <> 7")
     wrong = opt.verify(BAND)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from command_line import dovetail
-from optimizer import Optimizer, Options
-from planner.connectors.masking import mask_secrets
+from dovetail import Optimizer, Options
+from dovetail.executor.connectors.masking import mask_secrets
 
 CATALOG = """
 [tables."shop.events"]

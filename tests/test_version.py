@@ -7,7 +7,7 @@ from pathlib import Path
 
 import tomllib
 
-from planner.version import VERSION
+from dovetail.planner.version import VERSION
 
 ROOT = Path(__file__).parents[1]
 MINOR = VERSION.rpartition(".")[0]

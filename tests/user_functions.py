@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 
-from planner.expr.calls import KNOWN
+from dovetail.planner.expr.calls import KNOWN
 from spark_calls import REFUSED, Call
 
 if TYPE_CHECKING:

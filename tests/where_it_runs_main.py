@@ -46,7 +46,7 @@ NO_JOIN = "SELECT id,  x + 1 AS next FROM p WHERE x > 5"
 
 def observe(session: SparkSession) -> dict[str, Any]:
     """Run the smoke test of the API and tell what it showed."""
-    from optimizer import Optimizer, Options
+    from dovetail import Optimizer, Options
 
     session.createDataFrame(POINTS, "id INT, x INT").createOrReplaceTempView("p")
     session.createDataFrame(INTERVALS, "id INT, lo INT, hi INT").createOrReplaceTempView("i")
@@ -90,7 +90,7 @@ def repeatable(session: SparkSession) -> list[str]:
     """The queries that are taken for what they are not."""
     from pyspark.sql.functions import udf
 
-    from planner.runtime.catalog import SparkCatalog
+    from dovetail.executor.catalog.spark_catalog import SparkCatalog
 
     session.udf.register("same", udf(lambda x: x, "int"))
     session.udf.register("other", udf(lambda x: x, "int").asNondeterministic())
@@ -146,7 +146,7 @@ def with_keys(session: SparkSession, opt: Any) -> dict[str, bool]:
 
 def kept(opt: Any) -> str:
     """Why there is no materialized view over what is no stream."""
-    from optimizer import QueryError
+    from dovetail import QueryError
 
     try:
         opt.materialize(NO_JOIN, "kept", state="nowhere")
@@ -157,7 +157,7 @@ def kept(opt: Any) -> str:
 
 def looked_up(opt: Any) -> list[list[int | None]]:
     """Points look up their names in an SQLite file, which the workers read."""
-    from planner.connectors.sqlite import SQLiteSource
+    from dovetail.executor.connectors.sqlite import SQLiteSource
 
     with tempfile.TemporaryDirectory() as folder:
         with sqlite3.connect(Path(folder, "names.db")) as database:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from benchmarks import harness
-from optimizer import Optimizer
+from dovetail import Optimizer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

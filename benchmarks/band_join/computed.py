@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from benchmarks import harness
-from optimizer import Optimizer, Options
+from dovetail import Optimizer, Options
 
 if TYPE_CHECKING:
     from benchmarks.band_join.bench import Bench

@@ -19,7 +19,7 @@ from benchmarks import harness
 from benchmarks.band_join import cases
 from benchmarks.band_join.bench import NOT_REWRITTEN
 from benchmarks.band_join.growth import at, confirm
-from optimizer import Optimizer
+from dovetail import Optimizer
 
 if TYPE_CHECKING:
     from benchmarks.band_join.bench import Bench

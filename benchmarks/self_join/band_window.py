@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from benchmarks import harness
-from optimizer import Optimizer, Options
+from dovetail import Optimizer, Options
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,8 +15,8 @@ import duckdb
 
 from benchmarks import harness
 from benchmarks.metrics import Metrics, measured, mebibytes
-from optimizer import Optimizer
-from planner.runtime.compare import compare
+from dovetail import Optimizer
+from dovetail.executor.session.compare import compare
 from tests.tpc import data
 from tests.tpc.compare import without_partner
 

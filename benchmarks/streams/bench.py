@@ -8,9 +8,9 @@ from functools import cache
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from optimizer import Optimizer, Options, Sink
-from planner.runtime.state.files import HadoopFolder
-from planner.state.store import Store
+from dovetail import Optimizer, Options, Sink
+from dovetail.executor.state.files import HadoopFolder
+from dovetail.executor.state.store import Store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from benchmarks.harness import Report
-    from planner.state.manifest import Manifest
+    from dovetail.planner.state.manifest import Manifest
 
 SCHEMA = "id BIGINT, k BIGINT, ts TIMESTAMP, v DOUBLE"
 TIME_FORMAT = "yyyy-MM-dd HH:mm:ss.SSS"  # of times in CSV

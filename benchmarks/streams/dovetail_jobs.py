@@ -13,7 +13,7 @@ from time import perf_counter
 
 from benchmarks import harness
 from benchmarks.streams.bench import TIME_FORMAT
-from optimizer import Optimizer, Options, Sink
+from dovetail import Optimizer, Options, Sink
 
 
 def main() -> None:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from benchmarks.metrics import measured
 from benchmarks.streams import band, self_join
 from benchmarks.streams.clock import Clock
-from optimizer import Optimizer, Options, Sink
-from optimizer.stream_epochs import Schemas, analyze_schemas, make_epochs
-from planner.runtime.state.epochs import Epochs, start_epochs
-from planner.runtime.state.files import HadoopFolder
-from planner.runtime.state.sinks import FileOutput, output
-from planner.state.store import Store
+from dovetail import Optimizer, Options, Sink
+from dovetail.executor.state.epochs import Epochs, start_epochs
+from dovetail.executor.state.files import HadoopFolder
+from dovetail.executor.state.sinks import FileOutput, output
+from dovetail.executor.state.store import Store
+from dovetail.optimizer.stream_epochs import Schemas, analyze_schemas, make_epochs
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ from benchmarks.streams.children import processor_seconds
 from benchmarks.streams.flink import SETTINGS, VARIABLE, version
 from benchmarks.streams.live_flink import LiveQuery, live_query
 from benchmarks.streams.materialized import JUDGED, NAMES
-from optimizer import Optimizer, Options
+from dovetail import Optimizer, Options
 from tests.tpc.changing import CHANGE, CHANGING, TABLES, Changing
 from tests.tpc.data import queries
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from benchmarks.streams.bench import Bench
-    from optimizer.materialized_view import MaterializedView
+    from dovetail.optimizer.materialized_view import MaterializedView
 
 TITLE = "TPC-H, materialized, beside Apache Flink's cascade of joins"
 TARGET = 1

@@ -14,15 +14,15 @@ import duckdb
 
 from benchmarks import harness
 from benchmarks.streams.clock import Clock
-from optimizer import Optimizer, Options
-from optimizer.materialized_view import MaterializedView
-from planner.runtime.state.answers import JoinRequest
-from planner.runtime.state.epochs import Epochs
-from planner.runtime.state.files import HadoopFolder
-from planner.runtime.state.segments import Segments
-from planner.runtime.state.sinks import FileOutput
-from planner.runtime.state.stored_rows import StoredRows
-from planner.state.store import Store
+from dovetail import Optimizer, Options
+from dovetail.executor.state.answers import JoinRequest
+from dovetail.executor.state.epochs import Epochs
+from dovetail.executor.state.files import HadoopFolder
+from dovetail.executor.state.segments import Segments
+from dovetail.executor.state.sinks import FileOutput
+from dovetail.executor.state.store import Store
+from dovetail.executor.state.stored_rows import StoredRows
+from dovetail.optimizer.materialized_view import MaterializedView
 from tests.tpc.changing import CHANGE, CHANGING, TABLES, Changing
 from tests.tpc.data import queries
 

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 from benchmarks.harness import in_turn, run
 from benchmarks.metrics import measured, mebibytes
 from benchmarks.streams.bench import EVEN, SCHEMA, ZIPF
-from optimizer import Optimizer, Options
-from optimizer.stream_epochs import Schemas, analyze_schemas, make_epochs
-from planner.runtime.batch import run as run_statement
-from planner.runtime.state.answers import Rows
-from planner.runtime.state.files import HadoopFolder
-from planner.runtime.state.segments import Segments, tagged_query
-from planner.runtime.state.sinks import NoOutput
-from planner.state.manifest import InputState, Manifest
-from planner.state.store import Store
+from dovetail import Optimizer, Options
+from dovetail.executor.session.batch import run as run_statement
+from dovetail.executor.state.answers import Rows
+from dovetail.executor.state.files import HadoopFolder
+from dovetail.executor.state.segments import Segments, tagged_query
+from dovetail.executor.state.sinks import NoOutput
+from dovetail.executor.state.store import Store
+from dovetail.optimizer.stream_epochs import Schemas, analyze_schemas, make_epochs
+from dovetail.planner.state.manifest import InputState, Manifest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from benchmarks.streams.bench import Bench
-    from planner.runtime.state.epochs import Epochs
-    from planner.runtime.state.segments import Delta
-    from planner.state.manifest import Segment
-    from planner.state.spec import Side
+    from dovetail.executor.state.epochs import Epochs
+    from dovetail.executor.state.segments import Delta
+    from dovetail.planner.state.manifest import Segment
+    from dovetail.planner.state.spec import Side
 
 TITLE = "The order of the rows in a state"
 QUERY = """SELECT s.id, t.id AS tid FROM s JOIN t

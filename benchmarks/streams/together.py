@@ -9,9 +9,9 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from benchmarks import harness
-from optimizer import Optimizer, Options
-from planner.state.folder import LocalFolder
-from planner.state.store import Store
+from dovetail import Optimizer, Options
+from dovetail.executor.state.folder import LocalFolder
+from dovetail.executor.state.store import Store
 from tests.tpc.changing import CHANGE, CHANGING, Changing
 from tests.tpc.data import queries
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from optimizer.cli import app
+from dovetail.optimizer.cli import app
 
 _HEAD = """# Commands: reference
 

@@ -7,15 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
 
-from optimizer.advise.planners import WorkloadPlanner, created_name
-from optimizer.advise.remedies import has_or, loop_remedy, remedy_of
-from optimizer.advise.report import DeclinedFinding, LoopFinding, Report, StatementAdvice, Status
-from optimizer.advise.variables import assignment, check_template, substitute_variables
-from optimizer.advise.workload import WorkloadStatement
-from optimizer.plan import Plan
-from planner.errors import QueryError, Unsupported
-from planner.explain.records import Choice
-from planner.expr.tokens import tokenize
+from dovetail.optimizer.advise.planners import WorkloadPlanner, created_name
+from dovetail.optimizer.advise.remedies import has_or, loop_remedy, remedy_of
+from dovetail.optimizer.advise.report import DeclinedFinding, LoopFinding, Report, StatementAdvice, Status
+from dovetail.optimizer.advise.variables import assignment, check_template, substitute_variables
+from dovetail.optimizer.advise.workload import WorkloadStatement
+from dovetail.optimizer.plan import Plan
+from dovetail.planner.errors import QueryError, Unsupported
+from dovetail.planner.explain.records import Choice
+from dovetail.planner.expr.tokens import tokenize
 
 _COMMANDS = frozenset(
     "ADD ALTER ANALYZE BEGIN CACHE CALL CLEAR COMMENT CREATE DECLARE DELETE DESC DESCRIBE DROP EXECUTE EXPLAIN GRANT "

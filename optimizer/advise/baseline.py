@@ -9,8 +9,8 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from optimizer.advise.report import LoopFinding, Report, StatementAdvice
-from planner.errors import InputError
+from dovetail.optimizer.advise.report import LoopFinding, Report, StatementAdvice
+from dovetail.planner.errors import InputError
 
 Key = tuple[str, str, str, str, str]
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from optimizer.advise.lines import describe_estimates, describe_gain, describe_loop
-from optimizer.advise.report import Report, StatementAdvice
-from planner.errors import Place
-from planner.explain.html.page import environment
-from planner.explain.html.places import Kind, Reason, Segment, mark_text
+from dovetail.optimizer.advise.lines import describe_estimates, describe_gain, describe_loop
+from dovetail.optimizer.advise.report import Report, StatementAdvice
+from dovetail.planner.errors import Place
+from dovetail.planner.explain.html.page import environment
+from dovetail.planner.explain.html.places import Kind, Reason, Segment, mark_text
 
 COLORS = {"rewritten": "fired", "nested loop": "warning", "declined": "declined", "problem": "error"}
 

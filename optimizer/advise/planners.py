@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING, Protocol
 
 from sqlglot.errors import SqlglotError
 
-from optimizer.lookups import is_rewriting_required, make_missing_time_error
-from optimizer.options import Options
-from optimizer.plan import Plan
-from optimizer.planning import plan_sql
-from planner.errors import QueryError, Unsupported
-from planner.expr.tokens import tokenize
-from planner.logical import Cte, Logical, Scan
-from planner.offline_catalog.catalog import CatalogFile, Table
-from planner.sql.from_sql import from_sql
-from planner.sql.names import Resolver
-from planner.sql.whole_statement import Unread, parsed, without_nearest_clauses
-from planner.types.schema import Column
-from rules.analysis.missing_columns import find_missing_columns
-from rules.analysis.nested_loops import NestedLoop, find_nested_loops
+from dovetail.optimizer.lookups import is_rewriting_required, make_missing_time_error
+from dovetail.optimizer.options import Options
+from dovetail.optimizer.plan import Plan
+from dovetail.optimizer.planning import plan_sql
+from dovetail.planner.errors import QueryError, Unsupported
+from dovetail.planner.expr.tokens import tokenize
+from dovetail.planner.logical import Cte, Logical, Scan
+from dovetail.planner.offline_catalog.catalog import CatalogFile, Table
+from dovetail.planner.sql.from_sql import from_sql
+from dovetail.planner.sql.names import Resolver
+from dovetail.planner.sql.whole_statement import Unread, parsed, without_nearest_clauses
+from dovetail.planner.types.schema import Column
+from dovetail.rules.analysis.missing_columns import find_missing_columns
+from dovetail.rules.analysis.nested_loops import NestedLoop, find_nested_loops
 
 if TYPE_CHECKING:
-    from optimizer.api import Optimizer
-    from optimizer.verification import Verification
+    from dovetail.optimizer.api import Optimizer
+    from dovetail.optimizer.verification import Verification
 
 
 _DECLARES = re.compile(r"(?i)\s*(DECLARE|BEGIN)\b")
@@ -152,7 +152,7 @@ class SessionWorkloadPlanner:
 
     def plan(self, text: str) -> Plan:
         """Plan a statement.  Raises what Spark raises for one that it cannot analyze."""
-        from planner.runtime.physical_plan import check_query
+        from dovetail.executor.session.physical_plan import check_query
 
         plan = self.opt.plan(text)
         if plan.logical is not None and not is_rewriting_required(plan):
@@ -169,8 +169,8 @@ class SessionWorkloadPlanner:
 
     def nested_loops(self, plan: Plan) -> tuple[NestedLoop, ...]:
         """The nested loops of the statement as written, unless Spark's plan has none."""
-        from planner.runtime.catalog import SparkCatalog
-        from planner.runtime.physical_plan import count_nested_loops
+        from dovetail.executor.catalog.spark_catalog import SparkCatalog
+        from dovetail.executor.session.physical_plan import count_nested_loops
 
         if plan.logical is None or is_rewriting_required(plan):  # Spark cannot run a statement with lookups as written
             return ()
@@ -179,13 +179,13 @@ class SessionWorkloadPlanner:
 
     def remaining_loops(self, plan: Plan, written: tuple[NestedLoop, ...]) -> tuple[NestedLoop, ...]:
         """The nested loops of its rewriting, or those as ``written`` if it is not rewritten."""
-        from planner.runtime.catalog import SparkCatalog
+        from dovetail.executor.catalog.spark_catalog import SparkCatalog
 
         return _loops_of(plan, SparkCatalog(self.opt.session), written)
 
     def add_relation(self, name: str, plan: Plan) -> None:
         """Make a query a temporary view of the session."""
-        from planner.runtime.physical_plan import create_temporary_view
+        from dovetail.executor.session.physical_plan import create_temporary_view
 
         parts = [t.text for t in tokenize(name).items if t.word != "."]
         if len(parts) == 1:

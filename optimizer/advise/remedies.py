@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from planner.errors import ReasonCode
-from planner.expr import Scalar, without_parentheses
-from rules.analysis.nested_loops import NestedLoop
+from dovetail.planner.errors import ReasonCode
+from dovetail.planner.expr import Scalar, without_parentheses
+from dovetail.rules.analysis.nested_loops import NestedLoop
 
 REMEDIES: dict[ReasonCode, str] = {
     "no_equality": "Look for a missing equality in ON. If the condition really has none, nothing helps.",

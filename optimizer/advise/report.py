@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from planner.errors import Place, ReasonCode, plural
-from planner.explain.measured import MeasuredRuns
-from planner.explain.records import CandidatePlan, Choice, Savings
+from dovetail.planner.errors import Place, ReasonCode, plural
+from dovetail.planner.explain.measured import MeasuredRuns
+from dovetail.planner.explain.records import CandidatePlan, Choice, Savings
 
 Status = Literal["rewritten", "nested loop", "declined", "problem", "not read", "unchanged", "not a query"]
 FIRST = Place(1, 1)

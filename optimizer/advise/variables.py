@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from planner.errors import QueryError
+from dovetail.planner.errors import QueryError
 
 _VARIABLE = re.compile(r"\$\{(?:(?:hiveconf|hivevar|sparkconf|spark):)?([^{}]+)\}")
 _SET = re.compile(r"(?is)\s*SET\s+(?:(?:hiveconf|hivevar):)?([\w.]+)\s*=\s*(.*?)\s*;?\s*")

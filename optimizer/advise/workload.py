@@ -13,8 +13,8 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
-from planner.errors import InputError, Place, Unsupported
-from planner.expr.tokens import tokenize
+from dovetail.planner.errors import InputError, Place, Unsupported
+from dovetail.planner.expr.tokens import tokenize
 
 _LARGEST = 64 << 20  # bytes of a file
 _FIRST = Place(1, 1)

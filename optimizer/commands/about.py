@@ -6,9 +6,9 @@ import textwrap
 
 from rich.text import Text
 
-from optimizer.commands import terminal
-from optimizer.doctor import diagnose
-from rules.batches import BATCHES
+from dovetail.optimizer.commands import terminal
+from dovetail.optimizer.doctor import diagnose
+from dovetail.rules.batches import BATCHES
 
 
 def show_rules(*, json: bool) -> None:

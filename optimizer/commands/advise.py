@@ -8,18 +8,18 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from optimizer.advise.advice import advise
-from optimizer.advise.baseline import format_baseline, new_loops, read_baseline
-from optimizer.advise.lines import describe_gain, details
-from optimizer.advise.page import render_report
-from optimizer.advise.planners import SessionWorkloadPlanner, WorkloadPlanner
-from optimizer.advise.report import LoopFinding, Report, StatementAdvice
-from optimizer.advise.workload import WorkloadStatement, read_workload
-from optimizer.commands import terminal
-from optimizer.commands.failures import CommandFailed, Exit, describe_failure
-from optimizer.commands.inputs import Job, write_text
-from optimizer.commands.offline import is_offline, offline_planner
-from planner.explain.html.page import check_jinja
+from dovetail.optimizer.advise.advice import advise
+from dovetail.optimizer.advise.baseline import format_baseline, new_loops, read_baseline
+from dovetail.optimizer.advise.lines import describe_gain, details
+from dovetail.optimizer.advise.page import render_report
+from dovetail.optimizer.advise.planners import SessionWorkloadPlanner, WorkloadPlanner
+from dovetail.optimizer.advise.report import LoopFinding, Report, StatementAdvice
+from dovetail.optimizer.advise.workload import WorkloadStatement, read_workload
+from dovetail.optimizer.commands import terminal
+from dovetail.optimizer.commands.failures import CommandFailed, Exit, describe_failure
+from dovetail.optimizer.commands.inputs import Job, write_text
+from dovetail.optimizer.commands.offline import is_offline, offline_planner
+from dovetail.planner.explain.html.page import check_jinja
 
 _STYLES = {"rewritten": "green", "nested loop": "yellow", "problem": "red"}
 
@@ -62,7 +62,7 @@ def _planned(
 ) -> Report:
     if is_offline(job) and not verify:
         return _advised(statements, offline_planner(job, catalog or ""), job, verify=False)
-    from optimizer.commands.work import optimizer_for
+    from dovetail.optimizer.commands.work import optimizer_for
 
     with optimizer_for(job) as opt:
         return _advised(statements, SessionWorkloadPlanner(opt, measure=measure), job, verify=verify)

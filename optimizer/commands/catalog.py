@@ -22,13 +22,13 @@ from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
-from optimizer.commands.failures import located
-from planner.errors import CatalogError, InputError, SourceError, one_of
+from dovetail.optimizer.commands.failures import located
+from dovetail.planner.errors import CatalogError, InputError, SourceError, one_of
 
 if TYPE_CHECKING:
-    from optimizer.api import Optimizer
-    from planner.catalog_file.document import Document
-    from planner.connectors.source import LookupSource
+    from dovetail.executor.connectors.source import LookupSource
+    from dovetail.optimizer.api import Optimizer
+    from dovetail.planner.catalog_file.document import Document
 
 _OPTION = "--catalog"
 
@@ -69,7 +69,7 @@ def read_catalog(path: str | None) -> CatalogFile | None:
     """Read ``--catalog`` and check all of it.  Raises ``InputError``, which names file, line and key."""
     if path is None:
         return None
-    from planner.catalog_file.document import read_documents
+    from dovetail.planner.catalog_file.document import read_documents
 
     if not path.strip():
         raise InputError(f"{_OPTION}: the name of the file is empty")
@@ -87,8 +87,8 @@ def read_catalog(path: str | None) -> CatalogFile | None:
 
 def _source(document: Document, name: str, settings: dict[str, Any]) -> LookupSource:
     """The source of a lookup, which is not connected to yet."""
-    from planner.catalog_file.keys import SOURCES
-    from planner.connectors.source_settings import build_source
+    from dovetail.executor.connectors.source_settings import build_source
+    from dovetail.planner.catalog_file.keys import SOURCES
 
     kind = settings.get("kind")
     if kind is None:
@@ -104,7 +104,7 @@ def _source(document: Document, name: str, settings: dict[str, Any]) -> LookupSo
 
 def _check_columns(opt: Optimizer, name: str, lookup: _Lookup) -> None:
     """Raise ``InputError`` where settings name columns that the source does not have."""
-    from planner.sql.table_names import name_of
+    from dovetail.planner.sql.table_names import name_of
 
     found = opt.declarations.tables[name_of(name)].lookup
     columns = [column.name for column in found.columns] if found else []

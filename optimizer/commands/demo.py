@@ -11,12 +11,12 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from optimizer.commands import terminal
-from optimizer.commands.inputs import Job, check_folder
-from optimizer.commands.work import optimizer_for
-from optimizer.demo import FULL, QUERY, QUICK, Demo, run_demo
-from planner.errors import InputError
-from planner.explain.printer import show_tree
+from dovetail.optimizer.commands import terminal
+from dovetail.optimizer.commands.inputs import Job, check_folder
+from dovetail.optimizer.commands.work import optimizer_for
+from dovetail.optimizer.demo import FULL, QUERY, QUICK, Demo, run_demo
+from dovetail.planner.errors import InputError
+from dovetail.planner.explain.printer import show_tree
 
 
 def show_demo(folder: str, *, quick: bool, json: bool) -> None:

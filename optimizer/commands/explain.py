@@ -9,16 +9,16 @@ from pathlib import Path
 
 import typer
 
-from optimizer.advise.planners import SessionWorkloadPlanner, WorkloadPlanner, created_name
-from optimizer.commands.inputs import Job
-from optimizer.commands.offline import is_offline, offline_planner
-from optimizer.commands.several import heading, located_statement
-from optimizer.commands.terminal import print_note, print_warnings, show_status
-from optimizer.plan import Mode, Plan
-from planner.errors import InputError
-from planner.explain.html.page import check_jinja
-from planner.expr.tokens import tokenize
-from planner.sql.lookup_views import lookups_of, needs_sql
+from dovetail.optimizer.advise.planners import SessionWorkloadPlanner, WorkloadPlanner, created_name
+from dovetail.optimizer.commands.inputs import Job
+from dovetail.optimizer.commands.offline import is_offline, offline_planner
+from dovetail.optimizer.commands.several import heading, located_statement
+from dovetail.optimizer.commands.terminal import print_note, print_warnings, show_status
+from dovetail.optimizer.plan import Mode, Plan
+from dovetail.planner.errors import InputError
+from dovetail.planner.explain.html.page import check_jinja
+from dovetail.planner.expr.tokens import tokenize
+from dovetail.planner.sql.lookup_views import lookups_of, needs_sql
 
 _SESSION_COMMANDS = frozenset(("SET", "RESET", "USE"))
 """Statements that change how later ones are planned, and that cost nothing."""
@@ -33,7 +33,7 @@ def plan_job(job: Job, catalog: str | None) -> Iterator[Plan]:
         yield from _plans(job, offline_planner(job, catalog or ""))
         print_note(f"planned without Spark, against the tables of {catalog}")
         return
-    from optimizer.commands.work import optimizer_for
+    from dovetail.optimizer.commands.work import optimizer_for
 
     with optimizer_for(job) as opt:
         yield from _plans(job, SessionWorkloadPlanner(opt))

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 
-from planner import errors
-from planner.errors import DovetailError, reason_of, summarize
+from dovetail.planner import errors
+from dovetail.planner.errors import DovetailError, reason_of, summarize
 
 
 class Exit(IntEnum):
@@ -85,7 +85,7 @@ def _of_spark(error: BaseException) -> tuple[str, Exit] | None:
     """An error of Spark's, or one of a Python worker's that Spark passes on."""
     if "pyspark" not in sys.modules:
         return None
-    from planner.runtime.failures import spark_failure
+    from dovetail.executor.session.failures import spark_failure
 
     found = spark_failure(error)
     if found is None:

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
-from optimizer.advise.workload import WorkloadStatement, split_statements
-from optimizer.commands.catalog import CatalogFile
-from optimizer.commands.failures import located
-from optimizer.options import Options
-from planner.errors import InputError, reason_of
+from dovetail.optimizer.advise.workload import WorkloadStatement, split_statements
+from dovetail.optimizer.commands.catalog import CatalogFile
+from dovetail.optimizer.commands.failures import located
+from dovetail.optimizer.options import Options
+from dovetail.planner.errors import InputError, reason_of
 
 FORMATS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
 _COMPRESSED = (".gz", ".bz2", ".zst", ".zstd", ".lz4", ".snappy", ".deflate")

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from optimizer.commands import terminal
-from optimizer.commands.failures import located
-from optimizer.commands.inputs import Job
-from optimizer.commands.streamed import Streamed, view
-from optimizer.commands.work import optimizer_for
-from planner.errors import InputError, one_of
-from planner.state.sink import Sink
+from dovetail.optimizer.commands import terminal
+from dovetail.optimizer.commands.failures import located
+from dovetail.optimizer.commands.inputs import Job
+from dovetail.optimizer.commands.streamed import Streamed, view
+from dovetail.optimizer.commands.work import optimizer_for
+from dovetail.planner.errors import InputError, one_of
+from dovetail.planner.state.sink import Sink
 
 if TYPE_CHECKING:
-    from optimizer import Optimizer
-    from optimizer.materialized_view import MaterializedView
-    from optimizer.materialized_views import MaterializedViews
+    from dovetail.optimizer import Optimizer
+    from dovetail.optimizer.materialized_view import MaterializedView
+    from dovetail.optimizer.materialized_views import MaterializedViews
 
 _ROWS = 100  # of a view are printed, unless as JSON
 
@@ -90,7 +90,7 @@ def _materialize(opt: Optimizer, job: MaterializeJob) -> MaterializedView | Mate
 
 
 def _show(views: list[MaterializedView], job: MaterializeJob, took: float) -> None:
-    from planner.runtime.rows import each_row, take_rows
+    from dovetail.executor.session.rows import each_row, take_rows
 
     for view_ in views:
         table, named = view_.table(), len(views) > 1

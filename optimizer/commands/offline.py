@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from optimizer.advise.planners import OfflinePlanner
-from optimizer.commands.inputs import Job
-from planner.catalog import UniqueKey
-from planner.errors import InputError
+from dovetail.optimizer.advise.planners import OfflinePlanner
+from dovetail.optimizer.commands.inputs import Job
+from dovetail.planner.catalog import UniqueKey
+from dovetail.planner.errors import InputError
 
 
 def is_offline(job: Job) -> bool:
@@ -21,8 +21,8 @@ def is_offline(job: Job) -> bool:
 
 def offline_planner(job: Job, catalog: str) -> OfflinePlanner:
     """A planner over the tables of the catalog file, with the keys of ``--key``."""
-    from planner.offline_catalog.read_catalog import read_catalog
-    from planner.sql.table_names import name_of
+    from dovetail.planner.offline_catalog.read_catalog import read_catalog
+    from dovetail.planner.sql.table_names import name_of
 
     found = read_catalog(Path(catalog))
     tables = {found.table_key(table.name): table for table in found.tables}

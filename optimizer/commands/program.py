@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
-from optimizer.commands.failures import located
-from optimizer.options import Options
-from planner.errors import EnvironmentProblem, InputError
+from dovetail.optimizer.commands.failures import located
+from dovetail.optimizer.options import Options
+from dovetail.planner.errors import EnvironmentProblem, InputError
 
 
 def exec_program(

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import typer
 
-from optimizer.commands.inputs import Job
-from optimizer.commands.offline import is_offline, offline_planner
-from optimizer.commands.terminal import print_note, show_status
-from optimizer.report import build_report, issue_tracker
+from dovetail.optimizer.commands.inputs import Job
+from dovetail.optimizer.commands.offline import is_offline, offline_planner
+from dovetail.optimizer.commands.terminal import print_note, show_status
+from dovetail.optimizer.report import build_report, issue_tracker
 
 
 def write_report(job: Job, catalog: str | None, out: str | None, *, anonymize: bool, verify: bool) -> None:
@@ -19,7 +19,7 @@ def write_report(job: Job, catalog: str | None, out: str | None, *, anonymize: b
         plan = planner.explained(job.text)
         text = build_report(plan, anonymize=anonymize, options=job.options, catalog=planner.catalog)
     else:
-        from optimizer.commands.work import optimizer_for
+        from dovetail.optimizer.commands.work import optimizer_for
 
         with optimizer_for(job) as opt:
             with show_status("planning"):

@@ -6,13 +6,13 @@ import re
 from time import perf_counter
 from typing import Any
 
-from optimizer.api import Optimizer
-from optimizer.commands import terminal
-from optimizer.commands.inputs import Job, OutputPath
-from optimizer.commands.several import located_statement, print_heading
-from optimizer.commands.work import optimizer_for, write
-from optimizer.plan import Plan
-from planner.errors import plural
+from dovetail.optimizer.api import Optimizer
+from dovetail.optimizer.commands import terminal
+from dovetail.optimizer.commands.inputs import Job, OutputPath
+from dovetail.optimizer.commands.several import located_statement, print_heading
+from dovetail.optimizer.commands.work import optimizer_for, write
+from dovetail.optimizer.plan import Plan
+from dovetail.planner.errors import plural
 
 
 def run_job(job: Job, output: OutputPath | None, limit: int, *, json: bool) -> None:
@@ -34,7 +34,7 @@ def run_job(job: Job, output: OutputPath | None, limit: int, *, json: bool) -> N
 
 def _run(opt: Optimizer, text: str, output: OutputPath | None, limit: int, *, json: bool) -> dict[str, Any]:
     """Run a statement, and print its rows unless they go to JSON; return the result as JSON."""
-    from planner.runtime.rows import take_rows
+    from dovetail.executor.session.rows import take_rows
 
     start = perf_counter()
     with terminal.show_status("planning"):

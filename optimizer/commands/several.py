@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from optimizer.commands import terminal
-from optimizer.commands.failures import CommandFailed, describe_failure
-from optimizer.commands.inputs import Job
+from dovetail.optimizer.commands import terminal
+from dovetail.optimizer.commands.failures import CommandFailed, describe_failure
+from dovetail.optimizer.commands.inputs import Job
 
 
 @contextmanager

@@ -10,13 +10,13 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from optimizer.commands import terminal
-from optimizer.commands.failures import CommandFailed, Exit, describe_failure
-from optimizer.commands.inputs import Job
-from optimizer.commands.work import optimizer_for
-from optimizer.shadow_report import ShadowReport, ShadowStatement
-from optimizer.statement_log import read_log
-from planner.explain.records import Savings
+from dovetail.optimizer.commands import terminal
+from dovetail.optimizer.commands.failures import CommandFailed, Exit, describe_failure
+from dovetail.optimizer.commands.inputs import Job
+from dovetail.optimizer.commands.work import optimizer_for
+from dovetail.optimizer.shadow_report import ShadowReport, ShadowStatement
+from dovetail.optimizer.statement_log import read_log
+from dovetail.planner.explain.records import Savings
 
 
 @dataclass(frozen=True)

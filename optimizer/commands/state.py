@@ -11,17 +11,17 @@ from typing import Any
 
 import typer
 
-from optimizer.commands import terminal
-from optimizer.commands.inputs import check_folder
-from planner.errors import InputError, StateError, one_of
-from planner.expr import quote
-from planner.state.folder import LocalFolder
-from planner.state.manifest import InputState, Manifest
-from planner.state.parts import check_parts, read_parts
-from planner.state.pinned import read_pinned
-from planner.state.refusals import RESTORE, damaged, rebuild_remedy
-from planner.state.spark_logs import Progress, check_sources, read_progress
-from planner.state.store import Store
+from dovetail.executor.state.folder import LocalFolder
+from dovetail.executor.state.parts import check_parts, read_parts
+from dovetail.executor.state.pinned import read_pinned
+from dovetail.executor.state.spark_logs import Progress, check_sources, read_progress
+from dovetail.executor.state.store import Store
+from dovetail.optimizer.commands import terminal
+from dovetail.optimizer.commands.inputs import check_folder
+from dovetail.planner.errors import InputError, StateError, one_of
+from dovetail.planner.expr import quote
+from dovetail.planner.state.manifest import InputState, Manifest
+from dovetail.planner.state.refusals import RESTORE, damaged, rebuild_remedy
 
 
 def show_state(checkpoint: str, *, json: bool, check: bool, changes: bool) -> None:
@@ -61,9 +61,9 @@ def _query(join: dict[str, Any], state: Manifest) -> str:
 
 def _count_excess_deletes(store: Store, join: dict[str, Any], state: Manifest) -> Iterator[int | None]:
     """Count the rows of each input that were deleted more often than inserted; None if it is no changelog."""
-    from planner.runtime.session import local_session
-    from planner.runtime.state.changes import excess_deletes
-    from planner.runtime.state.paths import read_paths
+    from dovetail.executor.session.session import local_session
+    from dovetail.executor.state.changes import excess_deletes
+    from dovetail.executor.state.paths import read_paths
 
     if not any(i.get("change") for i in join["inputs"]):
         raise InputError("none of its inputs is a changelog")
@@ -80,9 +80,9 @@ def _count_excess_deletes(store: Store, join: dict[str, Any], state: Manifest) -
 
 def dump_state(checkpoint: str, name: str) -> None:
     """Print the stored rows of an input.  Raises ``InputError``, ``StateError``."""
-    from planner.runtime.rows import each_row
-    from planner.runtime.session import local_session
-    from planner.runtime.state.paths import read_paths
+    from dovetail.executor.session.rows import each_row
+    from dovetail.executor.session.session import local_session
+    from dovetail.executor.state.paths import read_paths
 
     store, join, state = _read(checkpoint)
     names = [i["name"] for i in join["inputs"]]

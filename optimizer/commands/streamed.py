@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 from rich.live import Live
 from rich.text import Text
 
-from optimizer.commands import terminal
-from optimizer.commands.failures import located
-from optimizer.commands.inputs import Job, Table, read_pairs, read_tables
-from optimizer.commands.work import optimizer_for, read_table
-from planner.errors import InputError, plural
-from planner.state.progress import of_arrangements
-from planner.state.sink import Sink
+from dovetail.optimizer.commands import terminal
+from dovetail.optimizer.commands.failures import located
+from dovetail.optimizer.commands.inputs import Job, Table, read_pairs, read_tables
+from dovetail.optimizer.commands.work import optimizer_for, read_table
+from dovetail.planner.errors import InputError, plural
+from dovetail.planner.state.progress import of_arrangements
+from dovetail.planner.state.sink import Sink
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

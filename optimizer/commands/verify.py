@@ -7,13 +7,13 @@ from typing import Any
 
 import typer
 
-from optimizer.commands import terminal
-from optimizer.commands.inputs import Job, check_page
-from optimizer.commands.work import optimizer_for
-from optimizer.verification import Verification
-from optimizer.verify import Checks
-from optimizer.verify_sample import check_sample
-from planner.explain.html.page import check_jinja
+from dovetail.optimizer.commands import terminal
+from dovetail.optimizer.commands.inputs import Job, check_page
+from dovetail.optimizer.commands.work import optimizer_for
+from dovetail.optimizer.verification import Verification
+from dovetail.optimizer.verify import Checks
+from dovetail.optimizer.verify_sample import check_sample
+from dovetail.planner.explain.html.page import check_jinja
 
 
 def run_verify(job: Job, checks: Checks, *, html: str | None, json: bool) -> None:

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from optimizer.api import Optimizer
-from optimizer.commands.failures import located
-from optimizer.commands.inputs import EngineName, Job, OutputPath, Table
-from optimizer.commands.terminal import print_note, show_status
-from optimizer.doctor import available_memory, java, require_java, require_pyspark
-from planner.errors import EnvironmentProblem, InputError, reason_of
+from dovetail.optimizer.api import Optimizer
+from dovetail.optimizer.commands.failures import located
+from dovetail.optimizer.commands.inputs import EngineName, Job, OutputPath, Table
+from dovetail.optimizer.commands.terminal import print_note, show_status
+from dovetail.optimizer.doctor import available_memory, java, require_java, require_pyspark
+from dovetail.planner.errors import EnvironmentProblem, InputError, reason_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,8 +40,8 @@ def optimizer_for(job: Job, app: str = "dovetail") -> Iterator[Optimizer]:
         require_server(job.remote)
     with ExitStack() as stack:
         with show_status("starting Sail" if engine == "sail" else "starting Spark"):
-            from planner.runtime.sail import sail_server
-            from planner.runtime.session import local_session
+            from dovetail.executor.session.sail import sail_server
+            from dovetail.executor.session.session import local_session
 
             remote = stack.enter_context(sail_server()) if engine == "sail" else job.remote
             session = stack.enter_context(
@@ -64,7 +64,7 @@ def optimizer_for(job: Job, app: str = "dovetail") -> Iterator[Optimizer]:
 
 def _default_engine(job: Job) -> EngineName:
     """Sail where it is installed and Spark would find no Java; else Spark."""
-    from planner.runtime.sail import is_installed
+    from dovetail.executor.session.sail import is_installed
 
     if job.remote is not None or job.master != Job.master or not is_installed() or java().ok:
         return "spark"
@@ -92,7 +92,7 @@ def read_table(session: SparkSession, table: Table, **more: bool) -> DataFrame:
 
     A path that is there on this machine is taken literally, and any other is a pattern of names.
     """
-    from planner.runtime.state.paths import read_paths
+    from dovetail.executor.state.paths import read_paths
 
     options = more
     if table.format == "csv":

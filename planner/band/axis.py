@@ -20,7 +20,7 @@ from sys import float_info
 
 from sqlglot import exp
 
-from planner.types.schema import SqlType
+from dovetail.planner.types.schema import SqlType
 
 SECOND = 1_000_000
 DAY = 86_400 * SECOND

@@ -8,8 +8,8 @@ from fractions import Fraction
 from itertools import accumulate
 from math import ceil, floor, inf, log2
 
-from planner.band.axis import Axis, real
-from planner.catalog.stats import LengthClass
+from dovetail.planner.band.axis import Axis, real
+from dovetail.planner.catalog.stats import LengthClass
 
 # Beyond this many bins from zero a bin's number is no longer exact enough to be trusted; all further values share one.
 MOST_BINS = 2**46

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-from planner.errors import Unsupported
-from planner.expr import Scalar, without_parentheses
+from dovetail.planner.errors import Unsupported
+from dovetail.planner.expr import Scalar, without_parentheses
 
 _EQUALITY = re.compile(r"(?<![<>!])=|<=>")
 _BY_ORDER = (exp.LT, exp.LTE, exp.GT, exp.GTE)

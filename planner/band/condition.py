@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TypeVar
 
-from planner.band.axis import Axis
-from planner.band.linear import Leaf, Side
-from planner.expr import Scalar
+from dovetail.planner.band.axis import Axis
+from dovetail.planner.band.linear import Leaf, Side
+from dovetail.planner.expr import Scalar
 
 B = TypeVar("B", bound="Band")
 

@@ -13,13 +13,13 @@ from math import ceil, floor
 
 from sqlglot import exp
 
-from planner.band.condition import DistanceBand, IntervalBand
-from planner.band.linear import ConditionScope, Leaf, Side, speculative
-from planner.errors import Refused
-from planner.expr import sql
-from planner.types.schema import SqlType
-from planner.types.try_expressions import UnsafeSpeculation, can_raise
-from planner.types.typed import type_of
+from dovetail.planner.band.condition import DistanceBand, IntervalBand
+from dovetail.planner.band.linear import ConditionScope, Leaf, Side, speculative
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import sql
+from dovetail.planner.types.schema import SqlType
+from dovetail.planner.types.try_expressions import UnsafeSpeculation, can_raise
+from dovetail.planner.types.typed import type_of
 
 Comparison = tuple[exp.Expression, exp.Expression, bool]
 _MOST = 2**63 - 1

@@ -8,8 +8,8 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from planner.band.axis import DAY, interval_micros
-from planner.expr import without_parentheses
+from dovetail.planner.band.axis import DAY, interval_micros
+from dovetail.planner.expr import without_parentheses
 
 _MAKE_INTERVAL = ("year", "month", "week", "day", "hour", "minute", "second")
 _MAKE_DT_INTERVAL = ("day", "hour", "minute", "second")

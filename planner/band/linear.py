@@ -12,16 +12,16 @@ from typing import Literal
 
 from sqlglot import exp
 
-from planner.band.axis import DAY
-from planner.band.lengths import Length, cast_length, interval_length, interval_of, interval_parts, months
-from planner.conditions.compared import Comparison
-from planner.errors import Refused
-from planner.expr import Scalar, sql, without_parentheses
-from planner.expr.calls import volatile
-from planner.expr.precedence import holds_together
-from planner.types.schema import SqlType, sql_type
-from planner.types.try_expressions import UnsafeSpeculation, can_raise, try_form
-from planner.types.typed import type_of
+from dovetail.planner.band.axis import DAY
+from dovetail.planner.band.lengths import Length, cast_length, interval_length, interval_of, interval_parts, months
+from dovetail.planner.conditions.compared import Comparison
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar, sql, without_parentheses
+from dovetail.planner.expr.calls import volatile
+from dovetail.planner.expr.precedence import holds_together
+from dovetail.planner.types.schema import SqlType, sql_type
+from dovetail.planner.types.try_expressions import UnsafeSpeculation, can_raise, try_form
+from dovetail.planner.types.typed import type_of
 
 Side = Literal["left", "right"]
 UNKNOWN = SqlType("unknown")

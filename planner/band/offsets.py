@@ -14,13 +14,13 @@ from math import ceil, floor, gcd
 
 from sqlglot import exp
 
-from planner.band.axis import DAY, SECOND
-from planner.band.comparisons import without_abs
-from planner.band.ends import Comparison, comparisons
-from planner.band.linear import ConditionScope, Sum
-from planner.errors import Refused
-from planner.expr import parse, sql
-from planner.types.schema import SqlType, sql_type
+from dovetail.planner.band.axis import DAY, SECOND
+from dovetail.planner.band.comparisons import without_abs
+from dovetail.planner.band.ends import Comparison, comparisons
+from dovetail.planner.band.linear import ConditionScope, Sum
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import parse, sql
+from dovetail.planner.types.schema import SqlType, sql_type
 
 _FARTHEST = 2**62
 _UNITS = ((DAY, "DAY"), (3_600 * SECOND, "HOUR"), (60 * SECOND, "MINUTE"))

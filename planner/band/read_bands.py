@@ -16,14 +16,14 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from planner.band.axis import DAY, Axis, axis_of
-from planner.band.comparisons import EndlessComparison, comparisons, endless_comparison, looks_like_band
-from planner.band.condition import Band, DistanceBand, End, IntervalBand, OverlapBand
-from planner.band.linear import UNKNOWN, Amount, ConditionScope, Leaf, Side, Sum, leaf_of
-from planner.errors import Refused
-from planner.expr import HOLE, Scalar, without_parentheses
-from planner.types.schema import INTEGRAL
-from planner.types.typed import type_of
+from dovetail.planner.band.axis import DAY, Axis, axis_of
+from dovetail.planner.band.comparisons import EndlessComparison, comparisons, endless_comparison, looks_like_band
+from dovetail.planner.band.condition import Band, DistanceBand, End, IntervalBand, OverlapBand
+from dovetail.planner.band.linear import UNKNOWN, Amount, ConditionScope, Leaf, Side, Sum, leaf_of
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import HOLE, Scalar, without_parentheses
+from dovetail.planner.types.schema import INTEGRAL
+from dovetail.planner.types.typed import type_of
 
 # What Spark casts a text to that is compared with a value of these types.
 _TEXT_AS = {

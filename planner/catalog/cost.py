@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import isnan, nan
 
-from planner.catalog.stats import Statistics
+from dovetail.planner.catalog.stats import Statistics
 
 HASH_JOIN_SHARE = 1 / 3
 """A side is hashed only if it has at most this part of the other side's bytes; else sorting both costs little more."""

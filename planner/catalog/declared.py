@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.types.schema import Column
+from dovetail.planner.types.schema import Column
 
 
 @dataclass(frozen=True)

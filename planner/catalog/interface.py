@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from planner.catalog.declared import Declaration
-from planner.catalog.stats import Statistics
-from planner.types.schema import Column
+from dovetail.planner.catalog.declared import Declaration
+from dovetail.planner.catalog.stats import Statistics
+from dovetail.planner.types.schema import Column
 
 Numbers = tuple[float | None, ...]
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from math import inf, isnan
 
-from planner.catalog.interface import Numbers
-from planner.catalog.stats import LengthClass
+from dovetail.planner.catalog.interface import Numbers
+from dovetail.planner.catalog.stats import LengthClass
 
 _EXPENSIVE = re.compile(
     r"\b(\w*udf\w*|regexp\w*|rlike|\w*_?json\w*|\w*_?xml\w*|\w*_?csv|xpath\w*|parse_url|url_\w+|sha\d?|md5|aes_\w+|"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from planner.catalog.interface import Settings
-from planner.errors import Unsupported
-from planner.expr.tokens import Tokens, tokenize
+from dovetail.planner.catalog.interface import Settings
+from dovetail.planner.errors import Unsupported
+from dovetail.planner.expr.tokens import Tokens, tokenize
 
 QUOTED_REGEX = "spark.sql.parser.quotedRegexColumnNames"
 _SET_OPERATIONS = frozenset(("UNION", "EXCEPT", "MINUS"))

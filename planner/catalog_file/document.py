@@ -8,10 +8,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from planner.catalog_file import toml
-from planner.catalog_file.keys import FILE
-from planner.catalog_file.kinds import At
-from planner.errors import CatalogError, one_of
+from dovetail.planner.catalog_file import toml
+from dovetail.planner.catalog_file.keys import FILE
+from dovetail.planner.catalog_file.kinds import At
+from dovetail.planner.errors import CatalogError, one_of
 
 _LONGEST = 16 << 20  # bytes
 

@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from planner.catalog import Settings
-from planner.catalog_file.kinds import (
+from dovetail.planner.catalog import Settings
+from dovetail.planner.catalog_file.kinds import (
     At,
     Count,
     Flag,
@@ -26,9 +26,9 @@ from planner.catalog_file.kinds import (
     Text,
     shown,
 )
-from planner.errors import Unsupported, one_of
-from planner.expr.tokens import tokenize
-from planner.types.schema import sql_type
+from dovetail.planner.errors import Unsupported, one_of
+from dovetail.planner.expr.tokens import tokenize
+from dovetail.planner.types.schema import sql_type
 
 _TYPES = frozenset(
     "tinyint smallint int bigint float double decimal string char varchar binary boolean date time timestamp "

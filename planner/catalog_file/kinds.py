@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time
 from typing import Any
 
-from planner.errors import one_of
+from dovetail.planner.errors import one_of
 
 At = tuple[str | int, ...]
 """A place in a file: keys, and numbers of list items from 0."""

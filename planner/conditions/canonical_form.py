@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from planner.conditions.compared import TURNED
-from planner.conditions.connectives import bare
-from planner.expr import HOLE
-from planner.expr.functions import ROW_FUNCTIONS
-from planner.expr.tokens import Tokens, tokenize
+from dovetail.planner.conditions.compared import TURNED
+from dovetail.planner.conditions.connectives import bare
+from dovetail.planner.expr import HOLE
+from dovetail.planner.expr.functions import ROW_FUNCTIONS
+from dovetail.planner.expr.tokens import Tokens, tokenize
 
 COMPARISONS = frozenset(("<", "<=", ">", ">=", "=", "==", "<>", "!=", "<=>"))
 PREDICATES = frozenset("NOT IN IS LIKE ILIKE RLIKE REGEXP BETWEEN ESCAPE ANY SOME ALL SIMILAR EXISTS ! !> !<".split())

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-from planner.expr import Scalar
+from dovetail.planner.expr import Scalar
 
 SIGNS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from planner.expr import HOLE
-from planner.expr.tokens import Tokens
+from dovetail.planner.expr import HOLE
+from dovetail.planner.expr.tokens import Tokens
 
 
 class Part(NamedTuple):

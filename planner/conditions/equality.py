@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from planner.conditions.connectives import bare, inside
-from planner.expr import Scalar
-from planner.expr.tokens import tokenize
+from dovetail.planner.conditions.connectives import bare, inside
+from dovetail.planner.expr import Scalar
+from dovetail.planner.expr.tokens import tokenize
 
 _OTHER_OPERATORS = frozenset(
     "OR XOR NOT AND BETWEEN IN IS LIKE ILIKE RLIKE REGEXP < > <= >= <> != <=> ! -> => ESCAPE".split()

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 
-from planner.conditions.canonical_form import (
+from dovetail.planner.conditions.canonical_form import (
     COMPARISONS,
     PREDICATES,
     Piece,
@@ -29,10 +29,10 @@ from planner.conditions.canonical_form import (
     operators,
     words,
 )
-from planner.conditions.connectives import Part, bare, connectives, inside
-from planner.errors import Place
-from planner.expr import HOLE, Scalar, Whole
-from planner.expr.tokens import Tokens, tokenize
+from dovetail.planner.conditions.connectives import Part, bare, connectives, inside
+from dovetail.planner.errors import Place
+from dovetail.planner.expr import HOLE, Scalar, Whole
+from dovetail.planner.expr.tokens import Tokens, tokenize
 
 _WORTH = re.compile(r"(?i)\(|!|\b(?:NOT|OR|TRUE|FALSE|CASE)\b|(?<![\w.])(\d+)\s*=+\s*\1(?![\w.])")
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "<>", "==": "<>", "<>": "=", "!=": "="}

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from planner.errors import QueryError
-from planner.explain.measured import MeasuredRuns
-from planner.explain.printer import ShownStep, to_json
-from planner.explain.records import Choice, CostNote, Declined, PlanWarning
-from planner.tree import Node
+from dovetail.planner.errors import QueryError
+from dovetail.planner.explain.measured import MeasuredRuns
+from dovetail.planner.explain.printer import ShownStep, to_json
+from dovetail.planner.explain.records import Choice, CostNote, Declined, PlanWarning
+from dovetail.planner.tree import Node
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from difflib import SequenceMatcher
 from typing import Any, Protocol
 
-from planner.errors import Place, QueryError
-from planner.explain.records import Declined, PlanWarning
-from planner.tree import Node
+from dovetail.planner.errors import Place, QueryError
+from dovetail.planner.explain.records import Declined, PlanWarning
+from dovetail.planner.tree import Node
 
 WIDTH = 100
 

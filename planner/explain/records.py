@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from planner.errors import Place, ReasonCode
+from dovetail.planner.errors import Place, ReasonCode
 
 
 class Declined(NamedTuple):

@@ -1,6 +1,6 @@
 """Expressions: the user's SQL with its tokens, its tree, and the printing of trees."""
 
-from planner.expr.scalar import (
+from dovetail.planner.expr.scalar import (
     HOLE,
     ColumnRef,
     Scalar,

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from planner.errors import Refused
-from planner.expr.scalar import HOLE, Scalar, parse
-from planner.expr.substitution import operand
-from planner.expr.tokens import tokenize
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr.scalar import HOLE, Scalar, parse
+from dovetail.planner.expr.substitution import operand
+from dovetail.planner.expr.tokens import tokenize
 
 _KNOWN: dict[str, type[exp.AggFunc]] = {
     "COUNT": exp.Count,

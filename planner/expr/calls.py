@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from planner.expr.functions import AGGREGATES, ROW_FUNCTIONS, VOLATILE
+from dovetail.planner.expr.functions import AGGREGATES, ROW_FUNCTIONS, VOLATILE
 
 Arguments = tuple[str, ...]
 _NAME = "called"  # in the meta of a call: its name as written

@@ -8,9 +8,9 @@ from __future__ import annotations
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from planner.errors import Unsupported
-from planner.expr.calls import GRAMMAR, WORDS, call
-from planner.expr.dialect import COMMAS, RAW, data_type
+from dovetail.planner.errors import Unsupported
+from dovetail.planner.expr.calls import GRAMMAR, WORDS, call
+from dovetail.planner.expr.dialect import COMMAS, RAW, data_type
 
 # With a number: a subquery placeholder, which takes the place of a subquery in the text of an expression.
 HOLE = "__plan_"

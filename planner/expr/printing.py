@@ -5,10 +5,10 @@ from __future__ import annotations
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from planner.errors import Unsupported
-from planner.expr.calls import call_parts
-from planner.expr.dialect import COMMAS, INFIX, PREDICATES, RAW, render_tree
-from planner.expr.precedence import enclosed
+from dovetail.planner.errors import Unsupported
+from dovetail.planner.expr.calls import call_parts
+from dovetail.planner.expr.dialect import COMMAS, INFIX, PREDICATES, RAW, render_tree
+from dovetail.planner.expr.precedence import enclosed
 
 
 def print_sql(tree: exp.Expr) -> str:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from planner.expr.scalar import Scalar
-from planner.expr.tokens import Tokens, tokenize
+from dovetail.planner.expr.scalar import Scalar
+from dovetail.planner.expr.tokens import Tokens, tokenize
 
 RANKINGS = ("ROW_NUMBER", "RANK", "DENSE_RANK")
 _FIRST_VALUES = ("FIRST_VALUE", "FIRST")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from planner.expr.scalar import ColumnRef
-from planner.expr.tokens import Tokens, tokenize
+from dovetail.planner.expr.scalar import ColumnRef
+from dovetail.planner.expr.tokens import Tokens, tokenize
 
 
 def column_refs(text: str) -> tuple[ColumnRef, ...]:

@@ -9,12 +9,12 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from planner.errors import Place, Unsupported
-from planner.expr.dialect import RAW
-from planner.expr.mask_functions import HOLE as HOLE
-from planner.expr.printing import plain_form, print_sql
-from planner.expr.spark_sql import read
-from planner.tree import Holder, Node
+from dovetail.planner.errors import Place, Unsupported
+from dovetail.planner.expr.dialect import RAW
+from dovetail.planner.expr.mask_functions import HOLE as HOLE
+from dovetail.planner.expr.printing import plain_form, print_sql
+from dovetail.planner.expr.spark_sql import read
+from dovetail.planner.tree import Holder, Node
 
 _COMMENTS = re.compile(r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`)|--[^\n]*|/\*(?!\+).*?\*/", re.DOTALL)
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")

@@ -17,10 +17,10 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from planner.errors import Unsupported
-from planner.expr.dialect import INFIX, PREDICATES, parse, tokens
-from planner.expr.mask_functions import mask_functions, starts_number, unmask
-from planner.expr.printing import print_sql
+from dovetail.planner.errors import Unsupported
+from dovetail.planner.expr.dialect import INFIX, PREDICATES, parse, tokens
+from dovetail.planner.expr.mask_functions import mask_functions, starts_number, unmask
+from dovetail.planner.expr.printing import print_sql
 
 BEFORE = "SELECT "
 _TYPES = {"INTEGER": "INT", "LONG": "BIGINT", "SHORT": "SMALLINT", "BYTE": "TINYINT", "REAL": "FLOAT"}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from planner.expr.calls import FUNCTIONS_WITHOUT_BRACKETS
-from planner.expr.tokens import tokenize
+from dovetail.planner.expr.calls import FUNCTIONS_WITHOUT_BRACKETS
+from dovetail.planner.expr.tokens import tokenize
 
 _CALLED = frozenset(
     "curdate current_catalog current_database current_schema current_time current_timezone "

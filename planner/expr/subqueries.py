@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from planner.expr.scalar import HOLE, HOLES, Scalar
-from planner.expr.tokens import Tokens, tokenize
-from planner.tree import Node
+from dovetail.planner.expr.scalar import HOLE, HOLES, Scalar
+from dovetail.planner.expr.tokens import Tokens, tokenize
+from dovetail.planner.tree import Node
 
 SubqueryKind = Literal["scalar", "exists", "in", "other"]
 _TAKE_QUERIES = ("EXISTS", "IN", "ANY", "ALL", "SOME", "ARRAY")

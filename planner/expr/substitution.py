@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from planner.errors import Unsupported
-from planner.expr.precedence import holds_together
-from planner.expr.scalar import Scalar, column_ref, columns_in, parse, sql
-from planner.expr.spark_sql import BEFORE
-from planner.expr.tokens import tokenize
+from dovetail.planner.errors import Unsupported
+from dovetail.planner.expr.precedence import holds_together
+from dovetail.planner.expr.scalar import Scalar, column_ref, columns_in, parse, sql
+from dovetail.planner.expr.spark_sql import BEFORE
+from dovetail.planner.expr.tokens import tokenize
 
 
 def substitute_columns(scalar: Scalar, replacement: Callable[[exp.Expression], str | None]) -> Scalar:

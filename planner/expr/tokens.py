@@ -13,8 +13,8 @@ from functools import lru_cache
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
 
-from planner.errors import Place, Unsupported
-from planner.expr import dialect
+from dovetail.planner.errors import Place, Unsupported
+from dovetail.planner.expr import dialect
 
 _OPEN = {TokenType.L_PAREN: TokenType.R_PAREN, TokenType.L_BRACKET: TokenType.R_BRACKET}
 _CLOSE = frozenset(_OPEN.values())

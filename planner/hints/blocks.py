@@ -15,12 +15,12 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from planner.band.axis import DAY, SECOND, Axis
-from planner.band.lengths import interval_length
-from planner.band.linear import Side
-from planner.errors import Place, Unsupported
-from planner.expr import Scalar
-from planner.expr.tokens import Tokens, tokenize
+from dovetail.planner.band.axis import DAY, SECOND, Axis
+from dovetail.planner.band.lengths import interval_length
+from dovetail.planner.band.linear import Side
+from dovetail.planner.errors import Place, Unsupported
+from dovetail.planner.expr import Scalar
+from dovetail.planner.expr.tokens import Tokens, tokenize
 
 RANGE_JOIN = "RANGE_JOIN"
 NO_DOVETAIL = "NO_DOVETAIL"

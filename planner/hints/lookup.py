@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from planner.errors import Place, Unsupported, one_of
-from planner.expr import Scalar
-from planner.hints.blocks import Hint
+from dovetail.planner.errors import Place, Unsupported, one_of
+from dovetail.planner.expr import Scalar
+from dovetail.planner.hints.blocks import Hint
 
 LOOKUP = "LOOKUP"
 FORM = "write LOOKUP('table'='name', 'option'='value', …)"

@@ -8,11 +8,11 @@ rule has named (``BandJoin``) stand where the ``Join`` stood.
 look-up.  ``label`` and ``detail`` are what the one printer shows.
 """
 
-from planner.logical.base import Logical, conjunction, expressions, map_expressions
-from planner.logical.clauses import Aggregate, Filter, Limit, Project, Sort, Windows, clauses_of
-from planner.logical.joins import JOIN_KEYWORDS, BandJoin, Join, JoinKind, LateralView
-from planner.logical.queries import Cte, Pipeline, SetOp, Statement, Values, Verbatim, With, Wrapped
-from planner.logical.relations import Derived, Nested, OneRow, Opaque, Relation, Scan, hint_name, nodes_of_from
+from dovetail.planner.logical.base import Logical, conjunction, expressions, map_expressions
+from dovetail.planner.logical.clauses import Aggregate, Filter, Limit, Project, Sort, Windows, clauses_of
+from dovetail.planner.logical.joins import JOIN_KEYWORDS, BandJoin, Join, JoinKind, LateralView
+from dovetail.planner.logical.queries import Cte, Pipeline, SetOp, Statement, Values, Verbatim, With, Wrapped
+from dovetail.planner.logical.relations import Derived, Nested, OneRow, Opaque, Relation, Scan, hint_name, nodes_of_from
 
 __all__ = [
     "JOIN_KEYWORDS",

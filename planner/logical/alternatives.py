@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from planner.logical import Logical
-from planner.tree import plan_node
+from dovetail.planner.logical import Logical
+from dovetail.planner.tree import plan_node
 
 
 @plan_node

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
-from planner.expr import Scalar, show_all
-from planner.tree import Node
+from dovetail.planner.expr import Scalar, show_all
+from dovetail.planner.tree import Node
 
 T = TypeVar("T", bound=Node)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar, Literal
 
-from planner.expr import Scalar, show_all
-from planner.logical.base import Logical, after, conjunction, expressions
-from planner.tree import Node, plan_node, unwrap
+from dovetail.planner.expr import Scalar, show_all
+from dovetail.planner.logical.base import Logical, after, conjunction, expressions
+from dovetail.planner.tree import Node, plan_node, unwrap
 
 
 @plan_node

@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from planner.expr import Scalar
-from planner.logical.base import Logical
-from planner.logical.joins import EqualKey, Join, JoinKind, RecognizedJoin
-from planner.tree import plan_node
+from dovetail.planner.expr import Scalar
+from dovetail.planner.logical.base import Logical
+from dovetail.planner.logical.joins import EqualKey, Join, JoinKind, RecognizedJoin
+from dovetail.planner.tree import plan_node
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar, Literal
 
-from planner.band.condition import Band
-from planner.errors import Place
-from planner.expr import Scalar
-from planner.hints.blocks import SideHint
-from planner.logical.base import Logical, conjunction
-from planner.tree import plan_node
+from dovetail.planner.band.condition import Band
+from dovetail.planner.errors import Place
+from dovetail.planner.expr import Scalar
+from dovetail.planner.hints.blocks import SideHint
+from dovetail.planner.logical.base import Logical, conjunction
+from dovetail.planner.tree import plan_node
 
 JoinKind = Literal["inner", "cross", "left", "right", "full", "semi", "anti"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from planner.connectors.spec import Constant
-from planner.expr import Scalar, quote
-from planner.logical import Join, JoinKind, Logical, Scan, conjunction
-from planner.logical.joins import RecognizedJoin
-from planner.tree import plan_node
+from dovetail.planner.expr import Scalar, quote
+from dovetail.planner.logical import Join, JoinKind, Logical, Scan, conjunction
+from dovetail.planner.logical.joins import RecognizedJoin
+from dovetail.planner.logical.lookup_spec import Constant
+from dovetail.planner.tree import plan_node
 
 
 @dataclass(frozen=True)

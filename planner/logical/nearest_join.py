@@ -11,14 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from planner.expr import Scalar, quote
-from planner.expr.substitution import operand
-from planner.logical.alternatives import Alternatives
-from planner.logical.base import Logical
-from planner.logical.joins import EqualKey, Join, JoinKind, RecognizedJoin
-from planner.logical.nearest_syntax import AsofJoin, NearestByJoin, NearestSyntax
-from planner.tree import plan_node
-from planner.types.schema import Column, SqlType
+from dovetail.planner.expr import Scalar, quote
+from dovetail.planner.expr.substitution import operand
+from dovetail.planner.logical.alternatives import Alternatives
+from dovetail.planner.logical.base import Logical
+from dovetail.planner.logical.joins import EqualKey, Join, JoinKind, RecognizedJoin
+from dovetail.planner.logical.nearest_syntax import AsofJoin, NearestByJoin, NearestSyntax
+from dovetail.planner.tree import plan_node
+from dovetail.planner.types.schema import Column, SqlType
 
 Direction = Literal["backward", "forward", "both"]
 Difference = Literal["number", "date", "timestamp", ""]

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar, Literal
 
-from planner.errors import ShowsAddedColumn
-from planner.expr import Scalar
-from planner.logical.base import Logical, conjunction
-from planner.rendered import NameGenerator, Rendered
-from planner.tree import Node, plan_node
+from dovetail.planner.errors import ShowsAddedColumn
+from dovetail.planner.expr import Scalar
+from dovetail.planner.logical.base import Logical, conjunction
+from dovetail.planner.rendered import NameGenerator, Rendered
+from dovetail.planner.tree import Node, plan_node
 
 
 @plan_node

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from planner.expr import Scalar, quote
-from planner.logical import Derived, Filter, OneRow, Project, Scan
-from planner.logical.relations import alias_clause
-from planner.types.schema import Column
+from dovetail.planner.expr import Scalar, quote
+from dovetail.planner.logical import Derived, Filter, OneRow, Project, Scan
+from dovetail.planner.logical.relations import alias_clause
+from dovetail.planner.types.schema import Column
 
 
 def alias_of(scan: Scan) -> str:

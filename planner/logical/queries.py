@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import field
 from typing import ClassVar
 
-from planner.expr import Scalar
-from planner.logical.base import Logical
-from planner.tree import plan_node
+from dovetail.planner.expr import Scalar
+from dovetail.planner.logical.base import Logical
+from dovetail.planner.tree import plan_node
 
 
 @plan_node

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-from planner.expr import Scalar, quote
-from planner.logical.base import Logical
-from planner.tree import Node, plan_node, unwrap
-from planner.types.schema import Column
+from dovetail.planner.expr import Scalar, quote
+from dovetail.planner.logical.base import Logical
+from dovetail.planner.tree import Node, plan_node, unwrap
+from dovetail.planner.types.schema import Column
 
 
 class Relation(Logical):

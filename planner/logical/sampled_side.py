@@ -20,11 +20,11 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from planner.expr import Scalar, sql
-from planner.logical.base import Logical
-from planner.logical.clauses import Aggregate, Filter, Project
-from planner.logical.queries import Cte
-from planner.logical.relations import Derived, Scan, subquery_as
+from dovetail.planner.expr import Scalar, sql
+from dovetail.planner.logical.base import Logical
+from dovetail.planner.logical.clauses import Aggregate, Filter, Project
+from dovetail.planner.logical.queries import Cte
+from dovetail.planner.logical.relations import Derived, Scan, subquery_as
 
 
 def sampled_side(relation: Logical, definitions: Mapping[str, Cte], one_of: int) -> Logical | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from planner.expr import Scalar
-from planner.logical import Logical
-from planner.logical.alternatives import Alternatives
-from planner.tree import plan_node
+from dovetail.planner.expr import Scalar
+from dovetail.planner.logical import Logical
+from dovetail.planner.logical.alternatives import Alternatives
+from dovetail.planner.tree import plan_node
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from planner.logical import Derived, Filter
-from planner.logical.alternatives import Alternatives
-from planner.tree import plan_node
-from planner.types.schema import Column
+from dovetail.planner.logical import Derived, Filter
+from dovetail.planner.logical.alternatives import Alternatives
+from dovetail.planner.tree import plan_node
+from dovetail.planner.types.schema import Column
 
 
 @plan_node

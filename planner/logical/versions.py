@@ -17,11 +17,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from planner.expr import Scalar, quote
-from planner.logical import Relation
-from planner.rendered import NameGenerator, Rendered
-from planner.tree import Node, plan_node
-from planner.types.schema import Column
+from dovetail.planner.expr import Scalar, quote
+from dovetail.planner.logical import Relation
+from dovetail.planner.rendered import NameGenerator, Rendered
+from dovetail.planner.tree import Node, plan_node
+from dovetail.planner.types.schema import Column
 
 LAST = "timestamp_micros(9223372036854775807)"
 """The last moment there is: a version that no other follows is valid until then."""

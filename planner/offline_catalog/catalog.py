@@ -6,16 +6,16 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from planner.catalog import Numbers, SequentialCatalog, Settings, UniqueKey, View
-from planner.catalog.declared import NOTHING, Declaration
-from planner.catalog.stats import UNKNOWN, Statistics
-from planner.errors import Unsupported
-from planner.expr import quote
-from planner.expr.tokens import tokenize
-from planner.logical import Derived, Filter, Logical, Project, Scan, Sort, With, Wrapped
-from planner.offline_catalog.measured import Answer, Measured
-from planner.sql.from_sql import from_sql
-from planner.types.schema import Column
+from dovetail.planner.catalog import Numbers, SequentialCatalog, Settings, UniqueKey, View
+from dovetail.planner.catalog.declared import NOTHING, Declaration
+from dovetail.planner.catalog.stats import UNKNOWN, Statistics
+from dovetail.planner.errors import Unsupported
+from dovetail.planner.expr import quote
+from dovetail.planner.expr.tokens import tokenize
+from dovetail.planner.logical import Derived, Filter, Logical, Project, Scan, Sort, With, Wrapped
+from dovetail.planner.offline_catalog.measured import Answer, Measured
+from dovetail.planner.sql.from_sql import from_sql
+from dovetail.planner.types.schema import Column
 
 _DEFAULTS = ("spark_catalog", "default")
 _UNREPEATABLE = frozenset("LIMIT TABLESAMPLE RAND RANDN UUID SHUFFLE OVER".split())
@@ -53,7 +53,7 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class CatalogFile(SequentialCatalog):
-    """The tables and settings of a catalog file; a ``planner.catalog.Catalog``, equal to itself alone."""
+    """The tables and settings of a catalog file; a ``dovetail.planner.catalog.Catalog``, equal to itself alone."""
 
     path: Path
     settings: Settings

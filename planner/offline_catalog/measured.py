@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.catalog import Numbers
+from dovetail.planner.catalog import Numbers
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@
     nearest_by = true                      # Spark is 4.2 or later, and spark.sql.crossJoin.enabled is set
     timestamp_ntz = false                  # spark.sql.timestampType is TIMESTAMP_NTZ
     commas_last = false                    # spark.sql.ansi.relationPrecedence
-    double_quoted_identifiers = false      # spark.sql.ansi.doubleQuotedIdentifiers; all of planner.catalog.Settings
+    double_quoted_identifiers = false      # spark.sql.ansi.doubleQuotedIdentifiers; all of planner/catalog/settings.py
 
     [tables.points]                        # also [tables."sales.points"], [tables."spark_catalog.sales.points"]
     columns = { id = "BIGINT", x = "INT" } # in order, with Spark's types
@@ -65,18 +65,18 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from planner.catalog import Settings, UniqueKey
-from planner.catalog.declared import NOTHING, Changelog, Declaration, LookupTable, Versions
-from planner.catalog.stats import Statistics
-from planner.catalog_file import toml
-from planner.catalog_file.document import Document, read_documents
-from planner.catalog_file.kinds import At, shown
-from planner.errors import one_of
-from planner.expr import quote
-from planner.offline_catalog.catalog import CatalogFile, Row, Table
-from planner.offline_catalog.measured import Answer
-from planner.sql.table_names import name_of
-from planner.types.schema import Column, SqlType, sql_type
+from dovetail.planner.catalog import Settings, UniqueKey
+from dovetail.planner.catalog.declared import NOTHING, Changelog, Declaration, LookupTable, Versions
+from dovetail.planner.catalog.stats import Statistics
+from dovetail.planner.catalog_file import toml
+from dovetail.planner.catalog_file.document import Document, read_documents
+from dovetail.planner.catalog_file.kinds import At, shown
+from dovetail.planner.errors import one_of
+from dovetail.planner.expr import quote
+from dovetail.planner.offline_catalog.catalog import CatalogFile, Row, Table
+from dovetail.planner.offline_catalog.measured import Answer
+from dovetail.planner.sql.table_names import name_of
+from dovetail.planner.types.schema import Column, SqlType, sql_type
 
 
 def read_catalog(path: Path) -> CatalogFile:

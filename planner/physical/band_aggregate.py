@@ -23,16 +23,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from planner.band.ends import Ends
-from planner.band.linear import Side
-from planner.expr import Scalar, quote, show_all
-from planner.expr.substitution import operand
-from planner.logical.joins import EqualKey
-from planner.physical.base import Physical
-from planner.physical.presort import presort, presort_notes
-from planner.rendered import NameGenerator, Rendered
-from planner.tree import Node, plan_node
-from planner.types.schema import SqlType
+from dovetail.planner.band.ends import Ends
+from dovetail.planner.band.linear import Side
+from dovetail.planner.expr import Scalar, quote, show_all
+from dovetail.planner.expr.substitution import operand
+from dovetail.planner.logical.joins import EqualKey
+from dovetail.planner.physical.base import Physical
+from dovetail.planner.physical.presort import presort, presort_notes
+from dovetail.planner.rendered import NameGenerator, Rendered
+from dovetail.planner.tree import Node, plan_node
+from dovetail.planner.types.schema import SqlType
 
 
 @dataclass(frozen=True)

@@ -25,13 +25,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from planner.band.axis import real
-from planner.band.bins import MOST_BINS, MOST_BINS_FLOAT32, FixedWidthBins, Levels, halved
-from planner.band.condition import DistanceBand, IntervalBand
-from planner.band.linear import Side
-from planner.physical.bin_join import Keyed, Pairs, Scheme
-from planner.physical.interval_sql import IntervalSql, double, grouped
-from planner.rendered import NameGenerator
+from dovetail.planner.band.axis import real
+from dovetail.planner.band.bins import MOST_BINS, MOST_BINS_FLOAT32, FixedWidthBins, Levels, halved
+from dovetail.planner.band.condition import DistanceBand, IntervalBand
+from dovetail.planner.band.linear import Side
+from dovetail.planner.physical.bin_join import Keyed, Pairs, Scheme
+from dovetail.planner.physical.interval_sql import IntervalSql, double, grouped
+from dovetail.planner.rendered import NameGenerator
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar, Literal, get_args
 
-from planner.logical import Logical
-from planner.tree import Node, plan_node
+from dovetail.planner.logical import Logical
+from dovetail.planner.tree import Node, plan_node
 
 
 class Physical(Node):

@@ -18,15 +18,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from planner.band.condition import Band, leaves_of, map_leaves
-from planner.band.linear import Leaf, Side
-from planner.expr import Scalar, quote
-from planner.expr.substitution import replace_expressions
-from planner.hints.blocks import SideHint, repeated
-from planner.logical import JOIN_KEYWORDS, JoinKind, conjunction, hint_name
-from planner.physical.base import Physical
-from planner.rendered import NameGenerator, Rendered
-from planner.tree import Node, plan_node
+from dovetail.planner.band.condition import Band, leaves_of, map_leaves
+from dovetail.planner.band.linear import Leaf, Side
+from dovetail.planner.expr import Scalar, quote
+from dovetail.planner.expr.substitution import replace_expressions
+from dovetail.planner.hints.blocks import SideHint, repeated
+from dovetail.planner.logical import JOIN_KEYWORDS, JoinKind, conjunction, hint_name
+from dovetail.planner.physical.base import Physical
+from dovetail.planner.rendered import NameGenerator, Rendered
+from dovetail.planner.tree import Node, plan_node
 
 RenderConjunction = Callable[[tuple[Scalar, ...]], str]
 Pairs = tuple[tuple[str, str], ...]

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from planner.physical.band_aggregate import RunningBandAggregate, Sql
-from planner.tree import plan_node
+from dovetail.planner.physical.band_aggregate import RunningBandAggregate, Sql
+from dovetail.planner.tree import plan_node
 
 
 @plan_node

@@ -6,16 +6,16 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import ClassVar
 
-from planner.logical import Logical, Scan
-from planner.physical.base import Physical
-from planner.tree import Node
+from dovetail.planner.logical import Logical, Scan
+from dovetail.planner.physical.base import Physical
+from dovetail.planner.tree import Node
 
 
 class FetchedView(Physical):
     """An operator over a view that Spark cannot fill itself.
 
     ``view``: the name of the view.  ``filler``: the function that fills it, by its name in
-    ``planner/runtime/lookup/views.py``.
+    ``executor/lookup/views.py``.
     """
 
     required: ClassVar[bool] = True

@@ -1,4 +1,4 @@
-"""The plan of a join of streams: its inputs and the program of an epoch (``planner.state.program``), with names.
+"""The plan of a join of streams: its inputs and the program of an epoch (``planner/state/program.py``), with names.
 
 Each pair is found once: in the epoch in which the later of its rows arrives.  A row that an outer or anti join returns
 without a match waits for the epoch in which the watermark makes it final; a semi join returns a row in the epoch of its
@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from planner.physical.base import Physical
-from planner.state.program import EpochProgram, Flow, Probe, Read, Version
-from planner.state.spec import Input, StreamJoin
-from planner.tree import plan_node
+from dovetail.planner.physical.base import Physical
+from dovetail.planner.state.program import EpochProgram, Flow, Probe, Read, Version
+from dovetail.planner.state.spec import Input, StreamJoin
+from dovetail.planner.tree import plan_node
 
 _WORDS = {
     Version.NEW: "what is new of",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.band.axis import real
-from planner.band.bins import EVERYTHING, Levels
-from planner.band.condition import End, IntervalBand
+from dovetail.planner.band.axis import real
+from dovetail.planner.band.bins import EVERYTHING, Levels
+from dovetail.planner.band.condition import End, IntervalBand
 
 _NO_LEVELS = Levels((), 0)
 _FARTHEST = "1e15D"  # bins beyond are one bin: DOUBLE counts exactly up to 9e15

@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import ClassVar
 
-from planner.connectors.spec import LookupSpec
-from planner.expr import Scalar
-from planner.logical import Filter, Join, JoinKind, Project, Scan
-from planner.logical.lookup import LookupKey, described
-from planner.logical.placeholder import alias_of
-from planner.physical.base import Spark
-from planner.physical.fetched_view import FetchedView
-from planner.tree import Node, plan_node, unwrap
+from dovetail.planner.expr import Scalar
+from dovetail.planner.logical import Filter, Join, JoinKind, Project, Scan
+from dovetail.planner.logical.lookup import LookupKey, described
+from dovetail.planner.logical.lookup_spec import LookupSpec
+from dovetail.planner.logical.placeholder import alias_of
+from dovetail.planner.physical.base import Spark
+from dovetail.planner.physical.fetched_view import FetchedView
+from dovetail.planner.tree import Node, plan_node, unwrap
 
 # How keys are distributed over tasks, by the prefix of "LookupJoin" in plans; all but the first are FLIP-204's.
 _WAYS = {

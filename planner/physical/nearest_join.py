@@ -22,14 +22,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import ClassVar, Literal
 
-from planner.expr import Scalar, quote
-from planner.expr.substitution import operand
-from planner.logical.nearest_join import Nearest, Tolerance
-from planner.physical.base import Physical
-from planner.physical.presort import presort, presort_notes
-from planner.rendered import NameGenerator, Rendered
-from planner.tree import Node, plan_node
-from planner.types.schema import Column, SqlType
+from dovetail.planner.expr import Scalar, quote
+from dovetail.planner.expr.substitution import operand
+from dovetail.planner.logical.nearest_join import Nearest, Tolerance
+from dovetail.planner.physical.base import Physical
+from dovetail.planner.physical.presort import presort, presort_notes
+from dovetail.planner.rendered import NameGenerator, Rendered
+from dovetail.planner.tree import Node, plan_node
+from dovetail.planner.types.schema import Column, SqlType
 
 
 @plan_node

@@ -20,13 +20,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from planner.band.bins import Levels
-from planner.band.condition import OverlapBand
-from planner.band.linear import Side
-from planner.physical.band_join import how
-from planner.physical.bin_join import Keyed, Scheme
-from planner.physical.interval_sql import IntervalSql, double
-from planner.rendered import NameGenerator
+from dovetail.planner.band.bins import Levels
+from dovetail.planner.band.condition import OverlapBand
+from dovetail.planner.band.linear import Side
+from dovetail.planner.physical.band_join import how
+from dovetail.planner.physical.bin_join import Keyed, Scheme
+from dovetail.planner.physical.interval_sql import IntervalSql, double
+from dovetail.planner.rendered import NameGenerator
 
 
 @dataclass(frozen=True)

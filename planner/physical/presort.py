@@ -11,7 +11,7 @@ The number is only a hint.  The window sorts by its own keys all the same, so ro
 
 from __future__ import annotations
 
-from planner.types.schema import SqlType
+from dovetail.planner.types.schema import SqlType
 
 _HASH_BITS, _RANK_BITS = 16, 2
 _ROW_BITS = 64 - _HASH_BITS

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import ClassVar
 
-from planner.expr import Scalar, quote
-from planner.logical import Project
-from planner.physical.lookup_join import LookupJoin
-from planner.rendered import NameGenerator, Rendered
-from planner.tree import Node, plan_node
+from dovetail.planner.expr import Scalar, quote
+from dovetail.planner.logical import Project
+from dovetail.planner.physical.lookup_join import LookupJoin
+from dovetail.planner.rendered import NameGenerator, Rendered
+from dovetail.planner.tree import Node, plan_node
 
 FOUND = "__dt_row"
 """The variable of the condition that stands for a row of the table."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.band.axis import real
-from planner.band.condition import Band, DistanceBand, OverlapBand
-from planner.physical.interval_sql import IntervalSql, double
+from dovetail.planner.band.axis import real
+from dovetail.planner.band.condition import Band, DistanceBand, OverlapBand
+from dovetail.planner.physical.interval_sql import IntervalSql, double
 
 
 @dataclass(frozen=True)

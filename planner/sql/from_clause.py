@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal, get_args
 
-from planner.expr import Scalar
-from planner.logical import (
+from dovetail.planner.expr import Scalar
+from dovetail.planner.logical import (
     Derived,
     Join,
     JoinKind,
@@ -20,9 +20,9 @@ from planner.logical import (
     Opaque,
     Scan,
 )
-from planner.logical.nearest_syntax import AsofJoin, NearestByJoin
-from planner.sql.nearest_clauses import find_asof, find_match_condition, find_nearest_by
-from planner.sql.reader import QUERY_STARTS, Note, Reader
+from dovetail.planner.logical.nearest_syntax import AsofJoin, NearestByJoin
+from dovetail.planner.sql.nearest_clauses import find_asof, find_match_condition, find_nearest_by
+from dovetail.planner.sql.reader import QUERY_STARTS, Note, Reader
 
 _MODIFIERS = frozenset({"INNER", "CROSS", "LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI", "NATURAL"})
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from planner.catalog import Settings
-from planner.errors import Unsupported
-from planner.expr import HOLE, Scalar
-from planner.expr.tokens import Token, Tokens, tokenize
-from planner.hints.blocks import block_range
-from planner.logical import (
+from dovetail.planner.catalog import Settings
+from dovetail.planner.errors import Unsupported
+from dovetail.planner.expr import HOLE, Scalar
+from dovetail.planner.expr.tokens import Token, Tokens, tokenize
+from dovetail.planner.hints.blocks import block_range
+from dovetail.planner.logical import (
     Cte,
     Filter,
     Logical,
@@ -30,12 +30,12 @@ from planner.logical import (
     With,
     Wrapped,
 )
-from planner.sql.from_clause import from_clause
-from planner.sql.group_by import group_by
-from planner.sql.order_by import limit, sort
-from planner.sql.pipes import PipeReaders, pipeline, pipes
-from planner.sql.reader import QUERY_STARTS, Note, Reader
-from planner.sql.statements import find_query
+from dovetail.planner.sql.from_clause import from_clause
+from dovetail.planner.sql.group_by import group_by
+from dovetail.planner.sql.order_by import limit, sort
+from dovetail.planner.sql.pipes import PipeReaders, pipeline, pipes
+from dovetail.planner.sql.reader import QUERY_STARTS, Note, Reader
+from dovetail.planner.sql.statements import find_query
 
 _ClauseReader = Callable[[Reader, Logical, int, int], Logical]
 _TAILS: dict[str, _ClauseReader] = {

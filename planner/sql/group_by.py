@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from planner.logical import Aggregate, Logical
-from planner.sql.reader import Reader
+from dovetail.planner.logical import Aggregate, Logical
+from dovetail.planner.sql.reader import Reader
 
 
 def group_by(r: Reader, child: Logical, lo: int, hi: int) -> Aggregate:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from planner.errors import UnknownName
-from planner.expr import quote
-from planner.logical import LateralView, Nested
-from planner.sql.names import Resolver, Source
-from planner.tree import Node, unwrap
-from planner.types.schema import Column
+from dovetail.planner.errors import UnknownName
+from dovetail.planner.expr import quote
+from dovetail.planner.logical import LateralView, Nested
+from dovetail.planner.sql.names import Resolver, Source
+from dovetail.planner.tree import Node, unwrap
+from dovetail.planner.types.schema import Column
 
 
 @dataclass(frozen=True)

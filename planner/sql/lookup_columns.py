@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.errors import Unsupported
-from planner.expr.tokens import Tokens, tokenize
-from planner.logical import nodes_of_from
-from planner.physical.lookup_join import LookupJoin
-from planner.physical.row_lookup_join import RowLookupJoin
-from planner.tree import Node, transform_up
+from dovetail.planner.errors import Unsupported
+from dovetail.planner.expr.tokens import Tokens, tokenize
+from dovetail.planner.logical import nodes_of_from
+from dovetail.planner.physical.lookup_join import LookupJoin
+from dovetail.planner.physical.row_lookup_join import RowLookupJoin
+from dovetail.planner.tree import Node, transform_up
 
 _BEFORE_STAR = frozenset({"SELECT", "DISTINCT", "ALL", ",", "(", ""})
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from planner.catalog.declared import LookupTable
-from planner.logical import Cte, Derived, Logical, Scan, Statement, With
-from planner.logical.placeholder import alias_of, placeholder
-from planner.physical.base import Physical
-from planner.physical.fetched_view import FetchedView
-from planner.physical.lookup_join import LookupJoin
-from planner.sql.to_sql import to_sql
-from planner.tree import Node, transform_up, unwrap
+from dovetail.planner.catalog.declared import LookupTable
+from dovetail.planner.logical import Cte, Derived, Logical, Scan, Statement, With
+from dovetail.planner.logical.placeholder import alias_of, placeholder
+from dovetail.planner.physical.base import Physical
+from dovetail.planner.physical.fetched_view import FetchedView
+from dovetail.planner.physical.lookup_join import LookupJoin
+from dovetail.planner.sql.to_sql import to_sql
+from dovetail.planner.tree import Node, transform_up, unwrap
 
 PREFIX = "__dt_lookup"
 

@@ -10,15 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from planner.errors import Unsupported
-from planner.expr import Scalar, quote
-from planner.expr.references import column_refs
-from planner.logical import Join, LateralView, Limit, Project, Sort, clauses_of, expressions, nodes_of_from
-from planner.physical.base import Spark
-from planner.physical.row_lookup_join import Named, RowLookupJoin
-from planner.sql.qualified_names import check_can_qualify, qualify
-from planner.sql.to_sql import to_sql
-from planner.tree import Node, transform_up, unwrap
+from dovetail.planner.errors import Unsupported
+from dovetail.planner.expr import Scalar, quote
+from dovetail.planner.expr.references import column_refs
+from dovetail.planner.logical import Join, LateralView, Limit, Project, Sort, clauses_of, expressions, nodes_of_from
+from dovetail.planner.physical.base import Spark
+from dovetail.planner.physical.row_lookup_join import Named, RowLookupJoin
+from dovetail.planner.sql.qualified_names import check_can_qualify, qualify
+from dovetail.planner.sql.to_sql import to_sql
+from dovetail.planner.tree import Node, transform_up, unwrap
 
 Fold = Callable[[str], str]
 

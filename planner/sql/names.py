@@ -13,12 +13,12 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from planner.catalog import Catalog
-from planner.catalog.declared import LookupTable
-from planner.errors import NoSuchColumn, Refused, UnknownName, Unsupported
-from planner.expr import ColumnRef, Scalar, column_ref, is_reference, is_star, sql
-from planner.expr.calls import FUNCTIONS_WITHOUT_BRACKETS
-from planner.logical import (
+from dovetail.planner.catalog import Catalog
+from dovetail.planner.catalog.declared import LookupTable
+from dovetail.planner.errors import NoSuchColumn, Refused, UnknownName, Unsupported
+from dovetail.planner.expr import ColumnRef, Scalar, column_ref, is_reference, is_star, sql
+from dovetail.planner.expr.calls import FUNCTIONS_WITHOUT_BRACKETS
+from dovetail.planner.logical import (
     Cte,
     Derived,
     Join,
@@ -36,12 +36,12 @@ from planner.logical import (
     With,
     Wrapped,
 )
-from planner.logical.nearest_join import NearestJoin
-from planner.logical.placeholder import placeholder
-from planner.sql.to_sql import to_sql
-from planner.tree import Node, transform_up, unwrap
-from planner.types.schema import Column, SqlType
-from planner.types.typed import type_of
+from dovetail.planner.logical.nearest_join import NearestJoin
+from dovetail.planner.logical.placeholder import placeholder
+from dovetail.planner.sql.to_sql import to_sql
+from dovetail.planner.tree import Node, transform_up, unwrap
+from dovetail.planner.types.schema import Column, SqlType
+from dovetail.planner.types.typed import type_of
 
 
 @dataclass(frozen=True)

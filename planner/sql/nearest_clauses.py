@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.expr.tokens import Tokens
+from dovetail.planner.expr.tokens import Tokens
 
 
 def find_asof(t: Tokens, join: int) -> int | None:

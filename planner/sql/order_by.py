@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from planner.expr.ranking import direction_start
-from planner.logical import Limit, Logical, Sort
-from planner.sql.reader import Reader
+from dovetail.planner.expr.ranking import direction_start
+from dovetail.planner.logical import Limit, Logical, Sort
+from dovetail.planner.sql.reader import Reader
 
 
 def sort(r: Reader, child: Logical, lo: int, hi: int) -> Sort:

@@ -13,14 +13,26 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from planner.errors import Unsupported
-from planner.expr import Scalar, is_star, quote
-from planner.expr.calls import volatile
-from planner.expr.ranking import is_windowed
-from planner.expr.substitution import substitute_columns, without_alias
-from planner.logical import Aggregate, Derived, Filter, Limit, Logical, Pipeline, Project, Scan, SetOp, Sort, Wrapped
-from planner.sql.from_clause import from_clause, join_to
-from planner.sql.reader import Reader
+from dovetail.planner.errors import Unsupported
+from dovetail.planner.expr import Scalar, is_star, quote
+from dovetail.planner.expr.calls import volatile
+from dovetail.planner.expr.ranking import is_windowed
+from dovetail.planner.expr.substitution import substitute_columns, without_alias
+from dovetail.planner.logical import (
+    Aggregate,
+    Derived,
+    Filter,
+    Limit,
+    Logical,
+    Pipeline,
+    Project,
+    Scan,
+    SetOp,
+    Sort,
+    Wrapped,
+)
+from dovetail.planner.sql.from_clause import from_clause, join_to
+from dovetail.planner.sql.reader import Reader
 
 Read = Callable[[Reader, int, int], Logical]
 ReadList = Callable[[Reader, int, int], tuple[tuple[Scalar, ...], str, Scalar | None]]

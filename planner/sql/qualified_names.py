@@ -8,11 +8,11 @@ from typing import Any, NoReturn
 
 from sqlglot import exp
 
-from planner.errors import Refused, Unsupported
-from planner.expr import Scalar, column_ref, quote
-from planner.expr.references import column_refs
-from planner.expr.substitution import substitute_columns
-from planner.logical import (
+from dovetail.planner.errors import Refused, Unsupported
+from dovetail.planner.expr import Scalar, column_ref, quote
+from dovetail.planner.expr.references import column_refs
+from dovetail.planner.expr.substitution import substitute_columns
+from dovetail.planner.logical import (
     Aggregate,
     Filter,
     Join,
@@ -24,9 +24,9 @@ from planner.logical import (
     clauses_of,
     map_expressions,
 )
-from planner.physical.base import Spark
-from planner.physical.row_lookup_join import RowLookupJoin
-from planner.sql.to_sql import to_sql
+from dovetail.planner.physical.base import Spark
+from dovetail.planner.physical.row_lookup_join import RowLookupJoin
+from dovetail.planner.sql.to_sql import to_sql
 
 Fold = Callable[[str], str]
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from planner.catalog import Settings
-from planner.errors import Place, Unsupported
-from planner.expr import HOLE, Scalar
-from planner.expr.tokens import Tokens, tokenize
-from planner.logical import Logical
+from dovetail.planner.catalog import Settings
+from dovetail.planner.errors import Place, Unsupported
+from dovetail.planner.expr import HOLE, Scalar
+from dovetail.planner.expr.tokens import Tokens, tokenize
+from dovetail.planner.logical import Logical
 
 QUERY_STARTS = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE"})
 _WRITES = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})

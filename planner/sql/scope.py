@@ -13,12 +13,12 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from planner.errors import NoSuchColumn, Refused, UnknownName
-from planner.expr import ColumnRef, Scalar, canonical, column_ref, columns_in, quote, sql
-from planner.expr.substitution import replace_columns, substitute_columns
-from planner.sql.names import Resolver, Source
-from planner.tree import Node
-from planner.types.schema import Column, SqlType
+from dovetail.planner.errors import NoSuchColumn, Refused, UnknownName
+from dovetail.planner.expr import ColumnRef, Scalar, canonical, column_ref, columns_in, quote, sql
+from dovetail.planner.expr.substitution import replace_columns, substitute_columns
+from dovetail.planner.sql.names import Resolver, Source
+from dovetail.planner.tree import Node
+from dovetail.planner.types.schema import Column, SqlType
 
 
 @dataclass(frozen=True)

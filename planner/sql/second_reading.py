@@ -28,13 +28,13 @@ from collections.abc import Iterable
 
 from sqlglot import exp
 
-from planner.catalog import Settings
-from planner.errors import Place, Unsupported
-from planner.expr import Scalar
-from planner.expr.ranking import read_direction
-from planner.expr.subqueries import subqueries
-from planner.expr.tokens import words
-from planner.logical import (
+from dovetail.planner.catalog import Settings
+from dovetail.planner.errors import Place, Unsupported
+from dovetail.planner.expr import Scalar
+from dovetail.planner.expr.ranking import read_direction
+from dovetail.planner.expr.subqueries import subqueries
+from dovetail.planner.expr.tokens import words
+from dovetail.planner.logical import (
     Aggregate,
     Derived,
     Filter,
@@ -59,10 +59,10 @@ from planner.logical import (
     Wrapped,
     clauses_of,
 )
-from planner.logical.nearest_syntax import AsofJoin, NearestByJoin
-from planner.sql.from_sql import from_sql, read_again
-from planner.sql.to_sql import to_sql
-from planner.sql.whole_statement import (
+from dovetail.planner.logical.nearest_syntax import AsofJoin, NearestByJoin
+from dovetail.planner.sql.from_sql import from_sql, read_again
+from dovetail.planner.sql.to_sql import to_sql
+from dovetail.planner.sql.whole_statement import (
     first_name,
     parsed,
     queries,
@@ -72,7 +72,7 @@ from planner.sql.whole_statement import (
     without_nearest_clauses,
     without_pipes,
 )
-from planner.tree import Node, transform_up
+from dovetail.planner.tree import Node, transform_up
 
 _CLAUSES = {"WHERE": "where", "HAVING": "having", "QUALIFY": "qualify"}
 _TAILS = {

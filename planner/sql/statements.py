@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-from planner.errors import Unsupported
-from planner.expr.tokens import Tokens
-from planner.sql.reader import QUERY_STARTS
+from dovetail.planner.errors import Unsupported
+from dovetail.planner.expr.tokens import Tokens
+from dovetail.planner.sql.reader import QUERY_STARTS
 
 _WAYS_OUT = {
     "EXPLAIN": "opt.plan(query).explain() shows the plan of a query, and .sql() the statement that Spark runs",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from planner.errors import Unsupported
-from planner.expr.tokens import tokenize
+from dovetail.planner.errors import Unsupported
+from dovetail.planner.expr.tokens import tokenize
 
 
 def name_of(table: str) -> tuple[str, ...]:

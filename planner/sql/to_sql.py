@@ -10,10 +10,10 @@ import re
 from collections.abc import Collection
 from typing import Literal
 
-from planner.errors import ShowsAddedColumn, Unsupported
-from planner.expr import Scalar, quote
-from planner.expr.tokens import tokenize
-from planner.logical import (
+from dovetail.planner.errors import ShowsAddedColumn, Unsupported
+from dovetail.planner.expr import Scalar, quote
+from dovetail.planner.expr.tokens import tokenize
+from dovetail.planner.logical import (
     Aggregate,
     Cte,
     Derived,
@@ -40,10 +40,10 @@ from planner.logical import (
     expressions,
     nodes_of_from,
 )
-from planner.logical.nearest_syntax import NearestSyntax
-from planner.logical.self_join import HiddenRelation
-from planner.rendered import NameGenerator, Rendered
-from planner.tree import Node, unwrap
+from dovetail.planner.logical.nearest_syntax import NearestSyntax
+from dovetail.planner.logical.self_join import HiddenRelation
+from dovetail.planner.rendered import NameGenerator, Rendered
+from dovetail.planner.tree import Node, unwrap
 
 Commas = Literal["none", "left", "any"]
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from planner.expr import dialect
-from planner.expr.tokens import tokenize
-from planner.logical import Pipeline, Statement
-from planner.sql.nearest_clauses import find_asof, find_match_condition, find_nearest_by
+from dovetail.planner.expr import dialect
+from dovetail.planner.expr.tokens import tokenize
+from dovetail.planner.logical import Pipeline, Statement
+from dovetail.planner.sql.nearest_clauses import find_asof, find_match_condition, find_nearest_by
 
 
 class Unread(Exception):

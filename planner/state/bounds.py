@@ -12,11 +12,11 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from planner.band.axis import DAY, Axis, axis_of
-from planner.band.comparisons import comparisons
-from planner.band.linear import UNKNOWN, ConditionScope, Leaf, Sum
-from planner.errors import Refused, Unsupported
-from planner.expr import Scalar, without_parentheses
+from dovetail.planner.band.axis import DAY, Axis, axis_of
+from dovetail.planner.band.comparisons import comparisons
+from dovetail.planner.band.linear import UNKNOWN, ConditionScope, Leaf, Sum
+from dovetail.planner.errors import Refused, Unsupported
+from dovetail.planner.expr import Scalar, without_parentheses
 
 _ROOM = 26 * Fraction(DAY, 24)  # by which calendar and clock may differ, as in bands
 

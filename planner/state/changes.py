@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from planner.expr import quote
+from dovetail.planner.expr import quote
 
 ADDS, TAKES = ("insert", "update_postimage"), ("delete", "update_preimage")
 COUNT = "__dt_count"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from planner.state.manifest import Segment, Span
-from planner.state.spec import Reach
+from dovetail.planner.state.manifest import Segment, Span
+from dovetail.planner.state.spec import Reach
 
 FAN_IN = 8
 MERGED_ROWS = 4_000_000

@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from planner.logical import JoinKind
-from planner.state.program import Flow, Probe, Read, Version
+from dovetail.planner.logical import JoinKind
+from dovetail.planner.state.program import Flow, Probe, Read, Version
 
 Value = tuple[int, str]  # an input, and a column of it or an expression over its columns
 

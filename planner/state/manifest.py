@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from planner.state.refusals import damaged
+from dovetail.planner.state.refusals import damaged
 
 Span = tuple[int, int] | None
 

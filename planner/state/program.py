@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeAlias
 
-from planner.logical import JoinKind
+from dovetail.planner.logical import JoinKind
 
 
 class Version(str, Enum):  # Python 3.10 has no StrEnum

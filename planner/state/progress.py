@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
 
-from planner.state.manifest import InputState, Manifest
+from dovetail.planner.state.manifest import InputState, Manifest
 
 OPERATOR = "arrangement of "
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from planner.errors import StateError
-from planner.version import VERSION
+from dovetail.planner.errors import StateError
+from dovetail.planner.version import VERSION
 
 NEW_CHECKPOINT = "give this query a checkpoint of its own"
 
@@ -16,6 +16,14 @@ RESTORE = "restore the whole checkpoint and the sink from copies of one moment, 
 def damaged(what: str, remedy: str = RESTORE) -> StateError:
     """Return the error for damaged files of a state, with what to do."""
     return StateError(f"{what}; {remedy}")
+
+
+def two_runs(checkpoint: str) -> str:
+    """Say what to do about two runs on a checkpoint."""
+    return (
+        f"runs on the checkpoint {checkpoint}, so this run ends: two would write over each other's state. Stop one of "
+        "them, or give one query another checkpoint and another sink"
+    )
 
 
 def rebuild_remedy(view: str) -> str:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from planner.band.axis import Axis
-from planner.expr import Scalar, canonical
-from planner.state.manifest import Segment, Span
-from planner.state.spec import Input, Reach, StoredColumn
-from planner.types.schema import sql_type
+from dovetail.planner.band.axis import Axis
+from dovetail.planner.expr import Scalar, canonical
+from dovetail.planner.state.manifest import Segment, Span
+from dovetail.planner.state.spec import Input, Reach, StoredColumn
+from dovetail.planner.types.schema import sql_type
 
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _LITERALS = {

@@ -18,12 +18,12 @@ from typing import Any
 
 from sqlglot import exp
 
-from planner.errors import StateError, Unsupported
-from planner.expr import Scalar, canonical
-from planner.state.fingerprint import Given
-from planner.state.program import EpochProgram
-from planner.state.refusals import check_settings, damaged
-from planner.state.spec import FORMAT, Input, Reach, Side, StoredColumn, StreamJoin, read_description
+from dovetail.planner.errors import StateError, Unsupported
+from dovetail.planner.expr import Scalar, canonical
+from dovetail.planner.state.fingerprint import Given
+from dovetail.planner.state.program import EpochProgram
+from dovetail.planner.state.refusals import check_settings, damaged
+from dovetail.planner.state.spec import FORMAT, Input, Reach, Side, StoredColumn, StreamJoin, read_description
 
 _NEW_FOLDER = "build these views in a folder of their own"
 

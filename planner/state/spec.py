@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from planner.errors import StateError
-from planner.expr import Scalar
-from planner.logical import JoinKind
-from planner.state.delta import DeltaJoin
-from planner.state.fingerprint import Given, describe_arguments, fingerprint, new_salt
-from planner.state.program import EpochProgram
-from planner.state.refusals import NEW_CHECKPOINT, check_settings, damaged, other_format
-from planner.version import VERSION
+from dovetail.planner.errors import StateError
+from dovetail.planner.expr import Scalar
+from dovetail.planner.logical import JoinKind
+from dovetail.planner.state.delta import DeltaJoin
+from dovetail.planner.state.fingerprint import Given, describe_arguments, fingerprint, new_salt
+from dovetail.planner.state.program import EpochProgram
+from dovetail.planner.state.refusals import NEW_CHECKPOINT, check_settings, damaged, other_format
+from dovetail.planner.version import VERSION
 
 FORMAT = 2
 MEANING = (

@@ -21,10 +21,10 @@ from typing import Literal
 
 from sqlglot import exp
 
-from planner.errors import Place, Refused
-from planner.expr import HOLE, Scalar, sql, without_parentheses
-from planner.types.schema import INTEGRAL, TEMPORAL, SqlType, sql_type
-from planner.types.typed import common, type_of
+from dovetail.planner.errors import Place, Refused
+from dovetail.planner.expr import HOLE, Scalar, sql, without_parentheses
+from dovetail.planner.types.schema import INTEGRAL, TEMPORAL, SqlType, sql_type
+from dovetail.planner.types.typed import common, type_of
 
 TypeOf = Callable[[exp.Expression], SqlType | None]
 Original = Literal["join", "query"]

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from planner.expr import sql
-from planner.types.schema import INTEGRAL, SqlType, sql_type
+from dovetail.planner.expr import sql
+from dovetail.planner.types.schema import INTEGRAL, SqlType, sql_type
 
 _BIGINT, _INT, _DOUBLE = SqlType("bigint"), SqlType("int"), SqlType("double")
 _DAYS = SqlType("interval", text="interval day to second")

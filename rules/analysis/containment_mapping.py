@@ -10,16 +10,16 @@ from typing import TypeVar
 
 from sqlglot import exp
 
-from planner.conditions.compared import compared
-from planner.errors import Refused, Unsupported
-from planner.expr import Scalar, canonical, column_ref
-from planner.logical import Logical
-from planner.sql.names import Source
-from planner.sql.scope import BoundColumn, Scope
-from rules.analysis.same_source import RelationLineage, over_base, rewrite_over_output, same_source
-from rules.context import Context
-from rules.query.inner_joins import InnerJoins
-from rules.query.tables import tables
+from dovetail.planner.conditions.compared import compared
+from dovetail.planner.errors import Refused, Unsupported
+from dovetail.planner.expr import Scalar, canonical, column_ref
+from dovetail.planner.logical import Logical
+from dovetail.planner.sql.names import Source
+from dovetail.planner.sql.scope import BoundColumn, Scope
+from dovetail.rules.analysis.same_source import RelationLineage, over_base, rewrite_over_output, same_source
+from dovetail.rules.context import Context
+from dovetail.rules.query.inner_joins import InnerJoins
+from dovetail.rules.query.tables import tables
 
 T = TypeVar("T")
 _MOST = 24  # so many ways of laying the relations of a query over those of a block are looked at

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.conditions.compared import compared
-from planner.errors import Refused
-from planner.expr import Scalar, sql
-from planner.sql.scope import Scope
-from planner.types.schema import SqlType
-from rules.analysis.containment_mapping import ContainmentMapping
+from dovetail.planner.conditions.compared import compared
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar, sql
+from dovetail.planner.sql.scope import Scope
+from dovetail.planner.types.schema import SqlType
+from dovetail.rules.analysis.containment_mapping import ContainmentMapping
 
 
 @dataclass(frozen=True)

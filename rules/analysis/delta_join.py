@@ -2,7 +2,7 @@
 
 It knows inputs by number, values by text, and nothing of streams or SQL.  The join graph has an edge where an equality,
 or several that follow one from the other (a.k = b.k AND b.k = c.k), lets rows of one input be looked up by another.
-After RisingWave's solver, which its optimizer does not call, with versions by pair of inputs (``planner.state.delta``);
+After RisingWave's solver, which its optimizer does not call, with versions by pair of inputs (``delta.py``);
 Materialize plans one such path an input too (``join_implementation``).
 """
 
@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import networkx as nx
 
-from planner.errors import Unsupported
-from planner.state.delta import DeltaJoin, DeltaPath, Lookup, Value, version_of
-from rules.analysis.equivalence_classes import Equality, EquivalenceClasses
+from dovetail.planner.errors import Unsupported
+from dovetail.planner.state.delta import DeltaJoin, DeltaPath, Lookup, Value, version_of
+from dovetail.rules.analysis.equivalence_classes import Equality, EquivalenceClasses
 
 Arrangement = tuple[int, frozenset[str]]  # a source, and the values by which its rows are found
 

@@ -14,17 +14,17 @@ from functools import cached_property
 from networkx.utils import UnionFind
 from sqlglot import exp
 
-from planner.conditions.compared import compared
-from planner.errors import Refused
-from planner.expr import ColumnRef, Scalar, canonical, quote
-from planner.logical import Derived, Logical, Scan
-from planner.sql.names import Resolver, Source
-from planner.sql.scope import BoundColumn, Scope
-from planner.types.schema import INTEGRAL, Column, SqlType
-from rules.analysis.same_source import RelationLineage, quoted_column, reading
-from rules.analysis.unique import Unique, unique_keys
-from rules.context import Context
-from rules.query.from_items import FromItem
+from dovetail.planner.conditions.compared import compared
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import ColumnRef, Scalar, canonical, quote
+from dovetail.planner.logical import Derived, Logical, Scan
+from dovetail.planner.sql.names import Resolver, Source
+from dovetail.planner.sql.scope import BoundColumn, Scope
+from dovetail.planner.types.schema import INTEGRAL, Column, SqlType
+from dovetail.rules.analysis.same_source import RelationLineage, quoted_column, reading
+from dovetail.rules.analysis.unique import Unique, unique_keys
+from dovetail.rules.context import Context
+from dovetail.rules.query.from_items import FromItem
 
 Scopes = tuple[frozenset[int], ...]
 _UNSEEN = Source((), ())

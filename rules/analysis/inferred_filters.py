@@ -12,13 +12,13 @@ from functools import partial
 
 from sqlglot import exp
 
-from planner.band.linear import ConditionScope
-from planner.expr import Scalar, sql
-from planner.logical import Filter, Join, Logical
-from planner.types.schema import SqlType
-from rules.analysis.speculation import check_speculation
-from rules.context import Context
-from rules.query.condition_scope import condition_scope
+from dovetail.planner.band.linear import ConditionScope
+from dovetail.planner.expr import Scalar, sql
+from dovetail.planner.logical import Filter, Join, Logical
+from dovetail.planner.types.schema import SqlType
+from dovetail.rules.analysis.speculation import check_speculation
+from dovetail.rules.context import Context
+from dovetail.rules.query.condition_scope import condition_scope
 
 
 def check_inferred_filters(join: Join, ctx: Context, where: Iterable[Scalar] = (), *, subquery: bool = True) -> None:

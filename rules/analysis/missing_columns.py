@@ -11,16 +11,16 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from planner.catalog import Catalog
-from planner.errors import NoSuchColumn, Place, Refused
-from planner.expr import ColumnRef, Scalar, is_star
-from planner.logical import Aggregate, Cte, Derived, Filter, Join, LateralView, Logical, Project, Sort
-from planner.logical.base import expressions
-from planner.logical.relations import nodes_of_from
-from planner.sql.names import Resolver
-from planner.sql.scope import Scope
-from planner.tree import Node
-from rules.query.query_block import QueryBlock, read_block
+from dovetail.planner.catalog import Catalog
+from dovetail.planner.errors import NoSuchColumn, Place, Refused
+from dovetail.planner.expr import ColumnRef, Scalar, is_star
+from dovetail.planner.logical import Aggregate, Cte, Derived, Filter, Join, LateralView, Logical, Project, Sort
+from dovetail.planner.logical.base import expressions
+from dovetail.planner.logical.relations import nodes_of_from
+from dovetail.planner.sql.names import Resolver
+from dovetail.planner.sql.scope import Scope
+from dovetail.planner.tree import Node
+from dovetail.rules.query.query_block import QueryBlock, read_block
 
 _WORDS = frozenset(
     "all grouping__id window session_window "

@@ -14,21 +14,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from planner.catalog import Catalog
-from planner.catalog.stats import UNKNOWN, Statistics
-from planner.conditions.compared import compared
-from planner.conditions.normal_form import normal_form
-from planner.errors import NoSuchColumn, Place, Refused, Unsupported
-from planner.expr import Scalar, quote
-from planner.expr.subqueries import subqueries
-from planner.logical import Cte, Derived, Join, LateralView, Logical, Nested, Project, Relation, Scan
-from planner.sql.names import Resolver
-from planner.sql.scope import Scope
-from planner.tree import Node
-from rules.analysis.single_row import has_one_row
-from rules.query.correlation import leans_on_left
-from rules.query.from_items import bare, leaves
-from rules.query.query_block import QueryBlock, read_block
+from dovetail.planner.catalog import Catalog
+from dovetail.planner.catalog.stats import UNKNOWN, Statistics
+from dovetail.planner.conditions.compared import compared
+from dovetail.planner.conditions.normal_form import normal_form
+from dovetail.planner.errors import NoSuchColumn, Place, Refused, Unsupported
+from dovetail.planner.expr import Scalar, quote
+from dovetail.planner.expr.subqueries import subqueries
+from dovetail.planner.logical import Cte, Derived, Join, LateralView, Logical, Nested, Project, Relation, Scan
+from dovetail.planner.sql.names import Resolver
+from dovetail.planner.sql.scope import Scope
+from dovetail.planner.tree import Node
+from dovetail.rules.analysis.single_row import has_one_row
+from dovetail.rules.query.correlation import leans_on_left
+from dovetail.rules.query.from_items import bare, leaves
+from dovetail.rules.query.query_block import QueryBlock, read_block
 
 _INNER = ("inner", "cross")
 

@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from planner.errors import Refused
-from planner.expr import Scalar, quote, sql
-from planner.expr.calls import volatile
-from planner.logical import Aggregate, Derived, Filter, Logical, Sort
-from rules.analysis.unique import unique_keys
-from rules.context import Context
-from rules.query.query_block import QueryBlock, read_block
-from rules.query.select_list import SelectList
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar, quote, sql
+from dovetail.planner.expr.calls import volatile
+from dovetail.planner.logical import Aggregate, Derived, Filter, Logical, Sort
+from dovetail.rules.analysis.unique import unique_keys
+from dovetail.rules.context import Context
+from dovetail.rules.query.query_block import QueryBlock, read_block
+from dovetail.rules.query.select_list import SelectList
 
 _NUMBERS = (exp.RowNumber, exp.Rank, exp.DenseRank)
 _ORDERED = (*_NUMBERS, exp.Lag, exp.Lead)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from planner.errors import Refused
-from planner.types.schema import SqlType
-from rules.context import Context
+from dovetail.planner.errors import Refused
+from dovetail.planner.types.schema import SqlType
+from dovetail.rules.context import Context
 
 
 def check_groups_on_sail(type_: SqlType | None, shown: str, ctx: Context) -> None:

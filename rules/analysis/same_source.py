@@ -14,17 +14,17 @@ from functools import lru_cache
 
 from sqlglot import exp
 
-from planner.errors import Refused
-from planner.expr import Scalar, canonical, is_star, quote, sql
-from planner.expr.substitution import replace_columns
-from planner.expr.tokens import exact_words
-from planner.logical import Derived, Logical, Nested, Project, Scan
-from planner.sql.scope import BoundColumn, BoundExpr, Scope
-from planner.sql.to_sql import to_sql
-from planner.tree import Node, transform_up
-from rules.context import Context
-from rules.query.decorrelation import check_deterministic
-from rules.query.query_block import read_block
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar, canonical, is_star, quote, sql
+from dovetail.planner.expr.substitution import replace_columns
+from dovetail.planner.expr.tokens import exact_words
+from dovetail.planner.logical import Derived, Logical, Nested, Project, Scan
+from dovetail.planner.sql.scope import BoundColumn, BoundExpr, Scope
+from dovetail.planner.sql.to_sql import to_sql
+from dovetail.planner.tree import Node, transform_up
+from dovetail.rules.context import Context
+from dovetail.rules.query.decorrelation import check_deterministic
+from dovetail.rules.query.query_block import read_block
 
 # Computed from several rows, or producing several: its value differs above and below a filter.
 NOT_OF_A_ROW = (exp.AggFunc, exp.Window, exp.UDTF, exp.Explode, exp.Posexplode, exp.Inline, exp.Stack)

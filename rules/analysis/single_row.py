@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from planner.logical import (
+from dovetail.planner.logical import (
     Aggregate,
     Cte,
     Derived,
@@ -21,7 +21,7 @@ from planner.logical import (
     With,
     Wrapped,
 )
-from planner.tree import Node
+from dovetail.planner.tree import Node
 
 
 def has_one_row(node: Node, definitions: Mapping[str, Cte]) -> bool:

@@ -16,9 +16,9 @@ from collections.abc import Iterable
 
 from sqlglot import exp
 
-from planner.expr import Scalar
-from planner.types.try_expressions import Original, TypeOf, UnsafeSpeculation, can_raise
-from rules.context import Context
+from dovetail.planner.expr import Scalar
+from dovetail.planner.types.try_expressions import Original, TypeOf, UnsafeSpeculation, can_raise
+from dovetail.rules.context import Context
 
 
 def may_raise(expression: Scalar | exp.Expr, known: TypeOf, ctx: Context) -> bool:

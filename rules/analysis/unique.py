@@ -10,9 +10,9 @@ from collections.abc import Iterable
 
 from sqlglot import exp
 
-from planner.errors import Refused, Unsupported
-from planner.expr.calls import unknown, volatile
-from planner.logical import (
+from dovetail.planner.errors import Refused, Unsupported
+from dovetail.planner.expr.calls import unknown, volatile
+from dovetail.planner.logical import (
     Aggregate,
     Derived,
     Join,
@@ -26,14 +26,14 @@ from planner.logical import (
     With,
     Wrapped,
 )
-from planner.logical.alternatives import Alternatives
-from planner.sql.names import Resolver
-from planner.sql.scope import Scope
-from planner.tree import Node
-from rules.context import Context
-from rules.query.catalog_views import query_of_view
-from rules.query.query_block import read_block
-from rules.query.select_list import SelectList
+from dovetail.planner.logical.alternatives import Alternatives
+from dovetail.planner.sql.names import Resolver
+from dovetail.planner.sql.scope import Scope
+from dovetail.planner.tree import Node
+from dovetail.rules.context import Context
+from dovetail.rules.query.catalog_views import query_of_view
+from dovetail.rules.query.query_block import read_block
+from dovetail.rules.query.select_list import SelectList
 
 Unique = frozenset[frozenset[str]]  # sets of names, folded; the empty set is unique where there is one row at most
 

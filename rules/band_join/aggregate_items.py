@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from planner.band.linear import Side
-from planner.errors import NoSuchColumn, Place, Refused, Unsupported
-from planner.expr import Scalar, sql, without_parentheses
-from planner.logical import BandJoin, Sort, expressions
-from planner.physical.band_aggregate import GROUPED, TOTAL, Added, Carried, OutputColumn, RunningTotal
-from planner.types.schema import SqlType
-from rules.context import Context
-from rules.query.query_block import QueryBlock
+from dovetail.planner.band.linear import Side
+from dovetail.planner.errors import NoSuchColumn, Place, Refused, Unsupported
+from dovetail.planner.expr import Scalar, sql, without_parentheses
+from dovetail.planner.logical import BandJoin, Sort, expressions
+from dovetail.planner.physical.band_aggregate import GROUPED, TOTAL, Added, Carried, OutputColumn, RunningTotal
+from dovetail.planner.types.schema import SqlType
+from dovetail.rules.context import Context
+from dovetail.rules.query.query_block import QueryBlock
 
 _MOST_DIGITS = 18  # of a decimal that is added up: 20 more are left for the sums
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.Between, exp.In)

@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from planner.catalog.cost import BAND_SAMPLE
-from planner.catalog.measure import band_matches_sql
-from planner.catalog.stats import Statistics
-from planner.errors import Unsupported
-from planner.logical import BandJoin
-from planner.physical.sampled import sampled
-from rules.context import Context
+from dovetail.planner.catalog.cost import BAND_SAMPLE
+from dovetail.planner.catalog.measure import band_matches_sql
+from dovetail.planner.catalog.stats import Statistics
+from dovetail.planner.errors import Unsupported
+from dovetail.planner.logical import BandJoin
+from dovetail.planner.physical.sampled import sampled
+from dovetail.rules.context import Context
 
 
 def select_band(join: BandJoin, left: Statistics, right: Statistics, ctx: Context) -> BandJoin:

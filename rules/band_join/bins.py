@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from planner.band.bins import (
+from dovetail.planner.band.bins import (
     EVERYTHING,
     Common,
     Levels,
@@ -22,17 +22,17 @@ from planner.band.bins import (
     touched,
     unmeasured_levels,
 )
-from planner.band.condition import Band, DistanceBand, IntervalBand, OverlapBand
-from planner.band.linear import Side
-from planner.catalog.cost import ROW_IN_PAIRS, Cost, cost, estimate_copies
-from planner.catalog.stats import LengthClass, Statistics
-from planner.explain.records import CandidatePlan, MeasuredLengths
-from planner.logical import BandJoin, Logical
-from planner.physical.band_join import ByLength, FixedWidth, SingleAssignment
-from planner.physical.bin_join import Scheme, preserved_sides
-from planner.physical.interval_sql import IntervalSql
-from planner.physical.overlap_band_join import CommonBin, TwoPoints
-from rules.context import Context, Intervals
+from dovetail.planner.band.condition import Band, DistanceBand, IntervalBand, OverlapBand
+from dovetail.planner.band.linear import Side
+from dovetail.planner.catalog.cost import ROW_IN_PAIRS, Cost, cost, estimate_copies
+from dovetail.planner.catalog.stats import LengthClass, Statistics
+from dovetail.planner.explain.records import CandidatePlan, MeasuredLengths
+from dovetail.planner.logical import BandJoin, Logical
+from dovetail.planner.physical.band_join import ByLength, FixedWidth, SingleAssignment
+from dovetail.planner.physical.bin_join import Scheme, preserved_sides
+from dovetail.planner.physical.interval_sql import IntervalSql
+from dovetail.planner.physical.overlap_band_join import CommonBin, TwoPoints
+from dovetail.rules.context import Context, Intervals
 
 Classes = tuple[LengthClass, ...]
 _SORTED_WIDTH = 2  # times the band's width; measured with 1, 2 and 4

@@ -6,16 +6,16 @@ from contextlib import suppress
 
 from sqlglot import exp
 
-from planner.errors import Refused
-from planner.expr import Scalar
-from planner.expr.calls import call_parts
-from planner.logical import Join, LateralView, Logical, Opaque
-from rules.context import Context
-from rules.query.condition_scope import condition_scope, equalities
-from rules.query.definitions import definition_of
-from rules.query.from_items import bare, leaves
-from rules.query.query_block import read_block
-from rules.query.subquery_columns import columns_inside
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar
+from dovetail.planner.expr.calls import call_parts
+from dovetail.planner.logical import Join, LateralView, Logical, Opaque
+from dovetail.rules.context import Context
+from dovetail.rules.query.condition_scope import condition_scope, equalities
+from dovetail.rules.query.definitions import definition_of
+from dovetail.rules.query.from_items import bare, leaves
+from dovetail.rules.query.query_block import read_block
+from dovetail.rules.query.subquery_columns import columns_inside
 
 
 def handmade_bins(join: Join, ctx: Context) -> Scalar | None:

@@ -6,19 +6,19 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from planner.band.condition import Band, DistanceBand
-from planner.band.linear import ConditionScope, Leaf, Side
-from planner.catalog.cost import KEY_SAMPLE
-from planner.catalog.stats import Statistics
-from planner.conditions.compared import Comparison, compared
-from planner.errors import Refused
-from planner.expr import Scalar, sql
-from planner.logical import BandJoin, Join, Logical
-from rules.analysis.unique import unique_keys
-from rules.context import Context
-from rules.query.condition_scope import condition_scope, equalities
-from rules.query.from_items import bare
-from rules.query.rows_inside import rows_inside
+from dovetail.planner.band.condition import Band, DistanceBand
+from dovetail.planner.band.linear import ConditionScope, Leaf, Side
+from dovetail.planner.catalog.cost import KEY_SAMPLE
+from dovetail.planner.catalog.stats import Statistics
+from dovetail.planner.conditions.compared import Comparison, compared
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar, sql
+from dovetail.planner.logical import BandJoin, Join, Logical
+from dovetail.rules.analysis.unique import unique_keys
+from dovetail.rules.context import Context
+from dovetail.rules.query.condition_scope import condition_scope, equalities
+from dovetail.rules.query.from_items import bare
+from dovetail.rules.query.rows_inside import rows_inside
 
 
 def has_keys(join: BandJoin) -> bool:

@@ -2,16 +2,16 @@
 
 from math import inf
 
-from planner.band.linear import Side
-from planner.catalog.cost import HASH_JOIN_SHARE
-from planner.catalog.stats import Statistics
-from planner.errors import Refused
-from planner.expr import Scalar
-from planner.logical import BandJoin, JoinKind, hint_name
-from planner.physical.bin_join import Method, Pairs
-from planner.sql.scope import Scope
-from rules.analysis.correlation_keys import equal_columns
-from rules.context import Context
+from dovetail.planner.band.linear import Side
+from dovetail.planner.catalog.cost import HASH_JOIN_SHARE
+from dovetail.planner.catalog.stats import Statistics
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar
+from dovetail.planner.logical import BandJoin, JoinKind, hint_name
+from dovetail.planner.physical.bin_join import Method, Pairs
+from dovetail.planner.sql.scope import Scope
+from dovetail.rules.analysis.correlation_keys import equal_columns
+from dovetail.rules.context import Context
 
 _BUILT: dict[JoinKind, tuple[Side, ...]] = {
     "inner": ("left", "right"),

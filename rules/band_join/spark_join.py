@@ -1,13 +1,13 @@
 """Decides where Spark's own join suffices, so that a band join needs no bins."""
 
-from planner.band.condition import DistanceBand
-from planner.catalog.cost import count_pairs, describe_pairs, nested_loop_seconds
-from planner.catalog.stats import Statistics
-from planner.explain.records import CandidatePlan
-from planner.logical import BandJoin
-from planner.physical.bin_join import preserved_sides
-from rules.band_join.keys import estimate_key_pairs, has_keys, matches_at_most_one, matches_of_a_join
-from rules.context import Context
+from dovetail.planner.band.condition import DistanceBand
+from dovetail.planner.catalog.cost import count_pairs, describe_pairs, nested_loop_seconds
+from dovetail.planner.catalog.stats import Statistics
+from dovetail.planner.explain.records import CandidatePlan
+from dovetail.planner.logical import BandJoin
+from dovetail.planner.physical.bin_join import preserved_sides
+from dovetail.rules.band_join.keys import estimate_key_pairs, has_keys, matches_at_most_one, matches_of_a_join
+from dovetail.rules.context import Context
 
 _LEVELS = 10  # of bins, about, for intervals of a join, whose lengths cannot be measured
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from planner.expr import Scalar
-from planner.logical.lookup import LookupJoin
-from planner.tree import Node
-from rules.query.hinted import hintable_names, is_named, looks_through, relation_name
+from dovetail.planner.expr import Scalar
+from dovetail.planner.logical.lookup import LookupJoin
+from dovetail.planner.tree import Node
+from dovetail.rules.query.hinted import hintable_names, is_named, looks_through, relation_name
 
 
 def lookups_in(tree: Node) -> list[LookupJoin]:

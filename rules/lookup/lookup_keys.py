@@ -9,21 +9,21 @@ from typing import Literal
 
 from sqlglot import exp
 
-from planner.band.linear import Side
-from planner.catalog.declared import LookupTable
-from planner.conditions.compared import Comparison, compared
-from planner.conditions.equality import equality_operands
-from planner.connectors.spec import Constant
-from planner.errors import Place, Refused, UnknownName, Unsupported
-from planner.expr import Scalar, column_ref, columns_in, quote, sql, without_parentheses
-from planner.logical import Join, Scan
-from planner.logical.lookup import LookupKey
-from planner.sql.join_scope import JoinScope, scope_of, using_reference
-from planner.sql.names import Source
-from planner.types.schema import SqlType
-from rules.context import Context
-from rules.lookup.unread_keys import unread_equality
-from rules.query.decorrelation import check_deterministic
+from dovetail.planner.band.linear import Side
+from dovetail.planner.catalog.declared import LookupTable
+from dovetail.planner.conditions.compared import Comparison, compared
+from dovetail.planner.conditions.equality import equality_operands
+from dovetail.planner.errors import Place, Refused, UnknownName, Unsupported
+from dovetail.planner.expr import Scalar, column_ref, columns_in, quote, sql, without_parentheses
+from dovetail.planner.logical import Join, Scan
+from dovetail.planner.logical.lookup import LookupKey
+from dovetail.planner.logical.lookup_spec import Constant
+from dovetail.planner.sql.join_scope import JoinScope, scope_of, using_reference
+from dovetail.planner.sql.names import Source
+from dovetail.planner.types.schema import SqlType
+from dovetail.rules.context import Context
+from dovetail.rules.lookup.unread_keys import unread_equality
+from dovetail.rules.query.decorrelation import check_deterministic
 
 _TEXTS = ("string", "char", "varchar")
 _NO_KEYS = ("array", "map", "struct", "variant", "interval")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.errors import NoSuchColumn, Place, Refused, UnknownName
-from planner.expr import ColumnRef, Scalar, quote
-from planner.expr.references import replace_references
-from planner.logical.lookup import LookupJoin
-from planner.physical.row_lookup_join import FOUND, Named
-from planner.sql.join_scope import JoinScope, bare, scope_of, using_reference
-from planner.sql.names import Source
-from rules.context import Context
+from dovetail.planner.errors import NoSuchColumn, Place, Refused, UnknownName
+from dovetail.planner.expr import ColumnRef, Scalar, quote
+from dovetail.planner.expr.references import replace_references
+from dovetail.planner.logical.lookup import LookupJoin
+from dovetail.planner.physical.row_lookup_join import FOUND, Named
+from dovetail.planner.sql.join_scope import JoinScope, bare, scope_of, using_reference
+from dovetail.planner.sql.names import Source
+from dovetail.rules.context import Context
 
 
 @dataclass(frozen=True)

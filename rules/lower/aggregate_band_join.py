@@ -8,28 +8,28 @@ from math import isfinite
 
 from sqlglot import exp
 
-from planner.band.axis import real
-from planner.band.bins import EVERYTHING
-from planner.band.condition import DistanceBand, IntervalBand
-from planner.band.ends import Ends, read_ends
-from planner.band.linear import ConditionScope, Side
-from planner.catalog.cost import count_pairs
-from planner.catalog.stats import LengthClass, Statistics
-from planner.conditions.compared import compared
-from planner.errors import Refused
-from planner.expr import Scalar, sql, without_parentheses
-from planner.logical import BandJoin, Logical, Project, Sort
-from planner.logical.joins import EqualKey
-from planner.physical.band_aggregate import Cells, RunningBandAggregate, real_position
-from planner.physical.bin_join import preserved_sides
-from planner.physical.covered_band_aggregate import CoveredBandAggregate
-from rules.band_join.aggregate_items import AggregateParts, ItemReader, has_aggregate, plain_filter
-from rules.band_join.keys import estimate_key_pairs, sample_rows
-from rules.band_join.spark_join import spark_join_suffices
-from rules.context import Context, Intervals
-from rules.query.condition_scope import condition_scope
-from rules.query.query_block import QueryBlock, block_with_order
-from rules.rule import rule
+from dovetail.planner.band.axis import real
+from dovetail.planner.band.bins import EVERYTHING
+from dovetail.planner.band.condition import DistanceBand, IntervalBand
+from dovetail.planner.band.ends import Ends, read_ends
+from dovetail.planner.band.linear import ConditionScope, Side
+from dovetail.planner.catalog.cost import count_pairs
+from dovetail.planner.catalog.stats import LengthClass, Statistics
+from dovetail.planner.conditions.compared import compared
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar, sql, without_parentheses
+from dovetail.planner.logical import BandJoin, Logical, Project, Sort
+from dovetail.planner.logical.joins import EqualKey
+from dovetail.planner.physical.band_aggregate import Cells, RunningBandAggregate, real_position
+from dovetail.planner.physical.bin_join import preserved_sides
+from dovetail.planner.physical.covered_band_aggregate import CoveredBandAggregate
+from dovetail.rules.band_join.aggregate_items import AggregateParts, ItemReader, has_aggregate, plain_filter
+from dovetail.rules.band_join.keys import estimate_key_pairs, sample_rows
+from dovetail.rules.band_join.spark_join import spark_join_suffices
+from dovetail.rules.context import Context, Intervals
+from dovetail.rules.query.condition_scope import condition_scope
+from dovetail.rules.query.query_block import QueryBlock, block_with_order
+from dovetail.rules.rule import rule
 
 _CELLS = 127
 _MOST_COVERING = 4_000_000  # intervals: what covers their bins, half as many, is summed up in one task

@@ -3,27 +3,27 @@
 import re
 from dataclasses import replace
 
-from planner.band.linear import Side
-from planner.catalog.cost import count_pairs, describe_pairs, describe_rows, nested_loop_seconds
-from planner.catalog.stats import UNKNOWN, Statistics
-from planner.errors import ReasonCode, Refused, Unsupported, a
-from planner.explain.records import CandidatePlan
-from planner.expr import ColumnRef, Scalar, sql
-from planner.expr.calls import repeated_otherwise
-from planner.logical import BandJoin
-from planner.physical.base import Physical, Spark
-from planner.physical.bin_join import BinJoin, preserved_sides
-from planner.types.schema import SqlType
-from planner.types.try_expressions import UnsafeSpeculation
-from rules.analysis.speculation import check_speculation
-from rules.band_join.band_selection import select_band
-from rules.band_join.bins import Candidate, candidates, for_sorting
-from rules.band_join.keys import has_keys
-from rules.band_join.method import equal_columns_of, is_large, method_of, side_to_hash
-from rules.band_join.spark_join import can_broadcast, find_unique_match, spark_join_suffices
-from rules.context import Context
-from rules.query.condition_scope import condition_scope
-from rules.rule import rule
+from dovetail.planner.band.linear import Side
+from dovetail.planner.catalog.cost import count_pairs, describe_pairs, describe_rows, nested_loop_seconds
+from dovetail.planner.catalog.stats import UNKNOWN, Statistics
+from dovetail.planner.errors import ReasonCode, Refused, Unsupported, a
+from dovetail.planner.explain.records import CandidatePlan
+from dovetail.planner.expr import ColumnRef, Scalar, sql
+from dovetail.planner.expr.calls import repeated_otherwise
+from dovetail.planner.logical import BandJoin
+from dovetail.planner.physical.base import Physical, Spark
+from dovetail.planner.physical.bin_join import BinJoin, preserved_sides
+from dovetail.planner.types.schema import SqlType
+from dovetail.planner.types.try_expressions import UnsafeSpeculation
+from dovetail.rules.analysis.speculation import check_speculation
+from dovetail.rules.band_join.band_selection import select_band
+from dovetail.rules.band_join.bins import Candidate, candidates, for_sorting
+from dovetail.rules.band_join.keys import has_keys
+from dovetail.rules.band_join.method import equal_columns_of, is_large, method_of, side_to_hash
+from dovetail.rules.band_join.spark_join import can_broadcast, find_unique_match, spark_join_suffices
+from dovetail.rules.context import Context
+from dovetail.rules.query.condition_scope import condition_scope
+from dovetail.rules.rule import rule
 
 _DISTINGUISHABLE = frozenset(
     "tinyint smallint int bigint decimal boolean date time timestamp timestamp_ntz interval string char varchar binary "

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from planner.catalog.cost import KEY_SAMPLE, describe_rows
-from planner.errors import Unsupported
-from planner.expr import Scalar
-from planner.logical import Logical
-from planner.logical.band_window import BandWindow, WindowedSource
-from planner.physical.base import Rewriting
-from rules.context import Context
-from rules.rule import rule
+from dovetail.planner.catalog.cost import KEY_SAMPLE, describe_rows
+from dovetail.planner.errors import Unsupported
+from dovetail.planner.expr import Scalar
+from dovetail.planner.logical import Logical
+from dovetail.planner.logical.band_window import BandWindow, WindowedSource
+from dovetail.planner.physical.base import Rewriting
+from dovetail.rules.context import Context
+from dovetail.rules.rule import rule
 
 
 @rule(BandWindow)

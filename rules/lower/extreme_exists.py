@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from planner.catalog.cost import count_pairs, describe_rows, sort_seconds
-from planner.catalog.stats import Statistics
-from planner.explain.records import CandidatePlan
-from planner.expr import Scalar, quote
-from planner.expr.substitution import operand
-from planner.logical import Aggregate, Derived, Join, Logical, Project, hint_name
-from planner.logical.extreme_semi_join import ExtremeSemiJoin
-from planner.physical.base import Rewriting, Spark
-from rules.band_join.keys import key_pairs
-from rules.band_join.spark_join import pairwise_plan
-from rules.context import Context
-from rules.query.query_block import where
-from rules.rule import rule
+from dovetail.planner.catalog.cost import count_pairs, describe_rows, sort_seconds
+from dovetail.planner.catalog.stats import Statistics
+from dovetail.planner.explain.records import CandidatePlan
+from dovetail.planner.expr import Scalar, quote
+from dovetail.planner.expr.substitution import operand
+from dovetail.planner.logical import Aggregate, Derived, Join, Logical, Project, hint_name
+from dovetail.planner.logical.extreme_semi_join import ExtremeSemiJoin
+from dovetail.planner.physical.base import Rewriting, Spark
+from dovetail.rules.band_join.keys import key_pairs
+from dovetail.rules.band_join.spark_join import pairwise_plan
+from dovetail.rules.context import Context
+from dovetail.rules.query.query_block import where
+from dovetail.rules.rule import rule
 
 _PAIRS_PER_ROW = 10.0
 """Grouping a row of the right side costs about as much as comparing so many pairs with equal keys.

@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 
-from planner.expr import Scalar
-from planner.hints.blocks import RANGE_JOIN, read_hints, without
-from planner.hints.lookup import LOOKUP
-from planner.logical import BandJoin, Project
-from planner.physical.base import Spark
-from rules.context import Context
-from rules.lookup.hinted import is_lookup, left_of, lookups_in
-from rules.rule import rule
+from dovetail.planner.expr import Scalar
+from dovetail.planner.hints.blocks import RANGE_JOIN, read_hints, without
+from dovetail.planner.hints.lookup import LOOKUP
+from dovetail.planner.logical import BandJoin, Project
+from dovetail.planner.physical.base import Spark
+from dovetail.rules.context import Context
+from dovetail.rules.lookup.hinted import is_lookup, left_of, lookups_in
+from dovetail.rules.rule import rule
 
 
 @rule(Project, streams="any")

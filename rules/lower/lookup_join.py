@@ -8,20 +8,20 @@ from dataclasses import fields
 from math import sqrt
 from typing import Any
 
-from planner.catalog.cost import KEY_SAMPLE
-from planner.catalog.declared import LookupTable
-from planner.connectors.spec import LookupSpec
-from planner.errors import Refused, Unsupported
-from planner.expr import ColumnRef, Scalar
-from planner.logical import Logical, Nested, Scan
-from planner.logical.lookup import LookupJoin
-from planner.physical.lookup_join import LookupJoin as LookupPhysical
-from planner.physical.row_lookup_join import RowLookupJoin
-from planner.sql.join_scope import scope_of
-from rules.context import Context
-from rules.lookup.row_lookup import row_parts
-from rules.query.tables import scans
-from rules.rule import rule
+from dovetail.planner.catalog.cost import KEY_SAMPLE
+from dovetail.planner.catalog.declared import LookupTable
+from dovetail.planner.errors import Refused, Unsupported
+from dovetail.planner.expr import ColumnRef, Scalar
+from dovetail.planner.logical import Logical, Nested, Scan
+from dovetail.planner.logical.lookup import LookupJoin
+from dovetail.planner.logical.lookup_spec import LookupSpec
+from dovetail.planner.physical.lookup_join import LookupJoin as LookupPhysical
+from dovetail.planner.physical.row_lookup_join import RowLookupJoin
+from dovetail.planner.sql.join_scope import scope_of
+from dovetail.rules.context import Context
+from dovetail.rules.lookup.row_lookup import row_parts
+from dovetail.rules.query.tables import scans
+from dovetail.rules.rule import rule
 
 
 @rule(LookupJoin, streams="any")

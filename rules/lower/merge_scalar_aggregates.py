@@ -1,9 +1,9 @@
 """Lowers merged scalar aggregates: one scan of their source computes all of them."""
 
-from planner.logical.self_join import MergedScalarAggregates
-from planner.physical.base import Rewriting
-from rules.context import Context
-from rules.rule import rule
+from dovetail.planner.logical.self_join import MergedScalarAggregates
+from dovetail.planner.physical.base import Rewriting
+from dovetail.rules.context import Context
+from dovetail.rules.rule import rule
 
 
 @rule(MergedScalarAggregates)

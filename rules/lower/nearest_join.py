@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from planner.catalog.cost import count_pairs, describe_pairs, describe_rows, sort_seconds
-from planner.catalog.stats import Statistics
-from planner.explain.records import CandidatePlan
-from planner.logical import Logical
-from planner.logical.nearest_join import Nearest, NearestJoin, NearestSubquery, NearestTies, NearestVersions
-from planner.physical.base import Rewriting, Spark
-from planner.physical.nearest_join import NearestJoin as SortedNearestJoin
-from planner.physical.nearest_join import right_row
-from planner.types.schema import SqlType
-from rules.band_join.keys import key_pairs
-from rules.band_join.spark_join import pairwise_plan
-from rules.context import Context
-from rules.nearest.filtered_sizes import Sizes, filtered_sizes, own_conditions
-from rules.query.rows_inside import rows_inside
-from rules.rule import rule
+from dovetail.planner.catalog.cost import count_pairs, describe_pairs, describe_rows, sort_seconds
+from dovetail.planner.catalog.stats import Statistics
+from dovetail.planner.explain.records import CandidatePlan
+from dovetail.planner.logical import Logical
+from dovetail.planner.logical.nearest_join import Nearest, NearestJoin, NearestSubquery, NearestTies, NearestVersions
+from dovetail.planner.physical.base import Rewriting, Spark
+from dovetail.planner.physical.nearest_join import NearestJoin as SortedNearestJoin
+from dovetail.planner.physical.nearest_join import right_row
+from dovetail.planner.types.schema import SqlType
+from dovetail.rules.band_join.keys import key_pairs
+from dovetail.rules.band_join.spark_join import pairwise_plan
+from dovetail.rules.context import Context
+from dovetail.rules.nearest.filtered_sizes import Sizes, filtered_sizes, own_conditions
+from dovetail.rules.query.rows_inside import rows_inside
+from dovetail.rules.rule import rule
 
 _PAIRS_PER_ROW = 20.0
 """Sorting a row of either side in a union costs as much as so many pairs with equal keys, of which half match."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 from contextlib import suppress
 from math import prod
 
-from planner.conditions.compared import compared
-from planner.errors import Refused, Unsupported
-from planner.expr import Scalar
-from planner.logical import Logical
-from planner.logical.self_aggregate import Rows, SelfAggregate
-from planner.physical.base import Rewriting
-from rules.analysis.same_source import reading
-from rules.context import Context
-from rules.rule import rule
+from dovetail.planner.conditions.compared import compared
+from dovetail.planner.errors import Refused, Unsupported
+from dovetail.planner.expr import Scalar
+from dovetail.planner.logical import Logical
+from dovetail.planner.logical.self_aggregate import Rows, SelfAggregate
+from dovetail.planner.physical.base import Rewriting
+from dovetail.rules.analysis.same_source import reading
+from dovetail.rules.context import Context
+from dovetail.rules.rule import rule
 
 _SMALL = 4  # a relation of so many times fewer rows is counted while planning
 _WORTH_COUNTING = 100_000  # fewer rows are sorted in less time than a count takes

@@ -1,9 +1,9 @@
 """Leaves all other nodes to Spark."""
 
-from planner.logical import Logical
-from planner.physical.base import Spark
-from rules.context import Context
-from rules.rule import rule
+from dovetail.planner.logical import Logical
+from dovetail.planner.physical.base import Spark
+from dovetail.rules.context import Context
+from dovetail.rules.rule import rule
 
 
 @rule(Logical, streams="any")

@@ -11,18 +11,18 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from planner.conditions.compared import compared
-from planner.errors import Refused
-from planner.expr import Scalar, column_ref, quote, without_parentheses
-from planner.expr.tokens import mentioned
-from planner.logical import Join
-from planner.logical.nearest_join import NearestJoin, ShownRelation
-from planner.logical.nearest_syntax import AsofJoin
-from rules.context import Context
-from rules.nearest.kept_rows import kept_above
-from rules.nearest.pairs import Pairs, Wanted
-from rules.nearest.shown_columns import joins_of, readers_of
-from rules.query.query_block import QueryBlock
+from dovetail.planner.conditions.compared import compared
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar, column_ref, quote, without_parentheses
+from dovetail.planner.expr.tokens import mentioned
+from dovetail.planner.logical import Join
+from dovetail.planner.logical.nearest_join import NearestJoin, ShownRelation
+from dovetail.planner.logical.nearest_syntax import AsofJoin
+from dovetail.rules.context import Context
+from dovetail.rules.nearest.kept_rows import kept_above
+from dovetail.rules.nearest.pairs import Pairs, Wanted
+from dovetail.rules.nearest.shown_columns import joins_of, readers_of
+from dovetail.rules.query.query_block import QueryBlock
 
 _BACKWARD = (">", ">=")  # the left time against the right one
 

@@ -11,12 +11,12 @@ from sys import float_info
 
 from sqlglot import exp
 
-from planner.errors import Place, Refused
-from planner.expr import sql, without_parentheses
-from planner.logical.nearest_join import Direction
-from planner.types.schema import SqlType
-from planner.types.try_expressions import NEGATED_DIGITS
-from rules.nearest.pairs import Pairs, Wanted
+from dovetail.planner.errors import Place, Refused
+from dovetail.planner.expr import sql, without_parentheses
+from dovetail.planner.logical.nearest_join import Direction
+from dovetail.planner.types.schema import SqlType
+from dovetail.planner.types.try_expressions import NEGATED_DIGITS
+from dovetail.rules.nearest.pairs import Pairs, Wanted
 
 _GREATEST = float_info.max
 _SECONDS = (exp.UnixSeconds, exp.UnixMillis, exp.UnixMicros, exp.StrToUnix, exp.Cast)

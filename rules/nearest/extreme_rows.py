@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from planner.band.comparisons import looks_like_band
-from planner.conditions.compared import Comparison
-from planner.errors import Refused
-from planner.expr import Scalar, sql
-from planner.logical import Join
-from planner.logical.extreme_semi_join import Bound, Extreme, ExtremeSemiJoin
-from planner.logical.joins import EqualKey
-from rules.analysis.sail_groups import check_groups_on_sail
-from rules.context import Context
-from rules.nearest.pairs import Pairs
-from rules.query.correlation import check_not_correlated, leans_on_left
+from dovetail.planner.band.comparisons import looks_like_band
+from dovetail.planner.conditions.compared import Comparison
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar, sql
+from dovetail.planner.logical import Join
+from dovetail.planner.logical.extreme_semi_join import Bound, Extreme, ExtremeSemiJoin
+from dovetail.planner.logical.joins import EqualKey
+from dovetail.rules.analysis.sail_groups import check_groups_on_sail
+from dovetail.rules.context import Context
+from dovetail.rules.nearest.pairs import Pairs
+from dovetail.rules.query.correlation import check_not_correlated, leans_on_left
 
 
 def extreme_semi_join(join: Join, ctx: Context) -> ExtremeSemiJoin | None:

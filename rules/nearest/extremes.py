@@ -11,13 +11,13 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from planner.errors import Refused
-from planner.expr import Scalar, sql, without_parentheses
-from planner.expr.calls import unknown
-from planner.logical.nearest_join import Direction
-from rules.nearest.distance import RefusedDistance, distance_operands, read_gap
-from rules.nearest.pairs import Pairs, Wanted
-from rules.query.query_block import QueryBlock
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar, sql, without_parentheses
+from dovetail.planner.expr.calls import unknown
+from dovetail.planner.logical.nearest_join import Direction
+from dovetail.rules.nearest.distance import RefusedDistance, distance_operands, read_gap
+from dovetail.rules.nearest.pairs import Pairs, Wanted
+from dovetail.rules.query.query_block import QueryBlock
 
 _LAST: dict[str, Direction] = {"MAX": "backward", "MAX_BY": "backward", "MIN": "forward", "MIN_BY": "forward"}
 _OF_LEFT = ("MAX", "MIN", "ANY_VALUE")

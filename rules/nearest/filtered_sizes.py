@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.catalog.stats import Statistics
-from planner.expr import Scalar
-from planner.logical import Filter, Logical
-from planner.logical.nearest_join import Nearest
-from rules.context import Context
+from dovetail.planner.catalog.stats import Statistics
+from dovetail.planner.expr import Scalar
+from dovetail.planner.logical import Filter, Logical
+from dovetail.planner.logical.nearest_join import Nearest
+from dovetail.rules.context import Context
 
 Conditions = tuple[Scalar, ...]
 Sizes = tuple[Statistics, ...]

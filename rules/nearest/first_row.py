@@ -10,17 +10,24 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from planner.conditions.compared import compared
-from planner.errors import NoSuchColumn, Refused
-from planner.expr import Scalar, sql, without_parentheses
-from planner.expr.ranking import Ranking, SortKey, is_windowed, read_first_value, read_ranking, read_ranking_test
-from planner.logical import Filter, Sort
-from planner.logical.nearest_join import Direction
-from planner.sql.names import Resolver
-from rules.context import Context
-from rules.nearest.distance import distance_operands, read_gap
-from rules.nearest.pairs import Pairs, Wanted
-from rules.query.query_block import QueryBlock
+from dovetail.planner.conditions.compared import compared
+from dovetail.planner.errors import NoSuchColumn, Refused
+from dovetail.planner.expr import Scalar, sql, without_parentheses
+from dovetail.planner.expr.ranking import (
+    Ranking,
+    SortKey,
+    is_windowed,
+    read_first_value,
+    read_ranking,
+    read_ranking_test,
+)
+from dovetail.planner.logical import Filter, Sort
+from dovetail.planner.logical.nearest_join import Direction
+from dovetail.planner.sql.names import Resolver
+from dovetail.rules.context import Context
+from dovetail.rules.nearest.distance import distance_operands, read_gap
+from dovetail.rules.nearest.pairs import Pairs, Wanted
+from dovetail.rules.query.query_block import QueryBlock
 
 MOST_ROWS = 32  # rows that may be wanted of each part: a window function finds each of them
 

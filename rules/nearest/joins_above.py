@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from planner.errors import Place, Refused
-from planner.expr import Scalar
-from planner.expr.functions import VOLATILE
-from planner.expr.tokens import called, mentioned
-from planner.logical import Derived, Join, LateralView, Logical, Opaque
-from rules.context import Context
-from rules.nearest.shown_columns import readers_of_join
-from rules.query.correlation import leans_on_left
-from rules.query.decorrelation import check_deterministic, outer_relations
-from rules.query.from_items import with_leaves
-from rules.query.query_block import QueryBlock
+from dovetail.planner.errors import Place, Refused
+from dovetail.planner.expr import Scalar
+from dovetail.planner.expr.functions import VOLATILE
+from dovetail.planner.expr.tokens import called, mentioned
+from dovetail.planner.logical import Derived, Join, LateralView, Logical, Opaque
+from dovetail.rules.context import Context
+from dovetail.rules.nearest.shown_columns import readers_of_join
+from dovetail.rules.query.correlation import leans_on_left
+from dovetail.rules.query.decorrelation import check_deterministic, outer_relations
+from dovetail.rules.query.from_items import with_leaves
+from dovetail.rules.query.query_block import QueryBlock
 
 _FILLS_LEFT = ("right", "full")  # with NULL, so that WHERE may find other left rows than those below
 

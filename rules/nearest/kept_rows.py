@@ -5,15 +5,15 @@ They stay in WHERE as well.  A window would otherwise see every row of the left 
 
 from __future__ import annotations
 
-from planner.errors import Refused
-from planner.expr import Scalar
-from planner.expr.calls import volatile
-from planner.logical import Join, Logical
-from planner.logical.nearest_syntax import NearestSyntax
-from planner.sql.scope import Scope
-from rules.analysis.speculation import may_raise
-from rules.context import Context
-from rules.query.query_block import QueryBlock
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar
+from dovetail.planner.expr.calls import volatile
+from dovetail.planner.logical import Join, Logical
+from dovetail.planner.logical.nearest_syntax import NearestSyntax
+from dovetail.planner.sql.scope import Scope
+from dovetail.rules.analysis.speculation import may_raise
+from dovetail.rules.context import Context
+from dovetail.rules.query.query_block import QueryBlock
 
 
 def kept_rows(

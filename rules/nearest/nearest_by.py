@@ -9,19 +9,19 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from planner.errors import Refused
-from planner.expr import Scalar, sql, without_parentheses
-from planner.expr.substitution import operand
-from planner.logical import Join
-from planner.logical.nearest_join import NearestJoin, ShownRelation
-from planner.logical.nearest_syntax import AsofJoin, NearestByJoin
-from rules.context import Context
-from rules.nearest.distance import Distance, read_distance
-from rules.nearest.first_row import MOST_ROWS
-from rules.nearest.kept_rows import kept_above
-from rules.nearest.pairs import Pairs, Wanted
-from rules.query.decorrelation import check_deterministic
-from rules.query.query_block import QueryBlock
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar, sql, without_parentheses
+from dovetail.planner.expr.substitution import operand
+from dovetail.planner.logical import Join
+from dovetail.planner.logical.nearest_join import NearestJoin, ShownRelation
+from dovetail.planner.logical.nearest_syntax import AsofJoin, NearestByJoin
+from dovetail.rules.context import Context
+from dovetail.rules.nearest.distance import Distance, read_distance
+from dovetail.rules.nearest.first_row import MOST_ROWS
+from dovetail.rules.nearest.kept_rows import kept_above
+from dovetail.rules.nearest.pairs import Pairs, Wanted
+from dovetail.rules.query.decorrelation import check_deterministic
+from dovetail.rules.query.query_block import QueryBlock
 
 
 def nearest_of_nearest_by(

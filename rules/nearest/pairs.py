@@ -11,23 +11,23 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from planner.band.comparisons import looks_like_band
-from planner.conditions.compared import Comparison, compared
-from planner.errors import Refused
-from planner.expr import Scalar, sql, without_parentheses
-from planner.expr.substitution import operand
-from planner.logical import Join, Logical
-from planner.logical.joins import EqualKey
-from planner.logical.nearest_join import Direction, Nearest, NearestJoin, TieBreak, Tolerance
-from planner.types.schema import SqlType
-from planner.types.try_expressions import try_form
-from rules.analysis.sail_groups import check_groups_on_sail
-from rules.context import Context
-from rules.nearest.shown_columns import shown_relations
-from rules.query.condition_scope import condition_scope
-from rules.query.correlation import check_not_correlated, leans_on_left
-from rules.query.decorrelation import check_deterministic
-from rules.query.query_block import QueryBlock
+from dovetail.planner.band.comparisons import looks_like_band
+from dovetail.planner.conditions.compared import Comparison, compared
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar, sql, without_parentheses
+from dovetail.planner.expr.substitution import operand
+from dovetail.planner.logical import Join, Logical
+from dovetail.planner.logical.joins import EqualKey
+from dovetail.planner.logical.nearest_join import Direction, Nearest, NearestJoin, TieBreak, Tolerance
+from dovetail.planner.types.schema import SqlType
+from dovetail.planner.types.try_expressions import try_form
+from dovetail.rules.analysis.sail_groups import check_groups_on_sail
+from dovetail.rules.context import Context
+from dovetail.rules.nearest.shown_columns import shown_relations
+from dovetail.rules.query.condition_scope import condition_scope
+from dovetail.rules.query.correlation import check_not_correlated, leans_on_left
+from dovetail.rules.query.decorrelation import check_deterministic
+from dovetail.rules.query.query_block import QueryBlock
 
 _NEAR: dict[Direction, tuple[str, str]] = {"backward": ("<", "<="), "forward": (">", ">=")}
 _MOST_DIGITS = 38  # of a decimal

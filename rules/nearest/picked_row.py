@@ -10,22 +10,22 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from planner.band.comparisons import looks_like_band
-from planner.errors import Refused
-from planner.expr import Scalar, without_parentheses
-from planner.expr.ranking import Ranking, sort_key
-from planner.logical import Join, Limit, Logical, Sort
-from planner.logical.nearest_join import Nearest
-from planner.sql.scope import BoundColumn, Scope
-from planner.tree import Node
-from planner.types.schema import Column
-from rules.context import Context
-from rules.nearest.extremes import decided_by
-from rules.nearest.first_row import wanted_by
-from rules.nearest.pairs import Pairs
-from rules.query.decorrelation import check_inner
-from rules.query.from_items import bare
-from rules.query.query_block import QueryBlock, read_block
+from dovetail.planner.band.comparisons import looks_like_band
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar, without_parentheses
+from dovetail.planner.expr.ranking import Ranking, sort_key
+from dovetail.planner.logical import Join, Limit, Logical, Sort
+from dovetail.planner.logical.nearest_join import Nearest
+from dovetail.planner.sql.scope import BoundColumn, Scope
+from dovetail.planner.tree import Node
+from dovetail.planner.types.schema import Column
+from dovetail.rules.context import Context
+from dovetail.rules.nearest.extremes import decided_by
+from dovetail.rules.nearest.first_row import wanted_by
+from dovetail.rules.nearest.pairs import Pairs
+from dovetail.rules.query.decorrelation import check_inner
+from dovetail.rules.query.from_items import bare
+from dovetail.rules.query.query_block import QueryBlock, read_block
 
 
 @dataclass(frozen=True)

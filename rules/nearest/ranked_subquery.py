@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from planner.expr import Scalar
-from planner.expr.ranking import Ranking
-from planner.expr.tokens import tokenize
-from planner.logical import Join, Logical, Scan
-from planner.sql.scope import Scope
-from rules.context import Context
-from rules.query.decorrelation import check_deterministic
-from rules.query.definitions import definition_of
-from rules.query.from_items import INNER, read_from_items
-from rules.query.query_block import QueryBlock, read_block
-from rules.query.subquery_columns import columns_inside, expression_inside
+from dovetail.planner.expr import Scalar
+from dovetail.planner.expr.ranking import Ranking
+from dovetail.planner.expr.tokens import tokenize
+from dovetail.planner.logical import Join, Logical, Scan
+from dovetail.planner.sql.scope import Scope
+from dovetail.rules.context import Context
+from dovetail.rules.query.decorrelation import check_deterministic
+from dovetail.rules.query.definitions import definition_of
+from dovetail.rules.query.from_items import INNER, read_from_items
+from dovetail.rules.query.query_block import QueryBlock, read_block
+from dovetail.rules.query.subquery_columns import columns_inside, expression_inside
 
 
 @dataclass(frozen=True)

@@ -6,18 +6,18 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
-from planner.errors import Refused
-from planner.expr import Scalar, column_ref, columns_in, is_star, quote
-from planner.expr.tokens import mentioned
-from planner.logical import Derived, Join, LateralView, Logical, Nested, Opaque, expressions
-from planner.logical.nearest_join import NearestJoin, ShownRelation
-from planner.logical.nearest_syntax import AsofJoin, NearestByJoin, NearestSyntax
-from planner.sql.names import Source
-from planner.sql.scope import Scope
-from rules.context import Context
-from rules.query.correlation import words_of
-from rules.query.from_items import bare
-from rules.query.query_block import QueryBlock
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar, column_ref, columns_in, is_star, quote
+from dovetail.planner.expr.tokens import mentioned
+from dovetail.planner.logical import Derived, Join, LateralView, Logical, Nested, Opaque, expressions
+from dovetail.planner.logical.nearest_join import NearestJoin, ShownRelation
+from dovetail.planner.logical.nearest_syntax import AsofJoin, NearestByJoin, NearestSyntax
+from dovetail.planner.sql.names import Source
+from dovetail.planner.sql.scope import Scope
+from dovetail.rules.context import Context
+from dovetail.rules.query.correlation import words_of
+from dovetail.rules.query.from_items import bare
+from dovetail.rules.query.query_block import QueryBlock
 
 _Shown = tuple[ShownRelation, ...]
 

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.errors import Refused
-from planner.expr import Scalar
-from planner.expr.substitution import operand
-from planner.logical import Join
-from planner.logical.nearest_join import Nearest, NearestJoin, ShownRelation
-from planner.types.schema import Column
-from rules.nearest.pairs import Pairs, Wanted
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar
+from dovetail.planner.expr.substitution import operand
+from dovetail.planner.logical import Join
+from dovetail.planner.logical.nearest_join import Nearest, NearestJoin, ShownRelation
+from dovetail.planner.types.schema import Column
+from dovetail.rules.nearest.pairs import Pairs, Wanted
 
 
 def tied_rows(written: Join, pairs: Pairs, wanted: Wanted, nearest: Nearest, function: str) -> tuple[Join, NearestJoin]:

@@ -13,19 +13,19 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-from planner.errors import Refused
-from planner.expr import Scalar, is_star, quote, sql, without_parentheses
-from planner.expr.calls import unknown
-from planner.logical import Derived, Join, Logical
-from planner.logical.nearest_join import NearestJoin
-from planner.sql.names import Source
-from planner.sql.scope import Scope
-from rules.context import Context
-from rules.nearest.pairs import Pairs, Wanted, comparisons_of
-from rules.query.definitions import definition_of
-from rules.query.from_items import bare
-from rules.query.query_block import read_block
-from rules.query.subquery_columns import columns_inside
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar, is_star, quote, sql, without_parentheses
+from dovetail.planner.expr.calls import unknown
+from dovetail.planner.logical import Derived, Join, Logical
+from dovetail.planner.logical.nearest_join import NearestJoin
+from dovetail.planner.sql.names import Source
+from dovetail.planner.sql.scope import Scope
+from dovetail.rules.context import Context
+from dovetail.rules.nearest.pairs import Pairs, Wanted, comparisons_of
+from dovetail.rules.query.definitions import definition_of
+from dovetail.rules.query.from_items import bare
+from dovetail.rules.query.query_block import read_block
+from dovetail.rules.query.subquery_columns import columns_inside
 
 _GENERATORS = (exp.UDTF, exp.Explode, exp.Posexplode, exp.Inline)  # make several rows of one version
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from planner.band.comparisons import looks_like_band
-from planner.errors import Refused, Unsupported
-from planner.expr import Scalar, quote
-from planner.logical import Derived, Filter, Join, Logical, Project, Scan
-from planner.sql.scope import BoundColumn
-from rules.context import Context
-from rules.query.decorrelation import check_deterministic, why_not_simple
-from rules.query.definitions import definition_of
-from rules.query.from_items import INNER, read_from_items
-from rules.query.query_block import QueryBlock, move_conjuncts, read_block, where
-from rules.query.subquery_columns import columns_inside, over_subquery
-from rules.rule import rule
+from dovetail.planner.band.comparisons import looks_like_band
+from dovetail.planner.errors import Refused, Unsupported
+from dovetail.planner.expr import Scalar, quote
+from dovetail.planner.logical import Derived, Filter, Join, Logical, Project, Scan
+from dovetail.planner.sql.scope import BoundColumn
+from dovetail.rules.context import Context
+from dovetail.rules.query.decorrelation import check_deterministic, why_not_simple
+from dovetail.rules.query.definitions import definition_of
+from dovetail.rules.query.from_items import INNER, read_from_items
+from dovetail.rules.query.query_block import QueryBlock, move_conjuncts, read_block, where
+from dovetail.rules.query.subquery_columns import columns_inside, over_subquery
+from dovetail.rules.rule import rule
 
 
 @rule(Filter, streams="one")

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 
-from planner.band.comparisons import looks_like_band
-from planner.errors import Refused
-from planner.expr import Scalar
-from planner.logical import Filter, Join, Logical, OneRow, Project
-from rules.analysis.inferred_filters import check_inferred_filters
-from rules.context import Context
-from rules.query.decorrelation import bounds
-from rules.query.exists_as_join import exists_as_join
-from rules.query.exists_tests import simple_test
-from rules.query.query_block import move_conjuncts, read_block
-from rules.rule import rule
+from dovetail.planner.band.comparisons import looks_like_band
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar
+from dovetail.planner.logical import Filter, Join, Logical, OneRow, Project
+from dovetail.rules.analysis.inferred_filters import check_inferred_filters
+from dovetail.rules.context import Context
+from dovetail.rules.query.decorrelation import bounds
+from dovetail.rules.query.exists_as_join import exists_as_join
+from dovetail.rules.query.exists_tests import simple_test
+from dovetail.rules.query.query_block import move_conjuncts, read_block
+from dovetail.rules.rule import rule
 
 
 @rule(Filter, Project, streams="one")

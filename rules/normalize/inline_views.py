@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from planner.catalog import View
-from planner.errors import Refused, Unsupported
-from planner.expr import Scalar
-from planner.logical import Derived, Filter, Join, Logical, Scan
-from planner.tree import Node
-from rules.context import Context
-from rules.query.catalog_views import qualify_table
-from rules.query.decorrelation import bounds
-from rules.query.view_as_subquery import Names, read_view, tables_of, view_as_subquery
-from rules.rule import rule
+from dovetail.planner.catalog import View
+from dovetail.planner.errors import Refused, Unsupported
+from dovetail.planner.expr import Scalar
+from dovetail.planner.logical import Derived, Filter, Join, Logical, Scan
+from dovetail.planner.tree import Node
+from dovetail.rules.context import Context
+from dovetail.rules.query.catalog_views import qualify_table
+from dovetail.rules.query.decorrelation import bounds
+from dovetail.rules.query.view_as_subquery import Names, read_view, tables_of, view_as_subquery
+from dovetail.rules.rule import rule
 
 _DEEPEST = 20
 

@@ -6,23 +6,23 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from planner.band.comparisons import looks_like_band
-from planner.errors import Refused
-from planner.expr import Scalar, is_star
-from planner.logical import JOIN_KEYWORDS, Derived, Filter, Join, Logical
-from planner.sql.names import Resolver
-from planner.sql.scope import BoundColumn, Scope
-from planner.types.schema import Column
-from rules.context import Context
-from rules.query.decorrelation import (
+from dovetail.planner.band.comparisons import looks_like_band
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar, is_star
+from dovetail.planner.logical import JOIN_KEYWORDS, Derived, Filter, Join, Logical
+from dovetail.planner.sql.names import Resolver
+from dovetail.planner.sql.scope import BoundColumn, Scope
+from dovetail.planner.types.schema import Column
+from dovetail.rules.context import Context
+from dovetail.rules.query.decorrelation import (
     bounds,
     check_deterministic,
     check_inner,
     more_than_a_block,
     why_not_simple,
 )
-from rules.query.query_block import QueryBlock, read_block
-from rules.rule import rule
+from dovetail.rules.query.query_block import QueryBlock, read_block
+from dovetail.rules.rule import rule
 
 
 @rule(Join, streams="one")

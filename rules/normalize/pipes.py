@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from planner.logical import Logical, Pipeline
-from rules.context import Context
-from rules.rule import rule
+from dovetail.planner.logical import Logical, Pipeline
+from dovetail.rules.context import Context
+from dovetail.rules.rule import rule
 
 
 @rule(Pipeline, streams="any")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from planner.expr import quote
-from planner.logical import Derived, Filter, Join, Logical, Nested, Project, Scan, Sort
-from rules.context import Context
-from rules.rule import rule
+from dovetail.planner.expr import quote
+from dovetail.planner.logical import Derived, Filter, Join, Logical, Nested, Project, Scan, Sort
+from dovetail.rules.context import Context
+from dovetail.rules.rule import rule
 
 
 @rule(Nested, Derived, Filter, Project, Join, streams="one")

@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from planner.conditions.normal_form import normal_form
-from planner.errors import Unsupported
-from planner.logical import Filter, Join, Logical
-from rules.context import Context
-from rules.query.count_as_exists import as_exists
-from rules.rule import rule
+from dovetail.planner.conditions.normal_form import normal_form
+from dovetail.planner.errors import Unsupported
+from dovetail.planner.logical import Filter, Join, Logical
+from dovetail.rules.context import Context
+from dovetail.rules.query.count_as_exists import as_exists
+from dovetail.rules.rule import rule
 
 
 @rule(Join, Filter, streams="one")

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from planner.band.comparisons import is_or_of_comparisons, looks_like_band, may_equal
-from planner.conditions.null_rejecting import null_rejected_columns
-from planner.errors import Refused
-from planner.expr import Scalar
-from planner.logical import JOIN_KEYWORDS, Filter, Join, JoinKind, Logical, Scan
-from rules.context import Context
-from rules.query.query_block import move_conjuncts
-from rules.rule import rule
+from dovetail.planner.band.comparisons import is_or_of_comparisons, looks_like_band, may_equal
+from dovetail.planner.conditions.null_rejecting import null_rejected_columns
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar
+from dovetail.planner.logical import JOIN_KEYWORDS, Filter, Join, JoinKind, Logical, Scan
+from dovetail.rules.context import Context
+from dovetail.rules.query.query_block import move_conjuncts
+from dovetail.rules.rule import rule
 
 
 @rule(Filter, streams="one")

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from planner.band.comparisons import looks_like_band
-from planner.errors import Refused
-from planner.expr import Scalar, is_star
-from planner.logical import Filter, Join, Logical, Project
-from planner.sql.join_scope import scope_of
-from rules.context import Context
-from rules.query.query_block import read_block
-from rules.query.star_columns import expand_items
-from rules.rule import rule
+from dovetail.planner.band.comparisons import looks_like_band
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar, is_star
+from dovetail.planner.logical import Filter, Join, Logical, Project
+from dovetail.planner.sql.join_scope import scope_of
+from dovetail.rules.context import Context
+from dovetail.rules.query.query_block import read_block
+from dovetail.rules.query.star_columns import expand_items
+from dovetail.rules.rule import rule
 
 
 @rule(Project, streams="one")

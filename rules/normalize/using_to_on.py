@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.band.comparisons import looks_like_band
-from planner.errors import Refused, ShowsAddedColumn
-from planner.expr import Scalar, is_star, quote
-from planner.logical import JOIN_KEYWORDS, Join, Logical, Project, Relation, Sort, expressions
-from planner.sql.join_scope import JoinScope, ShownColumn, scope_of, shown_column
-from planner.sql.names import Resolver
-from planner.sql.qualified_names import check_can_qualify, qualify_names
-from planner.sql.to_sql import refuse_stars
-from rules.context import Context
-from rules.query.decorrelation import bounds
-from rules.query.query_block import QueryBlock, block_with_order, in_place, read_block, where
-from rules.query.star_columns import expand_items
-from rules.rule import rule
+from dovetail.planner.band.comparisons import looks_like_band
+from dovetail.planner.errors import Refused, ShowsAddedColumn
+from dovetail.planner.expr import Scalar, is_star, quote
+from dovetail.planner.logical import JOIN_KEYWORDS, Join, Logical, Project, Relation, Sort, expressions
+from dovetail.planner.sql.join_scope import JoinScope, ShownColumn, scope_of, shown_column
+from dovetail.planner.sql.names import Resolver
+from dovetail.planner.sql.qualified_names import check_can_qualify, qualify_names
+from dovetail.planner.sql.to_sql import refuse_stars
+from dovetail.rules.context import Context
+from dovetail.rules.query.decorrelation import bounds
+from dovetail.rules.query.query_block import QueryBlock, block_with_order, in_place, read_block, where
+from dovetail.rules.query.star_columns import expand_items
+from dovetail.rules.rule import rule
 
 
 @rule(Project, Sort, streams="one")

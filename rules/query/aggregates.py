@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from planner.errors import Refused
-from planner.expr import Scalar, sql
-from planner.expr.aggregate_calls import aggregate_arguments
-from rules.query.decorrelation import check_deterministic
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar, sql
+from dovetail.planner.expr.aggregate_calls import aggregate_arguments
+from dovetail.rules.query.decorrelation import check_deterministic
 
 _AGGREGATES = (exp.Avg, exp.Sum, exp.Min, exp.Max, exp.Count)
 _ARITHMETIC = (exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div)

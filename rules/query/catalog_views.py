@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.catalog import View
-from planner.catalog.settings import check_settings
-from planner.errors import Unsupported
-from planner.expr import quote
-from planner.logical import Cte, Logical, Scan
-from planner.sql.from_sql import from_sql
-from planner.sql.names import Resolver
-from planner.tree import Node, transform_up
-from rules.context import Context
+from dovetail.planner.catalog import View
+from dovetail.planner.catalog.settings import check_settings
+from dovetail.planner.errors import Unsupported
+from dovetail.planner.expr import quote
+from dovetail.planner.logical import Cte, Logical, Scan
+from dovetail.planner.sql.from_sql import from_sql
+from dovetail.planner.sql.names import Resolver
+from dovetail.planner.tree import Node, transform_up
+from dovetail.rules.context import Context
 
 
 def query_of_view(view: View, ctx: Context) -> tuple[Logical, Resolver]:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from planner.errors import Refused
-from planner.expr import Scalar
-from planner.logical import Logical
-from planner.sql.names import Resolver
-from planner.tree import Node
-from planner.types.schema import Column
-from rules.context import Context
-from rules.query.correlation import words_of
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar
+from dovetail.planner.logical import Logical
+from dovetail.planner.sql.names import Resolver
+from dovetail.planner.tree import Node
+from dovetail.planner.types.schema import Column
+from dovetail.rules.context import Context
+from dovetail.rules.query.correlation import words_of
 
 _HIDDEN = "_metadata"
 

@@ -6,13 +6,13 @@ from typing import Literal
 
 from sqlglot import exp
 
-from planner.band.linear import ConditionScope, Side
-from planner.conditions.compared import Comparison, compared
-from planner.errors import NoSuchColumn, Refused
-from planner.expr import Scalar, sql
-from planner.logical import BandJoin, Join, Logical
-from planner.types.schema import SqlType
-from rules.context import Context
+from dovetail.planner.band.linear import ConditionScope, Side
+from dovetail.planner.conditions.compared import Comparison, compared
+from dovetail.planner.errors import NoSuchColumn, Refused
+from dovetail.planner.expr import Scalar, sql
+from dovetail.planner.logical import BandJoin, Join, Logical
+from dovetail.planner.types.schema import SqlType
+from dovetail.rules.context import Context
 
 
 def condition_scope(join: Join | BandJoin, ctx: Context, whole: Logical | None = None) -> ConditionScope:

@@ -2,13 +2,24 @@
 
 from collections.abc import Iterator
 
-from planner.errors import Refused
-from planner.expr import Scalar
-from planner.expr.tokens import mentioned
-from planner.logical import Derived, Join, LateralView, Nested, OneRow, Opaque, Project, Relation, Verbatim, expressions
-from planner.sql.names import Resolver
-from planner.tree import Node
-from rules.context import Context
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar
+from dovetail.planner.expr.tokens import mentioned
+from dovetail.planner.logical import (
+    Derived,
+    Join,
+    LateralView,
+    Nested,
+    OneRow,
+    Opaque,
+    Project,
+    Relation,
+    Verbatim,
+    expressions,
+)
+from dovetail.planner.sql.names import Resolver
+from dovetail.planner.tree import Node
+from dovetail.rules.context import Context
 
 
 def correlated(query: Node, names: Resolver) -> bool:

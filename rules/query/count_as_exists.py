@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from planner.band.comparisons import looks_like_band
-from planner.conditions.canonical_form import comparison
-from planner.expr import HOLE, Scalar
-from planner.expr.tokens import words
-from planner.logical import Cte, Logical
-from rules.query.query_block import read_block
-from rules.query.tables import tables
+from dovetail.planner.band.comparisons import looks_like_band
+from dovetail.planner.conditions.canonical_form import comparison
+from dovetail.planner.expr import HOLE, Scalar
+from dovetail.planner.expr.tokens import words
+from dovetail.planner.logical import Cte, Logical
+from dovetail.rules.query.query_block import read_block
+from dovetail.rules.query.tables import tables
 
 _COUNTS = (words("count(*)"), words("count(1)"))
 _NONE = frozenset(("n=0", "n==0", "n<=0", "n<1", "0=n", "0==n", "0>=n", "1>n"))

@@ -6,17 +6,17 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from planner.band.comparisons import looks_like_band
-from planner.errors import NoSuchColumn, Refused
-from planner.expr import Scalar, column_ref, columns_in, is_star, sql
-from planner.expr.calls import volatile
-from planner.logical import Filter, Join, LateralView, Logical, Nested, Opaque, Project, Verbatim
-from planner.sql.names import Resolver
-from planner.sql.scope import Scope
-from planner.tree import Node
-from rules.context import Context
-from rules.query.correlation import correlated, leans_on_left
-from rules.query.query_block import read_block
+from dovetail.planner.band.comparisons import looks_like_band
+from dovetail.planner.errors import NoSuchColumn, Refused
+from dovetail.planner.expr import Scalar, column_ref, columns_in, is_star, sql
+from dovetail.planner.expr.calls import volatile
+from dovetail.planner.logical import Filter, Join, LateralView, Logical, Nested, Opaque, Project, Verbatim
+from dovetail.planner.sql.names import Resolver
+from dovetail.planner.sql.scope import Scope
+from dovetail.planner.tree import Node
+from dovetail.rules.context import Context
+from dovetail.rules.query.correlation import correlated, leans_on_left
+from dovetail.rules.query.query_block import read_block
 
 _SIMPLE = (
     exp.Column,

@@ -1,7 +1,7 @@
 """Looks up the query that a relation in FROM refers to."""
 
-from planner.logical import Derived, Logical, Opaque, Scan, Verbatim
-from rules.context import Context
+from dovetail.planner.logical import Derived, Logical, Opaque, Scan, Verbatim
+from dovetail.rules.context import Context
 
 
 def definition_of(relation: Logical, ctx: Context) -> Logical | None:

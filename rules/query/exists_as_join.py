@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from planner.errors import Refused
-from planner.expr import Scalar, sql
-from planner.expr.subqueries import SubqueryTest
-from planner.logical import JOIN_KEYWORDS, Join, Limit, Logical
-from planner.sql.scope import BoundColumn, Scope
-from planner.types.schema import SqlType
-from rules.context import Context
-from rules.query.decorrelation import (
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar, sql
+from dovetail.planner.expr.subqueries import SubqueryTest
+from dovetail.planner.logical import JOIN_KEYWORDS, Join, Limit, Logical
+from dovetail.planner.sql.scope import BoundColumn, Scope
+from dovetail.planner.types.schema import SqlType
+from dovetail.rules.context import Context
+from dovetail.rules.query.decorrelation import (
     check_deterministic,
     check_inner,
     has_lateral_view,
     more_than_a_block,
     why_not_simple,
 )
-from rules.query.query_block import QueryBlock
+from dovetail.rules.query.query_block import QueryBlock
 
 
 def exists_as_join(test: SubqueryTest, block: QueryBlock, tree: Logical, ctx: Context) -> Join:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from planner.expr import Scalar
-from planner.expr.subqueries import SubqueryTest, subquery_test
-from rules.query.decorrelation import why_not_simple
+from dovetail.planner.expr import Scalar
+from dovetail.planner.expr.subqueries import SubqueryTest, subquery_test
+from dovetail.rules.query.decorrelation import why_not_simple
 
 
 def simple_test(conjunct: Scalar) -> SubqueryTest | None:

@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from planner.errors import Refused
-from planner.expr import Scalar
-from planner.logical import BandJoin, Join, JoinKind, LateralView, Logical, Nested
-from planner.logical.nearest_join import NearestJoin
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar
+from dovetail.planner.logical import BandJoin, Join, JoinKind, LateralView, Logical, Nested
+from dovetail.planner.logical.nearest_join import NearestJoin
 
 Kind = Literal["inner", "left", "semi", "anti"]
 Kinds = frozenset[JoinKind]

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from planner.errors import one_of
-from planner.expr import Scalar, quote
-from planner.hints.blocks import Hint, names_of, width_of
-from planner.logical import (
+from dovetail.planner.errors import one_of
+from dovetail.planner.expr import Scalar, quote
+from dovetail.planner.hints.blocks import Hint, names_of, width_of
+from dovetail.planner.logical import (
     Aggregate,
     Derived,
     Filter,
@@ -16,9 +16,9 @@ from planner.logical import (
     Scan,
     Windows,
 )
-from planner.logical.lookup import LookupJoin
-from planner.tree import Node, unwrap
-from rules.context import Context
+from dovetail.planner.logical.lookup import LookupJoin
+from dovetail.planner.tree import Node, unwrap
+from dovetail.rules.context import Context
 
 Name = tuple[str, ...]
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from planner.expr import Scalar
-from planner.logical import Logical
-from planner.sql.names import Resolver
-from planner.sql.scope import Scope
-from rules.query.from_items import INNER, FromItems, read_from_items
-from rules.query.query_block import QueryBlock
+from dovetail.planner.expr import Scalar
+from dovetail.planner.logical import Logical
+from dovetail.planner.sql.names import Resolver
+from dovetail.planner.sql.scope import Scope
+from dovetail.rules.query.from_items import INNER, FromItems, read_from_items
+from dovetail.rules.query.query_block import QueryBlock
 
 
 @dataclass(frozen=True)

@@ -16,14 +16,14 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from planner.expr import Scalar, quote
-from planner.expr.scalar import is_star
-from planner.expr.substitution import without_alias
-from planner.logical import Derived, Limit, Logical, Project, Sort, Wrapped
-from planner.logical.relations import alias_clause
-from planner.sql.names import Resolver
-from planner.tree import Node
-from rules.query.correlation import correlated
+from dovetail.planner.expr import Scalar, quote
+from dovetail.planner.expr.scalar import is_star
+from dovetail.planner.expr.substitution import without_alias
+from dovetail.planner.logical import Derived, Limit, Logical, Project, Sort, Wrapped
+from dovetail.planner.logical.relations import alias_clause
+from dovetail.planner.sql.names import Resolver
+from dovetail.planner.tree import Node
+from dovetail.rules.query.correlation import correlated
 
 _RELATION, _VALUE, _KEY = "__dt_ordered", "__dt_value", "__dt_key"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from planner.expr import Scalar
-from planner.sql.to_sql import has_or
+from dovetail.planner.expr import Scalar
+from dovetail.planner.sql.to_sql import has_or
 
 
 def conjoined(conditions: list[Scalar]) -> str:

@@ -22,8 +22,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
-from planner.expr import Scalar
-from planner.logical import (
+from dovetail.planner.expr import Scalar
+from dovetail.planner.logical import (
     Aggregate,
     Filter,
     Limit,
@@ -36,9 +36,9 @@ from planner.logical import (
     Wrapped,
     expressions,
 )
-from planner.tree import Node
-from rules.context import Context
-from rules.query.from_items import FromItems, read_from_items
+from dovetail.planner.tree import Node
+from dovetail.rules.context import Context
+from dovetail.rules.query.from_items import FromItems, read_from_items
 
 T = TypeVar("T", bound=Logical)
 

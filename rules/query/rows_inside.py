@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.errors import Refused
-from planner.expr import Scalar
-from planner.logical import Logical
-from planner.sql.scope import Scope
-from rules.context import Context
-from rules.query.definitions import definition_of
-from rules.query.from_items import bare
-from rules.query.query_block import read_block
-from rules.query.subquery_columns import columns_inside, expression_inside
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar
+from dovetail.planner.logical import Logical
+from dovetail.planner.sql.scope import Scope
+from dovetail.rules.context import Context
+from dovetail.rules.query.definitions import definition_of
+from dovetail.rules.query.from_items import bare
+from dovetail.rules.query.query_block import read_block
+from dovetail.rules.query.subquery_columns import columns_inside, expression_inside
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from sqlglot import exp
 
-from planner.errors import Refused
-from planner.expr import is_star, sql
-from planner.logical import Project
-from planner.sql.scope import Scope
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import is_star, sql
+from dovetail.planner.logical import Project
+from dovetail.planner.sql.scope import Scope
 
 
 class SelectList:

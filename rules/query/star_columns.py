@@ -6,10 +6,10 @@ from collections import Counter
 
 from sqlglot import exp
 
-from planner.errors import Refused
-from planner.expr import Scalar, is_star, quote, sql
-from planner.sql.join_scope import JoinScope, ShownColumn
-from planner.sql.names import Resolver
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar, is_star, quote, sql
+from dovetail.planner.sql.join_scope import JoinScope, ShownColumn
+from dovetail.planner.sql.names import Resolver
 
 
 def expand_items(items: tuple[Scalar, ...], scope: JoinScope, names: Resolver) -> tuple[Scalar, ...]:

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from planner.errors import Refused
-from planner.expr import Scalar, column_ref, is_star, quote, sql
-from planner.logical import Derived, Logical, Scan
-from planner.logical.relations import subquery_as
-from planner.sql.names import Source
-from planner.sql.scope import BoundColumn, Scope
-from rules.context import Context
-from rules.query.query_block import QueryBlock
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar, column_ref, is_star, quote, sql
+from dovetail.planner.logical import Derived, Logical, Scan
+from dovetail.planner.logical.relations import subquery_as
+from dovetail.planner.sql.names import Source
+from dovetail.planner.sql.scope import BoundColumn, Scope
+from dovetail.rules.context import Context
+from dovetail.rules.query.query_block import QueryBlock
 
 
 def columns_inside(block: QueryBlock, source: Source, ctx: Context, *, computed: bool = False) -> dict[str, str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.logical import Cte, Opaque, Scan
-from planner.tree import Node
+from dovetail.planner.logical import Cte, Opaque, Scan
+from dovetail.planner.tree import Node
 
 
 def scans(relation: Node, definitions: Mapping[str, Cte]) -> list[Scan]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from planner.catalog.declared import Versions
-from planner.conditions.compared import compared
-from planner.errors import Refused
-from planner.expr import column_ref, columns_in, quote
-from planner.logical import Join
-from planner.sql.names import Resolver
-from planner.types.schema import Column
+from dovetail.planner.catalog.declared import Versions
+from dovetail.planner.conditions.compared import compared
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import column_ref, columns_in, quote
+from dovetail.planner.logical import Join
+from dovetail.planner.sql.names import Resolver
+from dovetail.planner.types.schema import Column
 
 
 def missing_keys(join: Join, versions: Versions, columns: tuple[Column, ...], names: Resolver) -> tuple[str, ...]:

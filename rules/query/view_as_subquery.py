@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.catalog import View
-from planner.catalog.settings import check_settings
-from planner.errors import Refused
-from planner.expr import quote
-from planner.expr.calls import BUILT_IN
-from planner.expr.tokens import tokenize, words
-from planner.logical import Cte, Derived, Logical, Scan, Statement, map_expressions
-from planner.logical.relations import alias_clause
-from planner.sql.from_sql import from_sql
-from planner.sql.names import Resolver
-from planner.sql.to_sql import to_sql
-from planner.tree import Node, transform_up
-from planner.types.schema import Column
-from rules.context import Context
-from rules.query.catalog_views import is_temporary, qualify_table
-from rules.query.decorrelation import is_text
+from dovetail.planner.catalog import View
+from dovetail.planner.catalog.settings import check_settings
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import quote
+from dovetail.planner.expr.calls import BUILT_IN
+from dovetail.planner.expr.tokens import tokenize, words
+from dovetail.planner.logical import Cte, Derived, Logical, Scan, Statement, map_expressions
+from dovetail.planner.logical.relations import alias_clause
+from dovetail.planner.sql.from_sql import from_sql
+from dovetail.planner.sql.names import Resolver
+from dovetail.planner.sql.to_sql import to_sql
+from dovetail.planner.tree import Node, transform_up
+from dovetail.planner.types.schema import Column
+from dovetail.rules.context import Context
+from dovetail.rules.query.catalog_views import is_temporary, qualify_table
+from dovetail.rules.query.decorrelation import is_text
 
 Names = tuple[str, ...]
 _CALLS = BUILT_IN | set("OVER FILTER WITHIN VALUES CHAR VARCHAR USING DISTINCT ALL CUBE ROLLUP SETS".split())

@@ -5,17 +5,17 @@ SELECT x.id, count(*), sum(y.v) FROM t x JOIN t y ON x.k = y.k AND y.ts BETWEEN 
 
 from __future__ import annotations
 
-from planner.band.comparisons import looks_like_band
-from planner.errors import Refused
-from planner.expr import Scalar
-from planner.expr.aggregate_calls import calls
-from planner.logical import Derived, Join, Logical, Project, Scan, Sort
-from rules.analysis.containment_mapping import same_tables
-from rules.analysis.same_source import same_source
-from rules.context import Context
-from rules.query.query_block import QueryBlock, read_block
-from rules.rule import rule
-from rules.window.self_groups import Groups
+from dovetail.planner.band.comparisons import looks_like_band
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar
+from dovetail.planner.expr.aggregate_calls import calls
+from dovetail.planner.logical import Derived, Join, Logical, Project, Scan, Sort
+from dovetail.rules.analysis.containment_mapping import same_tables
+from dovetail.rules.analysis.same_source import same_source
+from dovetail.rules.context import Context
+from dovetail.rules.query.query_block import QueryBlock, read_block
+from dovetail.rules.rule import rule
+from dovetail.rules.window.self_groups import Groups
 
 
 @rule(Project, Sort)

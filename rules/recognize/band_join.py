@@ -2,16 +2,16 @@
 
 from sqlglot import exp
 
-from planner.band.comparisons import is_or_of_comparisons, looks_like_band, may_equal
-from planner.band.read_bands import OneSided, read_bands
-from planner.errors import Refused
-from planner.expr import Scalar, without_parentheses
-from planner.logical import BandJoin, Join, Logical
-from rules.band_join.handmade_bins import handmade_bins
-from rules.context import Context
-from rules.query.condition_scope import condition_scope
-from rules.query.correlation import is_in_correlated_subquery, leans_on_left
-from rules.rule import rule
+from dovetail.planner.band.comparisons import is_or_of_comparisons, looks_like_band, may_equal
+from dovetail.planner.band.read_bands import OneSided, read_bands
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar, without_parentheses
+from dovetail.planner.logical import BandJoin, Join, Logical
+from dovetail.rules.band_join.handmade_bins import handmade_bins
+from dovetail.rules.context import Context
+from dovetail.rules.query.condition_scope import condition_scope
+from dovetail.rules.query.correlation import is_in_correlated_subquery, leans_on_left
+from dovetail.rules.rule import rule
 
 
 @rule(Join, streams="one")

@@ -10,26 +10,26 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from planner.band.comparisons import looks_like_band
-from planner.errors import Refused
-from planner.expr import Scalar, is_star, quote
-from planner.expr.aggregate_calls import Call, calls, outside, replaced
-from planner.expr.subqueries import replace_scalar_subqueries
-from planner.expr.substitution import without_alias
-from planner.logical import Limit, Logical, Project, Sort
-from planner.logical.band_window import BandWindow, WindowedSource
-from planner.sql.to_sql import refuse_stars
-from planner.tree import Node
-from rules.analysis.same_source import same_source
-from rules.context import Context
-from rules.query.decorrelation import check_deterministic
-from rules.query.from_items import leaves, with_leaves
-from rules.query.inner_joins import InnerJoins, inner_joins
-from rules.query.query_block import QueryBlock, read_block
-from rules.query.query_block import where as filtered
-from rules.rule import rule
-from rules.window.frame_aggregates import FrameAggregates
-from rules.window.self_band import Pair
+from dovetail.planner.band.comparisons import looks_like_band
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar, is_star, quote
+from dovetail.planner.expr.aggregate_calls import Call, calls, outside, replaced
+from dovetail.planner.expr.subqueries import replace_scalar_subqueries
+from dovetail.planner.expr.substitution import without_alias
+from dovetail.planner.logical import Limit, Logical, Project, Sort
+from dovetail.planner.logical.band_window import BandWindow, WindowedSource
+from dovetail.planner.sql.to_sql import refuse_stars
+from dovetail.planner.tree import Node
+from dovetail.rules.analysis.same_source import same_source
+from dovetail.rules.context import Context
+from dovetail.rules.query.decorrelation import check_deterministic
+from dovetail.rules.query.from_items import leaves, with_leaves
+from dovetail.rules.query.inner_joins import InnerJoins, inner_joins
+from dovetail.rules.query.query_block import QueryBlock, read_block
+from dovetail.rules.query.query_block import where as filtered
+from dovetail.rules.rule import rule
+from dovetail.rules.window.frame_aggregates import FrameAggregates
+from dovetail.rules.window.self_band import Pair
 
 
 @rule(Project)

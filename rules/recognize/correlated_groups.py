@@ -13,23 +13,23 @@ from collections.abc import Iterable
 
 from sqlglot import exp
 
-from planner.band.comparisons import looks_like_band
-from planner.errors import Refused
-from planner.expr import Scalar, quote
-from planner.expr.aggregate_calls import Call, calls, outside, replaced
-from planner.expr.subqueries import replace_scalar_subqueries
-from planner.expr.substitution import without_alias
-from planner.logical import Aggregate, Join, Project
-from planner.logical.relations import subquery_as
-from planner.sql.join_scope import scope_of
-from planner.sql.scope import BoundColumn
-from planner.tree import Node
-from rules.context import Context
-from rules.query.correlation import check_not_correlated, leans_on_left
-from rules.query.decorrelation import bounds, check_deterministic, check_inner, has_lateral_view
-from rules.query.query_block import QueryBlock, read_block, where
-from rules.query.star_columns import expand_items
-from rules.rule import rule
+from dovetail.planner.band.comparisons import looks_like_band
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar, quote
+from dovetail.planner.expr.aggregate_calls import Call, calls, outside, replaced
+from dovetail.planner.expr.subqueries import replace_scalar_subqueries
+from dovetail.planner.expr.substitution import without_alias
+from dovetail.planner.logical import Aggregate, Join, Project
+from dovetail.planner.logical.relations import subquery_as
+from dovetail.planner.sql.join_scope import scope_of
+from dovetail.planner.sql.scope import BoundColumn
+from dovetail.planner.tree import Node
+from dovetail.rules.context import Context
+from dovetail.rules.query.correlation import check_not_correlated, leans_on_left
+from dovetail.rules.query.decorrelation import bounds, check_deterministic, check_inner, has_lateral_view
+from dovetail.rules.query.query_block import QueryBlock, read_block, where
+from dovetail.rules.query.star_columns import expand_items
+from dovetail.rules.rule import rule
 
 
 @rule(Project)

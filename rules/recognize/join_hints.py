@@ -3,20 +3,20 @@
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from planner.band.condition import DistanceBand
-from planner.band.linear import Side
-from planner.errors import Refused
-from planner.expr import quote
-from planner.hints.blocks import DELTA_ORDER, RANGE_JOIN, Hint, SideHint, Width, names_of, read_hints, width_of
-from planner.logical import (
+from dovetail.planner.band.condition import DistanceBand
+from dovetail.planner.band.linear import Side
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import quote
+from dovetail.planner.hints.blocks import DELTA_ORDER, RANGE_JOIN, Hint, SideHint, Width, names_of, read_hints, width_of
+from dovetail.planner.logical import (
     BandJoin,
     Logical,
     Project,
 )
-from planner.tree import Node
-from rules.context import Context
-from rules.query.hinted import Name, hintable_names, is_named, looks_through, no_relation, relation_name
-from rules.rule import rule
+from dovetail.planner.tree import Node
+from dovetail.rules.context import Context
+from dovetail.rules.query.hinted import Name, hintable_names, is_named, looks_through, no_relation, relation_name
+from dovetail.rules.rule import rule
 
 _FORM = "write RANGE_JOIN(relation, width), the width a number: days for DATE, seconds for times"
 _MOST_COPIES = 1_000

@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from planner.errors import Refused
-from planner.expr import Scalar
-from planner.logical import Filter, Join, Logical, Nested
-from planner.logical.lookup import LookupJoin
-from rules.context import Context
-from rules.query.decorrelation import check_deterministic
-from rules.rule import rule
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar
+from dovetail.planner.logical import Filter, Join, Logical, Nested
+from dovetail.planner.logical.lookup import LookupJoin
+from dovetail.rules.context import Context
+from dovetail.rules.query.decorrelation import check_deterministic
+from dovetail.rules.rule import rule
 
 
 @rule(Filter, streams="any")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.expr import Scalar, quote
-from planner.hints.blocks import Hint, read_hints
-from planner.hints.lookup import LOOKUP, Value, read_lookup_hint
-from planner.logical import Logical, Project
-from planner.logical.lookup import LookupJoin
-from planner.tree import Node
-from rules.context import Context
-from rules.lookup.hinted import left_of, lookups_in, named
-from rules.query.hinted import hintable_names, is_named, looks_through, no_relation, relation_name
-from rules.rule import rule
+from dovetail.planner.expr import Scalar, quote
+from dovetail.planner.hints.blocks import Hint, read_hints
+from dovetail.planner.hints.lookup import LOOKUP, Value, read_lookup_hint
+from dovetail.planner.logical import Logical, Project
+from dovetail.planner.logical.lookup import LookupJoin
+from dovetail.planner.tree import Node
+from dovetail.rules.context import Context
+from dovetail.rules.lookup.hinted import left_of, lookups_in, named
+from dovetail.rules.query.hinted import hintable_names, is_named, looks_through, no_relation, relation_name
+from dovetail.rules.rule import rule
 
 
 @rule(Project, streams="any")

@@ -1,15 +1,15 @@
 """Recognizes lookup joins: ``JOIN Customers FOR SYSTEM_TIME AS OF o.proc_time AS c ON o.customer_id = c.id``."""
 
-from planner.catalog.declared import LookupTable
-from planner.errors import UnknownName
-from planner.expr import Scalar
-from planner.hints.blocks import names_of
-from planner.logical import Join, Logical, Scan
-from planner.logical.lookup import LookupJoin
-from rules.context import Context
-from rules.lookup.lookup_keys import read_condition
-from rules.query.correlation import leans_on_left
-from rules.rule import rule
+from dovetail.planner.catalog.declared import LookupTable
+from dovetail.planner.errors import UnknownName
+from dovetail.planner.expr import Scalar
+from dovetail.planner.hints.blocks import names_of
+from dovetail.planner.logical import Join, Logical, Scan
+from dovetail.planner.logical.lookup import LookupJoin
+from dovetail.rules.context import Context
+from dovetail.rules.lookup.lookup_keys import read_condition
+from dovetail.rules.query.correlation import leans_on_left
+from dovetail.rules.rule import rule
 
 _NOW = ("PROCTIME()", "CURRENT_TIMESTAMP", "CURRENT_TIMESTAMP()", "NOW()")
 _PROCESSING_TIMES = ("proctime", "processingtime", "processtime")

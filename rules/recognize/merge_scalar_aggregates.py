@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 
-from planner.errors import Refused
-from planner.logical import Project
-from planner.logical.self_join import MergedScalarAggregates
-from rules.context import Context
-from rules.query.correlation import check_not_correlated
-from rules.rule import rule
-from rules.shared_scan.candidates import Candidate, MergedSelect, candidates, unnamed
-from rules.shared_scan.scalar_aggregates import (
+from dovetail.planner.errors import Refused
+from dovetail.planner.logical import Project
+from dovetail.planner.logical.self_join import MergedScalarAggregates
+from dovetail.rules.context import Context
+from dovetail.rules.query.correlation import check_not_correlated
+from dovetail.rules.rule import rule
+from dovetail.rules.shared_scan.candidates import Candidate, MergedSelect, candidates, unnamed
+from dovetail.rules.shared_scan.scalar_aggregates import (
     Member,
     Merged,
     ScalarAggregate,

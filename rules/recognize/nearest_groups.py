@@ -6,18 +6,18 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from planner.band.comparisons import looks_like_band
-from planner.errors import Refused
-from planner.expr import Scalar
-from planner.logical import Join, LateralView, Logical, Project, Sort
-from rules.context import Context
-from rules.nearest.extremes import may_take_a_distance, wanted_by_aggregates
-from rules.nearest.joins_above import BottomJoin, bottom_joins
-from rules.nearest.kept_rows import kept_above
-from rules.nearest.pairs import Pairs, may_be_nearest, nearest_join
-from rules.nearest.shown_columns import readers_of
-from rules.query.query_block import QueryBlock, block_with_order, in_place, where
-from rules.rule import rule
+from dovetail.planner.band.comparisons import looks_like_band
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar
+from dovetail.planner.logical import Join, LateralView, Logical, Project, Sort
+from dovetail.rules.context import Context
+from dovetail.rules.nearest.extremes import may_take_a_distance, wanted_by_aggregates
+from dovetail.rules.nearest.joins_above import BottomJoin, bottom_joins
+from dovetail.rules.nearest.kept_rows import kept_above
+from dovetail.rules.nearest.pairs import Pairs, may_be_nearest, nearest_join
+from dovetail.rules.nearest.shown_columns import readers_of
+from dovetail.rules.query.query_block import QueryBlock, block_with_order, in_place, where
+from dovetail.rules.rule import rule
 
 
 @rule(Project, Sort)

@@ -6,23 +6,30 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from planner.band.comparisons import looks_like_band
-from planner.errors import Refused
-from planner.expr import Scalar
-from planner.logical import Derived, Join, LateralView, Logical, Opaque, Project, Scan, Sort, Verbatim, With
-from planner.logical.nearest_join import Joins, NearestJoin, NearestTies
-from rules.context import Context
-from rules.nearest.first_row import FirstRow, keeps_first, keeps_ties, read_first_row, sorts_by_distance, wanted_by
-from rules.nearest.joins_above import BottomJoin, bottom_joins
-from rules.nearest.kept_rows import kept_above
-from rules.nearest.pairs import Pairs, may_be_nearest, nearest_join
-from rules.nearest.ranked_subquery import ranked_subquery
-from rules.nearest.shown_columns import all_readers_of, readers_of
-from rules.nearest.tied_rows import tied_rows
-from rules.query.from_items import bare, with_leaves
-from rules.query.query_block import QueryBlock, block_with_order, in_place, read_block, where
-from rules.query.subquery_columns import over_subquery
-from rules.rule import rule
+from dovetail.planner.band.comparisons import looks_like_band
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar
+from dovetail.planner.logical import Derived, Join, LateralView, Logical, Opaque, Project, Scan, Sort, Verbatim, With
+from dovetail.planner.logical.nearest_join import Joins, NearestJoin, NearestTies
+from dovetail.rules.context import Context
+from dovetail.rules.nearest.first_row import (
+    FirstRow,
+    keeps_first,
+    keeps_ties,
+    read_first_row,
+    sorts_by_distance,
+    wanted_by,
+)
+from dovetail.rules.nearest.joins_above import BottomJoin, bottom_joins
+from dovetail.rules.nearest.kept_rows import kept_above
+from dovetail.rules.nearest.pairs import Pairs, may_be_nearest, nearest_join
+from dovetail.rules.nearest.ranked_subquery import ranked_subquery
+from dovetail.rules.nearest.shown_columns import all_readers_of, readers_of
+from dovetail.rules.nearest.tied_rows import tied_rows
+from dovetail.rules.query.from_items import bare, with_leaves
+from dovetail.rules.query.query_block import QueryBlock, block_with_order, in_place, read_block, where
+from dovetail.rules.query.subquery_columns import over_subquery
+from dovetail.rules.rule import rule
 
 
 class _Rewritten(NamedTuple):

@@ -7,21 +7,21 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from planner.conditions.normal_form import normal_form
-from planner.errors import Refused
-from planner.expr import HOLE, Scalar, is_star, sql
-from planner.logical import Derived, Join, JoinKind, Logical, Project, Sort
-from planner.logical.nearest_join import Joins, NearestJoin, NearestSubquery, ShownRelation
-from planner.sql.join_scope import scope_of
-from rules.context import Context
-from rules.nearest.first_row import MOST_ROWS
-from rules.nearest.kept_rows import kept_rows
-from rules.nearest.picked_row import may_pick, picked_row, relations_read
-from rules.nearest.shown_columns import all_readers_of
-from rules.query.correlation import leans_on_left
-from rules.query.query_block import QueryBlock, block_with_order, in_place, where
-from rules.query.star_columns import expand_items
-from rules.rule import rule
+from dovetail.planner.conditions.normal_form import normal_form
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import HOLE, Scalar, is_star, sql
+from dovetail.planner.logical import Derived, Join, JoinKind, Logical, Project, Sort
+from dovetail.planner.logical.nearest_join import Joins, NearestJoin, NearestSubquery, ShownRelation
+from dovetail.planner.sql.join_scope import scope_of
+from dovetail.rules.context import Context
+from dovetail.rules.nearest.first_row import MOST_ROWS
+from dovetail.rules.nearest.kept_rows import kept_rows
+from dovetail.rules.nearest.picked_row import may_pick, picked_row, relations_read
+from dovetail.rules.nearest.shown_columns import all_readers_of
+from dovetail.rules.query.correlation import leans_on_left
+from dovetail.rules.query.query_block import QueryBlock, block_with_order, in_place, where
+from dovetail.rules.query.star_columns import expand_items
+from dovetail.rules.rule import rule
 
 
 @rule(Project, Sort)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.errors import Refused
-from planner.expr import Scalar
-from planner.logical import Join, LateralView, Logical, Nested, Project, Sort
-from planner.logical.nearest_join import NearestJoin
-from planner.logical.nearest_syntax import AsofJoin, NearestByJoin, NearestSyntax
-from rules.context import Context
-from rules.nearest.asof_join import nearest_of_asof_join
-from rules.nearest.nearest_by import nearest_of_nearest_by
-from rules.nearest.shown_columns import all_readers_of, joins_of
-from rules.query.query_block import QueryBlock, block_with_order, in_place, where
-from rules.rule import rule
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar
+from dovetail.planner.logical import Join, LateralView, Logical, Nested, Project, Sort
+from dovetail.planner.logical.nearest_join import NearestJoin
+from dovetail.planner.logical.nearest_syntax import AsofJoin, NearestByJoin, NearestSyntax
+from dovetail.rules.context import Context
+from dovetail.rules.nearest.asof_join import nearest_of_asof_join
+from dovetail.rules.nearest.nearest_by import nearest_of_nearest_by
+from dovetail.rules.nearest.shown_columns import all_readers_of, joins_of
+from dovetail.rules.query.query_block import QueryBlock, block_with_order, in_place, where
+from dovetail.rules.rule import rule
 
 
 @rule(Project, Sort)

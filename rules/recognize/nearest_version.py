@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.errors import Refused
-from planner.logical import Join, LateralView, Logical, Nested, Project, Sort, expressions
-from planner.logical.nearest_join import Joins, NearestJoin, NearestVersions
-from rules.context import Context
-from rules.nearest.shown_columns import all_readers_of, joins_of
-from rules.nearest.versions import VersionJoin, nearest_version, read_versions
-from rules.query.query_block import QueryBlock, block_with_order, in_place, where
-from rules.rule import rule
+from dovetail.planner.errors import Refused
+from dovetail.planner.logical import Join, LateralView, Logical, Nested, Project, Sort, expressions
+from dovetail.planner.logical.nearest_join import Joins, NearestJoin, NearestVersions
+from dovetail.rules.context import Context
+from dovetail.rules.nearest.shown_columns import all_readers_of, joins_of
+from dovetail.rules.nearest.versions import VersionJoin, nearest_version, read_versions
+from dovetail.rules.query.query_block import QueryBlock, block_with_order, in_place, where
+from dovetail.rules.rule import rule
 
 
 @rule(Project, Sort)

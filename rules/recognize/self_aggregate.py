@@ -6,20 +6,20 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from planner.errors import Refused
-from planner.expr.aggregate_calls import aggregate_arguments
-from planner.logical import Project, expressions
-from planner.logical.self_aggregate import Rows, SelfAggregate
-from rules.context import Context
-from rules.query.inner_joins import InnerJoins, inner_joins
-from rules.query.query_block import read_block
-from rules.query.tables import tables
-from rules.rule import rule
-from rules.window.anti_join import as_not_exists, refused_anti_join
-from rules.window.correlated_aggregate import CorrelatedAggregate, correlated_aggregate, correlated_form
-from rules.window.self_joined import joined_aggregate, may_be_joined
-from rules.window.self_window import WindowedBlock
-from rules.window.semi_joins import semi_joins_as_exists
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr.aggregate_calls import aggregate_arguments
+from dovetail.planner.logical import Project, expressions
+from dovetail.planner.logical.self_aggregate import Rows, SelfAggregate
+from dovetail.rules.context import Context
+from dovetail.rules.query.inner_joins import InnerJoins, inner_joins
+from dovetail.rules.query.query_block import read_block
+from dovetail.rules.query.tables import tables
+from dovetail.rules.rule import rule
+from dovetail.rules.window.anti_join import as_not_exists, refused_anti_join
+from dovetail.rules.window.correlated_aggregate import CorrelatedAggregate, correlated_aggregate, correlated_form
+from dovetail.rules.window.self_joined import joined_aggregate, may_be_joined
+from dovetail.rules.window.self_window import WindowedBlock
+from dovetail.rules.window.semi_joins import semi_joins_as_exists
 
 
 @rule(Project)

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.errors import Refused, Unsupported
-from planner.expr import Scalar, quote
-from planner.hints.blocks import names_of, read_hints
-from planner.logical import Join, Logical, Nested, Project
-from planner.logical.self_join import SameRowTest
-from planner.sql.to_sql import refuse_stars
-from planner.types.try_expressions import UnsafeSpeculation
-from rules.analysis.same_source import RelationLineage, rewrite_over_output
-from rules.context import Context
-from rules.query.char_columns import check_values
-from rules.query.correlation import check_not_correlated
-from rules.query.from_items import FromItems, read_from_items
-from rules.query.operands import as_operand, conjoined
-from rules.query.query_block import read_block, where
-from rules.query.tables import scans
-from rules.rule import rule
-from rules.self_join.removed_relations import RemovedRelation, RemovedRelations, Residual, raising_last
-from rules.self_join.row_tests import RowTest, row_test
+from dovetail.planner.errors import Refused, Unsupported
+from dovetail.planner.expr import Scalar, quote
+from dovetail.planner.hints.blocks import names_of, read_hints
+from dovetail.planner.logical import Join, Logical, Nested, Project
+from dovetail.planner.logical.self_join import SameRowTest
+from dovetail.planner.sql.to_sql import refuse_stars
+from dovetail.planner.types.try_expressions import UnsafeSpeculation
+from dovetail.rules.analysis.same_source import RelationLineage, rewrite_over_output
+from dovetail.rules.context import Context
+from dovetail.rules.query.char_columns import check_values
+from dovetail.rules.query.correlation import check_not_correlated
+from dovetail.rules.query.from_items import FromItems, read_from_items
+from dovetail.rules.query.operands import as_operand, conjoined
+from dovetail.rules.query.query_block import read_block, where
+from dovetail.rules.query.tables import scans
+from dovetail.rules.rule import rule
+from dovetail.rules.self_join.removed_relations import RemovedRelation, RemovedRelations, Residual, raising_last
+from dovetail.rules.self_join.row_tests import RowTest, row_test
 
 
 @rule(Project)

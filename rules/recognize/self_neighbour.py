@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from planner.errors import Refused
-from planner.logical import Logical, Project
-from rules.context import Context
-from rules.query.char_columns import check_values
-from rules.query.correlation import check_not_correlated
-from rules.query.query_block import read_block, where
-from rules.rule import rule
-from rules.self_join.neighbour_rows import NeighbourRows
-from rules.self_join.neighbours import NeighbourFinder, steps_in
+from dovetail.planner.errors import Refused
+from dovetail.planner.logical import Logical, Project
+from dovetail.rules.context import Context
+from dovetail.rules.query.char_columns import check_values
+from dovetail.rules.query.correlation import check_not_correlated
+from dovetail.rules.query.query_block import read_block, where
+from dovetail.rules.rule import rule
+from dovetail.rules.self_join.neighbour_rows import NeighbourRows
+from dovetail.rules.self_join.neighbours import NeighbourFinder, steps_in
 
 
 @rule(Project)

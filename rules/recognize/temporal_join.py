@@ -2,17 +2,17 @@
 
 from dataclasses import replace
 
-from planner.errors import Refused, UnknownName, Unsupported
-from planner.expr import Scalar, quote
-from planner.expr.substitution import operand
-from planner.logical import Join, Logical, Scan
-from planner.logical.nearest_join import NearestJoin
-from planner.logical.placeholder import alias_of
-from planner.logical.versions import Validity, VersionedTable
-from rules.context import Context
-from rules.nearest.pairs import Pairs, Wanted
-from rules.query.version_keys import missing_keys, why_missing
-from rules.rule import rule
+from dovetail.planner.errors import Refused, UnknownName, Unsupported
+from dovetail.planner.expr import Scalar, quote
+from dovetail.planner.expr.substitution import operand
+from dovetail.planner.logical import Join, Logical, Scan
+from dovetail.planner.logical.nearest_join import NearestJoin
+from dovetail.planner.logical.placeholder import alias_of
+from dovetail.planner.logical.versions import Validity, VersionedTable
+from dovetail.rules.context import Context
+from dovetail.rules.nearest.pairs import Pairs, Wanted
+from dovetail.rules.query.version_keys import missing_keys, why_missing
+from dovetail.rules.rule import rule
 
 _NOW = ("PROCTIME()", "CURRENT_TIMESTAMP")
 _PROCESSING_TIMES = ("proctime", "processingtime", "processtime")

@@ -9,20 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from planner.errors import Refused
-from planner.expr import Scalar, quote
-from planner.logical import Derived, Join, JoinKind, Logical, OneRow, Project, Scan
-from planner.logical.self_join import NeighbourRow, Replacement, RowsWithNeighbours, SameRow
-from planner.sql.names import Source
-from planner.types.schema import Column
-from rules.analysis.equivalence_classes import Scopes
-from rules.analysis.same_source import quoted_column
-from rules.analysis.speculation import check_speculation
-from rules.query.char_columns import check_aliases
-from rules.query.decorrelation import check_deterministic
-from rules.query.from_items import FromItem
-from rules.query.operands import conjoined
-from rules.self_join.neighbours import Neighbour, NeighbourFinder
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar, quote
+from dovetail.planner.logical import Derived, Join, JoinKind, Logical, OneRow, Project, Scan
+from dovetail.planner.logical.self_join import NeighbourRow, Replacement, RowsWithNeighbours, SameRow
+from dovetail.planner.sql.names import Source
+from dovetail.planner.types.schema import Column
+from dovetail.rules.analysis.equivalence_classes import Scopes
+from dovetail.rules.analysis.same_source import quoted_column
+from dovetail.rules.analysis.speculation import check_speculation
+from dovetail.rules.query.char_columns import check_aliases
+from dovetail.rules.query.decorrelation import check_deterministic
+from dovetail.rules.query.from_items import FromItem
+from dovetail.rules.query.operands import conjoined
+from dovetail.rules.self_join.neighbours import Neighbour, NeighbourFinder
 
 R = TypeVar("R", bound=Replacement)
 _CROSS: tuple[JoinKind, str] = ("cross", "CROSS JOIN")

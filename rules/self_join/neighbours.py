@@ -9,16 +9,16 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from planner.conditions.compared import compared
-from planner.errors import Refused
-from planner.expr import Scalar
-from planner.logical import Derived, Logical, Scan
-from rules.analysis.equivalence_classes import EquivalenceClasses, FromScope, Scopes, Value
-from rules.analysis.numbering import Numbering, numberings
-from rules.analysis.same_source import RelationLineage, quoted_column
-from rules.context import Context
-from rules.query.from_items import FromItem
-from rules.query.query_block import QueryBlock
+from dovetail.planner.conditions.compared import compared
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar
+from dovetail.planner.logical import Derived, Logical, Scan
+from dovetail.rules.analysis.equivalence_classes import EquivalenceClasses, FromScope, Scopes, Value
+from dovetail.rules.analysis.numbering import Numbering, numberings
+from dovetail.rules.analysis.same_source import RelationLineage, quoted_column
+from dovetail.rules.context import Context
+from dovetail.rules.query.from_items import FromItem
+from dovetail.rules.query.query_block import QueryBlock
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from planner.errors import Refused
-from planner.expr import Scalar, quote
-from planner.logical import Join, OneRow, Project
-from planner.logical.self_join import SameRow
-from planner.types.schema import Column
-from rules.analysis.equivalence_classes import (
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar, quote
+from dovetail.planner.logical import Join, OneRow, Project
+from dovetail.planner.logical.self_join import SameRow
+from dovetail.planner.types.schema import Column
+from dovetail.rules.analysis.equivalence_classes import (
     Equality,
     EquivalenceClasses,
     FromScope,
@@ -20,14 +20,14 @@ from rules.analysis.equivalence_classes import (
     keys_of,
     why_not_the_same_row,
 )
-from rules.analysis.same_source import RelationLineage, rewrite_over_output, same_source
-from rules.analysis.speculation import check_speculation, may_raise
-from rules.context import Context
-from rules.query.char_columns import check_aliases
-from rules.query.decorrelation import check_deterministic
-from rules.query.from_items import FromItem
-from rules.query.operands import as_operand, conjoined
-from rules.self_join.row_tests import RowTest
+from dovetail.rules.analysis.same_source import RelationLineage, rewrite_over_output, same_source
+from dovetail.rules.analysis.speculation import check_speculation, may_raise
+from dovetail.rules.context import Context
+from dovetail.rules.query.char_columns import check_aliases
+from dovetail.rules.query.decorrelation import check_deterministic
+from dovetail.rules.query.from_items import FromItem
+from dovetail.rules.query.operands import as_operand, conjoined
+from dovetail.rules.self_join.row_tests import RowTest
 
 
 class MissingKey(Refused):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from planner.expr import Scalar
-from planner.expr.subqueries import SubqueryTest
-from planner.logical import Limit
-from rules.query.decorrelation import why_not_simple
-from rules.query.exists_tests import simple_test
-from rules.query.from_items import FromItem
-from rules.query.query_block import read_block
+from dovetail.planner.expr import Scalar
+from dovetail.planner.expr.subqueries import SubqueryTest
+from dovetail.planner.logical import Limit
+from dovetail.rules.query.decorrelation import why_not_simple
+from dovetail.rules.query.exists_tests import simple_test
+from dovetail.rules.query.from_items import FromItem
+from dovetail.rules.query.query_block import read_block
 
 
 class RowTest(NamedTuple):

@@ -6,20 +6,20 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from planner.errors import Refused
-from planner.expr import Scalar, quote
-from planner.expr.calls import unknown
-from planner.expr.subqueries import replace_scalar_subqueries
-from planner.logical import Join, Logical, OneRow, Project
-from planner.logical.self_join import ScalarAggregates, ScalarAggregatesRow
-from planner.sql.to_sql import refuse_stars, star_items
-from planner.tree import Node
-from rules.context import Context
-from rules.query.decorrelation import has_lateral_view
-from rules.query.definitions import definition_of
-from rules.query.from_items import FromItem
-from rules.query.query_block import read_block, where
-from rules.shared_scan.scalar_aggregates import Merged, may_be_scalar_aggregate
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar, quote
+from dovetail.planner.expr.calls import unknown
+from dovetail.planner.expr.subqueries import replace_scalar_subqueries
+from dovetail.planner.logical import Join, Logical, OneRow, Project
+from dovetail.planner.logical.self_join import ScalarAggregates, ScalarAggregatesRow
+from dovetail.planner.sql.to_sql import refuse_stars, star_items
+from dovetail.planner.tree import Node
+from dovetail.rules.context import Context
+from dovetail.rules.query.decorrelation import has_lateral_view
+from dovetail.rules.query.definitions import definition_of
+from dovetail.rules.query.from_items import FromItem
+from dovetail.rules.query.query_block import read_block, where
+from dovetail.rules.shared_scan.scalar_aggregates import Merged, may_be_scalar_aggregate
 
 
 @dataclass(frozen=True)

@@ -14,22 +14,22 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from planner.errors import Place, Refused
-from planner.expr import Scalar
-from planner.expr.aggregate_calls import Call, calls, outside, replaced
-from planner.expr.substitution import without_alias
-from planner.logical import Logical, Project, Scan
-from planner.tree import Node
-from planner.types.schema import SqlType
-from rules.analysis.containment_mapping import ContainmentMapping, Term, containment_mappings
-from rules.analysis.speculation import check_order, check_speculation
-from rules.context import Context
-from rules.query.correlation import correlated
-from rules.query.decorrelation import check_deterministic
-from rules.query.inner_joins import InnerJoins, inner_joins
-from rules.query.operands import conjoined
-from rules.query.query_block import read_block, where
-from rules.query.tables import tables
+from dovetail.planner.errors import Place, Refused
+from dovetail.planner.expr import Scalar
+from dovetail.planner.expr.aggregate_calls import Call, calls, outside, replaced
+from dovetail.planner.expr.substitution import without_alias
+from dovetail.planner.logical import Logical, Project, Scan
+from dovetail.planner.tree import Node
+from dovetail.planner.types.schema import SqlType
+from dovetail.rules.analysis.containment_mapping import ContainmentMapping, Term, containment_mappings
+from dovetail.rules.analysis.speculation import check_order, check_speculation
+from dovetail.rules.context import Context
+from dovetail.rules.query.correlation import correlated
+from dovetail.rules.query.decorrelation import check_deterministic
+from dovetail.rules.query.inner_joins import InnerJoins, inner_joins
+from dovetail.rules.query.operands import conjoined
+from dovetail.rules.query.query_block import read_block, where
+from dovetail.rules.query.tables import tables
 
 _FEW_DISTINCT = 3  # so many aggregates with DISTINCT are sooner merged: Spark copies each row for each of them
 _NAME_FIELDS = ("struct", "arrays_zip")  # whose fields have the names of their arguments

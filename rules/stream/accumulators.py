@@ -21,21 +21,21 @@ from typing import Any
 
 from sqlglot import exp
 
-from planner.errors import UnknownName, Unsupported
-from planner.expr import Scalar, column_ref, columns_in, quote, sql
-from planner.expr.aggregate_calls import Call, calls, replaced
-from planner.expr.calls import volatile
-from planner.expr.stable_functions import first_stable_function
-from planner.logical import Aggregate, Filter, Logical, Project, Sort, map_expressions
-from planner.logical.clauses import Windows
-from planner.logical.relations import Opaque
-from planner.sql.scope import Scope
-from planner.sql.to_sql import to_sql
-from planner.state.changes import COUNT
-from planner.types.schema import SqlType
-from planner.types.try_expressions import can_raise
-from rules.query.decorrelation import check_deterministic
-from rules.query.query_block import where
+from dovetail.planner.errors import UnknownName, Unsupported
+from dovetail.planner.expr import Scalar, column_ref, columns_in, quote, sql
+from dovetail.planner.expr.aggregate_calls import Call, calls, replaced
+from dovetail.planner.expr.calls import volatile
+from dovetail.planner.expr.stable_functions import first_stable_function
+from dovetail.planner.logical import Aggregate, Filter, Logical, Project, Sort, map_expressions
+from dovetail.planner.logical.clauses import Windows
+from dovetail.planner.logical.relations import Opaque
+from dovetail.planner.sql.scope import Scope
+from dovetail.planner.sql.to_sql import to_sql
+from dovetail.planner.state.changes import COUNT
+from dovetail.planner.types.schema import SqlType
+from dovetail.planner.types.try_expressions import can_raise
+from dovetail.rules.query.decorrelation import check_deterministic
+from dovetail.rules.query.query_block import where
 
 Types = Callable[[Sequence[str]], Sequence[SqlType]]
 _GROUP, _PART, _ANSWER, _THERE = "__dt_g", "__dt_p", "__dt_a", "__dt_there"

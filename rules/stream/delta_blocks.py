@@ -17,19 +17,19 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from planner.errors import Unsupported
-from planner.expr import Scalar, quote, sql
-from planner.hints.blocks import DELTA_ORDER, without
-from planner.logical import JOIN_KEYWORDS, Join, Logical, Scan
-from planner.sql.to_sql import to_sql
-from planner.state.bounds import equalities
-from planner.state.delta import DeltaJoin, DeltaPath, Lookup, Value
-from planner.state.program import EpochProgram, Read, Step, Version
-from planner.types.schema import SqlType
-from rules.analysis.delta_join import JoinGraph, Sizes, delta_join
-from rules.analysis.equivalence_classes import Equality
-from rules.query.decorrelation import check_deterministic
-from rules.stream.stream_blocks import Shape, alias_of, scan_of
+from dovetail.planner.errors import Unsupported
+from dovetail.planner.expr import Scalar, quote, sql
+from dovetail.planner.hints.blocks import DELTA_ORDER, without
+from dovetail.planner.logical import JOIN_KEYWORDS, Join, Logical, Scan
+from dovetail.planner.sql.to_sql import to_sql
+from dovetail.planner.state.bounds import equalities
+from dovetail.planner.state.delta import DeltaJoin, DeltaPath, Lookup, Value
+from dovetail.planner.state.program import EpochProgram, Read, Step, Version
+from dovetail.planner.types.schema import SqlType
+from dovetail.rules.analysis.delta_join import JoinGraph, Sizes, delta_join
+from dovetail.rules.analysis.equivalence_classes import Equality
+from dovetail.rules.query.decorrelation import check_deterministic
+from dovetail.rules.stream.stream_blocks import Shape, alias_of, scan_of
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,11 @@ Of the relations that a path can look up next, it takes the first in the hint; r
 
 from __future__ import annotations
 
-from planner.expr import Scalar
-from planner.hints.blocks import DELTA_ORDER, read_hints
-from planner.logical import Logical
-from rules.context import Context
-from rules.query.hinted import hintable_names, is_named, no_relation, relation_name
+from dovetail.planner.expr import Scalar
+from dovetail.planner.hints.blocks import DELTA_ORDER, read_hints
+from dovetail.planner.logical import Logical
+from dovetail.rules.context import Context
+from dovetail.rules.query.hinted import hintable_names, is_named, no_relation, relation_name
 
 _FORM = f"write {DELTA_ORDER}(relation, relation, …)"
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import floor
 
-from planner.band.linear import Leaf
-from planner.errors import Refused
-from planner.state.bounds import Bound
-from planner.state.stream import Stream
-from rules.analysis.same_source import quoted_column
-from rules.stream.stream_blocks import Shape
+from dovetail.planner.band.linear import Leaf
+from dovetail.planner.errors import Refused
+from dovetail.planner.state.bounds import Bound
+from dovetail.planner.state.stream import Stream
+from dovetail.rules.analysis.same_source import quoted_column
+from dovetail.rules.stream.stream_blocks import Shape
 
 OverBase = Callable[[str, int], str]
 

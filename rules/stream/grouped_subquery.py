@@ -6,11 +6,11 @@ from typing import Any
 
 from sqlglot import exp
 
-from planner.errors import Unsupported
-from planner.expr import Scalar
-from planner.logical import Cte, Logical
-from planner.logical.relations import Derived
-from rules.query.query_block import QueryBlock, read_block
+from dovetail.planner.errors import Unsupported
+from dovetail.planner.expr import Scalar
+from dovetail.planner.logical import Cte, Logical
+from dovetail.planner.logical.relations import Derived
+from dovetail.rules.query.query_block import QueryBlock, read_block
 
 
 def grouped_subquery(query: Logical) -> str:

@@ -23,20 +23,20 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from planner.errors import Unsupported
-from planner.expr import Scalar, column_ref, quote, sql
-from planner.hints.blocks import DELTA_ORDER, without
-from planner.logical import JOIN_KEYWORDS, Join, Logical, Opaque
-from planner.sql.to_sql import to_sql
-from planner.state.bounds import equalities
-from planner.state.changes import COUNT
-from planner.state.delta import DeltaJoin, DeltaPath, Lookup, Value, version_of
-from planner.state.program import EpochProgram, Read, Step, Version
-from rules.analysis.delta_join import JoinGraph, Sizes, delta_join
-from rules.query.decorrelation import check_deterministic
-from rules.query.query_block import where
-from rules.stream.delta_blocks import Conjuncts, Meanings, Routed
-from rules.stream.stream_blocks import Shape, alias_of, scan_of
+from dovetail.planner.errors import Unsupported
+from dovetail.planner.expr import Scalar, column_ref, quote, sql
+from dovetail.planner.hints.blocks import DELTA_ORDER, without
+from dovetail.planner.logical import JOIN_KEYWORDS, Join, Logical, Opaque
+from dovetail.planner.sql.to_sql import to_sql
+from dovetail.planner.state.bounds import equalities
+from dovetail.planner.state.changes import COUNT
+from dovetail.planner.state.delta import DeltaJoin, DeltaPath, Lookup, Value, version_of
+from dovetail.planner.state.program import EpochProgram, Read, Step, Version
+from dovetail.rules.analysis.delta_join import JoinGraph, Sizes, delta_join
+from dovetail.rules.query.decorrelation import check_deterministic
+from dovetail.rules.query.query_block import where
+from dovetail.rules.stream.delta_blocks import Conjuncts, Meanings, Routed
+from dovetail.rules.stream.stream_blocks import Shape, alias_of, scan_of
 
 _SIGN = "__dt_sign"
 

@@ -15,18 +15,18 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
-from planner.errors import Refused
-from planner.expr import Scalar
-from planner.logical import Join, Logical, Scan
-from planner.state.bounds import equalities
-from planner.types.try_expressions import TypeOf
-from rules.analysis.same_source import RelationLineage, quoted_column
-from rules.analysis.speculation import may_raise
-from rules.analysis.unique import Unique, unique_keys
-from rules.context import Context
-from rules.query.from_items import INNER, FromItem, bare, read_from_items
-from rules.query.query_block import read_block
-from rules.stream.stream_blocks import COLUMNS, Shape
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar
+from dovetail.planner.logical import Join, Logical, Scan
+from dovetail.planner.state.bounds import equalities
+from dovetail.planner.types.try_expressions import TypeOf
+from dovetail.rules.analysis.same_source import RelationLineage, quoted_column
+from dovetail.rules.analysis.speculation import may_raise
+from dovetail.rules.analysis.unique import Unique, unique_keys
+from dovetail.rules.context import Context
+from dovetail.rules.query.from_items import INNER, FromItem, bare, read_from_items
+from dovetail.rules.query.query_block import read_block
+from dovetail.rules.stream.stream_blocks import COLUMNS, Shape
 
 _NULL_OF_NULL = (
     exp.Column,

@@ -13,13 +13,13 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from planner.expr import Scalar
-from planner.logical import JOIN_KEYWORDS, Join, Logical
-from planner.state.bounds import equalities
-from planner.tree import transform_up
-from rules.context import Context
-from rules.query.from_items import INNER, read_from_items
-from rules.query.query_block import read_block
+from dovetail.planner.expr import Scalar
+from dovetail.planner.logical import JOIN_KEYWORDS, Join, Logical
+from dovetail.planner.state.bounds import equalities
+from dovetail.planner.tree import transform_up
+from dovetail.rules.context import Context
+from dovetail.rules.query.from_items import INNER, read_from_items
+from dovetail.rules.query.query_block import read_block
 
 
 def outer_to_inner(query: Logical, ctx: Context) -> Logical:

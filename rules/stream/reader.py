@@ -9,28 +9,28 @@ from math import floor
 
 from sqlglot import exp
 
-from planner.band.linear import Leaf
-from planner.errors import Refused, UnknownName
-from planner.expr import Scalar, columns_in, quote, sql
-from planner.logical import Join, Logical, Scan
-from planner.state.bounds import Bound, equalities, read_bounds, with_implied
-from planner.state.changes import COUNT, count_of
-from planner.state.shared import any_of
-from planner.state.spec import Input, Reach, Side, StoredColumn, StreamJoin, described_settings
-from rules.analysis.delta_join import Sizes
-from rules.analysis.same_source import over_base
-from rules.context import Context
-from rules.query.condition_scope import condition_scope
-from rules.query.decorrelation import check_deterministic
-from rules.query.operands import as_operand
-from rules.stream.changelogs import with_count
-from rules.stream.delta_blocks import Meanings, Routed, routed
-from rules.stream.delta_order import delta_order
-from rules.stream.expiry import Expiries, Expiry, latest, position_of
-from rules.stream.left_blocks import SidesOfLeft, routed_left
-from rules.stream.left_joins import check_without_match, compared, key_refusal, keys_of
-from rules.stream.relations import Relation, inputs_of
-from rules.stream.stream_blocks import Shape, alias_of
+from dovetail.planner.band.linear import Leaf
+from dovetail.planner.errors import Refused, UnknownName
+from dovetail.planner.expr import Scalar, columns_in, quote, sql
+from dovetail.planner.logical import Join, Logical, Scan
+from dovetail.planner.state.bounds import Bound, equalities, read_bounds, with_implied
+from dovetail.planner.state.changes import COUNT, count_of
+from dovetail.planner.state.shared import any_of
+from dovetail.planner.state.spec import Input, Reach, Side, StoredColumn, StreamJoin, described_settings
+from dovetail.rules.analysis.delta_join import Sizes
+from dovetail.rules.analysis.same_source import over_base
+from dovetail.rules.context import Context
+from dovetail.rules.query.condition_scope import condition_scope
+from dovetail.rules.query.decorrelation import check_deterministic
+from dovetail.rules.query.operands import as_operand
+from dovetail.rules.stream.changelogs import with_count
+from dovetail.rules.stream.delta_blocks import Meanings, Routed, routed
+from dovetail.rules.stream.delta_order import delta_order
+from dovetail.rules.stream.expiry import Expiries, Expiry, latest, position_of
+from dovetail.rules.stream.left_blocks import SidesOfLeft, routed_left
+from dovetail.rules.stream.left_joins import check_without_match, compared, key_refusal, keys_of
+from dovetail.rules.stream.relations import Relation, inputs_of
+from dovetail.rules.stream.stream_blocks import Shape, alias_of
 
 
 class Reader:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from planner.errors import ClauseAboveJoin, Refused
-from planner.expr import sql
-from planner.logical import Logical, Scan, With
-from planner.state.stream import Stream
-from rules.analysis.same_source import NOT_OF_A_ROW, RelationLineage, reading
-from rules.context import Context
-from rules.stream.stream_blocks import Shape
+from dovetail.planner.errors import ClauseAboveJoin, Refused
+from dovetail.planner.expr import sql
+from dovetail.planner.logical import Logical, Scan, With
+from dovetail.planner.state.stream import Stream
+from dovetail.rules.analysis.same_source import NOT_OF_A_ROW, RelationLineage, reading
+from dovetail.rules.context import Context
+from dovetail.rules.stream.stream_blocks import Shape
 
 Find = Callable[[tuple[str, ...]], Stream | None]
 

@@ -17,14 +17,14 @@ from typing import Any
 
 from sqlglot import exp
 
-from planner.errors import Refused, Unsupported
-from planner.expr import Scalar, column_ref, columns_in, is_reference, quote
-from planner.expr.references import column_refs, replace_references
-from planner.expr.scalar import ColumnRef
-from planner.expr.substitution import substitute_columns
-from planner.logical import Aggregate, Filter, Logical, Project, Sort, expressions, map_expressions
-from planner.logical.clauses import Windows
-from planner.sql.scope import Scope
+from dovetail.planner.errors import Refused, Unsupported
+from dovetail.planner.expr import Scalar, column_ref, columns_in, is_reference, quote
+from dovetail.planner.expr.references import column_refs, replace_references
+from dovetail.planner.expr.scalar import ColumnRef
+from dovetail.planner.expr.substitution import substitute_columns
+from dovetail.planner.logical import Aggregate, Filter, Logical, Project, Sort, expressions, map_expressions
+from dovetail.planner.logical.clauses import Windows
+from dovetail.planner.sql.scope import Scope
 
 _Column = tuple[int, str]  # a relation by its number, and its column
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from planner.errors import Unsupported
-from planner.expr import Scalar, quote
-from planner.logical import JOIN_KEYWORDS, Join, JoinKind, Logical, Project
-from planner.logical.relations import Scan
-from planner.sql.to_sql import to_sql
-from planner.state.program import EpochProgram, Flow, Probe, Read, Step, Version
-from rules.query.from_items import INNER, bare, read_from_items
-from rules.query.query_block import QueryBlock, read_block, where
+from dovetail.planner.errors import Unsupported
+from dovetail.planner.expr import Scalar, quote
+from dovetail.planner.logical import JOIN_KEYWORDS, Join, JoinKind, Logical, Project
+from dovetail.planner.logical.relations import Scan
+from dovetail.planner.sql.to_sql import to_sql
+from dovetail.planner.state.program import EpochProgram, Flow, Probe, Read, Step, Version
+from dovetail.rules.query.from_items import INNER, bare, read_from_items
+from dovetail.rules.query.query_block import QueryBlock, read_block, where
 
 COLUMNS = "USING and NATURAL are left to Spark"
 _NOT_INNER = "it joins more than two relations, and not all of them by inner joins"

@@ -13,19 +13,19 @@ compared with the other side, which therefore stores its rows until all rows tha
 
 from __future__ import annotations
 
-from planner.errors import Refused
-from planner.logical import Cte, Join, Logical, Scan
-from planner.sql.to_sql import to_sql
-from planner.state.spec import StreamJoin
-from planner.tree import transform_up
-from rules.context import Context
-from rules.query.hinted import hintable_names
-from rules.stream.changelogs import changes_refusal, check_alone, find_change_column, without_changes
-from rules.stream.left_joins import left_shape
-from rules.stream.outer_to_inner import outer_to_inner
-from rules.stream.reader import Reader
-from rules.stream.relations import Find, Relation, check_block, relation_of
-from rules.stream.stream_blocks import Shape, shape_of
+from dovetail.planner.errors import Refused
+from dovetail.planner.logical import Cte, Join, Logical, Scan
+from dovetail.planner.sql.to_sql import to_sql
+from dovetail.planner.state.spec import StreamJoin
+from dovetail.planner.tree import transform_up
+from dovetail.rules.context import Context
+from dovetail.rules.query.hinted import hintable_names
+from dovetail.rules.stream.changelogs import changes_refusal, check_alone, find_change_column, without_changes
+from dovetail.rules.stream.left_joins import left_shape
+from dovetail.rules.stream.outer_to_inner import outer_to_inner
+from dovetail.rules.stream.reader import Reader
+from dovetail.rules.stream.relations import Find, Relation, check_block, relation_of
+from dovetail.rules.stream.stream_blocks import Shape, shape_of
 
 
 def stream_join(

@@ -21,30 +21,30 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from planner.band.axis import Axis
-from planner.catalog.declared import Versions
-from planner.errors import Refused, Unsupported
-from planner.expr import Scalar, quote
-from planner.logical import JOIN_KEYWORDS, Cte, Derived, Join, Logical, Project, Scan
-from planner.logical.placeholder import alias_of as suffix_of
-from planner.logical.versions import LAST
-from planner.sql.to_sql import to_sql
-from planner.state.bounds import Bound
-from planner.state.program import EpochProgram, Probe, Read, Step, Version
-from planner.state.spec import AsOf, StreamJoin
-from planner.tree import transform_up
-from planner.types.schema import sql_type
-from rules.analysis.same_source import quoted_column
-from rules.context import Context
-from rules.query.decorrelation import check_deterministic
-from rules.query.operands import as_operand
-from rules.query.query_block import where
-from rules.query.version_keys import missing_keys, why_missing
-from rules.stream.changelogs import expand_items
-from rules.stream.expiry import Expiry
-from rules.stream.reader import Reader
-from rules.stream.relations import Find, Relation, check_block, relation_of
-from rules.stream.stream_blocks import Shape, alias_of, scan_of, shape_of
+from dovetail.planner.band.axis import Axis
+from dovetail.planner.catalog.declared import Versions
+from dovetail.planner.errors import Refused, Unsupported
+from dovetail.planner.expr import Scalar, quote
+from dovetail.planner.logical import JOIN_KEYWORDS, Cte, Derived, Join, Logical, Project, Scan
+from dovetail.planner.logical.placeholder import alias_of as suffix_of
+from dovetail.planner.logical.versions import LAST
+from dovetail.planner.sql.to_sql import to_sql
+from dovetail.planner.state.bounds import Bound
+from dovetail.planner.state.program import EpochProgram, Probe, Read, Step, Version
+from dovetail.planner.state.spec import AsOf, StreamJoin
+from dovetail.planner.tree import transform_up
+from dovetail.planner.types.schema import sql_type
+from dovetail.rules.analysis.same_source import quoted_column
+from dovetail.rules.context import Context
+from dovetail.rules.query.decorrelation import check_deterministic
+from dovetail.rules.query.operands import as_operand
+from dovetail.rules.query.query_block import where
+from dovetail.rules.query.version_keys import missing_keys, why_missing
+from dovetail.rules.stream.changelogs import expand_items
+from dovetail.rules.stream.expiry import Expiry
+from dovetail.rules.stream.reader import Reader
+from dovetail.rules.stream.relations import Find, Relation, check_block, relation_of
+from dovetail.rules.stream.stream_blocks import Shape, alias_of, scan_of, shape_of
 
 _UNTIL = "__dt_until"
 _AT_ONCE = -(2**63)

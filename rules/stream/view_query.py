@@ -14,25 +14,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from planner.errors import Refused, Unsupported
-from planner.expr import Scalar, has_star, quote, sql
-from planner.expr.calls import repeated_otherwise
-from planner.expr.stable_functions import first_stable_function
-from planner.logical import Aggregate, Cte, Filter, Join, Logical, Project, Scan, Sort, With
-from planner.logical.clauses import Limit, Windows
-from planner.logical.relations import Opaque
-from planner.sql.names import Source
-from planner.sql.scope import Scope
-from planner.sql.to_sql import to_sql
-from planner.state.changes import COUNT, checked_kind, count_of
-from rules.analysis.same_source import reading
-from rules.context import Context
-from rules.query.from_items import leaves
-from rules.query.query_block import where
-from rules.stream.accumulators import Accumulators, Types, accumulators
-from rules.stream.changelogs import expand_items, find_change_column
-from rules.stream.stored_rows import StoredRelation
-from rules.stream.stream_blocks import alias_of
+from dovetail.planner.errors import Refused, Unsupported
+from dovetail.planner.expr import Scalar, has_star, quote, sql
+from dovetail.planner.expr.calls import repeated_otherwise
+from dovetail.planner.expr.stable_functions import first_stable_function
+from dovetail.planner.logical import Aggregate, Cte, Filter, Join, Logical, Project, Scan, Sort, With
+from dovetail.planner.logical.clauses import Limit, Windows
+from dovetail.planner.logical.relations import Opaque
+from dovetail.planner.sql.names import Source
+from dovetail.planner.sql.scope import Scope
+from dovetail.planner.sql.to_sql import to_sql
+from dovetail.planner.state.changes import COUNT, checked_kind, count_of
+from dovetail.rules.analysis.same_source import reading
+from dovetail.rules.context import Context
+from dovetail.rules.query.from_items import leaves
+from dovetail.rules.query.query_block import where
+from dovetail.rules.stream.accumulators import Accumulators, Types, accumulators
+from dovetail.rules.stream.changelogs import expand_items, find_change_column
+from dovetail.rules.stream.stored_rows import StoredRelation
+from dovetail.rules.stream.stream_blocks import alias_of
 
 JOINED = "__dt_joined"
 """The name under which the rows of the join are read."""

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from planner.conditions.compared import Comparison, compared
-from planner.errors import Refused
-from planner.expr import HOLE, Scalar
-from planner.logical import Filter, Join, Project, Relation, Scan
-from planner.sql.names import Resolver
-from planner.sql.scope import Scope
-from rules.query.query_block import read_block, where
-from rules.query.tables import tables
+from dovetail.planner.conditions.compared import Comparison, compared
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import HOLE, Scalar
+from dovetail.planner.logical import Filter, Join, Project, Relation, Scan
+from dovetail.planner.sql.names import Resolver
+from dovetail.planner.sql.scope import Scope
+from dovetail.rules.query.query_block import read_block, where
+from dovetail.rules.query.tables import tables
 
 
 def as_not_exists(project: Project, names: Resolver) -> Project | None:

@@ -14,22 +14,22 @@ from typing import Literal
 
 from sqlglot import exp
 
-from planner.conditions.compared import compared
-from planner.errors import Place, Refused, Unsupported
-from planner.expr import HOLE, Scalar, sql
-from planner.expr.aggregate_calls import aggregate_arguments
-from planner.expr.subqueries import subqueries
-from planner.expr.substitution import without_alias
-from planner.logical import Limit
-from rules.analysis.containment_mapping import ContainmentMapping, Term, containment_mappings, read_first
-from rules.analysis.correlation_keys import CorrelationKey, correlation_key, plainly_compared
-from rules.analysis.sail_groups import check_groups_on_sail
-from rules.context import Context
-from rules.query.aggregates import WindowColumn, check_aggregates
-from rules.query.decorrelation import check_deterministic, check_inner
-from rules.query.inner_joins import InnerJoins, inner_joins
-from rules.query.query_block import QueryBlock, read_block
-from rules.query.tables import tables
+from dovetail.planner.conditions.compared import compared
+from dovetail.planner.errors import Place, Refused, Unsupported
+from dovetail.planner.expr import HOLE, Scalar, sql
+from dovetail.planner.expr.aggregate_calls import aggregate_arguments
+from dovetail.planner.expr.subqueries import subqueries
+from dovetail.planner.expr.substitution import without_alias
+from dovetail.planner.logical import Limit
+from dovetail.rules.analysis.containment_mapping import ContainmentMapping, Term, containment_mappings, read_first
+from dovetail.rules.analysis.correlation_keys import CorrelationKey, correlation_key, plainly_compared
+from dovetail.rules.analysis.sail_groups import check_groups_on_sail
+from dovetail.rules.context import Context
+from dovetail.rules.query.aggregates import WindowColumn, check_aggregates
+from dovetail.rules.query.decorrelation import check_deterministic, check_inner
+from dovetail.rules.query.inner_joins import InnerJoins, inner_joins
+from dovetail.rules.query.query_block import QueryBlock, read_block
+from dovetail.rules.query.tables import tables
 
 Form = Literal["exists", "scalar"]
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from planner.band.offsets import Offsets
-from planner.errors import Refused
-from planner.expr import Scalar, quote
-from planner.logical import Derived, Filter, Logical, Project, Windows
-from planner.types.schema import SqlType
-from rules.window.self_band import Pair, SelfBand
+from dovetail.planner.band.offsets import Offsets
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar, quote
+from dovetail.planner.logical import Derived, Filter, Logical, Project, Windows
+from dovetail.planner.types.schema import SqlType
+from dovetail.rules.window.self_band import Pair, SelfBand
 
 _MOST_DIGITS = 28  # of a decimal that is added up: Spark's sum has ten more
 

@@ -12,20 +12,20 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from planner.band.ends import comparisons
-from planner.band.linear import ConditionScope, Side
-from planner.band.offsets import Offsets, read_offsets
-from planner.conditions.compared import Comparison, compared
-from planner.errors import Refused
-from planner.expr import Scalar, quote, sql, without_parentheses
-from planner.expr import canonical as canonical_text
-from planner.logical import Logical
-from planner.sql.scope import BoundColumn, Scope
-from planner.types.schema import SqlType
-from rules.analysis.same_source import RelationLineage, rewrite_over_output
-from rules.analysis.speculation import check_speculation
-from rules.context import Context
-from rules.query.decorrelation import check_deterministic
+from dovetail.planner.band.ends import comparisons
+from dovetail.planner.band.linear import ConditionScope, Side
+from dovetail.planner.band.offsets import Offsets, read_offsets
+from dovetail.planner.conditions.compared import Comparison, compared
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar, quote, sql, without_parentheses
+from dovetail.planner.expr import canonical as canonical_text
+from dovetail.planner.logical import Logical
+from dovetail.planner.sql.scope import BoundColumn, Scope
+from dovetail.planner.types.schema import SqlType
+from dovetail.rules.analysis.same_source import RelationLineage, rewrite_over_output
+from dovetail.rules.analysis.speculation import check_speculation
+from dovetail.rules.context import Context
+from dovetail.rules.query.decorrelation import check_deterministic
 
 _PAIRED = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.And)
 

@@ -10,19 +10,19 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from planner.errors import NoSuchColumn, Refused, UnknownName
-from planner.expr import Scalar, parse, quote
-from planner.expr.aggregate_calls import Call, calls, outside, replaced
-from planner.expr.substitution import operand
-from planner.logical import Aggregate, Filter, Join, Logical, Project, Sort, Windows, map_expressions
-from planner.logical.band_window import BandWindow, WindowedSource
-from planner.sql.to_sql import refuse_stars
-from rules.analysis.same_source import RelationLineage
-from rules.context import Context
-from rules.query.decorrelation import check_deterministic
-from rules.query.query_block import QueryBlock, where
-from rules.window.frame_aggregates import FrameAggregates
-from rules.window.self_band import Pair, SelfBand
+from dovetail.planner.errors import NoSuchColumn, Refused, UnknownName
+from dovetail.planner.expr import Scalar, parse, quote
+from dovetail.planner.expr.aggregate_calls import Call, calls, outside, replaced
+from dovetail.planner.expr.substitution import operand
+from dovetail.planner.logical import Aggregate, Filter, Join, Logical, Project, Sort, Windows, map_expressions
+from dovetail.planner.logical.band_window import BandWindow, WindowedSource
+from dovetail.planner.sql.to_sql import refuse_stars
+from dovetail.rules.analysis.same_source import RelationLineage
+from dovetail.rules.context import Context
+from dovetail.rules.query.decorrelation import check_deterministic
+from dovetail.rules.query.query_block import QueryBlock, where
+from dovetail.rules.window.frame_aggregates import FrameAggregates
+from dovetail.rules.window.self_band import Pair, SelfBand
 
 
 @dataclass

@@ -8,22 +8,22 @@ relation becomes columns of each row.
 
 from __future__ import annotations
 
-from planner.errors import Refused
-from planner.expr import Scalar, quote
-from planner.expr.aggregate_calls import aggregate_arguments
-from planner.expr.substitution import without_alias
-from planner.logical import Aggregate, Derived, Logical, Scan, expressions
-from planner.tree import Node
-from rules.analysis.containment_mapping import ContainmentMapping, containment_mappings, is_column, read_first
-from rules.analysis.correlation_keys import CorrelationKey, correlation_key
-from rules.context import Context
-from rules.query.aggregates import WindowColumn, check_aggregates
-from rules.query.decorrelation import check_inner
-from rules.query.definitions import definition_of
-from rules.query.inner_joins import InnerJoins, inner_joins
-from rules.query.query_block import QueryBlock, read_block
-from rules.query.tables import tables
-from rules.window.correlated_aggregate import CorrelatedAggregate, Group
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar, quote
+from dovetail.planner.expr.aggregate_calls import aggregate_arguments
+from dovetail.planner.expr.substitution import without_alias
+from dovetail.planner.logical import Aggregate, Derived, Logical, Scan, expressions
+from dovetail.planner.tree import Node
+from dovetail.rules.analysis.containment_mapping import ContainmentMapping, containment_mappings, is_column, read_first
+from dovetail.rules.analysis.correlation_keys import CorrelationKey, correlation_key
+from dovetail.rules.context import Context
+from dovetail.rules.query.aggregates import WindowColumn, check_aggregates
+from dovetail.rules.query.decorrelation import check_inner
+from dovetail.rules.query.definitions import definition_of
+from dovetail.rules.query.inner_joins import InnerJoins, inner_joins
+from dovetail.rules.query.query_block import QueryBlock, read_block
+from dovetail.rules.query.tables import tables
+from dovetail.rules.window.correlated_aggregate import CorrelatedAggregate, Group
 
 
 def may_be_joined(relation: Node, read: frozenset[str], ctx: Context) -> QueryBlock | None:

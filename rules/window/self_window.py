@@ -14,22 +14,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from planner.errors import Refused, ShowsAddedColumn, Unsupported
-from planner.expr import Scalar, is_star, quote
-from planner.logical import Derived, Join, Logical, OneRow, Project
-from planner.logical.relations import subquery_as
-from planner.sql.names import Source
-from planner.sql.to_sql import STAR_OVER_MERGED, STAR_WITHOUT_NAME, refuse_stars
-from rules.analysis.correlation_keys import equal_columns
-from rules.analysis.same_source import reading
-from rules.analysis.speculation import check_order, check_speculation
-from rules.context import Context
-from rules.query.char_columns import check_aliases, check_values
-from rules.query.correlation import leans_on_left, words_of
-from rules.query.decorrelation import check_deterministic
-from rules.query.inner_joins import InnerJoins
-from rules.query.query_block import where
-from rules.window.correlated_aggregate import CorrelatedAggregate, Group
+from dovetail.planner.errors import Refused, ShowsAddedColumn, Unsupported
+from dovetail.planner.expr import Scalar, is_star, quote
+from dovetail.planner.logical import Derived, Join, Logical, OneRow, Project
+from dovetail.planner.logical.relations import subquery_as
+from dovetail.planner.sql.names import Source
+from dovetail.planner.sql.to_sql import STAR_OVER_MERGED, STAR_WITHOUT_NAME, refuse_stars
+from dovetail.rules.analysis.correlation_keys import equal_columns
+from dovetail.rules.analysis.same_source import reading
+from dovetail.rules.analysis.speculation import check_order, check_speculation
+from dovetail.rules.context import Context
+from dovetail.rules.query.char_columns import check_aliases, check_values
+from dovetail.rules.query.correlation import leans_on_left, words_of
+from dovetail.rules.query.decorrelation import check_deterministic
+from dovetail.rules.query.inner_joins import InnerJoins
+from dovetail.rules.query.query_block import where
+from dovetail.rules.window.correlated_aggregate import CorrelatedAggregate, Group
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.errors import Refused
-from planner.expr import HOLE, Scalar
-from planner.logical import Filter, Join, Logical, Project
-from rules.analysis.speculation import check_speculation
-from rules.context import Context
-from rules.query.correlation import leans_on_left
-from rules.query.decorrelation import bounds, check_deterministic
-from rules.query.query_block import read_block, where
-from rules.query.tables import tables
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import HOLE, Scalar
+from dovetail.planner.logical import Filter, Join, Logical, Project
+from dovetail.rules.analysis.speculation import check_speculation
+from dovetail.rules.context import Context
+from dovetail.rules.query.correlation import leans_on_left
+from dovetail.rules.query.decorrelation import bounds, check_deterministic
+from dovetail.rules.query.query_block import read_block, where
+from dovetail.rules.query.tables import tables
 
 
 def semi_joins_as_exists(project: Project, ctx: Context) -> Project | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from comparing import assert_same
-from optimizer import Optimizer, Options
+from dovetail import Optimizer, Options
 from sessions import for_few_rows
 from shares import Share, at_least
 

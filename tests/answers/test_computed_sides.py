@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from comparing import assert_same, few_rows
-from optimizer import Optimizer, Options
+from dovetail import Optimizer, Options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

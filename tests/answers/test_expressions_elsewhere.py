@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from comparing import rows
-from optimizer import Optimizer, Options
+from dovetail import Optimizer, Options
 from sessions import for_few_rows
 
 FLAGS = "(1, false, true, 3, 4), (2, true, false, 5, 6)"

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comparing import assert_same
+from dovetail import Optimizer, Options
 from execution import DEFAULT, INTERPRETED, execute
-from optimizer import Optimizer, Options
 from sessions import for_few_rows
 from shares import Share, at_least
 

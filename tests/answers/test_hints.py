@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.testing import CliRunner
 
-from optimizer import Optimizer, Options
-from optimizer.cli import app
+from dovetail import Optimizer, Options
+from dovetail.optimizer.cli import app
 from sessions import for_few_rows
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from optimizer import Optimizer, Options, QueryError
-from planner.connectors.memory import MemorySource
+from dovetail import Optimizer, Options, QueryError
+from dovetail.executor.connectors.memory import MemorySource
 from sessions import for_few_rows
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from hypothesis import example, given, note, settings
 from hypothesis import strategies as st
 
 from comparing import assert_same, few_rows
+from dovetail import Optimizer, Options
 from effort import examples
-from optimizer import Optimizer, Options
 from shares import Share, at_least
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from comparing import assert_same
-from optimizer import Optimizer, Options
-from planner.catalog import UniqueKey
-from planner.physical.nearest_join import NearestJoin
-from planner.runtime.catalog import SparkCatalog
+from dovetail import Optimizer, Options
+from dovetail.executor.catalog.spark_catalog import SparkCatalog
+from dovetail.planner.catalog import UniqueKey
+from dovetail.planner.physical.nearest_join import NearestJoin
 from sessions import for_few_rows
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def test_a_global_view_is_not_a_local_one(own: SparkSession) -> None:
 
 
 def test_versions_are_those_of_the_table_they_were_declared_of(own: SparkSession) -> None:
-    from planner.errors import QueryError
+    from dovetail.planner.errors import QueryError
 
     rows = "SELECT 1 AS k, TIMESTAMP '2026-01-01 00:00:00' AS since, {0} AS rate"
     own.sql(rows.format(1)).createOrReplaceTempView("kk")

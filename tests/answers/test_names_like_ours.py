@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from comparing import Raised, assert_same, few_rows, returned
+from dovetail import Optimizer, Options
+from dovetail.planner.expr import Scalar
+from dovetail.planner.types.schema import SqlType, sql_type
+from dovetail.planner.types.try_expressions import can_raise
 from effort import examples
-from optimizer import Optimizer, Options
-from planner.expr import Scalar
-from planner.types.schema import SqlType, sql_type
-from planner.types.try_expressions import can_raise
 from shares import Share, at_least
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import event, given, note, settings
 from hypothesis import strategies as st
 
+from dovetail.planner.conditions.normal_form import normal_form
+from dovetail.planner.expr import Scalar
 from effort import examples
-from planner.conditions.normal_form import normal_form
-from planner.expr import Scalar
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planner.physical.presort import presort
-from planner.types.schema import sql_type
+from dovetail.planner.physical.presort import presort
+from dovetail.planner.types.schema import sql_type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import event, given, note
 
 from comparing import Raised, assert_same, few_rows, rows
-from optimizer import Optimizer, Options
+from dovetail import Optimizer, Options
 from random_aggregates import aggregates
 from random_bands import RandomQuery
 from shares import Share, at_least

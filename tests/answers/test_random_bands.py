@@ -9,7 +9,7 @@ from hypothesis import event, given, note
 from hypothesis import strategies as st
 
 from comparing import assert_same, few_rows
-from optimizer import Optimizer, Options
+from dovetail import Optimizer, Options
 from random_bands import RandomQuery, band_joins
 from shares import Share, at_least
 

@@ -9,7 +9,7 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from comparing import assert_taken, few_rows
-from optimizer import Optimizer, Options
+from dovetail import Optimizer, Options
 from shares import Share, at_least
 from typed_tables import typed_table
 

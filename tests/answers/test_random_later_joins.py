@@ -13,8 +13,8 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from comparing import assert_same, few_rows
+from dovetail import Optimizer, Options
 from effort import examples
-from optimizer import Optimizer, Options
 from sessions import for_few_rows
 from shares import Share, at_least
 

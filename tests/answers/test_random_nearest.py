@@ -10,7 +10,7 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from comparing import Raised, assert_taken, few_rows, returned
-from optimizer import Optimizer, Options, Plan
+from dovetail import Optimizer, Options, Plan
 from shares import Share, at_least
 
 if TYPE_CHECKING:

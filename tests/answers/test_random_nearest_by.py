@@ -12,7 +12,7 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from comparing import assert_taken, few_rows, returned
-from optimizer import Optimizer, Options, Plan
+from dovetail import Optimizer, Options, Plan
 from shares import Share, at_least
 from typed_tables import typed_table
 

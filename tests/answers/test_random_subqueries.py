@@ -10,7 +10,7 @@ from hypothesis import event, given, note
 from hypothesis import strategies as st
 
 from comparing import assert_same, few_rows
-from optimizer import Optimizer, Options
+from dovetail import Optimizer, Options
 from shares import Share, at_least
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
 from comparing import assert_same
+from dovetail import Optimizer, Options
 from effort import examples
-from optimizer import Optimizer, Options
 from sessions import for_few_rows
 from shares import Share, at_least
 

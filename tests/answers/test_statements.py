@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from comparing import assert_same, few_rows
-from optimizer import Optimizer, Options
+from dovetail import Optimizer, Options
 from sessions import for_few_rows
 
 if TYPE_CHECKING:

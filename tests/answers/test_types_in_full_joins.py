@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from comparing import assert_same, few_rows
-from optimizer import Optimizer, Options
+from dovetail import Optimizer, Options
 from shares import Share, at_least
 
 if TYPE_CHECKING:

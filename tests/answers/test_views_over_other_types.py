@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 
 from comparing import assert_same
+from dovetail import Optimizer, Options
 from effort import examples
-from optimizer import Optimizer, Options
 from sessions import for_few_rows
 
 if TYPE_CHECKING:

@@ -45,7 +45,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_pages_that_the_code_names_exist() -> None:
-    folders = ("planner", "rules", "optimizer", "golden_plans", "dovetail")
+    folders = ("planner", "rules", "executor", "optimizer", "golden_plans", "dovetail")
     files = [
         path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".plan", ".html")
     ]

@@ -28,5 +28,5 @@ def test_the_site_builds_and_loads_nothing(tmp_path: Path) -> None:
         assert re.findall(r'<(?:link|script|img)\b[^>]*(?:href|src)="https?:', text) == []
         assert str(ROOT) not in text
     api = (tmp_path / "site" / "reference" / "api" / "index.html").read_text(encoding="utf-8")
-    assert all(f'id="optimizer.{name}' in api for name in ("Optimizer.sql", "Options", "Plan.explain", "Sink"))
+    assert all(f'id="dovetail.optimizer.{name}' in api for name in ("Optimizer.sql", "Options", "Plan.explain", "Sink"))
     assert "doctest:" not in api

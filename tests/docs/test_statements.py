@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from optimizer.options import Options
-from optimizer.planning import plan_sql
-from planner.offline_catalog.read_catalog import read_catalog
+from dovetail.optimizer.options import Options
+from dovetail.optimizer.planning import plan_sql
+from dovetail.planner.offline_catalog.read_catalog import read_catalog
 
 ROOT = Path(__file__).parents[2]
 CATALOG = read_catalog(Path(__file__).with_name("pages.toml"))

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from dovetail.executor.connectors.memory import MemorySource
+from dovetail.golden_plans.approval import approved_as_written
+from dovetail.golden_plans.case import read_case
+from dovetail.golden_plans.planned import catalog_of, plan_case
+from dovetail.optimizer.plan import Plan
+from dovetail.planner.offline_catalog.catalog import CatalogFile
+from dovetail.planner.sql.lookup_views import lookups_of
+from dovetail.planner.sql.lookup_views import query_of as query_of_plan
 from execution import DEFAULT, INTERPRETED, execution_of
-from golden_plans.approval import approved_as_written
-from golden_plans.case import read_case
-from golden_plans.planned import catalog_of, plan_case
 from golden_sessions import ARGUMENTS, golden_sessions, plain_lookups, with_plain_lookups
-from optimizer.plan import Plan
-from planner.connectors.memory import MemorySource
-from planner.offline_catalog.catalog import CatalogFile
-from planner.sql.lookup_views import lookups_of
-from planner.sql.lookup_views import query_of as query_of_plan
 
 SHIPPED = Path(__file__).parents[2] / "golden_plans" / "cases"
 WITHOUT_ROWS = {"band/distance_empty"}
@@ -106,7 +106,7 @@ def session_for(spark: SparkSession) -> Any:
 
 def looked_up(session: Any, catalog: CatalogFile, plan: Plan) -> Any:
     """The rows of a plan with lookups, fetched from memory."""
-    from planner.runtime.lookup.views import run_with_lookups
+    from dovetail.executor.lookup.views import run_with_lookups
 
     sources = {
         ".".join(t.name): MemorySource(session.sql(query).toArrow(), [k.columns for k in t.keys])

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from dovetail.planner.errors import CatalogError
+from dovetail.planner.offline_catalog.read_catalog import read_catalog
 from golden_project import BAND, CATALOG, SQL, approve
-from planner.errors import CatalogError
-from planner.offline_catalog.read_catalog import read_catalog
 
 pytest_plugins = ["pytester"]
 

@@ -9,13 +9,13 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from golden_plans.approval import labels
-from golden_plans.case import Case, read_case
-from golden_plans.planned import plan_case
-from planner.logical import Logical
-from planner.physical.base import Physical
-from planner.physical.bin_join import Method
-from rules.batches import RULES
+from dovetail.golden_plans.approval import labels
+from dovetail.golden_plans.case import Case, read_case
+from dovetail.golden_plans.planned import plan_case
+from dovetail.planner.logical import Logical
+from dovetail.planner.physical.base import Physical
+from dovetail.planner.physical.bin_join import Method
+from dovetail.rules.batches import RULES
 
 SHIPPED = Path(__file__).parents[2] / "golden_plans" / "cases"
 OPERATOR = re.compile(r"^[-+ │├└─]*(?:subquery \d+: )?(\w+)(?:  |$)", re.MULTILINE)

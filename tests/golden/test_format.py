@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from golden_plans.case import CUT, KEYS
+from dovetail.golden_plans.case import CUT, KEYS
 from golden_project import BAND, CATALOG, OR, ROOT, Project, approve
 
 pytest_plugins = ["pytester"]
@@ -318,7 +318,9 @@ def test_a_plan_needs_no_jvm_and_no_pyspark(project: Project, monkeypatch: pytes
         "            raise ImportError('pyspark is not needed')\n"
         "sys.meta_path.insert(0, No())\n",
     )
-    result = project.pytester.runpytest_subprocess("-p", "no:dovetail", "-p", "golden_plans.plugin", "band.plan")
+    result = project.pytester.runpytest_subprocess(
+        "-p", "no:dovetail", "-p", "dovetail.golden_plans.plugin", "band.plan"
+    )
     result.assert_outcomes(passed=1)
 
 

@@ -6,11 +6,11 @@ import re
 from functools import cache
 from pathlib import Path
 
-from golden_plans.approval import approved_as_written
-from golden_plans.case import Case, read_case
-from golden_plans.planned import plan_case
-from golden_plans.summary import NAME, summary
-from optimizer.validation import has_same_tokens
+from dovetail.golden_plans.approval import approved_as_written
+from dovetail.golden_plans.case import Case, read_case
+from dovetail.golden_plans.planned import plan_case
+from dovetail.golden_plans.summary import NAME, summary
+from dovetail.optimizer.validation import has_same_tokens
 
 SHIPPED = Path(__file__).parents[2] / "golden_plans" / "cases"
 

@@ -11,14 +11,14 @@ from zlib import crc32
 
 import pytest
 
+from dovetail.golden_plans.case import Case, read_case
+from dovetail.golden_plans.planned import catalog_of, options_of, plan_case, stream_plan
+from dovetail.optimizer.plan import Plan
+from dovetail.optimizer.planning import plan_sql
+from dovetail.planner.errors import Unsupported
+from dovetail.planner.physical.base import Physical
 from effort import SEED, fuzzing
-from golden_plans.case import Case, read_case
-from golden_plans.planned import catalog_of, options_of, plan_case, stream_plan
 from metamorphic import variants
-from optimizer.plan import Plan
-from optimizer.planning import plan_sql
-from planner.errors import Unsupported
-from planner.physical.base import Physical
 
 CASES = Path(__file__).parents[2] / "golden_plans" / "cases"
 FOLDERS = sorted(p.name for p in CASES.iterdir() if p.is_dir() and p.name not in ("carry", "refused"))

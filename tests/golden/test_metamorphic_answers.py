@@ -10,14 +10,14 @@ from zlib import crc32
 import pytest
 from pyspark.sql import SparkSession
 
+from dovetail.golden_plans.case import Case, read_case
+from dovetail.golden_plans.planned import catalog_of, options_of, plan_case
+from dovetail.optimizer.planning import plan_sql
+from dovetail.planner.errors import Unsupported
 from effort import SEED, fuzzing
 from execution import execution_of
-from golden_plans.case import Case, read_case
-from golden_plans.planned import catalog_of, options_of, plan_case
 from golden_sessions import golden_sessions
 from metamorphic import variants
-from optimizer.planning import plan_sql
-from planner.errors import Unsupported
 
 CASES = Path(__file__).parents[2] / "golden_plans" / "cases"
 FOLDERS = ("band", "extreme", "groups", "normalize", "pairs", "self", "subqueries", "totals")

@@ -6,11 +6,11 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-from golden_plans.case import read_case
-from golden_plans.planned import catalog_of, plan_case
-from optimizer.lookups import is_rewriting_required
-from optimizer.options import Options
-from optimizer.planning import plan_sql
+from dovetail.golden_plans.case import read_case
+from dovetail.golden_plans.planned import catalog_of, plan_case
+from dovetail.optimizer.lookups import is_rewriting_required
+from dovetail.optimizer.options import Options
+from dovetail.optimizer.planning import plan_sql
 
 SHIPPED = Path(__file__).parents[2] / "golden_plans" / "cases"
 

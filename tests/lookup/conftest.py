@@ -11,7 +11,7 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from optimizer import Optimizer
+    from dovetail import Optimizer
     from servers import PostgresServer
 
 
@@ -52,9 +52,9 @@ def mortal(another: PostgresServer) -> Iterator[PostgresServer]:
 @pytest.fixture(scope="module")
 def opt(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Optimizer:
     """An optimizer with the lookups ``names``, in memory, and ``files``, of the same two rows."""
-    from optimizer import Optimizer
-    from planner.connectors.memory import MemorySource
-    from planner.connectors.spark_table import SparkTable
+    from dovetail import Optimizer
+    from dovetail.executor.connectors.memory import MemorySource
+    from dovetail.executor.connectors.spark_table import SparkTable
     from sessions import for_few_rows
 
     session = for_few_rows(spark)

@@ -9,10 +9,10 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.connectors import splits
-from planner.connectors.cache import RowCache, Span, gather, task_cache
-from planner.connectors.spec import LookupSpec
-from planner.connectors.splits import load_split_cache, save_split_cache
+from dovetail.executor.connectors import splits
+from dovetail.executor.connectors.cache import RowCache, Span, gather, task_cache
+from dovetail.executor.connectors.splits import load_split_cache, save_split_cache
+from dovetail.planner.logical.lookup_spec import LookupSpec
 
 
 def put(cache: RowCache, rows: dict[int, int]) -> None:

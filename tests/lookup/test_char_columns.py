@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from optimizer import Optimizer
-from planner.connectors.memory import MemorySource
+from dovetail import Optimizer
+from dovetail.executor.connectors.memory import MemorySource
 from sessions import for_few_rows
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from optimizer import Optimizer
+from dovetail import Optimizer
 
 
 @pytest.mark.parametrize("table", ["names", "files"])

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+from dovetail.executor.connectors.conninfo import Malformed, format_conninfo, parse_conninfo
+from dovetail.executor.connectors.credentials import env, redact
+from dovetail.executor.connectors.postgres import PostgresSource
+from dovetail.planner.errors import SourceError
 from effort import examples
-from planner.connectors.conninfo import Malformed, format_conninfo, parse_conninfo
-from planner.connectors.credentials import env, redact
-from planner.connectors.postgres import PostgresSource
-from planner.errors import SourceError
 
 PART = 4
 # No letter of these is in a message of libpq in this order; the rest is what a connection string is made of.

@@ -15,13 +15,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from planner.connectors.credentials import env
-from planner.connectors.database import DatabaseSource
-from planner.connectors.fetch import Fetcher
-from planner.connectors.postgres import PostgresSource
-from planner.connectors.spec import LookupSpec
-from planner.connectors.sqlite import SQLiteSource
-from planner.errors import LookupFailed, SourceError
+from dovetail.executor.connectors.credentials import env
+from dovetail.executor.connectors.database import DatabaseSource
+from dovetail.executor.connectors.fetch import Fetcher
+from dovetail.executor.connectors.postgres import PostgresSource
+from dovetail.executor.connectors.sqlite import SQLiteSource
+from dovetail.planner.errors import LookupFailed, SourceError
+from dovetail.planner.logical.lookup_spec import LookupSpec
 from servers import execute
 
 URI = env("DOVETAIL_TEST_POSTGRES")

@@ -7,13 +7,13 @@ import pyarrow as pa
 import pytest
 import tomllib
 
-from planner.connectors.http import HttpSource
-from planner.connectors.postgres import PostgresSource
-from planner.connectors.source_settings import build_source
-from planner.connectors.spark_table import SparkTable
-from planner.connectors.sqlite import SQLiteSource
-from planner.connectors.values import arrow_type
-from planner.errors import SourceError
+from dovetail.executor.connectors.http import HttpSource
+from dovetail.executor.connectors.postgres import PostgresSource
+from dovetail.executor.connectors.source_settings import build_source
+from dovetail.executor.connectors.spark_table import SparkTable
+from dovetail.executor.connectors.sqlite import SQLiteSource
+from dovetail.executor.connectors.values import arrow_type
+from dovetail.planner.errors import SourceError
 
 CATALOG = """
 [lookup.Customers]

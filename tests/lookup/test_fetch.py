@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.connectors.cache import RowCache
-from planner.connectors.fetch import Fetcher
-from planner.connectors.source import LookupSource
-from planner.connectors.spec import LookupSpec
-from planner.errors import LookupFailed, SourceError
+from dovetail.executor.connectors.cache import RowCache
+from dovetail.executor.connectors.fetch import Fetcher
+from dovetail.executor.connectors.source import LookupSource
+from dovetail.planner.errors import LookupFailed, SourceError
+from dovetail.planner.logical.lookup_spec import LookupSpec
 from waiting import DEADLINE, until
 
 SCHEMA = pa.schema([("id", pa.int64()), ("kind", pa.string()), ("name", pa.string())])

@@ -12,11 +12,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from planner.connectors.credentials import env
-from planner.connectors.fetch import Fetcher
-from planner.connectors.http import HttpSource
-from planner.connectors.spec import LookupSpec
-from planner.errors import LookupFailed, SourceError
+from dovetail.executor.connectors.credentials import env
+from dovetail.executor.connectors.fetch import Fetcher
+from dovetail.executor.connectors.http import HttpSource
+from dovetail.planner.errors import LookupFailed, SourceError
+from dovetail.planner.logical.lookup_spec import LookupSpec
 from servers import HttpService
 from waiting import DEADLINE
 

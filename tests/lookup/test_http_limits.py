@@ -19,11 +19,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from planner.connectors.fetch import Fetcher
-from planner.connectors.http import HttpSource
-from planner.connectors.http_connection import HttpConnection
-from planner.connectors.spec import LookupSpec
-from planner.errors import LookupFailed, SourceError
+from dovetail.executor.connectors.fetch import Fetcher
+from dovetail.executor.connectors.http import HttpSource
+from dovetail.executor.connectors.http_connection import HttpConnection
+from dovetail.planner.errors import LookupFailed, SourceError
+from dovetail.planner.logical.lookup_spec import LookupSpec
 from servers import HttpService
 from waiting import DEADLINE, until
 

@@ -11,11 +11,11 @@ from contextlib import closing
 import adbc_driver_postgresql.dbapi as dbapi
 import pytest
 
+from dovetail.executor.connectors import postgres_connection
+from dovetail.executor.connectors.credentials import env
+from dovetail.executor.connectors.postgres import PostgresSource
+from dovetail.planner.errors import SourceError
 from lookup_ways import keyed
-from planner.connectors import postgres_connection
-from planner.connectors.credentials import env
-from planner.connectors.postgres import PostgresSource
-from planner.errors import SourceError
 from servers import PostgresServer, execute
 from waiting import DEADLINE, until
 

@@ -22,9 +22,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from dovetail.executor.connectors import iso_time, json_values
+from dovetail.executor.connectors.answer import WrongAnswer
 from effort import examples
-from planner.connectors import iso_time, json_values
-from planner.connectors.answer import WrongAnswer
 from shares import Share, at_least
 
 share = at_least(0.2)  # the column takes the value

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from planner.connectors.fetch import Fetcher
-from planner.connectors.postgres import PostgresSource
-from planner.connectors.spec import LookupSpec
-from planner.errors import LookupFailed
+from dovetail.executor.connectors.fetch import Fetcher
+from dovetail.executor.connectors.postgres import PostgresSource
+from dovetail.planner.errors import LookupFailed
+from dovetail.planner.logical.lookup_spec import LookupSpec
 from servers import PostgresServer, execute
 from waiting import until
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from optimizer import Optimizer
+from dovetail import Optimizer
 
 LEFT = {
     "year_month": "INTERVAL '1-2' YEAR TO MONTH",

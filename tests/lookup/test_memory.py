@@ -6,7 +6,7 @@ import pickle
 
 import pyarrow as pa
 
-from planner.connectors.memory import MemorySource
+from dovetail.executor.connectors.memory import MemorySource
 
 ROWS = pa.table({"k": pa.array([1, 1, 2, None], pa.int64()), "s": ["a", "b", None, "d"], "l": [[1], [], None, [2]]})
 

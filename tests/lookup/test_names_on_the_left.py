@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.errors import AnalysisException
 
+from dovetail import Optimizer, Options, QueryError
+from dovetail.executor.connectors.memory import MemorySource
 from effort import examples
-from optimizer import Optimizer, Options, QueryError
-from planner.connectors.memory import MemorySource
 from sessions import for_few_rows
 from shares import Share, at_least
 

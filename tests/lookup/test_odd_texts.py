@@ -9,9 +9,9 @@ import pytest
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
-from optimizer import Optimizer, QueryError
-from planner.connectors.http import HttpSource
-from planner.connectors.memory import MemorySource
+from dovetail import Optimizer, QueryError
+from dovetail.executor.connectors.http import HttpSource
+from dovetail.executor.connectors.memory import MemorySource
 from servers import HttpService
 from sessions import for_few_rows
 

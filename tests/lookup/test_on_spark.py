@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from planner.connectors.credentials import env
-from planner.connectors.fetch import Fetcher
-from planner.connectors.http import HttpSource
-from planner.connectors.postgres import PostgresSource
-from planner.connectors.source import LookupSource
-from planner.connectors.spark_table import SparkTable
-from planner.connectors.spec import LookupSpec
-from planner.errors import SourceError
+from dovetail.executor.connectors.credentials import env
+from dovetail.executor.connectors.fetch import Fetcher
+from dovetail.executor.connectors.http import HttpSource
+from dovetail.executor.connectors.postgres import PostgresSource
+from dovetail.executor.connectors.source import LookupSource
+from dovetail.executor.connectors.spark_table import SparkTable
+from dovetail.planner.errors import SourceError
+from dovetail.planner.logical.lookup_spec import LookupSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -115,8 +115,8 @@ def model(left: list[tuple[Any, ...]], right: list[dict[str, Any]], keys: tuple[
 
 @pytest.mark.parametrize("keys", [*((name,) for name in COLUMNS), ("name", "day"), ("code", "paid")], ids=" ".join)
 def test_the_rows_of_a_join(session: SparkSession, people: PostgresSource, keys: tuple[str, ...]) -> None:
-    from planner.runtime.lookup.fetch_rows import fetch_rows, join_rows
-    from planner.runtime.lookup.metrics import LookupMetrics
+    from dovetail.executor.lookup.fetch_rows import fetch_rows, join_rows
+    from dovetail.executor.lookup.metrics import LookupMetrics
 
     left, rows, plain = orders(session, keys), order_rows(keys), whole(people)
     names = [f"k_{key}" for key in keys]
@@ -142,7 +142,7 @@ def _typed(value: Any) -> Any:
 
 @pytest.mark.parametrize("more", [{}, {"shuffle": True}, {"shuffle": True, "skew": True}, {"asynchronous": True}])
 def test_every_way_to_join_whole_rows(session: SparkSession, people: PostgresSource, more: dict[str, Any]) -> None:
-    from planner.runtime.lookup.fetch_rows import join_rows
+    from dovetail.executor.lookup.fetch_rows import join_rows
 
     left = orders(session, ("name",)).selectExpr("*", "map(nr, named_struct('a', array(nr))) AS nested", "nr AS `a.b`")
     spec = LookupSpec("People", ("name",), ("id", "name"), constants=(("paid", Decimal("0.125")),), batch=2, **more)
@@ -158,7 +158,7 @@ def test_every_way_to_join_whole_rows(session: SparkSession, people: PostgresSou
 
 
 def test_a_table_that_spark_reads_itself(session: SparkSession, tmp_path: Path) -> None:
-    from planner.runtime.lookup.fetch_rows import fetch_rows, join_rows, source_schema
+    from dovetail.executor.lookup.fetch_rows import fetch_rows, join_rows, source_schema
 
     rows = [{"id": n, "name": None if n % 5 == 0 else f"n{n % 7}", "day": date(2024, 2, 27 + n % 3)} for n in range(30)]
     frame = session.createDataFrame(rows, "id INT, name STRING, day DATE")
@@ -185,7 +185,7 @@ def test_a_table_that_spark_reads_itself(session: SparkSession, tmp_path: Path) 
 def test_an_http_service(session: SparkSession) -> None:
     import pyarrow as pa
 
-    from planner.runtime.lookup.fetch_rows import fetch_rows
+    from dovetail.executor.lookup.fetch_rows import fetch_rows
     from servers import HttpService
 
     service = HttpService([{"id": n, "name": f"name {n}"} for n in range(100)])
@@ -210,7 +210,7 @@ def test_an_http_service(session: SparkSession) -> None:
 def test_keys_of_another_type_are_refused(
     session: SparkSession, people: PostgresSource, keys: str, message: str
 ) -> None:
-    from planner.runtime.lookup.fetch_rows import fetch_rows
+    from dovetail.executor.lookup.fetch_rows import fetch_rows
 
     spec = LookupSpec("People", ("id",), ("id", "name"))
     with pytest.raises(SourceError, match=message):
@@ -218,7 +218,7 @@ def test_keys_of_another_type_are_refused(
 
 
 def test_a_key_that_the_column_cannot_have_matches_nothing(session: SparkSession, people: PostgresSource) -> None:
-    from planner.runtime.lookup.fetch_rows import join_rows
+    from dovetail.executor.lookup.fetch_rows import join_rows
 
     left = session.createDataFrame([(7,), (2**40,), (None,)], "k BIGINT")
     rows = join_rows(session, people, LookupSpec("People", ("id",), ("id",)), left, "left", ["k"]).collect()
@@ -245,7 +245,7 @@ class Seconds(LookupSource):
 
 
 def test_layouts_that_spark_does_not_know(session: SparkSession) -> None:
-    from planner.runtime.lookup.fetch_rows import fetch_rows, join_rows
+    from dovetail.executor.lookup.fetch_rows import fetch_rows, join_rows
 
     left = session.sql("SELECT TIMESTAMP '2024-01-01 00:00:01' AS k UNION ALL SELECT TIMESTAMP '2024-01-01 00:00:02.5'")
     spec = LookupSpec("Seconds", ("at",), ("at", "name"))
@@ -256,9 +256,9 @@ def test_layouts_that_spark_does_not_know(session: SparkSession) -> None:
 
 
 def test_hot_keys_go_to_every_task_and_are_fetched_once_by_each(session: SparkSession, people: PostgresSource) -> None:
-    from planner.runtime.lookup.fetch_rows import join_rows
-    from planner.runtime.lookup.metrics import LookupMetrics
-    from planner.runtime.lookup.spread import task_count
+    from dovetail.executor.lookup.fetch_rows import join_rows
+    from dovetail.executor.lookup.metrics import LookupMetrics
+    from dovetail.executor.lookup.spread import task_count
 
     left = session.range(4000).selectExpr("id AS nr", "CAST(if(id % 2 = 0, 7, id % 400) AS INT) AS k")
     sizes = {}
@@ -293,13 +293,13 @@ class Failing(LookupSource):
 def test_after_a_fault_there_is_one_error_and_nothing_is_written(session: SparkSession, tmp_path: Path) -> None:
     from pyspark.errors import PySparkException
 
-    from planner.runtime.lookup.fetch_rows import fetch_rows
+    from dovetail.executor.lookup.fetch_rows import fetch_rows
 
     spec = LookupSpec("Numbers", ("id",), ("id",), batch=10, delay=0.01)
     rows = fetch_rows(session, Failing(), spec, session.range(100))
     with pytest.raises(PySparkException) as failed:
         rows.write.parquet(str(tmp_path / "out"))
-    assert "planner.errors.LookupFailed: lookup in Numbers (Failing) failed for id = 97 among " in str(failed.value)
+    assert "errors.LookupFailed: lookup in Numbers (Failing) failed for id = 97 among " in str(failed.value)
     assert " keys; 3 attempts; OSError: no 97 here" in str(failed.value)
     assert not list((tmp_path / "out").glob("*.parquet"))
     assert not (tmp_path / "out" / "_SUCCESS").exists()
@@ -324,8 +324,8 @@ def test_a_stream_resumes_after_the_server_died(
 ) -> None:
     from pyspark.errors import StreamingQueryException
 
-    from planner.runtime.lookup.fetch_rows import join_rows
-    from planner.runtime.lookup.metrics import LookupMetrics
+    from dovetail.executor.lookup.fetch_rows import join_rows
+    from dovetail.executor.lookup.metrics import LookupMetrics
     from servers import execute
 
     execute(mortal.uri, "DROP TABLE IF EXISTS t")
@@ -361,8 +361,8 @@ def test_a_stream_resumes_after_the_server_died(
 def test_a_cache_with_a_time_to_live_outlives_a_micro_batch(
     session: SparkSession, people: PostgresSource, clicks: tuple[DataFrame, Callable[[int], None]]
 ) -> None:
-    from planner.runtime.lookup.fetch_rows import join_rows
-    from planner.runtime.lookup.metrics import LookupMetrics
+    from dovetail.executor.lookup.fetch_rows import join_rows
+    from dovetail.executor.lookup.metrics import LookupMetrics
 
     stream, add = clicks
     for number in range(8):

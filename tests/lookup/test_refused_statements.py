@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 
+from dovetail import Optimizer, Options, QueryError
+from dovetail.executor.connectors.memory import MemorySource
 from effort import examples
-from optimizer import Optimizer, Options, QueryError
-from planner.connectors.memory import MemorySource
 
 AT = "FOR SYSTEM_TIME AS OF PROCTIME()"
 REGEX = "spark.sql.parser.quotedRegexColumnNames"

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from dovetail import Optimizer, Options
+from dovetail.executor.connectors.credentials import env
 from effort import SEED, fuzzing
 from matrix_counts import matrix_counts
-from optimizer import Optimizer, Options
-from planner.connectors.credentials import env
 from source_services import Http
 from source_stores import Column, Memory, Postgres, Spark, SQLite, Store
 from source_values import MISFIT, NO_KEYS, VALUES, shown, typed

@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dovetail.executor.connectors.fetch import Fetcher
+from dovetail.executor.connectors.sqlite import SQLiteSource
+from dovetail.planner.errors import LookupFailed, SourceError
+from dovetail.planner.logical.lookup_spec import LookupSpec
 from lookup_ways import keyed, whole
-from planner.connectors.fetch import Fetcher
-from planner.connectors.spec import LookupSpec
-from planner.connectors.sqlite import SQLiteSource
-from planner.errors import LookupFailed, SourceError
 from shares import Share, at_least
 from sqlite_reading import MISFIT, READ
 from waiting import until

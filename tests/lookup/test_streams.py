@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from optimizer import Optimizer, OptionError, QueryError, Sink
-from planner.connectors.memory import MemorySource
+from dovetail import Optimizer, OptionError, QueryError, Sink
+from dovetail.executor.connectors.memory import MemorySource
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,14 +15,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from dovetail.executor.connectors.credentials import env
+from dovetail.executor.connectors.values import spark_types
+from dovetail.executor.lookup.fetch_rows import _task
+from dovetail.executor.lookup.tasks import FetchKeys, JoinRows, LoadSplit
+from dovetail.planner.errors import LookupFailed
+from dovetail.planner.logical.lookup_spec import LookupSpec
 from effort import fuzzing
 from matrix_counts import matrix_counts
-from planner.connectors.credentials import env
-from planner.connectors.spec import LookupSpec
-from planner.connectors.values import spark_types
-from planner.errors import LookupFailed
-from planner.runtime.lookup.fetch_rows import _task
-from planner.runtime.lookup.tasks import FetchKeys, JoinRows, LoadSplit
 from source_services import Http
 from source_stores import Column, Memory, Postgres, SQLite, Store, as_arrow
 from source_values import MISFIT, NO_KEYS, VALUES

@@ -11,13 +11,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from planner.connectors import splits
-from planner.connectors.memory import MemorySource
-from planner.connectors.source import LookupSource
-from planner.connectors.spec import LookupSpec
-from planner.errors import LookupFailed, SourceError
-from planner.runtime.lookup import tasks as lookup_tasks
-from planner.runtime.lookup.tasks import FetchKeys, JoinRows, LoadSplit, Task
+from dovetail.executor.connectors import splits
+from dovetail.executor.connectors.memory import MemorySource
+from dovetail.executor.connectors.source import LookupSource
+from dovetail.executor.lookup import tasks as lookup_tasks
+from dovetail.executor.lookup.tasks import FetchKeys, JoinRows, LoadSplit, Task
+from dovetail.planner.errors import LookupFailed, SourceError
+from dovetail.planner.logical.lookup_spec import LookupSpec
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.large_string())])
 OUT = pa.schema([("id", pa.int64()), ("name", pa.string())])
@@ -123,7 +123,7 @@ def test_the_first_line_of_a_failed_lookup_is_its_message() -> None:
         list(FetchKeys(given)(iter([pa.record_batch({"k": pa.array([7], pa.int64())})])))
     error = failed.value
     lines = "".join(traceback.format_exception(error)).splitlines()
-    message = f"planner.errors.LookupFailed: {error}"
+    message = f"dovetail.planner.errors.LookupFailed: {error}"
     assert "the table has no column name" in message
     assert lines[0] == lines[-1] == message
     assert "driver's own words" not in "\n".join(lines)

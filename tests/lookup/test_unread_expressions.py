@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dovetail import Optimizer, Options, QueryError
+from dovetail.executor.connectors.memory import MemorySource
+from dovetail.planner.expr import Scalar
 from effort import examples
-from optimizer import Optimizer, Options, QueryError
-from planner.connectors.memory import MemorySource
-from planner.expr import Scalar
 from sessions import for_few_rows
 
 if TYPE_CHECKING:

@@ -14,17 +14,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dovetail.executor.connectors.credentials import env
+from dovetail.executor.connectors.fetch import Fetcher
+from dovetail.executor.connectors.memory import MemorySource
+from dovetail.executor.connectors.postgres import PostgresSource
+from dovetail.executor.connectors.source import LookupSource
+from dovetail.executor.connectors.sqlite import SQLiteSource
+from dovetail.executor.connectors.values import ConvertedColumn, convert, parse_decimals
+from dovetail.planner.errors import LookupFailed, SourceError
+from dovetail.planner.logical.lookup_spec import LookupSpec
 from effort import examples
 from lookup_ways import keyed, whole
-from planner.connectors.credentials import env
-from planner.connectors.fetch import Fetcher
-from planner.connectors.memory import MemorySource
-from planner.connectors.postgres import PostgresSource
-from planner.connectors.source import LookupSource
-from planner.connectors.spec import LookupSpec
-from planner.connectors.sqlite import SQLiteSource
-from planner.connectors.values import ConvertedColumn, convert, parse_decimals
-from planner.errors import LookupFailed, SourceError
 from servers import execute
 
 URI = env("DOVETAIL_TEST_POSTGRES")

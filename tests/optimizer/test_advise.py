@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 
 from command_line import dovetail
-from optimizer import Optimizer
-from optimizer.advise.advice import advise
-from optimizer.advise.planners import OfflinePlanner, SessionWorkloadPlanner
-from optimizer.advise.report import Report
-from optimizer.advise.workload import read_workload
-from optimizer.options import Options
-from planner.catalog import Settings
-from planner.catalog.stats import Statistics
-from planner.offline_catalog.catalog import CatalogFile, Table
-from planner.offline_catalog.read_catalog import read_catalog
-from planner.types.schema import Column, sql_type
+from dovetail import Optimizer
+from dovetail.optimizer.advise.advice import advise
+from dovetail.optimizer.advise.planners import OfflinePlanner, SessionWorkloadPlanner
+from dovetail.optimizer.advise.report import Report
+from dovetail.optimizer.advise.workload import read_workload
+from dovetail.optimizer.options import Options
+from dovetail.planner.catalog import Settings
+from dovetail.planner.catalog.stats import Statistics
+from dovetail.planner.offline_catalog.catalog import CatalogFile, Table
+from dovetail.planner.offline_catalog.read_catalog import read_catalog
+from dovetail.planner.types.schema import Column, sql_type
 
 CATALOG = """
 [tables.e]
@@ -114,7 +114,7 @@ def test_planted_nested_loops_are_found_and_nothing_else(tmp_path: Path, catalog
 
 
 def test_spark_agrees_on_which_joins_are_nested_loops(spark: Any) -> None:
-    from planner.runtime.physical_plan import count_nested_loops
+    from dovetail.executor.session.physical_plan import count_nested_loops
 
     session = spark.newSession()
     rows = "SELECT id, id % 7 AS user_id, timestamp_seconds(id) AS ts FROM range(50)"

@@ -9,9 +9,8 @@ from uuid import uuid4
 import pyarrow as pa
 import pytest
 
-from dovetail import optimized
-from optimizer import Optimizer, Options
-from planner.connectors.memory import MemorySource
+from dovetail import Optimizer, Options, optimized
+from dovetail.executor.connectors.memory import MemorySource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 
 from comparing import assert_same
+from dovetail import CatalogError, Optimizer, Options
+from dovetail.executor.connectors.memory import MemorySource
 from effort import examples
-from optimizer import CatalogError, Optimizer, Options
-from planner.connectors.memory import MemorySource
 from sessions import for_few_rows
 from shares import Share, at_least
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from optimizer import Plan
+    from dovetail import Plan
 
 BAND = "SELECT p.x, i.w FROM points p JOIN intervals i ON p.x BETWEEN i.lo AND i.hi"
 QUERIES: tuple[tuple[str, dict[str, int] | None], ...] = (

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from optimizer import Optimizer, Options
+from dovetail import Optimizer, Options
 from sessions import for_few_rows
 
 if TYPE_CHECKING:

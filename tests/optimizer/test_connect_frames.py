@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from dovetail.executor.connect.joins import WrittenJoins
+from dovetail.executor.connect.names import Attribute, Scope, name_parts
+from dovetail.executor.connect.plan import RelationNode
+from dovetail.executor.connect.statement import _numbered
+from dovetail.planner.errors import Refused
 from effort import SEED, examples
-from planner.errors import Refused
-from planner.runtime.dataframes.connect_joins import WrittenJoins
-from planner.runtime.dataframes.connect_names import Attribute, Scope, name_parts
-from planner.runtime.dataframes.connect_plan import RelationNode
-from planner.runtime.dataframes.connect_statement import _numbered
 
 PROGRAM = Path(__file__).parents[1] / "connect_frames_main.py"
 

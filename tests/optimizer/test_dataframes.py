@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dovetail import optimized
+from dovetail import Optimizer, Options, optimized
 from effort import examples
-from optimizer import Optimizer, Options
 from self_join_frames import ONE_SCAN, SelfJoins
 
 if TYPE_CHECKING:
@@ -405,7 +404,7 @@ def test_a_fault_of_ours_costs_nobody_a_frame(
     frame = events.join(windows, (events.ts >= windows.lo) & (events.ts <= windows.hi))
     for place in ("plan_writer.PlanWriter.write", "statement._difference"):
         with monkeypatch.context() as patch:
-            patch.setattr(f"planner.runtime.dataframes.{place}", broken)
+            patch.setattr(f"dovetail.executor.dataframes.{place}", broken)
             quiet = Optimizer(opt.session, Options(force=True, strict=False))
             assert quiet.dataframe(frame) is frame
             assert "RuntimeError: broken" in quiet.plan(frame).declined[0].reason

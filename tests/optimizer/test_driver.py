@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-from optimizer.driver import Outcome, Stage, drive
-from optimizer.options import Options
-from optimizer.planning import plan_sql
-from planner.catalog import Catalog, Numbers, SequentialCatalog, Settings, UniqueKey, View
-from planner.catalog.declared import Declaration
-from planner.catalog.stats import Statistics
-from planner.errors import OptionError, RuleError
-from planner.expr import Scalar
-from planner.logical import Filter, Join, Logical, Project, Scan
-from planner.sql.from_sql import from_sql
-from planner.types.schema import Column, SqlType
-from rules.batches import BATCHES, RULES
-from rules.context import Context
-from rules.rule import Batch, rule
+from dovetail.optimizer.driver import Outcome, Stage, drive
+from dovetail.optimizer.options import Options
+from dovetail.optimizer.planning import plan_sql
+from dovetail.planner.catalog import Catalog, Numbers, SequentialCatalog, Settings, UniqueKey, View
+from dovetail.planner.catalog.declared import Declaration
+from dovetail.planner.catalog.stats import Statistics
+from dovetail.planner.errors import OptionError, RuleError
+from dovetail.planner.expr import Scalar
+from dovetail.planner.logical import Filter, Join, Logical, Project, Scan
+from dovetail.planner.sql.from_sql import from_sql
+from dovetail.planner.types.schema import Column, SqlType
+from dovetail.rules.batches import BATCHES, RULES
+from dovetail.rules.context import Context
+from dovetail.rules.rule import Batch, rule
 
 
 class TwoTables(SequentialCatalog):
@@ -106,7 +106,7 @@ def test_a_rule_that_fails_costs_nobody_the_query(monkeypatch: pytest.MonkeyPatc
     ) -> Outcome:
         return drive(plan, catalog, options, stop_after, streams, (Batch("normalize", "", (stumble,)), *BATCHES[1:]))
 
-    monkeypatch.setattr("optimizer.planning.drive", with_stumble)
+    monkeypatch.setattr("dovetail.optimizer.planning.drive", with_stumble)
     plan = plan_sql(BAND, TwoTables())
     assert plan.sql() == BAND
     assert "stumble failed on Join" in plan.declined[0].reason

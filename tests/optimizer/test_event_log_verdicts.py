@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from optimizer.advise.event_log.findings import Candidate, candidates
-from optimizer.advise.event_log.plan_nodes import read_plan
+from dovetail.optimizer.advise.event_log.findings import Candidate, candidates
+from dovetail.optimizer.advise.event_log.plan_nodes import read_plan
 
 LEFT = "FileScan parquet [x#6L,order day#7,d#8,s#9,ts#10]"
 LEFT_SCHEMA = "struct<x:bigint,order day:date,d:date,s:string,ts:timestamp>"

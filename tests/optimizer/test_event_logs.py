@@ -15,22 +15,22 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from dovetail.optimizer.advise.event_log import application as event_log_application
+from dovetail.optimizer.advise.event_log import findings as event_log_findings
+from dovetail.optimizer.advise.event_log import read_log as event_log_reader
+from dovetail.optimizer.advise.event_log import run
+from dovetail.optimizer.advise.event_log.advice import read_folder
+from dovetail.optimizer.advise.event_log.application import Application
+from dovetail.optimizer.advise.event_log.files import find_logs
+from dovetail.optimizer.advise.event_log.findings import Measured
+from dovetail.optimizer.advise.event_log.lines import LONGEST_LINE
+from dovetail.optimizer.advise.event_log.plan_nodes import split_top
+from dovetail.optimizer.advise.event_log.read_log import read_log
+from dovetail.optimizer.advise.event_log.report import Reported
+from dovetail.optimizer.options import Options
+from dovetail.optimizer.planning import plan_sql
+from dovetail.planner.offline_catalog.read_catalog import read_catalog
 from event_log_queries import ORDINARY, PLANTED
-from optimizer.advise.event_log import application as event_log_application
-from optimizer.advise.event_log import findings as event_log_findings
-from optimizer.advise.event_log import read_log as event_log_reader
-from optimizer.advise.event_log import run
-from optimizer.advise.event_log.advice import read_folder
-from optimizer.advise.event_log.application import Application
-from optimizer.advise.event_log.files import find_logs
-from optimizer.advise.event_log.findings import Measured
-from optimizer.advise.event_log.lines import LONGEST_LINE
-from optimizer.advise.event_log.plan_nodes import split_top
-from optimizer.advise.event_log.read_log import read_log
-from optimizer.advise.event_log.report import Reported
-from optimizer.options import Options
-from optimizer.planning import plan_sql
-from planner.offline_catalog.read_catalog import read_catalog
 
 LOGS = Path(__file__).parents[1] / "event_logs"
 ADAPTIVE, PLAIN = LOGS / "eventlog_v2_planted", LOGS / "without_adaptive.zstd"

@@ -15,15 +15,15 @@ import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
-import optimizer
-import planner.runtime.lookup
 from comparing import assert_same
-from optimizer import Optimizer, Options, QueryError
-from optimizer.session_planner import SessionPlanner
-from optimizer.statements import Statements
-from planner.connectors.memory import MemorySource
-from planner.errors import RuleError, Unsupported, is_user_error
-from rules.batches import RULES
+from dovetail import Optimizer, Options, QueryError, optimizer
+from dovetail.executor import catalog, lookup
+from dovetail.executor import session as session_room
+from dovetail.executor.connectors.memory import MemorySource
+from dovetail.optimizer.session_planner import SessionPlanner
+from dovetail.optimizer.statements import Statements
+from dovetail.planner.errors import RuleError, Unsupported, is_user_error
+from dovetail.rules.batches import RULES
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -67,14 +67,14 @@ def seams() -> Iterator[Seam]:
     """Every function that a module of the optimizer or of the runtime has or imports, every method, every rule."""
     modules = [
         importlib.import_module(found.name)
-        for package in (optimizer, planner.runtime, planner.runtime.lookup)
+        for package in (optimizer, catalog, session_room, lookup)
         for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
         if found.name.rpartition(".")[2] not in ("cli", "commands", "demo", "doctor", "session", "stream")
     ]
     seen: set[tuple[int, str]] = set()
     for module in modules:
         for name, value in vars(module).items():
-            ours = getattr(value, "__module__", "").split(".")[0] in ("optimizer", "planner", "rules")
+            ours = getattr(value, "__module__", "").split(".")[0] == "dovetail"
             if name in NOT_OURS or not ours:
                 continue
             if inspect.isfunction(value):
@@ -175,7 +175,7 @@ def test_a_fault_anywhere_costs_nobody_a_query(session: SparkSession) -> None:
 
 
 def test_the_rows_are_those_of_spark(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("optimizer.session_planner.plan_sql", _broken)
+    monkeypatch.setattr("dovetail.optimizer.session_planner.plan_sql", _broken)
     opt = made(session)
     plan = opt.plan(BAND)
     assert [d.rule for d in plan.declined] == ["planning"]
@@ -188,7 +188,7 @@ def test_the_rows_are_those_of_spark(session: SparkSession, monkeypatch: pytest.
 
 
 def test_strict_raises(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("optimizer.session_planner.plan_sql", _broken)
+    monkeypatch.setattr("dovetail.optimizer.session_planner.plan_sql", _broken)
     with pytest.raises(RuntimeError, match="broken"):
         made(session, strict=True).plan(BAND)
 
@@ -196,7 +196,7 @@ def test_strict_raises(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -
 def test_a_lookup_has_nothing_to_fall_back_on(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     opt = made(session)
     opt.register_lookup("names", MemorySource(pa.table({"k": [1, 2], "name": ["a", "b"]})))
-    monkeypatch.setattr("optimizer.session_planner.plan_sql", _broken)
+    monkeypatch.setattr("dovetail.optimizer.session_planner.plan_sql", _broken)
     text = "SELECT p.id, n.name FROM p LEFT JOIN names FOR SYSTEM_TIME AS OF PROCTIME() AS n ON p.x = n.k"
     with pytest.raises(QueryError, match="has a lookup, and its planning failed: RuntimeError: broken"):
         opt.plan(text)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.errors import PySparkException
 
+from dovetail import Optimizer, Options
+from dovetail.executor.dataframes.function_names import function_names
+from dovetail.executor.dataframes.plan_writer import PlanWriter
 from effort import quick
 from frame_calls import frame_call
-from optimizer import Optimizer, Options
-from planner.runtime.dataframes.function_names import function_names
-from planner.runtime.dataframes.plan_writer import PlanWriter
 from spark_examples import examples
 
 if TYPE_CHECKING:
@@ -70,8 +70,8 @@ def test_each_function_above_and_below_a_band_join(opt: Optimizer, shard: int) -
 
 def test_most_functions_are_written(opt: Optimizer) -> None:
     """Where one is not, the rules see the join without what is above it."""
-    from planner.errors import Refused
-    from planner.runtime.dataframes.statement import FramePart
+    from dovetail.executor.dataframes.statement import FramePart
+    from dovetail.planner.errors import Refused
 
     found = examples(opt.session)
     unwritten = set()

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dovetail import Optimizer, Options
 from effort import examples
-from optimizer import Optimizer, Options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -79,7 +79,7 @@ def test_a_fault_of_ours_costs_nobody_a_query(
 
     for place in ("name_frames", "NamedFrames.views"):
         with monkeypatch.context() as patch:
-            patch.setattr(f"planner.runtime.named_frames.{place}", broken)
+            patch.setattr(f"dovetail.executor.session.named_frames.{place}", broken)
             quiet = Optimizer(opt.session)
             plan = quiet.plan(BAND, **frames)
             assert "RuntimeError: broken" in plan.declined[0].reason

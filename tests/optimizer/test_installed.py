@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from optimizer import Optimizer, OptionError, Options
+from dovetail import Optimizer, OptionError, Options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from optimizer import Optimizer, Options
-from planner.runtime.dataframes.installed_frames import ACTIONS
+from dovetail import Optimizer, Options
+from dovetail.executor.dataframes.installed_frames import ACTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

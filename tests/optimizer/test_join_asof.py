@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
+from dovetail import Optimizer
+from dovetail.planner.errors import QueryError
 from effort import examples
-from optimizer import Optimizer
-from planner.errors import QueryError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

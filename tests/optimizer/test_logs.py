@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from optimizer import Optimizer, Options
-from planner.runtime import catalog
-from planner.runtime.catalog import SparkCatalog
-from planner.runtime.job_names import job_name
+from dovetail import Optimizer, Options
+from dovetail.executor.catalog import spark_catalog as catalog
+from dovetail.executor.catalog.spark_catalog import SparkCatalog
+from dovetail.executor.session.job_names import job_name
 from sessions import with_points_and_intervals
 
 if TYPE_CHECKING:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from optimizer import Optimizer, Options
-from optimizer.verify import Checks, verify
-from planner.errors import QueryError
+from dovetail import Optimizer, Options
+from dovetail.optimizer.verify import Checks, verify
+from dovetail.planner.errors import QueryError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from planner.explain.measured import MeasuredRun
+    from dovetail.planner.explain.measured import MeasuredRun
 
 BAND = "SELECT a.id, b.id AS other FROM point a JOIN span b ON a.at BETWEEN b.lo AND b.hi"
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from optimizer import Optimizer, OptionError, Options, Sink
+from dovetail import Optimizer, OptionError, Options, Sink
 from sessions import with_points_and_intervals
 from stream_feeds import Feed
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from optimizer import Optimizer, Options
+from dovetail import Optimizer, Options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

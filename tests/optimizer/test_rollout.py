@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from optimizer import Optimizer, OptionError, Options, StatementEvent
-from optimizer.driver import drive
-from optimizer.plan import Plan
-from optimizer.shadow_report import ShadowReport
-from optimizer.statement_log import append, read_log
-from planner.errors import InputError
-from planner.explain.records import Declined
+from dovetail import Optimizer, OptionError, Options, StatementEvent
+from dovetail.optimizer.driver import drive
+from dovetail.optimizer.plan import Plan
+from dovetail.optimizer.shadow_report import ShadowReport
+from dovetail.optimizer.statement_log import append, read_log
+from dovetail.planner.errors import InputError
+from dovetail.planner.explain.records import Declined
 from sessions import with_points_and_intervals
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def test_a_rewriting_that_failed_is_not_used_again(session: SparkSession, caplog
 
 
 def test_planning_has_a_time_limit(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    from planner.runtime import catalog
+    from dovetail.executor.catalog import spark_catalog as catalog
 
     slow = "SELECT sum(id % 7) FROM range(1000000000000)"  # hours
     real = catalog.SparkCatalog._find_statistics
@@ -238,10 +238,10 @@ def test_a_log_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_rules_stop_at_the_deadline() -> None:
-    from planner.catalog import Settings
-    from planner.deadline import PlanningTimeout, time_limit
-    from planner.offline_catalog.catalog import CatalogFile
-    from planner.sql.from_sql import from_sql
+    from dovetail.planner.catalog import Settings
+    from dovetail.planner.deadline import PlanningTimeout, time_limit
+    from dovetail.planner.offline_catalog.catalog import CatalogFile
+    from dovetail.planner.sql.from_sql import from_sql
 
     catalog = CatalogFile(Path(), Settings(), ())
     logical, _ = from_sql(BAND, catalog.settings)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from optimizer import Optimizer, Options
+from dovetail import Optimizer, Options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from optimizer import Plan
+    from dovetail import Plan
 
 BAND = "FROM s JOIN t ON s.x BETWEEN t.lo AND t.hi"
 TWO = "SELECT s.nr, r.nr AS other FROM s JOIN r ON s.k = r.k AND s.x BETWEEN r.lo AND r.hi"

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.errors import AnalysisException
 
-from optimizer import Optimizer, Options
-from optimizer.verify import Checks, verify
+from dovetail import Optimizer, Options
+from dovetail.optimizer.verify import Checks, verify
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from optimizer.verification import Verification
+    from dovetail.optimizer.verification import Verification
 
 # Each a value and another one that Spark's grouping, or its implicit casts, would take for the same.
 APART = [

@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 
-from optimizer import Optimizer
+from dovetail import Optimizer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

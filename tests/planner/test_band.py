@@ -10,14 +10,14 @@ from typing import Literal
 import pytest
 from sqlglot import exp
 
-from planner.band.axis import DAY
-from planner.band.comparisons import is_or_of_comparisons, looks_like_band
-from planner.band.condition import DistanceBand
-from planner.band.lengths import months
-from planner.band.linear import ConditionScope, Side
-from planner.band.read_bands import read_bands
-from planner.expr import Scalar
-from planner.types.schema import SqlType, sql_type
+from dovetail.planner.band.axis import DAY
+from dovetail.planner.band.comparisons import is_or_of_comparisons, looks_like_band
+from dovetail.planner.band.condition import DistanceBand
+from dovetail.planner.band.lengths import months
+from dovetail.planner.band.linear import ConditionScope, Side
+from dovetail.planner.band.read_bands import read_bands
+from dovetail.planner.expr import Scalar
+from dovetail.planner.types.schema import SqlType, sql_type
 
 TYPES = {
     **dict.fromkeys(("x", "y", "lo", "hi"), "bigint"),

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.band.axis import Axis, number
-from planner.band.bins import EVERYTHING, MOST_BINS, MOST_BINS_FLOAT32, FixedWidthBins, halved, neighbours
+from dovetail.planner.band.axis import Axis, number
+from dovetail.planner.band.bins import EVERYTHING, MOST_BINS, MOST_BINS_FLOAT32, FixedWidthBins, halved, neighbours
 
 EXACT = Axis("number", exact=True, integral_types=True)
 REAL = Axis("number", exact=False)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from planner.conditions.compared import compared
-from planner.expr import Scalar, sql
-from planner.logical import Verbatim
+from dovetail.planner.conditions.compared import compared
+from dovetail.planner.expr import Scalar, sql
+from dovetail.planner.logical import Verbatim
 
 CASES = {
     "a.x = b.y": ("a.x", "=", "b.y"),

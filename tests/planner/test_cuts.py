@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optimizer.validation import compare_readings, has_same_tokens
-from planner.catalog import Settings
-from planner.expr.subqueries import replace_scalar_subqueries, subqueries
-from planner.logical import Aggregate, Filter, Logical, Project, Sort, expressions
-from planner.sql.from_sql import from_sql
+from dovetail.optimizer.validation import compare_readings, has_same_tokens
+from dovetail.planner.catalog import Settings
+from dovetail.planner.expr.subqueries import replace_scalar_subqueries, subqueries
+from dovetail.planner.logical import Aggregate, Filter, Logical, Project, Sort, expressions
+from dovetail.planner.sql.from_sql import from_sql
 
 pytestmark = pytest.mark.hypothesis
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from planner.catalog.stats import UNKNOWN
-from planner.runtime.catalog import parse_statistics
-from planner.runtime.datafusion_plan import is_scan
+from dovetail.executor.catalog.datafusion_plan import is_scan
+from dovetail.executor.catalog.spark_catalog import parse_statistics
+from dovetail.planner.catalog.stats import UNKNOWN
 
 SCAN = """Projection: p.#0 AS #3, p.#1 AS #4
   SubqueryAlias: p

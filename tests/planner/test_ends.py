@@ -7,13 +7,13 @@ from typing import Literal
 import pytest
 from sqlglot import exp
 
-from planner.band.condition import DistanceBand, IntervalBand
-from planner.band.ends import Ends, read_ends
-from planner.band.linear import ConditionScope, Side
-from planner.band.read_bands import read_bands
-from planner.errors import Refused
-from planner.expr import Scalar
-from planner.types.schema import SqlType, sql_type
+from dovetail.planner.band.condition import DistanceBand, IntervalBand
+from dovetail.planner.band.ends import Ends, read_ends
+from dovetail.planner.band.linear import ConditionScope, Side
+from dovetail.planner.band.read_bands import read_bands
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar
+from dovetail.planner.types.schema import SqlType, sql_type
 
 TYPES = {
     **dict.fromkeys(("x", "lo", "hi"), "bigint"),

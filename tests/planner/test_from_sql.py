@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from optimizer.validation import has_same_tokens
-from planner.catalog import Settings
-from planner.errors import Unsupported
-from planner.explain.printer import show_tree
-from planner.expr import Scalar
-from planner.expr.tokens import words
-from planner.logical import Filter, Join, Project, Scan
-from planner.sql.from_sql import from_sql
-from planner.sql.to_sql import to_sql
+from dovetail.optimizer.validation import has_same_tokens
+from dovetail.planner.catalog import Settings
+from dovetail.planner.errors import Unsupported
+from dovetail.planner.explain.printer import show_tree
+from dovetail.planner.expr import Scalar
+from dovetail.planner.expr.tokens import words
+from dovetail.planner.logical import Filter, Join, Project, Scan
+from dovetail.planner.sql.from_sql import from_sql
+from dovetail.planner.sql.to_sql import to_sql
 
 PIVOT = "FROM with PIVOT and the like is not supported"
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from planner.expr.calls import KNOWN
-from planner.expr.functions import AGGREGATES, ROW_FUNCTIONS, VOLATILE
+from dovetail.planner.expr.calls import KNOWN
+from dovetail.planner.expr.functions import AGGREGATES, ROW_FUNCTIONS, VOLATILE
 
 # Neither of one row nor aggregates: of several rows, of a window, of a table, or operators.
 OTHERS = """
@@ -77,7 +77,7 @@ def test_names_are_of_one_list() -> None:
 
 
 def test_whose_functions_names_mean(spark: SparkSession) -> None:
-    from planner.runtime.functions import user_functions, user_functions_in_sql
+    from dovetail.executor.session.functions import user_functions, user_functions_in_sql
 
     session = spark.newSession()
     session.udf.register("abs", lambda value: 42, "int")

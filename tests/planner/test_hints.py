@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from optimizer.idle_hints import idle_hints
-from optimizer.options import Options
-from optimizer.plan import Plan
-from optimizer.planning import plan_sql
-from planner.catalog import Numbers, SequentialCatalog, Settings, UniqueKey, View
-from planner.catalog.declared import Declaration
-from planner.catalog.stats import UNKNOWN, Statistics
-from planner.errors import Place
-from planner.explain.records import PlanWarning
-from planner.hints.blocks import repeated
-from planner.logical import BandJoin
-from planner.types.schema import Column, sql_type
+from dovetail.optimizer.idle_hints import idle_hints
+from dovetail.optimizer.options import Options
+from dovetail.optimizer.plan import Plan
+from dovetail.optimizer.planning import plan_sql
+from dovetail.planner.catalog import Numbers, SequentialCatalog, Settings, UniqueKey, View
+from dovetail.planner.catalog.declared import Declaration
+from dovetail.planner.catalog.stats import UNKNOWN, Statistics
+from dovetail.planner.errors import Place
+from dovetail.planner.explain.records import PlanWarning
+from dovetail.planner.hints.blocks import repeated
+from dovetail.planner.logical import BandJoin
+from dovetail.planner.types.schema import Column, sql_type
 
 TABLES = {"p": "x bigint, d date, ts timestamp", "i": "lo bigint, hi bigint, d date, ts timestamp", "q": "y bigint"}
 

@@ -8,8 +8,8 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.band.axis import Axis, real
-from planner.band.bins import (
+from dovetail.planner.band.axis import Axis, real
+from dovetail.planner.band.bins import (
     EVERYTHING,
     Levels,
     common_bins,
@@ -25,8 +25,8 @@ from planner.band.bins import (
     touched,
     unmeasured_levels,
 )
-from planner.catalog.measure import read_length_classes
-from planner.catalog.stats import LengthClass
+from dovetail.planner.catalog.measure import read_length_classes
+from dovetail.planner.catalog.stats import LengthClass
 
 EXACT = Axis("number", exact=True, integral_types=True)
 REAL = Axis("number", exact=False)

@@ -7,13 +7,13 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from optimizer.planning import plan_sql
-from planner.offline_catalog.catalog import CatalogFile
-from planner.offline_catalog.read_catalog import read_catalog
+from dovetail.optimizer.planning import plan_sql
+from dovetail.planner.offline_catalog.catalog import CatalogFile
+from dovetail.planner.offline_catalog.read_catalog import read_catalog
 
 if TYPE_CHECKING:
-    from optimizer.plan import Plan
-    from planner.catalog import Numbers
+    from dovetail.optimizer.plan import Plan
+    from dovetail.planner.catalog import Numbers
 
 LINE = read_catalog(Path(__file__).parents[2] / "golden_plans" / "catalogs" / "line.toml")
 OVERLAP = "SELECT a.id FROM intervals a JOIN intervals b ON a.lo <= b.hi AND b.lo <= a.hi"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planner.runtime.measurement_cache import MeasurementCache, catalog_query
+from dovetail.executor.catalog.measurement_cache import MeasurementCache, catalog_query
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -143,7 +143,7 @@ def test_what_is_not_files_alone_is_not_remembered(ask: Asking, query: str) -> N
 
 
 def test_the_oldest_answers_are_forgotten(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("planner.runtime.measurement_cache._MOST", 2)
+    monkeypatch.setattr("dovetail.executor.catalog.measurement_cache._MOST", 2)
     for n in (1, 2, 3, 3, 1):
         ask(f"{LENGTHS} WHERE lo < {n}")
     assert ask.measured == 4

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from optimizer.validation import compare_readings, has_same_tokens
-from planner.catalog import Settings
-from planner.errors import Unsupported
-from planner.logical import Join, Scan
-from planner.logical.nearest_syntax import AsofJoin, NearestByJoin
-from planner.sql.from_sql import from_sql
-from planner.sql.to_sql import to_sql
-from planner.sql.whole_statement import without_nearest_clauses
+from dovetail.optimizer.validation import compare_readings, has_same_tokens
+from dovetail.planner.catalog import Settings
+from dovetail.planner.errors import Unsupported
+from dovetail.planner.logical import Join, Scan
+from dovetail.planner.logical.nearest_syntax import AsofJoin, NearestByJoin
+from dovetail.planner.sql.from_sql import from_sql
+from dovetail.planner.sql.to_sql import to_sql
+from dovetail.planner.sql.whole_statement import without_nearest_clauses
 
 READ = {  # what stands behind FROM: the kind, how many rows, whether by similarity, the expression
     "l JOIN r EXACT NEAREST BY DISTANCE abs(l.x - r.x)": ("inner", 1, False, "abs(l.x - r.x)"),

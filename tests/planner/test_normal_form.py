@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from planner.conditions.normal_form import normal_form
-from planner.errors import Place
-from planner.expr import Scalar
-from planner.logical import Verbatim
-from planner.sql.to_sql import as_written
+from dovetail.planner.conditions.normal_form import normal_form
+from dovetail.planner.errors import Place
+from dovetail.planner.expr import Scalar
+from dovetail.planner.logical import Verbatim
+from dovetail.planner.sql.to_sql import as_written
 
 CASES = {
     "(a.k = b.k AND a.x BETWEEN b.lo AND b.hi)": ["a.k = b.k", "a.x BETWEEN b.lo AND b.hi"],

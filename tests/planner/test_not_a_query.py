@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.sql.reader import not_a_query
+from dovetail.planner.sql.reader import not_a_query
 
 CTE = "WITH a AS (SELECT 1 AS x)"
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from sqlglot import exp
 
-from planner.band.linear import ConditionScope, Side
-from planner.band.offsets import Offsets, read_offsets
-from planner.errors import Refused
-from planner.expr import Scalar
-from planner.types.schema import SqlType, sql_type
+from dovetail.planner.band.linear import ConditionScope, Side
+from dovetail.planner.band.offsets import Offsets, read_offsets
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar
+from dovetail.planner.types.schema import SqlType, sql_type
 
 
 def offsets(text: str, type_: str = "int", *, ansi: bool = True, has_fixed_offset_zone: bool = True) -> Offsets:

@@ -8,7 +8,7 @@ import pytest
 from sqlglot import exp
 from sqlglot.dialects import Spark
 
-from planner.expr import Scalar, quote
+from dovetail.planner.expr import Scalar, quote
 
 WORDS = sorted({word for said in Spark.Tokenizer.KEYWORDS for word in said.split() if word.isidentifier()})
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from planner.band.axis import DAY, Axis
-from planner.errors import Place
-from planner.expr import Scalar
-from planner.hints.blocks import Width, hints_in, names_of, read_hints, width_of, without
-from planner.logical import Project
-from planner.sql.from_sql import from_sql
-from planner.sql.to_sql import to_sql
+from dovetail.planner.band.axis import DAY, Axis
+from dovetail.planner.errors import Place
+from dovetail.planner.expr import Scalar
+from dovetail.planner.hints.blocks import Width, hints_in, names_of, read_hints, width_of, without
+from dovetail.planner.logical import Project
+from dovetail.planner.sql.from_sql import from_sql
+from dovetail.planner.sql.to_sql import to_sql
 
 
 def block(text: str) -> Scalar:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from planner.runtime.catalog import SparkCatalog
+from dovetail.executor.catalog.spark_catalog import SparkCatalog
 
 EXACT = [
     "SELECT k, sum(i), avg(d), count(*), max(r) FROM v GROUP BY k",

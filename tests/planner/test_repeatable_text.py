@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.runtime.repeatable import hide_exact_sums, parse_analyzed_plan, parse_nonrepeatable_reason
+from dovetail.executor.catalog.repeatable import hide_exact_sums, parse_analyzed_plan, parse_nonrepeatable_reason
 
 EXPLAINED = """== Parsed Logical Plan ==
 'Project [*]

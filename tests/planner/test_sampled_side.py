@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from planner.logical import Derived
-from planner.logical.sampled_side import sampled_side
-from planner.sql.from_sql import from_sql
-from planner.sql.to_sql import to_sql
+from dovetail.planner.logical import Derived
+from dovetail.planner.logical.sampled_side import sampled_side
+from dovetail.planner.sql.from_sql import from_sql
+from dovetail.planner.sql.to_sql import to_sql
 
 SOME = "rand(1) < 0.03125D"
 OF_A = "pmod(xxhash64(a), 32) = (SELECT pmod(xxhash64(a), 32) FROM t LIMIT 1)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.types.schema import sql_type
+from dovetail.planner.types.schema import sql_type
 
 
 @pytest.mark.parametrize(

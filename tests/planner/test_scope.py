@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planner.expr import Scalar
-from planner.logical import Scan
-from planner.offline_catalog.read_catalog import read_catalog
-from planner.sql.names import Resolver
-from planner.sql.scope import Scope
+from dovetail.planner.expr import Scalar
+from dovetail.planner.logical import Scan
+from dovetail.planner.offline_catalog.read_catalog import read_catalog
+from dovetail.planner.sql.names import Resolver
+from dovetail.planner.sql.scope import Scope
 
 if TYPE_CHECKING:
     from pathlib import Path

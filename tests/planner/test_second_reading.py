@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 from sqlglot.errors import ParseError
 
-from golden_plans.case import read_case
-from golden_plans.planned import catalog_of, plan_case
-from optimizer import planning
-from optimizer.planning import plan_sql
-from optimizer.validation import compare_readings
-from planner.catalog import Settings
-from planner.errors import Unsupported
-from planner.expr import Scalar, dialect
-from planner.logical import (
+from dovetail.golden_plans.case import read_case
+from dovetail.golden_plans.planned import catalog_of, plan_case
+from dovetail.optimizer import planning
+from dovetail.optimizer.planning import plan_sql
+from dovetail.optimizer.validation import compare_readings
+from dovetail.planner.catalog import Settings
+from dovetail.planner.errors import Unsupported
+from dovetail.planner.expr import Scalar, dialect
+from dovetail.planner.logical import (
     Aggregate,
     Cte,
     Derived,
@@ -34,12 +34,12 @@ from planner.logical import (
     Sort,
     With,
 )
-from planner.offline_catalog.read_catalog import read_catalog
-from planner.sql.from_sql import from_sql
-from planner.sql.reader import Note
-from planner.sql.second_reading import Differs, compare
-from planner.sql.whole_statement import Unread
-from planner.tree import Node, transform_up
+from dovetail.planner.offline_catalog.read_catalog import read_catalog
+from dovetail.planner.sql.from_sql import from_sql
+from dovetail.planner.sql.reader import Note
+from dovetail.planner.sql.second_reading import Differs, compare
+from dovetail.planner.sql.whole_statement import Unread
+from dovetail.planner.tree import Node, transform_up
 from tpc.data import queries
 
 CASES = sorted((Path(__file__).parents[2] / "golden_plans" / "cases").rglob("*.plan"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from planner.runtime.catalog import SparkCatalog
+from dovetail.executor.catalog.spark_catalog import SparkCatalog
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planner.runtime.catalog import SparkCatalog, _columns
-from planner.runtime.views import Views
+from dovetail.executor.catalog.spark_catalog import SparkCatalog, _columns
+from dovetail.executor.catalog.views import Views
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planner.runtime.catalog import SparkCatalog
+from dovetail.executor.catalog.spark_catalog import SparkCatalog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.expr.tokens import tokenize
+from dovetail.planner.expr.tokens import tokenize
 
 
 @pytest.mark.parametrize("sign", ["<<", ">>", ">>>", "!>", "!<", "<=>", "<>", "!=", "=="])

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from dovetail.executor.catalog.spark_catalog import SparkCatalog
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar
+from dovetail.planner.sql.names import Resolver, Source
+from dovetail.planner.types.schema import Column, SqlType, sql_type
 from effort import SEED, fuzzing
-from planner.errors import Refused
-from planner.expr import Scalar
-from planner.runtime.catalog import SparkCatalog
-from planner.sql.names import Resolver, Source
-from planner.types.schema import Column, SqlType, sql_type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from planner.expr import Scalar
-from planner.runtime.catalog import SparkCatalog
-from planner.sql.names import Resolver, Source
-from planner.types.schema import Column, sql_type
+from dovetail.executor.catalog.spark_catalog import SparkCatalog
+from dovetail.planner.expr import Scalar
+from dovetail.planner.sql.names import Resolver, Source
+from dovetail.planner.types.schema import Column, sql_type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,7 +35,7 @@ def test_aggregates(spark: SparkSession, type_: str) -> None:
 @pytest.mark.parametrize("keyword", ["UNION", "UNION ALL", "INTERSECT", "EXCEPT"])
 @pytest.mark.parametrize("other", ["INT", "BIGINT", "STRING"])
 def test_set_operations(spark: SparkSession, keyword: str, other: str) -> None:
-    from planner.sql.from_sql import from_sql
+    from dovetail.planner.sql.from_sql import from_sql
 
     text = f"SELECT CAST(1 AS INT) AS a, 'x' AS b {keyword} SELECT CAST(2 AS {other}), 'y'"
     query, _ = from_sql(text)

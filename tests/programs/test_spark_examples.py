@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyspark
 import pytest
 
-from optimizer import Optimizer, Options
+from dovetail import Optimizer, Options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

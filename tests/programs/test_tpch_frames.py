@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from optimizer import Optimizer, Options
+from dovetail import Optimizer, Options
 from programs.tpch_frames import QUERIES
 from tpc import data
 from tpc.compare import assert_same_rows

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import networkx as nx
 import pytest
 
-from planner.errors import Unsupported
-from planner.state.delta import DeltaJoin, DeltaPath, Value
-from rules.analysis.delta_join import JoinGraph, Sizes, delta_join
-from rules.analysis.equivalence_classes import Equality
+from dovetail.planner.errors import Unsupported
+from dovetail.planner.state.delta import DeltaJoin, DeltaPath, Value
+from dovetail.rules.analysis.delta_join import JoinGraph, Sizes, delta_join
+from dovetail.rules.analysis.equivalence_classes import Equality
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from optimizer import Options
-from optimizer.stream_plan import StreamPlan, plan_stream
-from planner.errors import HintError
-from planner.offline_catalog.read_catalog import read_catalog
-from planner.state.spec import StreamJoin
-from planner.state.stream import Stream
+from dovetail import Options
+from dovetail.optimizer.stream_plan import StreamPlan, plan_stream
+from dovetail.planner.errors import HintError
+from dovetail.planner.offline_catalog.read_catalog import read_catalog
+from dovetail.planner.state.spec import StreamJoin
+from dovetail.planner.state.stream import Stream
 
 ROOT = Path(__file__).parents[2] / "golden_plans"
 CATALOG = read_catalog(ROOT / "cases" / "streams" / "orders.toml")

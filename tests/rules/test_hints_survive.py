@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from golden_plans.approval import approved_as_written
-from golden_plans.case import Case, read_case
-from golden_plans.planned import catalog_of, plan_case
-from optimizer.options import Options
-from optimizer.plan import Plan
-from optimizer.planning import plan_sql
-from planner.hints.blocks import read_hints
-from planner.logical import BandJoin, Project
-from planner.offline_catalog.read_catalog import read_catalog
-from planner.physical.lookup_join import LookupJoin
-from planner.sql.lookup_views import lookups_of
-from planner.tree import Node, unwrap
-from rules.batches import RULES
-from rules.query.hinted import looks_through
+from dovetail.golden_plans.approval import approved_as_written
+from dovetail.golden_plans.case import Case, read_case
+from dovetail.golden_plans.planned import catalog_of, plan_case
+from dovetail.optimizer.options import Options
+from dovetail.optimizer.plan import Plan
+from dovetail.optimizer.planning import plan_sql
+from dovetail.planner.hints.blocks import read_hints
+from dovetail.planner.logical import BandJoin, Project
+from dovetail.planner.offline_catalog.read_catalog import read_catalog
+from dovetail.planner.physical.lookup_join import LookupJoin
+from dovetail.planner.sql.lookup_views import lookups_of
+from dovetail.planner.tree import Node, unwrap
+from dovetail.rules.batches import RULES
+from dovetail.rules.query.hinted import looks_through
 
 ROOT = Path(__file__).parents[2] / "golden_plans"
 AT = "FOR SYSTEM_TIME AS OF PROCTIME() AS"
@@ -92,7 +92,7 @@ def test_every_hint_of_a_select_with_every_rule_switched_off(off: str | None) ->
 
 
 def test_hints_set_fields_that_a_lookup_has() -> None:
-    from planner.connectors.spec import LookupSpec
-    from planner.hints.lookup import _OPTIONS
+    from dovetail.planner.hints.lookup import _OPTIONS
+    from dovetail.planner.logical.lookup_spec import LookupSpec
 
     assert {field for field, _, _ in _OPTIONS.values() if field} <= {f.name for f in fields(LookupSpec)}

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from optimizer import plan_sql
-from planner.offline_catalog.read_catalog import read_catalog
+from dovetail import plan_sql
+from dovetail.planner.offline_catalog.read_catalog import read_catalog
 
 FILES = read_catalog(Path(__file__).parents[2] / "golden_plans/cases/hints/files.toml")
 LEFT, RIGHT = "c.ts DIV 200", "__dt1_bin"

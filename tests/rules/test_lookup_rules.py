@@ -11,19 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optimizer.options import Options
-from optimizer.plan import Plan
-from optimizer.planning import plan_sql
-from optimizer.validation import has_same_tokens
-from planner.catalog import Numbers, SequentialCatalog
-from planner.catalog.stats import Statistics
-from planner.hints.blocks import hints_in
-from planner.hints.lookup import read_lookup_hint
-from planner.logical import Scan
-from planner.offline_catalog.catalog import CatalogFile
-from planner.offline_catalog.read_catalog import read_catalog
-from planner.sql.from_sql import from_sql
-from planner.sql.lookup_views import lookups_of, needs_sql
+from dovetail.optimizer.options import Options
+from dovetail.optimizer.plan import Plan
+from dovetail.optimizer.planning import plan_sql
+from dovetail.optimizer.validation import has_same_tokens
+from dovetail.planner.catalog import Numbers, SequentialCatalog
+from dovetail.planner.catalog.stats import Statistics
+from dovetail.planner.hints.blocks import hints_in
+from dovetail.planner.hints.lookup import read_lookup_hint
+from dovetail.planner.logical import Scan
+from dovetail.planner.offline_catalog.catalog import CatalogFile
+from dovetail.planner.offline_catalog.read_catalog import read_catalog
+from dovetail.planner.sql.from_sql import from_sql
+from dovetail.planner.sql.lookup_views import lookups_of, needs_sql
 
 CATALOG = read_catalog(Path(__file__).parents[2] / "golden_plans" / "catalogs" / "lookups.toml")
 AT = "FOR SYSTEM_TIME AS OF PROCTIME()"

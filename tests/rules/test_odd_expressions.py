@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optimizer.options import Options
-from optimizer.planning import plan_sql
-from planner.catalog import Settings, UniqueKey
-from planner.catalog.stats import Statistics
-from planner.offline_catalog.catalog import CatalogFile, Table
-from planner.types.schema import Column, sql_type
+from dovetail.optimizer.options import Options
+from dovetail.optimizer.planning import plan_sql
+from dovetail.planner.catalog import Settings, UniqueKey
+from dovetail.planner.catalog.stats import Statistics
+from dovetail.planner.offline_catalog.catalog import CatalogFile, Table
+from dovetail.planner.types.schema import Column, sql_type
 
 ODD = r"""
 named_struct('a', {c}).a

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.errors import Refused
-from planner.expr import Scalar
-from planner.logical import Logical, Project, Scan
-from planner.sql.from_sql import from_sql
-from planner.sql.to_sql import to_sql
-from rules.query.from_items import INNER, PRESERVING, FromItem, bare, leaves, read_from_items, with_leaves
-from rules.query.query_block import QueryBlock, read_block, where
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar
+from dovetail.planner.logical import Logical, Project, Scan
+from dovetail.planner.sql.from_sql import from_sql
+from dovetail.planner.sql.to_sql import to_sql
+from dovetail.rules.query.from_items import INNER, PRESERVING, FromItem, bare, leaves, read_from_items, with_leaves
+from dovetail.rules.query.query_block import QueryBlock, read_block, where
 
 READINGS = (INNER, PRESERVING)
 NEW = Scan(("t",), "t", "n", (), "n")

@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from planner.catalog.cost import Thresholds
-from planner.errors import Refused
-from planner.logical import Cte
-from planner.logical.base import Logical
-from planner.offline_catalog.catalog import CatalogFile
-from planner.offline_catalog.read_catalog import read_catalog
-from planner.sql.from_sql import from_sql
-from rules.analysis.same_source import same_source
-from rules.context import Context
-from rules.query.inner_joins import InnerJoins, inner_joins
-from rules.query.query_block import read_block
+from dovetail.planner.catalog.cost import Thresholds
+from dovetail.planner.errors import Refused
+from dovetail.planner.logical import Cte
+from dovetail.planner.logical.base import Logical
+from dovetail.planner.offline_catalog.catalog import CatalogFile
+from dovetail.planner.offline_catalog.read_catalog import read_catalog
+from dovetail.planner.sql.from_sql import from_sql
+from dovetail.rules.analysis.same_source import same_source
+from dovetail.rules.context import Context
+from dovetail.rules.query.inner_joins import InnerJoins, inner_joins
+from dovetail.rules.query.query_block import read_block
 
 TABLES = """
 [tables.t]

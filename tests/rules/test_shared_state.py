@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from optimizer import Options
-from optimizer.stream_plan import plan_stream
-from planner.errors import StateError, Unsupported
-from planner.offline_catalog.read_catalog import read_catalog
-from planner.state.refusals import check_settings
-from planner.state.shared import Shared, share
-from planner.state.spec import MEANING, Input, StreamJoin, described_settings
-from planner.state.stream import Stream
+from dovetail import Options
+from dovetail.optimizer.stream_plan import plan_stream
+from dovetail.planner.errors import StateError, Unsupported
+from dovetail.planner.offline_catalog.read_catalog import read_catalog
+from dovetail.planner.state.refusals import check_settings
+from dovetail.planner.state.shared import Shared, share
+from dovetail.planner.state.spec import MEANING, Input, StreamJoin, described_settings
+from dovetail.planner.state.stream import Stream
 
 COLUMNS = (("id", "int"), ("k", "int"), ("v", "double"), ("ts", "timestamp"))
 

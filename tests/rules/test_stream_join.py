@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from optimizer import Options
-from optimizer.stream_plan import StreamPlan, plan_stream
-from planner.offline_catalog.read_catalog import read_catalog
-from planner.state.fingerprint import fingerprint
-from planner.state.program import Read, Version
-from planner.state.stream import Stream
+from dovetail import Options
+from dovetail.optimizer.stream_plan import StreamPlan, plan_stream
+from dovetail.planner.offline_catalog.read_catalog import read_catalog
+from dovetail.planner.state.fingerprint import fingerprint
+from dovetail.planner.state.program import Read, Version
+from dovetail.planner.state.stream import Stream
 
 CATALOG = read_catalog(Path(__file__).parents[2] / "golden_plans" / "catalogs" / "ads.toml")
 BERLIN = read_catalog(Path(__file__).parents[2] / "golden_plans" / "catalogs" / "ads_in_berlin.toml")

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from planner.catalog.cost import Thresholds
-from planner.logical import Cte, Filter, Project
-from planner.offline_catalog.catalog import CatalogFile
-from planner.offline_catalog.read_catalog import read_catalog
-from planner.runtime.keys import parse_constraints
-from planner.sql.from_sql import from_sql
-from rules.analysis.unique import unique_keys
-from rules.context import Context
+from dovetail.executor.catalog.keys import parse_constraints
+from dovetail.planner.catalog.cost import Thresholds
+from dovetail.planner.logical import Cte, Filter, Project
+from dovetail.planner.offline_catalog.catalog import CatalogFile
+from dovetail.planner.offline_catalog.read_catalog import read_catalog
+from dovetail.planner.sql.from_sql import from_sql
+from dovetail.rules.analysis.unique import unique_keys
+from dovetail.rules.context import Context
 
 TABLES = """
 [tables.t]

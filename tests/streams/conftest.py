@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from optimizer import Optimizer
+from dovetail import Optimizer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

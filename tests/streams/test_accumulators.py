@@ -13,16 +13,16 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
+from dovetail import Optimizer, Options
+from dovetail.executor.catalog.spark_catalog import SparkCatalog
+from dovetail.optimizer.materialization import _infer_types
+from dovetail.optimizer.materialized_view import query_rows, query_rows_as
+from dovetail.optimizer.stream_epochs import declared_changelogs
+from dovetail.planner.sql.from_sql import from_sql
+from dovetail.rules.context import Context
+from dovetail.rules.stream.accumulators import Accumulators
+from dovetail.rules.stream.view_query import view_query
 from effort import SEED, examples
-from optimizer import Optimizer, Options
-from optimizer.materialization import _infer_types
-from optimizer.materialized_view import query_rows, query_rows_as
-from optimizer.stream_epochs import declared_changelogs
-from planner.runtime.catalog import SparkCatalog
-from planner.sql.from_sql import from_sql
-from rules.context import Context
-from rules.stream.accumulators import Accumulators
-from rules.stream.view_query import view_query
 from shares import Share, at_least
 
 if TYPE_CHECKING:

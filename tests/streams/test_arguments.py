@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from optimizer import Optimizer, StateError
-from optimizer.parameters import bind_literals
+from dovetail import Optimizer, StateError
+from dovetail.optimizer.parameters import bind_literals
 from stream_feeds import Feed, out_of_order, run
 
 if TYPE_CHECKING:

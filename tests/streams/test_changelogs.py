@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.functions import udf
 
-from optimizer import Optimizer, OptionError, QueryError, Sink
+from dovetail import Optimizer, OptionError, QueryError, Sink
 from stream_changes import KIND, Row, batch, changing
 from stream_feeds import FEW, newest
 

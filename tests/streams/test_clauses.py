@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.errors import AnalysisException
 
+from dovetail import Optimizer
+from dovetail.executor.catalog.spark_catalog import SparkCatalog
+from dovetail.optimizer.materialized_view import query_rows_as
+from dovetail.planner.errors import Refused
+from dovetail.planner.sql.from_sql import from_sql
+from dovetail.rules.context import Context
+from dovetail.rules.stream.view_query import view_query
 from effort import SEED, examples
-from optimizer import Optimizer
-from optimizer.materialized_view import query_rows_as
-from planner.errors import Refused
-from planner.runtime.catalog import SparkCatalog
-from planner.sql.from_sql import from_sql
-from rules.context import Context
-from rules.stream.view_query import view_query
 from sessions import for_few_rows
 from shares import Share, at_least
 

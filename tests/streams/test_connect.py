@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from planner.runtime.state import server_folder
-from planner.runtime.state.server_folder import _import_refusal
+from dovetail.executor.state import server_folder
+from dovetail.executor.state.server_folder import _import_refusal
 
 TESTS = Path(__file__).parents[1]
 # Clients that say goodbye to a server which has ended wait for an answer.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from optimizer import Optimizer, OptionError, QueryError, Sink, StateError
+from dovetail import Optimizer, OptionError, QueryError, Sink, StateError
 from stream_feeds import grow_ids
 
 if TYPE_CHECKING:

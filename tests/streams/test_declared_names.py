@@ -8,10 +8,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from dovetail import Optimizer, QueryError
+from dovetail.executor.catalog.spark_catalog import SparkCatalog
+from dovetail.planner.expr import quote
 from effort import examples
-from optimizer import Optimizer, QueryError
-from planner.expr import quote
-from planner.runtime.catalog import SparkCatalog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from optimizer import Optimizer
+from dovetail import Optimizer
 from stream_feeds import FEW, START, Feed, Model, Row, arrivals, run
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from optimizer import Optimizer, OptionError, StateError
+from dovetail import Optimizer, OptionError, StateError
 from stream_feeds import Feed, Interrupted, interrupting, newest, out_of_order, run
 
 if TYPE_CHECKING:

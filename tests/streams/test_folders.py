@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import example, given, settings
 
+from dovetail import Optimizer, Sink
+from dovetail.executor.state.files import HadoopFolder
+from dovetail.executor.state.paths import read_paths
 from effort import examples
 from folder_names import ODD, PATTERNS, names
-from optimizer import Optimizer, Sink
-from planner.runtime.state.files import HadoopFolder
-from planner.runtime.state.paths import read_paths
 from stream_feeds import FEW, Feed
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from command_line import dovetail
-from optimizer import Optimizer, Sink, StateError
+from dovetail import Optimizer, Sink, StateError
 from stream_feeds import grow_ids
 
 if TYPE_CHECKING:

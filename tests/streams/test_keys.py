@@ -15,7 +15,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from optimizer import Optimizer
+from dovetail import Optimizer
 from sessions import for_few_rows
 from shares import Share, at_least
 from stream_feeds import FEW

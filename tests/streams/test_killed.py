@@ -21,9 +21,9 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from connect_port import wait_for_port
+from dovetail.executor.state.folder import LocalFolder
+from dovetail.executor.state.store import Store
 from effort import SEED
-from planner.state.folder import LocalFolder
-from planner.state.store import Store
 from stream_crash_main import keep, run
 from stream_feeds import stamp
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from optimizer import Optimizer, QueryError, Sink
-from planner.expr import quote
+from dovetail import Optimizer, QueryError, Sink
+from dovetail.planner.expr import quote
 from sessions import for_few_rows
 from stream_feeds import FEW
 

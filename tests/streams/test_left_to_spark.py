@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from optimizer import Optimizer, Sink
+from dovetail import Optimizer, Sink
 from stream_feeds import Feed, run
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import StreamingQueryException
 
+from dovetail import Optimizer, StateError
+from dovetail.executor.state.micro_batch import only_start, with_short_errors
 from effort import examples
-from optimizer import Optimizer, StateError
-from planner.runtime.micro_batch import only_start, with_short_errors
 
 if TYPE_CHECKING:
     from pathlib import Path

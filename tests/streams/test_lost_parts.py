@@ -13,9 +13,9 @@ import pytest
 from pyspark.errors import PySparkException
 
 from command_line import dovetail
-from optimizer import Optimizer, Sink, StateError
-from planner.state.folder import LocalFolder
-from planner.state.parts import Parts, read_parts, write_parts
+from dovetail import Optimizer, Sink, StateError
+from dovetail.executor.state.folder import LocalFolder
+from dovetail.executor.state.parts import Parts, read_parts, write_parts
 from stream_feeds import grow_ids
 
 if TYPE_CHECKING:

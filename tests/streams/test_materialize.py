@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from optimizer import Optimizer, QueryError, Sink, StateError
-from optimizer.materialized_view import MaterializedView
+from dovetail import Optimizer, QueryError, Sink, StateError
+from dovetail.optimizer.materialized_view import MaterializedView
 from stream_feeds import Feed, Interrupted, arrive, interrupting
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ def test_the_row_of_an_aggregate_without_groups_is_new_at_first(
 def test_files_of_many_refreshes_become_one(
     opt: Optimizer, feeds: list[Feed], tmp_path: Path, query: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("planner.runtime.state.stored_rows.FULL", 2)
+    monkeypatch.setattr("dovetail.executor.state.stored_rows.FULL", 2)
     arrive(feeds, 0)
     view = opt.materialize(query, "kept", state=tmp_path / "state")
     for epoch in range(1, 5):
@@ -223,7 +223,7 @@ def test_a_refresh_that_is_cut_off_anywhere_is_done_again(
     opt: Optimizer, feeds: list[Feed], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each attempt ends a few writes further than the one before; so does what it tells of its changes."""
-    monkeypatch.setattr("planner.runtime.state.stored_rows.FULL", 2)
+    monkeypatch.setattr("dovetail.executor.state.stored_rows.FULL", 2)
     left, interrupted, sink = interrupting(monkeypatch), 0, Sink("parquet", tmp_path / "out")
     query = "SELECT a.k, sum(b.id) AS total FROM s a JOIN t b ON a.k = b.k GROUP BY a.k"
     for attempt in range(1, 26, 4):

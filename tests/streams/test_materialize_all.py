@@ -13,9 +13,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pyspark.errors import StreamingQueryException
 
-from optimizer import Optimizer, QueryError, Sink, StateError
-from planner.state.folder import LocalFolder
-from planner.state.store import Store
+from dovetail import Optimizer, QueryError, Sink, StateError
+from dovetail.executor.state.folder import LocalFolder
+from dovetail.executor.state.store import Store
 from stream_changes import Changing, batch, changing
 from stream_feeds import FEW, Interrupted, interrupting
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from optimizer import MaterializedViews
+    from dovetail import MaterializedViews
 
 QUERIES = {
     "counts": "SELECT b.k, count(*) AS n, sum(a.id) FROM s a JOIN t b ON a.k = b.k WHERE a.id <> 3 GROUP BY b.k",
@@ -199,7 +199,7 @@ def test_a_refresh_that_is_cut_off_anywhere_is_done_again(
     opt: Optimizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each attempt ends a few writes further than the one before, with one view at first and with three later."""
-    monkeypatch.setattr("planner.runtime.state.stored_rows.FULL", 2)
+    monkeypatch.setattr("dovetail.executor.state.stored_rows.FULL", 2)
     tables, random, state = changing(opt, tmp_path / "in", "stu"), Random(4), tmp_path / "state"
     queries, interrupted, left = some("counts", "three", "itself"), 0, interrupting(monkeypatch)
     sinks = {name: Sink("parquet", tmp_path / f"out_{name}") for name in queries}

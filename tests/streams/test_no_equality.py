@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 
-from optimizer import Optimizer, QueryError, Sink
+from dovetail import Optimizer, QueryError, Sink
 from stream_feeds import FEW, Feed
 
 if TYPE_CHECKING:

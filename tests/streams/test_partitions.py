@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from optimizer import Optimizer, OptionError, Sink
+from dovetail import Optimizer, OptionError, Sink
 from stream_feeds import Feed, out_of_order
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.query import StreamingQuery
 
-from optimizer import Optimizer, Sink
-from planner.state.manifest import Manifest
+from dovetail import Optimizer, Sink
+from dovetail.planner.state.manifest import Manifest
 from stream_feeds import Feed, newest, out_of_order
 
 if TYPE_CHECKING:

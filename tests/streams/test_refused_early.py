@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from optimizer import Optimizer, OptionError, QueryError, Sink, StateError
+from dovetail import Optimizer, OptionError, QueryError, Sink, StateError
 from stream_feeds import Feed
 
 if TYPE_CHECKING:

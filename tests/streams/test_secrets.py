@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from optimizer import Optimizer, OptionError, QueryError, Sink, StateError
+from dovetail import Optimizer, OptionError, QueryError, Sink, StateError
 from stream_feeds import Feed
 
 if TYPE_CHECKING:

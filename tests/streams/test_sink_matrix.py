@@ -11,11 +11,11 @@ import pytest
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
+from dovetail import OptionError, Sink, StateError
+from dovetail.executor.state.sinks import FileOutput, check_schema, output, output_of_view
+from dovetail.executor.state.table_sink import ReplacedTable, TableOutput
+from dovetail.planner.state.sink import check
 from effort import SEED, fuzzing
-from optimizer import OptionError, Sink, StateError
-from planner.runtime.state.sinks import FileOutput, check_schema, output, output_of_view
-from planner.runtime.state.table_sink import ReplacedTable, TableOutput
-from planner.state.sink import check
 from sessions import for_few_rows
 from sink_cells import Cell, cell, quoted
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from optimizer import Optimizer, OptionError, Sink
+from dovetail import Optimizer, OptionError, Sink
 
 if TYPE_CHECKING:
     from pathlib import Path

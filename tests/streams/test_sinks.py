@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from optimizer import Optimizer, OptionError, Sink, StateError
-from planner.runtime.state.sinks import sink_identity
+from dovetail import Optimizer, OptionError, Sink, StateError
+from dovetail.executor.state.sinks import sink_identity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

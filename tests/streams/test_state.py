@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from optimizer import Optimizer, OptionError, QueryError, Sink, StateError
-from planner.runtime.state.segments import Segments
-from planner.state.folder import LocalFolder
-from planner.state.manifest import read_manifest
-from planner.state.store import Store
+from dovetail import Optimizer, OptionError, QueryError, Sink, StateError
+from dovetail.executor.state.folder import LocalFolder
+from dovetail.executor.state.segments import Segments
+from dovetail.executor.state.store import Store
+from dovetail.planner.state.manifest import read_manifest
 from stream_feeds import Feed, Interrupted, interrupting, newest, out_of_order, run, written
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from threading import Thread
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from optimizer import Optimizer, StateError
+from dovetail import Optimizer, StateError
 from stream_feeds import Feed
 from waiting import until
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from command_line import dovetail
-from planner.errors import StateError
-from planner.state.compaction import FAN_IN, MERGED_ROWS, expired, reachable, to_rewrite
-from planner.state.folder import LocalFolder
-from planner.state.manifest import Change, InputState, Manifest, Segment
-from planner.state.program import EpochProgram
-from planner.state.spec import Input, Reach, Side, StoredColumn, StreamJoin
-from planner.state.store import Store
-from planner.state.time import side_time, watermark
+from dovetail.executor.state.folder import LocalFolder
+from dovetail.executor.state.store import Store
+from dovetail.planner.errors import StateError
+from dovetail.planner.state.compaction import FAN_IN, MERGED_ROWS, expired, reachable, to_rewrite
+from dovetail.planner.state.manifest import Change, InputState, Manifest, Segment
+from dovetail.planner.state.program import EpochProgram
+from dovetail.planner.state.spec import Input, Reach, Side, StoredColumn, StreamJoin
+from dovetail.planner.state.time import side_time, watermark
 
 if TYPE_CHECKING:
     from pathlib import Path

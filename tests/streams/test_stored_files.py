@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from command_line import dovetail
-from optimizer import Optimizer, StateError
+from dovetail import Optimizer, StateError
 from stream_feeds import grow_ids
 
 if TYPE_CHECKING:

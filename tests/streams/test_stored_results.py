@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql.functions import udf
 
-from optimizer import Optimizer, QueryError, Sink, StateError
+from dovetail import Optimizer, QueryError, Sink, StateError
 
 if TYPE_CHECKING:
     from pathlib import Path

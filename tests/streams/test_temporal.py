@@ -13,9 +13,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pyspark.errors import StreamingQueryException
 
-from optimizer import Optimizer, OptionError, QueryError, Sink, StateError
-from planner.runtime.state.segments import Segments
-from planner.state import compaction
+from dovetail import Optimizer, OptionError, QueryError, Sink, StateError
+from dovetail.executor.state.segments import Segments
+from dovetail.planner.state import compaction
 from stream_feeds import FEW, START, Feed, Interrupted, Model, arrivals, interrupting, newest, run
 
 if TYPE_CHECKING:

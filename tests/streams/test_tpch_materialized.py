@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from dovetail import Optimizer
 from effort import SEED
-from optimizer import Optimizer
 from tpc.changing import CHANGE, CHANGING, Changing
 from tpc.data import queries
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from optimizer import MaterializedView
+    from dovetail import MaterializedView
 
 ROUNDS = int(os.environ.get("DOVETAIL_ROUNDS", "2"))
 SCALE = 0.01

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from optimizer import Optimizer, Sink, StateError
-from planner.runtime.failures import spark_failure
-from planner.runtime.first_message import first_message
-from planner.runtime.state.epochs import Epochs
-from planner.state.folder import LocalFolder
-from planner.state.runs import check_owner, claim
+from dovetail import Optimizer, Sink, StateError
+from dovetail.executor.session.failures import spark_failure
+from dovetail.executor.session.first_message import first_message
+from dovetail.executor.state.epochs import Epochs
+from dovetail.executor.state.folder import LocalFolder
+from dovetail.executor.state.runs import check_owner, claim
 from stream_feeds import Feed
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from optimizer import Optimizer, Options, QueryError, Sink
-from optimizer.verification import Verification
-from planner.state.program import EpochProgram, Probe, Read, Step, Version
+from dovetail import Optimizer, Options, QueryError, Sink
+from dovetail.optimizer.verification import Verification
+from dovetail.planner.state.program import EpochProgram, Probe, Read, Step, Version
 from stream_feeds import Feed, out_of_order
 
 BAND = "a.ts BETWEEN b.ts - INTERVAL 3 SECONDS AND b.ts + INTERVAL 2 SECONDS"
@@ -58,7 +58,7 @@ def test_pairs_that_are_found_twice(opt: Optimizer, feeds: list[Feed], monkeypat
     whole = replace(second.flow, left=Read(Version.ALL, 0))
     again = Step(whole, second.sql.replace("__dt_prev_1", "__dt_curr_1"))
     wrong = replace(plan, join=replace(plan.join, program=EpochProgram((first, again))))
-    monkeypatch.setattr("optimizer.api.plan_on_session", lambda *_: wrong)
+    monkeypatch.setattr("dovetail.optimizer.api.plan_on_session", lambda *_: wrong)
     found = opt.verify(statement)
     assert not found.same
     assert (found.missing, found.extra > 0) == (0, True)

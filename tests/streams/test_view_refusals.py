@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.errors import AnalysisException
 
-from optimizer import Optimizer, OptionError, QueryError, Sink, StateError
+from dovetail import Optimizer, OptionError, QueryError, Sink, StateError
 from stream_feeds import Feed, arrive, grow_ids
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from planner.state.sink import Mode
+    from dovetail.planner.state.sink import Mode
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dovetail import Optimizer, Sink
+from dovetail.executor.state.segments import Segments
+from dovetail.planner.state.manifest import Segment
+from dovetail.planner.state.segment_pruning import prune_segments
+from dovetail.planner.state.spec import Input, Reach, StoredColumn
 from effort import examples
-from optimizer import Optimizer, Sink
-from planner.runtime.state.segments import Segments
-from planner.state.manifest import Segment
-from planner.state.segment_pruning import prune_segments
-from planner.state.spec import Input, Reach, StoredColumn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

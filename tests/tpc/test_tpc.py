@@ -20,9 +20,9 @@ import sqlglot
 from pyspark.sql.types import DoubleType, FloatType
 from sqlglot import exp
 
-from optimizer import Optimizer, Options
-from planner.physical.base import Physical
-from planner.sql.to_sql import to_sql
+from dovetail import Optimizer, Options
+from dovetail.planner.physical.base import Physical
+from dovetail.planner.sql.to_sql import to_sql
 from tpc import data
 from tpc.compare import assert_same_rows, without_partner
 

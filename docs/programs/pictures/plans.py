@@ -7,9 +7,9 @@ from typing import Any
 
 from docs.programs.results import RESULTS
 from docs.programs.svg import Drawing
-from golden_plans.case import read_case
-from golden_plans.planned import plan_case
-from planner.explain.records import Choice
+from dovetail.golden_plans.case import read_case
+from dovetail.golden_plans.planned import plan_case
+from dovetail.planner.explain.records import Choice
 
 _CASE = RESULTS.parents[1] / "golden_plans" / "cases" / "measured" / "intervals_of_two_lengths.plan"
 _WIDTH = 345

@@ -1,3 +1,3 @@
 """Advice from Spark's event logs: the joins that took the most task time, and whether Dovetail would take them."""
 
-from optimizer.advise.event_log.advice import run as run
+from dovetail.optimizer.advise.event_log.advice import run as run

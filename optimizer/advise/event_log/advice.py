@@ -7,17 +7,17 @@ from pathlib import Path
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from optimizer.advise.event_log.errors import LogProblem
-from optimizer.advise.event_log.files import find_logs
-from optimizer.advise.event_log.read_log import read_log
-from optimizer.advise.event_log.report import AppSummary, Reported, print_report, render_report, to_json
-from optimizer.advise.event_log.statements import Statements
-from optimizer.commands import terminal
-from optimizer.commands.failures import Exit
-from optimizer.commands.inputs import write_text
-from planner.catalog import Catalog
-from planner.errors import reason_of
-from planner.explain.html.page import check_jinja
+from dovetail.optimizer.advise.event_log.errors import LogProblem
+from dovetail.optimizer.advise.event_log.files import find_logs
+from dovetail.optimizer.advise.event_log.read_log import read_log
+from dovetail.optimizer.advise.event_log.report import AppSummary, Reported, print_report, render_report, to_json
+from dovetail.optimizer.advise.event_log.statements import Statements
+from dovetail.optimizer.commands import terminal
+from dovetail.optimizer.commands.failures import Exit
+from dovetail.optimizer.commands.inputs import write_text
+from dovetail.planner.catalog import Catalog
+from dovetail.planner.errors import reason_of
+from dovetail.planner.explain.html.page import check_jinja
 
 
 def run(folder: Path, *, json: bool = False, catalog: Catalog | None = None, html: str | None = None) -> int:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from optimizer.advise.event_log.findings import (
+from dovetail.optimizer.advise.event_log.findings import (
     MOST_ACCUMULATORS,
     Candidate,
     Finding,
@@ -18,9 +18,9 @@ from optimizer.advise.event_log.findings import (
     candidates,
     finding,
 )
-from optimizer.advise.event_log.named_runs import NamedRun, StatementName
-from optimizer.advise.event_log.plan_nodes import read_plan, whole
-from planner.errors import DovetailError
+from dovetail.optimizer.advise.event_log.named_runs import NamedRun, StatementName
+from dovetail.optimizer.advise.event_log.plan_nodes import read_plan, whole
+from dovetail.planner.errors import DovetailError
 
 _MOST_PENDING = 128 << 20
 _MOST_RUNNING = 256

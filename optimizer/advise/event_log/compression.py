@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from optimizer.advise.event_log.errors import Damaged
+from dovetail.optimizer.advise.event_log.errors import Damaged
 
 CHUNK = 1 << 20
 _INSTALL = "Install it with: pip install 'dovetail[event-log]'."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from planner.errors import DovetailError
+from dovetail.planner.errors import DovetailError
 
 
 class LogProblem(DovetailError):

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from optimizer.advise.event_log.errors import LogProblem
-from planner.errors import reason_of
+from dovetail.optimizer.advise.event_log.errors import LogProblem
+from dovetail.planner.errors import reason_of
 
 _ROLLING = "eventlog_v2_"
 _PART = re.compile(r"events_(\d+)_.*?(\.compact)?(\.inprogress)?$")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from optimizer.advise.event_log.join_nodes import JoinText, read_join
-from optimizer.advise.event_log.plan_nodes import ROWS, PlanNode, is_exchange, rows_metric
-from optimizer.advise.event_log.stages import Skew, Stage, skew_of
-from optimizer.advise.event_log.verdicts import Verdict, judge
+from dovetail.optimizer.advise.event_log.join_nodes import JoinText, read_join
+from dovetail.optimizer.advise.event_log.plan_nodes import ROWS, PlanNode, is_exchange, rows_metric
+from dovetail.optimizer.advise.event_log.stages import Skew, Stage, skew_of
+from dovetail.optimizer.advise.event_log.verdicts import Verdict, judge
 
 PAIRED = ("BroadcastNestedLoopJoin", "CartesianProduct")
 """Joins that compare each row with each row."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from optimizer.advise.event_log.plan_nodes import PlanNode, split_top
+from dovetail.optimizer.advise.event_log.plan_nodes import PlanNode, split_top
 
 _BUILD = ("BuildLeft", "BuildRight")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from optimizer.advise.event_log.errors import Damaged
+from dovetail.optimizer.advise.event_log.errors import Damaged
 
 LONGEST_LINE = 64 << 20
 """Plans of thousands of columns reach some MiB."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from optimizer.advise.event_log.plan_nodes import ATTRIBUTE, PlanNode, attributes, split_top
+from dovetail.optimizer.advise.event_log.plan_nodes import ATTRIBUTE, PlanNode, attributes, split_top
 
 Extreme = Literal["max", "min"]
 _KEEPING = re.compile(r"(?:partial_|merge_)?(max_by|min_by|max|min|first|first_value|any_value)\(")

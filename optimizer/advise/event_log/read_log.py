@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from optimizer.advise.event_log.application import Application, NotAnEvent
-from optimizer.advise.event_log.compression import read_chunks
-from optimizer.advise.event_log.errors import Damaged, LogProblem
-from optimizer.advise.event_log.files import EventLog
-from optimizer.advise.event_log.lines import LONGEST_LINE, TooLong, event_name, read_lines
-from planner.errors import reason_of
+from dovetail.optimizer.advise.event_log.application import Application, NotAnEvent
+from dovetail.optimizer.advise.event_log.compression import read_chunks
+from dovetail.optimizer.advise.event_log.errors import Damaged, LogProblem
+from dovetail.optimizer.advise.event_log.files import EventLog
+from dovetail.optimizer.advise.event_log.lines import LONGEST_LINE, TooLong, event_name, read_lines
+from dovetail.planner.errors import reason_of
 
 _MOST_WRONG = 10_000
 

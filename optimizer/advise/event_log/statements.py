@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from optimizer.advise.event_log.findings import Finding
-from optimizer.advise.event_log.verdicts import Verdict
-from optimizer.plan import Plan
-from optimizer.planning import plan_sql
-from planner.catalog import Catalog
-from planner.errors import DovetailError
+from dovetail.optimizer.advise.event_log.findings import Finding
+from dovetail.optimizer.advise.event_log.verdicts import Verdict
+from dovetail.optimizer.plan import Plan
+from dovetail.optimizer.planning import plan_sql
+from dovetail.planner.catalog import Catalog
+from dovetail.planner.errors import DovetailError
 
 
 @dataclass

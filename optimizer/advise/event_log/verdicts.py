@@ -1,7 +1,7 @@
 """Decides from a physical plan whether Dovetail would take a join: ``((x#6L >= lo#16L) AND (x#6L <= hi#17L))``.
 
 The condition of a physical plan is nearly SQL.  Attributes get names that SQL can read, each side of the join is known
-by the attributes below it, and the one reader of bands (``planner.band``) does the rest.
+by the attributes below it, and the one reader of bands (``dovetail.planner.band``) does the rest.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from typing import Literal
 
 from sqlglot import exp
 
-from optimizer.advise.event_log.join_nodes import JoinText
-from optimizer.advise.event_log.plan_nodes import ATTRIBUTE, PlanNode, attribute_types, attributes
-from optimizer.advise.event_log.rankings import Extreme, numbers, ranking_by_bound, ranking_by_distance
-from planner.band.comparisons import comparisons, is_or_of_comparisons
-from planner.band.condition import Band, DistanceBand
-from planner.band.linear import ConditionScope, Side
-from planner.band.read_bands import OneSided, read_bands
-from planner.conditions.compared import compared
-from planner.conditions.normal_form import normal_form
-from planner.errors import Refused
-from planner.expr import Scalar, canonical
-from planner.types.schema import SqlType, sql_type
-from planner.types.typed import type_of
+from dovetail.optimizer.advise.event_log.join_nodes import JoinText
+from dovetail.optimizer.advise.event_log.plan_nodes import ATTRIBUTE, PlanNode, attribute_types, attributes
+from dovetail.optimizer.advise.event_log.rankings import Extreme, numbers, ranking_by_bound, ranking_by_distance
+from dovetail.planner.band.comparisons import comparisons, is_or_of_comparisons
+from dovetail.planner.band.condition import Band, DistanceBand
+from dovetail.planner.band.linear import ConditionScope, Side
+from dovetail.planner.band.read_bands import OneSided, read_bands
+from dovetail.planner.conditions.compared import compared
+from dovetail.planner.conditions.normal_form import normal_form
+from dovetail.planner.errors import Refused
+from dovetail.planner.expr import Scalar, canonical
+from dovetail.planner.types.schema import SqlType, sql_type
+from dovetail.planner.types.typed import type_of
 
 _HOT_KEY = "One key has most of the rows: look whether it is a default that should match nothing."
 _LONGEST = 20_000

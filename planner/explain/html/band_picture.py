@@ -10,15 +10,15 @@ from fractions import Fraction
 from itertools import pairwise
 from math import log10
 
-from planner.band.axis import Axis
-from planner.band.bins import EVERYTHING, Levels
-from planner.band.condition import IntervalBand
-from planner.explain.html.drawing import Box, Drawing, Label, Line
-from planner.explain.records import Choice, CostNote, MeasuredLengths
-from planner.physical.band_join import ByLength, FixedWidth, SingleAssignment
-from planner.physical.bin_join import BinJoin, Scheme
-from planner.physical.overlap_band_join import CommonBin, TwoPoints
-from planner.tree import Node
+from dovetail.planner.band.axis import Axis
+from dovetail.planner.band.bins import EVERYTHING, Levels
+from dovetail.planner.band.condition import IntervalBand
+from dovetail.planner.explain.html.drawing import Box, Drawing, Label, Line
+from dovetail.planner.explain.records import Choice, CostNote, MeasuredLengths
+from dovetail.planner.physical.band_join import ByLength, FixedWidth, SingleAssignment
+from dovetail.planner.physical.bin_join import BinJoin, Scheme
+from dovetail.planner.physical.overlap_band_join import CommonBin, TwoPoints
+from dovetail.planner.tree import Node
 
 _WIDTH, _LEFT, _RIGHT = 420, 6, 414
 _LANE, _BAR = 24, 12

@@ -12,22 +12,22 @@ from importlib import resources
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from planner.errors import EnvironmentProblem, Place
-from planner.explain.explanation import Explanation
-from planner.explain.html.band_picture import band_pictures
-from planner.explain.html.places import Reason, mark_text, places_of, scalar_lengths
-from planner.explain.html.routes import routes_of
-from planner.explain.html.trees import compare_trees, tree_lines
-from planner.explain.measured import MeasuredOperator
-from planner.explain.printer import diff
-from planner.explain.records import Choice, CostNote
+from dovetail.planner.errors import EnvironmentProblem, Place
+from dovetail.planner.explain.explanation import Explanation
+from dovetail.planner.explain.html.band_picture import band_pictures
+from dovetail.planner.explain.html.places import Reason, mark_text, places_of, scalar_lengths
+from dovetail.planner.explain.html.routes import routes_of
+from dovetail.planner.explain.html.trees import compare_trees, tree_lines
+from dovetail.planner.explain.measured import MeasuredOperator
+from dovetail.planner.explain.printer import diff
+from dovetail.planner.explain.records import Choice, CostNote
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 T = TypeVar("T")
 
-_TEMPLATES = "planner.explain.html"
+_TEMPLATES = "dovetail.planner.explain.html"
 _LARGEST_PAGE = 480_000  # characters; a longer page is cut to this length, part by part
 _LONGEST_PART = 30_000  # characters of each part of a page that is cut
 _LARGEST_FIGURE = 1e15

@@ -8,10 +8,10 @@ from dataclasses import dataclass, fields, is_dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
-from planner.errors import Place
-from planner.explain.printer import ShownStep
-from planner.expr import Scalar
-from planner.tree import Node
+from dovetail.planner.errors import Place
+from dovetail.planner.explain.printer import ShownStep
+from dovetail.planner.expr import Scalar
+from dovetail.planner.tree import Node
 
 Kind = Literal["fired", "declined", "warning", "error"]
 _KINDS: tuple[Kind, ...] = ("error", "warning", "declined", "fired")  # the first of several decides the color

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.physical.half_join import Arrangement, AsOfHalfJoin, Build, Epoch, HalfJoin
-from planner.tree import Node
+from dovetail.planner.physical.half_join import Arrangement, AsOfHalfJoin, Build, Epoch, HalfJoin
+from dovetail.planner.tree import Node
 
 
 @dataclass(frozen=True)

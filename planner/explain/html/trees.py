@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import Any
 
-from planner.tree import Node
+from dovetail.planner.tree import Node
 
 
 @dataclass(frozen=True)

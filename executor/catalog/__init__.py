@@ -1,0 +1,1 @@
+"""What a session knows of its tables: columns, statistics, measurements, views, keys, and whether they repeat."""

@@ -1,0 +1,45 @@
+"""Reads the definitions of views on Spark Connect.
+
+``DESCRIBE … AS JSON`` has the text of a view, but not all settings of the session that made it.  So Spark compares:
+the text counts only if it is now the same query as the view.
+"""
+
+from __future__ import annotations
+
+import json
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from dovetail.executor.catalog.keys import identity
+from dovetail.executor.session.batch import run
+from dovetail.planner.catalog import View
+from dovetail.planner.errors import Unsupported
+from dovetail.planner.expr import quote
+from dovetail.planner.logical import Scan
+from dovetail.planner.sql.from_sql import from_sql
+
+_OWN = "spark_catalog"
+
+
+def find_view_on_connect(session: SparkSession, name: tuple[str, ...]) -> View | None:
+    """Return the definition of a view in Spark's own catalog; None for other relations, and for other meanings."""
+    quoted = ".".join(map(quote, name))
+    try:
+        facts = json.loads(run(session, f"DESCRIBE TABLE EXTENDED {quoted} AS JSON").collect()[0][0])
+        text = facts.get("view_text")
+        if facts.get("type") != "VIEW" or not text:
+            return None
+        query = run(session, text)
+        if session.catalog.currentCatalog() != _OWN or not session.table(quoted).sameSemantics(query):
+            return None
+        return View(text, tuple(query.columns), (_OWN, session.catalog.currentDatabase()), _temporary(session, text))
+    except (PySparkException, Unsupported, ValueError, LookupError):
+        return None
+
+
+def _temporary(session: SparkSession, text: str) -> tuple[tuple[str, ...], ...]:
+    """The temporary views that a query names."""
+    plan, _ = from_sql(text)
+    names = {n.name for n in plan.walk() if isinstance(n, Scan) and not n.cte and len(n.name) == 1}
+    return tuple(sorted(name for name in names if len(identity(session, name) or ("", "")) == 1))

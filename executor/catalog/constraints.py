@@ -1,0 +1,148 @@
+"""The user's declarations about tables, and whether they are still valid."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from time import perf_counter
+from typing import TYPE_CHECKING, TypeVar
+
+from dovetail.executor.catalog.keys import Declared, catalog_keys, identity
+from dovetail.executor.catalog.table_identity import TableIdentity, identity_of, is_unchanged
+from dovetail.planner.catalog import UniqueKey
+from dovetail.planner.catalog.declared import NOTHING, Declaration
+from dovetail.planner.deadline import check_deadline
+from dovetail.planner.expr import quote
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from dovetail.planner.catalog import Settings
+
+# The identities of tables when a key, or anything else, was declared.
+TableIdentities = Mapping[tuple[tuple[str, ...], UniqueKey | str], TableIdentity | None]
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class CatalogConstraints:
+    """The part of a catalog that holds keys, declarations, and table identities.
+
+    ``declared`` are keys by the full names of tables, ``declarations`` all others by the names as written,
+    ``identities`` the tables that these names referred to then.
+    """
+
+    @property
+    @abstractmethod
+    def settings(self) -> Settings:
+        """The session settings that affect the semantics of SQL."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        declared: Declared,
+        declarations: Mapping[tuple[str, ...], Declaration],
+        identities: TableIdentities,
+    ):
+        self.session = session
+        self.declared = declared
+        self.declarations = declarations
+        self.identities = identities
+        self.seconds = 0.0
+        self.requests = 0
+        self._keys: dict[tuple[str, ...], tuple[UniqueKey, ...]] = {}
+        self._table_keys: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._identities: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._current: dict[tuple[str, ...], TableIdentity | None] = {}
+        self._expired_keys: dict[tuple[str, ...], str] = {}
+
+    def _memoize(self, memo: dict[K, V], key: K, compute: Callable[[K], V]) -> V:
+        """Compute a value once."""
+        if key not in memo:
+            check_deadline()
+            start, before = perf_counter(), self.requests
+            memo[key] = compute(key)
+            self.requests = max(self.requests, before + 1)  # what it computes may be another request
+            self.seconds += perf_counter() - start
+        return memo[key]
+
+    def keys(self, name: tuple[str, ...]) -> tuple[UniqueKey, ...]:
+        """Return the keys that the user declared, and those of the table's catalog."""
+        return self._memoize(self._keys, name, self._find_keys)
+
+    def _find_keys(self, name: tuple[str, ...]) -> tuple[UniqueKey, ...]:
+        known = identity(self.session, name)
+        if known is None:
+            return ()
+        declared = self.declared.get(known, ())
+        valid = tuple(key for key in declared if self._is_valid(name, (known, key)))
+        if lost := [key for key in declared if key not in valid]:
+            columns = ", ".join(quote(column) for column in lost[0].columns)
+            table = ".".join(map(quote, name))
+            why = f"the key ({columns}) was declared for an earlier table {table} and is ignored; declare it again"
+            if self.identities[known, lost[0]] is None:
+                cause = "Spark Connect does not expose the tables that it reads"
+                why = f"the key ({columns}) of {table} is ignored, since {cause}"
+            self._expired_keys[name] = why
+        return (*valid, *catalog_keys(self.session, known))
+
+    def _is_valid(self, name: tuple[str, ...], declared: tuple[tuple[str, ...], UniqueKey]) -> bool:
+        """Whether a declared key is valid: the table is certainly unchanged, or its identity was not recorded."""
+        if declared not in self.identities:
+            return True
+        return self.identities[declared] is not None and self._is_unchanged(name, self.identities[declared])
+
+    def _is_unchanged(self, name: tuple[str, ...], then: TableIdentity | None) -> bool:
+        """Whether a name refers to the same table as before; an unrecorded identity counts as unchanged."""
+        if then is None:
+            return True
+        now = self._memoize(self._current, name, partial(identity_of, self.session))
+        return is_unchanged(self.session, name, then, now)
+
+    def expired_key_reason(self, name: tuple[str, ...]) -> str | None:
+        """Why a declared key of a name is no longer valid; None if all are valid."""
+        self.keys(name)
+        return self._expired_keys.get(name)
+
+    def table_key(self, name: tuple[str, ...]) -> tuple[str, ...]:
+        """Normalize a table name, if Spark's own catalog resolves its spellings to one table."""
+        small = tuple(map(str.lower, name))
+        if small == name or self.settings.case_sensitive:
+            return name
+        return self._memoize(self._table_keys, name, self._find_table_key)
+
+    def _find_table_key(self, name: tuple[str, ...]) -> tuple[str, ...]:
+        small = tuple(map(str.lower, name))
+        known = identity(self.session, name)  # None for a path
+        return small if known and known[-len(small) :] == small else name
+
+    def identity(self, name: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the full name of the table that a name refers to now; the name itself if there is none."""
+        return self._memoize(self._identities, name, lambda wanted: identity(self.session, wanted) or wanted)
+
+    def declaration(self, name: tuple[str, ...]) -> Declaration:
+        """Return the user's declarations about a table."""
+        for declared_name, declared in self.declarations.items():
+            if declared_name == name or (
+                tuple(map(self.settings.fold, declared_name)) == tuple(map(self.settings.fold, name))
+                and self._is_same_name(declared_name, name)
+            ):
+                return self._valid_part(declared_name, declared)
+        return NOTHING
+
+    def declared_names(self) -> tuple[tuple[str, ...], ...]:
+        """The names of all tables of which the user has declared something."""
+        return tuple(self.declarations)
+
+    def _is_same_name(self, declared_name: tuple[str, ...], name: tuple[str, ...]) -> bool:
+        """Whether two names that differ in case are one table; names of lookups, which are in no catalog, are."""
+        return bool(self.declarations[declared_name].lookup) or self.table_key(declared_name) == self.table_key(name)
+
+    def _valid_part(self, declared_name: tuple[str, ...], declared: Declaration) -> Declaration:
+        """Return the valid part of a declaration; the changes of a replaced table may be of any kind."""
+        if self._is_unchanged(declared_name, self.identities.get((declared_name, "declared"))):
+            return declared
+        changelog = declared.changelog and replace(declared.changelog, insert_only=False)
+        return replace(declared, changelog=changelog, expired=True)

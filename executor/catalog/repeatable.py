@@ -1,0 +1,180 @@
+"""Decides by Spark's analyzed plan whether two reads of a query return the same rows.
+
+A classic session hands out the plan.  Spark Connect hands out its text, without whether its functions are deterministic
+and without types: Spark answers the first question for a query in the condition of a join, which has to be
+deterministic, and the text shows some of the types.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from dovetail.executor.catalog.datafusion_plan import is_scan
+from dovetail.executor.catalog.measurement_cache import items
+from dovetail.executor.session.batch import Arguments, run
+from dovetail.planner.types.schema import sql_type
+
+_OPERATOR = re.compile(r"[\s:+\-|]*'?(\w+)")
+_REPEATABLE = frozenset(
+    "Project Filter SubqueryAlias View Relation LocalRelation OneRowRelation Range Join Union Distinct Aggregate "
+    "HiveTableRelation InMemoryRelation DataSourceV2Relation RelationV2 UnresolvedHint ResolvedHint "
+    "CTERelationRef CTERelationDef WithCTE".split()
+)
+# Aggregates that depend on the order of rows: floating-point sums, and functions that pick one of many.
+_BY_ORDER = re.compile(
+    r"\b((?:try_)?sum|(?:try_)?avg|mean|std|stddev\w*|var_pop|var_samp|variance|corr|covar\w*|regr_\w+|first(?:_value)?|"
+    r"last(?:_value)?|any_value|mode|max_by|min_by|"
+    r"collect_\w+|array_agg|listagg|string_agg|approx_\w+|percentile\w*|skewness|kurtosis)\(",
+    re.IGNORECASE,
+)
+_SUMS = ("sum", "avg", "mean", "try_sum", "try_avg")
+_SUM = re.compile(r"\b((?:try_)?(?:sum|avg))\(", re.IGNORECASE)
+_CAST = r"cast\(\w+#\d+L? as (?:tinyint|smallint|int|bigint|decimal\(\d+,\d+\))\)"
+_EXACT = re.compile(rf"\w+#\d+L|{_CAST}")
+_EXACT_CAST = re.compile(rf"[\[ ]{_CAST} AS \w+#(\d+)L?(?=[,\]])")
+_COLUMN = re.compile(r"\w+#(\d+)")
+_ALIAS = re.compile(r" AS [^#\n]*#\d+(L?)(?![\w#])")
+_ANALYZED, _OPTIMIZED = "== Analyzed Logical Plan ==\n", "\n== Optimized Logical Plan ==\n"
+_REFUSED = "INVALID_NON_DETERMINISTIC_EXPRESSIONS"
+# Queries that are not deterministic: a server that does not refuse them exposes nothing.
+_CONTROLS = (
+    "SELECT rand() AS r",
+    "WITH c AS (SELECT rand() AS r) SELECT r FROM c",
+    "SELECT 1 AS r WHERE EXISTS (SELECT 1 FROM (SELECT rand() AS r) WHERE r < 2)",
+)
+_reliable: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
+
+
+def nonrepeatable_reason(frame: DataFrame) -> str | None:
+    """Why two reads of a query of a classic session may return different rows; None if they cannot."""
+    plan = frame._jdf.queryExecution().analyzed()
+    if not plan.deterministic():
+        return "it is not deterministic"
+    text = plan.toString()
+    reason = parse_nonrepeatable_reason(text)
+    return parse_nonrepeatable_reason(text, exact=True) if reason and _sums_are_exact(plan) else reason
+
+
+def nonrepeatable_reason_on_connect(session: SparkSession, query: str, arguments: Arguments) -> str | None:
+    """The same on Spark Connect."""
+    try:
+        explained = str(run(session, f"EXPLAIN EXTENDED {query}", arguments).collect()[0][0])
+        plan = parse_analyzed_plan(explained)
+        if plan is None:
+            return "Spark Connect does not expose its plan"
+        if is_scan(plan):
+            return None
+        return parse_nonrepeatable_reason(hide_exact_sums(plan)) or _nondeterministic_reason(session, query, arguments)
+    except PySparkException as error:
+        return str(error).strip().splitlines()[0]
+
+
+def _nondeterministic_reason(session: SparkSession, query: str, arguments: Arguments) -> str | None:
+    if session not in _reliable:
+        _reliable[session] = all(_is_refused(session, control, None) for control in _CONTROLS)
+    if not _reliable[session]:
+        return "this server does not expose whether it is deterministic"
+    return "it is not deterministic" if _is_refused(session, query, arguments) else None
+
+
+def _is_refused(session: SparkSession, query: str, arguments: Arguments) -> bool:
+    """Whether Spark refuses a query in the condition of a join, because it is not deterministic.
+
+    Raises Spark's other errors.
+    """
+    sides = "(SELECT 1 AS __dt_l) AS __dt_l JOIN (SELECT 1 AS __dt_r) AS __dt_r"
+    try:
+        _ = run(session, f"SELECT 1 FROM {sides} ON EXISTS (\n{query}\n)", arguments).schema
+    except PySparkException as error:
+        if _REFUSED in str(error):
+            return True
+        raise
+    return False
+
+
+def parse_analyzed_plan(explained: str) -> str | None:
+    """Return the analyzed plan of an EXPLAIN EXTENDED text; None if its ends are not certain."""
+    if explained.count(_ANALYZED) != 1 or explained.count(_OPTIMIZED) != 1:
+        return None
+    before, _, rest = explained.partition(_ANALYZED)
+    if _OPTIMIZED in before:
+        return None
+    schema, _, plan = rest.partition(_OPTIMIZED)[0].partition("\n")  # the first line has the columns
+    return plan if schema and plan else None
+
+
+def hide_exact_sums(plan: str) -> str:
+    """Replace the sums and averages in the text of a plan that add exact numbers.
+
+    The text has few types: LONG columns end in L, a cast names its type, and only the sum of integers is a LONG.
+    """
+    exact = {cast[1] for cast in _EXACT_CAST.finditer(plan)}
+    found, rest = [], plan
+    while call := _SUM.search(rest):
+        end = _closing_parenthesis(rest, call.end())
+        alias = _ALIAS.match(rest, end + 1)
+        integral = alias is not None and bool(alias[1]) and not call[1].lower().endswith("avg")
+        column = _COLUMN.fullmatch(rest, call.end(), end)
+        if integral or (column and column[1] in exact) or _EXACT.fullmatch(rest, call.end(), end):
+            found += [rest[: call.start()], "exact"]
+            rest = rest[alias.end() if alias else end + 1 :]
+        else:
+            found.append(rest[: call.end()])
+            rest = rest[call.end() :]
+    return "".join((*found, rest))
+
+
+def _closing_parenthesis(text: str, start: int) -> int:
+    depth = 1
+    for place in range(start, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[place], 0)
+        if not depth:
+            return place
+    return len(text)
+
+
+def _sums_are_exact(plan: Any) -> bool:
+    """Whether every sum and average of an analyzed plan adds exact numbers, so that the order does not matter."""
+    nodes, expressions = [plan], []
+    while nodes:
+        node = nodes.pop()
+        nodes += items(node.children()) + items(node.subqueries())
+        if node.nodeName() == "Aggregate":
+            expressions += items(node.expressions())
+    while expressions:
+        expression = expressions.pop()
+        inside = items(expression.children())
+        if expression.prettyName() in _SUMS:
+            type_ = sql_type(inside[0].dataType().simpleString())
+            if not type_.exact_numeric:
+                return False
+        expressions += inside
+    return True
+
+
+def parse_nonrepeatable_reason(plan: str, *, exact: bool = False) -> str | None:
+    """Find in the text of an analyzed plan why two reads may return different rows, or None.
+
+    ``exact``: its sums and averages are of integers and decimals.
+
+    Only operators that return the same rows for the same files are accepted; not LIMIT, samples, windows, RDDs.
+    """
+    for line in plan.splitlines():
+        operator = _OPERATOR.match(line)
+        if operator and operator[1] not in _REPEATABLE:
+            return f"{operator[1]} may return other rows when it is read twice"
+        of_aggregate = operator is not None and operator[1] == "Aggregate"
+        if of_aggregate and "more fields" in line:
+            return "an aggregate has too many columns to check"
+        for called in _BY_ORDER.finditer(line):
+            if exact and called[1].lower() in _SUMS:
+                continue
+            # A line break in a literal may begin a line that looks like another operator's.
+            if of_aggregate or "#" in line[called.end() : _closing_parenthesis(line, called.end())]:
+                return f"{called[1].lower()}() may return another value when it is computed twice"
+    return None

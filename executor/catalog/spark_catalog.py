@@ -1,0 +1,299 @@
+"""The catalog of a Spark session: tables, settings, statistics.  Works on classic and Connect sessions."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cached_property, partial
+from time import perf_counter
+from typing import Any, TypeVar
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructField, StructType
+
+from dovetail.executor.catalog.constraints import CatalogConstraints, TableIdentities
+from dovetail.executor.catalog.datafusion_plan import parse_datafusion_statistics
+from dovetail.executor.catalog.keys import Declared
+from dovetail.executor.catalog.measurement_cache import MeasurementCache, catalog_query
+from dovetail.executor.catalog.repeatable import nonrepeatable_reason, nonrepeatable_reason_on_connect
+from dovetail.executor.catalog.table_rows import counted_rows
+from dovetail.executor.catalog.views import Views, changed_setting, legacy_settings
+from dovetail.executor.session.batch import Arguments, analyze, classic, run
+from dovetail.executor.session.concurrent_calls import call_concurrently
+from dovetail.executor.session.job_names import job_name
+from dovetail.executor.session.sail import is_sail
+from dovetail.executor.session.settings import all_settings
+from dovetail.executor.session.user_code import calls_user_function
+from dovetail.planner.catalog import Numbers, Settings, View
+from dovetail.planner.catalog.declared import Declaration
+from dovetail.planner.catalog.measure import is_expensive
+from dovetail.planner.catalog.settings import QUOTED_REGEX
+from dovetail.planner.catalog.stats import UNKNOWN, Statistics
+from dovetail.planner.deadline import check_deadline
+from dovetail.planner.types.schema import Column, sql_type
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_SIZE = re.compile(r"Statistics\(sizeInBytes=([\d.]+) (B|KiB|MiB|GiB|TiB|PiB|EiB)(?:, rowCount=([\d.E+]+))?")
+_BYTES = {unit: 1024**n for n, unit in enumerate(("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"))}
+_UNKNOWN_BYTES = 4 * 1024**6  # Spark returns 8 EiB for unknown sizes
+_OPERATOR = re.compile(r"[\s:+\-|]*'?(\w+)")
+_PLAIN = frozenset("Project Filter Relation LocalRelation HiveTableRelation InMemoryRelation LogicalRDD Range".split())
+_CHEAP = _PLAIN | {"Union", "RelationV2", "DataSourceV2Relation", "DataSourceV2ScanRelation", "OneRowRelation"}
+_CUT = re.compile(r"^[\s:+\-|]*(?:Project|Filter)\b.* more fields", re.MULTILINE)  # truncated computed columns
+# Guesses for files, of which Spark knows only the bytes: most rows are wider than this, and a Parquet file with three
+# columns has about this much metadata.
+_ROW_BYTES, _FILE_BYTES = 8, 1_000
+
+
+class SparkCatalog(CatalogConstraints):
+    """The catalog of one planning run; each query to the session is made once.
+
+    ``arguments`` are the statement's parameters, which its parts may use; ``declared`` the keys that the user
+    declared; ``measurements`` the cache of earlier measurements; ``seconds`` the time spent in calls to the session,
+    and ``requests`` their number.
+    """
+
+    def __init__(
+        self,
+        session: SparkSession,
+        arguments: Arguments = None,
+        declared: Declared | None = None,
+        declarations: Mapping[tuple[str, ...], Declaration] | None = None,
+        measurements: MeasurementCache[tuple[Numbers, ...]] | None = None,
+        identities: TableIdentities | None = None,
+    ):
+        super().__init__(session, declared or {}, declarations or {}, identities or {})
+        self.arguments = arguments
+        self.measurements = measurements
+        self._statistics: dict[str, Statistics] = {}
+        self._measured: dict[str, tuple[Numbers, ...] | None] = {}
+        self._schemas: dict[str, tuple[Column, ...] | None] = {}
+        self._columns: dict[tuple[str, ...], tuple[Column, ...] | None] = {}
+        self._analyzed: dict[str, tuple[DataFrame, StructType] | str] = {}
+        self._streams: dict[str, int] = {}
+        self._nonrepeatable_reasons: dict[str, str | None] = {}
+        self._views: dict[tuple[str, ...], View | None] = {}
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The settings of the session that decide what SQL means."""
+        start = perf_counter()
+
+        known = all_settings(self.session)  # one call, instead of one for each setting
+
+        def get(name: str, default: str) -> str:
+            return known.get(name) or default
+
+        def on(name: str, *, default: bool = False) -> bool:
+            return get(name, str(default)).lower() == "true"
+
+        # unset, it depends on the version of Spark and on the environment of its JVM
+        ansi = (self.session.conf.get("spark.sql.ansi.enabled") or "").lower() == "true"
+        found = Settings(
+            ansi=ansi,
+            case_sensitive=on("spark.sql.caseSensitive"),
+            time_zone=self.session.conf.get("spark.sql.session.timeZone") or "UTC",  # unless set, the machine's
+            timestamp_ntz=get("spark.sql.timestampType", "TIMESTAMP_LTZ").upper() == "TIMESTAMP_NTZ",
+            commas_last=ansi and on("spark.sql.ansi.relationPrecedence"),
+            # its order of times compares intervals, which legacy intervals do not support
+            asof_join=on("spark.sql.join.asofJoin.enabled") and not on("spark.sql.legacy.interval.enabled"),
+            nearest_by=_is_at_least(self.session.version, 4, 2) and on("spark.sql.crossJoin.enabled", default=True),
+            sail=not classic(self.session) and is_sail(self.session),
+            double_quoted_identifiers=ansi and on("spark.sql.ansi.doubleQuotedIdentifiers"),
+            escaped_string_literals=on("spark.sql.parser.escapedStringLiterals"),
+            consecutive_string_literals=on("spark.sql.legacy.consecutiveStringLiterals.enabled"),
+            equal_set_operations=on("spark.sql.legacy.setopsPrecedence.enabled"),
+            outer_with_names=get("spark.sql.legacy.ctePrecedencePolicy", "CORRECTED").upper() != "CORRECTED",
+            quoted_names_are_patterns=on(QUOTED_REGEX),
+            own_functions_first=get("spark.sql.functionResolution.sessionOrder", "second").lower() == "first",
+            others=legacy_settings(known) if classic(self.session) else (),
+        )
+        self.seconds += perf_counter() - start
+        return found
+
+    def _memoize_all(self, cache: dict[K, V], keys: tuple[K, ...], compute: Callable[[K], V]) -> tuple[V, ...]:
+        """Compute and cache the values of several keys concurrently."""
+        check_deadline()
+        start = perf_counter()
+        new = [key for key in dict.fromkeys(keys) if key not in cache]
+        self.requests += len(new)
+        cache.update(zip(new, call_concurrently(self.session, *(partial(compute, key) for key in new)), strict=True))
+        self.seconds += perf_counter() - start
+        return tuple(cache[key] for key in keys)
+
+    def columns(self, name: tuple[str, ...]) -> tuple[Column, ...] | None:
+        """Return the columns of a table or view; None if there is no such table."""
+        return self._memoize(self._columns, name, self._find_columns)
+
+    def _find_columns(self, name: tuple[str, ...]) -> tuple[Column, ...] | None:
+        if stored := self._definitions.find_schema(name):
+            return _columns(stored)
+        try:
+            return _columns(self.session.table(".".join("`" + part.replace("`", "``") + "`" for part in name)).schema)
+        except PySparkException:
+            return None
+
+    def view(self, name: tuple[str, ...]) -> View | None:
+        """Return the definition of a view; None for other relations."""
+        return self._memoize(self._views, name, self._definitions.find)
+
+    @cached_property
+    def _definitions(self) -> Views:
+        return Views(self.session)
+
+    def changed_setting(self, view: View) -> str | None:
+        """Return a setting that has changed since the view was created, or None."""
+        start = perf_counter()
+        found = changed_setting(self.session, view)
+        self.seconds += perf_counter() - start
+        return found
+
+    def schema(self, query: str) -> tuple[Column, ...] | None:
+        """Return the columns of a query as Spark analyzes it; None if Spark rejects it."""
+        return self._memoize(self._schemas, query, self._find_schema)
+
+    def analyze(self, query: str) -> tuple[DataFrame, StructType] | str:
+        """Analyze a query, once; return Spark's result or the first line of its error."""
+        return self._memoize(self._analyzed, query, lambda text: analyze(self.session, text, self.arguments))
+
+    def streams(self, query: str) -> int:
+        """Count the stream scans of a query."""
+        found = self.analyze(query)
+        return (
+            0
+            if isinstance(found, str) or not found[0].isStreaming
+            else self._memoize(self._streams, query, self._count)
+        )
+
+    def _count(self, query: str) -> int:
+        explained = run(self.session, f"EXPLAIN EXTENDED {query}", self.arguments).collect()[0][0]
+        return parse_streams(explained)
+
+    def _find_schema(self, query: str) -> tuple[Column, ...] | None:
+        found = self.analyze(query)
+        return None if isinstance(found, str) else _columns(found[1])
+
+    def statistics(self, relation: str) -> Statistics:
+        """Return the estimate of Spark's optimizer for a query; the query does not run."""
+        return self._memoize(self._statistics, relation, self._find_statistics)
+
+    def statistics_all(self, relations: tuple[str, ...]) -> tuple[Statistics, ...]:
+        """Return the estimates of several queries, computed concurrently."""
+        return self._memoize_all(self._statistics, relations, self._find_statistics)
+
+    def _find_statistics(self, relation: str) -> Statistics:
+        try:
+            return self._estimate(relation)
+        except PySparkException:
+            return UNKNOWN
+
+    def _estimate(self, relation: str) -> Statistics:
+        if classic(self.session):  # a third of the time of EXPLAIN, which plans all the way
+            analyzed: Any = self.analyze(relation)
+            if isinstance(analyzed, str):
+                return UNKNOWN
+            plan = analyzed[0]._jdf.queryExecution().optimizedPlan()
+            found = plan.stats()
+            rows = int(str(found.rowCount().get())) if found.rowCount().isDefined() else counted_rows(plan)
+            return _statistics(int(str(found.sizeInBytes())), rows, plan.toString())
+        return parse_statistics(run(self.session, f"EXPLAIN COST {relation}", self.arguments).collect()[0][0])
+
+    def measure(self, query: str) -> tuple[Numbers, ...] | None:
+        """Run a query that returns a few rows of numbers, as a Spark job.
+
+        None if Spark rejects it, and if it would call a function of the user's, which may count its calls.
+        """
+        return self._memoize(self._measured, query, self._measure)
+
+    def measure_all(self, queries: tuple[str, ...]) -> tuple[tuple[Numbers, ...] | None, ...]:
+        """Run several such queries concurrently."""
+        return self._memoize_all(self._measured, queries, self._measure)
+
+    def _measure(self, query: str) -> tuple[Numbers, ...] | None:
+        try:
+            frame = run(self.session, query, self.arguments)
+            if calls_user_function(frame):
+                return None
+            if self.measurements is None or not classic(self.session):
+                return _numbers(frame)
+            query_key = catalog_query(frame)
+            found = self.measurements.find(query_key) if query_key else None
+            if found is None:
+                found = _numbers(frame)
+                if query_key:
+                    self.measurements.keep(query_key, found)
+            return found
+        except (PySparkException, Py4JError):  # Py4JError: errors of tasks other than Spark's
+            return None
+
+    def is_deterministic(self, query: str) -> bool:
+        return self.nonrepeatable_reason(query) is None
+
+    def nonrepeatable_reason(self, query: str) -> str | None:
+        """Why two reads of ``query`` may return different rows, by Spark's analyzed plan; None if they cannot."""
+        return self._memoize(self._nonrepeatable_reasons, query, self._find_nonrepeatable_reason)
+
+    def _find_nonrepeatable_reason(self, query: str) -> str | None:
+        if classic(self.session):
+            found = self.analyze(query)
+            return found if isinstance(found, str) else nonrepeatable_reason(found[0])
+        return nonrepeatable_reason_on_connect(self.session, query, self.arguments)
+
+
+def _is_at_least(version: str, *least: int) -> bool:
+    """Whether a version of Spark, as ``4.3.0`` or ``4.3.0-SNAPSHOT``, is not before another one."""
+    return tuple(map(int, re.findall(r"\d+", version)[: len(least)])) >= least
+
+
+def parse_streams(explained: str) -> int:
+    """Count the streams in an EXPLAIN EXTENDED text of a query that reads at least one.
+
+    The text contains each WITH definition once, however often it is read.
+    """
+    analyzed = explained.partition("== Analyzed Logical Plan ==")[2].partition("== Optimized Logical Plan ==")[0]
+    references = Counter(re.findall(r"~CTERelationRef (\d+)", analyzed))
+    again = sum(count - 1 for count in references.values())
+    return max(1, len(re.findall(r"^[\s:|+~\-]*Streaming\w*Relation", analyzed, re.MULTILINE)) + again)
+
+
+def _numbers(frame: DataFrame) -> tuple[Numbers, ...]:
+    with job_name(frame.sparkSession, "Dovetail measures data to plan a query"):
+        return _collect(frame)
+
+
+def _collect(frame: DataFrame) -> tuple[Numbers, ...]:
+    return tuple(tuple(None if value is None else float(value) for value in row) for row in frame.collect())
+
+
+def _columns(schema: StructType) -> tuple[Column, ...]:
+    return tuple(Column(f.name, sql_type(_type_text(f)), nullable=f.nullable) for f in schema.fields)
+
+
+def _type_text(field: StructField) -> str:
+    """Return the SQL type of a column; the schema reports CHAR as a string, but CHAR is compared with padding."""
+    declared = str(field.metadata.get("__CHAR_VARCHAR_TYPE_STRING", ""))
+    return declared if declared.startswith("char(") else field.dataType.simpleString()
+
+
+def parse_statistics(plan: str) -> Statistics:
+    """Parse the estimate of the root of an EXPLAIN COST text."""
+    found = _SIZE.search(plan)
+    if not found:
+        return parse_datafusion_statistics(plan)
+    size = int(float(found[1]) * _BYTES[found[2]])
+    return _statistics(size, int(float(found[3])) if found[3] else None, plan.split("== Physical Plan ==")[0])
+
+
+def _statistics(size: int, rows: int | None, plan: str) -> Statistics:
+    operators = {found[1] for line in plan.splitlines() if (found := _OPERATOR.match(line))}
+    cheap = operators <= _CHEAP and not is_expensive(plan) and not _CUT.search(plan)
+    if rows is None and size >= _UNKNOWN_BYTES:
+        return replace(UNKNOWN, cheap=cheap)
+    guessed = max((max(size - _FILE_BYTES, size // 4)) // _ROW_BYTES, min(size, 1))  # 0 would mean empty
+    return Statistics(guessed if rows is None else rows, size, operators <= _PLAIN, cheap)

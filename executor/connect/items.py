@@ -1,0 +1,75 @@
+"""Writes the select lists of operators of Spark Connect that return a row for each: select, drop, joins by names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlglot import exp
+
+from dovetail.executor.connect.expressions import Item, ProtoExpressionWriter
+from dovetail.executor.connect.names import Attribute, Scope
+from dovetail.executor.connect.plan import RelationNode, check_fields
+from dovetail.executor.frame_sql.query_blocks import Columns
+from dovetail.planner.errors import Refused
+from dovetail.planner.logical import JoinKind
+
+
+def project_items(node: RelationNode, scope: Scope, columns: Columns) -> list[Item]:
+    """Write the select list of select, withColumns, withColumnsRenamed, drop or toDF.  Raises ``Refused``."""
+    operator, writer = node.operator, ProtoExpressionWriter(scope, columns)
+    same = [Item(columns[a.id], a.name, a) for a in scope.attributes]
+    match node.name:
+        case "project":
+            check_fields(operator, "select", "input", "expressions")
+            return [item for message in operator.expressions for item in writer.items(message)]
+        case "with_columns":
+            check_fields(operator, "withColumns", "input", "aliases")
+            return _with_columns(same, operator.aliases, writer)
+        case "with_columns_renamed":
+            check_fields(operator, "withColumnsRenamed", "input", "renames")
+            for rename in operator.renames:
+                old, new = scope.fold(rename.col_name), rename.new_col_name
+                same = [Item(i.tree, new) if scope.fold(i.name or "") == old else i for i in same]
+            return same
+        case "drop":
+            check_fields(operator, "drop", "input", "columns", "column_names")
+            dropped = {a.id for name in operator.column_names for a in scope.named(name)}
+            for message in operator.columns:
+                dropped |= {item.attribute.id for item in writer.items(message) if item.attribute}
+            return [item for item in same if item.attribute and item.attribute.id not in dropped]
+    check_fields(operator, "toDF", "input", "column_names")
+    if len(operator.column_names) != len(same):
+        raise Refused("toDF() has another number of columns")
+    return [Item(item.tree, name) for item, name in zip(same, operator.column_names, strict=True)]
+
+
+def _with_columns(same: Sequence[Item], aliases: Sequence[Any], writer: ProtoExpressionWriter) -> list[Item]:
+    """Write columns in the place of those of the same name, and others behind them."""
+    items, fold = list(same), writer.scope.fold
+    for alias in aliases:
+        check_fields(alias, "withColumns", "expr", "name")
+        (name,) = alias.name
+        new = Item(writer.tree(alias.expr), str(name))
+        places = [n for n, item in enumerate(same) if fold(item.name or "") == fold(new.name or "")]
+        for place in places:
+            items[place] = new
+        items += [] if places else [new]
+    return items
+
+
+def only_column(scope: Scope, name: str) -> Attribute:
+    """Return the column of a side that a join by names uses.  Raises ``Refused`` if there are none or several."""
+    found = scope.named(name)
+    if len(found) != 1:
+        raise Refused(f"the join by the column {name} has {len(found)} columns of this name on one side")
+    return found[0]
+
+
+def using_item(kind: JoinKind, columns: Columns, left: Attribute, right: Attribute) -> Item:
+    """Write what a join by names returns of two columns."""
+    if kind == "full":
+        operands = [columns[a.id].copy() for a in (left, right)]
+        return Item(exp.Anonymous(this="coalesce", expressions=operands), left.name)
+    one = right if kind == "right" else left
+    return Item(columns[one.id], one.name, one)

@@ -1,0 +1,162 @@
+"""The plan of a DataFrame of Spark Connect: the client's relations, as messages of its protocol.
+
+A client has a plan without types, and without the columns of a table: the server has these.  Versions of PySpark differ
+in the fields of a message, so whoever reads one says which fields it understands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from dovetail.executor.connect.identity import RELATION, identity_of, messages_of
+from dovetail.planner.errors import Refused
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_MARK = "__dovetail_end_of_relation"
+_INPUTS = ("input", "left", "right", "left_input", "right_input")
+
+
+class RelationNode:
+    """An operator of a plan; ``message`` is its relation."""
+
+    def __init__(self, message: Any) -> None:
+        self.message = message
+
+    @cached_property
+    def name(self) -> str:
+        """The name of the operator, as ``filter``."""
+        return str(self.message.WhichOneof("rel_type"))
+
+    @property
+    def operator(self) -> Any:
+        """What the operator does: the message of its kind."""
+        return getattr(self.message, self.name)
+
+    @cached_property
+    def children(self) -> tuple[RelationNode, ...]:
+        """The operators below it that return rows to it."""
+        fields = self.operator.DESCRIPTOR.fields_by_name
+        names = [n for n in _INPUTS if n in fields and fields[n].message_type and self.operator.HasField(n)]
+        return tuple(RelationNode(getattr(self.operator, name)) for name in names)
+
+    @property
+    def child(self) -> RelationNode:
+        """The first operator below it."""
+        return self.children[0]
+
+    @cached_property
+    def identity(self) -> bytes:
+        """Bytes that are equal only for relations that return the same rows."""
+        return identity_of(self.message)
+
+    @property
+    def plan_id(self) -> int | None:
+        """The number by which a column such as ``left["id"]`` refers to the operator."""
+        common = self.message.common
+        return int(common.plan_id) if common.HasField("plan_id") else None
+
+    def walk(self) -> Iterator[tuple[RelationNode, int]]:
+        """The relation and all below it, also in expressions, each with its depth."""
+        waiting = [(self.message, 0)]
+        while waiting:
+            message, depth = waiting.pop()
+            if message.DESCRIPTOR.full_name == RELATION:
+                yield RelationNode(message), depth
+                depth += 1
+            waiting += ((below, depth) for below in messages_of(message))
+
+
+def check_fields(message: Any, what: str, *known: str) -> None:
+    """Raise ``Refused`` if a message has more than the ``known`` fields; ``what``: the message, for the reason."""
+    for field, _ in message.ListFields():
+        if field.name not in known:
+            raise Refused(f"{what} has {field.name.replace('_', ' ')}, which is not written as SQL")
+
+
+def enum_name(message: Any, field: str) -> str:
+    """Return the name of the value of a field."""
+    values = message.DESCRIPTOR.fields_by_name[field].enum_type.values_by_number
+    number = getattr(message, field)
+    return str(values[number].name) if number in values else str(number)
+
+
+def relation_of(frame: DataFrame) -> Any:
+    """Return the relation of a DataFrame, a copy."""
+    plan: Any = frame._plan
+    return _copy(plan.plan(_client(frame.sparkSession)))
+
+
+def joins_something(frame: DataFrame) -> bool:
+    """Whether the plan of a DataFrame has a join, as the client knows without the server."""
+    return any(node.name == "join" for node, _ in RelationNode(relation_of(frame)).walk())
+
+
+def frame_of(session: SparkSession, relation: Any) -> DataFrame:
+    """Return the DataFrame of a relation, with a copy of it."""
+    from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
+    from pyspark.sql.connect.plan import LogicalPlan
+
+    class CarriedRelation(LogicalPlan):
+        def __init__(self, message: Any) -> None:
+            super().__init__(None)
+            self.message = message
+            if message.common.HasField("plan_id"):
+                self._root_plan_id = message.common.plan_id
+
+        def plan(self, session: Any) -> Any:
+            return self.message
+
+    return ConnectFrame(CarriedRelation(_copy(relation)), session)  # type: ignore[arg-type]
+
+
+def column_names(session: SparkSession, relations: Sequence[Any]) -> list[list[str]]:
+    """Return the names of the columns of each relation, in one call to the server.  Raises Spark's errors."""
+    joined = None
+    for relation in relations:
+        mark = type(relation)()
+        mark.sql.query = f"SELECT 1 AS {_MARK}"
+        for part in (relation, mark):
+            joined = _crossed(joined, part) if joined is not None else _copy(part)
+    found: list[list[str]] = [[]]
+    for name in frame_of(session, joined).schema.names if relations else ():
+        if name == _MARK:
+            found.append([])
+        else:
+            found[-1].append(name)
+    if len(found) != len(relations) + 1:
+        raise Refused("the names of the columns of its relations are not certain")
+    return found[:-1]
+
+
+def label(relation: Any, number: int) -> Any:
+    """Return a sample of all rows of a relation, which the text of a plan shows with its number, the seed."""
+    sample = type(relation)()
+    sample.sample.input.CopyFrom(relation)
+    sample.sample.lower_bound, sample.sample.upper_bound = 0.0, 1.0
+    sample.sample.with_replacement = False
+    sample.sample.seed = number
+    return sample
+
+
+def _crossed(left: Any, right: Any) -> Any:
+    join = type(left)()
+    join.join.left.CopyFrom(left)
+    join.join.right.CopyFrom(right)
+    join.join.join_type = (
+        join.join.DESCRIPTOR.fields_by_name["join_type"].enum_type.values_by_name["JOIN_TYPE_CROSS"].number
+    )
+    return join
+
+
+def _copy(relation: Any) -> Any:
+    copied = type(relation)()
+    copied.CopyFrom(relation)
+    return copied
+
+
+def _client(session: SparkSession) -> Any:
+    return session.client

@@ -1,0 +1,248 @@
+"""Writes an as-of join of two DataFrames as a statement over ``{left}`` and ``{right}``.
+
+The arguments are those of ``pandas.merge_asof`` and ``polars.DataFrame.join_asof``.  The nearest row is the nearer one
+of the last row before a time and of the first row after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Literal
+
+from dovetail.planner.errors import QueryError
+from dovetail.planner.expr import quote as quoted
+from dovetail.planner.types.schema import SqlType, sql_type
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+Direction = Literal["backward", "forward", "nearest"]
+
+_MOST_DIGITS = 38  # of a decimal
+_INTEGER = "DECIMAL(19, 0)"  # holds every integer
+_FAR = timedelta(days=10_000_000)  # further apart than any two times of Spark that Python has
+_BACKWARD, _FORWARD = "b", "f"
+
+
+@dataclass(frozen=True)
+class AsofJoin:
+    """Which rows are joined: names of columns, and arguments as ``Optimizer.join_asof`` has them.
+
+    ``by``: pairs of a left and a right column that are equal.
+    """
+
+    left_on: str
+    right_on: str
+    by: tuple[tuple[str, str], ...] = ()
+    direction: Direction = "backward"
+    tolerance: timedelta | float | Decimal | None = None
+    exact: bool = True
+    how: Literal["left", "inner"] = "left"
+    suffix: str = "_right"
+
+
+def asof_join(
+    on: tuple[str | None, str | None, str | None],
+    by: tuple[str | Sequence[str], str | Sequence[str], str | Sequence[str]],
+    direction: Direction,
+    tolerance: timedelta | float | Decimal | None,
+    exact: bool,
+    how: Literal["left", "inner"],
+    suffix: str,
+) -> AsofJoin:
+    """Read the arguments: ``on`` and ``by`` for both sides, the left, and the right.  Raises ``QueryError``."""
+    both, *each = ([one] if isinstance(one, str) else list(one or ()) for one in by)
+    left_by, right_by = ([*both, *own] for own in each)
+    if len(left_by) != len(right_by):
+        raise QueryError(f"left_by has {len(left_by)} columns, and right_by has {len(right_by)}")
+    left_on, right_on = on[1] or on[0], on[2] or on[0]
+    if left_on is None or right_on is None or (on[0] is not None and (on[1] or on[2])):
+        raise QueryError("join_asof takes either on, or left_on and right_on")
+    if direction not in ("backward", "forward", "nearest"):
+        raise QueryError(f"direction is 'backward', 'forward' or 'nearest', not {direction!r}")
+    if how not in ("left", "inner"):
+        raise QueryError(f"how is 'left' or 'inner', not {how!r}")
+    by_pairs = tuple(zip(left_by, right_by, strict=True))
+    return AsofJoin(left_on, right_on, by_pairs, direction, tolerance, exact, how, suffix)
+
+
+def asof_statement(left: StructType, right: StructType, join: AsofJoin, *, case_sensitive: bool) -> str:
+    """Write the statement.  Raises ``QueryError`` for columns and arguments that do not fit each other."""
+    return _Statement(_Columns("left", left, case_sensitive), _Columns("right", right, case_sensitive), join).text()
+
+
+class _Columns:
+    """The columns of a DataFrame by name, as the session tells names apart."""
+
+    def __init__(self, side: str, schema: StructType, case_sensitive: bool):
+        self.side, self.names = side, schema.names
+        self.fold = str if case_sensitive else str.lower
+        self.types = {self.fold(field.name): sql_type(field.dataType.simpleString()) for field in schema.fields}
+        if len(self.types) < len(schema.names):
+            raise QueryError(f"two columns of the {side} DataFrame have one name; rename one of them")
+
+    def name(self, name: str) -> str:
+        """A name, if it is one of a column."""
+        if self.fold(name) not in self.types:
+            raise QueryError(f"the {self.side} DataFrame has no column {name}; it has {', '.join(self.names)}")
+        return self.fold(name)
+
+    def type_of(self, name: str) -> SqlType:
+        return self.types[self.name(name)]
+
+
+class _Statement:
+    def __init__(self, left: _Columns, right: _Columns, join: AsofJoin):
+        self.left, self.right, self.join = left, right, join
+        for one, other in join.by:
+            left.name(one)
+            right.name(other)
+        self.types = left.type_of(join.left_on), right.type_of(join.right_on)
+        self.time = f"l.{quote(join.left_on)}"
+
+    def text(self) -> str:
+        """The statement: one as-of join, or two for the nearest row."""
+        directions = {"backward": (_BACKWARD,), "forward": (_FORWARD,)}.get(self.join.direction, (_BACKWARD, _FORWARD))
+        kind = "LEFT ASOF JOIN" if self.join.how == "left" or len(directions) > 1 else "ASOF JOIN"
+        parts = [
+            f"SELECT {', '.join(self.items(directions))}",
+            f"FROM {self.left_rows(directions)} l",
+            *(f"{kind} {{right}} {way} {self.condition(way)}" for way in directions),
+        ]
+        if self.join.how == "inner" and len(directions) > 1:
+            parts.append(f"WHERE {' OR '.join(f'{self.match(way)} IS NOT NULL' for way in directions)}")
+        return "\n".join(parts)
+
+    def items(self, directions: Sequence[str]) -> Iterator[str]:
+        """The columns of the left side, and those of the right side that are not equal to one of them anyway."""
+        taken = {self.left.fold(name) for name in self.left.names}
+        yield from (f"l.{quote(name)}" for name in self.left.names)
+        fold, join = self.right.fold, self.join
+        pairs = [*join.by, (join.left_on, join.right_on)]
+        merged = {fold(other) for one, other in pairs if fold(one) == fold(other)}
+        for name in self.right.names:
+            if fold(name) in merged:
+                continue
+            alias = name + join.suffix if fold(name) in taken else name
+            if fold(alias) in taken:
+                raise QueryError(f"two columns would be called {alias}; pass another suffix")
+            taken.add(fold(alias))
+            yield f"{self.value(name, directions)} AS {quote(alias)}"
+
+    def value(self, name: str, directions: Sequence[str]) -> str:
+        """A column of the row that is joined."""
+        column = quote(name)
+        if len(directions) == 1:
+            return f"{directions[0]}.{column}"
+        return f"CASE WHEN {self.backward_is_nearer()} THEN {_BACKWARD}.{column} ELSE {_FORWARD}.{column} END"
+
+    def condition(self, way: str) -> str:
+        sign = (">" if way == _BACKWARD else "<") + ("=" if self.join.exact else "")
+        equal = [f"l.{quote(one)} = {way}.{quote(other)}" for one, other in self.join.by]
+        conditions = [*equal, *self.near_enough(way)]
+        on = f" ON {' AND '.join(conditions)}" if conditions else ""
+        return f"MATCH_CONDITION ({self.time} {sign} {self.match(way)}){on}"
+
+    def match(self, way: str) -> str:
+        """The time of a right row; it is never NULL in a match."""
+        return f"{way}.{quote(self.join.right_on)}"
+
+    def near_enough(self, way: str) -> Iterator[str]:
+        """The tolerance, as a bound on the right time."""
+        if self.join.tolerance is not None:
+            bound = self.bound(self.join.tolerance, "-" if way == _BACKWARD else "+")
+            bound = f"l.{self.bound_name(way)}" if self.computes_bounds else bound
+            yield f"{self.match(way)} {'>=' if way == _BACKWARD else '<='} {bound}"
+
+    @property
+    def computes_bounds(self) -> bool:
+        """Whether bounds are columns of the left rows: Spark adds the days of an interval to a local clock."""
+        return self.join.tolerance is not None and self.types[0].name == "timestamp"
+
+    def bound_name(self, way: str) -> str:
+        """A name that no column of the left side has."""
+        name = f"bound_{way}"
+        while self.left.fold(name) in self.left.types:
+            name += "_"
+        return name
+
+    def left_rows(self, directions: Sequence[str]) -> str:
+        """The left rows, with their bounds where these are computed."""
+        if not self.computes_bounds or not isinstance(self.join.tolerance, timedelta):
+            return "{left}"
+        micros = min(self.join.tolerance, _FAR) // timedelta(microseconds=1)
+        time = f"unix_micros({quote(self.join.left_on)})"
+        bounds = (
+            f"timestamp_micros({'try_subtract' if way == _BACKWARD else 'try_add'}({time}, {micros}L)) "
+            f"AS {self.bound_name(way)}"
+            for way in directions
+        )
+        return f"(SELECT *, {', '.join(bounds)} FROM {{left}})"
+
+    def bound(self, tolerance: timedelta | float | Decimal, sign: str) -> str:
+        """The left time less or plus the tolerance; exact, where the times are."""
+        type_, name = self.types[0], self.join.left_on
+        if isinstance(tolerance, timedelta):
+            if type_.name not in ("date", "timestamp", "timestamp_ntz"):
+                raise QueryError(f"the tolerance is a timedelta, and {name} is of type {type_}")
+            if tolerance < timedelta(0):
+                raise QueryError(f"the tolerance {tolerance} is negative")
+            return self.bound_in_time(min(tolerance, _FAR), sign)
+        if isinstance(tolerance, bool) or not isinstance(tolerance, int | float | Decimal):
+            raise QueryError(f"the tolerance {tolerance!r} is no number and no timedelta")
+        if not 0 <= tolerance < float("inf"):
+            raise QueryError(f"the tolerance {tolerance} is not a finite number from 0 on")
+        if type_.approximate:
+            return f"{self.time} {sign} {float(tolerance)!r}D"
+        if not type_.exact_numeric:
+            raise QueryError(f"the tolerance is a number, and {name} is of type {type_}; pass a timedelta")
+        number = Decimal(str(tolerance))
+        if all(one.integral for one in self.types):
+            number = min(number, Decimal(10**19)) // 1
+        size = number.adjusted() + 1, max(0, -int(number.as_tuple().exponent))
+        most = [max(ends) for ends in zip(*(one.digits for one in self.types), size, strict=True)]
+        if sum(most) >= _MOST_DIGITS:
+            raise QueryError(
+                f"a tolerance of {tolerance} over {name}, which is of type {type_}, would be rounded to "
+                f"{_MOST_DIGITS} digits; cast both columns to a type of fewer digits"
+            )
+        return f"{f'CAST({self.time} AS {_INTEGER})' if type_.integral else self.time} {sign} {number:f}BD"
+
+    def bound_in_time(self, tolerance: timedelta, sign: str) -> str:
+        """The same for dates and timestamps without a zone."""
+        if self.types[0].name == "date":
+            return f"{self.time} {sign} INTERVAL '{tolerance.days}' DAY"
+        minutes, seconds = divmod(tolerance.seconds, 60)
+        clock = f"{minutes // 60:02}:{minutes % 60:02}:{seconds:02}.{tolerance.microseconds:06}"
+        return f"{self.time} {sign} INTERVAL '{tolerance.days} {clock}' DAY TO SECOND"
+
+    def backward_is_nearer(self) -> str:
+        """Whether the last row before the time is the one to join; also where both are equally near."""
+        back, forth = self.match(_BACKWARD), self.match(_FORWARD)
+        near = f"{self.between(back, self.time)} <= {self.between(self.time, forth)}"
+        return f"{forth} IS NULL OR ({back} IS NOT NULL AND {near})"
+
+    def between(self, earlier: str, later: str) -> str:
+        """How far a time is from a later one, exactly, where the times are exact."""
+        first, second = self.types
+        if first.name == second.name == "date":
+            return f"datediff({later}, {earlier})"
+        if first.name == second.name == "timestamp":
+            return f"(unix_micros({later}) - unix_micros({earlier}))"  # Spark subtracts timestamps by local clocks
+        if first.integral and second.integral:
+            return f"(CAST({later} AS {_INTEGER}) - CAST({earlier} AS {_INTEGER}))"
+        ntz, decimals = first.name == "timestamp_ntz", first.name == "decimal" and first.precision < _MOST_DIGITS
+        if (first == second and (ntz or decimals)) or (first.approximate and second.approximate):
+            return f"({later} - {earlier})"
+        raise QueryError(
+            f"direction='nearest' takes the difference of {self.join.left_on} and {self.join.right_on}, which are of "
+            f"types {first} and {second}; cast both to one type of number, date or timestamp"
+        )
+
+
+def quote(name: str) -> str:
+    """Quote a name for a statement in which braces stand for DataFrames."""
+    return quoted(name).replace("{", "{{").replace("}", "}}")

@@ -1,0 +1,1 @@
+"""Spark sessions: statements, settings, views, jobs, and their errors.  Works on classic and Connect sessions."""

@@ -1,0 +1,32 @@
+"""A table of files as the sink of a streaming query that Spark writes: Spark checks nothing about it."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from dovetail.executor.session.tables import Table, wrong_columns
+from dovetail.planner.expr import quote
+
+
+def as_columns_of(table: Table, frame: DataFrame) -> DataFrame:
+    """The rows of a streaming DataFrame with the columns of a table, by name and in its order.
+
+    Readers of the table in Spark follow the log of the sink: they find partitions that the catalog does not list, and
+    look for no buckets.
+
+    Raises ``OptionError`` for a table that has other columns or types.
+    """
+    sensitive = frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+
+    def folded(name: str) -> str:
+        return name if sensitive else name.lower()
+
+    columns = {folded(f.name): f for f in frame.schema}
+    wanted = {folded(f.name): f for f in table.columns}
+    types = [[f.dataType.simpleString().lower() for _, f in sorted(side.items())] for side in (columns, wanted)]
+    if columns.keys() != wanted.keys() or len(columns) < len(frame.columns) or types[0] != types[1]:
+        raise wrong_columns(table.name, table.columns, frame.schema)
+    if [f.name for f in frame.schema] == [f.name for f in table.columns]:
+        return frame
+    return frame.select(*(F.col(quote(columns[name].name)).alias(f.name) for name, f in wanted.items()))

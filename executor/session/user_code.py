@@ -1,0 +1,24 @@
+"""Whether a query would run code of the user: functions in Python, Scala or Java."""
+
+from __future__ import annotations
+
+import re
+
+from pyspark.sql import DataFrame
+
+from dovetail.executor.session.batch import classic
+
+_PATTERNS = ("PYTHON_UDF", "SCALA_UDF")
+_OPERATORS = re.compile(r"\b(?:BatchEvalPython|ArrowEvalPython|\w*InPandas\w*|\w*InArrow\w*|\w*EvalPythonUDTF)\b")
+
+
+def calls_user_function(frame: DataFrame) -> bool:
+    """Whether a query calls a function of the user's when it runs.  Columns that it does not read do not count.
+
+    Nor do rows that are cached.  On Spark Connect only functions in Python are found.
+    """
+    if not classic(frame.sparkSession):
+        return _OPERATORS.search(frame._explain_string()) is not None  # type: ignore[operator]
+    plan = frame._jdf.queryExecution().optimizedPlan()
+    patterns = frame.sparkSession._jvm.org.apache.spark.sql.catalyst.trees.TreePattern  # type: ignore[union-attr]
+    return any(plan.containsPattern(getattr(patterns, name)()) for name in _PATTERNS)

@@ -1,1 +1,0 @@
-"""DataFrames that exist already, written as SQL: their plans, relations and expressions."""
