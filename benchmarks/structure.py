@@ -2,9 +2,9 @@
 
     python -m benchmarks.structure [CHECKOUT]
 
-Runs no Spark.  A walk is one table of ARCHITECTURE.md: the files that it names, with their lines.  *Entered* are the
-files of the project of which some function runs while a golden case is planned.  Another checkout, of an older commit,
-is only read: it has no column for what is entered.
+Runs no Spark.  A walk is one table of ARCHITECTURE.md or of a design note: the files that it names, with their lines.
+*Entered* are the files of the project of which some function runs while a golden case is planned.  Another checkout, of
+an older commit, is only read: it has no column for what is entered.
 """
 
 from __future__ import annotations
@@ -75,18 +75,21 @@ def _has_words(line: str) -> bool:
 
 
 def _walk_table(root: Path) -> Table:
-    table = Table("walk", "files", "lines", title="Walks of ARCHITECTURE.md")
-    for name, files in _walks((root / "ARCHITECTURE.md").read_text()):
+    table = Table("walk", "files", "lines", title="Walks of ARCHITECTURE.md and of the design notes")
+    pages = [root / "ARCHITECTURE.md", *sorted((root / "docs" / "design-notes").glob("*.md"))]
+    for name, files in (walk for page in pages for walk in _walks(page.read_text())):
         paths = [root / file for file in files]
         table.add_row(name, str(len(paths)), str(_lines(p for p in paths if p.exists())))
     return table
 
 
 def _walks(page: str) -> Iterator[tuple[str, list[str]]]:
-    """The walks by name, with the files of each table."""
-    section = page.partition("\n## Walks\n")[2].partition("\n## ")[0]
-    for part in re.split(r"^\*\*", section, flags=re.MULTILINE)[1:]:
-        yield part.partition("**")[0], re.findall(r"^\| `([\w/]+\.py)`", part, flags=re.MULTILINE)
+    """The walks by name, with the files of each table: a page's section with one, or its section with several."""
+    sections = re.findall(r"^## (A walk|Walks)\b.*?\n(.*?)(?=^## |\Z)", page, flags=re.MULTILINE | re.DOTALL)
+    for title, section in sections:
+        several = re.split(r"^\*\*", section, flags=re.MULTILINE)[1:]
+        for part in [f"A band join**{section}"] if title == "A walk" else several:
+            yield part.partition("**")[0], re.findall(r"^\| `([\w/]+\.py)`", part, flags=re.MULTILINE)
 
 
 def _entered_table(root: Path) -> Table:

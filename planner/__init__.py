@@ -1,1 +1,1 @@
-"""Plans, and how Spark runs them.  The lowest layer: imports neither ``rules`` nor ``optimizer``."""
+"""What a plan is: SQL read as a plan, plans printed as SQL, and the data that rules work on.  The lowest layer."""

@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 TOLD = [page for page in PAGES if page.name != "CHANGELOG.md"]  # that one tells of files as they were
-FOLDERS = "planner|rules|optimizer|golden_plans|tests|benchmarks|docs|examples"
+FOLDERS = "planner|rules|executor|optimizer|golden_plans|tests|benchmarks|docs|examples"
 PATH = re.compile(rf"`((?:{FOLDERS})/[\w./-]*)`")
 
 
