@@ -4,7 +4,7 @@ from dovetail.rules.lower.aggregate_band_join import aggregate_band_join
 from dovetail.rules.lower.band_join import lower_band_join
 from dovetail.rules.lower.band_window import lower_band_window
 from dovetail.rules.lower.extreme_exists import lower_extreme_exists
-from dovetail.rules.lower.join_hints import drop_lookup_hints, drop_range_join, keep_nested_loop
+from dovetail.rules.lower.join_hints import drop_hints, keep_nested_loop
 from dovetail.rules.lower.lookup_join import lower_lookup_join
 from dovetail.rules.lower.merge_scalar_aggregates import lower_merged_scalar_aggregates
 from dovetail.rules.lower.nearest_join import (
@@ -23,7 +23,6 @@ from dovetail.rules.normalize.pipes import pipes
 from dovetail.rules.normalize.plain_relations import plain_relations
 from dovetail.rules.normalize.predicates import predicates
 from dovetail.rules.normalize.push_filters import push_filters
-from dovetail.rules.normalize.push_to_lookups import push_to_lookups
 from dovetail.rules.normalize.star_except import star_except
 from dovetail.rules.normalize.using_to_on import using_to_on
 from dovetail.rules.recognize.band_groups import band_groups
@@ -59,7 +58,6 @@ BATCHES = (
             using_to_on,
             star_except,
             lateral_to_join,
-            push_to_lookups,
             carry_filters,
             push_filters,
             exists_to_join,
@@ -95,8 +93,7 @@ BATCHES = (
         "choose operators; the only batch that looks at statistics",
         (
             lower_band_window,
-            drop_lookup_hints,
-            drop_range_join,
+            drop_hints,
             lower_nearest_subquery,
             lower_nearest_ties,
             lower_nearest_versions,

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from dovetail.planner.expr import Scalar
-from dovetail.planner.hints.blocks import RANGE_JOIN, read_hints, without
+from dovetail.planner.hints.blocks import RANGE_JOIN, read_hints
 from dovetail.planner.hints.lookup import LOOKUP
 from dovetail.planner.logical import BandJoin, Project
 from dovetail.planner.physical.base import Spark
@@ -13,31 +13,21 @@ from dovetail.rules.rule import rule
 
 
 @rule(Project, streams="any")
-def drop_lookup_hints(project: Project, ctx: Context) -> Spark | None:
-    """Remove the hints of lookup joins from the SQL that Spark gets."""
-    lookups = lookups_in(project.child)
-    hints = read_hints(project.hint)
-    if not lookups or not hints:
-        return None
+def drop_hints(project: Project, ctx: Context) -> Spark | None:
+    """Remove the hints of band joins and lookups from the SQL that Spark gets, which does not know them."""
+    hints, lookups = read_hints(project.hint), lookups_in(project.child)
     kept: list[str] = []
     for hint in hints:
-        if hint.name in (LOOKUP, RANGE_JOIN):
+        if hint.name == RANGE_JOIN or (lookups and hint.name == LOOKUP):
             continue
         others = [a.text for a in hint.arguments if not (is_lookup(a, lookups) or left_of(a, lookups))]
         if hint.strategy != "SHUFFLE_HASH" or len(others) == len(hint.arguments):
             kept.append(hint.text)
         elif others:
             kept.append(f"{hint.name}({', '.join(others)})")
-    place = project.hint.place if project.hint else None
-    block = Scalar(f"/*+ {', '.join(kept)} */", (), place) if kept else None
-    return Spark(replace(project, hint=block))
-
-
-@rule(Project, streams="any")
-def drop_range_join(project: Project, ctx: Context) -> Spark | None:
-    """Remove RANGE_JOIN hints from the SQL that Spark gets, which does not know them."""
-    hint = without(project.hint, RANGE_JOIN)
-    return None if hint is project.hint else Spark(replace(project, hint=hint))
+    if project.hint is None or kept == [hint.text for hint in hints]:
+        return None
+    return Spark(replace(project, hint=Scalar(f"/*+ {', '.join(kept)} */", (), project.hint.place) if kept else None))
 
 
 @rule(BandJoin, streams="any")

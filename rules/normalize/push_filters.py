@@ -8,25 +8,28 @@ from dovetail.planner.band.comparisons import is_or_of_comparisons, looks_like_b
 from dovetail.planner.conditions.null_rejecting import null_rejected_columns
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar
-from dovetail.planner.logical import JOIN_KEYWORDS, Filter, Join, JoinKind, Logical, Scan
+from dovetail.planner.logical import JOIN_KEYWORDS, Filter, Join, JoinKind, Logical, Scan, nodes_of_from
+from dovetail.planner.tree import Node
 from dovetail.rules.context import Context
 from dovetail.rules.query.query_block import move_conjuncts
 from dovetail.rules.rule import rule
 
 
-@rule(Filter, streams="one")
+@rule(Filter, streams="any")
 def push_filters(node: Filter, ctx: Context) -> Logical | None:
     """Push a WHERE condition down to the inner join whose two sides it compares.
 
     Spark does this as well, but later; the rules need to see the condition of the join now.  Nothing moves into an
     outer, semi or anti join, where ON means something else; there a condition moves only below the join, to its
     preserved side.  An outer join whose added rows the condition drops is an inner join first: NULL is between no two
-    values.  Nothing moves into a join with USING.  Queries without a possible band are skipped, so that resolving names
-    costs them nothing.
+    values.  Nothing moves into a join with USING.  A condition on a lookup's columns moves into its join, where it
+    becomes a key or limits the fetch.  Queries without a possible band and without lookups are skipped, so that
+    resolving names costs them nothing.
     """
     if node.clause != "WHERE" or not isinstance(node.child, Join):
         return None
-    if not any(looks_like_band(c) or is_or_of_comparisons(c) for c in node.condition):
+    has_band = any(looks_like_band(c) or is_or_of_comparisons(c) for c in node.condition)
+    if not has_band and not any(_is_lookup(n, ctx) for n in nodes_of_from(node.child)):
         return _report_pairs(node, ctx)
     return move_conjuncts(node.child, node.condition, lambda conjunct, join: _place(conjunct, join, ctx))
 
@@ -55,9 +58,9 @@ def _place(conjunct: Scalar, join: Join, ctx: Context) -> Join | None:
         if sides == {"left", "right"} and looks_like_band(conjunct) and not merges:
             reason = f"{conjunct.shown}: WHERE comes after the {join.kind} join and cannot be part of it"
             ctx.decline(reason, conjunct.place, "after_outer_join")
-        if merges or join.kind == "full" or sides != {"right" if join.kind == "right" else "left"}:
+        if join.natural or join.kind == "full" or sides != {"right" if join.kind == "right" else "left"}:
             return None  # what such a join adds rows to is not what WHERE drops rows of
-    if sides == {"left", "right"}:
+    if sides == {"left", "right"} or (sides == {"right"} and _is_lookup(join.right, ctx)):
         keyword = "JOIN" if join.kind == "cross" else join.keyword
         return Join(join.left, join.right, "inner", keyword, (*join.condition, conjunct))
     if sides == {"left"} and isinstance(join.left, Join):
@@ -67,6 +70,10 @@ def _place(conjunct: Scalar, join: Join, ctx: Context) -> Join | None:
         below = _place(conjunct, join.right, ctx)
         return below and replace(join, right=below)
     return None
+
+
+def _is_lookup(relation: Node, ctx: Context) -> bool:
+    return isinstance(relation, Scan) and ctx.names.lookup(relation) is not None
 
 
 def _simplified(join: Join, conjunct: Scalar, ctx: Context) -> Join:

@@ -18,7 +18,7 @@ from dovetail.rules.context import Context
 from dovetail.rules.query.hinted import Name, hintable_names, is_named, looks_through, no_relation, relation_name
 from dovetail.rules.rule import rule
 
-_FORM = "write RANGE_JOIN(relation, width), the width a number: days for DATE, seconds for times"
+_FORM = "RANGE_JOIN(relation, width), the width a number above zero: days for DATE, seconds for times"
 _MOST_COPIES = 1_000
 _SIDES: tuple[Side, Side] = ("left", "right")
 
@@ -81,26 +81,13 @@ def _check_names(hint: Hint, relations: list[Name], ctx: Context) -> None:
 
 def _usable(hint: Hint, relations: list[Name], ctx: Context) -> _RangeJoin | None:
     """Read a RANGE_JOIN hint; with a warning, None for one that cannot be used."""
-    names = [relation_name(a) for a in hint.arguments]
-    known = [any(is_named(r, name) for r in relations) for name in names]
-    match hint.arguments:
-        case ():
-            return ctx.warn(f"{hint.text} names no relation and no width; {_FORM}", hint.place)
-        case [_] if names[0]:
-            return ctx.warn(f"{hint.text} has no width; {_FORM}", hint.place)
-        case [_, _, *_] if names[0] and names[1] and known[1]:
-            return ctx.warn(f"{hint.text} names more than one relation; {_FORM}", hint.place)
-        case [_, wide] if names[0]:
-            width = width_of(wide)
-        case _:
-            return ctx.warn(f"{hint.text} is not a relation and a width; {_FORM}", hint.place)
-    if width is None:
-        return ctx.warn(f"{hint.text}: {wide.shown} is not a width; {_FORM}", wide.place)
-    if width.amount <= 0:
-        return ctx.warn(f"{hint.text}: the width of bins must be above zero; {_FORM}", wide.place)
-    if not known[0] and () not in relations:
-        return ctx.warn(no_relation(hint, names[0], relations), hint.arguments[0].place)
-    return _RangeJoin(hint, names[0], width)
+    name = relation_name(hint.arguments[0]) if len(hint.arguments) == 2 else ()
+    width = width_of(hint.arguments[1]) if name else None
+    if width is None or width.amount <= 0:
+        return ctx.warn(f"{hint.text} is not {_FORM}", hint.place)
+    if () not in relations and not any(is_named(r, name) for r in relations):
+        return ctx.warn(no_relation(hint, name, relations), hint.arguments[0].place)
+    return _RangeJoin(hint, name, width)
 
 
 def _hinted(

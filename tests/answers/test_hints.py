@@ -136,8 +136,8 @@ def test_warnings_are_logged_when_a_query_runs(session: SparkSession, caplog: py
         opt.sql("SELECT /*+ RANGE_JOIN(t, 60) */ * FROM {t} t", t=session.range(1))
     assert rows
     said = [r.getMessage() for r in caplog.records]
-    assert said[0].startswith("RANGE_JOIN(i, 0): the width of bins must be above zero; ")
-    assert said[0].endswith("(line 1, column 26)")
+    assert said[0].startswith("RANGE_JOIN(i, 0) is not RANGE_JOIN(relation, width), the width a number above zero")
+    assert said[0].endswith("(line 1, column 12)")
     assert said[1] == "RANGE_JOIN(t, 60): no join of t in this SELECT has a band to cut into bins (line 1, column 12)"
 
 

@@ -83,7 +83,7 @@ def test_every_hint_of_a_select_with_every_rule_switched_off(off: str | None) ->
     (project,) = (p for n in plan.physical.walk() if isinstance(p := unwrap(n), Project))
     left = {h.text for h in read_hints(project.hint)}
     assert {"MERGE(p)", "BROADCAST(e)"} <= left
-    if off != "drop_lookup_hints":
+    if off != "drop_hints":
         assert left == {"MERGE(p)", "BROADCAST(e)"}
     bands = [n for n in plan.optimized.walk() if isinstance(n, BandJoin)] if plan.optimized else []
     if off not in ("band_join", "join_hints"):
