@@ -37,10 +37,9 @@ from dovetail.rules.batches import BATCHES, RULES
 from tests.tpc import data
 
 HERE = Path(__file__).parents[1]
-LAYERS = ("planner", "rules", "optimizer")
+LAYERS = ("planner", "executor", "rules", "optimizer")
 RECORDED = {  # benchmarks/results, where a rule has a table of its own: file, least and most times as fast
     "band_join": ("band_join_plain", "35–601"),
-    "aggregate_band_join": ("band_join_shapes", ""),
     "lookup_join": ("lookup_trips", "196–437"),
     "nearest_row": ("nearest", "> 120"),
     "nearest_groups": ("nearest", "> 120"),
@@ -48,15 +47,13 @@ RECORDED = {  # benchmarks/results, where a rule has a table of its own: file, l
     "nearest_syntax": ("nearest", "> 120"),
     "extreme_exists": ("nearest", "2.3–270"),
     "self_join_elimination": ("self_join_elimination", "1.9–9.7"),
-    "correlated_groups": ("self_join_band_window", "1.0–60"),
     "band_window": ("self_join_band_window", "1.0–60"),
 }
 LOWERED = {  # by its name, the entry to which a rule belongs that lowers a node; others are entries of their own
     "lower_merged_scalar_aggregates": "merge_scalar_aggregates",
     "lower_nearest_ties": "nearest_row",
     "lower_nearest_join": "nearest_row",
-    "drop_lookup_hints": "lookup_hints",
-    "drop_range_join": "join_hints",
+    "drop_hints": "join_hints",
     "keep_nested_loop": "join_hints",
 }
 Planner = Callable[[tuple[str, ...]], Plan]  # plans a statement without these rules
@@ -147,42 +144,34 @@ def recorded_gains() -> dict[str, str]:
 
 def imports() -> nx.DiGraph:
     """File -> the files from which it imports; a name that a package exports stands for the file that defines it."""
-    graph: nx.DiGraph = nx.DiGraph()
     paths = [path for layer in LAYERS for path in (HERE / layer).rglob("*.py")]
-    found = {
-        path: [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.ImportFrom)] for path in paths
-    }
+    nodes = {p: [n for n in ast.walk(ast.parse(p.read_text())) if isinstance(n, ast.ImportFrom)] for p in paths}
+    found = {p: [(n.module or "", name.name) for n in nodes[p] for name in n.names] for p in paths}
     exported = {
-        (path.parent, name.name): node.module
-        for path, nodes in found.items() if path.name == "__init__.py"
-        for node in nodes for name in node.names
-    }  # fmt: skip
-    for path, nodes in found.items():
-        for node in nodes:
-            for name in node.names:
-                folder = HERE.joinpath(*(node.module or "").split("."))
-                module = exported.get((folder, name.name), node.module) or ""
-                files = [
-                    HERE.joinpath(*module.split("."), f"{name.name}.py"),
-                    HERE.joinpath(*module.split(".")).with_suffix(".py"),
-                ]
-                graph.add_edges_from((path, file) for file in files if file in found and path.name != "__init__.py")
+        (path.parent, name): module for path in found for module, name in found[path] if path.stem == "__init__"
+    }
+    graph: nx.DiGraph = nx.DiGraph()
+    for path in (p for p in found if p.stem != "__init__"):
+        for module, name in found[path]:
+            source = file_of(exported.get((file_of(module).with_suffix(""), name), module))
+            files = (source.with_suffix("") / f"{name}.py", source)
+            graph.add_edges_from((path, file) for file in files if file in found)
     return graph
 
 
 def lines_alone(rules: list[str], graph: nx.DiGraph) -> int:
     """The lines of the files that nothing but these rules needs."""
     batches = HERE / "rules/batches.py"
-    files = {HERE.joinpath(*r.function.__module__.split(".")).with_suffix(".py") for r in RULES if r.name in rules}
-    shared = {f for f in files if any(r.name not in rules for r in RULES if r.function.__module__ == module_of(f))}
-    rest = nx.restricted_view(graph, files - shared, ())
+    others = {file_of(r.function.__module__) for r in RULES if r.name not in rules}
+    files = {file_of(r.function.__module__) for r in RULES if r.name in rules} - others
+    rest = nx.restricted_view(graph, files, ())
     roots = [file for file in rest if graph.in_degree(file) == 0 or file == batches]
     needed = {file for root in roots for file in (root, *nx.descendants(rest, root))}
     return sum(len(file.read_text().splitlines()) for file in set(graph) - needed)
 
 
-def module_of(file: Path) -> str:
-    return ".".join(file.relative_to(HERE).with_suffix("").parts)
+def file_of(module: str) -> Path:
+    return HERE.joinpath(*module.removeprefix("dovetail.").split(".")).with_suffix(".py")
 
 
 if __name__ == "__main__":
