@@ -42,7 +42,6 @@ from dovetail.rules.recognize.nearest_syntax import nearest_syntax
 from dovetail.rules.recognize.nearest_version import nearest_versions
 from dovetail.rules.recognize.self_aggregate import self_aggregate
 from dovetail.rules.recognize.self_join_elimination import self_join_elimination
-from dovetail.rules.recognize.self_neighbour import self_neighbour
 from dovetail.rules.recognize.temporal_join import temporal_join
 from dovetail.rules.rule import Batch, Rule
 
@@ -70,7 +69,6 @@ BATCHES = (
         (
             nearest_syntax,
             self_join_elimination,
-            self_neighbour,
             merge_scalar_aggregates,
             self_aggregate,
             band_subquery,

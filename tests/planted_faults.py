@@ -37,7 +37,6 @@ CARRIED = "rules/normalize/carry_filters.py"
 EXISTS = "rules/query/exists_as_join.py"
 EXTREME_ROWS = "rules/nearest/extreme_rows.py"
 GROUPED = "rules/lower/extreme_exists.py"
-STEPS = "rules/self_join/neighbour_rows.py"
 SEMI_JOINS = "rules/window/semi_joins.py"
 SAME = "rules/recognize/self_join_elimination.py"
 FRAMES = "rules/window/frame_aggregates.py"
@@ -256,27 +255,6 @@ FAULTS = (
         "(*map(Scalar, condition), *extreme.left)",
         "tuple(map(Scalar, condition))",
         "extreme",
-    ),
-    Fault(
-        "the row before is the one behind",
-        STEPS,
-        '"lead" if one.steps > 0 else "lag"',
-        '"lag" if one.steps > 0 else "lead"',
-        "neighbour",
-    ),
-    Fault(
-        "a neighbour is one row too far",
-        STEPS,
-        "{abs(one.steps)}, {quote(column)}",
-        "{abs(one.steps) + 1}, {quote(column)}",
-        "neighbour",
-    ),
-    Fault(
-        "a neighbour that the outer join does not find",
-        STEPS,
-        "value if when is None else",
-        "value if True else",
-        "neighbour",
     ),
     Fault("a row joined with itself by NULL", SAME, 'e.left[1]))} IS NOT NULL"', 'e.left[1]))} IS NULL"', "self"),
     Fault("an anti join drops what is unknown", SAME, "IS NOT TRUE", "IS FALSE", "self"),

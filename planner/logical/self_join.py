@@ -48,13 +48,6 @@ class SameRowTest(Filter):
 
 
 @plan_node
-class NeighbourRow(Replacement):
-    """A relation whose row is one before or behind another, in ``RowsWithNeighbours``."""
-
-    label: ClassVar[str] = "NeighbourRow"
-
-
-@plan_node
 class HiddenRelation(Derived):
     """A relation whose columns are shown by a ``Replacement``: no ``*`` shows it."""
 
@@ -65,13 +58,6 @@ class HiddenRelation(Derived):
     @property
     def output(self) -> tuple[str, ...]:
         return ()
-
-
-@plan_node
-class RowsWithNeighbours(HiddenRelation):
-    """Rows of a source with the columns of rows before or behind them."""
-
-    label: ClassVar[str] = "RowsWithNeighbours"
 
 
 @plan_node

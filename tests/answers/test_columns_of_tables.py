@@ -46,10 +46,6 @@ SHAPES = {
     "totals": "SELECT (SELECT count(*) FROM t y WHERE {y}) AS a, (SELECT max(z.v) FROM t z) AS b",
     "joined groups": "SELECT y.id FROM t y JOIN (SELECT c, max(v) AS m FROM t GROUP BY c) z ON y.c = z.c AND y.v = z.m "
     "WHERE {z} AND {y}".replace("{z}", "z.c = 'a'"),
-    "neighbour of x": "WITH n AS (SELECT id, c, d, row_number() OVER (ORDER BY id) AS r FROM t) "
-    "SELECT x.id, y.id AS i FROM n x JOIN n y ON y.r = x.r + 1 WHERE {x}",
-    "neighbour": "WITH n AS (SELECT id, c, d, row_number() OVER (ORDER BY id) AS r FROM t) "
-    "SELECT x.id, y.id AS i FROM n x JOIN n y ON y.r = x.r + 1 WHERE {y}",
     "band": "SELECT x.id, y.id AS i FROM u x JOIN t y ON x.v BETWEEN y.v - 1 AND y.v + 1 AND {y}",
     "band, left": "SELECT x.id, y.id AS i FROM u x LEFT JOIN t y ON x.v BETWEEN y.v AND y.id + 6 AND {y}",
     "band, full": "SELECT x.id, y.id AS i FROM u x FULL JOIN t y ON x.v BETWEEN y.v AND y.id + 6 AND x.c = y.c AND {y}",
