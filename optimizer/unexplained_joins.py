@@ -29,7 +29,7 @@ def explain_joins(plan: Logical) -> Declined | None:
     """
     joins = list(_joins(plan, ()))
     if not joins:
-        return None
+        return _explain_subqueries(plan)
     for join, where in joins:
         for conjunct in (*join.condition, *where):
             if _compares_relations(conjunct):
@@ -37,6 +37,25 @@ def explain_joins(plan: Logical) -> Declined | None:
     join, where = next(((join, where) for join, where in joins if not _equates(join, where)), joins[0])
     is_plain = _equates(join, where) and not getattr(join.right, "lateral", False)
     return Declined(_RULE, _describe_join(join, where), join.place, "equality_join" if is_plain else None)
+
+
+def _explain_subqueries(plan: Logical) -> Declined | None:
+    """Why a subquery that compares its rows with those around it by order stays one; None if there is none."""
+    for node in plan.walk():
+        for query in node.subplans:
+            for inner in query.walk():
+                if isinstance(inner, Filter) and inner.clause == "WHERE":
+                    for conjunct in filter(_compares_relations, inner.condition):
+                        return Declined(_RULE, _describe_subquery(conjunct), conjunct.place)
+    return None
+
+
+def _describe_subquery(conjunct: Scalar) -> str:
+    return (
+        f"{conjunct.shown} compares the rows of a subquery with those around it, and the subquery has no form that "
+        "becomes a join (EXISTS; IN of one column as a condition of WHERE; one aggregate without GROUP BY and HAVING); "
+        "write one of them, or a join"
+    )
 
 
 def _joins(node: Node, where: tuple[Scalar, ...]) -> Iterator[tuple[Join, tuple[Scalar, ...]]]:

@@ -70,17 +70,24 @@ def subquery_test(conjunct: Scalar) -> SubqueryTest | None:
 
 def replace_scalar_subqueries(scalar: Scalar, value: Callable[[Node], str | None]) -> Scalar:
     """An expression with other words for each scalar subquery that ``value`` has some for; else itself."""
-    used, kept = subqueries(scalar), list[Node]()
+    return replace_subqueries(scalar, lambda used: value(used.plan) if used.kind == "scalar" else None)
 
-    def instead(number: int) -> str:
-        one = used[number]
-        text = value(one.plan) if one.kind == "scalar" else None
+
+def replace_subqueries(scalar: Scalar, value: Callable[[Subquery], str | None]) -> Scalar:
+    """An expression with a value for each scalar subquery and EXISTS that ``value`` has one for; else itself."""
+    used, kept = subqueries(scalar), list[Node]()
+    pieces, end = list[str](), 0
+    for one in used:
+        text = value(one) if one.kind in ("scalar", "exists") else None
         if text is None:
             kept.append(one.plan)
-        return f"{HOLE}{len(kept) - 1}" if text is None else text
-
-    text = HOLES.sub(lambda m: instead(int(m.group(1))), scalar.text)
-    return Scalar(text, tuple(kept), scalar.place) if len(kept) < len(used) else scalar
+        before = scalar.text[one.start : one.end]
+        new = HOLES.sub(f"{HOLE}{len(kept) - 1}", before) if text is None else f"({text})"
+        pieces += (scalar.text[end : one.start], new)
+        end = one.end
+    if len(kept) == len(used):
+        return scalar
+    return Scalar("".join((*pieces, scalar.text[end:])), tuple(kept), scalar.place)
 
 
 def _subquery(t: Tokens, at: int, plan: Node) -> Subquery:

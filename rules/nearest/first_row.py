@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from dovetail.planner.conditions.compared import compared
+from dovetail.planner.conditions.compared import Comparison, compared
 from dovetail.planner.errors import NoSuchColumn, Refused
 from dovetail.planner.expr import Scalar, sql, without_parentheses
 from dovetail.planner.expr.ranking import (
@@ -94,7 +94,7 @@ def keeps_first(tests: Iterable[Scalar], relation: str, name: str, names: Resolv
     paths = ([names.fold(name)], [names.fold(relation), names.fold(name)])
     counts = (
         _count(one.sign, int(one.right.name))
-        for found in map(compared, tests)
+        for found in map(_upper_bound, tests)
         if found is not None
         for one in (found, found.turned)
         if isinstance(one.left, exp.Column)
@@ -103,6 +103,14 @@ def keeps_first(tests: Iterable[Scalar], relation: str, name: str, names: Resolv
         and one.right.is_int
     )
     return min(filter(None, counts), default=0)
+
+
+def _upper_bound(test: Scalar) -> Comparison | None:
+    """A comparison, or the upper one of ``n BETWEEN 1 AND 3``."""
+    tree = None if test.plans else test.known
+    if isinstance(tree, exp.Between):
+        return Comparison(tree.this.unnest(), "<=", tree.args["high"].unnest())
+    return compared(test)
 
 
 def _count(sign: str, number: int) -> int:

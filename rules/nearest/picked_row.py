@@ -6,7 +6,7 @@ So does an aggregate that is decided by it: ``(SELECT max_by(q.price, q.ts) … 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -14,7 +14,8 @@ from dovetail.planner.band.comparisons import looks_like_band
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar, without_parentheses
 from dovetail.planner.expr.ranking import Ranking, sort_key
-from dovetail.planner.logical import Join, Limit, Logical, Sort
+from dovetail.planner.expr.substitution import without_alias
+from dovetail.planner.logical import Derived, Join, Limit, Logical, Sort
 from dovetail.planner.logical.nearest_join import Nearest
 from dovetail.planner.sql.scope import BoundColumn, Scope
 from dovetail.planner.tree import Node
@@ -41,10 +42,42 @@ class PickedRow:
 
 def may_pick(query: Node) -> QueryBlock | None:
     """The block of a query that may pick the nearest row; cheap, and never looks anything up."""
-    block = read_block(query)
+    block = _without_wrapper(read_block(query))
     if block is None or block.below or block.project.hint or block.project.quantifier:
         return None
     return block if any(map(looks_like_band, block.condition)) else None
+
+
+def _without_wrapper(block: QueryBlock | None) -> QueryBlock | None:
+    """``SELECT x.v FROM (SELECT q.price AS v, q.ts AS o … ORDER BY o LIMIT 1) AS x`` as the block inside, with item v.
+
+    Keys of ORDER BY that are names of items become their expressions.
+    """
+    if block is None:
+        return None
+    around = block.tree
+    if block.is_plain and not block.condition and isinstance(around, Derived) and len(block.project.items) == 1:
+        shown, inner = block.project.items[0].tree.unalias(), read_block(around.query)
+        if inner is None or not inner.above or around.lateral or around.renames or not isinstance(shown, exp.Column):
+            return block
+        items = [item for item in inner.project.items if item.tree.alias_or_name.lower() == shown.name.lower()]
+        if len(items) != 1 or shown.table not in ("", around.alias):
+            return block
+        inner = _with_expressions(inner)
+        return replace(inner, project=replace(inner.project, items=tuple(items)))
+    return _with_expressions(block)
+
+
+def _with_expressions(block: QueryBlock) -> QueryBlock:
+    """A block whose ORDER BY has expressions in the place of the names of items, where they are spelled the same."""
+    named = {item.tree.alias: without_alias(item) for item in block.project.items if item.tree.alias}
+
+    def expression(key: Scalar) -> Scalar:
+        tree = without_parentheses(key.tree)
+        return named.get(tree.name, key) if isinstance(tree, exp.Column) and len(tree.parts) == 1 else key
+
+    above = (replace(c, keys=tuple(map(expression, c.keys))) if isinstance(c, Sort) else c for c in block.above)
+    return replace(block, above=tuple(above))
 
 
 def relations_read(tree: Logical, block: QueryBlock, ctx: Context) -> frozenset[int]:
@@ -122,7 +155,7 @@ class _Beside:
         if isinstance(without_parentheses(key.tree), exp.Literal):
             raise Refused(f"ORDER BY {key.shown} is the number of an item; write the column", key.place)
         if any(len(c.parts) == 1 and self.inner.names.fold(c.parts[0]) in self.aliases for c in key.columns):
-            raise Refused(f"ORDER BY {key.shown} is the name of an item; write the column", key.place)
+            raise Refused(f"ORDER BY {key.shown} has the name of an item; write its expression", key.place)
         return self.scalar(key)
 
     def _place(self, column: BoundColumn) -> tuple[int, str]:

@@ -7,7 +7,7 @@ import re
 from dovetail.planner.band.comparisons import looks_like_band
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar
-from dovetail.planner.logical import Filter, Join, Logical, OneRow, Project
+from dovetail.planner.logical import Filter, Join, Logical, OneRow
 from dovetail.rules.analysis.inferred_filters import check_inferred_filters
 from dovetail.rules.context import Context
 from dovetail.rules.query.decorrelation import bounds
@@ -17,8 +17,8 @@ from dovetail.rules.query.query_block import move_conjuncts, read_block
 from dovetail.rules.rule import rule
 
 
-@rule(Filter, Project, streams="one")
-def exists_to_join(node: Filter | Project, ctx: Context) -> Logical | None:
+@rule(Filter, streams="one")
+def exists_to_join(node: Filter, ctx: Context) -> Logical | None:
     """Turn EXISTS and IN in WHERE into semi joins, and NOT EXISTS and NOT IN into anti joins.
 
     Spark does this as well, but later; the rules need to see the band between the query and its subquery now.  The
@@ -26,10 +26,8 @@ def exists_to_join(node: Filter | Project, ctx: Context) -> Logical | None:
     qualified.  Subqueries without a possible band are skipped, so that resolving names costs them nothing.  (Kim,
     "On Optimizing an SQL-like Nested Query", TODS 1982.)
     """
-    if isinstance(node, Project):
-        return _report_other_places(node.items, "in the select list", ctx)
     if node.clause != "WHERE" or isinstance(node.child, OneRow):
-        return _report_other_places(node.condition, f"in {node.clause}", ctx)
+        return _report_other_places(node, ctx)
     return move_conjuncts(
         node.child, node.condition, lambda test, tree: _joined(test, tree, node.condition, ctx) if test.plans else None
     )
@@ -39,7 +37,7 @@ def _joined(conjunct: Scalar, tree: Logical, where: tuple[Scalar, ...], ctx: Con
     """Join the relations of a query with those of the subquery in a conjunct; None if the rule does not apply."""
     test = simple_test(conjunct)
     if not test:
-        return _report_other_places((conjunct,), "in a larger condition", ctx)
+        return None  # in a larger condition it is a value: correlated_groups
     block = read_block(test.query)
     if not block:
         return None
@@ -58,10 +56,10 @@ def _joined(conjunct: Scalar, tree: Logical, where: tuple[Scalar, ...], ctx: Con
         return ctx.decline(f"{test} stays a subquery: {no}", place, no.code)
 
 
-def _report_other_places(scalars: tuple[Scalar, ...], where: str, ctx: Context) -> None:
-    """Decline for EXISTS over a band where it is no conjunct of WHERE, and so no join."""
-    for scalar in scalars:
+def _report_other_places(node: Filter, ctx: Context) -> None:
+    """Decline for EXISTS over a band in another clause than WHERE."""
+    for scalar in node.condition:
         if scalar.plans and re.search(r"(?i)\bEXISTS\b", scalar.text):
             blocks = [block for plan in scalar.plans if (block := read_block(plan))]
             if any(bounds(block.condition) >= 2 for block in blocks):
-                ctx.decline(f"EXISTS {where} stays a subquery: it is not a whole condition of WHERE", scalar.place)
+                ctx.decline(f"EXISTS in {node.clause} stays a subquery: it is not a condition of WHERE", scalar.place)

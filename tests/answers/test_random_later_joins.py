@@ -63,6 +63,12 @@ GAPS = (
     _RANKED.format(shown="id, seq", items="t.id, q.seq", part="t.id, t.x", by="t.ts - q.ts, q.seq") + " WHERE n = 1",
     "SELECT t.id, min(t.ts - q.ts) AS gap, max({w}) AS w FROM {rows} GROUP BY t.id",
 )
+FLAGS = (  # {0}: whether a subquery has a row
+    "SELECT t.id, {0} AS flag FROM t {1}",
+    "SELECT t.id, CASE WHEN NOT {0} THEN t.x ELSE -1 END AS x FROM t {1}",
+    "SELECT t.id, (t.x > 2 OR {0}) AND t.k > 0 AS f, (SELECT count(*) FROM q WHERE {2}) AS n FROM t",
+    "SELECT t.id FROM t WHERE t.x > 3 OR {0} IS FALSE",
+)
 TOTALS = ("count(*)", "count(q.v) + count(*)", "coalesce(sum(q.v), -1)", "max(q.v) - min(q.v)", "count(DISTINCT q.v)")
 
 
@@ -83,6 +89,8 @@ def totals(draw: st.DrawFn) -> str:
     total, key = draw(st.sampled_from(TOTALS)), draw(st.sampled_from(("q.k = t.k AND ", "q.k <=> t.k AND ", "")))
     band = f"{key}q.ts BETWEEN t.ts - 2 AND {draw(st.sampled_from(('t.ts', 't.ts + t.x', 'twice(t.ts)')))}"
     where = draw(st.sampled_from(WHERES[:4]))
+    if draw(st.integers(0, 2)) == 0:
+        return str(draw(st.sampled_from(FLAGS))).format(f"EXISTS (SELECT q.v / 0 FROM q WHERE {band})", where, band)
     if draw(st.booleans()):
         return f"SELECT t.id, (SELECT {total} FROM q WHERE {band}) AS total FROM t {where}"
     where = draw(st.sampled_from(WHERES[:3]))
