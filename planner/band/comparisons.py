@@ -64,6 +64,18 @@ def endless_comparison(tree: exp.Expression) -> EndlessComparison | None:
     return EndlessComparison(compared[0], tuple(tested)) if len(compared) == 1 and tested else None
 
 
+def without_default(
+    small: exp.Expression, large: exp.Expression
+) -> tuple[exp.Expression, exp.Expression, EndlessComparison | None]:
+    """``p ≤ coalesce(hi, p)`` as ``p ≤ hi OR hi IS NULL``, and the same for a lower end; anything else as it is."""
+    for operand, other in ((large, small), (small, large)):
+        call = without_parentheses(operand)
+        if isinstance(call, exp.Coalesce) and call.expressions == [without_parentheses(other)]:
+            small, large = (call.this if operand is one else one for one in (small, large))
+            return small, large, EndlessComparison(exp.LTE(this=small.copy(), expression=large.copy()), (call.this,))
+    return small, large, None
+
+
 def _disjuncts(tree: exp.Expression) -> Iterator[exp.Expression]:
     inner = without_parentheses(tree)
     if isinstance(inner, exp.Or):

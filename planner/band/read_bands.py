@@ -5,8 +5,8 @@ an expression that is not a sum.  One leaf on one side of the join against a sum
 leaf, its *point*; a lower and an upper bound of the same point are a *band*, and so are two upper bounds, one on a leaf
 of either side.
 
-NULL may stand for no end: ``p.x < i.hi OR i.hi IS NULL``.  Such a bound is read so that NULL on either side of the
-comparison passes, which is true of more pairs than the condition.
+NULL may stand for no end: ``p.x < i.hi OR i.hi IS NULL``, ``p.x <= coalesce(i.hi, p.x)``.  Such a bound is read so that
+NULL on either side of the comparison passes, which is true of more pairs than the condition.
 """
 
 from __future__ import annotations
@@ -17,7 +17,13 @@ from fractions import Fraction
 from sqlglot import exp
 
 from dovetail.planner.band.axis import DAY, Axis, axis_of
-from dovetail.planner.band.comparisons import EndlessComparison, comparisons, endless_comparison, looks_like_band
+from dovetail.planner.band.comparisons import (
+    EndlessComparison,
+    comparisons,
+    endless_comparison,
+    looks_like_band,
+    without_default,
+)
 from dovetail.planner.band.condition import Band, DistanceBand, End, IntervalBand, OverlapBand
 from dovetail.planner.band.linear import UNKNOWN, Amount, ConditionScope, Leaf, Side, Sum, leaf_of
 from dovetail.planner.errors import Refused
@@ -72,10 +78,12 @@ def read_bands(conjuncts: tuple[Scalar, ...], scope: ConditionScope) -> tuple[tu
         endless = endless_comparison(conjunct.tree)
         compared = without_parentheses(endless.comparison if endless else conjunct.tree)
         guarded = isinstance(compared.this, exp.Abs) or isinstance(compared.expression, exp.Abs)
-        for small, large in comparisons(compared):
+        for operands in comparisons(compared):
             try:
+                small, large, default = without_default(*operands)
                 found = _read_bounds(small, large, conjunct, scope, guarded=guarded)
-                bounds += [_endless(b, endless, scope) for b in found] if endless else found
+                open_end = endless or default
+                bounds += [_endless(b, open_end, scope) for b in found] if open_end else found
             except Refused as no:
                 refusals.append(Refused(f"{conjunct.shown}: {no.reason}", no.place or conjunct.place))
                 refused.add(conjunct)

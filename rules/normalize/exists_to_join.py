@@ -8,7 +8,6 @@ from dovetail.planner.band.comparisons import looks_like_band
 from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar
 from dovetail.planner.logical import Filter, Join, Logical, OneRow
-from dovetail.rules.analysis.inferred_filters import check_inferred_filters
 from dovetail.rules.context import Context
 from dovetail.rules.query.decorrelation import bounds
 from dovetail.rules.query.exists_as_join import exists_as_join
@@ -29,11 +28,11 @@ def exists_to_join(node: Filter, ctx: Context) -> Logical | None:
     if node.clause != "WHERE" or isinstance(node.child, OneRow):
         return _report_other_places(node, ctx)
     return move_conjuncts(
-        node.child, node.condition, lambda test, tree: _joined(test, tree, node.condition, ctx) if test.plans else None
+        node.child, node.condition, lambda test, tree: _joined(test, tree, ctx) if test.plans else None
     )
 
 
-def _joined(conjunct: Scalar, tree: Logical, where: tuple[Scalar, ...], ctx: Context) -> Join | None:
+def _joined(conjunct: Scalar, tree: Logical, ctx: Context) -> Join | None:
     """Join the relations of a query with those of the subquery in a conjunct; None if the rule does not apply."""
     test = simple_test(conjunct)
     if not test:
@@ -49,9 +48,7 @@ def _joined(conjunct: Scalar, tree: Logical, where: tuple[Scalar, ...], ctx: Con
         across = tuple(c for c in block.condition if looks_like_band(c) and len(scope.bind(c).levels) > 1)
         if bounds(across) < 2:
             return None
-        join = exists_as_join(test, block, tree, ctx)
-        check_inferred_filters(join, ctx, where)
-        return join
+        return exists_as_join(test, block, tree, ctx)
     except Refused as no:
         return ctx.decline(f"{test} stays a subquery: {no}", place, no.code)
 

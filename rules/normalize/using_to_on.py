@@ -56,6 +56,7 @@ def _merges(join: Join) -> bool:
 
 
 def _rewrite(block: QueryBlock, names: Resolver) -> Project:
+    _on(block.tree, names)  # the kind of a join is the first reason
     scope = scope_of(names, block.tree)
     owners = {names.fold(column.name): _reference(scope, column) for column in scope.merged}
     relations = {names.fold(source.names[-1]) for source in scope.sources if source.names}

@@ -67,15 +67,15 @@ def _closed(block: Project, names: Resolver) -> bool:
     while not isinstance(node, Relation | OneRow) and len(node.children) == 1:
         scalars += expressions(node)
         node = node.children[0]
-    scalars += (c for join in _joins(node) for c in expressions(join))
-    sources = names.sources(node)
+    aliases = {names.fold(i.tree.alias) for i in block.items if i.tree.alias}
+    # a semi join does not show what its condition reads
+    parts = [(scalars, (node,)), *((expressions(join), join.children) for join in _joins(node))]
     try:
-        aliases = {names.fold(i.tree.alias) for i in block.items if i.tree.alias}
-        for scalar in scalars:
-            for column in scalar.columns:
-                if len(column.parts) == 1 and names.fold(column.parts[0]) in aliases:
-                    continue
-                if column.parts[-1] != "*":
+        for texts, relations in parts:
+            sources = tuple(source for relation in relations for source in names.sources(relation))
+            for column in (c for text in texts for c in text.columns):
+                is_alias = texts is scalars and len(column.parts) == 1 and names.fold(column.parts[0]) in aliases
+                if column.parts[-1] != "*" and not is_alias:
                     names.resolve(column, sources)
     except Refused:
         return False

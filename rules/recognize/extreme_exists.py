@@ -9,7 +9,6 @@ from dovetail.planner.errors import Refused
 from dovetail.planner.expr import Scalar
 from dovetail.planner.logical import Filter, Join, Logical, OneRow
 from dovetail.planner.logical.extreme_semi_join import ExtremeSemiJoin
-from dovetail.rules.analysis.inferred_filters import check_inferred_filters
 from dovetail.rules.context import Context
 from dovetail.rules.nearest.extreme_rows import extreme_semi_join
 from dovetail.rules.query.decorrelation import bounds
@@ -28,10 +27,7 @@ def extreme_exists(node: Join | Filter, ctx: Context) -> Logical | None:
     """
     if isinstance(node, Join):
         try:
-            found = extreme_semi_join(node, ctx)
-            if found:
-                check_inferred_filters(node, ctx, subquery=False)
-            return found
+            return extreme_semi_join(node, ctx)
         except Refused as no:
             if bounds(node.condition) < 2:  # otherwise it may be a band
                 ctx.decline(f"not only the least or the greatest value: {no.reason}", no.place, no.code)
@@ -39,11 +35,11 @@ def extreme_exists(node: Join | Filter, ctx: Context) -> Logical | None:
     if node.clause != "WHERE" or isinstance(node.child, OneRow):
         return None
     return move_conjuncts(
-        node.child, node.condition, lambda test, tree: _joined(test, tree, node.condition, ctx) if test.plans else None
+        node.child, node.condition, lambda test, tree: _joined(test, tree, ctx) if test.plans else None
     )
 
 
-def _joined(conjunct: Scalar, tree: Logical, where: tuple[Scalar, ...], ctx: Context) -> ExtremeSemiJoin | None:
+def _joined(conjunct: Scalar, tree: Logical, ctx: Context) -> ExtremeSemiJoin | None:
     """Join the relations of a query with those of the subquery in a conjunct; None if the rule does not apply."""
     test = simple_test(conjunct)
     block = read_block(test.query) if test else None
@@ -60,9 +56,7 @@ def _joined(conjunct: Scalar, tree: Logical, where: tuple[Scalar, ...], ctx: Con
         reason = f"{across[0].shown} is an OR, so no single value of the subquery decides"
         return ctx.decline(f"{test} stays a subquery: {reason}", across[0].place, "or_condition")
     try:
-        join = exists_as_join(test, block, tree, ctx)
-        check_inferred_filters(join, ctx, where)
-        return extreme_semi_join(join, ctx)
+        return extreme_semi_join(exists_as_join(test, block, tree, ctx), ctx)
     except Refused as no:
         if bounds(across) < 2:  # otherwise exists_to_join has a reason
             ctx.decline(f"{test} stays a subquery: {no.reason}", no.place or across[0].place, no.code)
