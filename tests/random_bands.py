@@ -284,13 +284,8 @@ def _with_nulls(draw: st.DrawFn, band: str) -> str:
     for comparison in [band] if "BETWEEN" in band else band.split(" AND "):
         column = draw(st.sampled_from(re.findall(r"\b[pi]\.\w+", comparison)))
         with_default = re.sub(r"^(\S+) (<=?|>=?) (\S+)$", r"\1 \2 coalesce(\3, \1)", comparison)
-        forms = (
-            comparison,
-            f"({comparison} OR {column} IS NULL)",
-            f"(isnull({column}) OR ({comparison}))",
-            with_default,
-        )
-        found.append(draw(st.sampled_from(forms)))
+        or_null = (f"({comparison} OR {column} IS NULL)", f"(isnull({column}) OR ({comparison}))")
+        found.append(draw(st.sampled_from((comparison, *or_null, with_default))))
     return " AND ".join(found)
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dovetail import Optimizer, QueryError, StateError, stream_plan
+from dovetail import Optimizer, QueryError, StateError
+from dovetail.optimizer import stream_plan
 from stream_feeds import Feed, out_of_order, run
 
 if TYPE_CHECKING:

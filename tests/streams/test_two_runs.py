@@ -90,6 +90,6 @@ def test_the_first_message_of_a_report() -> None:
     failure = spark_failure(StreamingQueryException(f"{report}\n=== Streaming Query ===\nIdentifier: …"))
     assert failure is not None
     assert failure.message == first_message(report)
-    trace = "Traceback …\nsqlite3.Error: locked\n\nTraceback …\nplanner.errors.LookupFailed: lookup in T failed\n"
-    assert first_message(trace) == "lookup in T failed"
+    traces = "Traceback …\nsqlite3.Error: locked\n\nTraceback …\n"
+    assert first_message(f"{traces}dovetail.planner.errors.LookupFailed: lookup in T failed\n") == "lookup in T failed"
     assert not first_message("[STREAM_FAILED] something else")
