@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from dovetail.optimizer.declarations import Declarations
 
 
+_SCALE = 1  # of all limits: tests on a busy machine plan to the end
 _COLD = 6  # times planning_seconds until an optimizer has rewritten a statement: Python and the JVM load their code
 _UNLIMITED = 86_400.0  # with strict, the speed of a machine decides nothing
 _FRAME = "SELECT * FROM {frame}"  # the text of a DataFrame that cannot be written as SQL
@@ -165,7 +166,7 @@ class SessionPlanner:
 
         start = perf_counter()
         given = {"arguments": args, "given": args, "session": self.session}
-        seconds = self.options.planning_seconds * (1 if self._is_warm else _COLD)
+        seconds = self.options.planning_seconds * _SCALE * (1 if self._is_warm else _COLD)
         seconds = _UNLIMITED if self.options.strict else seconds
         try:
             if switch := find_switch(text, self.options, self.session):

@@ -39,12 +39,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     require_java()
     from pyspark.logger import PySparkLogger
 
-    from dovetail.optimizer import plan_cache
+    from dovetail.optimizer import plan_cache, session_planner
     from sessions import start
 
     # Whether planning took long hangs on the machine: tests keep the plans of rewritten queries alone, but for those
     # of the other plans.
     plan_cache._WORTH = math.inf
+    session_planner._SCALE = 100
     # A JSON stack trace for each error that a test provokes.
     PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
 

@@ -172,6 +172,7 @@ def test_a_rewriting_that_failed_is_not_used_again(session: SparkSession, caplog
 
 def test_planning_has_a_time_limit(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     from dovetail.executor.catalog import spark_catalog as catalog
+    from dovetail.optimizer import session_planner
 
     slow = "SELECT sum(id % 7) FROM range(1000000000000)"  # hours
     real = catalog.SparkCatalog._find_statistics
@@ -182,6 +183,7 @@ def test_planning_has_a_time_limit(session: SparkSession, monkeypatch: pytest.Mo
 
     opt = Optimizer(session, Options(nested_loop_pairs=0, broadcast_pairs=0, planning_seconds=0.5))
     opt._planner._is_warm = True  # the first rewriting has six times as long
+    monkeypatch.setattr(session_planner, "_SCALE", 1)
     monkeypatch.setattr(catalog.SparkCatalog, "_find_statistics", measure)
     text = f"{BAND} AND i.lo <> 7"
     plan = opt.plan(text)
